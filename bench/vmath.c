@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "rules/elementwise_ids.h"
+#include "backend/cpu/elementwise/blocks.h"
 #include "ops/elementwise/elementwise.h"
 
 enum { N = 4096, RUNS = 60 };

@@ -58,4 +58,19 @@ static inline int64_t cot__size_windows(int64_t n, int64_t reach, int64_t stride
     return cot__size_sub(n, reach) / stride + 1;
 }
 
+/* The smallest number of the form 2^a 3^b 5^c that is at least n: a length whose transform is
+ * fast. */
+static inline int64_t cot__fft_fast_length(int64_t n) {
+    int64_t best = INT64_MAX;
+    for (int64_t five = 1;; five *= 5) {
+        for (int64_t odd = five;; odd *= 3) {
+            int64_t even = odd;
+            while (even < n && even <= INT64_MAX / 2) even *= 2;
+            if (even >= n && even < best) best = even;
+            if (odd >= n || odd > INT64_MAX / 3) break;
+        }
+        if (five >= n || five > INT64_MAX / 5) return best;
+    }
+}
+
 #endif

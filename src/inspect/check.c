@@ -27,6 +27,7 @@
  * own size, so terms of f that cancel are about as large: they count as noise in f too.) */
 #include "base/number.h"
 #include "base/random.h"
+#include "backend/elements.h"
 #include "diff/engine/sweep.h"
 #include "tape/tape.h"
 
@@ -346,17 +347,14 @@ static cot_status jvp_along(check *c, int d) {
 }
 
 static double largest_value(const cot_tape *t, uint32_t from) {
-    double largest = 0, block[COT__BLOCK];
+    double largest = 0;
     for (uint32_t i = from; i < t->count; i++) {
-        cot__view   v = cot__view_read(t, i);
-        cot__cursor cursor;
-        cot__cursor_open(&cursor, &v, COT_F64);
-        for (int64_t left = cot__size_at(t, i); left > 0; left -= COT__BLOCK) {
-            int           n = left < COT__BLOCK ? (int)left : COT__BLOCK;
-            const double *p = cot__cursor_load(&cursor, n, block);
-            for (int k = 0; k < n; k++)
-                if (fabs(p[k]) > largest && isfinite(p[k])) largest = fabs(p[k]);
-        }
+        cot__view     v = cot__view_read(t, i);
+        cot__elements e;
+        cot__elements_open(&e, t->backend, &v, COT_F64);
+        while (cot__elements_next(&e))
+            for (int k = 0; k < e.n; k++)
+                if (fabs(e.f64[k]) > largest && isfinite(e.f64[k])) largest = fabs(e.f64[k]);
     }
     return largest;
 }

@@ -39,9 +39,9 @@ static int64_t blame_elements(trail *w, uint32_t i) {
         reads[k] = readable(w->t, i, cot__arg(n, k)) || (choose && k == 0);
         if (!reads[k]) continue;
         v = cot__view_read(w->t, cot__arg(n, k));
-        cot__reader_spread(&operand[k], &v, &z);
+        cot__reader_spread(&operand[k], w->t->backend, &v, &z);
     }
-    cot__reader_open(&result, &z);
+    cot__reader_open(&result, w->t->backend, &z);
     while (result.at < result.size) {
         int64_t at = result.at;
         bool    odd = !isfinite(cot__reader_next(&result)), explained = false;
@@ -66,11 +66,11 @@ static int64_t blame_operands(trail *w, uint32_t i) {
         uint32_t a = cot__arg(n, k);
         if (!readable(w->t, i, a)) continue;
         cot__view v = cot__view_read(w->t, a);
-        if (cot__first_odd(&v, &count) < 0) continue;
+        if (cot__first_odd(w->t->backend, &v, &count) < 0) continue;
         follow(w, i, a);
         explained = true;
     }
-    return explained ? -1 : cot__first_odd(&z, &count);
+    return explained ? -1 : cot__first_odd(w->t->backend, &z, &count);
 }
 
 static void walk(trail *w, uint32_t y) {
@@ -104,7 +104,7 @@ void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t ma
             cot__show_value(x, t, a);
         } else {
             cot__view v = cot__view_read(t, a);
-            cot__show_element(x, v.ndim ? cot__element(&v, index) : v.data, v.dtype);
+            cot__show_element(x, t->backend, &v, v.ndim ? index : 0);
         }
     }
 }
@@ -117,7 +117,7 @@ static void say_origin(cot__text *x, const trail *w) {
     cot__view        z = cot__view_read(t, i);
     char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
     int64_t          count;
-    cot__first_odd(&z, &count);
+    cot__first_odd(t->backend, &z, &count);
     cot__put(x, " The first value that is not finite is ");
     if (z.ndim) cot__putf(x, "element %s of ", cot__place(&z, w->index, place));
     cot__put(x, cot__describe(t, i, text, sizeof text));
@@ -126,10 +126,10 @@ static void say_origin(cot__text *x, const trail *w) {
         cot__formula(n->op, cot__elementwise_table[n->op].value, text, sizeof text);
         cot__put(x, cot__filled(t, i, text, filled, sizeof filled));
         cot__put(x, " = ");
-        cot__show_element(x, cot__element(&z, w->index), z.dtype);
+        cot__show_element(x, t->backend, &z, w->index);
         cot__show_reads(x, t, i, 7, " for ", w->index);
     } else {
-        cot__show_element(x, cot__element(&z, w->index), z.dtype);
+        cot__show_element(x, t->backend, &z, w->index);
         if (op->kind == KIND_SOURCE) cot__put(x, ", as it was given");
         for (int k = 0, nargs = cot__nargs(n); k < nargs && k < 3; k++) {
             cot__putf(x, "%s%s = ", k ? ", " : " from ", cot__called(t, cot__arg(n, k), text));
@@ -160,7 +160,7 @@ static void say_chain(cot__text *x, const trail *w, uint32_t y) {
 
 int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y) {
     cot__view v = cot__view_read(t, y);
-    int64_t   count, first = cot__first_odd(&v, &count);
+    int64_t   count, first = cot__first_odd(t->backend, &v, &count);
     char      text[COT__SHAPE_TEXT];
     if (first < 0) return 0;
     size_t bytes = ((size_t)y + 1) * sizeof(uint32_t);
@@ -171,7 +171,7 @@ int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y) {
     cot__put(x, "The result, ");
     cot__put(x, cot__describe(t, y, text, sizeof text));
     cot__put(x, ", is ");
-    cot__show_element(x, cot__element(&v, first), v.dtype);
+    cot__show_element(x, t->backend, &v, first);
     if (v.ndim) cot__putf(x, " at %s", cot__place(&v, first, text));
     cot__put(x, ".");
     say_origin(x, &w);

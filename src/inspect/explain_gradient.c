@@ -29,11 +29,11 @@ static void accuse(uint32_t *whom, uint32_t i) {
 
 /* The first element that is not finite in c though g is finite there; -1: none; -2: none, but c
  * follows g. */
-static int64_t first_made_odd(const cot__view *g, const cot__view *c) {
+static int64_t first_made_odd(const search *s, const cot__view *g, const cot__view *c) {
     cot__reader in, out;
     int64_t     answer = -1;
-    cot__reader_spread(&in, g, c);
-    cot__reader_open(&out, c);
+    cot__reader_spread(&in, s->t->backend, g, c);
+    cot__reader_open(&out, s->t->backend, c);
     while (out.at < out.size) {
         double adjoint = cot__reader_next(&in);
         if (isfinite(cot__reader_next(&out))) continue;
@@ -55,16 +55,16 @@ static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool
     if (n->op < OP_structural) {
         void *data = cot__contribution(s->t, i, k, g, &c, stride);
         if (!data) return false;
-        int64_t made = first_made_odd(g, &c);
+        int64_t made = first_made_odd(s, g, &c);
         if (made != -1) accuse(&to->odd, made >= 0 ? i : s->who[i].odd);
-        if (cot__all_zero(&c)) accuse(&to->cut, i);
+        if (cot__all_zero(s->t->backend, &c)) accuse(&to->cut, i);
         cot__contribution_free(s->t, data, &c);
         return true;
     }
     bool arrived = cot__kept_adjoint(&s->w, a, &c);
-    if (!arrived || cot__all_zero(&c))
+    if (!arrived || cot__all_zero(s->t->backend, &c))
         accuse(&to->cut, i);
-    else if (cot__first_odd(&c, &count) >= 0)
+    else if (cot__first_odd(s->t->backend, &c, &count) >= 0)
         accuse(&to->maybe, odd ? s->who[i].odd : i);
     return true;
 }
@@ -75,7 +75,8 @@ static bool visit(search *s, uint32_t i) {
     cot__view        g;
     int64_t          count;
     bool             active = n->flags & COT__ACTIVE, arrived = active && cot__kept_adjoint(&s->w, i, &g);
-    bool             zero = !arrived || cot__all_zero(&g), odd = arrived && cot__first_odd(&g, &count) >= 0;
+    bool             zero = !arrived || cot__all_zero(s->t->backend, &g),
+                     odd = arrived && cot__first_odd(s->t->backend, &g, &count) >= 0;
     if (odd) accuse(&s->who[i].odd, s->who[i].maybe != COT__NONE ? s->who[i].maybe : i);
     if (active && zero) accuse(&s->who[i].cut, i); /* what came cancelled */
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
@@ -108,18 +109,18 @@ static bool say_rule(search *s, uint32_t i, bool zero) {
         if (a == COT__NONE || !e->partial[k] || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;
         void *data = cot__contribution(s->t, i, k, &g, &c, stride);
         if (!data) return false;
-        int64_t at = zero ? (cot__all_zero(&c) ? 0 : -1) : first_made_odd(&g, &c);
+        int64_t at = zero ? (cot__all_zero(s->t->backend, &c) ? 0 : -1) : first_made_odd(s, &g, &c);
         if (at >= 0) {
             said = true;
             cot__formula(s->t->nodes[i].op, e->partial[k], text, sizeof text);
             cot__putf(x, ": its rule %s gives ", cot__filled(s->t, i, text, filled, sizeof filled));
-            cot__show_element(x, cot__element(&c, at), c.dtype);
+            cot__show_element(x, s->t->backend, &c, at);
             if (zero) cot__put(x, c.ndim ? " everywhere for " : " for ");
             else if (c.ndim) cot__putf(x, " at %s for ", cot__place(&c, at, place));
             else cot__put(x, " for ");
             cot__put(x, "the adjoint g = ");
-            if (zero) cot__show_values(x, &g);
-            else cot__show_element(x, cot__element(&g, at), g.dtype);
+            if (zero) cot__show_values(x, s->t->backend, &g);
+            else cot__show_element(x, s->t->backend, &g, at);
             cot__show_reads(x, s->t, i, e->saves[k], ", ", zero ? -1 : at);
         }
         cot__contribution_free(s->t, data, &c);
@@ -135,10 +136,10 @@ static void name_leaf(search *s, uint32_t leaf) {
 
 static bool say_odd(search *s, uint32_t leaf, const cot__view *g) {
     char     text[200];
-    int64_t  count, at = cot__first_odd(g, &count);
+    int64_t  count, at = cot__first_odd(s->t->backend, g, &count);
     uint32_t by = s->who[leaf].odd;
     name_leaf(s, leaf);
-    cot__show_element(s->x, cot__element(g, at), g->dtype);
+    cot__show_element(s->x, s->t->backend, g, at);
     if (g->ndim) cot__putf(s->x, " at %s", cot__place(g, at, text));
     if (count > 1)
         cot__putf(s->x, " (%lld of %lld elements are not finite)", (long long)count,
@@ -185,7 +186,7 @@ static bool say_zero(search *s, uint32_t leaf) {
         say_inactive(s, by);
         return true;
     }
-    if (!cot__kept_adjoint(&s->w, by, &g) || cot__all_zero(&g)) {
+    if (!cot__kept_adjoint(&s->w, by, &g) || cot__all_zero(s->t->backend, &g)) {
         cot__put(s->x, ": what its uses contribute cancels.");
         return true;
     }
@@ -205,8 +206,8 @@ static int say_findings(search *s) {
         int64_t          count;
         if (!s->ancestor[i] || n->op != OP_leaf || !(n->flags & COT__ACTIVE) || cot__size_at(s->t, i) == 0) continue;
         leaves++;
-        bool arrived = cot__kept_adjoint(&s->w, i, &g), zero = !arrived || cot__all_zero(&g);
-        if (!zero && cot__first_odd(&g, &count) < 0) continue;
+        bool arrived = cot__kept_adjoint(&s->w, i, &g), zero = !arrived || cot__all_zero(s->t->backend, &g);
+        if (!zero && cot__first_odd(s->t->backend, &g, &count) < 0) continue;
         if (found++) cot__put(s->x, "\n\n");
         if (!(zero ? say_zero(s, i) : say_odd(s, i, &g))) return -1;
     }

@@ -19,7 +19,7 @@ static void show_elementwise(cot__text *x, cot_tape *t, uint32_t i, const cot__v
         void *data = cot__contribution(t, i, k, g, &out, stride);
         cot__put(x, " = ");
         if (data)
-            cot__show_values(x, &out);
+            cot__show_values(x, t->backend, &out);
         else
             cot__put(x, "(out of memory)");
         cot__put(x, "\n");
@@ -41,7 +41,7 @@ static void show_step(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g)
     cot__show_node(x, t, i);
     cot__tab(x, COT__ORIGIN_COLUMN);
     cot__put(x, "adjoint ");
-    cot__show_values(x, g);
+    cot__show_values(x, t->backend, g);
     if (cot__name_of(t, i)) cot__put(x, "  \""), cot__put(x, cot__name_of(t, i)), cot__put(x, "\"");
     cot__put(x, "\n");
     if (op->kind == KIND_SOURCE) return;

@@ -26,8 +26,8 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
         r->short_of_memory = true;
         return;
     }
-    if (g) cot__reader_spread(&adjoint, g, &c);
-    cot__reader_open(&partial, &c);
+    if (g) cot__reader_spread(&adjoint, r->t->backend, g, &c);
+    cot__reader_open(&partial, r->t->backend, &c);
     while (partial.at < partial.size) {
         double v = cot__reader_next(&partial), a = g ? cot__reader_next(&adjoint) : 0;
         if (a == 0 && !isfinite(v) && count++ == 0) first = partial.at - 1, value = v;

@@ -12,6 +12,7 @@
  * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars,
  * because nodes move. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 #include "tape/scope.h"
@@ -109,7 +110,7 @@ static bool make_memory(arrays *a, int k) {
 static bool show(arrays *a, int k, uint32_t i) {
     cot__view v = cot__view_read(a->t, i);
     describe(a, k, i);
-    if (v.ndim && a->at[k].size && cot__is_contiguous(v.ndim, v.shape, v.stride)) {
+    if (v.ndim && a->at[k].size && cot__on_host(a->t->backend) && cot__is_contiguous(v.ndim, v.shape, v.stride)) {
         a->at[k].data = v.data;
         return true;
     }
@@ -117,15 +118,32 @@ static bool show(arrays *a, int k, uint32_t i) {
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     cot__view to = {a->at[k].data, v.dtype, v.ndim, v.shape, stride};
-    cot__copy(&to, &v);
+    a->t->backend->copy_out(&to, &v);
     return true;
 }
 
-static cot_array array_of_result(const cot__result *r) {
-    cot_array y = {r->view.dtype, {r->view.ndim, {0}}, cot__count(r->view.ndim, r->view.shape), r->view.data};
-    memcpy(y.shape.dim, r->view.shape, (size_t)r->view.ndim * sizeof *r->view.shape);
-    if (y.size) memset(y.data, 0, bytes_of(&y));
-    return y;
+/* Zeroed memory where the user's function writes a result: the result's own, or, where that is on a
+ * device, memory of the host, which keep_result brings there. */
+static bool show_result(cot_tape *t, const char *name, const cot__result *r, cot_array *y, memory *own) {
+    *y = (cot_array){r->view.dtype, {r->view.ndim, {0}}, cot__count(r->view.ndim, r->view.shape), r->view.data};
+    memcpy(y->shape.dim, r->view.shape, (size_t)r->view.ndim * sizeof *r->view.shape);
+    if (r->tensor && y->size && !cot__on_host(t->backend)) {
+        *own = (memory){cot__alloc(&t->al, bytes_of(y)), bytes_of(y)};
+        y->data = own->data;
+        if (!y->data) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for an array", name, bytes_of(y));
+    }
+    if (y->size && y->data) memset(y->data, 0, bytes_of(y));
+    return t->status == COT_OK;
+}
+
+static void keep_result(const cot_tape *t, const cot__result *r, const memory *own) {
+    cot__view host = r->view;
+    host.data = own->data;
+    if (own->data) t->backend->copy_in(&r->view, &host);
+}
+
+static void free_memory(cot_tape *t, memory *own) {
+    if (own->data) cot__free(&t->al, own->data, own->bytes);
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -182,13 +200,16 @@ static cot_var compute(arrays *xs, const cot_custom *op, void *user, cot__attr *
     for (int k = 0; k < xs->n; k++) describe(xs, k, attr->args[k]);
     if (!result_like(xs, op, user, &y)) return INVALID(t);
     if (!cot__result_open(t, &r, name_of(op), y.dtype, y.shape.ndim, y.shape.dim)) return INVALID(t);
-    y = array_of_result(&r);
     for (int k = 0; k < xs->n; k++)
         if (!show(xs, k, attr->args[k])) return INVALID(t);
+    memory own = {0};
+    if (!show_result(t, name_of(op), &r, &y, &own)) return INVALID(t);
     cot__scope before = visit_open(t, op);
     int   code = op->value(xs->n, xs->at, &y, user);
-    if (!visit_close(t, before, op, "value", code)) return INVALID(t);
-    return cot__result_push(t, &r, OP_custom, (int)attr->nargs, attr->args, attr);
+    bool  ok = visit_close(t, before, op, "value", code);
+    if (ok) keep_result(t, &r, &own);
+    free_memory(t, &own);
+    return ok ? cot__result_push(t, &r, OP_custom, (int)attr->nargs, attr->args, attr) : INVALID(t);
 }
 
 cot_var(cot_call)(const cot_custom *op, int n, const cot_var *xs, void *user) {
@@ -328,11 +349,14 @@ static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) 
             continue;
         }
         if (!cot__result_open(t, &xbars[k], name_of(op), xbar->dtype, xbar->shape.ndim, xbar->shape.dim)) return false;
-        *xbar = array_of_result(&xbars[k]);
+        if (!show_result(t, name_of(op), &xbars[k], xbar, &a->owned[n + 2 + k])) return false;
     }
     cot__scope before = visit_open(t, op);
     int   code = op->vjp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &a->at[n + 2], user_of(r));
-    return visit_close(t, before, op, "vjp_numbers", code);
+    if (!visit_close(t, before, op, "vjp_numbers", code)) return false;
+    for (int k = 0; k < n; k++)
+        if (cot__rule_wants(r, k)) keep_result(t, &xbars[k], &a->owned[n + 2 + k]);
+    return true;
 }
 
 static void numbers_vjp(cot__rule *r) {
@@ -370,10 +394,15 @@ static void run_jvp_numbers(cot__rule *r, arrays *a, int n) {
         if (!moves) describe(a, n + 1 + k, cot__rule_arg(r, k));
     }
     if (!cot__result_open(t, &dy, name_of(op), cot__dtype_at(&t->nodes[r->node]), shape.ndim, shape.dim)) return;
-    cot_array y = array_of_result(&dy);
+    cot_array y;
+    memory    own = {0};
+    if (!show_result(t, name_of(op), &dy, &y, &own)) return;
     cot__scope before = visit_open(t, op);
-    int       code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
-    if (!visit_close(t, before, op, "jvp_numbers", code)) return;
+    int        code = op->jvp_numbers(n, a->at, &a->at[n], &a->at[n + 1], &y, user_of(r));
+    bool       ok = visit_close(t, before, op, "jvp_numbers", code);
+    if (ok) keep_result(t, &dy, &own);
+    free_memory(t, &own);
+    if (!ok) return;
     cot__attr *attr = numbers_attr(r, n, n, r->tangents, 1, 0);
     if (attr) r->tangent = push_numbers(t, &dy, attr);
 }
@@ -409,13 +438,17 @@ static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     }
     cot_array like = a->at[to], *at = a->at;
     if (!cot__result_open(t, &z, name_of(op), like.dtype, like.shape.ndim, like.shape.dim)) return INVALID(t);
-    cot_array y = array_of_result(&z);
+    cot_array y;
+    memory    own = {0};
+    if (!show_result(t, name_of(op), &z, &y, &own)) return INVALID(t);
     if (!tangent) at[n + 2 + to] = y;
     cot__scope before = visit_open(t, op);
     int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user_of(r))
                          : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user_of(r));
-    return visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code) ? push_numbers(t, &z, attr)
-                                                                                     : INVALID(t);
+    bool  ok = visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code);
+    if (ok) keep_result(t, &z, &own);
+    free_memory(t, &own);
+    return ok ? push_numbers(t, &z, attr) : INVALID(t);
 }
 
 static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {

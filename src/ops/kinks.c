@@ -29,7 +29,7 @@ void cot__norm_kinks(cot__findings *r, uint32_t i) {
     cot__view   z = cot__view_read(r->t, i);
     cot__reader in;
     int64_t     first = -1, count = 0;
-    cot__reader_open(&in, &z);
+    cot__reader_open(&in, r->t->backend, &z);
     while (in.at < in.size)
         if (cot__reader_next(&in) == 0 && count++ == 0) first = in.at - 1;
     if (!count) return;
@@ -55,8 +55,8 @@ void cot__extreme_kinks(cot__findings *r, uint32_t i) {
     }
     cot__view   wide = {z.data, z.dtype, x.ndim, x.shape, stride};
     cot__reader a, b;
-    cot__reader_open(&a, &x);
-    cot__reader_open(&b, &wide);
+    cot__reader_open(&a, r->t->backend, &x);
+    cot__reader_open(&b, r->t->backend, &wide);
     while (a.at < a.size) {
         double v = cot__reader_next(&a);
         equal += v == cot__reader_next(&b);
@@ -72,31 +72,32 @@ void cot__extreme_kinks(cot__findings *r, uint32_t i) {
               cot__array_kinks[n->op == OP_max ? ARRAY_KINK_max_tie : ARRAY_KINK_min_tie].convention);
 }
 
-static double element(const cot__view *x, int64_t offset) {
-    return cot__load_f64((const char *)x->data + offset * cot__dtype_size(x->dtype), x->dtype);
+static double element(const cot_tape *t, const cot__view *x, int64_t offset) {
+    cot__view one = cot__view_at(x, offset);
+    return cot__element_f64(t->backend, &one, 0);
 }
 
 /* Element e of an array of places, row-major. */
-static int64_t place_at(const cot__view *z, int64_t e) {
-    return cot__load_i64((const char *)z->data + e * cot__dtype_size(z->dtype), z->dtype);
+static int64_t place_at(const cot_tape *t, const cot__view *z, int64_t e) {
+    return cot__element_i64(t->backend, z, e);
 }
 
 /* Is the element that z chose at its e-th place equal to one that could stand there instead? x is
  * the operand of an argsort or a cumargmax. */
-static bool tied_choice(const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
-    int64_t base = 0, place = 0, chosen = place_at(z, e), step = x->stride[axis], n = x->shape[axis], next_row = 1;
+static bool tied_choice(const cot_tape *t, const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
+    int64_t base = 0, place = 0, chosen = place_at(t, z, e), step = x->stride[axis], n = x->shape[axis], next_row = 1;
     for (int k = z->ndim - 1; k >= 0; k--) {
         int64_t at = e / next_row % z->shape[k];
         if (k == axis) place = at;
         else base += at * x->stride[k];
         next_row *= z->shape[k];
     }
-    double v = element(x, base + chosen * step);
-    if (!order) return chosen != place && element(x, base + place * step) == v;
-    if (place + 1 < z->shape[axis]) return element(x, base + place_at(z, e + z->stride[axis]) * step) == v;
+    double v = element(t, x, base + chosen * step);
+    if (!order) return chosen != place && element(t, x, base + place * step) == v;
+    if (place + 1 < z->shape[axis]) return element(t, x, base + place_at(t, z, e + z->stride[axis]) * step) == v;
     for (int64_t i = chosen + 1; z->shape[axis] < n && i < n; i++)
         /* left out, though as good as the last one taken */
-        if (element(x, base + i * step) == v) return true;
+        if (element(t, x, base + i * step) == v) return true;
     return false;
 }
 
@@ -107,7 +108,7 @@ void cot__order_kinks(cot__findings *r, uint32_t i) {
     int              axis = (int)n->extra.attr->ints[0];
     bool             order = n->op == OP_argsort;
     for (int64_t e = 0; e < size; e++)
-        if (tied_choice(&x, &z, axis, order, e) && count++ == 0) first = e;
+        if (tied_choice(r->t, &x, &z, axis, order, e) && count++ == 0) first = e;
     if (!count) return;
     cot__finding_begin(r, i);
     cot__putf(&r->x, " chooses between equal elements");
@@ -118,7 +119,8 @@ void cot__order_kinks(cot__findings *r, uint32_t i) {
 
 /* How many elements of the window at place q of a plane of x equal `value`; attributes as in
  * ops/nn/pool.c. */
-static int64_t equal_in_window(const cot__view *x, const cot__attr *a, const int64_t *at, double value) {
+static int64_t equal_in_window(const cot_tape *t, const cot__view *x, const cot__attr *a, const int64_t *at,
+                               double value) {
     int     space = (int)a->nints / 4, first = x->ndim - space;
     int64_t count = 0, window = cot__count(space, a->ints), offset = 0;
     for (int k = 0; k < first; k++) offset += at[k] * x->stride[k];
@@ -130,7 +132,7 @@ static int64_t equal_in_window(const cot__view *x, const cot__attr *a, const int
             inside &= i >= 0 && i < x->shape[first + k];
             place += i * x->stride[first + k];
         }
-        count += inside && cot__load_f64((const char *)x->data + place * cot__dtype_size(x->dtype), x->dtype) == value;
+        count += inside && element(t, x, place) == value;
     }
     return count;
 }
@@ -143,11 +145,11 @@ void cot__pool_kinks(cot__findings *r, uint32_t i) {
     cot__view   x = cot__view_read(r->t, n->a), z = cot__view_read(r->t, i);
     cot__reader in;
     int64_t     first = -1, count = 0;
-    cot__reader_open(&in, &z);
+    cot__reader_open(&in, r->t->backend, &z);
     while (in.at < in.size) {
         int64_t at[COT_MAX_NDIM], k = in.at;
         for (int a = z.ndim - 1; a >= 0; k /= z.shape[a], a--) at[a] = k % z.shape[a];
-        if (equal_in_window(&x, n->extra.attr, at, cot__reader_next(&in)) > 1 && count++ == 0) first = in.at - 1;
+        if (equal_in_window(r->t, &x, n->extra.attr, at, cot__reader_next(&in)) > 1 && count++ == 0) first = in.at - 1;
     }
     if (!count) return;
     cot__finding_begin(r, i);

@@ -5,6 +5,7 @@
  * differentiable in them. */
 #include "rules/structural_ids.h"
 #include "ops/structural.h"
+#include "backend/elements.h"
 #include "base/random.h"
 
 #include <string.h>
@@ -16,32 +17,12 @@ static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
     return false;
 }
 
-/* The upper half of the product. */
-static uint64_t product_high(uint64_t x, uint64_t y) {
-    uint64_t x0 = (uint32_t)x, x1 = x >> 32, y0 = (uint32_t)y, y1 = y >> 32;
-    uint64_t middle = x1 * y0 + (x0 * y0 >> 32), carry = x0 * y1 + (uint32_t)middle;
-    return x1 * y1 + (middle >> 32) + (carry >> 32);
-}
-
-/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally
- * likely words a place gets its share up to one: a bias below n / 2^64. */
-static void permute(cot_key key, int64_t n, int64_t *z) {
-    uint32_t a[COT__BLOCK], b[COT__BLOCK];
-    for (int64_t i = 0; i < n; i++) z[i] = i;
-    for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
-        if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;
-        int64_t j = (int64_t)product_high((uint64_t)a[k] << 32 | b[k], (uint64_t)i + 1), kept = z[i];
-        z[i] = z[j];
-        z[j] = kept;
-    }
-}
-
 /* A permutation is drawn like numbers, but for its dtype. */
 enum { PERMUTATION = COT__KEEP + 1 };
 
-static void draw(int kind, cot_key key, const cot__view *z, double low, double high) {
-    if (kind == PERMUTATION) permute(key, z->shape[0], z->data);
-    else cot__draw((cot__draw_kind)kind, key, z, low, high);
+static void draw(const cot_tape *t, int kind, cot_key key, const cot__view *z, double low, double high) {
+    if (kind == PERMUTATION) t->backend->permutation(key, z->shape[0], z->data);
+    else t->backend->draw((cot__draw_kind)kind, key, z, low, high);
 }
 
 static bool has_step(cot_key key) { return key.step.tape || key.step.id; }
@@ -55,7 +36,7 @@ static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dty
     if (!cot__usable(t) || (kind != PERMUTATION && !check_float(t, op, dtype))) return INVALID(t);
     if (has_step(key)) return at_step(t, op, kind, key, dtype, shape, low, high);
     if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
-    draw(kind, key, &r.view, low, high);
+    draw(t, kind, key, &r.view, low, high);
     return cot__constant_push(t, &r);
 }
 
@@ -117,20 +98,21 @@ static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype d
     cot__result r;
     if (!cot__check_shape(t, op, &z) || !cot__result_open(t, &r, op, dtype, z.ndim, z.dim)) return INVALID(t);
     cot__view v = cot__view_read(t, steps), part = r.view;
-    int64_t   count = cot__count(v.ndim, v.shape), stride[COT_MAX_NDIM], step;
+    int64_t   stride[COT_MAX_NDIM];
     part.ndim = ndim;
     part.shape = ints + AT_SHAPE;
     part.stride = stride;
     cot__strides(ndim, part.shape, stride);
-    cot__cursor c;
-    cot__cursor_open(&c, &v, COT_I64);
-    for (int64_t k = 0; k < count; k++) {
-        const int64_t *at = cot__cursor_load(&c, 1, &step);
-        const cot_key  key = {.word = {(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
-        part.data = (char *)r.view.data + k * cot__count(ndim, part.shape) * cot__dtype_size(dtype);
-        draw((int)ints[AT_KIND], cot_key_fold(key, (uint64_t)*at), &part, number_of(ints[AT_LOW]),
-             number_of(ints[AT_HIGH]));
-    }
+    const cot_key key = {.word = {(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
+    cot__elements e;
+    cot__elements_open(&e, t->backend, &v, COT_I64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++) {
+            int64_t first = (e.first + k) * cot__count(ndim, part.shape);
+            part.data = (char *)r.view.data + first * cot__dtype_size(dtype);
+            draw(t, (int)ints[AT_KIND], cot_key_fold(key, (uint64_t)e.i64[k]), &part, number_of(ints[AT_LOW]),
+                 number_of(ints[AT_HIGH]));
+        }
     cot__attr *attr = cot__attr_make(t, op, nints, ints, 0, NULL);
     return attr ? cot__result_push(t, &r, OP_draw_at, 1, &steps, attr) : INVALID(t);
 }
@@ -183,21 +165,16 @@ cot_key cot_key_at(cot_key key, cot_var step) {
 
 /* Is every element of node i within 0 and 1? */
 static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
-    double      buf[COT__BLOCK];
-    cot__cursor c;
-    cot__view   v = cot__view_read(t, i);
-    int64_t     n = cot__count(v.ndim, v.shape);
-    cot__cursor_open(&c, &v, COT_F64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const double *p = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++)
-            if (!(p[k] >= 0 && p[k] <= 1)) {
+    cot__elements e;
+    cot__view     v = cot__view_read(t, i);
+    cot__elements_open(&e, t->backend, &v, COT_F64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++)
+            if (!(e.f64[k] >= 0 && e.f64[k] <= 1)) {
                 cot__fail(t, COT_VALUE, "[%s] element %lld of the probabilities is %g; they run from 0 to 1", op,
-                          (long long)(done + k), p[k]);
+                          (long long)(e.first + k), e.f64[k]);
                 return false;
             }
-    }
     return true;
 }
 
@@ -214,19 +191,31 @@ cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
 /* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the
  * largest, and -inf if all were. */
 static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
-    cot__view      v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
-    int64_t        inner = cot__count(v.ndim - axis - 1, v.shape + axis + 1), n = cot__count(z.ndim, z.shape);
-    const int64_t *place = z.data;
-    for (int64_t i = 0; i < n; i++) { /* both are results of their own: row-major */
-        int64_t at = (i / inner * v.shape[axis] + place[i]) * inner + i % inner;
-        double  x = cot__load_f64((const char *)v.data + (size_t)at * cot__dtype_size(v.dtype), v.dtype);
-        if (x > -INFINITY) continue;
-        cot__note(t,
-                  "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the choice "
-                  "means nothing",
-                  (long long)i, (long long)n, isnan(x) ? "NaN, or one of them is" : "all -inf");
+    cot__view     v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
+    cot_shape     one = cot__shape_at(t, sum);
+    int64_t       n = cot__count(z.ndim, z.shape), stride[COT_MAX_NDIM];
+    size_t        bytes = (size_t)n * sizeof(double);
+    double       *noisy = bytes ? cot__alloc(&t->al, bytes) : NULL;
+    cot__elements e;
+    if (bytes && !noisy) {
+        cot__fail(t, COT_MEMORY, "[categorical] out of memory: %zu bytes to look at the choices", bytes);
         return;
     }
+    one.dim[axis] = 1; /* both are results of their own: row-major */
+    cot__strides(one.ndim, one.dim, stride);
+    cot__view place = {z.data, z.dtype, one.ndim, one.dim, stride}, x = {noisy, COT_F64, one.ndim, one.dim, stride};
+    if (n) t->backend->take_along(&v, axis, &place, &x);
+    cot__elements_open(&e, t->backend, &x, COT_F64);
+    for (bool said = false; !said && cot__elements_next(&e);)
+        for (int k = 0; k < e.n && !said; k++) {
+            if (e.f64[k] > -INFINITY) continue;
+            said = true;
+            cot__note(t,
+                      "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the "
+                      "choice means nothing",
+                      (long long)(e.first + k), (long long)n, isnan(e.f64[k]) ? "NaN, or one of them is" : "all -inf");
+        }
+    cot__free(&t->al, noisy, bytes);
 }
 
 /* The largest of logit + Gumbel noise is position i with probability softmax(logits)[i]. */

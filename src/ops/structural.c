@@ -3,6 +3,7 @@
  * One place for each message, so that axes, shapes and positions are refused in the same words
  * everywhere. */
 #include "ops/structural.h"
+#include "backend/elements.h"
 #include "tape/flow.h"
 
 #include <string.h>
@@ -128,7 +129,7 @@ static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     if (!cot__is_tensor(n)) return n->value.i64 = 0, true;
     if (!t->zero && !(t->zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
     cot__tensor *v = n->value.tensor;
-    memset(t->zero->data, 0, sizeof(int64_t));
+    t->backend->fill(&(cot__view){t->zero->data, COT_I64, 0, NULL, NULL}, 0);
     v->storage = t->zero;
     v->version = t->zero->version;
     v->offset = 0;
@@ -142,30 +143,21 @@ bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_
         cot__fail(t, COT_DTYPE, "[%s] %s have dtype %s; they must be integers", op, what, cot__dtype_name(v.dtype));
         return false;
     }
-    int64_t     n = cot__count(v.ndim, v.shape), buf[COT__BLOCK], lowest = wrap ? -extent : 0;
-    cot__cursor c;
-    cot__cursor_open(&c, &v, COT_I64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const int64_t *p = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++)
-            if (p[k] < lowest || p[k] >= extent) {
-                char      place[COT__SHAPE_TEXT];
-                cot_shape s = cot__shape_at(t, i);
-                if (extent > 0 && excuse_example(t, op, i)) return true;
-                if (t->status != COT_OK) return false;
-                if (extent == 0)
-                    cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, but the axis has extent 0; it has no positions", op,
-                              what, place_text(&s, done + k, place), (long long)p[k]);
-                else
-                    cot__fail(t, COT_VALUE,
-                              "[%s] %s%s is %lld, out of range for extent %lld; values run from %lld to %lld", op, what,
-                              place_text(&s, done + k, place), (long long)p[k], (long long)extent, (long long)lowest,
-                              (long long)extent - 1);
-                return false;
-            }
-    }
-    return true;
+    int64_t bad = t->backend->bad_position(&v, extent, wrap);
+    if (bad < 0) return true;
+    char      place[COT__SHAPE_TEXT];
+    cot_shape s = cot__shape_at(t, i);
+    long long value = cot__element_i64(t->backend, &v, bad);
+    if (extent > 0 && excuse_example(t, op, i)) return true;
+    if (t->status != COT_OK) return false;
+    if (extent == 0)
+        cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, but the axis has extent 0; it has no positions", op, what,
+                  place_text(&s, bad, place), value);
+    else
+        cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, out of range for extent %lld; values run from %lld to %lld", op,
+                  what, place_text(&s, bad, place), value, (long long)extent, (long long)(wrap ? -extent : 0),
+                  (long long)extent - 1);
+    return false;
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -243,12 +235,4 @@ bool cot__taken_shape(cot_tape *t, const char *op, uint32_t xi, uint32_t indices
         for (int k = 0; k < z->ndim; k++)
             z->dim[k] = k < axis ? x.dim[k] : k < axis + p.ndim ? p.dim[k - axis] : x.dim[k - p.ndim + 1];
     return cot__check_shape(t, op, z);
-}
-
-void cot__fill(const cot__view *v, double value) {
-    static const int64_t zero[COT_MAX_NDIM];
-    uint64_t             element = 0;
-    cot__store_f64(&element, v->dtype, value);
-    cot__view one = {&element, v->dtype, v->ndim, v->shape, zero};
-    cot__copy(v, &one);
 }

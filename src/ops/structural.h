@@ -69,8 +69,6 @@ bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices,
  * through r->view, then push. */
 bool    cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape);
 cot_var cot__constant_push(cot_tape *t, cot__result *r);
-/* Every element of v = the number `value`, in v's dtype. */
-void cot__fill(const cot__view *v, double value);
 
 /* ---- operations without a public name -------------------------------------------------------- */
 

@@ -61,8 +61,9 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         const void *g      = cot__is_tensor(leaf) ? leaf->extra.grad->data
                              : w.dtype == COT_F64 ? (const void *)&leaf->extra.number
                                                   : &narrow;
-        cot__adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1,
-                                      o.beta2, o.rate / first, 1 / sqrt(second), o.eps});
+        t->backend->adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g,
+                                             1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first,
+                                             1 / sqrt(second), o.eps});
         cot__note_assign(t, i, COT__ADAMW_STEP);
     }
     return t->status;

@@ -1,5 +1,4 @@
 /* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
-#include "base/parallel.h"
 #include "diff/engine/sweep.h"
 #include "optim/optim.h"
 #include "ops/structural.h"
@@ -117,9 +116,10 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
     note_time(t, i, who);
 }
 
-static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, cot__assigner who) {
+/* host: `from` lies there. */
+static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, bool host, cot__assigner who) {
     cot__view to = cot__view_write(t, i);
-    cot__copy(&to, from);
+    (host ? t->backend->copy_in : t->backend->copy)(&to, from);
     cot__note_assign(t, i, who);
     return t->status;
 }
@@ -136,7 +136,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
         cot__view to = cot__view_read(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
         if (exact) from.data = &whole, from.dtype = COT_I64;
-        return assign_view(t, i, &from, COT__ASSIGN);
+        return assign_view(t, i, &from, true, COT__ASSIGN);
     }
     if (!cot__operand(t, value, "assign", "new", &v)) return t->status;
     cot_shape want = cot__shape_at(t, i), have = cot__shape_at(t, v);
@@ -152,7 +152,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         return t->status;
     }
     cot__view from = cot__view_read(t, v);
-    return assign_view(t, i, &from, COT__ASSIGN);
+    return assign_view(t, i, &from, false, COT__ASSIGN);
 }
 
 cot_status cot_assign_data(cot_var leaf, const void *data) {
@@ -170,7 +170,7 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     cot__view from = to;
     memcpy(&from.data, &data, sizeof data); /* const is kept: the copy reads only */
     from.stride = stride;
-    return assign_view(t, i, &from, COT__ASSIGN_DATA);
+    return assign_view(t, i, &from, true, COT__ASSIGN_DATA);
 }
 
 cot_var(cot_leaf)(cot_var x) {
@@ -184,33 +184,14 @@ cot_var(cot_leaf)(cot_var x) {
     return t->status == COT_OK ? leaf : INVALID(t);
 }
 
-/* w -= rate g, each product and difference rounded, as cot_sub(w, cot_mul(rate, g)) would. Leaves
- * and their gradients are row-major arrays. */
-typedef struct descent { cot_dtype dtype; void *w; const void *g; double rate; int64_t n, parts; } descent;
-
-static void descend(void *ctx, int64_t part) {
-    const descent *d = ctx;
-    int64_t        start = cot__part_start(d->n, d->parts, part), stop = cot__part_start(d->n, d->parts, part + 1);
-    if (d->dtype == COT_F64) {
-        double *restrict w = d->w;
-        const double *restrict g = d->g;
-        for (int64_t i = start; i < stop; i++) w[i] = w[i] - d->rate * g[i];
-    } else {
-        float *restrict w = d->w, rate = (float)d->rate;
-        const float *restrict g = d->g;
-        for (int64_t i = start; i < stop; i++) w[i] = w[i] - rate * g[i];
-    }
-}
-
+/* Leaves and their gradients are row-major arrays. */
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
     cot__view  v = cot__view_write(t, i);
     if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) ||
         !cot__is_contiguous(v.ndim, v.shape, v.stride))
         return false;
-    descent d = {v.dtype, v.data, leaf->extra.grad->data, rate, cot__count(v.ndim, v.shape), 1};
-    d.parts = cot__parts(d.n, 1, 64);
-    cot__parallel(d.parts, descend, &d);
+    t->backend->sgd(v.dtype, cot__count(v.ndim, v.shape), v.data, leaf->extra.grad->data, rate);
     cot__note_assign(t, i, COT__SGD_STEP);
     return true;
 }

@@ -7,11 +7,14 @@
 /* Elementwise operations are numbered from 0, structural ones from here. */
 enum { OP_structural = 1024 };
 
+/* The structural operations that the tape itself knows. The three over lists of scalars, which the
+ * scalar sweeps know, stand together. */
+#define COT__TAPE_OPS(_) _(leaf) _(constant) _(parameter) _(sum_of) _(dot_of) _(logsumexp_of)
+
+#define COT__NUMBER(name) OP_##name,
 typedef enum cot__tape_op_id {
     COT__before_tape_ops = OP_structural - 1,
-#define STRUCTURAL(name) OP_##name,
-#include "rules/tape_ops.def"
-#undef STRUCTURAL
+    COT__TAPE_OPS(COT__NUMBER)
     COT__after_tape_ops
 } cot__tape_op_id;
 

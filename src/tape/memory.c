@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* mkstemp */
 #include "tape/tape.h"
 
+#include "backend/cpu/table/cpu.h"
 #include "base/poison.h"
 
 #include <string.h>
@@ -127,16 +128,36 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 
 #define ALIGNMENT 64
 
-/* Header and payload share one allocation. */
+static cot__storage *no_memory(cot_tape *t, size_t bytes, const char *op) {
+    cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
+    return NULL;
+}
+
+/* Header here, payload on the device of the tape. */
+static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
+    cot__storage *s = cot__alloc(&t->al, sizeof *s);
+    void         *data = s ? t->backend->alloc(&t->al, bytes) : NULL;
+    if (!data) {
+        cot__free(&t->al, s, s ? sizeof *s : 0);
+        return no_memory(t, bytes, op);
+    }
+    *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .block_bytes = sizeof *s, .data = data,
+                        .saver_version = UINT32_MAX, .writer = COT__NONE};
+    t->storage_bytes += (int64_t)bytes;
+    return s;
+}
+
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
+    return UNLIKELY(t->backend->alloc) ? create_apart(t, bytes, op) : cot__storage_create_on_host(t, bytes, op);
+}
+
+/* Header and payload share one allocation. */
+cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char *op) {
     size_t        block = bytes <= SIZE_MAX / 2 ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
     cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
-    if (!s) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
-        return NULL;
-    }
+    if (!s) return no_memory(t, bytes, op);
     void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
-    *s = (cot__storage){.refs = 1, .bytes = bytes, .block_bytes = block, .data = data,
+    *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .block_bytes = block, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
     cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
@@ -145,7 +166,7 @@ cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
 }
 
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op) {
-    cot__storage *s = cot__storage_create(t, 0, op);
+    cot__storage *s = cot__storage_create_on_host(t, 0, op);
     if (!s) return NULL;
     s->data = memory;
     s->bytes = bytes;
@@ -216,6 +237,7 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
+    if (s->backend->free && !s->borrowed) s->backend->free(&t->al, s->data, s->bytes);
     cot__unpoison(s, s->block_bytes);
     cot__free(&t->al, s, s->block_bytes);
 }

@@ -1,23 +1,21 @@
 /* reader.c: the elements of a view, a block at a time. */
 #include "tape/reader.h"
 
-void cot__reader_open(cot__reader *r, const cot__view *v) {
+void cot__reader_open(cot__reader *r, const cot__backend *b, const cot__view *v) {
+    cot__elements_open(&r->block, b, v, COT_F64);
     r->at = 0;
-    r->size = cot__count(v->ndim, v->shape);
-    cot__cursor_open(&r->cursor, v, COT_F64);
+    r->size = r->block.size;
 }
 
-void cot__reader_spread(cot__reader *r, const cot__view *v, const cot__view *like) {
+void cot__reader_spread(cot__reader *r, const cot__backend *b, const cot__view *v, const cot__view *like) {
     static const int64_t still[COT_MAX_NDIM];
     cot__view all = v->ndim == like->ndim ? *v : (cot__view){v->data, v->dtype, like->ndim, like->shape, still};
-    cot__reader_open(r, &all);
+    cot__reader_open(r, b, &all);
 }
 
 double cot__reader_next(cot__reader *r) {
     int64_t k = r->at % COT__BLOCK;
-    if (k == 0)
-        r->block =
-            cot__cursor_load(&r->cursor, r->size - r->at < COT__BLOCK ? (int)(r->size - r->at) : COT__BLOCK, r->buf);
+    if (k == 0) cot__elements_next(&r->block);
     r->at++;
-    return r->block[k];
+    return r->block.f64[k];
 }

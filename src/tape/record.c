@@ -3,6 +3,8 @@
  * Which operation it is, its shapes and its kernel are left to src/ops. */
 #include "tape/tape.h"
 
+#include "backend/elements.h"
+
 #include <string.h>
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -422,7 +424,7 @@ cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {
         if (!cot__result_open(t, &r, name, v.dtype, 0, NULL)) return INVALID(t);
-        memcpy(&r.scalar, (char *)v.data + offset * bytes, (size_t)bytes);
+        cot__fetch(t->backend, &r.scalar, (char *)v.data + offset * bytes, v.dtype);
         return cot__result_push(t, &r, op, 1, &of, attr);
     }
     int64_t size = cot__checked_size(t, name, v.dtype, ndim, shape);
@@ -431,7 +433,7 @@ cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t
     if (v.ndim == 0) { /* a scalar has no storage to share */
         s = cot__storage_create(t, (size_t)bytes, name);
         if (!s || !cot__storage_keep(t, s, name)) return INVALID(t);
-        memcpy(s->data, &t->nodes[of].value, (size_t)bytes);
+        cot__place_element(t->backend, s->data, &t->nodes[of].value, v.dtype);
     } else {
         s = t->nodes[of].value.tensor->storage;
         offset += t->nodes[of].value.tensor->offset;

@@ -1,18 +1,11 @@
 /* show.c: nodes and values as text. Nothing here changes a tape or allocates. */
 #include "tape/show.h"
 
+#include "backend/elements.h"
+
 #include <string.h>
 
 /* ---- elements -------------------------------------------------------------------------------- */
-
-const void *cot__element(const cot__view *v, int64_t index) {
-    int64_t offset = 0;
-    for (int k = v->ndim - 1; k >= 0; k--) {
-        offset += index % v->shape[k] * v->stride[k];
-        index /= v->shape[k];
-    }
-    return (const char *)v->data + offset * cot__dtype_size(v->dtype);
-}
 
 const char *cot__place(const cot__view *v, int64_t index, char *buf) {
     int64_t   at[COT_MAX_NDIM];
@@ -23,27 +16,27 @@ const char *cot__place(const cot__view *v, int64_t index, char *buf) {
     return buf;
 }
 
-void cot__show_element(cot__text *x, const void *p, cot_dtype dtype) {
-    if (dtype == COT_BOOL)
-        cot__put(x, cot__load_i64(p, dtype) ? "true" : "false");
-    else if (cot__dtype_is_float(dtype))
-        cot__put_number(x, cot__load_f64(p, dtype));
+void cot__show_element(cot__text *x, const cot__backend *b, const cot__view *v, int64_t index) {
+    if (v->dtype == COT_BOOL)
+        cot__put(x, cot__element_i64(b, v, index) ? "true" : "false");
+    else if (cot__dtype_is_float(v->dtype))
+        cot__put_number(x, cot__element_f64(b, v, index));
     else
-        cot__putf(x, "%lld", (long long)cot__load_i64(p, dtype));
+        cot__putf(x, "%lld", (long long)cot__element_i64(b, v, index));
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
 enum { FEW = 8 }; /* elements that are shown one by one */
 
-static void show_few(cot__text *x, const cot__view *v, int64_t size) {
+static void show_few(cot__text *x, const cot__backend *b, const cot__view *v, int64_t size) {
     for (int64_t i = 0; i < size; i++) {
         int64_t inner = 1;
         int     edges = 0; /* rows that begin, and as many end, at this element */
         for (int k = v->ndim - 1; k >= 0 && i % (inner *= v->shape[k]) == 0; k--) edges++;
         if (i) cot__put(x, " ");
         for (int k = 0; k < edges; k++) cot__put(x, "[");
-        cot__show_element(x, cot__element(v, i), v->dtype);
+        cot__show_element(x, b, v, i);
         inner = 1, edges = 0;
         for (int k = v->ndim - 1; k >= 0 && (i + 1) % (inner *= v->shape[k]) == 0; k--) edges++;
         for (int k = 0; k < edges; k++) cot__put(x, "]");
@@ -51,46 +44,42 @@ static void show_few(cot__text *x, const cot__view *v, int64_t size) {
 }
 
 /* The extremes of the finite elements; one element that a broadcast repeats is looked at once. */
-static void show_range(cot__text *x, const cot__view *all) {
-    double      buf[COT__BLOCK], lo = INFINITY, hi = -INFINITY;
-    int64_t     odd = 0, shape[COT_MAX_NDIM];
-    cot__cursor c;
+static void show_range(cot__text *x, const cot__backend *b, const cot__view *all) {
+    double        lo = INFINITY, hi = -INFINITY;
+    int64_t       odd = 0, shape[COT_MAX_NDIM];
+    cot__elements e;
     for (int k = 0; k < all->ndim; k++) shape[k] = all->stride[k] == 0 ? 1 : all->shape[k];
     cot__view v = {all->data, all->dtype, all->ndim, shape, all->stride};
-    int64_t   size = cot__count(v.ndim, shape);
-    cot__cursor_open(&c, &v, COT_F64);
-    for (int64_t at = 0; at < size; at += COT__BLOCK) {
-        int           n = size - at < COT__BLOCK ? (int)(size - at) : COT__BLOCK;
-        const double *p = cot__cursor_load(&c, n, buf);
-        for (int k = 0; k < n; k++) {
-            if (!isfinite(p[k])) {
+    cot__elements_open(&e, b, &v, COT_F64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++) {
+            if (!isfinite(e.f64[k])) {
                 odd++;
                 continue;
             }
-            lo = p[k] < lo ? p[k] : lo;
-            hi = p[k] > hi ? p[k] : hi;
+            lo = e.f64[k] < lo ? e.f64[k] : lo;
+            hi = e.f64[k] > hi ? e.f64[k] : hi;
         }
-    }
-    if (odd == size) {
+    if (odd == e.size) {
         cot__put(x, "no finite element");
         return;
     }
     cot__put_number(x, lo);
     if (lo == hi) cot__put(x, odd ? "" : " everywhere");
     else cot__put(x, " … "), cot__put_number(x, hi);
-    if (odd) cot__putf(x, ", %lld not finite", (long long)(odd * (cot__count(all->ndim, all->shape) / size)));
+    if (odd) cot__putf(x, ", %lld not finite", (long long)(odd * (cot__count(all->ndim, all->shape) / e.size)));
 }
 
-void cot__show_values(cot__text *x, const cot__view *v) {
+void cot__show_values(cot__text *x, const cot__backend *b, const cot__view *v) {
     int64_t size = cot__count(v->ndim, v->shape);
     if (v->ndim == 0)
-        cot__show_element(x, v->data, v->dtype);
+        cot__show_element(x, b, v, 0);
     else if (size == 0)
         cot__put(x, "[]");
     else if (size <= FEW)
-        show_few(x, v, size);
+        show_few(x, b, v, size);
     else
-        show_range(x, v);
+        show_range(x, b, v);
 }
 
 static bool in_word(char c) {
@@ -145,7 +134,7 @@ void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
     else if (cot__is_stale(&t->nodes[node]))
         cot__put(x, "(overwritten)");
     else
-        cot__show_values(x, &v);
+        cot__show_values(x, t->backend, &v);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */

@@ -5,15 +5,14 @@
 #include "base/text.h"
 #include "tape/tape.h"
 
-/* The element with that row-major index. */
-const void *cot__element(const cot__view *v, int64_t index);
 /* "[2,0]", the place of that element; "" for a 0-d value. buf of COT__SHAPE_TEXT bytes. */
 const char *cot__place(const cot__view *v, int64_t index, char *buf);
 
-void cot__show_element(cot__text *x, const void *p, cot_dtype dtype);
+/* The element with that row-major index. */
+void cot__show_element(cot__text *x, const cot__backend *b, const cot__view *v, int64_t index);
 /* "3", "[[1 2] [3 4]]", or "-1 … 2.5" with the number of NaNs and infinities when there are many
  * elements. */
-void cot__show_values(cot__text *x, const cot__view *v);
+void cot__show_values(cot__text *x, const cot__backend *b, const cot__view *v);
 /* "mul %0 2", "sum(%3, axes=0)" */
 void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node);
 /* "f32(64,128)" */

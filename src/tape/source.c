@@ -59,11 +59,13 @@ static cot_var make_source(cot_tape *t, int op, const char *name, cot_dtype dtyp
                          "[%s] a leaf of dtype %s; only f64, f32, bf16 and f16 have gradients, use cot_data for others",
                          name, cot__dtype_name(dtype));
     if (!cot__result_open(t, &r, name, dtype, shape.ndim, shape.dim)) return INVALID(t);
-    size_t bytes = (size_t)(cot__count(shape.ndim, shape.dim) * cot__dtype_size(dtype));
-    if (data && bytes)
-        memcpy(r.view.data, data, bytes);
-    else if (bytes)
-        memset(r.view.data, 0, bytes);
+    if (!r.tensor && data)
+        memcpy(&r.scalar, data, (size_t)cot__dtype_size(dtype));
+    else if (data && r.tensor->size)
+        t->backend->copy_in(&r.view,
+                            &(cot__view){(void *)(uintptr_t)data, dtype, shape.ndim, shape.dim, r.view.stride});
+    else if (r.tensor && r.tensor->size)
+        t->backend->fill(&r.view, 0);
     return push_source(t, &r, op);
 }
 

@@ -5,6 +5,7 @@
 #include "rules/structural_ids.h"
 #include "tape/tape.h"
 
+#include "backend/cpu/table/cpu.h"
 #include "base/number.h"
 #include "base/poison.h"
 
@@ -12,6 +13,8 @@
 #include <string.h>
 
 /* ---- creation -------------------------------------------------------------------------------- */
+
+const cot__backend *cot__new_tape_backend = &cot__cpu_backend;
 
 cot_tape *cot_tape_create(const cot_options *options) {
     cot_options defaults = {0};
@@ -23,6 +26,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->al = (cot_allocator){cot__cache_alloc, &t->cache};
     t->strict = options->strict;
     t->smooth = options->smooth;
+    t->backend = cot__new_tape_backend;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
     return t;

@@ -16,13 +16,14 @@
 
 #include "base/base.h"
 #include "base/cache.h"
-#include "backend/cpu/kernels.h"
+#include "backend/backend.h"
 #include "rules/rules.h"
 
 /* ---- storage and tensors --------------------------------------------------------------------- */
 
 typedef struct cot__storage {
     int64_t  refs;
+    const cot__backend *backend; /* the device on which its elements lie */
     size_t   bytes, block_bytes; /* payload, and the whole allocation */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
@@ -195,6 +196,7 @@ struct cot_tape {
     uint32_t      capacity;
     cot__array    node_memory;
     cot_allocator al;       /* hands out of the cache */
+    const cot__backend *backend; /* the device of its storages: everything is computed there */
     bool          strict;
     bool          smooth; /* sweeps refuse points where a convention would have to be applied */
     int           no_grad;
@@ -421,8 +423,14 @@ void     cot__rewind(cot_tape *t, cot_mark m);
 /* The tape's next stamp, after a rewind: vars that it has forgotten are recognised. */
 void cot__next_stamp(cot_tape *t);
 
+/* The device of new tapes, the CPU. A variable only for the tests: it must not show in any
+ * result. */
+extern const cot__backend *cot__new_tape_backend;
+
 /* refs 1, contents undefined */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op);
+/* The same in memory that the host may touch, whatever the tape's device. */
+cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char *op);
 /* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer
  * where there is no room for them, but at least `least`. */
 cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);

@@ -1,5 +1,6 @@
 /* values.c: reading values and shapes out of a tape. Getters accept anything and never fail loudly:
  * NaN, 0, an empty shape. */
+#include "backend/elements.h"
 #include "tape/tape.h"
 
 bool cot_is_valid(cot_var x) {
@@ -27,7 +28,7 @@ static cot_tape *readable(cot_var x, const char *op, uint32_t *i) {
     return cot__has_values(t, op, *i, "choose by values with cot_where or cot_cond") ? t : NULL;
 }
 
-static const void *single_element(cot_var x, const char *op, cot_dtype *dtype) {
+static cot_tape *single_element(cot_var x, const char *op, cot__view *v) {
     uint32_t  i;
     cot_tape *t = readable(x, op, &i);
     if (!t) return NULL;
@@ -38,30 +39,30 @@ static const void *single_element(cot_var x, const char *op, cot_dtype *dtype) {
                   cot__shape_text_at(t, i, text), (long long)cot__size_at(t, i));
         return NULL;
     }
-    *dtype = cot__dtype_at(&t->nodes[i]);
-    return cot__view_read(t, i).data;
+    *v = cot__view_read(t, i);
+    return t;
 }
 
 double cot_value(cot_var x) {
-    cot_dtype dtype;
+    cot__view v;
     if (cot__is_number(x)) return cot__number_value(x);
     if (LIKELY(cot_is_valid(x))) { /* most often a scalar, whose value stands in its node */
         const cot__node *n = &x.tape->nodes[cot__index(x)];
         if (LIKELY(n->kind == COT_F64 && !x.tape->body)) return n->value.f64;
     }
-    const void *p = single_element(x, "value", &dtype);
-    return p ? cot__load_f64(p, dtype) : (double)NAN;
+    cot_tape *t = single_element(x, "value", &v);
+    return t ? cot__element_f64(t->backend, &v, 0) : (double)NAN;
 }
 
 int64_t cot_value_i64(cot_var x) {
-    cot_dtype dtype;
+    cot__view view;
     if ((uintptr_t)x.tape == 2) return (int64_t)x.id;
     if (cot__is_number(x)) {
         double v = cot__number_value(x);
         return cot__load_i64(&v, COT_F64);
     }
-    const void *p = single_element(x, "value_i64", &dtype);
-    return p ? cot__load_i64(p, dtype) : 0;
+    cot_tape *t = single_element(x, "value_i64", &view);
+    return t ? cot__element_i64(t->backend, &view, 0) : 0;
 }
 
 cot_dtype cot_dtype_of(cot_var x) { return cot_is_valid(x) ? cot__dtype_at(&x.tape->nodes[cot__index(x)]) : COT_F64; }
@@ -85,7 +86,7 @@ cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_d
     }
     cot__strides(v->ndim, v->shape, stride);
     cot__view to = {out, dtype, v->ndim, v->shape, stride};
-    if (n > 0) cot__copy(&to, v);
+    if (n > 0) t->backend->copy_out(&to, v);
     return t->status;
 }
 

@@ -42,7 +42,7 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     cot_tape *t = w->build->trace.t;
     cot__view shape = cot__view_read(t, to), before = *sum_of(w, to);
     cot__view sum = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), !before.data);
-    if (sum.data && before.data) cot__copy(&sum, &before);
+    if (sum.data && before.data) t->backend->copy(&sum, &before);
     return sum;
 }
 
@@ -75,7 +75,7 @@ static bool elementwise(cot__trace_giver *w) {
         if (z.ndim == 0) {
             cot__value scalar = {0};
             cot__term  term = {k, false, w->g, {&scalar, compute, 0, z.shape, z.stride}};
-            cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &term);
+            cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &term);
             if (!put_scalar(w, k, to, cot__load_f64(&scalar, compute))) return false;
             continue;
         }
@@ -84,11 +84,12 @@ static bool elementwise(cot__trace_giver *w) {
         if (e->partial[k]->what != TREE_G) {
             amount = cot__trace_array(w->build, &z, z.dtype, false);
             if (!amount.data) return false;
-            cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
+            cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, false, w->g, amount});
         }
         cot__view sum = first ? amount : sum_so_far(w, to);
         if (!sum.data) return false;
-        if (!first) cot__block_run_partials(n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
+        if (!first)
+            cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &(cot__term){k, true, w->g, sum});
         if (!put(w, k, to, amount, sum)) return false;
     }
     return true;
@@ -128,8 +129,8 @@ static void give_all(cot__rule *r, int k, cot_var v) {
         failed(w);
         return;
     }
-    cot__copy(&amount, &given);
-    if (!first) cot__block_run_elementwise(OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
+    r->t->backend->copy(&amount, &given);
+    if (!first) cot__run_value(r->t->backend, OP_add, cot__dtype_compute(sum.dtype), 2, pair, &sum);
     if (!put(w, k, to, amount, sum)) failed(w);
 }
 
@@ -155,7 +156,7 @@ static void give_part(cot__rule *r, int k, cot_var v, into add, const void *wher
 static void into_slice(cot__rule *r, const cot__view *all, uint32_t from, const void *slice) {
     int64_t   stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
     cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__view_read(r->t, from)};
-    cot__block_run_elementwise(OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+    cot__run_value(r->t->backend, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
 }
 
 static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
@@ -178,7 +179,7 @@ static void give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis
 static cot_var as_var(cot_tape *t, uint32_t id, const cot__view *g) {
     cot__result r;
     if (!cot__result_open(t, &r, "trace", cot__dtype_at(&t->nodes[id]), g->ndim, g->shape)) return INVALID(t);
-    cot__copy(&r.view, g);
+    t->backend->copy(&r.view, g);
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 

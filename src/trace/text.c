@@ -1,4 +1,5 @@
 /* text.c: the texts of a trace: calls, formulas, rules, labels, values. */
+#include "backend/cpu/table/cpu.h"
 #include "trace/trace.h"
 
 #include "ops/elementwise/elementwise.h"
@@ -174,7 +175,7 @@ const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size
     cot__text x = cot__text_buffer(text, sizeof text);
     bool      many = cot__count(v->ndim, v->shape) > 8 || cot__count(v->ndim, v->shape) == 0;
     if (many) cot__put(&x, cot__shape_text(v->ndim, v->shape, shape)), cot__put(&x, " ");
-    cot__show_values(&x, v);
+    cot__show_values(&x, &cot__cpu_backend, v); /* traces are made of values on the host */
     bool narrow = many && cot__columns(text) > width; /* then rather the numbers than the shape */
     return cot__fit(narrow ? text + strlen(shape) + 1 : text, width, buf, size);
 }

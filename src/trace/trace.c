@@ -159,7 +159,7 @@ static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
     cot_dtype dtype = cot__trace_adjoint_dtype(b->trace.t, y);
     b->trace.seed = cot__trace_array(b, &from, cot__dtype_is_float(dtype) ? dtype : COT_F64, false);
     if (!b->trace.seed.data) return false;
-    cot__copy(&b->trace.seed, &from);
+    b->trace.t->backend->copy(&b->trace.seed, &from);
     return true;
 }
 

@@ -880,6 +880,7 @@ static void check_take(int round) {
     fill(&x, false);
     fill(&u, false);
     fill_index(&index, shape[axis]);
+    assert_int_equal(cot__bad_position(&index.v, shape[axis], true), -1);
     cot__take(&x.v, axis, &index.v, &z.v);
     cot__copy(&y.v, &x.v);
     cot__scatter_add(&x.v, axis, &index.v, &u.v);
@@ -948,6 +949,13 @@ static void test_index(void **state) {
         check_take(round);
         check_along();
     }
+    const int32_t   p[4] = {0, -3, 3, -4};
+    int32_t         copy[4];
+    memcpy(copy, p, sizeof(p));
+    const cot__view v = {copy, COT_I32, 1, (const int64_t[]){4}, (const int64_t[]){1}};
+    assert_int_equal(cot__bad_position(&v, 4, true), -1);
+    assert_int_equal(cot__bad_position(&v, 3, true), 2);
+    assert_int_equal(cot__bad_position(&v, 0, true), 0);
 }
 
 int main(void) {

@@ -5,6 +5,8 @@
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
 
+#include "backend/cpu/elementwise/blocks.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

@@ -42,7 +42,7 @@ static void read_raw(cot_var x, char *out, size_t size) {
     int64_t   stride[COT_MAX_NDIM];
     assert_true((size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)) <= size);
     cot__strides(v.ndim, v.shape, stride);
-    cot__copy(&(cot__view){out, v.dtype, v.ndim, v.shape, stride}, &v);
+    x.tape->backend->copy_out(&(cot__view){out, v.dtype, v.ndim, v.shape, stride}, &v);
 }
 
 static bool same_value(cot_var a, cot_var b) {

@@ -1,6 +1,7 @@
 /* support.c: see support.h. */
 #include "support/support.h"
 
+#include "backend/guarded.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/elementwise/lazy_product.h"
 
@@ -25,6 +26,13 @@ __attribute__((constructor)) static void let_all_wait(void) {
         cot__deferred_bytes = 1;
         cot__deferred_spoils = true;
     }
+}
+
+/* COT_TEST_BACKEND=guarded: every tape computes in memory that the host may not touch
+ * (backend/guarded.h). */
+__attribute__((constructor)) static void choose_backend(void) {
+    const char *which = getenv("COT_TEST_BACKEND");
+    if (which && strcmp(which, "guarded") == 0) cot__new_tape_backend = &guarded_backend;
 }
 
 /* ---- failures -------------------------------------------------------------------------------- */

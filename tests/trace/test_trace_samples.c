@@ -6,6 +6,7 @@
 #include "support/support.h"
 
 #include "diff/engine/kept_adjoints.h"
+#include "backend/cpu/table/cpu.h"
 #include "ops/structural.h"
 #include "samples/samples.h"
 #include "trace/trace.h"
@@ -14,7 +15,7 @@
 
 static int64_t elements(const cot__view *v, double *out) {
     cot__reader r;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, &cot__cpu_backend, v);
     while (r.at < r.size) {
         int64_t i = r.at;
         double  x = cot__reader_next(&r);

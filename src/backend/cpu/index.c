@@ -6,7 +6,20 @@
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 
-static inline int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
+static inline int64_t from_end(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
+
+int64_t cot__bad_position(const cot__view *index, int64_t extent, bool wrap) {
+    int64_t     n = cot__count(index->ndim, index->shape), buf[COT__BLOCK], lowest = wrap ? -extent : 0;
+    cot__cursor c;
+    cot__cursor_open(&c, index, COT_I64);
+    for (int64_t done = 0; done < n; done += COT__BLOCK) {
+        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
+        const int64_t *p   = cot__cursor_load(&c, len, buf);
+        for (int i = 0; i < len; i++)
+            if (p[i] < lowest || p[i] >= extent) return done + i;
+    }
+    return -1;
+}
 
 /* ---- elements at computed offsets ------------------------------------------------------------ */
 
@@ -99,7 +112,7 @@ static void move_elements(slabs *p, const int64_t place_stride[2], int64_t n) {
         int     len = n - j < COT__BLOCK ? (int)(n - j) : COT__BLOCK;
         int64_t yo  = p->outer.offset[1] + p->places.offset[1] + j * place_stride[1];
         decode(at, 1, cot__at(&p->index, p->places.offset[0] + j * place_stride[0]), place_stride[0], len);
-        for (int i = 0; i < len; i++) at[i] = p->outer.offset[0] + wrap(at[i], p->extent) * p->axis_stride;
+        for (int i = 0; i < len; i++) at[i] = p->outer.offset[0] + from_end(at[i], p->extent) * p->axis_stride;
         if (p->add) scatter(&p->x, at, &p->y, yo, place_stride[1], len);
         else gather(&p->y, yo, place_stride[1], &p->x, at, len);
     }
@@ -114,7 +127,7 @@ static void move(slabs *p) {
                 move_elements(p, stride, n);
                 continue;
             }
-            int64_t at = wrap(cot__load_i64(cot__at(&p->index, p->places.offset[0]), p->index.dtype), p->extent);
+            int64_t at = from_end(cot__load_i64(cot__at(&p->index, p->places.offset[0]), p->index.dtype), p->extent);
             move_slab(p, p->outer.offset[0] + at * p->axis_stride, p->outer.offset[1] + p->places.offset[1]);
         } while (cot__walk_next(&p->places));
     } while (cot__walk_next(&p->outer));
@@ -175,7 +188,7 @@ static void along_here(const cot__view *x, int axis, const cot__view *index, con
             int64_t xo = w.offset[0] + j * stride[0], yo = w.offset[1] + j * stride[1];
             decode(at, 1, cot__at(index, w.offset[2] + j * stride[2]), stride[2], len);
             for (int i = 0; i < len; i++)
-                at[i] = xo + i * stride[0] + wrap(at[i], x->shape[axis]) * x->stride[axis];
+                at[i] = xo + i * stride[0] + from_end(at[i], x->shape[axis]) * x->stride[axis];
             if (add) scatter(x, at, y, yo, stride[1], len);
             else gather(y, yo, stride[1], x, at, len);
         }

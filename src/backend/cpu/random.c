@@ -89,3 +89,23 @@ void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low,
     d.parts = cot__parts((d.n + COT__BLOCK - 1) / COT__BLOCK, COST * COT__BLOCK, 256);
     cot__parallel(d.parts, draw_part, &d);
 }
+
+/* The upper half of the product. */
+static uint64_t product_high(uint64_t x, uint64_t y) {
+    uint64_t x0 = (uint32_t)x, x1 = x >> 32, y0 = (uint32_t)y, y1 = y >> 32;
+    uint64_t middle = x1 * y0 + (x0 * y0 >> 32), carry = x0 * y1 + (uint32_t)middle;
+    return x1 * y1 + (middle >> 32) + (carry >> 32);
+}
+
+/* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally
+ * likely words a place gets its share up to one: a bias below n / 2^64. */
+void cot__permutation(cot_key key, int64_t n, int64_t *z) {
+    uint32_t a[COT__BLOCK], b[COT__BLOCK];
+    for (int64_t i = 0; i < n; i++) z[i] = i;
+    for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
+        if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;
+        int64_t j = (int64_t)product_high((uint64_t)a[k] << 32 | b[k], (uint64_t)i + 1), kept = z[i];
+        z[i] = z[j];
+        z[j] = kept;
+    }
+}

@@ -109,7 +109,7 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
         cot__deferred_copy(s->t, &to, &from, NULL);
         cot__storage_release(s->t, a->storage);
     } else if (zeros)
-        memset(fresh->data, 0, bytes);
+        s->t->backend->fill(&(cot__view){fresh->data, v.dtype, v.ndim, v.shape, stride}, 0);
     a->storage = fresh;
     a->offset = 0;
     memcpy(a->stride, stride, sizeof stride);

@@ -33,7 +33,7 @@ static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
     int64_t          first = -1, count = 0;
     char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
     cot__operand_views(r->t, n, cot__dtype_compute(cot__dtype_at(n)), xs, &number);
-    for (int k = 0; k < arity; k++) cot__reader_spread(&in[k], &xs[k], &z);
+    for (int k = 0; k < arity; k++) cot__reader_spread(&in[k], r->t->backend, &xs[k], &z);
     while (in[0].at < in[0].size) {
         double v[3] = {0, 0, 0};
         for (int k = 0; k < arity; k++) v[k] = cot__reader_next(&in[k]);

@@ -177,13 +177,13 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
 /* ---- writes to slices, in numbers ------------------------------------------------------------ */
 
 /* Fills with zeros what lies before and after a slice of step 1 along its axis. */
-static void zeros_around(const cot__view *z, const int64_t *slice) {
+static void zeros_around(const cot_tape *t, const cot__view *z, const int64_t *slice) {
     int     axis = (int)slice[0];
     int64_t shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], end = slice[1] + slice[2];
     int64_t sides[2][4] = {{axis, 0, slice[1], 1}, {axis, end, z->shape[axis] - end, 1}};
     for (int k = 0; k < 2; k++) {
         cot__view side = cot__slice_view(z, sides[k], shape, stride);
-        if (shape[axis] > 0) cot__fill(&side, 0);
+        if (shape[axis] > 0) t->backend->fill(&side, 0);
     }
 }
 
@@ -202,7 +202,7 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     bool      ok = cot__acc_share(s, i, fresh, 0, z_stride);
     cot__storage_release(t, fresh);
     if (!ok) return false;
-    zeros_around(&z, slice);
+    zeros_around(t, &z, slice);
     cot__view none    = {(void *)(uintptr_t)&zero, COT_F64, 0, NULL, NULL},
               pair[2] = {none, cot__acc_view(s, y, y_stride)};
     /* 0 + y: as adding to zeros would, also of -0 */
@@ -234,7 +234,7 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
     if (*cot__slot(t, y) == 0) {
         if (adds) return true;
         cot__deferred_finish(t);
-        cot__fill(&part, 0);
+        t->backend->fill(&part, 0);
         return true;
     }
     cot__view dy = cot__acc_view(s, y, y_stride), pair[2] = {part, dy};

@@ -25,9 +25,9 @@ static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
     if (!cot__acc_own(s, y, true)) return false;
     cot__view g = cot__acc_view(s, y, stride);
     if (seed && seed->ndim)
-        cot__copy(&g, seed);
+        s->t->backend->copy(&g, seed);
     else
-        cot__fill(&g, all);
+        s->t->backend->fill(&g, all);
     return true;
 }
 
@@ -94,7 +94,8 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     out->data = cot__alloc(&t->al, bytes_of(out));
     if (!out->data) return NULL;
     cot__operand_views(t, n, compute, xs, &number);
-    cot__block_run_partials(n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1, &(cot__term){k, false, *g, *out});
+    cot__run_partials(t->backend, n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1,
+                      &(cot__term){k, false, *g, *out});
     return out->data;
 }
 
@@ -112,20 +113,20 @@ uint8_t *cot__ancestors(cot_tape *t, uint32_t y) {
     return w.mark;
 }
 
-int64_t cot__first_odd(const cot__view *v, int64_t *count) {
+int64_t cot__first_odd(const cot__backend *b, const cot__view *v, int64_t *count) {
     cot__reader r;
     int64_t     first = -1;
     *count = 0;
     if (!cot__dtype_is_float(v->dtype)) return -1;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, b, v);
     while (r.at < r.size)
         if (!isfinite(cot__reader_next(&r)) && (*count)++ == 0) first = r.at - 1;
     return first;
 }
 
-bool cot__all_zero(const cot__view *v) {
+bool cot__all_zero(const cot__backend *b, const cot__view *v) {
     cot__reader r;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, b, v);
     while (r.at < r.size)
         if (cot__reader_next(&r) != 0) return false;
     return true;

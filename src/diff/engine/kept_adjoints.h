@@ -34,7 +34,7 @@ void  cot__contribution_free(cot_tape *t, void *data, const cot__view *out);
 uint8_t *cot__ancestors(cot_tape *t, uint32_t y);
 
 /* Row-major index of the first element that is not finite, or -1; and is every element zero? */
-int64_t cot__first_odd(const cot__view *v, int64_t *count);
-bool    cot__all_zero(const cot__view *v);
+int64_t cot__first_odd(const cot__backend *b, const cot__view *v, int64_t *count);
+bool    cot__all_zero(const cot__backend *b, const cot__view *v);
 
 #endif

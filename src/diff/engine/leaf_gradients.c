@@ -1,7 +1,9 @@
 /* leaf_gradients.c: gradients that values keep, leaves always and others on request: adding what a
  * sweep brought, reading, zeroing. */
 #include "rules/elementwise_ids.h"
+#include "backend/elements.h"
 #include "diff/engine/sweep.h"
+#include "ops/structural.h"
 
 #include <string.h>
 
@@ -40,7 +42,7 @@ bool cot__own_arrivals(cot__sweep *s) {
         cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
         cot__view from = {(char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype), v.dtype,
                           v.ndim, v.shape, a->tensor.stride};
-        cot__copy(&to, &from);
+        t->backend->copy(&to, &from);
         cot__storage_release(t, a->tensor.storage);
         a->tensor.storage = fresh;
         a->tensor.offset = 0;
@@ -59,7 +61,7 @@ static void commit_tensor(cot_tape *t, cot__arrival *a, cot__storage **grad) {
     cot__view v = cot__view_read(t, a->node);
     cot__view to = {(*grad)->data, v.dtype, v.ndim, v.shape, a->tensor.stride}, pair[2] = {to, to};
     pair[1].data = a->tensor.storage->data;
-    cot__block_run_elementwise(OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
+    cot__run_value(t->backend, OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
 }
 
 /* grad += adjoint, in the node's dtype. */
@@ -129,7 +131,10 @@ double cot_grad_value(cot_var x) {
     cot__storage **tensor;
     if (!find_gradient(x, "grad_value", &t, &i, &scalar, &tensor)) return (double)NAN;
     if (!cot__is_tensor(&t->nodes[i])) return *scalar;
-    if (cot__size_at(t, i) == 1) return *tensor ? cot__load_f64((*tensor)->data, cot__dtype_at(&t->nodes[i])) : 0;
+    if (cot__size_at(t, i) == 1) {
+        cot__view one = {*tensor ? (*tensor)->data : NULL, cot__dtype_at(&t->nodes[i]), 0, NULL, NULL};
+        return *tensor ? cot__element_f64(t->backend, &one, 0) : 0;
+    }
     cot__fail(t, COT_SHAPE, "[grad_value] the gradient has %lld elements; use cot_read_grad",
               (long long)cot__size_at(t, i));
     return (double)NAN;
@@ -168,7 +173,13 @@ cot_var cot_grad(cot_var x) {
     cot_shape shape = cot__shape_at(t, i);
     cot_dtype dtype = cot__dtype_at(&t->nodes[i]);
     if (shape.ndim == 0) return cot_full(t, dtype, shape, *scalar);
-    return cot_data(t, dtype, shape, *tensor ? (*tensor)->data : NULL);
+    cot__result r;
+    if (!cot__constant_open(t, &r, "data", dtype, &shape)) return INVALID(t);
+    cot__view from = r.view;
+    from.data = *tensor ? (*tensor)->data : NULL;
+    if (*tensor) t->backend->copy(&r.view, &from);
+    else t->backend->fill(&r.view, 0);
+    return cot__constant_push(t, &r);
 }
 
 void cot_zero_grad(cot_var x) {

@@ -40,7 +40,7 @@ static double some_of(cot_tape *t, cot_var v) {
     if (cot__is_number(v)) return cot__number_value(v);
     cot__view   view = cot__view_read(t, cot__index(v));
     cot__reader r;
-    cot__reader_open(&r, &view);
+    cot__reader_open(&r, t->backend, &view);
     while (r.at < r.size) {
         double value = cot__reader_next(&r);
         if (isfinite(value) && value != 0) return value;

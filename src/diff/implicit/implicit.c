@@ -5,6 +5,7 @@
  *
  * Fixed points are roots of x - g(x, θ), minima roots of a gradient. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "diff/engine/find_kinks.h"
 #include "diff/functions/functions.h"
 #include "diff/implicit/implicit.h"
@@ -59,8 +60,13 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     cot__result r;
     if (!attr || !cot__result_open(t, &r, q->name, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     v = cot__view_read(t, args[0]);
-    cot__copy(&r.view, &v); /* where to start */
+    t->backend->copy(&r.view, &v); /* where to start */
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
+    cot__view host = r.view;
+    size_t    bytes = shape.ndim && !cot__on_host(t->backend) ? cot__bytes_at(t, args[0]) : 0;
+    if (bytes && !(x.data = host.data = cot__alloc(&t->al, bytes)))
+        return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
+    if (bytes) t->backend->copy_out(&host, &r.view);
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
     bool ok = true;
@@ -68,6 +74,8 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     if (!t->body && x.size > 0) ok = cot__root_find(t, q, attr->args, &x);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
+    if (ok && bytes) t->backend->copy_in(&r.view, &host);
+    if (bytes) cot__free(&t->al, host.data, bytes);
     if (!ok) return INVALID(t);
     attr->pointer = q;
     return cot__result_push(t, &r, OP_root, (int)attr->nargs, attr->args, attr);

@@ -295,8 +295,8 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     }
     cot__scope_close(t, &scope);
     ok = ok && cot__result_open(t, &r, l->name, v.dtype, shape.ndim, shape.dim);
-    for (int64_t k = 0; ok && k < size; k++)
-        cot__store_f64((char *)r.view.data + k * cot__dtype_size(v.dtype), v.dtype, x[k]);
+    if (ok && size > 0)
+        t->backend->copy_in(&r.view, &(cot__view){x, COT_F64, r.view.ndim, r.view.shape, r.view.stride});
     cot__free(&t->al, b, bytes);
     if (!ok) return INVALID(t);
     attr->pointer = l;

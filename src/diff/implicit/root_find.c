@@ -4,20 +4,17 @@
 #include "diff/implicit/descend.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"
+#include "backend/elements.h"
 
 #include <string.h>
 
 static double norm_of(const cot_tape *t, cot_var y) {
-    cot__view   v = cot__view_read(t, cot__index(y));
-    int64_t     n = cot__count(v.ndim, v.shape);
-    double      s = 0, buf[COT__BLOCK];
-    cot__cursor c;
-    cot__cursor_open(&c, &v, COT_F64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const double *p = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++) s += p[k] * p[k];
-    }
+    cot__view     v = cot__view_read(t, cot__index(y));
+    double        s = 0;
+    cot__elements e;
+    cot__elements_open(&e, t->backend, &v, COT_F64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++) s += e.f64[k] * e.f64[k];
     return sqrt(s);
 }
 
@@ -262,10 +259,12 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     for (int k = 0; k < n; k++) {
         cot_var dense = cot_copy(VAR(t, args[1 + k]));
         if (cot__failed(dense)) return false;
-        theta[k] = (cot_array){cot_dtype_of(dense), cot_shape_of(dense), cot_size(dense), NULL};
-        if (!theta[k].shape.ndim) theta[k].data = cot__arena(t, 8, q->name);
-        if (!theta[k].shape.ndim && theta[k].data) memcpy(theta[k].data, cot__view_read(t, cot__index(dense)).data, 8);
-        if (theta[k].shape.ndim) theta[k].data = cot__view_read(t, cot__index(dense)).data;
+        cot__view v = cot__view_read(t, cot__index(dense));
+        theta[k] = (cot_array){v.dtype, cot_shape_of(dense), cot_size(dense), v.data};
+        if (v.ndim && cot__on_host(t->backend)) continue;
+        theta[k].data = cot__arena(t, cot__bytes_at(t, cot__index(dense)) + 8, q->name);
+        if (!theta[k].data) return false;
+        cot__read_view(t, q->name, &v, v.dtype, theta[k].data, theta[k].size);
     }
     double      first = residual_at(t, q, args, x->data);
     cot__scope  scope = cot__scope_open(t, t->active_mask);

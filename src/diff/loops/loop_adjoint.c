@@ -45,12 +45,12 @@ static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *f
     cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
     const cot__arrival *a = cot__arrival_at(w, x);
     if (!a || v.ndim == 0) {
-        cot__fill(&to, a ? a->scalar : 0);
+        t->backend->fill(&to, a ? a->scalar : 0);
         return;
     }
     v.stride = a->tensor.stride;
     v.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype);
-    cot__copy(&to, &v);
+    t->backend->copy(&to, &v);
 }
 
 /* Sweeps from the loop's value z, whose adjoint is node g, to the sources x. */
@@ -92,7 +92,7 @@ static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args)
     cot__result r;
     if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
     /* an example: how long the loop runs, if it ends, is known when the body is played */
-    if (t->body) cot__fill(&r.view, 0);
+    if (t->body) t->backend->fill(&r.view, 0);
     else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
     attr->pointer = a;
     return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);

@@ -3,6 +3,7 @@
  * the last one before. */
 #include "rules/elementwise_ids.h"
 #include "diff/engine/find_kinks.h"
+#include "backend/elements.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
@@ -47,7 +48,9 @@ static bool open_bars(back *b) {
         if (!needs) continue;
         b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
         if (!b->bar[k]) return false;
-        memset(b->bar[k]->data, 0, b->bar[k]->bytes);
+        int64_t   stride[COT_MAX_NDIM];
+        cot__view v = bar_view(b, k, stride);
+        t->backend->fill(&v, 0);
     }
     return true;
 }
@@ -89,7 +92,7 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
     if (!(t->nodes[y].flags & COT__ACTIVE)) return true;
     if (y < w->lo) w->lo = y;
     if (!cot__is_tensor(&t->nodes[y])) {
-        cot__slot_add(t, y, cot__load_f64(g->data, g->dtype));
+        cot__slot_add(t, y, cot__element_f64(t->backend, g, 0));
         return true;
     }
     return cot__acc_add(w, y, g);
@@ -110,29 +113,29 @@ static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_
 
 /* ---- one step back --------------------------------------------------------------------------- */
 
-static void set_bar(cot__view *to, const cot__arrival *a) {
+static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     if (!a) {
-        cot__fill(to, 0);
+        t->backend->fill(to, 0);
         return;
     }
     cot__view from = {NULL, to->dtype, to->ndim, to->shape, a->tensor.stride};
     if (to->ndim == 0) {
-        cot__store_f64(to->data, to->dtype, a->scalar);
+        t->backend->fill(to, a->scalar);
         return;
     }
     from.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
-    cot__copy(to, &from);
+    t->backend->copy(to, &from);
 }
 
-static void add_bar(cot__view *to, const cot__arrival *a) {
+static void add_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     if (to->ndim == 0) {
-        cot__store_f64(to->data, to->dtype, cot__load_f64(to->data, to->dtype) + a->scalar);
+        t->backend->fill(to, cot__element_f64(t->backend, to, 0) + a->scalar);
         return;
     }
     cot__view pair[2] = {*to, *to};
     pair[1].stride = a->tensor.stride;
     pair[1].data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(to->dtype);
-    cot__block_run_elementwise(OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
+    cot__run_value(t->backend, OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
 }
 
 /* What arrived goes where it belongs. */
@@ -143,14 +146,14 @@ static void collect(back *b, const cot__sweep *w, int64_t at) {
         if (!b->bar[k]) continue;
         cot__view v = bar_view(b, k, stride);
         if (is_carried(l, k)) {
-            set_bar(&v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
+            set_bar(b->s.t, &v, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (is_sliced(l, k)) {
             cot__view row = {(char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1,
                              v.shape + 1, v.stride + 1};
-            set_bar(&row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
+            set_bar(b->s.t, &row, cot__arrival_at(w, b->inputs[k - cot__loop_first_carry(l)]));
         } else if (b->source[k] != COT__NONE) {
             const cot__arrival *a = cot__arrival_at(w, b->source[k]);
-            if (a) add_bar(&v, a);
+            if (a) add_bar(b->s.t, &v, a);
         }
     }
 }
@@ -257,7 +260,7 @@ static bool open_back(back *b, cot__rule *r) {
     memset(b->source, 0xff, (n + 1) * sizeof *b->source);
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
     if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
-    b->memory = cot__storage_create(t, b->s.bytes, l->name);
+    b->memory = cot__storage_create_on_host(t, b->s.bytes, l->name);
     if (!b->memory) return false;
     b->state = b->memory->data;
     return open_bars(b) && open_sources(b);
@@ -273,7 +276,7 @@ static void start_carried(back *b, const cot__view *flat, const int64_t *place) 
         cot__view to = bar_view(b, k, stride), from = to;
         from.dtype = flat->dtype;
         from.data = (char *)flat->data + place[j] * cot__dtype_size(flat->dtype);
-        cot__copy(&to, &from);
+        b->s.t->backend->copy(&to, &from);
     }
 }
 
@@ -287,7 +290,7 @@ static void give_all(back *b) {
         if (v.ndim == 0) {
             cot__result r;
             if (!cot__result_open(t, &r, b->s.loop->name, v.dtype, 0, NULL)) return;
-            memcpy(&r.scalar, b->bar[k]->data, (size_t)cot__dtype_size(v.dtype));
+            cot__fetch(t->backend, &r.scalar, b->bar[k]->data, v.dtype);
             g = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
         } else {
             b->bar[k]->refs++;

@@ -5,6 +5,8 @@
 
 #include "diff/loops/revolve.h"
 #include "ops/structural.h"
+#include "backend/cpu/table/cpu.h"
+#include "backend/elements.h"
 
 #include <string.h>
 
@@ -20,7 +22,7 @@ static void store(const cot_tape *t, uint32_t i, void *to) {
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
-    cot__copy(&dense, &v);
+    t->backend->copy_out(&dense, &v);
 }
 
 void cot__state_first(cot__stepper *s, void *state) {
@@ -53,16 +55,17 @@ bool cot__state_next(cot__stepper *s, void *state) {
     return true;
 }
 
-/* A node with numbers from memory that outlives it. */
-static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride,
-                           const void *p) {
+/* A node with numbers from memory of backend b that outlives it. */
+static cot_var push_memory(cot_tape *t, const cot__backend *b, int op, cot_dtype dtype, int ndim, const int64_t *shape,
+                           const int64_t *stride, const void *p) {
     if (ndim == 0) {
         cot__result r;
         if (!cot__result_open(t, &r, "loop", dtype, 0, NULL)) return INVALID(t);
-        memcpy(&r.scalar, p, (size_t)cot__dtype_size(dtype));
+        cot__fetch(b, &r.scalar, p, dtype);
         return cot__result_push(t, &r, op, 0, NULL, NULL);
     }
     cot__storage *s = cot__storage_wrap(t, (void *)(uintptr_t)p, (size_t)PTRDIFF_MAX, "loop");
+    if (s) s->backend = b;
     if (!s || !cot__storage_keep(t, s, "loop")) return INVALID(t);
     return cot__push_storage(t, op, s, dtype, ndim, shape, stride, 0, 0, NULL);
 }
@@ -73,7 +76,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
     cot__view   v = cot__view_read(s->t, x);
     const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
-    return push_memory(s->t, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
+    return push_memory(s->t, s->t->backend, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
 }
 
 static cot_var push_count(cot_tape *t, int64_t count) {
@@ -87,8 +90,9 @@ static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to
     cot_tape *t = s->t;
     for (int k = 0; k < s->loop->carry; k++) {
         cot_shape shape = cot__shape_at(t, carried(s, k));
-        to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL,
-                            (const char *)state + s->offset[k]);
+        /* states lie on the host */
+        to[k] = push_memory(t, &cot__cpu_backend, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim,
+                            NULL, (const char *)state + s->offset[k]);
         if (cot__failed(to[k])) return false;
     }
     return true;
@@ -109,7 +113,8 @@ bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t lengt
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static bool read_choice(const cot_tape *t, uint32_t i) {
-    return cot__load_f64(cot__view_read(t, i).data, cot__dtype_at(&t->nodes[i])) != 0;
+    cot__view v = cot__view_read(t, i);
+    return cot__element_f64(t->backend, &v, 0) != 0;
 }
 
 static void set_constants(cot__stepper *s) {
@@ -185,19 +190,16 @@ static cot_dtype packed_dtype(const cot_tape *t, const cot__loop *l) {
 
 static bool fits_packed(cot_tape *t, const cot__loop *l, const cot__view *v) {
     if (v->dtype != COT_I64) return true;
-    int64_t     n = cot__count(v->ndim, v->shape), buf[COT__BLOCK], limit = INT64_C(1) << 53;
-    cot__cursor c;
-    cot__cursor_open(&c, v, COT_I64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const int64_t *p = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++)
-            if (p[k] > limit || p[k] < -limit) {
+    int64_t       limit = INT64_C(1) << 53;
+    cot__elements e;
+    cot__elements_open(&e, t->backend, v, COT_I64);
+    while (cot__elements_next(&e))
+        for (int k = 0; k < e.n; k++)
+            if (e.i64[k] > limit || e.i64[k] < -limit) {
                 cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53",
-                          l->name, (long long)p[k]);
+                          l->name, (long long)e.i64[k]);
                 return false;
             }
-    }
     return true;
 }
 
@@ -207,7 +209,7 @@ static bool put(cot_tape *t, const cot__loop *l, cot__view *flat, int64_t at, co
     if (!fits_packed(t, l, v)) return false;
     cot__strides(v->ndim, v->shape, stride);
     cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v->ndim, v->shape, stride};
-    cot__copy(&to, v);
+    t->backend->copy(&to, v);
     return true;
 }
 

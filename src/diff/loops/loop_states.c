@@ -34,7 +34,7 @@ static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, si
     }
     if (!run->free || run->left < bytes) {
         cot__storage *s = l->spill ? cot__storage_map(t, file_bytes(run, bytes), bytes, l->spill, l->name)
-                                   : cot__storage_create(t, block_bytes(run, bytes), l->name);
+                                   : cot__storage_create_on_host(t, block_bytes(run, bytes), l->name);
         if (!s || !cot__storage_keep(t, s, l->name)) return NULL;
         run->free = s->data;
         run->left = s->bytes;

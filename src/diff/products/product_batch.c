@@ -97,7 +97,7 @@ static cot_var directions(const cot__side *from, int k, int64_t at, const double
     in += at;
     memcpy(&data, &in, sizeof data); /* read only */
     row_strides(&batch, from->size, stride);
-    cot__copy(&r.view, &(cot__view){data, COT_F64, batch.ndim, batch.dim, stride});
+    t->backend->copy_in(&r.view, &(cot__view){data, COT_F64, batch.ndim, batch.dim, stride});
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 
@@ -114,7 +114,7 @@ static void take_products(const cot__side *to, int k, int64_t at, cot_var y, boo
         from.stride = repeated;
     }
     from.ndim = batch.ndim, from.shape = batch.dim;
-    cot__copy(&(cot__view){out + at, COT_F64, batch.ndim, batch.dim, stride}, &from);
+    t->backend->copy_out(&(cot__view){out + at, COT_F64, batch.ndim, batch.dim, stride}, &from);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */

@@ -129,7 +129,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
     } else {
         double *data;
         memcpy(&data, &row, sizeof data); /* read only */
-        cot__copy(&to, &(cot__view){data, COT_F64, v.ndim, v.shape, stride});
+        t->backend->copy_in(&to, &(cot__view){data, COT_F64, v.ndim, v.shape, stride});
     }
     bool listed_twice = *cot__slot(t, i) != 0;
     bool ok = listed_twice ? cot__acc_add(s, i, &to) : cot__acc_share(s, i, fresh, 0, stride);
@@ -155,7 +155,7 @@ static bool take(const work *w, int lane, int64_t at, int64_t size, const cot__v
     else if (from->ndim == 0) *to = *(const double *)from->data;
     else {
         cot__strides(from->ndim, from->shape, stride);
-        cot__copy(&(cot__view){to, COT_F64, from->ndim, from->shape, stride}, from);
+        w->to->t->backend->copy_out(&(cot__view){to, COT_F64, from->ndim, from->shape, stride}, from);
     }
     return true;
 }

@@ -53,7 +53,8 @@ cot_status       cot__sparse_hessian(const char *op, const cot_sparse_plan *p, c
  * products (sparse_sweep.c). */
 void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
                          const cot_var *xs, double *values);
-void cot__sparse_seed(const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to);
-void cot__sparse_collect(const cot_sparse_plan *p, int32_t g, const double *const *products, double *values);
+void cot__sparse_seed(const cot_tape *t, const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to);
+void cot__sparse_collect(const cot_tape *t, const cot_sparse_plan *p, int32_t g, const double *const *products,
+                         double *values);
 
 #endif

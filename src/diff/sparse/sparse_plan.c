@@ -231,12 +231,12 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
             int lanes = left < most ? left : most;
             for (int l = 0; l < lanes; l++) {
                 products[lane + l] = out + (lane + l) * size;
-                cot__sparse_seed(p, c + l, 0, &(cot__view){v + l * size, COT_F64, 1, &size, NULL});
+                cot__sparse_seed(t, p, c + l, 0, &(cot__view){v + l * size, COT_F64, 1, &size, NULL});
             }
             double *to = out + lane * size;
             ok         = lanes > 1 ? cot__hvp_lanes(t, yi, n, index, lo, lanes, v, to)
                                    : cot__hvp_scalars(t, yi, n, index, lo, v, to);
-            if (ok && lanes == left) cot__sparse_collect(p, group, products, values);
+            if (ok && lanes == left) cot__sparse_collect(t, p, group, products, values);
             c += lanes;
         }
         cot__free(&t->al, v, bytes);

@@ -3,75 +3,21 @@
  *
  * Seeds are written where the sweep wants them, and entries read where it left them, if that is one
  * array of doubles. */
-#include "backend/cpu/strip.h"
-#include "base/parallel.h"
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
 
 #include <string.h>
 
-/* ---- seeds ----------------------------------------------------------------------------------- */
-
-typedef struct seeds {
-    const int32_t   *colours;
-    int32_t          colour;
-    int64_t          n, parts;
-    const cot__view *to;
-} seeds;
-
-static void ones(const int32_t *colours, int32_t colour, int64_t n, double *to) {
-    for (int64_t j = 0; j < n; j++) to[j] = colours[j] == colour;
+void cot__sparse_seed(const cot_tape *t, const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to) {
+    t->backend->equal_to(p->colour + from, colour, to);
 }
 
-static void seed_part(void *ctx, int64_t part) {
-    const seeds *s = ctx;
-    int64_t      j = cot__part_start(s->n, s->parts, part), end = cot__part_start(s->n, s->parts, part + 1);
-    double       block[COT__BLOCK];
-    char        *to = s->to->data;
-    if (s->to->dtype == COT_F64) {
-        ones(s->colours + j, s->colour, end - j, (double *)(void *)to + j);
-        return;
-    }
-    for (int64_t n; j < end; j += n) {
-        n = end - j < COT__BLOCK ? end - j : COT__BLOCK;
-        ones(s->colours + j, s->colour, n, block);
-        cot__strip(s->to->dtype, COT_F64)(to + j * cot__dtype_size(s->to->dtype), 1, block, 1, (int)n);
-    }
-}
-
-void cot__sparse_seed(const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to) {
-    seeds s = {.colours = p->colour + from, .colour = colour, .n = cot__count(to->ndim, to->shape), .to = to};
-    s.parts = cot__parts(s.n, 1, 64);
-    cot__parallel(s.parts, seed_part, &s);
-}
-
-/* ---- entries --------------------------------------------------------------------------------- */
-
-typedef struct gather {
-    const cot_sparse_plan *p;
-    int64_t                first, n, parts;
-    const double *const   *products;
-    double                *values;
-} gather;
-
-/* No two entries have one place: the plan was checked for that. */
-static void collect_part(void *ctx, int64_t part) {
-    const gather  *g = ctx;
-    int64_t        k      = g->first + cot__part_start(g->n, g->parts, part),
-            end           = g->first + cot__part_start(g->n, g->parts, part + 1);
-    const int32_t *source = g->p->source;
-    const uint8_t *lane = g->p->lane;
-    if (!g->p->entry)
-        for (; k < end; k++) g->values[k] = g->products[lane[k]][source[k]];
-    else
-        for (const uint32_t *entry = g->p->entry; k < end; k++) g->values[entry[k]] = g->products[lane[k]][source[k]];
-}
-
-void cot__sparse_collect(const cot_sparse_plan *p, int32_t group, const double *const *products, double *values) {
-    gather g = {.p = p, .first = p->entry_start[group], .products = products, .values = values};
-    g.n = p->entry_start[group + 1] - g.first;
-    g.parts = cot__parts(g.n, 4, 64);
-    cot__parallel(g.parts, collect_part, &g);
+void cot__sparse_collect(const cot_tape *t, const cot_sparse_plan *p, int32_t group, const double *const *products,
+                         double *values) {
+    cot__picks picks = {.first = p->entry_start[group], .products = products, .lane = p->lane, .source = p->source,
+                        .entry = p->entry, .values = values};
+    picks.n = p->entry_start[group + 1] - picks.first;
+    t->backend->pick(&picks);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -92,7 +38,7 @@ typedef struct evaluation {
 
 static void seed(void *ctx, int lane, int64_t at, const cot__view *to) {
     const evaluation *e = ctx;
-    cot__sparse_seed(e->p, e->group * e->p->lanes + lane, at, to);
+    cot__sparse_seed(e->t, e->p, e->group * e->p->lanes + lane, at, to);
 }
 
 static size_t row_bytes(const evaluation *e) { return (size_t)(e->p->lanes * e->to) * sizeof(double); }
@@ -118,13 +64,13 @@ static bool take(void *ctx, int lane, int64_t at, int64_t size, const cot__view 
         return true;
     }
     cot__strides(from->ndim, from->shape, stride);
-    cot__copy(&(cot__view){row + at, COT_F64, from->ndim, from->shape, stride}, from);
+    e->t->backend->copy_out(&(cot__view){row + at, COT_F64, from->ndim, from->shape, stride}, from);
     return true;
 }
 
 static void done(void *ctx) {
     const evaluation *e = ctx;
-    cot__sparse_collect(e->p, e->group, e->products, e->values);
+    cot__sparse_collect(e->t, e->p, e->group, e->products, e->values);
 }
 
 /* Numbers only: sweeps carry several of them at once, from rows to rows. */
@@ -140,7 +86,7 @@ static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_
     for (; e->group < cot__plan_groups(p) && e->t->status == COT_OK; e->group++) {
         int32_t first = e->group * p->lanes, lanes = p->colours - first < p->lanes ? p->colours - first : p->lanes;
         for (int l = 0; l < lanes; l++) {
-            cot__sparse_seed(p, first + l, 0, &(cot__view){in + l * from, COT_F64, 1, &from, NULL});
+            cot__sparse_seed(e->t, p, first + l, 0, &(cot__view){in + l * from, COT_F64, 1, &from, NULL});
             e->products[l] = e->rows + l * e->to;
         }
         if (cot__products(e->op, !p->forward, lanes, m, ys, n, xs, in, e->rows) == COT_OK) done(e);

@@ -352,6 +352,7 @@ static void close(cot__patterns *p) {
     cot__patterns_drop(p, 0);
     cot__free(al, p->arrays, (size_t)p->array_capacity * sizeof *p->arrays);
     for (int k = 0; k < 2; k++) cot__free(al, p->buffer[k], (size_t)p->buffer_capacity[k] * sizeof(double));
+    cot__free(al, p->noises, (size_t)p->noise_capacity * sizeof(double));
     cot__free(al, p->of, (size_t)p->of_capacity * sizeof *p->of);
     cot__free(al, p->varies, (size_t)p->varies_capacity);
     cot__sets_close(&p->sets);

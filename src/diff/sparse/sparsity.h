@@ -40,6 +40,8 @@ typedef struct cot__patterns {
     int64_t probes;
     double *buffer[2];
     int64_t buffer_capacity[2];
+    double *noises; /* on the host: the elements of `noise` */
+    int64_t noise_capacity;
 } cot__patterns;
 
 /* Bits of `varies`: in another run, as the inputs reach it; in another step of the loop at this

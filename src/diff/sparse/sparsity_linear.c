@@ -37,8 +37,14 @@ static bool ensure_probes(cot__patterns *p, int64_t n) {
     cot__result a, b;
     if (!cot__constant_open(p->t, &a, p->op, COT_F64, &shape) || !cot__constant_open(p->t, &b, p->op, COT_F64, &shape))
         return false;
-    double *number = a.view.data, *noise = b.view.data;
+    if (!cot__ensure(&p->t->al, (void **)&p->noises, &p->noise_capacity, 2 * size, sizeof(double))) {
+        cot__fail(p->t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
+        return false;
+    }
+    double *noise = p->noises, *number = noise + size;
     for (int64_t i = 0; i < size; i++) number[i] = (double)(i + 1), noise[i] = noise_at((uint64_t)i);
+    p->t->backend->copy_in(&a.view, &(cot__view){number, COT_F64, 1, a.view.shape, a.view.stride});
+    p->t->backend->copy_in(&b.view, &(cot__view){noise, COT_F64, 1, b.view.shape, b.view.stride});
     p->numbers = cot__constant_push(p->t, &a);
     p->noise = cot__constant_push(p->t, &b);
     p->probes = size;
@@ -49,8 +55,6 @@ static bool ensure_probes(cot__patterns *p, int64_t n) {
 static cot_var piece(cot_var of, int64_t from, cot_shape shape) {
     return cot_reshape(cot_slice(of, 0, from, from + cot__count(shape.ndim, shape.dim), 1), shape);
 }
-
-static const double *noise_data(const cot__patterns *p) { return cot__view_read(p->t, cot__index(p->noise)).data; }
 
 /* The elements of v in one of the buffers; NULL after setting the error. */
 static const double *read(cot__patterns *p, cot_var v, int which) {
@@ -126,7 +130,7 @@ static bool by_selection(probe *q, bool *fits) {
                  *noise   = number ? read(p, run_selection(q, p->noise), 1) : NULL;
     int64_t        n = cot__size_at(p->t, q->r.node);
     if (!noise) return false;
-    *fits = copies(noise_data(p), q->base[q->n], n, number, noise);
+    *fits = copies(p->noises, q->base[q->n], n, number, noise);
     cot__set *z = *fits ? cot__sets_at(p, q->r.node) : NULL;
     if (!z) return !*fits;
     for (int64_t j = 0; j < n; j++) {
@@ -173,7 +177,7 @@ static bool by_transpose(probe *q, bool *fits) {
             cot__set     *z = write ? cot__sets_at(p, q->r.node) : NULL;
             int64_t       n = cot__size_at(p->t, cot__rule_arg(&q->r, k));
             if (!noise || (write && !z)) return false;
-            *fits = copies(noise_data(p), nz, n, number, noise);
+            *fits = copies(p->noises, nz, n, number, noise);
             for (int64_t i = 0; i < n && write; i++)
                 if (number[i] > 0)
                     cot__set_add(p, &z[(int64_t)number[i] - 1], cot__set_at(p, cot__rule_arg(&q->r, k), i));
@@ -219,8 +223,9 @@ enum { MOST_TAPS = 256 };
 static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
     cot__result r;
     if (!cot__constant_open(p->t, &r, p->op, COT_F64, &shape)) return INVALID(p->t);
-    cot__fill(&r.view, 0);
-    ((double *)r.view.data)[at] = 1;
+    static const double one = 1;
+    p->t->backend->fill(&r.view, 0);
+    p->t->backend->write(&r.view, at, 1, COT_F64, &one);
     return cot__constant_push(p->t, &r);
 }
 
@@ -242,7 +247,7 @@ static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
             came[run] = read(p, run_on(q), run);
         }
         if (!came[0] || !came[1]) return false;
-        *fits = copies(noise_data(p), nx, n, came[0], came[1]);
+        *fits = copies(p->noises, nx, n, came[0], came[1]);
         for (int64_t j = 0; j < n && *fits; j++)
             if (came[0][j] > 0) cot__set_add(p, &z[j], cot__set_at(p, x, (int64_t)came[0][j] - 1));
         cot__rewind(t, mark);
@@ -265,7 +270,7 @@ static bool by_axes(probe *q, int k) {
         const double *scaled = read(p, run_scaled(q, k, b, piece(p->noise, from, COT_SHAPE(xs.dim[b]))), 1);
         if (!scaled) return false;
         for (int a = 0; a < zs.ndim; a++) {
-            if (taken >> a & 1 || zs.dim[a] != xs.dim[b] || !commutes(zs, a, plain, scaled, noise_data(p) + from))
+            if (taken >> a & 1 || zs.dim[a] != xs.dim[b] || !commutes(zs, a, plain, scaled, p->noises + from))
                 continue;
             taken |= 1u << a;
             x_axis[shared] = b;

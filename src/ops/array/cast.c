@@ -14,7 +14,7 @@ cot_var cot_cast(cot_var x, cot_dtype dtype) {
     if (cot__dtype_at(&t->nodes[i]) == dtype) return x;
     cot__view v = cot__view_read(t, i);
     if (!cot__result_open(t, &r, "cast", dtype, v.ndim, v.shape)) return INVALID(t);
-    cot__copy(&r.view, &v);
+    t->backend->copy(&r.view, &v);
     return cot__result_push(t, &r, OP_cast, 1, &i, NULL);
 }
 
@@ -39,7 +39,7 @@ cot_var cot__copy_var(cot_tape *t, uint32_t x) {
     cot__view   v = cot__view_read(t, x);
     cot__result r;
     if (!cot__result_open(t, &r, "copy", v.dtype, v.ndim, v.shape)) return INVALID(t);
-    cot__copy(&r.view, &v);
+    t->backend->copy(&r.view, &v);
     return cot__result_push(t, &r, OP_copy, 1, &x, NULL);
 }
 

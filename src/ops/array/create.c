@@ -12,7 +12,7 @@ cot_var cot__constant_push(cot_tape *t, cot__result *r) { return cot__result_pus
 static cot_var filled(cot_tape *t, const char *op, cot_dtype dtype, const cot_shape *shape, double value) {
     cot__result r;
     if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
-    cot__fill(&r.view, value);
+    t->backend->fill(&r.view, value);
     return cot__constant_push(t, &r);
 }
 
@@ -30,7 +30,11 @@ cot_var cot_full_like(cot_var x, double value) {
     return filled(t, "full_like", cot__dtype_at(&t->nodes[i]), &shape, value);
 }
 
-static void *element(const cot__view *v, int64_t i) { return (char *)v->data + i * cot__dtype_size(v->dtype); }
+/* Writes the block of a vector that ends with element i, if one does. */
+static void write_full(const cot_tape *t, const cot__view *v, int64_t i, cot_dtype as, const void *block) {
+    int n = (int)(i % COT__BLOCK) + 1;
+    if (n == COT__BLOCK || i == v->shape[0] - 1) t->backend->write(v, i + 1 - n, n, as, block);
+}
 
 /* Do the integers of this dtype hold the numbers from `first` to `last`, fractions cut off? A cast
  * would take the nearest that there is, and the steps between them would not be the ones asked for.
@@ -68,12 +72,13 @@ cot_var cot_arange(cot_tape *t, cot_dtype dtype, double start, double stop, doub
     if (!cot__constant_open(t, &r, "arange", dtype, &shape)) return INVALID(t);
     bool whole =
         dtype == COT_I64 && start == floor(start) && step == floor(step) && fabs(start) < 0x1p63 && fabs(step) < 0x1p63;
+    union { double f64[COT__BLOCK]; int64_t i64[COT__BLOCK]; } block;
     for (int64_t i = 0; i < shape.dim[0]; i++) {
         /* whole numbers beyond 2^53 are not all doubles, so they are not counted in doubles */
         if (whole)
-            *(int64_t *)element(&r.view, i) =
-                (int64_t)((uint64_t)(int64_t)start + (uint64_t)i * (uint64_t)(int64_t)step);
-        else cot__store_f64(element(&r.view, i), dtype, start + (double)i * step);
+            block.i64[i % COT__BLOCK] = (int64_t)((uint64_t)(int64_t)start + (uint64_t)i * (uint64_t)(int64_t)step);
+        else block.f64[i % COT__BLOCK] = start + (double)i * step;
+        write_full(t, &r.view, i, whole ? COT_I64 : COT_F64, &block);
     }
     return cot__constant_push(t, &r);
 }
@@ -87,9 +92,11 @@ cot_var cot_linspace(cot_tape *t, cot_dtype dtype, double start, double stop, in
     if (!cot__constant_open(t, &r, "linspace", dtype, &shape)) return INVALID(t);
     double gaps = n > 1 ? (double)(n - 1) : 1, length = stop - start, step = length / gaps;
     bool   far = isinf(length); /* it overflowed: a mean of the ends, then */
+    double block[COT__BLOCK];
     for (int64_t i = 0; i < n; i++) {
         double w = (double)i / gaps, between = far ? start * (1 - w) + stop * w : start + (double)i * step;
-        cot__store_f64(element(&r.view, i), dtype, i == 0 ? start : i == n - 1 ? stop : between);
+        block[i % COT__BLOCK] = i == 0 ? start : i == n - 1 ? stop : between;
+        write_full(t, &r.view, i, COT_F64, block);
     }
     return cot__constant_push(t, &r);
 }
@@ -98,7 +105,9 @@ cot_var cot_eye(cot_tape *t, cot_dtype dtype, int64_t rows, int64_t columns) {
     cot__result r;
     cot_shape   shape = {2, {rows, columns}};
     if (!cot__constant_open(t, &r, "eye", dtype, &shape)) return INVALID(t);
-    cot__fill(&r.view, 0);
-    for (int64_t i = 0; i < rows && i < columns; i++) cot__store_f64(element(&r.view, i * columns + i), dtype, 1);
+    t->backend->fill(&r.view, 0);
+    int64_t   n = rows < columns ? rows : columns, step = columns + 1;
+    cot__view diagonal = {r.view.data, dtype, 1, &n, &step};
+    if (n > 0) t->backend->fill(&diagonal, 1);
     return cot__constant_push(t, &r);
 }

@@ -25,7 +25,7 @@ cot_var cot_cumsum(cot_var x, int axis, bool reverse) {
     cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, "cumsum", 2, (int64_t[]){axis, reverse}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "cumsum", sum_dtype(v.dtype), v.ndim, v.shape)) return INVALID(t);
-    cot__cumsum(&v, axis, reverse, &r.view);
+    t->backend->cumsum(&v, axis, reverse, &r.view);
     return cot__result_push(t, &r, OP_cumsum, 1, &i, attr);
 }
 
@@ -62,7 +62,7 @@ static cot_var recurrence(cot_var a, cot_var b, int axis, bool reverse, bool str
     cot__view  va = cot__view_read(t, index[COEFFICIENTS]), vb = cot__view_read(t, index[TERMS]);
     cot__attr *attr = cot__attr_make(t, "recurrence", 3, (int64_t[]){axis, reverse, strong}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "recurrence", vb.dtype, vb.ndim, vb.shape)) return INVALID(t);
-    cot__recurrence(&va, &vb, axis, reverse, strong, &r.view);
+    t->backend->recurrence(&va, &vb, axis, reverse, strong, &r.view);
     return cot__result_push(t, &r, OP_recurrence, 2, index, attr);
 }
 
@@ -158,7 +158,7 @@ static cot_var push_places(const char *op, cot_tape *t, cot_var x, int axis, boo
     cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, smallest}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, op, place_dtype(v.shape[axis]), v.ndim, v.shape)) return INVALID(t);
-    cot__cumargmax(&v, axis, smallest, &r.view);
+    t->backend->cumargmax(&v, axis, smallest, &r.view);
     return cot__result_push(t, &r, OP_cumargmax, 1, &i, attr);
 }
 

@@ -10,7 +10,6 @@
  *     irfft  z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n))      its transpose, with the same w: 1, or the
  *                                                       weights of NumPy's irfft */
 #include "rules/structural_ids.h"
-#include "backend/cpu/fft/fft.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 
@@ -28,7 +27,7 @@ static cot_var push(cot_tape *t, int op, uint32_t x, const cot_shape *shape, con
         cot__attr_make(t, name, op == OP_fft ? 3 : 2, (int64_t[]){job->axis, job->scaled, job->inverse}, 0, NULL);
     if (!attr || !cot__check_shape(t, name, shape)) return INVALID(t);
     if (!cot__result_open(t, &r, name, v.dtype, shape->ndim, shape->dim)) return INVALID(t);
-    if (!cot__fft(&t->al, job, &v, &r.view))
+    if (!t->backend->fft(&t->al, job, &v, &r.view))
         return cot__fail(t, COT_MEMORY, "[%s] out of memory for the tables and buffers of %lld points", name,
                          (long long)job->n);
     return cot__result_push(t, &r, op, 1, &x, attr);

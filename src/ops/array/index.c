@@ -37,7 +37,7 @@ cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
     cot__view  p = cot__view_read(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, op, axis);
     if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
-    cot__take(&v, axis, &p, &r.view);
+    t->backend->take(&v, axis, &p, &r.view);
     return cot__result_push(t, &r, OP_take, 2, index, attr);
 }
 
@@ -77,7 +77,7 @@ cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
     cot__view  v = cot__view_read(t, index[VALUES]), p = cot__view_read(t, index[POSITIONS]);
     cot__attr *attr = axis_attr(t, "take_along_axis", axis);
     if (!attr || !cot__result_open(t, &r, "take_along_axis", v.dtype, p.ndim, p.shape)) return INVALID(t);
-    cot__take_along(&v, axis, &p, &r.view);
+    t->backend->take_along(&v, axis, &p, &r.view);
     return cot__result_push(t, &r, OP_take_along_axis, 2, index, attr);
 }
 
@@ -106,7 +106,7 @@ static bool is_half(cot_dtype d) { return d == COT_BF16 || d == COT_F16; }
 bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u,
                   bool along) {
     void (*add)(const cot__view *, int, const cot__view *, const cot__view *) =
-        along ? cot__scatter_add_along : cot__scatter_add;
+        along ? t->backend->scatter_add_along : t->backend->scatter_add;
     if (!is_half(x->dtype)) {
         add(x, axis, index, u);
         return true;
@@ -122,10 +122,10 @@ bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, con
     cot__strides(x->ndim, x->shape, x_stride);
     cot__strides(u->ndim, u->shape, u_stride);
     cot__view xw = {wide, COT_F32, x->ndim, x->shape, x_stride}, uw = {wide + nx, COT_F32, u->ndim, u->shape, u_stride};
-    cot__copy(&xw, x);
-    cot__copy(&uw, u);
+    t->backend->copy(&xw, x);
+    t->backend->copy(&uw, u);
     add(&xw, axis, index, &uw);
-    cot__copy(x, &xw);
+    t->backend->copy(x, &xw);
     cot__free(&t->al, wide, bytes);
     return true;
 }
@@ -155,7 +155,7 @@ static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, in
               v     = cot__view_read(t, index[UPDATES]);
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 3, index);
     if (!attr || !cot__result_open(t, &r, name, dtype, x.ndim, x.shape)) return INVALID(t);
-    cot__copy(&r.view, &x);
+    t->backend->copy(&r.view, &x);
     if (!cot__scatter(t, name, &r.view, axis, &p, &v, op == OP_scatter_add_along)) return INVALID(t);
     return cot__result_push(t, &r, op, 3, index, attr);
 }
@@ -232,9 +232,7 @@ const cot__op cot__op_scatter_add_along = {
 cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     uint32_t    i;
     cot_tape   *t = cot__enter(NULL, indices, "one_hot", "index", &i);
-    int64_t     buf[COT__BLOCK];
     cot__result r;
-    cot__cursor c;
     if (!t) return cot__invalid(1, &indices);
     if (!cot__check_dtype(t, "one_hot", dtype)) return INVALID(t);
     cot_shape shape = cot__shape_at(t, i);
@@ -243,17 +241,8 @@ cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
     if (!cot__check_shape(t, "one_hot", &shape) || !cot__check_positions(t, "one_hot", "indices", i, n, true))
         return INVALID(t);
     if (!cot__result_open(t, &r, "one_hot", dtype, shape.ndim, shape.dim)) return INVALID(t);
-    cot__fill(&r.view, 0);
     cot__view p = cot__view_read(t, i);
-    int64_t   count = cot__count(p.ndim, p.shape), size = cot__dtype_size(dtype);
-    char     *row = r.view.data;
-    cot__cursor_open(&c, &p, COT_I64);
-    for (int64_t done = 0; done < count; done += COT__BLOCK) {
-        int            len = count - done < COT__BLOCK ? (int)(count - done) : COT__BLOCK;
-        const int64_t *at = cot__cursor_load(&c, len, buf);
-        for (int k = 0; k < len; k++, row += n * size)
-            cot__store_f64(row + (at[k] < 0 ? at[k] + n : at[k]) * size, dtype, 1);
-    }
+    t->backend->one_hot(&p, &r.view);
     return cot__result_push(t, &r, OP_one_hot, 1, &i, NULL);
 }
 

@@ -1,6 +1,7 @@
 /* join.c: several values in one array: concat and stack (one n-ary node, also for thousands of
  * scalars), and pad. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -18,12 +19,12 @@ static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint3
         int64_t   stride[COT_MAX_NDIM];
         at += new_axis ? 1 : x.shape[axis];
         if (x.ndim == 0) {
-            memcpy(data, x.data, (size_t)size);
+            cot__place_element(t->backend, data, x.data, z->dtype);
             continue;
         }
         for (int i = 0; i < x.ndim; i++) stride[i] = z->stride[i + (new_axis && i >= axis)];
         cot__view part = {data, z->dtype, x.ndim, x.shape, stride};
-        cot__copy(&part, &x);
+        t->backend->copy(&part, &x);
     }
 }
 
@@ -149,11 +150,11 @@ cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
     cot__view  v = cot__view_read(t, i);
     if (!attr || !cot__result_open(t, &r, "pad", v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     attr->number = value;
-    cot__fill(&r.view, value);
+    t->backend->fill(&r.view, value);
     for (int k = 0; k < shape.ndim; k++) offset += before.dim[k] * r.view.stride[k];
     cot__view inside = {(char *)r.view.data + offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
                         r.view.stride};
-    cot__copy(&inside, &v);
+    t->backend->copy(&inside, &v);
     return cot__result_push(t, &r, OP_pad, 1, &i, attr);
 }
 

@@ -16,10 +16,10 @@ static cot_var push_argsort(const char *op, cot_tape *t, uint32_t i, int axis, i
     if (k >= 0) shape.dim[axis] = k;
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, descending}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, op, COT_I64, shape.ndim, shape.dim)) return INVALID(t);
-    size_t bytes = cot__argsort_scratch(&v, axis, shape.dim[axis]);
+    size_t bytes = t->backend->argsort_workspace(&v, axis, shape.dim[axis]);
     void  *scratch = bytes > 0 ? cot__alloc(&t->al, bytes) : NULL;
     if (bytes > 0 && !scratch) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to sort in", op, bytes);
-    cot__argsort(&v, axis, descending, &r.view, scratch);
+    t->backend->argsort(&v, axis, descending, &r.view, scratch);
     cot__free(&t->al, scratch, bytes);
     return cot__result_push(t, &r, OP_argsort, 1, &i, attr);
 }
@@ -91,7 +91,7 @@ cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     if (x.ndim != 1)
         return cot__fail(t, COT_SHAPE, "[searchsorted] the sorted array has shape %s; it must be a vector",
                          cot__shape_text(x.ndim, x.shape, text));
-    int64_t bad = cot__first_descent(&x);
+    int64_t bad = t->backend->first_descent(&x);
     if (bad >= 0)
         return cot__fail(
             t, COT_VALUE,
@@ -100,7 +100,7 @@ cot_var cot_searchsorted(cot_var sorted, cot_var v, bool right) {
     if (!cot__result_open(t, &r, "searchsorted", COT_I64, q.ndim, q.shape)) return INVALID(t);
     cot__attr *attr = cot__attr_make(t, "searchsorted", 1, (int64_t[]){right}, 0, NULL);
     if (!attr) return INVALID(t);
-    cot__searchsorted(&x, &q, right, r.view.data);
+    t->backend->searchsorted(&x, &q, right, r.view.data);
     return cot__result_push(t, &r, OP_searchsorted, 2, index, attr);
 }
 

@@ -82,7 +82,7 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c, c
     cot__view to = {r.view.data, dtype, kept.ndim, kept.dim, stride};
     if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to)) {
         cot__view from = cot__view_read(t, c->x);
-        cot__reduce(what, &from, c->mask, &to);
+        t->backend->reduce(what, &from, c->mask, &to);
     }
     return cot__result_push(t, &r, op, 1, &c->x, attr);
 }

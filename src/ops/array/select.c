@@ -7,32 +7,6 @@
 #include "rules/structural_ids.h"
 #include "ops/structural.h"
 
-static int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
-
-/* A reader of integers in row-major order. */
-typedef struct integers {
-    cot__cursor    c;
-    int64_t        left, buf[COT__BLOCK];
-    const int64_t *p;
-    int            at, len;
-} integers;
-
-static void integers_open(integers *s, const cot__view *v) {
-    cot__cursor_open(&s->c, v, COT_I64);
-    s->left = cot__count(v->ndim, v->shape);
-    s->at = s->len = 0;
-}
-
-static int64_t integers_next(integers *s) {
-    if (s->at == s->len) {
-        s->len = s->left < COT__BLOCK ? (int)s->left : COT__BLOCK;
-        s->p = cot__cursor_load(&s->c, s->len, s->buf);
-        s->left -= s->len;
-        s->at = 0;
-    }
-    return s->p[s->at++];
-}
-
 /* ---- gather ---------------------------------------------------------------------------------- */
 
 /* Are the d coordinates of each position within the first d extents of x? */
@@ -57,17 +31,11 @@ static bool check_coordinates(cot_tape *t, uint32_t indices, int d, const cot_sh
 /* Positions in the first d axes of x, flattened: indices.shape[:-1]. */
 static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape *x) {
     cot_shape   shape = cot__shape_at(t, indices);
-    integers    in;
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, "gather", d, x->dim, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "gather", COT_I64, shape.ndim - 1, shape.dim)) return INVALID(t);
     cot__view v = cot__view_read(t, indices);
-    int64_t  *z = r.view.data, n = cot__count(shape.ndim - 1, shape.dim);
-    integers_open(&in, &v);
-    for (int64_t i = 0; i < n; i++) {
-        z[i] = 0;
-        for (int k = 0; k < d; k++) z[i] = z[i] * x->dim[k] + wrap(integers_next(&in), x->dim[k]);
-    }
+    t->backend->ravel_index(&v, d, x->dim, &r.view);
     return cot__result_push(t, &r, OP_ravel_index, 1, &indices, attr);
 }
 
@@ -121,15 +89,11 @@ const cot__op cot__op_ravel_index = {
 
 /* For each of the extent positions: the last update that goes there, -1: none. */
 static cot_var push_last_writer(cot_tape *t, uint32_t indices, int64_t extent) {
-    integers    in;
     cot__result r;
     cot__attr  *attr = cot__attr_make(t, "scatter", 1, &extent, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "scatter", COT_I64, 1, &extent)) return INVALID(t);
     cot__view v = cot__view_read(t, indices);
-    int64_t  *z = r.view.data, n = cot__count(v.ndim, v.shape);
-    for (int64_t i = 0; i < extent; i++) z[i] = -1;
-    integers_open(&in, &v);
-    for (int64_t i = 0; i < n; i++) z[wrap(integers_next(&in), extent)] = i;
+    t->backend->last_writer(&v, &r.view);
     return cot__result_push(t, &r, OP_last_writer, 1, &indices, attr);
 }
 
@@ -211,22 +175,12 @@ static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t 
                          "values; use cot_where, or "
                          "cot_compress_to with a given size",
                          op, t->body);
-    integers    in;
     cot__result r;
     cot__view   v = cot__view_read(t, mask);
-    int64_t     n = cot__count(v.ndim, v.shape), found = 0, room = size;
-    if (size < 0) {
-        room = 0;
-        integers_open(&in, &v);
-        for (int64_t i = 0; i < n; i++) room += integers_next(&in) != 0;
-    }
+    int64_t     room = size < 0 ? t->backend->nonzero(&v, NULL) : size;
     cot__attr *attr = cot__attr_make(t, op, 1, &size, 0, NULL);
     if (!attr || !cot__result_open(t, &r, op, COT_I64, 1, &room)) return INVALID(t);
-    int64_t *z = r.view.data;
-    integers_open(&in, &v);
-    for (int64_t i = 0; i < n && found < room; i++)
-        if (integers_next(&in)) z[found++] = i;
-    while (found < room) z[found++] = -1;
+    t->backend->nonzero(&v, &r.view);
     return cot__result_push(t, &r, OP_nonzero, 1, &mask, attr);
 }
 

@@ -47,7 +47,7 @@ static cot_var push_reshape(cot_tape *t, uint32_t x, const cot_shape *shape) {
     /* the new memory in the old shape */
     cot__view old = {r.view.data, v.dtype, v.ndim, v.shape, rows};
     v = cot__view_read(t, x);
-    cot__copy(&old, &v);
+    t->backend->copy(&old, &v);
     return cot__result_push(t, &r, OP_reshape, 1, &x, NULL);
 }
 

@@ -12,13 +12,11 @@
  * they will touch is not given back before: in a sweep it is kept in the list `bury`, and may serve
  * for new accumulators. Work that is still deferred when the library returns to its caller touches
  * memory that only the tape can reach. */
-#include "base/parallel.h"
 #include "ops/elementwise/deferred.h"
-#include "backend/cpu/elementwise/block_run.h"
 
 #include <string.h>
 
-enum { RUNS = 32, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = 16, OPERANDS = 7, SHORT = 1024, STAGES = 8 };
+enum { RUNS = COT__STAGE_RUNS, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = COT__STAGE_MOVED, STAGES = 8 };
 
 int64_t cot__deferred_from = 4096, cot__deferred_bytes = 32768;
 bool    cot__deferred_spoils = false;
@@ -43,8 +41,8 @@ typedef struct stage {
 
 typedef struct queue {
     cot__deferred  head; /* how many runs */
-    int           places, numbers, buried, first, end; /* … and those at work */
-    int64_t       size, cost, parts, step;
+    int           places, numbers, buried;
+    int64_t       size, cost;
     int64_t       emptied; /* how often */
     int           stages;  /* after the first */
     stage         before[STAGES];
@@ -68,7 +66,7 @@ static place place_of(const cot__view *v, bool written) {
     }
     p.lo = (const char *)v->data + least * bytes;
     p.hi = (const char *)v->data + (most + 1) * bytes;
-    p.element = cot__is_plain(v, v->dtype) ? bytes : cot__repeats(v) ? 0 : -1;
+    p.element = cot__is_dense(v, v->dtype) ? bytes : cot__repeats(v) ? 0 : -1;
     return p;
 }
 
@@ -126,7 +124,7 @@ static bool is_scratch(const queue *q, const cot__storage *s) {
 static uint16_t views_on(const cot__block_run *r, const void *data) {
     uint32_t views = 0;
     for (int i = 0; i < r->n; i++) views |= (uint32_t)(r->x[i].data == data) << i;
-    for (int i = 0; i < r->outputs; i++) views |= (uint32_t)(r->out[i].to.data == data) << (OPERANDS + i);
+    for (int i = 0; i < r->outputs; i++) views |= (uint32_t)(r->out[i].to.data == data) << (COT__RUN_VIEWS + i);
     return (uint16_t)views;
 }
 
@@ -143,61 +141,17 @@ static void find_scratch(queue *q) {
     }
 }
 
-static void move_back(cot__view *v, int64_t elements) {
-    v->data = (char *)v->data - elements * cot__dtype_size(v->dtype);
-}
-
 /* ---- running --------------------------------------------------------------------------------- */
-
-static void run_part(void *ctx, int64_t part) {
-    const queue    *q = ctx;
-    const cot__block_run *run[RUNS];
-    cot__block_run        moved[MOVED]; /* the part's own: their views move from block to block */
-    uint16_t        moves[MOVED];
-    cot__repeated   repeated;
-    int             n = 0;
-    int64_t         blocks = (q->size + q->step - 1) / q->step, last = cot__part_start(blocks, q->parts, part + 1);
-    repeated.count = repeated.next = 0;
-    for (int k = q->first; k < q->end; k++) {
-        run[k] = &q->run[k];
-        if (!q->moves[k]) continue;
-        moves[n] = q->moves[k];
-        moved[n] = q->run[k];
-        run[k] = &moved[n++];
-    }
-    for (int64_t b = cot__part_start(blocks, q->parts, part); b < last; b++) {
-        int64_t start = b * q->step, stop = start + q->step < q->size ? start + q->step : q->size;
-        for (int k = q->first; k < q->end; k++) cot__block_run_range(run[k], start, stop, &repeated);
-        for (int k = 0; k < n; k++) {
-            for (int i = 0; i < moved[k].n; i++)
-                if (moves[k] >> i & 1) move_back(&moved[k].x[i], q->step);
-            for (int i = 0; i < moved[k].outputs; i++)
-                if (moves[k] >> (OPERANDS + i) & 1) move_back(&moved[k].out[i].to, q->step);
-        }
-    }
-}
-
-/* Blocks that stay in the second cache, with all arrays of the runs; shorter ones where each
- * thread would get none else. A part should have several: it copies runs and fills blocks with
- * numbers first. */
-static void cut(queue *q) {
-    int64_t most   = cot__deferred_bytes / cot__dtype_size(q->run[q->first].compute),
-            share  = q->size / 8 < SHORT ? SHORT : q->size / 8;
-    int64_t blocks = ((most < share ? most : share) + COT__BLOCK - 1) / COT__BLOCK;
-    q->step = (blocks > 0 ? blocks : 1) * COT__BLOCK;
-    blocks = (q->size + q->step - 1) / q->step;
-    q->parts = cot__parts(q->size, q->cost, blocks > 16 ? blocks / 2 : blocks);
-    if (q->parts > 64) q->parts = 64;
-}
 
 /* Runs first … end - 1: a stage. */
 static void run_stage(queue *q, int first, int end) {
-    q->first = first;
-    q->end = end;
-    if (end - first > 1) cut(q);
-    if (end - first == 1) cot__block_run_now(&q->run[first]);
-    else if (q->parts > 1 && end > first) cot__parallel(q->parts, run_part, q);
-    else if (end > first) run_part(q, 0);
+    if (end == first) return;
+    q->head.tape->backend->elementwise(&(cot__stage){.run = &q->run[first],
+                                                     .count = end - first,
+                                                     .size = q->size,
+                                                     .cost = q->cost,
+                                                     .block_bytes = cot__deferred_bytes,
+                                                     .moves = &q->moves[first]});
 }
 
 static void empty(queue *q) {
@@ -276,7 +230,8 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
         if (q->bury[k]->bytes == bytes) {
             cot__storage *s = q->bury[k];
             q->bury[k] = q->bury[--q->buried];
-            *s = (cot__storage){.refs = 1, .bytes = s->bytes, .block_bytes = s->block_bytes, .data = s->data,
+            *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes,
+                                .block_bytes = s->block_bytes, .data = s->data,
                                 /* like a new one */
                                 .saver_version = UINT32_MAX, .writer = COT__NONE};
             return s;
@@ -452,7 +407,6 @@ static void keep(queue *q, cot__block_run *r) {
         if (r->x[k].ndim > 0) places[n++].view = r->x[k];
     for (int k = 0; k < r->outputs; k++) places[n++].view = r->out[k].to;
     for (int k = 0; k < n; k++) add_place(q, &places[k]);
-    cot__block_run_prepare(r);
     q->run[q->head.runs++] = *r;
 }
 
@@ -463,8 +417,7 @@ static void now_or_later(cot_tape *t, cot__block_run *r, int n, const uint32_t *
         return;
     }
     cot__deferred_finish(t);
-    cot__block_run_prepare(r);
-    cot__block_run_now(r);
+    cot__run_now(t->backend, r);
 }
 
 void cot__deferred_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z,
@@ -490,5 +443,5 @@ void cot__deferred_copy(cot_tape *t, const cot__view *to, const cot__view *from,
         return;
     }
     cot__deferred_finish(t);
-    cot__copy(to, from);
+    t->backend->copy(to, from);
 }

@@ -19,8 +19,8 @@ static inline void cot__deferred_finish(const cot_tape *t) {
     if (t->deferred && t->deferred->runs) cot__deferred_run(t);
 }
 
-/* cot__block_run_elementwise, cot__block_run_partials and cot__copy (of one dtype), done now or
- * deferred. Views are copied, 0-d operands are read at once. The memory of tensors must belong to
+/* cot__run_value, cot__run_partials and copies (of one dtype), done now or deferred.
+ * Views are copied, 0-d operands are read at once. The memory of tensors must belong to
  * storages of the tape. `nodes` are the nodes that own the memory (COT__NONE: a number); if they
  * are given, the work may be deferred outside of sweeps too, unless the caller could reach the
  * memory (cot_wrap). */

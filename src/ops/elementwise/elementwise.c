@@ -5,6 +5,7 @@
  * result's shape or an inactive 0-d value that repeats. The fast path for scalars is in
  * scalar.c. */
 #include "rules/elementwise_ids.h"
+#include "backend/cpu/table/cpu.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/elementwise/lazy_product.h"
 
@@ -132,7 +133,7 @@ static bool all_numbers(int n, const cot_var *xs) {
     return true;
 }
 
-cot_var cot__fold(const cot__block_kernels *kernels, cot_dtype compute, int n, const cot_var *xs) {
+cot_var cot__fold(int op, cot_dtype compute, bool tensor, int n, const cot_var *xs) {
     cot__value v[3] = {{0}}, z = {0};
     for (int k = 0; k < n; k++) {
         if (compute == COT_I64)
@@ -140,16 +141,16 @@ cot_var cot__fold(const cot__block_kernels *kernels, cot_dtype compute, int n, c
         else
             cot__store_f64(&v[k], compute, cot__number_value(xs[k]));
     }
-    kernels->value(1, &v[0], &v[1], &v[2], &z);
+    cot__host_value(op, compute, tensor, &v[0], &v[1], &v[2], &z);
     return compute == COT_I64 ? cot_integer(z.i64) : cot_number(cot__load_f64(&z, compute));
 }
 
 /* Numbers alone make a number: an integer where all are and the operation keeps integers. */
 static cot_var fold_numbers(int op, int n, const cot_var *xs) {
-    bool whole = cot__blocks_i64[op].value != NULL;
+    bool whole = cot__takes_integers(op);
     for (int k = 0; k < n; k++) whole &= (uintptr_t)xs[k].tape == 2;
     cot_dtype compute = whole ? COT_I64 : COT_F64;
-    return cot__fold(cot__plain_blocks(op, compute), compute, n, xs);
+    return cot__fold(op, compute, false, n, xs);
 }
 
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {

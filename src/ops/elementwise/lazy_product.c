@@ -3,7 +3,7 @@
  * The gradients of every example of a batch are products of a column and a row each: as arrays they
  * are many times what they are made from, and writing them takes longer than computing them twice.
  * Norms and sums of them can do without the arrays. So a large product of depth 1 gets its memory
- * but no elements, only a recipe (backend/cpu/gemm/recipe.h); an elementwise operation on it adds a
+ * but no elements, only a recipe (backend/recipe.h); an elementwise operation on it adds a
  * step to a copy of that recipe; a reduction makes the elements in cache and folds them with the
  * bits it would have had. All other code asks cot__view_read or cot__view_deferred, which write the
  * array first.
@@ -14,7 +14,6 @@
  * leaves may still be deferred work: that is done before a recipe is used. No lazy product begins
  * while a body or a function of a custom operation is recorded, or where work is done at once. */
 #include "rules/elementwise_ids.h"
-#include "backend/cpu/gemm/recipe.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 #include "ops/elementwise/lazy_product.h"
@@ -68,7 +67,7 @@ void cot__lazy_product_drop(cot__storage *s) {
 
 void cot__lazy_product_write(cot__storage *s) {
     cot__deferred_finish(s->waits->t);
-    cot__recipe_write(&s->waits->recipe);
+    s->waits->t->backend->make(&s->waits->recipe);
     cot__lazy_product_drop(s);
 }
 
@@ -111,11 +110,11 @@ static int add_leaf(waiting *w, const waiting *from, int l) {
 }
 
 /* A step, perhaps one that is there; -1: no room. */
-static int add_step(cot__recipe *r, cot__step_fn *kernel, const int8_t arg[3]) {
+static int add_step(cot__recipe *r, int op, const int8_t arg[3]) {
     for (int k = 0; k < r->steps; k++)
-        if (r->step[k].kernel == kernel && memcmp(r->step[k].arg, arg, 3) == 0) return k;
+        if (r->step[k].op == op && memcmp(r->step[k].arg, arg, 3) == 0) return k;
     if (r->steps == COT__RECIPE_STEPS) return -1;
-    r->step[r->steps].kernel = kernel;
+    r->step[r->steps].op = op;
     memcpy(r->step[r->steps].arg, arg, 3);
     return r->steps++;
 }
@@ -130,7 +129,7 @@ static int add_recipe(waiting *w, const waiting *from) {
             arg[i] = (int8_t)(x >= 0 ? at[x] : x == COT__RECIPE_NONE ? x : add_leaf(w, from, ~x));
             if (arg[i] == COT__RECIPE_NONE && x != COT__RECIPE_NONE) return -1;
         }
-        if ((at[k] = add_step(&w->recipe, from->recipe.step[k].kernel, arg)) < 0) return -1;
+        if ((at[k] = add_step(&w->recipe, from->recipe.step[k].op, arg)) < 0) return -1;
     }
     return at[from->recipe.steps - 1];
 }
@@ -159,7 +158,7 @@ bool cot__lazy_product_open(cot_tape *t, const cot__result *r, const uint32_t xs
     w.recipe.leaves = 2;
     if (a->ndim > 1) w.recipe.leaf[0].stride[axis++] = a->stride[a->ndim - 2];
     if (b->ndim > 1) w.recipe.leaf[1].stride[axis] = b->stride[b->ndim - 1];
-    add_step(&w.recipe, NULL, (int8_t[]){~0, ~1, COT__RECIPE_NONE});
+    add_step(&w.recipe, COT__RECIPE_PRODUCT, (int8_t[]){~0, ~1, COT__RECIPE_NONE});
     return begin(t, r, &w);
 }
 
@@ -223,9 +222,8 @@ bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, 
         if (from[k] ? at < 0 : at == COT__RECIPE_NONE) return false;
         arg[k] = (int8_t)at;
     }
-    cot__step_fn *kernel = cot__blocks(op, w.recipe.dtype)->value;
     /* no room, or a result that is there already */
-    if (add_step(&w.recipe, kernel, arg) != w.recipe.steps - 1) return false;
+    if (add_step(&w.recipe, op, arg) != w.recipe.steps - 1) return false;
     bool pair = w.recipe.steps == 2 && op == OP_mul; /* a product and a second factor */
     w.recipe.squares = w.recipe.steps == 2 && arg[0] == 0 && (op == OP_square || (pair && arg[1] == 0));
     w.recipe.scale = pair && arg[0] < 0 ? ~arg[0] : pair && arg[1] < 0 ? ~arg[1] : -1;
@@ -239,5 +237,5 @@ bool cot__lazy_product_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint
     if (!w) return false;
     cot__deferred_finish(t);
     cot__view v = cot__view_shape(t, x);
-    return cot__reduce_made(what, &v, &w->recipe, axes, z);
+    return t->backend->reduce_made(what, &v, &w->recipe, axes, z);
 }

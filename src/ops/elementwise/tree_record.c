@@ -31,7 +31,7 @@ static cot_var record(writer *w) {
      * has the bits of the kernels, which fold nothing and repeat a single value before they take
      * its logarithm. */
     cot_dtype compute = cot__dtype_compute(cot_dtype_of(w->g));
-    if (numbers) return cot__fold((tensor ? cot__blocks : cot__plain_blocks)(tree->op, compute), compute, n, a);
+    if (numbers) return cot__fold(tree->op, compute, tensor, n, a);
     if (tensor && single && cot__elementwise_table[tree->op].class == REAL)
         for (int k = 0; k < n; k++)
             if (!cot__is_number(a[k])) a[k] = cot_broadcast_to(a[k], cot_shape_of(w->g));

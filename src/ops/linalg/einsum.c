@@ -12,7 +12,7 @@
 
 /* ---- one term -------------------------------------------------------------------------------- */
 
-static bool set_term(cot__term *term, cot_var x, int ndim, const uint8_t *label) {
+static bool set_term(cot__einsum_term *term, cot_var x, int ndim, const uint8_t *label) {
     term->x = x;
     term->ndim = ndim;
     term->set = 0;
@@ -23,7 +23,7 @@ static bool set_term(cot__term *term, cot_var x, int ndim, const uint8_t *label)
 
 /* The axes p < q, equal in extent, become their diagonal at the end: (…, n, n) as (…, n·n), every
  * (n+1)-th. */
-static bool take_diagonal(cot__term *term, int p, int q) {
+static bool take_diagonal(cot__einsum_term *term, int p, int q) {
     cot_axes  order = {term->ndim, false, {0}};
     cot_shape s = cot_shape_of(term->x), flat = {0, {0}};
     uint8_t   label[COT_MAX_NDIM];
@@ -42,7 +42,7 @@ static bool take_diagonal(cot__term *term, int p, int q) {
                     label);
 }
 
-static bool take_diagonals(cot__term *term) {
+static bool take_diagonals(cot__einsum_term *term) {
     for (int q = 1; q < term->ndim; q++)
         for (int p = 0; p < q; p++)
             if (term->label[p] == term->label[q]) {
@@ -54,7 +54,7 @@ static bool take_diagonals(cot__term *term) {
 }
 
 /* An axis of extent 1 that is longer elsewhere: the term is constant along it. */
-static bool drop_repeated(const cot__einsum *e, cot__term *term) {
+static bool drop_repeated(const cot__einsum *e, cot__einsum_term *term) {
     cot_shape s = cot_shape_of(term->x), left = {0, {0}};
     uint8_t   label[COT_MAX_NDIM];
     for (int k = 0; k < term->ndim; k++)
@@ -63,7 +63,7 @@ static bool drop_repeated(const cot__einsum *e, cot__term *term) {
 }
 
 /* Sums over the labels outside `kept`, in the term's own dtype. */
-static bool sum_alone(cot__term *term, uint64_t kept) {
+static bool sum_alone(cot__einsum_term *term, uint64_t kept) {
     cot_axes axes = {0, false, {0}};
     uint8_t  label[COT_MAX_NDIM];
     int      n = 0;
@@ -89,12 +89,12 @@ typedef struct axes {
 } axes;
 
 /* Appends the labels of a set, in the order of the term. */
-static void append(axes *to, const cot__term *term, uint64_t set) {
+static void append(axes *to, const cot__einsum_term *term, uint64_t set) {
     for (int k = 0; k < term->ndim; k++)
         if (set & cot__label_bit(term->label[k])) to->label[to->n++] = term->label[k];
 }
 
-static cot_var permuted(const cot__term *term, const axes *to) {
+static cot_var permuted(const cot__einsum_term *term, const axes *to) {
     cot_axes order = {term->ndim, false, {0}};
     for (int k = 0; k < to->n; k++)
         for (int i = 0; i < term->ndim; i++)
@@ -117,7 +117,7 @@ static void append_all(axes *to, const axes *more) {
 }
 
 /* (batch…, left…) times (batch…, right…), each with ones where the other's axes are. */
-static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch,
+static cot_var multiply(const cot__einsum *e, const cot__einsum_term *a, const cot__einsum_term *b, const axes *batch,
                         const axes *left, const axes *right) {
     axes      la = *batch, lb = *batch;
     cot_shape sa = {0, {0}}, sb = {0, {0}};
@@ -134,7 +134,7 @@ static cot_var multiply(const cot__einsum *e, const cot__term *a, const cot__ter
 
 /* (batch…, left, inner) @ (batch…, inner, right). The batch axes stay apart, as merging them might
  * copy, if they are not too many. */
-static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__term *b, const axes *batch,
+static cot_var contract(const cot__einsum *e, const cot__einsum_term *a, const cot__einsum_term *b, const axes *batch,
                         const axes *left, const axes *right, const axes *inner) {
     axes      la = *batch, lb = *batch;
     cot_shape sa = {0, {0}}, sb, z = {0, {0}};
@@ -156,7 +156,7 @@ static cot_var contract(const cot__einsum *e, const cot__term *a, const cot__ter
 
 /* Term i becomes its product with term j, summed over what nothing else needs; term j goes. */
 static bool join(cot__einsum *e, int i, int j) {
-    cot__term *a = &e->terms[i], *b = &e->terms[j];
+    cot__einsum_term *a = &e->terms[i], *b = &e->terms[j];
     uint64_t   both = a->set & b->set, kept = needed_besides(e, i, j);
     axes       batch = {0}, left = {0}, right = {0}, inner = {0}, all;
     append(&batch, a, both & kept);
@@ -197,7 +197,7 @@ static bool open_terms(cot__einsum *e, const uint32_t *index) {
     for (int k = 0; k < e->n; k++) {
         uint32_t i = index[k];
         if (cot__dtype_at(&e->t->nodes[i]) == COT_BOOL && (i = cot__as(e->t, i, COT_I64)) == COT__NONE) return false;
-        e->terms[k] = (cot__term){.x = VAR(e->t, i), .ndim = cot__ndim_at(e->t, i)};
+        e->terms[k] = (cot__einsum_term){.x = VAR(e->t, i), .ndim = cot__ndim_at(e->t, i)};
     }
     return true;
 }
@@ -263,7 +263,7 @@ static bool pair_axes(cot__einsum *e, cot_axes axes_a, cot_axes axes_b) {
 
 cot_var cot_tensordot(cot_var a, cot_var b, cot_axes axes_a, cot_axes axes_b) {
     static const char *const names[] = {"left", "right"};
-    cot__term   terms[2];
+    cot__einsum_term   terms[2];
     cot__einsum e = {.op = "tensordot", .n = 2, .terms = terms};
     uint32_t    index[2];
     e.t = cot__enter_all("tensordot", names, 2, (cot_var[]){a, b}, false, index);

@@ -12,22 +12,22 @@ enum { COT__MAX_LABELS = 64 }; /* so that a set of labels is one word */
 
 /* A factor: an operand, or the product of some. After its preparation no label repeats within
  * it. */
-typedef struct cot__term {
+typedef struct cot__einsum_term {
     cot_var  x;
     int      ndim;
     uint8_t  label[COT_MAX_NDIM]; /* of each axis */
     uint64_t set;                 /* the labels it has */
-} cot__term;
+} cot__einsum_term;
 
 typedef struct cot__einsum {
     cot_tape   *t;
     const char *op;                      /* for messages */
     int         n;                       /* terms left to multiply */
-    cot__term  *terms;
+    cot__einsum_term  *terms;
     int         labels;
     char        name[COT__MAX_LABELS];   /* the letter, or '.' for an axis under "..." */
     int64_t     extent[COT__MAX_LABELS]; /* over all operands; the one that is not 1 */
-    cot__term   out;                     /* x unused: the axes of the result */
+    cot__einsum_term   out;                     /* x unused: the axes of the result */
 } cot__einsum;
 
 /* Fills labels, extents and out from subscripts; terms have their x and ndim already. False after

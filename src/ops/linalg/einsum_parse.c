@@ -84,7 +84,7 @@ static bool label_of(reader *r, uint8_t *known, char name, uint8_t *label) {
 }
 
 /* The labels of letters, with `wide` axes where "..." stands. */
-static bool label_axes(reader *r, const char *letters, int n, int dots, int wide, cot__term *term) {
+static bool label_axes(reader *r, const char *letters, int n, int dots, int wide, cot__einsum_term *term) {
     term->ndim = term->set = 0;
     for (int k = 0; k <= n; k++) {
         for (int i = wide; k == dots && i-- > 0;)
@@ -105,7 +105,7 @@ static bool rank_differs(reader *r, int k, int n, int dots) {
 }
 
 static bool read_operand(reader *r, int k) {
-    cot__term *term = &r->e->terms[k];
+    cot__einsum_term *term = &r->e->terms[k];
     char       letters[COT_MAX_NDIM], whose[24];
     int        n, dots, rank = term->ndim;
     snprintf(whose, sizeof whose, "xs[%d]", k);
@@ -119,7 +119,7 @@ static bool read_operand(reader *r, int k) {
 /* An extent of 1 repeats along the others, but not within one operand. */
 static bool merge_extents(reader *r, int k) {
     cot__einsum *e = r->e;
-    cot__term   *term = &e->terms[k];
+    cot__einsum_term   *term = &e->terms[k];
     cot_shape    s = cot_shape_of(term->x);
     char         name[24];
     for (int i = 0; i < s.ndim; i++) {

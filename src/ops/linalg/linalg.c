@@ -1,5 +1,8 @@
 /* linalg.c: what the files of linear algebra share. See linalg.h. */
 #include "ops/linalg/linalg.h"
+#include "backend/elements.h"
+
+#include <string.h>
 
 #include <float.h>
 
@@ -88,7 +91,7 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* As cot__lin_count. */
+/* None where they have no elements. */
 static int64_t matrices_in(const cot_shape *s) {
     return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim);
 }
@@ -129,20 +132,31 @@ cot_var cot__lin_no_memory(cot_tape *t, const char *op) {
     return cot__fail(t, COT_MEMORY, "[%s] out of memory for working on the matrices", op);
 }
 
+/* The elements of matrix b of a batch. */
+static void matrix_open(cot__elements *e, const cot_tape *t, const cot__view *v, int64_t b) {
+    int64_t size = cot__count(2, v->shape + v->ndim - 2);
+    cot__elements_open(e, t->backend, v, COT_F64);
+    e->first = b * size;
+    e->size = e->first + size;
+}
+
 int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first) {
-    cot__view v = cot__view_read(t, i);
-    int       size = cot__dtype_size(v.dtype);
-    int64_t   found = 0, k = v.shape[v.ndim - 1], rs = v.stride[v.ndim - 2], cs = v.stride[v.ndim - 1];
-    for (int64_t b = 0, count = cot__lin_count(&v, 2); b < count && k > 0; b++) {
-        const char *p = (const char *)cot__lin_at(&v, 2, b) + (v.shape[v.ndim - 2] - 1) * rs * size;
-        bool        tied = false;
-        double      most = 0;
-        for (int64_t j = 0; j < k; j++) most = fmax(most, fabs(cot__load_f64(p + j * cs * size, v.dtype)));
-        for (int64_t j = 0; j < k; j++) {
-            double x = cot__load_f64(p + j * cs * size, v.dtype);
-            tied |= (zero && x <= slack * most) ||
-                    (j + 1 < k && fabs(x - cot__load_f64(p + (j + 1) * cs * size, v.dtype)) <= slack * most);
-        }
+    cot__view     row = cot__view_read(t, i);
+    cot_shape     shape = cot__shape_at(t, i);
+    int64_t       found = 0, count = cot__count(row.ndim - 2, row.shape), rows = row.shape[row.ndim - 2];
+    cot__elements e;
+    row.data = (char *)row.data + (rows - 1) * row.stride[row.ndim - 2] * cot__dtype_size(row.dtype);
+    row.shape = shape.dim, shape.dim[shape.ndim - 2] = 1;
+    for (int64_t b = 0; b < count && row.shape[row.ndim - 1] > 0; b++) {
+        bool   tied = false;
+        double most = 0, before = (double)NAN;
+        for (matrix_open(&e, t, &row, b); cot__elements_next(&e);)
+            for (int j = 0; j < e.n; j++) most = fmax(most, fabs(e.f64[j]));
+        for (matrix_open(&e, t, &row, b); cot__elements_next(&e);)
+            for (int j = 0; j < e.n; j++) {
+                tied |= (zero && e.f64[j] <= slack * most) || fabs(before - e.f64[j]) <= slack * most;
+                before = e.f64[j];
+            }
         if (tied && found++ == 0) *first = b;
     }
     return found;

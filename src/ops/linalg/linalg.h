@@ -11,7 +11,6 @@
 #ifndef COT_LINALG_H
 #define COT_LINALG_H
 
-#include "backend/cpu/linalg/lin.h"
 #include "ops/structural.h"
 
 /* Enters a batch of matrices, in f64 or f32; square: the last two axes must be equal. *dtype is the

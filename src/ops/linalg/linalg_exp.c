@@ -5,26 +5,32 @@
  * degree is the same for every matrix, 13 in f64 and 7 in f32 (Higham 2005): near 0 a lower one
  * would give the value, but not its higher derivatives. */
 #include "ops/linalg/linalg.h"
+#include "backend/elements.h"
 
 enum { MOST_SQUARINGS = 2000 }; /* norms up to 2^1024 */
 
 /* How often each matrix is halved: until its 1-norm is at most theta. counts: one for each; returns
  * the largest. */
-static int halvings(const cot__view *v, double theta, double *counts) {
-    int64_t n = v->shape[v->ndim - 1], rs = v->stride[v->ndim - 2], cs = v->stride[v->ndim - 1];
-    int     size = cot__dtype_size(v->dtype), most = 0;
-    for (int64_t i = 0, count = cot__lin_count(v, 2); i < count; i++) {
-        const char *a = cot__lin_at(v, 2, i);
-        double      norm = 0;
-        for (int64_t c = 0; c < n; c++) {
-            double sum = 0;
-            for (int64_t r = 0; r < n; r++) sum += fabs(cot__load_f64(a + (r * rs + c * cs) * size, v->dtype));
-            if (sum > norm) norm = sum;
+static int halvings(const cot_tape *t, const cot__view *v, double theta, double *counts) {
+    int64_t   n = v->shape[v->ndim - 1], stride[COT_MAX_NDIM];
+    cot__view columns = *v;
+    int       most = 0;
+    for (int k = 0; k < v->ndim; k++) stride[k] = v->stride[k];
+    stride[v->ndim - 2] = v->stride[v->ndim - 1], stride[v->ndim - 1] = v->stride[v->ndim - 2];
+    columns.stride = stride;
+    double        sum = 0, norm = 0;
+    cot__elements e;
+    for (cot__elements_open(&e, t->backend, &columns, COT_F64); cot__elements_next(&e);)
+        for (int k = 0; k < e.n; k++) {
+            int64_t at = e.first + k;
+            sum = (at % n ? sum : 0) + fabs(e.f64[k]);
+            if (at % (n * n) == 0) norm = 0;
+            if ((at + 1) % n == 0 && sum > norm) norm = sum;
+            if ((at + 1) % (n * n)) continue;
+            double s = isfinite(norm) && norm > theta ? ceil(log2(norm / theta)) : 0;
+            counts[at / (n * n)] = s > MOST_SQUARINGS ? MOST_SQUARINGS : s;
+            if (s > most) most = s > MOST_SQUARINGS ? MOST_SQUARINGS : (int)s;
         }
-        double s = isfinite(norm) && norm > theta ? ceil(log2(norm / theta)) : 0;
-        counts[i] = s > MOST_SQUARINGS ? MOST_SQUARINGS : s;
-        if ((int)counts[i] > most) most = (int)counts[i];
-    }
     return most;
 }
 
@@ -134,10 +140,10 @@ cot_var cot_matrix_exp(cot_var x) {
     if (cot__size_at(t, i) == 0) return cot_cast(VAR(t, i), dtype);
     double    theta = v.dtype == COT_F64 ? 5.371920351148152 : 3.925724783138660;
     if (t->body) return cot_cast(squared_by_norm(t, VAR(t, i), theta), dtype);
-    size_t  bytes = ((size_t)cot__lin_count(&v, 2) + 1) * sizeof(double);
+    size_t  bytes = ((size_t)cot__count(v.ndim - 2, v.shape) + 1) * sizeof(double);
     double *counts = cot__alloc(&t->al, bytes);
     if (!counts) return cot__lin_no_memory(t, "matrix_exp");
-    int     most = halvings(&v, theta, counts);
+    int     most = halvings(t, &v, theta, counts);
     const char *before = cot__ask(t, "matrix_exp");
     cot_var     z = squared(t, VAR(t, i), counts, most);
     cot__asked(t, before);

@@ -6,6 +6,8 @@
 #include "rules/structural_ids.h"
 #include "ops/linalg/linalg.h"
 
+#include <string.h>
+
 enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
 /* ---- the factorisation ----------------------------------------------------------------------- */
@@ -16,8 +18,8 @@ static bool factorise(cot_tape *t, const char *op, uint32_t a, cot__result *f, c
     if (!cot__result_open(t, f, op, v.dtype, v.ndim, v.shape) ||
         !cot__result_open(t, p, op, COT_I64, v.ndim - 1, v.shape))
         return false;
-    cot__copy(&f->view, &v);
-    return cot__lin_lu(&t->al, &f->view, &p->view) || (cot__lin_no_memory(t, op), false);
+    t->backend->copy(&f->view, &v);
+    return t->backend->lu(&t->al, &f->view, &p->view) || (cot__lin_no_memory(t, op), false);
 }
 
 /* Both as nodes without derivative. */
@@ -60,7 +62,7 @@ static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot_
     s = cot__matrices(s, m + n, m < n ? m : n);
     if (!cot__check_shape(t, "lu", &s) || !cot__result_open(t, &r, "lu", factors->dtype, s.ndim, s.dim))
         return INVALID(t);
-    cot__lin_lu_pack(factors, &r.view);
+    t->backend->lu_pack(factors, &r.view);
     return cot__result_push(t, &r, OP_lu, 2, (uint32_t[]){a, permutation}, NULL);
 }
 
@@ -146,7 +148,7 @@ static cot_var lu_solve(cot_tape *t, const char *op, const cot_var xs[4], bool t
                           ? cot__lin_open(t, "lu_solve", &s, &count)
                           : NULL;
     if (!bad) return INVALID(t);
-    bool done = cot__lin_lu_solve(&t->al, &f, &p, &b, transposed, &r.view, bad);
+    bool done = t->backend->lu_solve(&t->al, &f, &p, &b, transposed, &r.view, bad);
     cot__lin_close(t, op, &s, bad, "is singular",
                    strcmp(op, "inv") == 0 ? "its inverse is NaN" : "its solution is NaN");
     return done ? cot__result_push(t, &r, OP_lu_solve, 4, i, attr) : cot__lin_no_memory(t, "lu_solve");
@@ -235,8 +237,8 @@ static cot_var push_number(cot_tape *t, int op, uint32_t a, cot_var factors, cot
     cot__view   f = cot__view_read(t, xs[1]), p = cot__view_read(t, xs[2]);
     cot__result r;
     if (!cot__result_open(t, &r, cot__op_of(op)->name, f.dtype, f.ndim - 2, f.shape)) return INVALID(t);
-    if (op == OP_det_sign) cot__lin_lu_sign(&f, &p, &r.view);
-    else cot__lin_lu_det(&f, &p, op == OP_logabsdet, &r.view);
+    if (op == OP_det_sign) t->backend->lu_sign(&f, &p, &r.view);
+    else t->backend->lu_det(&f, &p, op == OP_logabsdet, &r.view);
     return a == COT__NONE ? cot__result_push(t, &r, op, 2, xs + 1, NULL) : cot__result_push(t, &r, op, 3, xs, NULL);
 }
 

@@ -31,7 +31,7 @@ static cot_var push_eigh(cot_tape *t, cot_var a) {
     if (cot__check_shape(t, "eigh", &s) && cot__result_open(t, &r, "eigh", v.dtype, s.ndim, s.dim))
         bad = cot__lin_open(t, "eigh", &s, &count);
     if (!bad) return INVALID(t);
-    bool done = cot__lin_eigh(&t->al, &v, &r.view, bad);
+    bool done = t->backend->eigh(&t->al, &v, &r.view, bad);
     cot__lin_close(t, "eigh", &s, bad, "did not converge", "its results are NaN");
     return done ? cot__result_push(t, &r, OP_eigh, 1, &i, NULL) : cot__lin_no_memory(t, "eigh");
 }
@@ -111,7 +111,7 @@ static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
     if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim))
         bad = cot__lin_open(t, "svd", &s, &count);
     if (!bad) return INVALID(t);
-    bool done = cot__lin_svd(&t->al, &v, &r.view, bad);
+    bool done = t->backend->svd(&t->al, &v, &r.view, bad);
     cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
     return done ? cot__result_push(t, &r, OP_svd, 1, &i, NULL) : cot__lin_no_memory(t, "svd");
 }
@@ -202,7 +202,7 @@ static cot_var push_cofactors(cot_tape *t, cot_var a, cot_var value) {
     if (!cot__enter(t, a, "cofactors", "", &xs[0]) || !cot__enter(t, value, "cofactors", "", &xs[1])) return INVALID(t);
     cot__view v = cot__view_read(t, xs[1]);
     if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
-    cot__copy(&r.view, &v);
+    t->backend->copy(&r.view, &v);
     return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);
 }
 

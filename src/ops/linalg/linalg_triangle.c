@@ -38,10 +38,10 @@ cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
     cot_shape  s = cot__shape_at(t, xs[1]);
     cot__attr *attr = cot__attr_make(t, "triangular_solve", 1, (int64_t[]){flags}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, "triangular_solve", vb.dtype, s.ndim, s.dim)) return INVALID(t);
-    cot__copy(&r.view, &vb);
+    t->backend->copy(&r.view, &vb);
     uint8_t *bad = cot__lin_open(t, "triangular_solve", &s, &count);
     if (!bad) return INVALID(t);
-    bool done = cot__lin_triangular(&t->al, &va, flags, &r.view, bad);
+    bool done = t->backend->triangular(&t->al, &va, flags, &r.view, bad);
     cot__lin_close(t, "triangular_solve", &s, bad, "has a 0 on its diagonal", "its solution is infinite or NaN");
     if (!done) return cot__lin_no_memory(t, "triangular_solve");
     cot_var z = cot__result_push(t, &r, OP_triangular_solve, 2, xs, attr);
@@ -91,8 +91,8 @@ static cot_var push_cholesky(cot_tape *t, cot_var a) {
     uint8_t  *bad =
         cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
     if (!bad) return INVALID(t);
-    cot__copy(&r.view, &v);
-    bool done = cot__lin_cholesky(&t->al, &r.view, bad);
+    t->backend->copy(&r.view, &v);
+    bool done = t->backend->cholesky(&t->al, &r.view, bad);
     cot__lin_close(t, "cholesky", &s, bad, "is not positive definite", "its factor is NaN");
     return done ? cot__result_push(t, &r, OP_cholesky, 1, &i, NULL) : cot__lin_no_memory(t, "cholesky");
 }
@@ -134,7 +134,8 @@ static cot_var pack_qr(cot_tape *t, uint32_t a) {
     cot__result z;
     s = cot__matrices(s, cot__rows_of(&s) + cot__columns_of(&s), cot__columns_of(&s));
     if (!cot__check_shape(t, "qr", &s) || !cot__result_open(t, &z, "qr", v.dtype, s.ndim, s.dim)) return INVALID(t);
-    return cot__lin_qr(&t->al, &v, &z.view) ? cot__result_push(t, &z, OP_qr, 1, &a, NULL) : cot__lin_no_memory(t, "qr");
+    return t->backend->qr(&t->al, &v, &z.view) ? cot__result_push(t, &z, OP_qr, 1, &a, NULL)
+                                               : cot__lin_no_memory(t, "qr");
 }
 
 static cot_var qr_apply(cot__rule *r, const cot_var *xs) {

@@ -105,7 +105,7 @@ static cot__attention job_of(const cot_tape *t, const uint32_t *qkv, const uint3
 /* Runs a kernel in memory that the next call finds again: the tape keeps large blocks for a
  * while. */
 static bool run(cot_tape *t, const char *op, const cot__attention *a, bool backward) {
-    int64_t bytes = cot__attention_bytes(a, backward);
+    int64_t bytes = t->backend->attention_workspace(a, backward);
     if (bytes < 0) {
         char text[COT__SHAPE_TEXT];
         cot__fail(t, COT_LIMIT, "[%s] q has shape %s; its tiles are larger than memory can hold", op,
@@ -114,8 +114,8 @@ static bool run(cot_tape *t, const char *op, const cot__attention *a, bool backw
     }
     cot__storage *s = cot__storage_create(t, (size_t)bytes, op);
     if (!s) return false;
-    if (backward) cot__attention_backward(a, s->data);
-    else cot__attention_forward(a, s->data);
+    if (backward) t->backend->attention_backward(a, s->data);
+    else t->backend->attention_forward(a, s->data);
     cot__storage_release(t, s);
     return true;
 }

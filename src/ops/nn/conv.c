@@ -6,7 +6,6 @@
  * result stand in its attributes, because strides leave them open. Layouts and signs are PyTorch's:
  * (N, C, …), (O, C/groups, …), no kernel is flipped. */
 #include "rules/structural_ids.h"
-#include "backend/cpu/conv/conv.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 
@@ -53,7 +52,7 @@ static cot_var push(cot_tape *t, cot__conv_pass pass, const cot__conv *g, int sp
     cot__view a5 = with_space(&a, s[0][0], s[0][1]), b5 = with_space(&b, s[1][0], s[1][1]),
               z5 = with_space(&r.view, s[2][0], s[2][1]);
     cot__strides(5, z5.shape, s[2][1]);
-    if (!cot__conv_run(&t->al, g, pass, &a5, &b5, &z5))
+    if (!t->backend->conv(&t->al, g, pass, &a5, &b5, &z5))
         return cot__fail(t, COT_MEMORY, "[%s] out of memory for padded copies of the operands", name);
     return cot__result_push(t, &r, ops[pass], 2, xs, attr);
 }

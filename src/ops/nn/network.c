@@ -22,7 +22,7 @@ static cot_var push_softmax(int op, cot_var x, int axis) {
     cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 0, NULL);
     if (!attr || !cot__result_open(t, &r, name, v.dtype, v.ndim, v.shape)) return INVALID(t);
-    cot__softmax(&v, axis, op == OP_log_softmax, &r.view);
+    t->backend->softmax(&v, axis, op == OP_log_softmax, &r.view);
     return cot__result_push(t, &r, op, 1, &i, attr);
 }
 
@@ -121,50 +121,6 @@ cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target,
     return check_targets(t, op, xs) ? t : NULL;
 }
 
-/* -Σ q log p over all rows. p: values of which, with `logarithm`, the logarithm is still to be
- * taken. */
-static double sum_labelled(const cot__view *p, const cot__view *labels, bool logarithm) {
-    int64_t     rows = cot__count(p->ndim - 1, p->shape), buf[COT__BLOCK], at[COT_MAX_NDIM] = {0};
-    double      total = 0;
-    cot__cursor c;
-    cot__cursor_open(&c, labels, COT_I64);
-    for (int64_t done = 0, offset = 0; done < rows; done += COT__BLOCK) {
-        int            len = rows - done < COT__BLOCK ? (int)(rows - done) : COT__BLOCK;
-        const int64_t *label = cot__cursor_load(&c, len, buf);
-        double         part = 0;
-        for (int i = 0; i < len; i++) {
-            int64_t place = offset + label[i] * p->stride[p->ndim - 1];
-            double  v = cot__load_f64((const char *)p->data + place * cot__dtype_size(p->dtype), p->dtype);
-            part -= logarithm ? log(v) : v;
-            for (int k = p->ndim - 2; k >= 0; k--) { /* the next row */
-                offset += p->stride[k];
-                if (++at[k] < p->shape[k]) break;
-                offset -= at[k] * p->stride[k];
-                at[k] = 0;
-            }
-        }
-        total += part;
-    }
-    return total;
-}
-
-static double sum_weighted(const cot__view *p, const cot__view *q, bool logarithm) {
-    double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
-    int64_t     n = cot__count(p->ndim, p->shape);
-    cot__cursor cp, cq;
-    cot__cursor_open(&cp, p, COT_F64);
-    cot__cursor_open(&cq, q, COT_F64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const double *v = cot__cursor_load(&cp, len, a), *w = cot__cursor_load(&cq, len, b);
-        double        part = 0;
-        for (int i = 0; i < len; i++)
-            if (w[i] != 0) part -= w[i] * (logarithm ? log(v[i]) : v[i]);
-        total += part;
-    }
-    return total;
-}
-
 static cot_var push_loss(cot_tape *t, int op, const uint32_t xs[2], double total, int64_t n) {
     cot__result r;
     cot_dtype   dtype = cot__dtype_at(&t->nodes[xs[0]]);
@@ -188,8 +144,9 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
         return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the logarithms", name, bytes);
     cot__strides(x.ndim, x.shape, stride);
     cot__view log_p = {memory, wide, x.ndim, x.shape, stride};
-    cot__softmax(&x, x.ndim - 1, true, &log_p);
-    double total = is_labels(t, xs[TARGET]) ? sum_labelled(&log_p, &q, false) : sum_weighted(&log_p, &q, false);
+    t->backend->softmax(&x, x.ndim - 1, true, &log_p);
+    double total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&log_p, &q, false)
+                                            : t->backend->sum_weighted(&log_p, &q, false);
     if (memory) cot__free(&t->al, memory, bytes);
     return push_loss(t, OP_softmax_cross_entropy, xs, total, n / x.shape[x.ndim - 1]);
 }
@@ -199,7 +156,8 @@ cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
     cot_tape *t = cot__enter_targets("cross_entropy", probabilities, targets, xs);
     if (!t) return cot__invalid(1, &probabilities);
     cot__view p = cot__view_read(t, xs[PREDICTION]), q = cot__view_read(t, xs[TARGET]);
-    double    total = is_labels(t, xs[TARGET]) ? sum_labelled(&p, &q, true) : sum_weighted(&p, &q, true);
+    double    total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&p, &q, true)
+                                               : t->backend->sum_weighted(&p, &q, true);
     return push_loss(t, OP_cross_entropy, xs, total, cot__count(p.ndim - 1, p.shape));
 }
 
@@ -294,22 +252,11 @@ cot_var(cot_mse)(cot_var x, cot_var y) {
     static const char *const names[] = {"left", "right"};
     uint32_t    xs[2];
     cot_tape   *t = cot__enter_all("mse", names, 2, (cot_var[]){x, y}, true, xs);
-    double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
-    cot__cursor cx, cy;
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
     if (!cot__match_shapes(t, "mse", xs)) return INVALID(t);
     cot__view v = cot__view_read(t, xs[0]), w = cot__view_read(t, xs[1]);
     int64_t   n = cot__count(v.ndim, v.shape);
-    cot__cursor_open(&cx, &v, COT_F64);
-    cot__cursor_open(&cy, &w, COT_F64);
-    for (int64_t done = 0; done < n; done += COT__BLOCK) {
-        int           len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
-        const double *p = cot__cursor_load(&cx, len, a), *q = cot__cursor_load(&cy, len, b);
-        double        part = 0;
-        for (int i = 0; i < len; i++) part += (p[i] - q[i]) * (p[i] - q[i]);
-        total += part;
-    }
-    return push_loss(t, OP_mse, xs, total, n);
+    return push_loss(t, OP_mse, xs, t->backend->sum_squares(&v, &w), n);
 }
 
 static void mse_vjp(cot__rule *r) {

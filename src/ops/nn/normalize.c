@@ -75,13 +75,13 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     const void *data[3] = {NULL, NULL, NULL};
     for (int k = 0; k < n; k++) data[k] = cot__view_read(t, xs[k]).data;
     if (op == OP_norm_weights) {
-        size_t bytes = cot__normalize_scratch(&rows);
+        size_t bytes = t->backend->normalize_workspace(&rows);
         void  *scratch = bytes ? cot__alloc(&t->al, bytes) : NULL;
         if (bytes && !scratch) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for sums", name, bytes);
-        cot__normalize_weights(&rows, data[0], data[1], scratch, r.view.data);
+        t->backend->normalize_weights(&rows, data[0], data[1], scratch, r.view.data);
         if (scratch) cot__free(&t->al, scratch, bytes);
-    } else if (op == OP_norm_back) cot__normalize_back(&rows, data[0], data[2], data[1], r.view.data);
-    else cot__normalize(&rows, data[0], data[1], data[2], r.view.data);
+    } else if (op == OP_norm_back) t->backend->normalize_back(&rows, data[0], data[2], data[1], r.view.data);
+    else t->backend->normalize(&rows, data[0], data[1], data[2], r.view.data);
     return cot__result_push(t, &r, op, n, xs, attr);
 }
 

@@ -5,7 +5,6 @@
  * transpose max_unpool puts them back, and its transpose is max_pool again. avg_pool and avg_unpool
  * are linear and each other's transposes. All leading axes are alike: planes. */
 #include "rules/structural_ids.h"
-#include "backend/cpu/conv/pool.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
 
@@ -43,7 +42,7 @@ static bool flatten(cot_tape *t, const char *op, const cot__view *v, cot_dtype d
         return false;
     }
     cot__strides(v->ndim, v->shape, stride);
-    cot__copy(&(cot__view){f->copy, dtype, v->ndim, v->shape, stride}, v);
+    t->backend->copy(&(cot__view){f->copy, dtype, v->ndim, v->shape, stride}, v);
     f->data = f->copy;
     return true;
 }
@@ -64,7 +63,7 @@ static void *room(const flat *f, const cot__view *z) { return f->copy ? f->copy 
 
 static void deliver(cot_tape *t, const cot__view *z, cot_dtype dtype, flat *f) {
     if (!f->copy) return;
-    cot__copy(z, &(cot__view){f->copy, dtype, z->ndim, z->shape, z->stride});
+    t->backend->copy(z, &(cot__view){f->copy, dtype, z->ndim, z->shape, z->stride});
     cot__free(&t->al, f->copy, f->bytes);
 }
 
@@ -99,7 +98,7 @@ static cot_var take(cot_tape *t, const cot__pool *g, int space, uint32_t x, uint
     cot__attr  *attr = attr_of(t, op, g, space, 0, false);
     if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, v.dtype, &f))
         return INVALID(t);
-    cot__pool_take(g, cot__dtype_size(v.dtype), f.data, p.data, r.view.data);
+    t->backend->pool_take(g, cot__dtype_size(v.dtype), f.data, p.data, r.view.data);
     drop(t, &f);
     return cot__result_push(t, &r, OP_max_pool, 2, (uint32_t[]){x, chosen}, attr);
 }
@@ -116,7 +115,7 @@ static cot_var put(cot_tape *t, const cot__pool *g, int space, uint32_t z, uint3
         return INVALID(t);
     bool done = prepare(t, op, &r.view, dtype, &to);
     if (done) {
-        cot__pool_put(g, dtype, f.data, p.data, room(&to, &r.view));
+        t->backend->pool_put(g, dtype, f.data, p.data, room(&to, &r.view));
         deliver(t, &r.view, dtype, &to);
     }
     drop(t, &f);
@@ -139,7 +138,7 @@ static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, 
         return INVALID(t);
     bool done = prepare(t, op, &r.view, dtype, &to);
     if (done) {
-        cot__max_pool(g, dtype, f.data, room(&to, &r.view), index.view.data);
+        t->backend->max_pool(g, dtype, f.data, room(&to, &r.view), index.view.data);
         deliver(t, &r.view, dtype, &to);
     }
     drop(t, &f);
@@ -254,7 +253,7 @@ static cot_var average(cot_tape *t, const cot__pool *g, int space, bool exclude,
         return INVALID(t);
     bool done = prepare(t, op, &r.view, dtype, &to);
     if (done) {
-        (spread ? cot__avg_unpool : cot__avg_pool)(g, dtype, exclude, f.data, room(&to, &r.view));
+        (spread ? t->backend->avg_unpool : t->backend->avg_pool)(g, dtype, exclude, f.data, room(&to, &r.view));
         deliver(t, &r.view, dtype, &to);
     }
     drop(t, &f);

@@ -11,13 +11,14 @@
 #ifndef COT_JSON_H
 #define COT_JSON_H
 
-#include "base/base.h"
+#include "backend/backend.h"
 
 #include <stdio.h>
 
 typedef struct cot__json {
     FILE *out;
     bool  comma; /* something stands before the next value */
+    const cot__backend *backend; /* of the arrays that are written; NULL: the CPU's */
 } cot__json;
 
 cot__json cot__json_to(FILE *out);

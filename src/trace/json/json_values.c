@@ -2,14 +2,22 @@
  * picture of themselves. */
 #include "trace/json/json.h"
 
+#include "backend/cpu/table/cpu.h"
 #include "diff/engine/kept_adjoints.h"
 
-static void element(cot__json *j, const void *p, cot_dtype dtype) {
+static const cot__backend *backend_of(const cot__json *j) { return j->backend ? j->backend : &cot__cpu_backend; }
+
+/* The element at this place in memory, in elements behind the first. */
+static void element(cot__json *j, const cot__view *v, int64_t offset) {
     char        buf[32];
-    const char *text = cot__element_text(p, dtype, buf);
+    uint64_t    p = 0;
+    cot_dtype   dtype = v->dtype;
+    cot__view   one = cot__view_at(v, offset);
+    backend_of(j)->copy_out(&(cot__view){&p, dtype, 0, NULL, NULL}, &one);
+    const char *text = cot__element_text(&p, dtype, buf);
     if (j->comma) fputc(',', j->out);
     j->comma = true;
-    bool odd = cot__dtype_is_float(dtype) && !isfinite(cot__load_f64(p, dtype));
+    bool odd = cot__dtype_is_float(dtype) && !isfinite(cot__load_f64(&p, dtype));
     fprintf(j->out, odd ? "\"%s\"" : "%s", text);
 }
 
@@ -26,10 +34,10 @@ static int64_t lists_of(const cot__view *v) {
  * stands for all: "[]". */
 void cot__json_view(cot__json *j, const cot__view *v) {
     int64_t     at[COT_MAX_NDIM] = {0};
-    const char *p = v->data;
-    int         size = cot__dtype_size(v->dtype), axis = 0;
+    int64_t     p = 0;
+    int         axis = 0;
     if (v->ndim == 0) {
-        element(j, p, v->dtype);
+        element(j, v, 0);
         return;
     }
     cot__json_open(j, '[');
@@ -40,18 +48,18 @@ void cot__json_view(cot__json *j, const cot__view *v) {
     for (;;) { /* a list of `axis` is open; at[axis] of its items are written */
         if (at[axis] == v->shape[axis]) {
             cot__json_close(j, ']');
-            p -= at[axis] * v->stride[axis] * size;
+            p -= at[axis] * v->stride[axis];
             at[axis] = 0;
             if (axis-- == 0) return;
             at[axis]++;
-            p += v->stride[axis] * size;
+            p += v->stride[axis];
         } else if (axis + 1 < v->ndim) {
             cot__json_open(j, '[');
             axis++;
         } else {
-            element(j, p, v->dtype);
+            element(j, v, p);
             at[axis]++;
-            p += v->stride[axis] * size;
+            p += v->stride[axis];
         }
     }
 }
@@ -60,10 +68,10 @@ void cot__json_view(cot__json *j, const cot__view *v) {
 
 typedef struct summary { double min, max, sum; int64_t finite; } summary;
 
-static summary summarise(const cot__view *v) {
+static summary summarise(const cot__json *j, const cot__view *v) {
     summary     s = {.min = INFINITY, .max = -INFINITY};
     cot__reader r;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, backend_of(j), v);
     while (r.at < r.size) {
         double x = cot__reader_next(&r);
         if (!isfinite(x)) continue;
@@ -86,7 +94,7 @@ static void grid(cot__json *j, const cot__view *v, int64_t rows, int64_t columns
     int64_t tall = rows < COT__JSON_GRID ? rows : COT__JSON_GRID,
             wide = columns < COT__JSON_GRID ? columns : COT__JSON_GRID;
     cot__reader r;
-    cot__reader_open(&r, v);
+    cot__reader_open(&r, backend_of(j), v);
     cot__json_open(j, '[');
     for (int64_t band = 0, i = 0; band < tall; band++) {
         double  sum[COT__JSON_GRID] = {0};
@@ -108,7 +116,7 @@ void cot__json_tensor(cot__json *j, const cot__view *v) {
         return;
     }
     int64_t columns = v->shape[v->ndim - 1];
-    summary s = summarise(v);
+    summary s = summarise(j, v);
     cot__json_open(j, '{');
     cot__json_key(j, "elided"), cot__json_bool(j, true);
     cot__json_key(j, "count"), cot__json_integer(j, count);

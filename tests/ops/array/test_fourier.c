@@ -12,16 +12,13 @@
 #define cot__fft plain_fft
 #define cot__fft_root plain_fft_root
 #define cot__fft_row plain_fft_row
-#define cot__fft_fast_length plain_fft_fast_length
 bool    cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
 void    cot__fft_root(int64_t j, int64_t n, double *re, double *im);
 int64_t cot__fft_row(const cot__view *v, int axis, bool is_complex, int64_t r);
-int64_t cot__fft_fast_length(int64_t n);
 #include "backend/cpu/fft/fft.c"
 #undef cot__fft
 #undef cot__fft_root
 #undef cot__fft_row
-#undef cot__fft_fast_length
 
 enum { MOST = 16384 };
 

@@ -4,6 +4,7 @@
 #include "support/tape_test.h"
 
 #include "base/random.h"
+#include "backend/cpu/nn/nn.h"
 #include "tape/tape.h"
 
 #include <float.h>

@@ -1,5 +1,5 @@
-/* run.c: elementwise kernels over views of any layout and dtype: block by block, shared out over
- * threads. */
+/* block_run.c: elementwise kernels over views of any layout and dtype: block by block, shared
+ * out over threads. */
 #include "rules/elementwise_ids.h"
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
@@ -147,12 +147,12 @@ static void run_simple(const cot__block_run *r, int64_t start, int64_t stop, cot
 static bool is_simple(cot__block_run *r) {
     int repeats = 0;
     for (int k = 0; k < r->outputs; k++)
-        if (!cot__is_plain(&r->out[k].to, r->compute) || (!r->out[k].direct && !r->out[k].accumulate)) return false;
+        if (!cot__is_dense(&r->out[k].to, r->compute) || (!r->out[k].direct && !r->out[k].accumulate)) return false;
     for (int k = 0; k < r->n; k++) {
         cot__view *x = &r->x[k];
         bool       same = cot__repeats(x);
         if (!is_read(x)) continue;
-        if (x->ndim == r->out[0].to.ndim && cot__is_plain(x, r->compute) && !(same && r->size > 1)) continue;
+        if (x->ndim == r->out[0].to.ndim && cot__is_dense(x, r->compute) && !(same && r->size > 1)) continue;
         if (!same || ++repeats > REPEATS) return false;
         x->ndim = 0;
     }
@@ -165,17 +165,51 @@ void cot__block_run_range(const cot__block_run *r, int64_t start, int64_t stop, 
     else run_blocks(r, start, stop);
 }
 
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+static void copy_1(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n);
+}
+static void copy_2(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n * 2);
+}
+static void copy_4(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n * 4);
+}
+static void copy_8(int n, const void *x, const void *y, const void *w, void *z) {
+    (void)y, (void)w, memcpy(z, x, (size_t)n * 8);
+}
+
+static cot__value_kernel copy_of(int bytes) {
+    return bytes == 8 ? copy_8 : bytes == 4 ? copy_4 : bytes == 2 ? copy_2 : copy_1;
+}
+
+static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
+    return ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute);
+}
+
+static void choose_kernels(cot__block_run *r) {
+    if (r->op == COT__RUN_COPY) {
+        r->value = copy_of(cot__dtype_size(r->compute));
+        return;
+    }
+    r->value = r->values ? kernels(r->op, r->compute, r->out[0].to.ndim)->value : NULL;
+    for (int i = 0; i < r->outputs && !r->values; i++)
+        r->out[i].partial = kernels(r->op, r->compute, r->out[i].to.ndim)->partial[r->out[i].k];
+}
+
 void cot__block_run_prepare(cot__block_run *r) {
+    choose_kernels(r);
     r->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     for (int k = 0; k < r->outputs; k++) {
         cot__output *o = &r->out[k];
-        o->direct = !o->accumulate && cot__is_plain(&o->to, r->compute);
+        o->direct = !o->accumulate && cot__is_dense(&o->to, r->compute);
         /* the first may replace an operand: it is done last */
         for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data;
     }
     r->plain = r->outputs == 1 && r->out[0].direct;
     for (int k = 0; k < r->n && r->plain; k++) /* 0-d values repeat */
-        r->plain = !is_read(&r->x[k]) || (r->x[k].ndim == r->out[0].to.ndim && cot__is_plain(&r->x[k], r->compute));
+        r->plain = !is_read(&r->x[k]) || (r->x[k].ndim == r->out[0].to.ndim && cot__is_dense(&r->x[k], r->compute));
     r->simple = !r->plain && r->size >= LONG && cot__dtype_size(r->compute) >= 4 && is_simple(r);
     r->add = r->simple ? cot__blocks(OP_add, r->compute)->value : NULL;
 }
@@ -194,93 +228,4 @@ void cot__block_run_now(cot__block_run *r) {
     r->parts = cot__parts(r->size, r->cost, 64);
     if (r->parts > 1) cot__parallel(r->parts, run_part, r);
     else run_part(r, 0);
-}
-
-/* ---- making runs ----------------------------------------------------------------------------- */
-
-static const cot__block_kernels *kernels(int op, cot_dtype compute, int ndim) {
-    return ndim == 0 ? cot__plain_blocks(op, compute) : cot__blocks(op, compute);
-}
-
-/* A transcendental function costs about eight additions. */
-static int cost_of(int op) { return cot__elementwise_table[op].class == REAL ? 8 : 1; }
-
-void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs,
-                             const cot__view *z) {
-    r->value = kernels(op, compute, z->ndim)->value;
-    r->cost = cost_of(op);
-    r->compute = compute;
-    r->n = r->arity = n;
-    r->outputs = 1;
-    r->out[0] = (cot__output){.to = *z};
-    for (int k = 0; k < n; k++) r->x[k] = xs[k];
-}
-
-static bool same_view(const cot__view *a, const cot__view *b) {
-    return a->data == b->data && a->ndim == b->ndim &&
-           memcmp(a->stride, b->stride, (size_t)a->ndim * sizeof *a->stride) == 0;
-}
-
-void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs,
-                                const cot__view *z, int count, const cot__term *terms) {
-    r->value = NULL;
-    r->cost = cost_of(op);
-    r->compute = compute;
-    r->n = n + 1;
-    r->arity = n;
-    r->outputs = count;
-    /* many partials read g alone: operands that are left out take no time, and no work is deferred
-     * for their sake */
-    static const cot__view unread;
-    uint32_t               reads = 0;
-    for (int i = 0; i < count; i++) reads |= cot__elementwise_table[op].saves[terms[i].k];
-    for (int i = 0; i < n; i++) r->x[i] = reads >> i & 1 ? xs[i] : unread;
-    r->x[n] = reads & COT__SAVES_Z ? *z : unread;
-    for (int i = 0; i < count; i++) {
-        bool again = i > 0 && same_view(&terms[i].g, &terms[i - 1].g);
-        r->out[i]  = (cot__output){.partial    = kernels(op, compute, terms[i].out.ndim)->partial[terms[i].k],
-                                   .to         = terms[i].out,
-                                   .accumulate = terms[i].accumulate,
-                                   .g          = again ? r->n - 1 : r->n};
-        if (!again) r->x[r->n++] = terms[i].g;
-    }
-}
-
-static void copy_1(int n, const void *x, const void *y, const void *w, void *z) {
-    (void)y, (void)w, memcpy(z, x, (size_t)n);
-}
-static void copy_2(int n, const void *x, const void *y, const void *w, void *z) {
-    (void)y, (void)w, memcpy(z, x, (size_t)n * 2);
-}
-static void copy_4(int n, const void *x, const void *y, const void *w, void *z) {
-    (void)y, (void)w, memcpy(z, x, (size_t)n * 4);
-}
-static void copy_8(int n, const void *x, const void *y, const void *w, void *z) {
-    (void)y, (void)w, memcpy(z, x, (size_t)n * 8);
-}
-
-void cot__block_run_of_copy(cot__block_run *r, const cot__view *to, const cot__view *from) {
-    int bytes = cot__dtype_size(to->dtype);
-    r->value = bytes == 8 ? copy_8 : bytes == 4 ? copy_4 : bytes == 2 ? copy_2 : copy_1;
-    r->cost = 1;
-    r->compute = to->dtype;
-    r->n = r->arity = 1;
-    r->outputs = 1;
-    r->out[0] = (cot__output){.to = *to};
-    r->x[0] = *from;
-}
-
-void cot__block_run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z) {
-    cot__block_run r;
-    cot__block_run_of_value(&r, op, compute, n, xs, z);
-    cot__block_run_prepare(&r);
-    cot__block_run_now(&r);
-}
-
-void cot__block_run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count,
-                             const cot__term *terms) {
-    cot__block_run r;
-    cot__block_run_of_partials(&r, op, compute, n, xs, z, count, terms);
-    cot__block_run_prepare(&r);
-    cot__block_run_now(&r);
 }

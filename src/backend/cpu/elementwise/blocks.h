@@ -9,11 +9,6 @@
 #include "base/cpu.h"
 #include "rules/elementwise_table.h"
 
-/* n <= COT__BLOCK elements, contiguous, of one compute type. Unused operands are NULL. */
-typedef void (*cot__value_kernel)(int n, const void *x, const void *y, const void *w, void *z);
-typedef void (*cot__partial_kernel)(int n, const void *g, const void *x, const void *y, const void *w, const void *z,
-                                    void *out);
-
 typedef struct cot__block_kernels {
     cot__value_kernel   value;
     cot__partial_kernel partial[3];
@@ -35,14 +30,5 @@ static inline const cot__block_kernels *cot__plain_blocks(int op, cot_dtype comp
 static inline const cot__block_kernels *cot__blocks(int op, cot_dtype compute) {
     return compute == COT_I64 ? &cot__blocks_i64[op] : &cot__vector_blocks[cot__cpu_isa()][compute == COT_F32][op];
 }
-
-/* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */
-void cot__block_run_elementwise(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z);
-/* For each of `count` terms, in one pass: out = (accumulate ? out : 0) + partial k of op at (xs, z)
- * applied to g. Terms with one `out` are added in order. The first out, if it is not accumulated,
- * may be the g of the terms itself. */
-typedef struct cot__term { int k; bool accumulate; cot__view g, out; } cot__term;
-void cot__block_run_partials(int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z, int count,
-                             const cot__term *terms);
 
 #endif

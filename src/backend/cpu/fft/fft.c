@@ -84,19 +84,6 @@ static int64_t divided_by_all(int64_t n, int prime) {
 
 static bool is_smooth(int64_t n) { return divided_by_all(divided_by_all(divided_by_all(n, 2), 3), 5) == 1; }
 
-int64_t cot__fft_fast_length(int64_t n) {
-    int64_t best = INT64_MAX;
-    for (int64_t five = 1;; five *= 5) {
-        for (int64_t odd = five;; odd *= 3) {
-            int64_t even = odd;
-            while (even < n && even <= INT64_MAX / 2) even *= 2;
-            if (even >= n && even < best) best = even;
-            if (odd >= n || odd > INT64_MAX / 3) break;
-        }
-        if (five >= n || five > INT64_MAX / 5) return best;
-    }
-}
-
 static void factorise(cot__fft_plan *p) {
     static const int radix[] = {4, 2, 3, 5};
     int64_t          left = p->m;

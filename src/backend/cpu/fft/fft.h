@@ -1,5 +1,5 @@
-/* fft.h: discrete Fourier transforms along one axis: what the operations call, and the plan that
- * fft.c and its template share.
+/* fft.h: discrete Fourier transforms along one axis: the entry `fft` of the table, and the plan
+ * that fft.c and its template share.
  *
  * May call: base, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_FFT_H
@@ -7,31 +7,9 @@
 
 #include "backend/cpu/kernels.h"
 
-typedef enum cot__fft_kind {
-    /* (…, n, …, 2) to the same: z[k] = s Σ x[j] exp(∓2πi jk/n); s = scaled ? 1/n : 1 */
-    COT__FFT_COMPLEX,
-    COT__FFT_REAL,    /* (…, n, …) to (…, n/2+1, …, 2):     z[k] = w[k] Σ x[j] exp(-2πi jk/n) */
-    COT__FFT_HALF     /* its transpose, the other way:      z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n)) */
-} cot__fft_kind;
-/* w[k]: 1; scaled: 1/n where k is its own mirror image (0, and n/2 of an even n), 2/n elsewhere. So
- * HALF scaled is NumPy's irfft, whose imaginary parts at those k do not count, and REAL and HALF
- * with the same flag are transposes. */
-
-typedef struct cot__fft_job {
-    cot__fft_kind kind;
-    int           axis;    /* of x and z; the last axis of a complex array, of extent 2, is none */
-    int64_t       n;       /* at least 1 */
-    bool          inverse; /* COMPLEX: exp(+…) */
-    bool          scaled;
-} cot__fft_job;
-
 /* Any float dtypes; computed in f64 for f64, else in f32. Rows are done in parallel. False when
  * memory cannot be had. */
 bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
-
-/* The smallest number of the form 2^a 3^b 5^c that is at least n: a length whose transform is
- * fast. */
-int64_t cot__fft_fast_length(int64_t n);
 
 /* ---- between fft.c and its templates --------------------------------------------------------- */
 

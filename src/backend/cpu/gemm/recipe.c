@@ -22,6 +22,8 @@ void cot__recipe_ready(const cot__recipe *r, cot__recipe *m) {
     *m = *r;
     m->bytes = cot__dtype_size(r->dtype);
     m->row = cot__row_kernels_of(r->dtype);
+    for (int k = 0; k < r->steps; k++)
+        m->step[k].kernel = r->step[k].op == COT__RECIPE_PRODUCT ? NULL : cot__blocks(r->step[k].op, r->dtype)->value;
     m->ndim = 0;
     for (int k = 0; k < r->ndim; k++) {
         if (r->shape[k] == 1) continue;

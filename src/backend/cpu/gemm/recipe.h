@@ -1,16 +1,8 @@
-/* recipe.h: arrays that are not written: how to make any of their elements from smaller arrays.
- *
- * A recipe is a few elementwise steps over leaves: arrays, mostly small, that are repeated along
- * axes (stride 0) to one common shape. Element i of what it makes depends on element i of the
- * leaves alone, so any range can be made by itself, with the same bits. */
-#ifndef COT_RECIPE_H
-#define COT_RECIPE_H
+/* recipe.h: making elements of arrays that are not written (backend/recipe.h) on the CPU. */
+#ifndef COT_CPU_RECIPE_H
+#define COT_CPU_RECIPE_H
 
-#include "base/base.h"
-
-enum { COT__RECIPE_AXES = 6, COT__RECIPE_LEAVES = 6, COT__RECIPE_STEPS = 6, COT__RECIPE_NONE = ~COT__RECIPE_LEAVES };
-
-typedef void cot__step_fn(int n, const void *x, const void *y, const void *w, void *z);
+#include "backend/cpu/elementwise/blocks.h"
 
 /* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes
  * 0, as in cot__gemm.
@@ -21,26 +13,6 @@ typedef struct cot__row_kernels {
     void (*leaves)(const void *f, const void *y, int count, bool squared, void *sums);
 } cot__row_kernels;
 const cot__row_kernels *cot__row_kernels_of(cot_dtype dtype);
-
-typedef struct cot__recipe {
-    cot_dtype dtype; /* of everything: F64 or F32 */
-    int       ndim, leaves, steps;
-    int64_t   shape[COT__RECIPE_AXES];
-    void     *data; /* where element 0 would be written; the others follow it without gaps */
-    struct {
-        const void *data; /* NULL: the number */
-        uint64_t    number;
-        int64_t     stride[COT__RECIPE_AXES];
-    } leaf[COT__RECIPE_LEAVES];
-    struct {
-        cot__step_fn *kernel; /* NULL: x·y + 0, the product of depth 1, of two leaves */
-        int8_t        arg[3]; /* k >= 0: what step k made; ~k: leaf k; COT__RECIPE_NONE */
-    } step[COT__RECIPE_STEPS];
-    bool squares; /* two steps: a product, and its square */
-    int  scale;   /* two steps: a product, and its product with this leaf; -1: it is not that */
-    int                     bytes; /* when it is ready: of an element */
-    const cot__row_kernels *row;
-} cot__recipe;
 
 /* The same made ready for the functions below: as few axes as possible, strides in bytes. It must
  * not move. */

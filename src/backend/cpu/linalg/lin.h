@@ -22,10 +22,6 @@
 /* columns of a block; sweeps of rotations that are collected before they are applied */
 enum { COT__LIN_BASE = 32, COT__LIN_SWEEPS = 16 };
 
-/* How a triangular system is to be read. The public flags of cot_triangular_solve have these
- * values. */
-enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
-
 /* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation (…,
  * m) is i64. A singular matrix is fine. */
 bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *permutation);

@@ -1,6 +1,6 @@
 /* adamw.c: the AdamW update in one pass. Elements are independent of each other, so the work is
  * shared out freely. */
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/nn/nn.h"
 #include "base/parallel.h"
 
 #define PASS(NAME, T, SQRT)                                                                                            \

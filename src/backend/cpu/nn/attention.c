@@ -7,6 +7,7 @@
  * where heads are few, by chunks of keys, each with a sum for dq of its own that are added in
  * order. So every number of threads gives the same bits. A masked key weighs nothing, whatever it
  * holds; a query without keys gives zeros. */
+#include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
 #include "base/parallel.h"

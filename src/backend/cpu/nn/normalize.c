@@ -3,7 +3,7 @@
  *
  * Parts are ranges of rows. A row's result depends on the row alone; the sums over rows add up part
  * by part, in order. */
-#include "backend/cpu/kernels.h"
+#include "backend/cpu/nn/nn.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
 

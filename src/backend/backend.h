@@ -1,0 +1,352 @@
+/* backend.h: everything that a device must do, as one table of functions.
+ *
+ * What the folder does: src/backend computes on arrays. cpu/ is the backend of the host: its door
+ * is cpu/table/cpu.h. A device is another table of the same type, in a folder of its own.
+ *
+ * May call: base, rules. Must not touch: tapes, nodes, storages, derivatives. Kernels see views and
+ * plain numbers, and the caller has checked shapes and dtypes. Zero-size arrays are fine
+ * everywhere.
+ *
+ * The layers above reach a kernel through the table of the tape whose values they compute
+ * (`t->backend->reduce(…)`), never by its symbol, and they reach elements through `read`, `write`,
+ * `copy_in` and `copy_out`. tests/house/check_backend_door.sh holds them to the first, and
+ * tests/backend/guarded.h to the second.
+ *
+ * Promises of every entry: the result depends on shapes and values only, so that it has the same
+ * bits whatever the number of threads. Bad data (an index out of range, a singular matrix) is
+ * reported in what the entry returns or in its array `bad`, and never ends the process.
+ *
+ * Not yet:
+ * - Entries that take an allocator ask it for their workspace. Only argsort, normalize_weights and
+ *   the two of attention tell how much they need and are given it.
+ * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
+ *   backend would keep what `bad` and the returned values say in a status word until then.
+ * - A view may point to the host as well: 0-d values live in their nodes, and some callers compute
+ *   in memory of the tape's allocator. A device that cannot load from there needs these as tensors
+ *   of its own. */
+#ifndef COT_BACKEND_H
+#define COT_BACKEND_H
+
+#include "backend/recipe.h"
+#include "backend/runs.h"
+#include "base/element.h"
+
+/* ---- words of the entries -------------------------------------------------------------------- */
+
+typedef enum cot__reduction {
+    COT__SUM, COT__MAX, COT__MIN, COT__ARGMAX, COT__ARGMIN, COT__ANY, COT__ALL, COT__NORM2, COT__LOGSUMEXP
+} cot__reduction;
+
+typedef enum cot__draw_kind { COT__UNIFORM, COT__NORMAL, COT__GUMBEL, COT__KEEP } cot__draw_kind;
+
+/* Rows of n elements, normalised: y = (x - μ) r with the row's mean μ and r = (variance +
+ * eps)^-1/2; rms: μ = 0. All arrays are row-major and of one dtype, F64 or F32; weight and bias
+ * have n elements, or are NULL. `stats` is NULL, or memory for (rows,2) elements of μ and r: they
+ * are written there, or read if they are known. */
+typedef struct cot__rows { int64_t rows, n; double eps; bool rms; cot_dtype dtype; void *stats; bool known; } cot__rows;
+
+/* z = softmax(scale q kᵀ + bias, masked) v, all with equal leading axes: q (…,T,d), k (…,S,d), v
+ * (…,S,e), mask (bool) and bias (…,T,S). lse (…,T), contiguous in the computing type, is the log of
+ * each query's sum of exponentials, -inf without a key. Floats have one dtype; z, g, dq, dk, dv are
+ * contiguous (g need not be). */
+typedef struct cot__attention {
+    cot__view q, k, v, mask, bias; /* mask.data, bias.data NULL: none */
+    bool      causal;              /* query i sees keys 0 … i */
+    double    scale;
+    cot__view z, lse, g, dq, dk, dv;
+    /* for tests: so many instruction sets narrower than the machine's */
+    int       narrower;
+} cot__attention;
+
+/* n elements of F64 or F32 each, row-major. */
+typedef struct cot__adamw_pass {
+    cot_dtype   dtype;
+    int64_t     n;
+    void       *w, *m, *v;
+    const void *g;
+    double      keep, b1, b2, rate, spread, eps;
+} cot__adamw_pass;
+
+/* A convolution is one trilinear form, read in three directions:
+ *
+ *   Σ x[n, c, q·stride + k·dilation − before] · w[o, c, k] · z[n, o, q] over images n, channels c
+ *     and o, taps k, places q */
+enum { COT__SPACE = 3 }; /* spatial axes; fewer have leading extents of 1 */
+typedef struct cot__conv {
+    int64_t batch, groups, in, out;  /* images, groups, channels of x, channels of z */
+    int64_t x[COT__SPACE], k[COT__SPACE], z[COT__SPACE];                  /* extents */
+    /* before: zeros in front of x */
+    int64_t stride[COT__SPACE], dilation[COT__SPACE], before[COT__SPACE];
+} cot__conv;
+
+/* z from (x, w), x from (z, w), w from (x, z). */
+typedef enum cot__conv_pass { COT__CONV_OUTPUT, COT__CONV_INPUT, COT__CONV_WEIGHT } cot__conv_pass;
+
+/* Windows over planes. Arrays are contiguous, `planes` times three spatial axes (leading ones may
+ * be 1). Every window holds at least one element. */
+typedef struct cot__pool {
+    int64_t planes;
+    /* before: padding on either side, which holds no elements */
+    int64_t x[3], z[3], window[3], stride[3], before[3];
+} cot__pool;
+
+typedef enum cot__fft_kind {
+    /* (…, n, …, 2) to the same: z[k] = s Σ x[j] exp(∓2πi jk/n); s = scaled ? 1/n : 1 */
+    COT__FFT_COMPLEX,
+    COT__FFT_REAL,    /* (…, n, …) to (…, n/2+1, …, 2):     z[k] = w[k] Σ x[j] exp(-2πi jk/n) */
+    COT__FFT_HALF     /* its transpose, the other way:      z[j] = Σ w[k] Re(x[k] exp(+2πi jk/n)) */
+} cot__fft_kind;
+
+/* w[k]: 1; scaled: 1/n where k is its own mirror image (0, and n/2 of an even n), 2/n elsewhere. So
+ * HALF scaled is NumPy's irfft, whose imaginary parts at those k do not count, and REAL and HALF
+ * with the same flag are transposes. */
+typedef struct cot__fft_job {
+    cot__fft_kind kind;
+    int           axis;    /* of x and z; the last axis of a complex array, of extent 2, is none */
+    int64_t       n;       /* at least 1 */
+    bool          inverse; /* COMPLEX: exp(+…) */
+    bool          scaled;
+} cot__fft_job;
+
+/* How a triangular system is to be read. The public flags of cot_triangular_solve have these
+ * values. */
+enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
+
+/* Entries of a sparse matrix in products: values[entry[k]] = products[lane[k]][source[k]] for k =
+ * first … first + n - 1; entry NULL: values[k]. No two entries have one place. The lists and values
+ * lie on the host. */
+typedef struct cot__picks {
+    int64_t              first, n;
+    const double *const *products;
+    const uint8_t       *lane;
+    const int32_t       *source;
+    const uint32_t      *entry;
+    double              *values;
+} cot__picks;
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+typedef struct cot__backend {
+    const char *name;
+
+    /* ---- memory ---- */
+
+    /* Room for elements, 64-byte aligned, and its return; NULL when there is none. A backend that
+     * leaves both NULL computes in memory of the host: elements then lie behind the header of their
+     * storage, in one block of the tape's allocator. */
+    void *(*alloc)(const cot_allocator *al, size_t bytes);
+    void (*free)(const cot_allocator *al, void *memory, size_t bytes);
+    /* Elements first … first + n - 1 of v, counted row-major, to or from the host, where they lie
+     * side by side in dtype `as`, F64, F32 or I64, or v's own. n <= COT__BLOCK. */
+    void (*read)(const cot__view *v, int64_t first, int n, cot_dtype as, void *host);
+    void (*write)(const cot__view *v, int64_t first, int n, cot_dtype as, const void *host);
+    /* `copy` from the host and to it. */
+    void (*copy_in)(const cot__view *dst, const cot__view *host);
+    void (*copy_out)(const cot__view *host, const cot__view *src);
+    /* Returns when all work that was begun is done. */
+    void (*sync)(void);
+
+    /* ---- whole arrays ---- */
+
+    /* dst = src, same shape, any strides, any dtypes: the library's one cast (base/convert.h). dst
+     * and src do not overlap. */
+    void (*copy)(const cot__view *dst, const cot__view *src);
+    /* Every element of v = value, in v's dtype. */
+    void (*fill)(const cot__view *v, double value);
+
+    /* ---- elementwise work ---- */
+
+    /* Does the runs of a stage, one after the other or block by block together: the result is the
+     * same (runs.h). bf16 and f16 are computed in f32 and rounded once, integers in i64. 0-d
+     * results have the bits of recorded scalars. */
+    void (*elementwise)(cot__stage *work);
+    /* Writes all elements of an array that was only described, to r->data. */
+    void (*make)(const cot__recipe *r);
+
+    /* ---- reductions and scans ---- */
+
+    /* `axes` is a bit mask of the axes of x that go; z has x's rank with extent 1 there (any
+     * strides). sum: pairwise tree, bf16/f16 accumulate in f32, integers wrap, bool counts (z is
+     * I64); max, min: propagate NaN; x has at least one element along the reduced axes; argmax,
+     * argmin: exactly one axis; z is I64; the first of equals; a NaN wins as in NumPy; any, all: z
+     * is bool; norm2: sqrt(sum x²), scaled so that nothing overflows or underflows; logsumexp:
+     * stable, max-shifted; all -inf gives -inf, any +inf gives +inf. */
+    void (*reduce)(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z);
+    /* The same for an x that is not written, but would be at x->data, among what the recipe makes:
+     * with the same bits. False, and nothing is done: writing it first is better. */
+    bool (*reduce_made)(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
+                        const cot__view *z);
+    /* Σ (x - y)² of two arrays of one shape, in f64, block by block. */
+    double (*sum_squares)(const cot__view *x, const cot__view *y);
+    /* -Σ log p[row, label] over the rows of p, in f64: labels are integers and in range, one for
+     * each row. logarithm: the logarithm of p is still to be taken. */
+    double (*sum_labelled)(const cot__view *p, const cot__view *labels, bool logarithm);
+    /* -Σ q log p, where q is not 0. */
+    double (*sum_weighted)(const cot__view *p, const cot__view *q, bool logarithm);
+    /* Softmax and log-softmax along one axis, stable; z like x. */
+    void (*softmax)(const cot__view *x, int axis, bool logarithm, const cot__view *z);
+    /* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the
+     * end. */
+    void (*cumsum)(const cot__view *x, int axis, bool reverse, const cot__view *z);
+    /* z[0] = b[0], z[k] = b[k] + a[k] z[k-1]; reverse: z[n-1] = b[n-1], z[k] = b[k] + a[k+1]
+     * z[k+1], its transpose in b. a[0] is never read. strong: in the product a zero wins over
+     * anything. */
+    void (*recurrence)(const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z);
+    /* z (integers that hold it) is the place of the largest (smallest) element so far, the first of
+     * equals; the first NaN wins. */
+    void (*cumargmax)(const cot__view *x, int axis, bool smallest, const cot__view *z);
+
+    /* ---- matrix products ---- */
+
+    /* c = a b for each index of the leading axes, which a and b share: a (…,m,k) or (k,), b (…,k,n)
+     * or (k,); c has m n elements for each, row-major. Any strides of a and b, so every transpose
+     * is free. One chain over k per element in a fixed order, so the bits do not depend on m, n or
+     * tiling. bf16 and f16 are multiplied with f32 accumulation, integers wrap. Products of depth 1
+     * are outer products. False: no workspace. */
+    bool (*matmul)(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n);
+
+    /* ---- positions ---- */
+
+    /* The number, counted row-major, of the first element of an array of integers that is no
+     * position on an axis of this extent, or -1. wrap: negative ones count from the end. */
+    int64_t (*bad_position)(const cot__view *index, int64_t extent, bool wrap);
+    /* take: z.shape = x.shape[:axis] + index.shape + x.shape[axis+1:]. `index` has any integer
+     * dtype; negative positions count from the end; all have been checked with bad_position.
+     * scatter_add: x[.., index, ..] += u, u shaped like take's z; equal positions add up in
+     * order. */
+    void (*take)(const cot__view *x, int axis, const cot__view *index, const cot__view *z);
+    void (*scatter_add)(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
+    /* The index has x's rank, same extents except along axis: z[i,j] = x[i, index[i,j]] and its
+     * transpose. */
+    void (*take_along)(const cot__view *x, int axis, const cot__view *index, const cot__view *z);
+    void (*scatter_add_along)(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
+
+    /* places (I64, index.shape[:-1], row-major) = the number, counted row-major in an array of
+     * these d extents, of the d coordinates along the last axis of index, which are in range. */
+    void (*ravel_index)(const cot__view *index, int d, const int64_t *extent, const cot__view *places);
+    /* writers[p] (I64, a vector) = the last element of index that is p, counted row-major; -1:
+     * there is none. */
+    void (*last_writer)(const cot__view *index, const cot__view *writers);
+    /* The numbers of the elements that are not zero, in order, as many as `places` (I64, a vector)
+     * holds, then -1; returns how many. places NULL: counts them all. */
+    int64_t (*nonzero)(const cot__view *mask, const cot__view *places);
+    /* z[.., k] = 1 where index[..] = k, else 0; z is row-major. */
+    void (*one_hot)(const cot__view *index, const cot__view *z);
+
+    /* z[k] = 1 where which[k], a list of the host, is the value, else 0; z is row-major. */
+    void (*equal_to)(const int32_t *which, int32_t value, const cot__view *z);
+    void (*pick)(const cot__picks *p);
+
+    /* ---- order ---- */
+
+    /* The order of x along an axis: z (I64) is like x with any extent k <= x's along the axis: the
+     * places of the k first, equal elements in their order. -0 equals 0; a NaN is above everything,
+     * so it comes last, descending first. scratch: argsort_workspace bytes. */
+    size_t (*argsort_workspace)(const cot__view *x, int axis, int64_t k);
+    void (*argsort)(const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch);
+    /* z[i] = how many of the sorted vector are < v[i] (right: <= v[i]), in the same order; both of
+     * one dtype. */
+    void (*searchsorted)(const cot__view *sorted, const cot__view *v, bool right, int64_t *z);
+    /* The first i with x[i] < x[i-1] of a vector; -1: it is sorted. */
+    int64_t (*first_descent)(const cot__view *x);
+
+    /* ---- random numbers ---- */
+
+    /* Element i of z (row-major memory, a float dtype) comes from word pair i of the key alone. Of
+     * its 64 bits (first word, second word) let k be the upper 53 for f64, or 24 for f32, bf16 and
+     * f16, and u = k 2^-53 or k 2^-24. All is computed in f64 and rounded once. uniform: low + u
+     * (high - low), at most the largest number of z's dtype below high; low and high are numbers of
+     * that dtype; normal: Φ⁻¹(v), gumbel: -log(-log v), with v = u plus half a step: never 0 or 1;
+     * keep: high where the 53 bits of u are >= low, else 0 */
+    void (*draw)(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
+
+    /* 0 … n - 1 in an order drawn from the key, by Fisher and Yates. */
+    void (*permutation)(cot_key key, int64_t n, int64_t *z);
+
+    /* ---- networks ---- */
+
+    /* z = y · weight + bias */
+    void (*normalize)(const cot__rows *r, const void *x, const void *weight, const void *bias, void *z);
+    /* z = r (h - mean h - y mean(h y)), h = g · weight; rms: without mean h. Rows where h is 0 give
+     * 0, whatever x is. */
+    void (*normalize_back)(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
+    /* z (2,n): Σ g y and Σ g over the rows; where g is 0 nothing is added, whatever y is. scratch:
+     * normalize_workspace bytes. */
+    size_t (*normalize_workspace)(const cot__rows *r);
+    void (*normalize_weights)(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
+    /* Backward takes g, the adjoint of z, with z and lse, and writes dq, dk, dv. `memory` has
+     * attention_workspace bytes, which is negative when no memory could hold it. */
+    int64_t (*attention_workspace)(const cot__attention *a, bool backward);
+    void (*attention_forward)(const cot__attention *a, void *memory);
+    void (*attention_backward)(const cot__attention *a, void *memory);
+    /* Views of five axes: x (batch, in, …), w (out, in/groups, …), z (batch, out, …); floats of one
+     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. False: no
+     * workspace. */
+    bool (*conv)(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
+                 const cot__view *b, const cot__view *result);
+    /* Of dtype F64, F32 or any integers: z[q] = the largest element of window q (a NaN counts as
+     * larger), index[q] = which one, the first of equals, counted row-major over the whole
+     * window. */
+    void (*max_pool)(const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index);
+    /* z[q] = the element of window q that index[q] names; elements of any `size`. */
+    void (*pool_take)(const cot__pool *g, int size, const void *x, const int32_t *index, void *z);
+    /* Its transpose, F64 or F32: x = 0, then the named element += z[q]. */
+    void (*pool_put)(const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x);
+    /* F64 or F32. z[q] = Σ window q / count, where count is the window's size with its padding, or
+     * only the elements it has; and the transpose. */
+    void (*avg_pool)(const cot__pool *g, cot_dtype dtype, bool exclude, const void *x, void *z);
+    void (*avg_unpool)(const cot__pool *g, cot_dtype dtype, bool exclude, const void *z, void *x);
+
+    /* ---- optimisers ---- */
+
+    /* w -= rate g, each product and difference rounded: n elements of F64 or F32, row-major. */
+    void (*sgd)(cot_dtype dtype, int64_t n, void *w, const void *g, double rate);
+    /* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g², w = keep w - rate m / (sqrt(v) spread +
+     * eps) */
+    void (*adamw)(const cot__adamw_pass *p);
+
+    /* ---- Fourier transforms ---- */
+
+    /* Any float dtypes; computed in f64 for f64, else in f32. False: no workspace. */
+    bool (*fft)(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
+
+    /* ---- linear algebra ----
+     *
+     * A batch is a view, F64 or F32, whose last two axes are the matrix and whose leading axes
+     * count the matrices, in row-major order. Operands that are only read may have any strides;
+     * results and what is worked on in place are row-major. A matrix that cannot be factored is NaN
+     * in the result and 1 in `bad`, an array of the host with a byte for each matrix that the
+     * caller has zeroed; the others are not touched by it. All return false when there is no
+     * workspace, and nothing else. */
+
+    /* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation
+     * (…, m) is i64. A singular matrix is fine. */
+    bool (*lu)(const cot_allocator *al, const cot__view *a, const cot__view *permutation);
+    /* z = a⁻¹ b, or a⁻ᵀ b, from what lu made of a. An exact zero on U's diagonal is bad. */
+    bool (*lu_solve)(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
+                     const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad);
+    /* det a, or (log) log |det a|; z (…). */
+    void (*lu_det)(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z);
+    /* The sign of det a: 1, -1, or 0; NaN for NaN. */
+    void (*lu_sign)(const cot__view *factors, const cot__view *permutation, const cot__view *z);
+    /* packed (…, m+n, k), k = min(m, n): the rows of L (m,k), then those of Uᵀ (n,k). */
+    void (*lu_pack)(const cot__view *factors, const cot__view *packed);
+    /* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero
+     * on the diagonal is bad, but the numbers are left as the divisions made them. */
+    bool (*triangular)(const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad);
+    /* a becomes L, lower, L Lᵀ = a; only the lower half of a is read. bad: not positive
+     * definite. */
+    bool (*cholesky)(const cot_allocator *al, const cot__view *a, uint8_t *bad);
+    /* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in
+     * LAPACK: each reflection sends a column to minus the sign of its leading element. */
+    bool (*qr)(const cot_allocator *al, const cot__view *a, const cot__view *packed);
+    /* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The
+     * sign of an eigenvector: its first element of (to a thousandth) the largest magnitude is
+     * positive. bad: no convergence. NaN or infinities in a: NaN. */
+    bool (*eigh)(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+    /* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the
+     * singular values, descending. Signs: as above, by the columns of U. */
+    bool (*svd)(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+} cot__backend;
+
+#endif

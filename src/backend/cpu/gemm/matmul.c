@@ -1,0 +1,93 @@
+/* matmul.c: batches of matrix products: each shared out over threads, or as many small ones to
+ * each. */
+#include "backend/cpu/kernels.h"
+#include "base/parallel.h"
+
+enum { LEFT, RIGHT };
+
+/* The last two axes of v, offset by the leading ones; a vector is a row on the left, a column on
+ * the right. */
+static cot__matrix matrix_at(const cot__view *v, int side, int64_t offset) {
+    void   *data = (char *)v->data + offset * cot__dtype_size(v->dtype);
+    int     n = v->ndim;
+    int64_t extent = v->shape[n - 1], stride = v->stride[n - 1];
+    if (n == 1)
+        return side == LEFT ? (cot__matrix){data, 1, extent, 0, stride} : (cot__matrix){data, extent, 1, stride, 0};
+    return (cot__matrix){data, v->shape[n - 2], extent, v->stride[n - 2], stride};
+}
+
+/* One product for each index of the leading axes. a, b contiguous or not; c contiguous. */
+typedef struct products {
+    const cot__view *a, *b;
+    void            *c;
+    int64_t          m, n, batches, parts;
+    char            *scratch;
+    size_t           room; /* of a part */
+} products;
+
+static void product_at(const products *x, int64_t batch, cot__matrix *a, cot__matrix *b, cot__matrix *c) {
+    int64_t ao = 0, bo = 0, rest = batch;
+    for (int k = (x->a->ndim > 2 ? x->a->ndim - 2 : 0) - 1; k >= 0; k--) {
+        ao += rest % x->a->shape[k] * x->a->stride[k];
+        bo += rest % x->a->shape[k] * x->b->stride[k];
+        rest /= x->a->shape[k];
+    }
+    *a = matrix_at(x->a, LEFT, ao);
+    *b = matrix_at(x->b, RIGHT, bo);
+    *c = (cot__matrix){(char *)x->c + batch * x->m * x->n * cot__dtype_size(x->a->dtype), x->m, x->n, x->n, 1};
+}
+
+static void some_products(void *ctx, int64_t part) {
+    const products *x = ctx;
+    cot__matrix     a, b, c;
+    for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1);
+         i++) {
+        product_at(x, i, &a, &b, &c);
+        cot__gemm_alone(x->a->dtype, a, b, c, false, x->scratch + (size_t)part * x->room);
+    }
+}
+
+/* Depth 1: rows of all the products, as many for each part. */
+static void some_rows(void *ctx, int64_t part) {
+    const products *x = ctx;
+    int64_t         at = cot__part_start(x->batches * x->m, x->parts, part),
+            end        = cot__part_start(x->batches * x->m, x->parts, part + 1);
+    cot__matrix     a, b, c;
+    while (at < end) {
+        int64_t batch = at / x->m, first = at % x->m, last = end - batch * x->m < x->m ? end - batch * x->m : x->m;
+        product_at(x, batch, &a, &b, &c);
+        cot__outer_rows(x->a->dtype, a, b, c, first, last);
+        at = batch * x->m + last;
+    }
+}
+
+/* Several threads share a large product, or take one small product each. */
+bool cot__matmul(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n) {
+    enum { SHARED = 1 << 24, MOST_PARTS = 32 };
+    int64_t  k = a->shape[a->ndim - 1];
+    products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
+    double   work = (double)m * (double)n * (double)k;
+    bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
+    if (m == 0 || n == 0) return true; /* however many products of nothing */
+    if (k == 1 && kernel) {
+        /* gradients of weights for one example each: nothing to pack, everything to write */
+        x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
+        cot__parallel(x.parts, some_rows, &x);
+        return true;
+    }
+    if (x.batches > 1 && work < SHARED && kernel) {
+        x.parts = cot__parts(x.batches, (int64_t)(work / 8), MOST_PARTS);
+        x.room = (cot__gemm_scratch(a->dtype, m, n, k) + 63) / 64 * 64;
+        x.scratch = cot__alloc(al, x.room * (size_t)x.parts);
+        if (!x.scratch) return false;
+        cot__parallel(x.parts, some_products, &x);
+        cot__free(al, x.scratch, x.room * (size_t)x.parts);
+        return true;
+    }
+    for (int64_t i = 0; i < x.batches; i++) {
+        cot__matrix l, r, z;
+        product_at(&x, i, &l, &r, &z);
+        if (!cot__gemm(al, a->dtype, l, r, z, false)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,255 @@
+/* guarded.c: see guarded.h. */
+#include "backend/guarded.h"
+
+#include "backend/cpu/table/cpu.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. What is free
+ * is listed outside of it. */
+enum { SMALLEST = 6, CLASSES = 40 };
+#define RANGE ((size_t)1 << 36)
+
+typedef struct pile { void **block; size_t count, capacity; } pile;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char           *range;
+static size_t          used;
+static pile            spare[CLASSES];
+static int             inside; /* calls that are under way */
+static int64_t         calls;
+
+static void protect(int how) {
+    size_t bytes = (used + 4095) & ~(size_t)4095;
+    if (bytes && mprotect(range, bytes, how) != 0) abort();
+}
+
+static void enter(void) {
+    pthread_mutex_lock(&lock);
+    calls++;
+    if (inside++ == 0) protect(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&lock);
+}
+
+static void leave(void) {
+    pthread_mutex_lock(&lock);
+    if (--inside == 0) protect(PROT_NONE);
+    pthread_mutex_unlock(&lock);
+}
+
+static int class_of(size_t bytes) {
+    int k = SMALLEST;
+    while (((size_t)1 << k) < bytes) k++;
+    return k;
+}
+
+static void *fresh_block(size_t bytes) {
+    if (!range) {
+        range = mmap(NULL, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED) abort();
+    }
+    if (bytes > RANGE - used) return NULL;
+    used += bytes;
+    if (inside) protect(PROT_READ | PROT_WRITE);
+    return range + used - bytes;
+}
+
+static void *take_block(const cot_allocator *al, size_t bytes) {
+    (void)al;
+    if (bytes > RANGE / 2) return NULL;
+    pthread_mutex_lock(&lock);
+    int   k = class_of(bytes);
+    pile *from = &spare[k];
+    void *p = from->count ? from->block[--from->count] : fresh_block((size_t)1 << k);
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+static void give_block(const cot_allocator *al, void *p, size_t bytes) {
+    (void)al;
+    pthread_mutex_lock(&lock);
+    pile *to = &spare[class_of(bytes)];
+    if (to->count == to->capacity) {
+        to->capacity = to->capacity ? 2 * to->capacity : 64;
+        to->block = realloc(to->block, to->capacity * sizeof *to->block);
+        if (!to->block) abort();
+    }
+    to->block[to->count++] = p;
+    pthread_mutex_unlock(&lock);
+}
+
+bool guarded_owns(const void *p) { return range && (const char *)p >= range && (const char *)p < range + RANGE; }
+
+int64_t guarded_calls(void) { return calls; }
+
+/* ---- the table: every entry of the CPU's, with the memory open ------------------------------- */
+
+#define DO(name, parameters, arguments)                                                                                \
+    static void guarded_##name parameters {                                                                            \
+        enter();                                                                                                       \
+        cot__cpu_backend.name arguments;                                                                               \
+        leave();                                                                                                       \
+    }
+#define GIVE(type, name, parameters, arguments)                                                                        \
+    static type guarded_##name parameters {                                                                            \
+        enter();                                                                                                       \
+        type given = cot__cpu_backend.name arguments;                                                                  \
+        leave();                                                                                                       \
+        return given;                                                                                                  \
+    }
+
+DO(read, (const cot__view *v, int64_t first, int n, cot_dtype as, void *host), (v, first, n, as, host))
+DO(write, (const cot__view *v, int64_t first, int n, cot_dtype as, const void *host), (v, first, n, as, host))
+DO(copy_in, (const cot__view *dst, const cot__view *host), (dst, host))
+DO(copy_out, (const cot__view *host, const cot__view *src), (host, src))
+DO(copy, (const cot__view *dst, const cot__view *src), (dst, src))
+DO(fill, (const cot__view *v, double value), (v, value))
+DO(elementwise, (cot__stage *work), (work))
+DO(make, (const cot__recipe *r), (r))
+DO(reduce, (cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z), (what, x, axes, z))
+GIVE(bool, reduce_made, (cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
+    const cot__view *z),
+    (what, x, made, axes, z))
+GIVE(double, sum_squares, (const cot__view *x, const cot__view *y), (x, y))
+GIVE(double, sum_labelled, (const cot__view *p, const cot__view *labels, bool logarithm), (p, labels, logarithm))
+GIVE(double, sum_weighted, (const cot__view *p, const cot__view *q, bool logarithm), (p, q, logarithm))
+DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z))
+DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z))
+DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
+    (a, b, axis, reverse, strong, z))
+DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z))
+GIVE(bool, matmul, (const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n),
+    (al, a, b, c, m, n))
+GIVE(int64_t, bad_position, (const cot__view *index, int64_t extent, bool wrap), (index, extent, wrap))
+DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
+DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u))
+DO(take_along, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
+DO(scatter_add_along, (const cot__view *x, int axis, const cot__view *index, const cot__view *u),
+    (x, axis, index, u))
+DO(ravel_index, (const cot__view *index, int d, const int64_t *extent, const cot__view *places),
+    (index, d, extent, places))
+DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers))
+GIVE(int64_t, nonzero, (const cot__view *mask, const cot__view *places), (mask, places))
+DO(one_hot, (const cot__view *index, const cot__view *z), (index, z))
+DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z))
+DO(pick, (const cot__picks *p), (p))
+GIVE(size_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
+DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch),
+    (x, axis, descending, z, scratch))
+DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, int64_t *z), (sorted, v, right, z))
+GIVE(int64_t, first_descent, (const cot__view *x), (x))
+DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high))
+DO(permutation, (cot_key key, int64_t n, int64_t *z), (key, n, z))
+DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void *bias, void *z),
+    (r, x, weight, bias, z))
+DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
+    (r, x, weight, g, z))
+GIVE(size_t, normalize_workspace, (const cot__rows *r), (r))
+DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *scratch, void *z),
+    (r, x, g, scratch, z))
+GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward))
+DO(attention_forward, (const cot__attention *a, void *memory), (a, memory))
+DO(attention_backward, (const cot__attention *a, void *memory), (a, memory))
+GIVE(bool, conv, (const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
+    const cot__view *b, const cot__view *result),
+    (al, g, pass, a, b, result))
+DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index))
+DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z))
+DO(pool_put, (const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x),
+    (g, dtype, z, index, x))
+DO(avg_pool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *x, void *z), (g, dtype, exclude, x, z))
+DO(avg_unpool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *z, void *x),
+    (g, dtype, exclude, z, x))
+DO(sgd, (cot_dtype dtype, int64_t n, void *w, const void *g, double rate), (dtype, n, w, g, rate))
+DO(adamw, (const cot__adamw_pass *p), (p))
+GIVE(bool, fft, (const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z),
+    (al, job, x, z))
+GIVE(bool, lu, (const cot_allocator *al, const cot__view *a, const cot__view *permutation), (al, a, permutation))
+GIVE(bool, lu_solve, (const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
+    const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad),
+    (al, factors, permutation, b, transposed, z, bad))
+DO(lu_det, (const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z),
+    (factors, permutation, logarithm, z))
+DO(lu_sign, (const cot__view *factors, const cot__view *permutation, const cot__view *z), (factors, permutation, z))
+DO(lu_pack, (const cot__view *factors, const cot__view *packed), (factors, packed))
+GIVE(bool, triangular, (const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad),
+    (al, a, flags, b, bad))
+GIVE(bool, cholesky, (const cot_allocator *al, const cot__view *a, uint8_t *bad), (al, a, bad))
+GIVE(bool, qr, (const cot_allocator *al, const cot__view *a, const cot__view *packed), (al, a, packed))
+GIVE(bool, eigh, (const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad),
+    (al, a, packed, bad))
+GIVE(bool, svd, (const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad),
+    (al, a, packed, bad))
+DO(sync, (void), ())
+
+const cot__backend guarded_backend = {
+    .name = "guarded",
+    .alloc = take_block,
+    .free = give_block,
+    .sync = guarded_sync,
+    .read = guarded_read,
+    .write = guarded_write,
+    .copy_in = guarded_copy_in,
+    .copy_out = guarded_copy_out,
+    .copy = guarded_copy,
+    .fill = guarded_fill,
+    .elementwise = guarded_elementwise,
+    .make = guarded_make,
+    .reduce = guarded_reduce,
+    .reduce_made = guarded_reduce_made,
+    .sum_squares = guarded_sum_squares,
+    .sum_labelled = guarded_sum_labelled,
+    .sum_weighted = guarded_sum_weighted,
+    .softmax = guarded_softmax,
+    .cumsum = guarded_cumsum,
+    .recurrence = guarded_recurrence,
+    .cumargmax = guarded_cumargmax,
+    .matmul = guarded_matmul,
+    .bad_position = guarded_bad_position,
+    .take = guarded_take,
+    .scatter_add = guarded_scatter_add,
+    .take_along = guarded_take_along,
+    .scatter_add_along = guarded_scatter_add_along,
+    .ravel_index = guarded_ravel_index,
+    .last_writer = guarded_last_writer,
+    .nonzero = guarded_nonzero,
+    .one_hot = guarded_one_hot,
+    .equal_to = guarded_equal_to,
+    .pick = guarded_pick,
+    .argsort_workspace = guarded_argsort_workspace,
+    .argsort = guarded_argsort,
+    .searchsorted = guarded_searchsorted,
+    .first_descent = guarded_first_descent,
+    .draw = guarded_draw,
+    .permutation = guarded_permutation,
+    .normalize = guarded_normalize,
+    .normalize_back = guarded_normalize_back,
+    .normalize_workspace = guarded_normalize_workspace,
+    .normalize_weights = guarded_normalize_weights,
+    .attention_workspace = guarded_attention_workspace,
+    .attention_forward = guarded_attention_forward,
+    .attention_backward = guarded_attention_backward,
+    .conv = guarded_conv,
+    .max_pool = guarded_max_pool,
+    .pool_take = guarded_pool_take,
+    .pool_put = guarded_pool_put,
+    .avg_pool = guarded_avg_pool,
+    .avg_unpool = guarded_avg_unpool,
+    .sgd = guarded_sgd,
+    .adamw = guarded_adamw,
+    .fft = guarded_fft,
+    .lu = guarded_lu,
+    .lu_solve = guarded_lu_solve,
+    .lu_det = guarded_lu_det,
+    .lu_sign = guarded_lu_sign,
+    .lu_pack = guarded_lu_pack,
+    .triangular = guarded_triangular,
+    .cholesky = guarded_cholesky,
+    .qr = guarded_qr,
+    .eigh = guarded_eigh,
+    .svd = guarded_svd,
+};
