@@ -128,8 +128,8 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 
 #define ALIGNMENT 64
 
-/* The allocation that a storage is in: its header, and behind it the payload, if that is its own and
- * of the host. */
+/* The allocation that a storage is in: its header, and behind it the payload, if that is its own
+ * and of the host. */
 static size_t block_bytes(const cot__storage *s) {
     if (s->backend->alloc && !s->borrowed) return sizeof *s;
     return sizeof *s + ALIGNMENT + (s->borrowed ? 0 : s->bytes);
