@@ -24,28 +24,27 @@ typedef void (*cot__partial_kernel)(int n, const void *g, const void *x, const v
 typedef struct cot__term { int k; bool accumulate; cot__view g, out; } cot__term;
 
 typedef struct cot__output {
-    int       k;          /* which partial; -1: the value */
     cot__view to;
+    int       k; /* which partial; -1: the value */
+    int       g; /* which of the views is g */
     bool      accumulate;
-    int       g;          /* which of the views is g */
     /* the CPU's notes */
+    bool                direct; /* a plain array, only written: the kernel may write there itself */
     cot__partial_kernel partial;
-    /* a plain array that is only written: the kernel may write there itself */
-    bool                direct;
 } cot__output;
 
 typedef struct cot__block_run {
     int         op;         /* or COT__RUN_COPY */
-    bool        values;     /* one output, the value; else partials */
     int         cost;       /* of an element, in additions */
     cot_dtype   compute;
     int         n, arity, outputs; /* views: xs, or xs, z, and the gs */
     cot__view   x[COT__RUN_VIEWS]; /* data NULL: not read */
     cot__output out[COT__RUN_OUTPUTS];
+    bool        values;     /* one output, the value; else partials */
     /* the CPU's notes */
+    bool              plain, simple; /* all of it plain arrays, one direct output; see is_simple */
     cot__value_kernel value; /* NULL: partials */
     cot__value_kernel add;   /* of two blocks; see is_simple */
-    bool              plain, simple; /* all of it plain arrays, one direct output; see is_simple */
     int64_t           size, parts;
 } cot__block_run;
 

@@ -128,6 +128,13 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 
 #define ALIGNMENT 64
 
+/* The allocation that a storage is in: its header, and behind it the payload, if that is its own
+ * and of the host. */
+static size_t block_bytes(const cot__storage *s) {
+    if (s->backend->alloc && !s->borrowed) return sizeof *s;
+    return sizeof *s + ALIGNMENT + (s->borrowed ? 0 : s->bytes);
+}
+
 static cot__storage *no_memory(cot_tape *t, size_t bytes, const char *op) {
     cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
     return NULL;
@@ -141,7 +148,7 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
         cot__free(&t->al, s, s ? sizeof *s : 0);
         return no_memory(t, bytes, op);
     }
-    *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .block_bytes = sizeof *s, .data = data,
+    *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
     return s;
@@ -157,7 +164,7 @@ cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char 
     cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
     if (!s) return no_memory(t, bytes, op);
     void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
-    *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .block_bytes = block, .data = data,
+    *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
     t->storage_bytes += (int64_t)bytes;
     cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
@@ -238,8 +245,8 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
 #endif
     if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
     if (s->backend->free && !s->borrowed) s->backend->free(&t->al, s->data, s->bytes);
-    cot__unpoison(s, s->block_bytes);
-    cot__free(&t->al, s, s->block_bytes);
+    cot__unpoison(s, block_bytes(s));
+    cot__free(&t->al, s, block_bytes(s));
 }
 
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op) {

@@ -24,7 +24,7 @@
 typedef struct cot__storage {
     int64_t  refs;
     const cot__backend *backend; /* the device on which its elements lie */
-    size_t   bytes, block_bytes; /* payload, and the whole allocation */
+    size_t   bytes;              /* payload */
     void    *data;               /* 64-byte aligned, except borrowed memory */
     uint32_t version;            /* bumped by every write after the first */
     /* the first node whose rule saved this storage's value (see cot__has_saver) */

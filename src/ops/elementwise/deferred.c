@@ -230,8 +230,7 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
         if (q->bury[k]->bytes == bytes) {
             cot__storage *s = q->bury[k];
             q->bury[k] = q->bury[--q->buried];
-            *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes,
-                                .block_bytes = s->block_bytes, .data = s->data,
+            *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes, .data = s->data,
                                 /* like a new one */
                                 .saver_version = UINT32_MAX, .writer = COT__NONE};
             return s;
