@@ -333,7 +333,7 @@ static void compare_vjp_differences(check *c, int d, double *worst) {
  * the case that both are. */
 static bool mode_missing(check *c) {
     if (c->t->status != COT_GRAD || c->order != 1) return false;
-    tell(c, "%s", c->t->message);
+    tell(c, "%s", c->t->errors.message);
     cot_tape_clear_error(c->t);
     return true;
 }
@@ -415,7 +415,7 @@ static cot_status check_order(check *c, int order, double *jvp_worst, double *vj
     cot_status status = COT_OK;
     for (int d = 0; d <= c->n && status == COT_OK; d++) status = check_direction(c, d, jvp_worst, vjp_worst);
     if (status == COT_OK) return status;
-    if (c->t->status != COT_OK) tell(c, "%s%s", order_text(c), c->t->message);
+    if (c->t->status != COT_OK) tell(c, "%s%s", order_text(c), c->t->errors.message);
     cot_tape_clear_error(c->t);
     return status;
 }
@@ -463,7 +463,7 @@ static cot_status open_check(check *c) {
         c->tangents = c->grads + c->n;
         c->order = 1;
         status = record(c, x);
-        if (status != COT_OK) tell(c, "%s", c->t->message);
+        if (status != COT_OK) tell(c, "%s", c->t->errors.message);
         c->y_size = cot_size(c->y);
         cot_tape_rewind(c->t, m);
     }

@@ -187,7 +187,7 @@ int cot_explain(cot_var y, char *out, size_t size) {
     cot_tape *t = cot__is_number(y) ? NULL : y.tape;
     if (!cot_is_valid(y)) {
         cot__put(&x, "The result is not a value on a tape");
-        if (t && t->status != COT_OK) cot__put(&x, ". The tape's error: "), cot__put(&x, t->message);
+        if (t && t->status != COT_OK) cot__put(&x, ". The tape's error: "), cot__put(&x, t->errors.message);
         else if (!y.tape)
             cot__put(&x,
                      ": it was never set, or no operand of its operation was on a tape, where the error would stand.");
@@ -197,7 +197,7 @@ int cot_explain(cot_var y, char *out, size_t size) {
         return 0;
     }
     if (!cot__has_values(t, "explain", cot__index(y), "explain a result outside")) {
-        cot__put(&x, t->message);
+        cot__put(&x, t->errors.message);
         return 0;
     }
     if (cot__is_stale(&t->nodes[cot__index(y)])) {
@@ -206,7 +206,8 @@ int cot_explain(cot_var y, char *out, size_t size) {
     }
     int found = cot__explain_value(&x, t, cot__index(y));
     if (found == 0) found = cot__explain_gradient(&x, t, cot__index(y));
-    if (found > 0 && t->note[0]) cot__put(&x, "\n\nThe tape has a note: "), cot__put(&x, t->note), cot__put(&x, ".");
+    if (found > 0 && t->notes.first[0])
+        cot__put(&x, "\n\nThe tape has a note: "), cot__put(&x, t->notes.first), cot__put(&x, ".");
     if (found >= 0) return found;
     x = cot__text_buffer(out, size);
     cot__putf(&x, "There is not enough memory to explain the result: a few bytes for each of %u operations.",

@@ -56,7 +56,7 @@ static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
     cot__view  g;
     cot__putf(x, "\nreverse sweep from %%%u\n", y);
     if (!cot__has_values(t, "print_sweep", y, "sweep from a result outside")) {
-        cot__putf(x, "error: %s\n", t->message);
+        cot__putf(x, "error: %s\n", t->errors.message);
         return;
     }
     if (!(t->nodes[y].flags & COT__ACTIVE))

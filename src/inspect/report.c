@@ -71,12 +71,12 @@ int cot_report(cot_var y, char *out, size_t size) {
     uint32_t top = cot__index(y);
     r.t = r.f.t = y.tape;
     if (!cot__has_values(r.t, "report", top, "look at a result outside")) {
-        cot__put(&r.f.x, r.t->message);
+        cot__put(&r.f.x, r.t->errors.message);
         return 0;
     }
-    r.t->look = &r.f; /* the way back through a loop tells of its steps */
+    r.t->kinks.look = &r.f; /* the way back through a loop tells of its steps */
     r.swept = cot__kept_adjoints_open(&r.w, r.t, top, NULL);
-    r.t->look = NULL;
+    r.t->kinks.look = NULL;
     r.f.where[0] = 0;
     uint8_t *ancestor = cot__ancestors(r.t, top);
     for (uint32_t i = 0; ancestor && i <= top; i++)

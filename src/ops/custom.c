@@ -25,8 +25,8 @@ static const char *name_of(const cot_custom *op) { return op->name ? op->name : 
 
 static cot__scope visit_open(cot_tape *t, const cot_custom *op) {
     cot__scope before = cot__scope_open(t, t->active_mask);
-    t->inside = name_of(op);
-    t->inside_from = t->count;
+    t->mode.inside = name_of(op);
+    t->mode.inside_from = t->count;
     return before;
 }
 

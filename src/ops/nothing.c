@@ -16,7 +16,7 @@ cot_var cot__own(cot_var z, cot__how how) {
 cot_var cot__unchanged(cot_var z, cot__how how) {
     cot_tape *t = z.tape;
     bool      given = !cot__failed(z) && cot__op_of(t->nodes[cot__index(z)].op)->kind == KIND_SOURCE;
-    return given && !t->body ? cot__own(z, how) : z;
+    return given && !t->mode.body ? cot__own(z, how) : z;
 }
 
 /* Memory may be short for the copy: the message names the function that was called. */

@@ -236,7 +236,7 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
             sum   = cot_add(cot_detach(VAR(t, i)), noise);
     cot_var z = cot_argmax(sum, COT_AXES(axis));
     /* a body has no values */
-    if (!cot__failed(z) && !t->body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z));
+    if (!cot__failed(z) && !t->mode.body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z));
     return z;
 }
 

@@ -110,7 +110,7 @@ static const char *place_text(const cot_shape *s, int64_t k, char *buf) {
  * what is older than them? Else it is computed once and holds for every step. */
 static bool may_change(cot_tape *t, uint32_t i) {
     cot__flow w;
-    if (!cot__flow_open(&w, t, t->body_from, i + 1)) return false;
+    if (!cot__flow_open(&w, t, t->mode.body_from, i + 1)) return false;
     w.outside = true;
     for (uint32_t k = w.from; k < w.end; k++) w.mark[k - w.from] = t->nodes[k].op == OP_parameter;
     cot__flow_up(&w, 1, COT__EDGES_ALL);
@@ -125,13 +125,13 @@ static bool may_change(cot_tape *t, uint32_t i) {
  * is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
-    if (!t->body || t->strict_positions || i < t->body_from || !may_change(t, i)) return false;
+    if (!t->mode.body || t->mode.strict_positions || i < t->mode.body_from || !may_change(t, i)) return false;
     if (!cot__is_tensor(n)) return n->value.i64 = 0, true;
-    if (!t->zero && !(t->zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
+    if (!t->storages.zero && !(t->storages.zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
     cot__tensor *v = n->value.tensor;
-    t->backend->fill(&(cot__view){t->zero->data, COT_I64, 0, NULL, NULL}, 0);
-    v->storage = t->zero;
-    v->version = t->zero->version;
+    t->backend->fill(&(cot__view){t->storages.zero->data, COT_I64, 0, NULL, NULL}, 0);
+    v->storage = t->storages.zero;
+    v->version = t->storages.zero->version;
     v->offset = 0;
     for (int k = 0; k < v->ndim; k++) v->dims[v->ndim + k] = 0;
     return true;

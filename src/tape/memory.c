@@ -150,7 +150,7 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
     }
     *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
-    t->storage_bytes += (int64_t)bytes;
+    t->storages.bytes += (int64_t)bytes;
     return s;
 }
 
@@ -166,7 +166,7 @@ cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char 
     void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
     *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE};
-    t->storage_bytes += (int64_t)bytes;
+    t->storages.bytes += (int64_t)bytes;
     cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
     cot__poison((char *)data + bytes, (size_t)((char *)s + block - (char *)data) - bytes);
     return s;
@@ -239,23 +239,23 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
     if (UNLIKELY(s->waits)) cot__lazy_product_drop(s);
-    if (UNLIKELY(t->deferred && t->deferred->runs) && cot__deferred_keeps_storage(t, s)) return;
+    if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && cot__deferred_keeps_storage(t, s)) return;
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif
-    if (!s->borrowed) t->storage_bytes -= (int64_t)s->bytes;
+    if (!s->borrowed) t->storages.bytes -= (int64_t)s->bytes;
     if (s->backend->free && !s->borrowed) s->backend->free(&t->al, s->data, s->bytes);
     cot__unpoison(s, block_bytes(s));
     cot__free(&t->al, s, block_bytes(s));
 }
 
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op) {
-    void *list = t->storages;
-    if (!cot__grow(t, &list, &t->storage_capacity, t->storage_count, sizeof *t->storages, op)) {
+    void *list = t->storages.list;
+    if (!cot__grow(t, &list, &t->storages.capacity, t->storages.count, sizeof *t->storages.list, op)) {
         cot__storage_release(t, s);
         return false;
     }
-    t->storages = list;
-    t->storages[t->storage_count++] = s;
+    t->storages.list = list;
+    t->storages.list[t->storages.count++] = s;
     return true;
 }

@@ -24,7 +24,7 @@ uint32_t cot__arg(const cot__node *n, int k) {
 /* An operation that finds the tape failed is not the one that failed, so the error does not get its
  * source line. */
 cot_tape *cot__usable(cot_tape *t) {
-    if (t && t->status != COT_OK) t->error_placed = true;
+    if (t && t->status != COT_OK) t->errors.placed = true;
     return t && t->status == COT_OK ? t : NULL;
 }
 
@@ -152,13 +152,13 @@ cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
 }
 
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->waiting) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->waits)
+    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->waits)
         cot__lazy_product_write(t->nodes[i].value.tensor->storage);
     return cot__view_shape(t, i);
 }
 
 cot__view cot__view_read(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->deferred && t->deferred->runs)) cot__deferred_run(t);
+    if (UNLIKELY(t->deferred.work && t->deferred.work->runs)) cot__deferred_run(t);
     return cot__view_deferred(t, i);
 }
 

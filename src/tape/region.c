@@ -37,22 +37,22 @@ bool cot__check_set(cot_tape *t, const char *op, const char *function, int m, co
 }
 
 void cot__error_in(cot_tape *t, const char *format, ...) {
-    size_t  used = strlen(t->message), room = sizeof t->message - used;
+    size_t  used = strlen(t->errors.message), room = sizeof t->errors.message - used;
     va_list args;
     if (t->status == COT_OK || t->status == COT_MEMORY || room < 8) return;
-    memcpy(t->message + used, " (in ", 6);
+    memcpy(t->errors.message + used, " (in ", 6);
     va_start(args, format);
-    int length = cot__vformat(t->message + used + 5, room - 6, format, args);
+    int length = cot__vformat(t->errors.message + used + 5, room - 6, format, args);
     va_end(args);
     /* no room: the fact alone */
-    if (length < 0 || (size_t)length >= room - 6) t->message[used] = 0;
-    else memcpy(t->message + used + 5 + length, ")", 2);
+    if (length < 0 || (size_t)length >= room - 6) t->errors.message[used] = 0;
+    else memcpy(t->errors.message + used + 5 + length, ")", 2);
 }
 
 void cot__error_in_function(cot_tape *t, const char *part, const char *op) {
     char of[64];
     snprintf(of, sizeof of, " of [%s]", op);
-    if (!strstr(t->message, of) && strncmp(t->message, of + 4, strlen(of + 4)))
+    if (!strstr(t->errors.message, of) && strncmp(t->errors.message, of + 4, strlen(of + 4)))
         cot__error_in(t, "the %s of [%s]", part, op);
 }
 
@@ -76,20 +76,20 @@ cot_var cot__parameter(cot_tape *t, uint32_t x) {
 /* ---- what a body may not do ------------------------------------------------------------------ */
 
 bool cot__outside_bodies(cot_tape *t, const char *op) {
-    if (!t->body) return true;
+    if (!t->mode.body) return true;
     cot__fail(t, COT_GRAD,
               "[%s] called while the body of [%s] is recorded; a body records operations and their derivatives "
               "(cot_grad_of), and stands for every step",
-              op, t->body);
+              op, t->mode.body);
     return false;
 }
 
 /* Values are active in a body: whether its inputs move is known when it runs. */
 static cot__scope body_open(cot_tape *t, const char *op) {
     cot__scope before = cot__scope_open(t, COT__ACTIVE);
-    if (!t->body) t->body_from = t->count;
-    t->body = op;
-    t->no_grad = 0;
+    if (!t->mode.body) t->mode.body_from = t->count;
+    t->mode.body = op;
+    t->mode.no_grad = 0;
     return before;
 }
 
@@ -188,8 +188,8 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
-    for (uint32_t i = 0; i < t->watched_count; i++)
-        if (is_watched(k, t->watched[i])) k->mark[t->watched[i] - k->first] |= NEEDED | MOVES;
+    for (uint32_t i = 0; i < t->kinks.count; i++)
+        if (is_watched(k, t->kinks.watched[i])) k->mark[t->kinks.watched[i] - k->first] |= NEEDED | MOVES;
     cot__flow_start(&w, m, out, NEEDED);
     for (int i = 0; i < m; i++)
         if (!is_inside(k, out[i]) && !add_capture(k, op, out[i])) return false;
@@ -209,15 +209,15 @@ static uint64_t ref_of(const maker *k, int n, uint32_t x) {
 /* The watched nodes of this body go into its program, and off the list of the bodies around it. */
 static bool list_watched(maker *k, const char *op, cot__region *r) {
     cot_tape *t = k->t;
-    uint32_t  left = 0, *list = t->watched_count ? cot__arena(t, t->watched_count * sizeof *list, op) : NULL;
-    if (t->watched_count && !list) return false;
+    uint32_t  left = 0, *list = t->kinks.count ? cot__arena(t, t->kinks.count * sizeof *list, op) : NULL;
+    if (t->kinks.count && !list) return false;
     r->watched = list;
-    for (uint32_t i = 0; i < t->watched_count; i++) {
-        uint32_t node = t->watched[i];
+    for (uint32_t i = 0; i < t->kinks.count; i++) {
+        uint32_t node = t->kinks.watched[i];
         if (is_watched(k, node)) list[r->watches++] = k->place[node - k->first];
-        else if (node < k->first) t->watched[left++] = node;
+        else if (node < k->first) t->kinks.watched[left++] = node;
     }
-    t->watched_count = left;
+    t->kinks.count = left;
     return true;
 }
 
@@ -266,7 +266,7 @@ static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
     if (!none) return false;
-    for (uint32_t i = storages; i < t->storage_count; i++) t->storages[i]->writer = COT__NONE - 1;
+    for (uint32_t i = storages; i < t->storages.count; i++) t->storages.list[i]->writer = COT__NONE - 1;
     for (uint32_t i = 0; i < k->count; i++)
         if ((t->nodes[k->first + i].flags & COT__FIXED) && cot__is_tensor(&t->nodes[k->first + i]))
             t->nodes[k->first + i].value.tensor->storage->writer = COT__NONE;
@@ -276,10 +276,10 @@ static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
         n->value.tensor->storage = none;
         n->value.tensor->version = none->version;
     }
-    for (uint32_t i = storages; i < t->storage_count; i++) {
-        if (t->storages[i]->writer != COT__NONE - 1) continue;
-        cot__storage_release(t, t->storages[i]);
-        t->storages[i] = none;
+    for (uint32_t i = storages; i < t->storages.count; i++) {
+        if (t->storages.list[i]->writer != COT__NONE - 1) continue;
+        cot__storage_release(t, t->storages.list[i]);
+        t->storages.list[i] = none;
         none->refs++;
     }
     return cot__storage_keep(t, none, op);
@@ -343,7 +343,7 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
                                      const cot_var *examples, int m) {
     size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
     cot_var     *xs = cot__alloc(&t->al, bytes);
-    uint32_t     first = t->count, storages = t->storage_count;
+    uint32_t     first = t->count, storages = t->storages.count;
     cot__region *r = NULL;
     maker        k = {.t = t};
     if (!xs) {
@@ -362,7 +362,7 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     for (uint32_t i = first; i < t->count; i++)
         t->nodes[i].stamp |= COT__BODY_STAMP; /* examples, also where it failed */
     maker_close(&k);
-    if (!t->body) t->watched_count = 0;
+    if (!t->mode.body) t->kinks.count = 0;
     cot__free(&t->al, xs, bytes);
     return r;
 }

@@ -9,29 +9,22 @@
 #include "tape/tape.h"
 
 typedef struct cot__scope {
-    const char *body, *inside;
-    uint32_t    body_from, inside_from;
-    int         no_grad;
-    uint8_t     active_mask;
-    bool        strict_positions;
-    bool        noted; /* there was a note already */
+    cot__modes mode;
+    uint8_t    active_mask;
+    bool       noted; /* there was a note already */
 } cot__scope;
 
 /* Saves the modes; from here on values are recorded with COT__ACTIVE, with 0, or with the mask that
  * the tape has: t->active_mask. */
 static inline cot__scope cot__scope_open(cot_tape *t, uint8_t active_mask) {
-    cot__scope s = {t->body,           t->inside, t->body_from, t->inside_from, t->no_grad, t->active_mask,
-                    t->strict_positions, t->note[0] != 0};
+    cot__scope s = {t->mode, t->active_mask, t->notes.first[0] != 0};
     t->active_mask = active_mask;
     return s;
 }
 
 static inline void cot__scope_close(cot_tape *t, const cot__scope *s) {
-    t->body = s->body, t->body_from = s->body_from;
-    t->inside = s->inside, t->inside_from = s->inside_from;
-    t->no_grad = s->no_grad;
+    t->mode = s->mode;
     t->active_mask = s->active_mask;
-    t->strict_positions = s->strict_positions;
 }
 
 /* The same, and forgets a note that was made since: it was about an example. */

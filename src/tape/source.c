@@ -35,16 +35,17 @@ static bool valid_dtype(cot_tape *t, const char *op, cot_dtype d) {
 /* Tensor leaves own a gradient: they are listed, so that a rewind can free it. */
 static cot_var push_source(cot_tape *t, cot__result *r, int op) {
     if (op == OP_leaf && r->tensor) {
-        void *list = t->leaves;
-        if (!cot__grow(t, &list, &t->leaf_capacity, t->leaf_count, sizeof *t->leaves, "leaf")) return INVALID(t);
-        t->leaves = list;
+        void *list = t->leaves.list;
+        if (!cot__grow(t, &list, &t->leaves.capacity, t->leaves.count, sizeof *t->leaves.list, "leaf"))
+            return INVALID(t);
+        t->leaves.list = list;
     }
     cot_var x = cot__result_push(t, r, op, 0, NULL, NULL);
     if (x.id == UINT64_MAX || op != OP_leaf) return x;
     cot__node *n = &t->nodes[cot__index(x)];
     n->a = n->b = 0; /* the time of the last cot_assign: never */
     if (r->tensor)
-        n->extra.grad = NULL, t->leaves[t->leaf_count++] = cot__index(x);
+        n->extra.grad = NULL, t->leaves.list[t->leaves.count++] = cot__index(x);
     else
         n->extra.number = 0;
     return x;

@@ -24,8 +24,8 @@ cot_tape *cot_tape_create(const cot_options *options) {
     memset(t, 0, sizeof *t);
     t->cache.below = options->allocator;
     t->al = (cot_allocator){cot__cache_alloc, &t->cache};
-    t->strict = options->strict;
-    t->smooth = options->smooth;
+    t->options.strict = options->strict;
+    t->options.smooth = options->smooth;
     t->backend = cot__new_tape_backend;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
@@ -33,17 +33,17 @@ cot_tape *cot_tape_create(const cot_options *options) {
 }
 
 static void release_storages(cot_tape *t, uint32_t from) {
-    while (t->storage_count > from) cot__storage_release(t, t->storages[--t->storage_count]);
+    while (t->storages.count > from) cot__storage_release(t, t->storages.list[--t->storages.count]);
 }
 
 static void release_gradients(cot_tape *t, uint32_t leaves, uint32_t retained) {
-    while (t->leaf_count > leaves) {
-        cot__node *leaf = &t->nodes[t->leaves[--t->leaf_count]];
+    while (t->leaves.count > leaves) {
+        cot__node *leaf = &t->nodes[t->leaves.list[--t->leaves.count]];
         cot__storage_release(t, leaf->extra.grad);
     }
-    while (t->retained_count > retained) {
+    while (t->retained.count > retained) {
         /* the value itself may be older than the mark and stay */
-        const cot__retained *r = &t->retained[--t->retained_count];
+        const cot__retained *r = &t->retained.list[--t->retained.count];
         t->nodes[r->node].flags &= (uint8_t)~(COT__RETAIN | COT__HAS_GRAD);
         cot__storage_release(t, r->tensor);
     }
@@ -66,17 +66,17 @@ void cot_tape_destroy(cot_tape *t) {
     cot__deferred_forget(t); /* nobody will see the results of deferred work */
     release_gradients(t, 0, 0);
     release_storages(t, 0);
-    cot__storage_release(t, t->zero);
+    cot__storage_release(t, t->storages.zero);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
-    cot__array_free(t, &t->adjoints);
-    cot__free(&t->al, t->storages, t->storage_capacity * sizeof *t->storages);
-    cot__free(&t->al, t->leaves, t->leaf_capacity * sizeof *t->leaves);
-    cot__free(&t->al, t->names, t->name_capacity * sizeof *t->names);
-    cot__free(&t->al, t->sites, t->site_capacity * sizeof *t->sites);
-    cot__free(&t->al, t->retained, t->retained_capacity * sizeof *t->retained);
-    cot__free(&t->al, t->arrived, t->arrived_capacity * sizeof *t->arrived);
-    cot__free(&t->al, t->watched, t->watched_capacity * sizeof *t->watched);
+    cot__array_free(t, &t->sweep.adjoints);
+    cot__free(&t->al, t->storages.list, t->storages.capacity * sizeof *t->storages.list);
+    cot__free(&t->al, t->leaves.list, t->leaves.capacity * sizeof *t->leaves.list);
+    cot__free(&t->al, t->names.list, t->names.capacity * sizeof *t->names.list);
+    cot__free(&t->al, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
+    cot__free(&t->al, t->retained.list, t->retained.capacity * sizeof *t->retained.list);
+    cot__free(&t->al, t->sweep.arrived, t->sweep.arrived_capacity * sizeof *t->sweep.arrived);
+    cot__free(&t->al, t->kinks.watched, t->kinks.capacity * sizeof *t->kinks.watched);
     cot__cache_trim(&t->cache);
     cot_allocator al = t->cache.below;
     cot__free(&al, t, sizeof *t);
@@ -95,29 +95,29 @@ const char *cot_status_name(cot_status status) {
 
 cot_status  cot_tape_status(const cot_tape *t) { return t ? t->status : COT_MEMORY; }
 const char *cot_tape_message(const cot_tape *t) {
-    return t ? t->message : "the tape is NULL: cot_tape_create found no memory";
+    return t ? t->errors.message : "the tape is NULL: cot_tape_create found no memory";
 }
 
 /* Memory may be short for any operation that a sweep records. The message then names the function
  * that the user called instead, but not if one of the user's own functions called the operation. */
 static void name_the_asked(cot_tape *t) {
-    char  *end = t->message[0] == '[' ? strchr(t->message, ']') : NULL;
-    size_t name = end && t->asked ? strlen(t->asked) : 0, rest = end ? strlen(end) : 0;
-    if (!name || name + rest + 2 > sizeof t->message || t->inside || t->body) return;
-    memmove(t->message + 1 + name, end, rest + 1);
-    memcpy(t->message + 1, t->asked, name);
+    char  *end = t->errors.message[0] == '[' ? strchr(t->errors.message, ']') : NULL;
+    size_t name = end && t->sweep.asked ? strlen(t->sweep.asked) : 0, rest = end ? strlen(end) : 0;
+    if (!name || name + rest + 2 > sizeof t->errors.message || t->mode.inside || t->mode.body) return;
+    memmove(t->errors.message + 1 + name, end, rest + 1);
+    memcpy(t->errors.message + 1, t->sweep.asked, name);
 }
 
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
     if (t && t->status == COT_OK) {
         va_list args;
         va_start(args, format);
-        cot__vformat(t->message, sizeof t->message, format, args);
+        cot__vformat(t->errors.message, sizeof t->errors.message, format, args);
         va_end(args);
         if (code == COT_MEMORY) name_the_asked(t);
         t->status = code;
-        t->errors++;
-        t->error_placed = false;
+        t->errors.count++;
+        t->errors.placed = false;
         t->fast_limit = 0;
     }
     return INVALID(t);
@@ -126,25 +126,25 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
 void cot_tape_clear_error(cot_tape *t) {
     if (!t) return;
     t->status = COT_OK;
-    t->message[0] = 0;
+    t->errors.message[0] = 0;
     t->fast_limit = t->capacity;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-const char *cot_tape_note(const cot_tape *t) { return t ? t->note : ""; }
+const char *cot_tape_note(const cot_tape *t) { return t ? t->notes.first : ""; }
 
 void cot_tape_clear_note(cot_tape *t) {
-    if (t) t->note[0] = 0;
+    if (t) t->notes.first[0] = 0;
 }
 
 void cot__note(cot_tape *t, const char *format, ...) {
-    if (t->note[0]) return;
+    if (t->notes.first[0]) return;
     va_list args;
     va_start(args, format);
-    cot__vformat(t->note, sizeof t->note, format, args);
+    cot__vformat(t->notes.first, sizeof t->notes.first, format, args);
     va_end(args);
-    t->notes++;
+    t->notes.count++;
 }
 
 /* ---- marks ----------------------------------------------------------------------------------- */
@@ -156,14 +156,14 @@ static uint64_t tag(const cot_tape *t) { return (uint64_t)((uint32_t)((uintptr_t
 
 cot_mark cot__mark(cot_tape *t) {
     return (cot_mark){{
-        [NODES] = t->count | (uint64_t)t->errors << 32,
+        [NODES] = t->count | (uint64_t)t->errors.count << 32,
         [STAMP] = tag(t) | (t->count ? t->nodes[t->count - 1].stamp : 0),
-        [STORAGES] = t->storage_count | (uint64_t)t->notes << 32,
-        [LEAVES] = t->leaf_count,
+        [STORAGES] = t->storages.count | (uint64_t)t->notes.count << 32,
+        [LEAVES] = t->leaves.count,
         [CHUNK] = (uint64_t)(uintptr_t)t->arena,
         [USED] = t->arena ? t->arena->used : 0,
-        [LISTS] = (uint64_t)t->name_count << 32 | t->site_count,
-        [RETAINED] = (uint64_t)t->no_grad << 32 | t->retained_count,
+        [LISTS] = (uint64_t)t->names.count << 32 | t->sites.count,
+        [RETAINED] = (uint64_t)t->mode.no_grad << 32 | t->retained.count,
     }};
 }
 
@@ -171,23 +171,23 @@ cot_mark cot__mark(cot_tape *t) {
  * nodes will get the numbers of the rest. */
 static void keep_watched(cot_tape *t) {
     uint32_t left = 0;
-    for (uint32_t i = 0; i < t->watched_count; i++)
-        if (t->watched[i] < t->count) t->watched[left++] = t->watched[i];
-    t->watched_count = left;
+    for (uint32_t i = 0; i < t->kinks.count; i++)
+        if (t->kinks.watched[i] < t->count) t->kinks.watched[left++] = t->kinks.watched[i];
+    t->kinks.count = left;
 }
 
 static void forget(cot_tape *t, cot_mark m) {
     /* values older than the mark may be deferred too; in a sweep the memory of deferred work is
      * kept */
-    if (UNLIKELY(t->deferred && t->deferred->runs) && !t->sweeps) cot__deferred_run(t);
+    if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && !t->deferred.sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
     t->count = (uint32_t)m.part[NODES];
     if (t->scalars_from > t->count) t->scalars_from = t->count;
-    t->name_count = (uint32_t)(m.part[LISTS] >> 32);
-    t->site_count = (uint32_t)m.part[LISTS];
-    if (UNLIKELY(t->watched_count)) keep_watched(t);
+    t->names.count = (uint32_t)(m.part[LISTS] >> 32);
+    t->sites.count = (uint32_t)m.part[LISTS];
+    if (UNLIKELY(t->kinks.count)) keep_watched(t);
 }
 
 /* If an assignment was made since the mark (by a rule of the user's, say), its time, a count of
@@ -207,9 +207,9 @@ cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}};
 static bool still_there(const cot_tape *t, const cot_mark *m) {
     uint32_t n = (uint32_t)m->part[NODES];
     if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
-    if ((uint32_t)m->part[STORAGES] > t->storage_count || m->part[LEAVES] > t->leaf_count ||
-        m->part[LISTS] >> 32 > t->name_count || (uint32_t)m->part[LISTS] > t->site_count ||
-        (uint32_t)m->part[RETAINED] > t->retained_count)
+    if ((uint32_t)m->part[STORAGES] > t->storages.count || m->part[LEAVES] > t->leaves.count ||
+        m->part[LISTS] >> 32 > t->names.count || (uint32_t)m->part[LISTS] > t->sites.count ||
+        (uint32_t)m->part[RETAINED] > t->retained.count)
         return false;
     const cot__chunk *c = t->arena, *want = (const cot__chunk *)(uintptr_t)m->part[CHUNK];
     while (c && c != want) c = c->prev; /* over chunks that the rewind is about to free */
@@ -227,29 +227,29 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
                                 "marks are rewound in the reverse of the order in which they were made");
         return;
     }
-    if (t->inside && (uint32_t)m.part[NODES] < t->inside_from) {
+    if (t->mode.inside && (uint32_t)m.part[NODES] < t->mode.inside_from) {
         cot__fail(t, COT_VALUE,
                   "[tape_rewind] called inside a function of [%s], to a mark made before; such a function may forget "
                   "only what "
                   "it recorded itself",
-                  t->inside);
+                  t->mode.inside);
         return;
     }
-    if (t->body && (uint32_t)m.part[NODES] < t->body_from) {
+    if (t->mode.body && (uint32_t)m.part[NODES] < t->mode.body_from) {
         cot__fail(t, COT_VALUE,
                   "[tape_rewind] called while the body of [%s] is recorded, to a mark made before; a body may forget "
                   "only what it "
                   "recorded itself",
-                  t->body);
+                  t->mode.body);
         return;
     }
     /* the error, or the note, is newer than the mark */
-    if (t->status != COT_OK && t->errors != m.part[NODES] >> 32) cot_tape_clear_error(t);
-    if (t->notes != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
+    if (t->status != COT_OK && t->errors.count != m.part[NODES] >> 32) cot_tape_clear_error(t);
+    if (t->notes.count != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     forget(t, m);
     if (t->assigned_at > t->count) t->assigned_at = t->count;
-    t->no_grad = (int)(m.part[RETAINED] >> 32);
-    t->active_mask = t->no_grad ? 0 : COT__ACTIVE;
+    t->mode.no_grad = (int)(m.part[RETAINED] >> 32);
+    t->active_mask = t->mode.no_grad ? 0 : COT__ACTIVE;
     cot__next_stamp(t);
 }
 
@@ -289,7 +289,7 @@ void cot__next_stamp(cot_tape *t) {
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
 int64_t cot_tape_length(const cot_tape *t) { return t ? t->count : 0; }
-int64_t cot_tape_storage_bytes(const cot_tape *t) { return t ? t->storage_bytes : 0; }
+int64_t cot_tape_storage_bytes(const cot_tape *t) { return t ? t->storages.bytes : 0; }
 
 void cot_tape_trim(cot_tape *t) {
     if (t) cot__cache_trim(&t->cache);
@@ -299,7 +299,7 @@ int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
     int64_t nodes =
         t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
-    int64_t slots = t->adjoints.reserved ? (int64_t)t->adjoint_zeroed : (int64_t)t->adjoints.bytes;
+    int64_t slots = t->sweep.adjoints.reserved ? (int64_t)t->sweep.zeroed : (int64_t)t->sweep.adjoints.bytes;
     return (int64_t)(sizeof *t + t->cache.held) + nodes + slots;
 }
 
@@ -307,17 +307,17 @@ int64_t cot_tape_bytes(const cot_tape *t) {
 
 void cot_no_grad_open(cot_tape *t) {
     if (!t) return;
-    t->no_grad++;
+    t->mode.no_grad++;
     t->active_mask = 0;
 }
 
 void cot_no_grad_close(cot_tape *t) {
     if (!t) return;
-    if (t->no_grad == 0) {
+    if (t->mode.no_grad == 0) {
         cot__fail(t, COT_VALUE, "[no_grad_close] no no-grad scope is open; every close needs its open");
         return;
     }
-    if (--t->no_grad == 0) t->active_mask = COT__ACTIVE;
+    if (--t->mode.no_grad == 0) t->active_mask = COT__ACTIVE;
 }
 
 /* ---- names and source lines ------------------------------------------------------------------ */
@@ -327,16 +327,16 @@ cot_var cot_name(cot_var x, const char *name) {
     uint32_t  i;
     if (!t || !cot__operand(t, x, "name", "named", &i)) return INVALID(t);
     if (!name) return cot__fail(t, COT_VALUE, "[name] the name is NULL; give a text, it is copied");
-    void *list = t->names;
-    if (!cot__grow(t, &list, &t->name_capacity, t->name_count, sizeof *t->names, "name")) return INVALID(t);
-    t->names = list;
+    void *list = t->names.list;
+    if (!cot__grow(t, &list, &t->names.capacity, t->names.count, sizeof *t->names.list, "name")) return INVALID(t);
+    t->names.list = list;
     size_t length = strlen(name) + 1;
     char  *copy = cot__arena(t, length, "name");
     if (!copy) return INVALID(t);
     memcpy(copy, name, length);
-    if (t->name_count == 0) t->names_mixed = false;
-    if (t->name_count > 0 && t->names[t->name_count - 1].node >= i) t->names_mixed = true;
-    t->names[t->name_count++] = (cot__named){i, copy};
+    if (t->names.count == 0) t->names.mixed = false;
+    if (t->names.count > 0 && t->names.list[t->names.count - 1].node >= i) t->names.mixed = true;
+    t->names.list[t->names.count++] = (cot__named){i, copy};
     t->nodes[i].flags |= COT__NAMED;
     return x;
 }
@@ -345,17 +345,17 @@ cot_var cot_name(cot_var x, const char *name) {
  * searched by halves. */
 const char *cot__name_of(const cot_tape *t, uint32_t node) {
     if (!(t->nodes[node].flags & COT__NAMED)) return NULL;
-    uint32_t lo = 0, hi = t->name_count;
-    while (!t->names_mixed && lo < hi) {
+    uint32_t lo = 0, hi = t->names.count;
+    while (!t->names.mixed && lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (t->names[mid].node == node) return t->names[mid].name;
-        if (t->names[mid].node < node)
+        if (t->names.list[mid].node == node) return t->names.list[mid].name;
+        if (t->names.list[mid].node < node)
             lo = mid + 1;
         else
             hi = mid;
     }
-    for (uint32_t i = t->name_count; t->names_mixed && i-- > 0;)
-        if (t->names[i].node == node) return t->names[i].name;
+    for (uint32_t i = t->names.count; t->names.mixed && i-- > 0;)
+        if (t->names.list[i].node == node) return t->names.list[i].name;
     return NULL;
 }
 
@@ -364,11 +364,11 @@ static const char *file_name(const char *path) { return strrchr(path, '/') ? str
 /* The error gets the source line of the call that just failed. Later calls found the tape failed
  * and add nothing. */
 static void place_error(cot_tape *t, const cot_site *site) {
-    if (t->error_placed || !site) return;
-    size_t used = strlen(t->message);
-    snprintf(t->message + used, sizeof t->message - used, " (%s:%d%s%s)", file_name(site->file), site->line,
-             site->function ? " in " : "", site->function ? site->function : "");
-    t->error_placed = true;
+    if (t->errors.placed || !site) return;
+    size_t used = strlen(t->errors.message);
+    snprintf(t->errors.message + used, sizeof t->errors.message - used, " (%s:%d%s%s)", file_name(site->file),
+             site->line, site->function ? " in " : "", site->function ? site->function : "");
+    t->errors.placed = true;
 }
 
 /* Sites are runs: a call stamps all nodes made since the previous stamp. A NULL site marks nodes
@@ -379,25 +379,26 @@ cot_var cot_sited(cot_var x, const cot_site *site) {
     if (t && !cot__is_number(x) && t->status != COT_OK) place_error(t, site);
     if (!t || cot__is_number(x) || t->count == 0) return x;
     /* `first` of the last run is its end, exclusive */
-    uint32_t first = t->site_count ? t->sites[t->site_count - 1].first : 0;
-    if (t->site_count && first >= t->count) return x;
-    void *list = t->sites;
-    if (!cot__grow(t, &list, &t->site_capacity, t->site_count, sizeof *t->sites, "source line")) return INVALID(t);
-    t->sites = list;
-    t->sites[t->site_count++] = (cot__site_run){t->count, site};
+    uint32_t first = t->sites.count ? t->sites.list[t->sites.count - 1].first : 0;
+    if (t->sites.count && first >= t->count) return x;
+    void *list = t->sites.list;
+    if (!cot__grow(t, &list, &t->sites.capacity, t->sites.count, sizeof *t->sites.list, "source line"))
+        return INVALID(t);
+    t->sites.list = list;
+    t->sites.list[t->sites.count++] = (cot__site_run){t->count, site};
     return x;
 }
 
 const cot_site *cot__site_of(const cot_tape *t, uint32_t node) {
-    uint32_t lo = 0, hi = t->site_count; /* the first run whose end lies beyond node */
+    uint32_t lo = 0, hi = t->sites.count; /* the first run whose end lies beyond node */
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (t->sites[mid].first > node)
+        if (t->sites.list[mid].first > node)
             hi = mid;
         else
             lo = mid + 1;
     }
-    return lo < t->site_count ? t->sites[lo].site : NULL;
+    return lo < t->sites.count ? t->sites.list[lo].site : NULL;
 }
 
 const char *cot__op_name(const cot_tape *t, uint32_t node) {

@@ -175,6 +175,22 @@ void cot__deferred_forget(cot_tape *t);    /* drops it: nothing will read its re
  * such work, so the storage may go. */
 bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s);
 
+/* On whose behalf a tape records (scope.h saves these and gives them back). */
+typedef struct cot__modes {
+    /* the custom operation one of whose functions runs; NULL: none. Then no sweep may begin, … */
+    const char *inside;
+    /* the operation whose body is being recorded; NULL: none. Then values from here on cannot be
+     * read, … */
+    const char *body;
+    uint32_t    inside_from; /* … and nothing before this node be forgotten */
+    /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
+    uint32_t    body_from;
+    int         no_grad; /* how many no-grad scopes are open */
+    /* while patterns are found: an example that is no position fails, and all that the branch could
+     * reach counts */
+    bool        strict_positions;
+} cot__modes;
+
 struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
@@ -197,75 +213,95 @@ struct cot_tape {
     cot__array    node_memory;
     cot_allocator al;       /* hands out of the cache */
     const cot__backend *backend; /* the device of its storages: everything is computed there */
-    bool          strict;
-    bool          smooth; /* sweeps refuse points where a convention would have to be applied */
-    int           no_grad;
-    int64_t       sparse_limit; /* entries of a plan; 0: the default */
-
-    cot_status status;
-    bool       error_placed; /* the source line of the error is known, or never will be */
-    uint32_t   errors; /* how many errors there have been: tells whether one is older than a mark */
-    char       message[512];
-    uint32_t   notes; /* how many notes there have been: tells whether one is older than a mark */
-    char       note[512]; /* the first note; "" when there is none */
-
-    cot__storage **storages; /* in order of creation, one reference each */
-    uint32_t       storage_count, storage_capacity;
-    uint32_t      *leaves;   /* tensor leaves, in order: owners of gradients */
-    uint32_t       leaf_count, leaf_capacity;
-    cot__named    *names;
-    uint32_t       name_count, name_capacity;
-    /* the names are not in the order of their nodes: a value was named late, or twice */
-    bool           names_mixed;
-    cot__site_run *sites;
-    uint32_t       site_count, site_capacity;
-    cot__retained *retained;
-    uint32_t       retained_count, retained_capacity;
+    cot_status    status;
     /* from this node on there are only f64 scalars that the scalar sweeps know */
-    uint32_t       scalars_from;
+    uint32_t      scalars_from;
     /* the nodes before this one are older than the last cot_assign, and no others are */
-    uint32_t       assigned_at;
+    uint32_t      assigned_at;
+    cot__chunk   *arena; /* the current chunk */
+    cot__cache    cache;
+    cot__modes    mode;
 
-    cot__chunk *arena; /* the current chunk */
-    int64_t     storage_bytes; /* payload of storages */
+    /* tape.c: what the tape was made with */
+    struct {
+        bool    strict;
+        bool    smooth; /* sweeps refuse points where a convention would have to be applied */
+        int64_t sparse_limit; /* entries of a plan; 0: the default */
+    } options;
 
-    cot__cache cache;
+    /* tape.c: the first error, and the first note. The counts tell whether one is older than a
+     * mark. */
+    struct {
+        uint32_t count;
+        bool     placed; /* the source line of the error is known, or never will be */
+        char     message[512];
+    } errors;
+    struct {
+        uint32_t count;
+        char     first[512]; /* "" when there is none */
+    } notes;
 
-    cot__array adjoints; /* slots of the sweeps: all zero between sweeps */
-    size_t     adjoint_zeroed;
-    /* scalar leaves that the running backward has reached: their adjoints stay in their slots until
-     * the sweep has succeeded */
-    uint32_t  *arrived;
-    uint32_t   arrived_count, arrived_capacity;
+    /* memory.c: storages in order of creation, one reference each */
+    struct {
+        cot__storage **list;
+        uint32_t       count, capacity;
+        int64_t        bytes; /* payload of all */
+        /* one 0, repeated, in place of examples of positions that are none; NULL before the
+         * first */
+        cot__storage  *zero;
+    } storages;
+    /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
+     * retained */
+    struct {
+        uint32_t *list;
+        uint32_t  count, capacity;
+    } leaves;
+    struct {
+        cot__retained *list;
+        uint32_t       count, capacity;
+    } retained;
+    /* tape.c: what the user calls values, and where in the source they were recorded */
+    struct {
+        cot__named *list;
+        uint32_t    count, capacity;
+        /* they are not in the order of their nodes: a value was named late, or twice */
+        bool        mixed;
+    } names;
+    struct {
+        cot__site_run *list;
+        uint32_t       count, capacity;
+    } sites;
 
-    /* how many sweeps are under way, one inside the other: while one is, any elementwise work may
-     * be deferred */
-    int           sweeps;
-    bool          at_once; /* nothing may be deferred: see cot__deferred_pause */
-    bool          in_stages; /* runs that cannot be done together form stages (deferred.c) */
-    cot__deferred *deferred; /* NULL: nothing is deferred */
-    struct cot__lazy_product *waiting; /* lazy products, the newest first */
+    /* diff/engine: the sweep that is under way */
+    struct {
+        cot__array  adjoints; /* slots: all zero between sweeps */
+        size_t      zeroed;
+        /* scalar leaves that the running backward has reached: their adjoints stay in their slots
+         * until the sweep has succeeded */
+        uint32_t   *arrived;
+        uint32_t    arrived_count, arrived_capacity;
+        /* for messages: the function whose derivative is under way, the outermost; NULL: none */
+        const char *asked;
+    } sweep;
 
-    /* for messages: the function whose derivative is under way, the outermost; NULL: none */
-    const char *asked;
-    /* the custom operation one of whose functions runs; NULL: none. While it runs no sweep may
-     * begin, and no node before inside_from may be forgotten */
-    const char *inside;
-    uint32_t    inside_from;
-    /* the operation whose body is being recorded; NULL: none. While it is, values from body_from on
-     * cannot be read, and older ones can neither be written in place nor forgotten (of nested
-     * bodies: the outermost) */
-    const char *body;
-    uint32_t    body_from;
-    /* one 0, repeated: it stands in for examples that are no positions; NULL before the first */
-    struct cot__storage *zero;
-    /* while patterns are found: an example that is no position fails, and all that the branch could
-     * reach counts */
-    bool        strict_positions;
-    /* smooth tapes: nodes of the body under record whose derivative was recorded in it */
-    uint32_t   *watched;
-    uint32_t    watched_count, watched_capacity;
-    struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
+    /* ops/elementwise: deferred work */
+    struct {
+        /* how many sweeps are under way, one inside the other: while one is, any elementwise work
+         * may be deferred */
+        int            sweeps;
+        bool           at_once; /* nothing may be deferred: see cot__deferred_pause */
+        bool           in_stages; /* runs that cannot be done together form stages (deferred.c) */
+        cot__deferred *work; /* NULL: nothing is deferred */
+        struct cot__lazy_product *products; /* lazy products, the newest first */
+    } deferred;
+
+    /* diff/engine/smooth.c */
+    struct {
+        /* smooth tapes: nodes of the body under record whose derivative was recorded in it */
+        uint32_t *watched;
+        uint32_t  count, capacity;
+        struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
+    } kinks;
 };
 
 #define VAR(t, index) ((cot_var){(t), ((uint64_t)(t)->nodes[index].stamp << 32) | (index)})
@@ -323,11 +359,11 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) __attri
  * is short; of functions that call each other, the outermost. Give what it returns to cot__asked
  * when done. */
 static inline const char *cot__ask(cot_tape *t, const char *op) {
-    const char *before = t->asked;
-    if (!before) t->asked = op;
+    const char *before = t->sweep.asked;
+    if (!before) t->sweep.asked = op;
     return before;
 }
-static inline void cot__asked(cot_tape *t, const char *before) { t->asked = before; }
+static inline void cot__asked(cot_tape *t, const char *before) { t->sweep.asked = before; }
 
 /* Puts the first note on the tape: something about the data that a user should know, while
  * everything goes on. "[op] fact; consequence". */

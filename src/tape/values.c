@@ -12,11 +12,11 @@ bool cot_is_valid(cot_var x) {
 cot_tape *cot_tape_of(cot_var x) { return cot__is_number(x) ? NULL : x.tape; }
 
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead) {
-    if (!t->body || i < t->body_from) return true;
+    if (!t->mode.body || i < t->mode.body_from) return true;
     cot__fail(t, COT_VALUE,
               "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "
               "%s",
-              op, t->body, instead);
+              op, t->mode.body, instead);
     return false;
 }
 
@@ -48,7 +48,7 @@ double cot_value(cot_var x) {
     if (cot__is_number(x)) return cot__number_value(x);
     if (LIKELY(cot_is_valid(x))) { /* most often a scalar, whose value stands in its node */
         const cot__node *n = &x.tape->nodes[cot__index(x)];
-        if (LIKELY(n->kind == COT_F64 && !x.tape->body)) return n->value.f64;
+        if (LIKELY(n->kind == COT_F64 && !x.tape->mode.body)) return n->value.f64;
     }
     cot_tape *t = single_element(x, "value", &v);
     return t ? cot__element_f64(t->backend, &v, 0) : (double)NAN;

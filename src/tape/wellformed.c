@@ -181,15 +181,15 @@ static bool activity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
 static bool leaves_are_sound(cot__text *why, const cot_tape *t) {
     uint32_t tensors = 0;
     for (uint32_t i = 0; i < t->count; i++) tensors += t->nodes[i].op == OP_leaf && cot__is_tensor(&t->nodes[i]);
-    if (tensors != t->leaf_count)
-        return broken(why, "the list of tensor leaves has %u entries, the tape %u tensor leaves.", t->leaf_count,
+    if (tensors != t->leaves.count)
+        return broken(why, "the list of tensor leaves has %u entries, the tape %u tensor leaves.", t->leaves.count,
                       tensors);
-    for (uint32_t k = 0; k < t->leaf_count; k++) {
-        uint32_t i = t->leaves[k];
+    for (uint32_t k = 0; k < t->leaves.count; k++) {
+        uint32_t i = t->leaves.list[k];
         if (i >= t->count || t->nodes[i].op != OP_leaf || !cot__is_tensor(&t->nodes[i]))
             return broken(why, "entry %u of the list of tensor leaves is %%%u, which is none.", k, i);
-        if (k && i <= t->leaves[k - 1])
-            return broken(why, "the list of tensor leaves is not sorted: %%%u follows %%%u.", i, t->leaves[k - 1]);
+        if (k && i <= t->leaves.list[k - 1])
+            return broken(why, "the list of tensor leaves is not sorted: %%%u follows %%%u.", i, t->leaves.list[k - 1]);
         const cot__storage *g = t->nodes[i].extra.grad;
         size_t              bytes = cot__bytes_at(t, i);
         if (g && g->bytes != bytes)
@@ -199,22 +199,23 @@ static bool leaves_are_sound(cot__text *why, const cot_tape *t) {
 }
 
 static bool lists_are_sound(cot__text *why, const cot_tape *t) {
-    for (uint32_t k = 0; k < t->name_count; k++)
-        if (t->names[k].node >= t->count || !t->names[k].name)
-            return broken(why, "name %u belongs to %%%u, which is not on the tape.", k, t->names[k].node);
-    for (uint32_t k = 1; k < t->site_count; k++)
-        if (t->sites[k].first <= t->sites[k - 1].first)
+    for (uint32_t k = 0; k < t->names.count; k++)
+        if (t->names.list[k].node >= t->count || !t->names.list[k].name)
+            return broken(why, "name %u belongs to %%%u, which is not on the tape.", k, t->names.list[k].node);
+    for (uint32_t k = 1; k < t->sites.count; k++)
+        if (t->sites.list[k].first <= t->sites.list[k - 1].first)
             return broken(why, "source line %u ends before the one before it.", k);
-    for (uint32_t k = 0; k < t->retained_count; k++)
-        if (t->retained[k].node >= t->count || !(t->nodes[t->retained[k].node].flags & COT__RETAIN))
-            return broken(why, "retained gradient %u belongs to %%%u, which is not marked.", k, t->retained[k].node);
+    for (uint32_t k = 0; k < t->retained.count; k++)
+        if (t->retained.list[k].node >= t->count || !(t->nodes[t->retained.list[k].node].flags & COT__RETAIN))
+            return broken(why, "retained gradient %u belongs to %%%u, which is not marked.", k,
+                          t->retained.list[k].node);
     return true;
 }
 
 /* A sample: all of the first slots, then one in many. */
 static bool slots_are_zero(cot__text *why, const cot_tape *t) {
-    const uint64_t *slot = t->adjoints.data;
-    size_t          count = t->adjoint_zeroed / sizeof *slot;
+    const uint64_t *slot = t->sweep.adjoints.data;
+    size_t          count = t->sweep.zeroed / sizeof *slot;
     for (size_t i = 0; i < count; i += i < 1024 ? 1 : 1021)
         if (slot[i]) return broken(why, "slot %zu of the sweeps is not zero, but no sweep runs.", i);
     return true;
@@ -222,8 +223,8 @@ static bool slots_are_zero(cot__text *why, const cot_tape *t) {
 
 static bool is_sound(cot__text *why, const cot_tape *t) {
     if (t->count > t->capacity) return broken(why, "the tape has %u nodes and room for %u.", t->count, t->capacity);
-    for (uint32_t k = 0; k < t->storage_count; k++)
-        if (!storage_is_sound(why, t->storages[k])) return false;
+    for (uint32_t k = 0; k < t->storages.count; k++)
+        if (!storage_is_sound(why, t->storages.list[k])) return false;
     for (uint32_t i = 0; i < t->count; i++)
         if (!head_is_sound(why, t, i) || !arity_is_sound(why, t, i) || !tensor_is_sound(why, t, i) ||
             !operands_are_older(why, t, i) || !elementwise_fits(why, t, i) || !activity_is_sound(why, t, i))

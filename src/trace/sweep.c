@@ -67,7 +67,7 @@ bool cot__trace_sweep(cot__trace_build *b) {
     bool ok = make_steps(b);
     if (t->status != COT_OK) {
         if (t->status == COT_MEMORY) b->failed = true;
-        memcpy(tr->why, t->message, sizeof tr->why);
+        memcpy(tr->why, t->errors.message, sizeof tr->why);
         tr->step_count = 0;
         cot_tape_clear_error(t);
         return !b->failed;

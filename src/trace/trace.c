@@ -131,7 +131,7 @@ static bool check_var(const cot_tape *t, cot_var x, const char *what, char why[5
 static bool check_request(const cot__trace_request *q, char why[512]) {
     cot_tape *t = cot__is_number(q->y) ? NULL : q->y.tape;
     if (t && t->status != COT_OK) {
-        memcpy(why, t->message, sizeof t->message);
+        memcpy(why, t->errors.message, sizeof t->errors.message);
         return false;
     }
     if (!check_var(t, q->y, "y", why)) return false;

@@ -158,17 +158,17 @@ static void activity_comes_from_operands(void **state) {
 
 static void the_list_of_leaves_is_sorted_and_complete(void **state) {
     (void)state;
-    assert_int_equal(t->leaf_count, 2);
-    BREAK(t->leaf_count, 1, "the list of tensor leaves has 1 entries, the tape 2 tensor leaves.");
-    BREAK(t->leaves[1], 0, "entry 1 of the list of tensor leaves is %0, which is none.");
-    BREAK(t->leaves[1], 1, "the list of tensor leaves is not sorted: %1 follows %1.");
+    assert_int_equal(t->leaves.count, 2);
+    BREAK(t->leaves.count, 1, "the list of tensor leaves has 1 entries, the tape 2 tensor leaves.");
+    BREAK(t->leaves.list[1], 0, "entry 1 of the list of tensor leaves is %0, which is none.");
+    BREAK(t->leaves.list[1], 1, "the list of tensor leaves is not sorted: %1 follows %1.");
     BREAK(at(m)->extra.grad->bytes, 40, "the gradient of %1 has 40 bytes; its value has 48.");
 }
 
 static void the_other_lists_point_into_the_tape(void **state) {
     (void)state;
-    BREAK(t->names[0].node, 99, "name 0 belongs to %99, which is not on the tape.");
-    BREAK(t->retained[0].node, 0, "retained gradient 0 belongs to %0, which is not marked.");
+    BREAK(t->names.list[0].node, 99, "name 0 belongs to %99, which is not on the tape.");
+    BREAK(t->retained.list[0].node, 0, "retained gradient 0 belongs to %0, which is not marked.");
     BREAK(t->capacity, 3, "the tape has 17 nodes and room for 3.");
 }
 

@@ -11,16 +11,17 @@
 
 bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op) {
     size_t need = ((size_t)top + 1) * 8 * (size_t)lanes;
-    if (need <= t->adjoint_zeroed) return true;
-    if (!cot__array_reserve(t, &t->adjoints, need)) {
+    if (need <= t->sweep.zeroed) return true;
+    if (!cot__array_reserve(t, &t->sweep.adjoints, need)) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the adjoints of the sweep", op, need);
         return false;
     }
     /* Reserved memory is zero until touched, and touched slots are zeroed again: nothing to do, and
      * nothing to fault in. */
-    size_t have = t->adjoints.reserved ? need : t->adjoints.bytes;
-    if (!t->adjoints.reserved) memset((char *)t->adjoints.data + t->adjoint_zeroed, 0, have - t->adjoint_zeroed);
-    t->adjoint_zeroed = have;
+    size_t have = t->sweep.adjoints.reserved ? need : t->sweep.adjoints.bytes;
+    if (!t->sweep.adjoints.reserved)
+        memset((char *)t->sweep.adjoints.data + t->sweep.zeroed, 0, have - t->sweep.zeroed);
+    t->sweep.zeroed = have;
     return true;
 }
 
@@ -169,7 +170,7 @@ void cot__sweep_close(cot__sweep *s, bool consumed) {
     cot__free(&t->al, s->accs, s->acc_capacity * sizeof *s->accs);
     cot__free(&t->al, s->arrivals, s->arrival_capacity * sizeof *s->arrivals);
     cot__free(&t->al, s->reach, s->reach_bytes);
-    if (!consumed && s->lo <= s->top && t->adjoint_zeroed)
+    if (!consumed && s->lo <= s->top && t->sweep.zeroed)
         memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
     *s = (cot__sweep){.t = t, .lo = 1};
 }

@@ -20,7 +20,7 @@ void cot__find_kinks(cot__findings *r, uint32_t i);
  * are to be looked at whenever the body is played. */
 bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
 /* The same for a step of a loop, nodes from … top, that a sweep goes back through. While cot_report
- * runs (t->look), on any tape, the kinks are told to it instead. */
+ * runs (t->kinks.look), on any tape, the kinks are told to it instead. */
 bool cot__smooth_step(cot_tape *t, const char *op, uint32_t from, uint32_t top, int64_t step);
 
 #endif

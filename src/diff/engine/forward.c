@@ -317,7 +317,7 @@ static bool in_run(const cot__sweep *s, const cot__node *n) {
 static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
     const cot__scalar_runs *runs = cot__scalar_runs_for(1);
     return (s->t->nodes[i].kind == COT_F64 ? runs->forward_f64 : runs->forward_f32)(s->t->nodes, i, end,
-                                                                                    s->t->adjoints.data);
+                                                                                    s->t->sweep.adjoints.data);
 }
 
 /* slot += the tangent that was given, which is taken out while the node's own is computed. */

@@ -8,12 +8,12 @@
 /* ---- inputs and seeds ------------------------------------------------------------------------ */
 
 bool cot__may_sweep(cot_tape *t, const char *op) {
-    if (!t->inside) return true;
+    if (!t->mode.inside) return true;
     cot__fail(t, COT_GRAD,
               "[%s] called inside a function of [%s]; such a function computes or records, and the library "
               "differentiates what it "
               "recorded (use a tape of its own to differentiate there)",
-              op, t->inside);
+              op, t->mode.inside);
     return false;
 }
 
@@ -123,8 +123,8 @@ static void put_seed(cot__sweep *s, uint32_t y, uint32_t seed) {
  * instead of a convention. */
 static bool is_smooth(cot_tape *t, const char *op, uint32_t y, int n, const uint32_t *xs) {
     char text[320];
-    if (!t->smooth) return true;
-    if (t->body) return cot__smooth_between(t, op, 1, &y, n, xs);
+    if (!t->options.smooth) return true;
+    if (t->mode.body) return cot__smooth_between(t, op, 1, &y, n, xs);
     int found = cot_report(VAR(t, y), text, sizeof text);
     if (found < 0)
         cot__fail(t, COT_MEMORY, "[%s] out of memory: nothing left to look for points without a derivative", op);
@@ -155,7 +155,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
         cot__leaves_unassigned(t, op, 1, &i, 0, NULL) && cot__slots(t, i, 1, op)) {
         put_seed(&s, i, seed);
         cot__rewind(t, m); /* the seed's storage lives on in its slot */
-        t->arrived_count = 0;
+        t->sweep.arrived_count = 0;
         bool done = t->status == COT_OK && cot__reverse(&s) && cot__own_arrivals(&s);
         if (done) cot__commit_arrivals(&s);
         cot__sweep_close(&s, done);

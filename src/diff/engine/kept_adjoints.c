@@ -34,7 +34,7 @@ static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
 bool cot__kept_adjoints_open(cot__kept_adjoints *w, cot_tape *t, uint32_t y, const cot__view *seed) {
     *w = (cot__kept_adjoints){.sweep = {.t = t, .lo = y, .top = y, .wanted_only = true}};
     if (t->status != COT_OK) {
-        memcpy(w->why, t->message, sizeof w->why);
+        memcpy(w->why, t->errors.message, sizeof w->why);
         w->sweep.lo = y + 1;
         return false;
     }
@@ -53,7 +53,7 @@ bool cot__kept_adjoints_open(cot__kept_adjoints *w, cot_tape *t, uint32_t y, con
     }
     cot__asked(t, before);
     if (t->status == COT_OK) return true;
-    memcpy(w->why, t->message, sizeof w->why);
+    memcpy(w->why, t->errors.message, sizeof w->why);
     w->short_of_memory = t->status == COT_MEMORY;
     cot_tape_clear_error(t);
     return false;

@@ -11,17 +11,17 @@
 
 /* Most programs retain values in the order in which they record them: look there first. */
 static cot__retained *retained_of(cot_tape *t, uint32_t node) {
-    uint32_t lo = 0, hi = t->retained_count;
+    uint32_t lo = 0, hi = t->retained.count;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (t->retained[mid].node < node)
+        if (t->retained.list[mid].node < node)
             lo = mid + 1;
         else
             hi = mid;
     }
-    if (lo < t->retained_count && t->retained[lo].node == node) return &t->retained[lo];
-    for (uint32_t i = t->retained_count; i-- > 0;)
-        if (t->retained[i].node == node) return &t->retained[i];
+    if (lo < t->retained.count && t->retained.list[lo].node == node) return &t->retained.list[lo];
+    for (uint32_t i = t->retained.count; i-- > 0;)
+        if (t->retained.list[i].node == node) return &t->retained.list[i];
     return NULL;
 }
 
@@ -76,8 +76,8 @@ static void commit_scalar(cot__node *n, double adjoint, double *grad) {
 
 void cot__commit_arrivals(cot__sweep *s) {
     cot_tape *t = s->t;
-    for (uint32_t i = 0; i < t->arrived_count; i++) {
-        uint32_t   leaf = t->arrived[i];
+    for (uint32_t i = 0; i < t->sweep.arrived_count; i++) {
+        uint32_t   leaf = t->sweep.arrived[i];
         cot__node *n = &t->nodes[leaf];
         commit_scalar(n, n->kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf), &n->extra.number);
         *cot__slot(t, leaf) = 0;
@@ -210,11 +210,11 @@ cot_var cot_retain_grad(cot_var x) {
     cot_tape *t = x.tape;
     if (!cot__check_inputs(t, "retain_grad", 1, &x, &i)) return INVALID(t);
     if (t->nodes[i].op == OP_leaf || (t->nodes[i].flags & COT__RETAIN)) return x;
-    void *list = t->retained;
-    if (!cot__grow(t, &list, &t->retained_capacity, t->retained_count, sizeof *t->retained, "retain_grad"))
+    void *list = t->retained.list;
+    if (!cot__grow(t, &list, &t->retained.capacity, t->retained.count, sizeof *t->retained.list, "retain_grad"))
         return INVALID(t);
-    t->retained = list;
-    t->retained[t->retained_count++] = (cot__retained){.node = i};
+    t->retained.list = list;
+    t->retained.list[t->retained.count++] = (cot__retained){.node = i};
     t->nodes[i].flags |= COT__RETAIN;
     return x;
 }

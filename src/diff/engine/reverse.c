@@ -168,7 +168,7 @@ bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x) {
     cot__fail(t, COT_STALE,
               "[%s] %s needs the value of %s, which was overwritten by %s; compute before the write, or write to a "
               "copy (cot_copy)",
-              t->asked ? t->asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a),
+              t->sweep.asked ? t->sweep.asked : cot__op_name(t, by), cot__describe(t, by, a, sizeof a),
               cot__describe(t, x, b, sizeof b), c);
     return false;
 }
@@ -402,7 +402,8 @@ static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs)
     }
     if (((stop & COT__WANTED) || !s->wanted_only) && !cot__arrive(s, (uint32_t)*i)) return false;
     n->flags &= (uint8_t)~stop;
-    *i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, *i, s->t->adjoints.data, &s->lo);
+    *i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, *i, s->t->sweep.adjoints.data,
+                                                                      &s->lo);
     n->flags |= stop;
     return true;
 }
@@ -420,13 +421,14 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
             *cot__slot(t, (uint32_t)i) = 0;
             continue;
         }
-        if (UNLIKELY(t->arrived_count == t->arrived_capacity)) {
-            void *list = t->arrived;
-            if (!cot__grow(t, &list, &t->arrived_capacity, t->arrived_count, sizeof *t->arrived, "backward"))
+        if (UNLIKELY(t->sweep.arrived_count == t->sweep.arrived_capacity)) {
+            void *list = t->sweep.arrived;
+            if (!cot__grow(t, &list, &t->sweep.arrived_capacity, t->sweep.arrived_count, sizeof *t->sweep.arrived,
+                           "backward"))
                 return false;
-            t->arrived = list;
+            t->sweep.arrived = list;
         }
-        t->arrived[t->arrived_count++] = (uint32_t)i;
+        t->sweep.arrived[t->sweep.arrived_count++] = (uint32_t)i;
     }
     *at = i;
     return true;
@@ -442,7 +444,8 @@ static bool walk(cot__sweep *s) {
             if (n->flags & (COT__WANTED | COT__RETAIN)) {
                 if (!scalar_stop(s, &i, runs)) return false;
             } else
-                i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->adjoints.data, &s->lo);
+                i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->sweep.adjoints.data,
+                                                                                 &s->lo);
             continue;
         }
         if (!s->recording && n->op == OP_leaf && !cot__is_tensor(n) && !(n->flags & COT__WANTED)) {

@@ -1,9 +1,9 @@
 /* smooth.c: tapes that refuse to differentiate at a point without a derivative.
  *
  * Every sweep asks here before it begins. Inside a body nothing has a value while it is recorded,
- * so what is differentiated there is noted on the tape (t->watched); the body's program keeps those
- * operations, whether or not a result needs them, and the player asks here each time it has played
- * them. */
+ * so what is differentiated there is noted on the tape (t->kinks.watched); the body's program
+ * keeps those operations, whether or not a result needs them, and the player asks here each time it
+ * has played them. */
 #include "diff/engine/find_kinks.h"
 #include "tape/region.h"
 #include "tape/show.h"
@@ -12,10 +12,10 @@
 
 /* Adds node i to those the body under way will look at. */
 static bool watch_later(cot_tape *t, const char *op, uint32_t i) {
-    void *list = t->watched;
-    if (!cot__grow(t, &list, &t->watched_capacity, t->watched_count, sizeof *t->watched, op)) return false;
-    t->watched = list;
-    t->watched[t->watched_count++] = i;
+    void *list = t->kinks.watched;
+    if (!cot__grow(t, &list, &t->kinks.capacity, t->kinks.count, sizeof *t->kinks.watched, op)) return false;
+    t->kinks.watched = list;
+    t->kinks.watched[t->kinks.count++] = i;
     return true;
 }
 
@@ -23,9 +23,9 @@ static bool watch_later(cot_tape *t, const char *op, uint32_t i) {
 static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
     char          text[320];
     cot__findings f = {.x = cot__text_buffer(text, sizeof text), .t = t};
-    if (t->look) {
-        snprintf(t->look->where, sizeof t->look->where, "%s", where);
-        cot__find_kinks(t->look, i);
+    if (t->kinks.look) {
+        snprintf(t->kinks.look->where, sizeof t->kinks.look->where, "%s", where);
+        cot__find_kinks(t->kinks.look, i);
         return true;
     }
     snprintf(f.where, sizeof f.where, "%s", where);
@@ -39,7 +39,7 @@ static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
 
 bool cot__played_watched(cot_tape *t, const char *op, uint32_t i) {
     char where[80];
-    if (t->body && i >= t->body_from) return watch_later(t, op, i);
+    if (t->mode.body && i >= t->mode.body_from) return watch_later(t, op, i);
     snprintf(where, sizeof where, "In a body of [%s]: ", op);
     return meet(t, op, where, i);
 }
@@ -55,13 +55,13 @@ static cot__onward look_at(cot__flow *w, uint32_t i) {
     if (!l->needed[i - w->from]) return COT__FLOW_PAST;
     bool moves = cot__flow_meets(w, i, 1, COT__EDGES_MOVING), ok = true;
     if (cot__can_kink(t->nodes[i].op))
-        ok = t->body && i >= t->body_from ? watch_later(t, l->op, i) : meet(t, l->op, "", i);
+        ok = t->mode.body && i >= t->mode.body_from ? watch_later(t, l->op, i) : meet(t, l->op, "", i);
     return !ok ? COT__FLOW_STOP : moves ? COT__FLOW_ON : COT__FLOW_PAST;
 }
 
 bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
     uint32_t from = cot__lowest(n, xs, UINT32_MAX), top = 0;
-    if (!t->smooth) return true;
+    if (!t->options.smooth) return true;
     for (int k = 0; k < m; k++) top = ys[k] > top ? ys[k] : top;
     if (n == 0 || m == 0 || from > top) return true;
     uint8_t  *needed = cot__needed(t, from, top, m, ys, COT__EDGES_VALUES);
@@ -81,7 +81,7 @@ bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys,
 bool cot__smooth_step(cot_tape *t, const char *op, uint32_t from, uint32_t top, int64_t step) {
     char where[80];
     bool ok = true;
-    if (!t->smooth && !t->look) return true;
+    if (!t->options.smooth && !t->kinks.look) return true;
     snprintf(where, sizeof where, "In step %lld of [%s]: ", (long long)step, op);
     for (uint32_t i = from; ok && i <= top; i++)
         if (cot__has_active_operand(t, i)) ok = meet(t, op, where, i);

@@ -58,9 +58,11 @@ typedef struct cot__sweep {
 bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op);
 typedef uint64_t cot__slot_bits __attribute__((may_alias)); /* slots are seen with several types */
 typedef double   cot__slot_number __attribute__((may_alias));
-static inline cot__slot_bits   *cot__slot(cot_tape *t, uint32_t i) { return (cot__slot_bits *)t->adjoints.data + i; }
+static inline cot__slot_bits   *cot__slot(cot_tape *t, uint32_t i) {
+    return (cot__slot_bits *)t->sweep.adjoints.data + i;
+}
 static inline cot__slot_number *cot__slot_f64(cot_tape *t, uint32_t i) {
-    return (cot__slot_number *)t->adjoints.data + i;
+    return (cot__slot_number *)t->sweep.adjoints.data + i;
 }
 /* The number in a scalar node's slot, and adding to it, whatever its dtype. */
 double cot__slot_get(cot_tape *t, uint32_t i);

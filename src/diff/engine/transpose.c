@@ -55,7 +55,7 @@ static bool is_zero_at_zero(cot__rule *r, const char *which, const char *of, con
                             double value) {
     cot_tape *t = r->t;
     for (uint32_t i = first; value != 0 && i < t->count; i++)
-        if (t->nodes[i].op == OP_root || (t->body && cot__op_of(t->nodes[i].op)->example)) return true;
+        if (t->nodes[i].op == OP_root || (t->mode.body && cot__op_of(t->nodes[i].op)->example)) return true;
     if (value != 0)
         cot__fail(
             t, COT_GRAD,

@@ -66,7 +66,7 @@ bool cot__form_run(cot__form *c, cot_fn f, void *user, const cot_var *xs, int m,
     c->y = c->x + n;
     for (int k = 0; k < m; k++) c->out[k] = INVALID(t);
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
-    t->no_grad = 0;
+    t->mode.no_grad = 0;
     bool ok = call_on_aliases(c, f, user, n, xs, m, c->out);
     cot__scope_close(t, &scope);
     for (int k = 0; k < m && ok; k++) {

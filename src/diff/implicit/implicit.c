@@ -71,7 +71,7 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     cot__scope scope = cot__scope_open(t, 0);
     bool ok = true;
     /* in a body the start is an example */
-    if (!t->body && x.size > 0) ok = cot__root_find(t, q, attr->args, &x);
+    if (!t->mode.body && x.size > 0) ok = cot__root_find(t, q, attr->args, &x);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     if (ok && bytes) t->backend->copy_in(&r.view, &host);

@@ -77,7 +77,7 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
         if (!apply_operator(a, row, matrix + j * n)) return false;
     }
     *size = sqrt(dot(n * n, matrix, matrix));
-    bool     noted = t->note[0] != 0;
+    bool     noted = t->notes.first[0] != 0;
     cot_mark m = cot__mark(t);
     cot_var  am = cot_transpose(cot_data(t, COT_F64, COT_SHAPE(n, n), matrix));
     cot_var  z = cot_solve(am, cot_data(t, COT_F64, COT_SHAPE(n), b));
@@ -286,7 +286,7 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     double *x = b + size;
     cot__scope scope = cot__scope_open(t, 0);
     bool ok = cot__read_view(t, l->name, &v, COT_F64, b, size) == COT_OK;
-    if (t->body) { /* an example: any vector does */
+    if (t->mode.body) { /* an example: any vector does */
         memcpy(x, b, (size_t)size * sizeof *x);
     } else if (ok && size > 0) {
         ok = open_operator(&a, t, l, attr->args) && solve(&a, b, x);

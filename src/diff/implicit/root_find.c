@@ -86,8 +86,8 @@ static void no_start(cot_tape *t, const cot__root *q, double value) {
 
 /* To the message that there is no next step. */
 static void say_where(cot_tape *t, double residual, int steps) {
-    size_t used = strlen(t->message);
-    cot__format(t->message + used, sizeof t->message - used,
+    size_t used = strlen(t->errors.message);
+    cot__format(t->errors.message + used, sizeof t->errors.message - used,
                 "; |F| is %g after %d steps; give a better start, or a solver of your own", residual, steps);
 }
 
@@ -108,7 +108,7 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
         if (!newton_step(t, q, args, x->data, step, x->size)) {
             /* no step from here is no matter where this is a root; but what went wrong inside F
              * stays */
-            bool own = t->status == COT_VALUE && !strstr(t->message, " (in the body of [");
+            bool own = t->status == COT_VALUE && !strstr(t->errors.message, " (in the body of [");
             if (own && now <= allowed) cot_tape_clear_error(t);
             else if (own) say_where(t, now, k);
             break;
@@ -268,7 +268,7 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     }
     double      first = residual_at(t, q, args, x->data);
     cot__scope  scope = cot__scope_open(t, t->active_mask);
-    t->inside = q->name, t->inside_from = t->count;
+    t->mode.inside = q->name, t->mode.inside_from = t->count;
     /* what it makes of the description is its own: the numbers in x's memory count */
     cot_array given = *x;
     int       code = q->solver(n, theta, &given, q->user);

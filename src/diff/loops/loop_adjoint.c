@@ -92,7 +92,7 @@ static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args)
     cot__result r;
     if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
     /* an example: how long the loop runs, if it ends, is known when the body is played */
-    if (t->body) t->backend->fill(&r.view, 0);
+    if (t->mode.body) t->backend->fill(&r.view, 0);
     else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
     attr->pointer = a;
     return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);

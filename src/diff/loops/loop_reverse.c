@@ -322,14 +322,14 @@ void cot__loop_reverse_numbers(cot__rule *r) {
         /* as in the first run, which had room for them */
         cot__loop_places(t, l, b.run->length, flat.dtype, place);
         start_carried(&b, &flat, place);
-        struct cot__findings *look = t->look;
+        struct cot__findings *look = t->kinks.look;
         int                   found = look ? look->found : 0;
         for (int64_t k = b.run->length; ok && k-- > 0;) {
             flat = cot__view_read(t, cot__index(g));
             ok = reach(&b, k) && step_back(&b, k, &flat, place);
-            if (look && look->found != found) t->look = NULL; /* one step is told of */
+            if (look && look->found != found) t->kinks.look = NULL; /* one step is told of */
         }
-        t->look = look;
+        t->kinks.look = look;
         t->active_mask = 0;
         if (ok) give_all(&b);
     }

@@ -313,7 +313,7 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
     for (int j = l->carry; j < l->carry + l->nys; j++) to->nys += is_float(t, l->body[0]->out[j]);
     to->reverse = l->reverse;
     to->once = l->once;
-    if (l->test && (t->body || l->bounded)) {
+    if (l->test && (t->mode.body || l->bounded)) {
         /* how long it runs is known in each step of that body only */
         to->length = l->length;
         to->test = t->status == COT_OK ? cot__region_record(t, l->name, forward_test, &d, to->carry, in, 1) : NULL;

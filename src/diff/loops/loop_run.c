@@ -267,7 +267,7 @@ static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
     bool             go;
     run->length = 0;
     /* its values are examples, which may never end; the carried ones as they come are as good */
-    if (s->t->body) return true;
+    if (s->t->mode.body) return true;
     for (;; run->length++) {
         if (!goes_on(s, state, &go)) return false;
         if (!go) return true;
@@ -401,10 +401,10 @@ static void loop_vjp(cot__rule *r) {
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
     const cot__sweep    *s = r->driver;
     /* not known, or none, from which one could not tell what it reads elsewhere */
-    bool unknown = l->test && (r->t->body || run->length == 0);
+    bool unknown = l->test && (r->t->mode.body || run->length == 0);
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
-    else if (l->bounded || unknown || (!r->t->body && l->asked)) cot__loop_reverse_as_operation(r);
+    else if (l->bounded || unknown || (!r->t->mode.body && l->asked)) cot__loop_reverse_as_operation(r);
     else cot__loop_reverse_recorded(r);
 }
 

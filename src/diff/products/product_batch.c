@@ -167,7 +167,8 @@ bool cot__products_batched(const char *op, bool reverse, const cot__side *from, 
     int64_t   extent = 0;
     one_sweep s = {.op = op, .reverse = reverse, .from = from, .to = to};
     lists     l = {0};
-    if (!d->in || !d->out || d->lanes < cot__batch_from || t->smooth || from->size == 0 || to->size == 0) return false;
+    if (!d->in || !d->out || d->lanes < cot__batch_from || t->options.smooth || from->size == 0 || to->size == 0)
+        return false;
     extent = batch_extent(t, reverse ? to : from, reverse ? from : to, d->lanes);
     if (extent < 1 || extent < cot__batch_from) return false;
     cot_mark           m = cot__mark(t);

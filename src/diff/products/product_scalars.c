@@ -34,7 +34,7 @@ bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, cons
 }
 
 static inline cot__slot_number *slot_at(const cot_tape *t, uint32_t i, int width) {
-    return (cot__slot_number *)t->adjoints.data + (size_t)i * (size_t)width;
+    return (cot__slot_number *)t->sweep.adjoints.data + (size_t)i * (size_t)width;
 }
 
 /* Rows of numbers, one for each lane, to or from the slots of these vars. */
@@ -50,7 +50,8 @@ static void slots_read(const cot__side *vars, int width, int used, double *rows)
 
 static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
     if (lo <= hi)
-        memset((char *)t->adjoints.data + (size_t)lo * 8 * (size_t)width, 0, ((size_t)hi - lo + 1) * 8 * (size_t)width);
+        memset((char *)t->sweep.adjoints.data + (size_t)lo * 8 * (size_t)width, 0,
+               ((size_t)hi - lo + 1) * 8 * (size_t)width);
 }
 
 /* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete
@@ -74,7 +75,7 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
         double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
         for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_at(t, (uint32_t)i, w)[l];
         n->flags &= (uint8_t)~stop;
-        int64_t next = runs->reverse_f64(t->nodes, i, t->adjoints.data, &pushed);
+        int64_t next = runs->reverse_f64(t->nodes, i, t->sweep.adjoints.data, &pushed);
         n->flags |= stop;
         for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_at(t, (uint32_t)i, w)[l] += adjoint[l];
         lo = pushed < lo ? pushed : lo;
@@ -115,7 +116,7 @@ void cot__forward_products(cot__side *xs, cot__side *ys, const cot__scalar_runs 
     cot_tape *t = xs->t;
     int       w = runs->lanes;
     slots_add(xs, w, used, tangents);
-    cot__forward_lanes(t, xs->lo, ys->hi, runs, t->adjoints.data);
+    cot__forward_lanes(t, xs->lo, ys->hi, runs, t->sweep.adjoints.data);
     slots_read(ys, w, used, out);
     uint32_t lo = xs->lo < ys->lo ? xs->lo : ys->lo, hi = xs->hi > ys->hi ? xs->hi : ys->hi;
     slots_clear(t, lo, hi, w);

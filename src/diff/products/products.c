@@ -202,7 +202,7 @@ static bool reverse_one(work *w) {
     if (reverse_lane(w)) return true;
     if (w->t->status != COT_STALE || w->reach) return false;
     cot_tape_clear_error(w->t);
-    if (!cot__mark_reach(&marks, w->t->asked, w->to->n, w->to->index, w->from->hi)) return false;
+    if (!cot__mark_reach(&marks, w->t->sweep.asked, w->to->n, w->to->index, w->from->hi)) return false;
     w->reach = marks.reach, w->reach_from = marks.reach_from, w->reach_bytes = marks.reach_bytes;
     return reverse_lane(w);
 }

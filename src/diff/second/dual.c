@@ -102,7 +102,7 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
     cot__mark_wanted(t, n, xs, true);
     cot__forward(&s, lo); /* scalars only: it cannot fail */
     cot__mark_wanted(t, n, xs, false);
-    walk w = {t->nodes, (const double *)t->adjoints.data, bars, lo};
+    walk w = {t->nodes, (const double *)t->sweep.adjoints.data, bars, lo};
     bars[y - lo] = (dual){1, 0};
     for (int64_t i = y; i >= (int64_t)lo; i--) {
         const cot__node *node = &t->nodes[i];

@@ -228,7 +228,7 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
     /* Tangents and adjoints lie in the slots, which are zero between sweeps: the walk zeroes them
      * where it leaves them. */
     if (!cot__slots(t, y, LANES + BAR, "hvp")) return false;
-    pair *slots = t->adjoints.data;
+    pair *slots = t->sweep.adjoints.data;
     walk  w = {t->nodes, {slots, slots + y + 1}, (bar *)(slots + 2 * ((size_t)y + 1)), lo};
     for (int k = 0; k < n; k++)
         for (int l = 0; l < used; l++) ((cot__slot_number *)&w.tangents[l / 2][xs[k]])[l % 2] += v[(int64_t)l * n + k];

@@ -206,7 +206,7 @@ enum { AT_ONCE = 4 }; /* products with a Hessian that a sweep over scalars carri
 /* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
 static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
                          double *values, bool *done) {
-    bool     may = n > 0 && !t->smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
+    bool     may = n > 0 && !t->options.smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
     uint32_t yi, lo = UINT32_MAX, hi = 0, *index = may ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
     *done = false;
     if (!index) return; /* the recorded way says what is wrong */

@@ -23,10 +23,10 @@
 enum { DEFAULT_LIMIT = 1 << 26 };
 
 void cot_sparse_plan_limit(cot_tape *t, int64_t entries) {
-    if (t) t->sparse_limit = entries > 0 ? entries : 0;
+    if (t) t->options.sparse_limit = entries > 0 ? entries : 0;
 }
 
-static int64_t limit_of(const cot_tape *t) { return t->sparse_limit ? t->sparse_limit : DEFAULT_LIMIT; }
+static int64_t limit_of(const cot_tape *t) { return t->options.sparse_limit ? t->options.sparse_limit : DEFAULT_LIMIT; }
 
 static bool too_many(const cot__patterns *p) {
     cot__fail(p->t, COT_LIMIT,

@@ -35,11 +35,11 @@ static frame frame_open(cot__patterns *p, const char *name, bool examples) {
                       .noise    = p->noise,
                       .scope    = cot__scope_open(t, COT__ACTIVE),
                       .examples = p->examples};
-    t->no_grad = 0;
+    t->mode.no_grad = 0;
     p->depth++;
     p->examples |= examples;
-    t->strict_positions = true;
-    if (examples && !t->body) t->body = name, t->body_from = t->count;
+    t->mode.strict_positions = true;
+    if (examples && !t->mode.body) t->mode.body = name, t->mode.body_from = t->count;
     return f;
 }
 

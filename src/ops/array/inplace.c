@@ -47,7 +47,7 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
                   cot__describe(t, x, a, sizeof a));
         return false;
     }
-    if (t->strict && cot__has_saver(t, s, s->version)) {
+    if (t->options.strict && cot__has_saver(t, s, s->version)) {
         cot__fail(t, COT_STALE, "[%s] this write would spoil the value of %s, which %s saved for its derivative", op,
                   cot__describe(t, x, a, sizeof a), cot__describe(t, s->saver, b, sizeof b));
         return false;
@@ -59,7 +59,7 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
 /* Does the storage of node i come from a source, a constant or an input of a body, or from outside
  * the body? Views and writes in place hand it on. */
 static bool lies_on_source(const cot_tape *t, uint32_t i) {
-    while (i >= t->body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
+    while (i >= t->mode.body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
         uint32_t a = cot__arg(&t->nodes[i], 0);
         if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) ||
             t->nodes[a].value.tensor->storage != t->nodes[i].value.tensor->storage)
@@ -82,14 +82,14 @@ static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi
     cot_tape *t = enter_target(op, x, y, xi);
     if (!t) return NULL;
     if (!cot__is_tensor(&t->nodes[*xi])) return t;
-    if (t->body && *xi < t->body_from) {
+    if (t->mode.body && *xi < t->mode.body_from) {
         cot__fail(t, COT_VALUE,
                   "[%s] the target is older than the body of [%s], which is recorded once and would write it then "
                   "only; copy it first",
-                  op, t->body);
+                  op, t->mode.body);
         return NULL;
     }
-    if (t->body && lies_on_source(t, *xi)) {
+    if (t->mode.body && lies_on_source(t, *xi)) {
         cot_var copy = cot__copy_var(t, *xi);
         if (cot__failed(copy)) return NULL;
         *x = copy;

@@ -169,12 +169,12 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
 
 /* The places of true in a vector: as many as there are, or the first `size`, filled up with -1. */
 static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t size) {
-    if (size < 0 && t->body)
+    if (size < 0 && t->mode.body)
         return cot__fail(t, COT_SHAPE,
                          "[%s] in the body of [%s], which is recorded once, the extent of the result would depend on "
                          "values; use cot_where, or "
                          "cot_compress_to with a given size",
-                         op, t->body);
+                         op, t->mode.body);
     cot__result r;
     cot__view   v = cot__view_read(t, mask);
     int64_t     room = size < 0 ? t->backend->nonzero(&v, NULL) : size;

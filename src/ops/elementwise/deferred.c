@@ -53,7 +53,7 @@ typedef struct queue {
     uint16_t      moves[RUNS]; /* see find_scratch */
 } queue;
 
-static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->deferred; }
+static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->deferred.work; }
 
 /* ---- which memory a run touches -------------------------------------------------------------- */
 
@@ -177,33 +177,33 @@ static void empty(queue *q) {
 void cot__deferred_run(const cot_tape *t) {
     queue *q = queue_of(t);
     empty(q);
-    if (!t->sweeps) cot__deferred_forget(q->head.tape);
+    if (!t->deferred.sweeps) cot__deferred_forget(q->head.tape);
 }
 
 void cot__deferred_forget(cot_tape *t) {
-    cot__free(&t->al, t->deferred, t->deferred ? sizeof(queue) : 0);
-    t->deferred = NULL;
+    cot__free(&t->al, t->deferred.work, t->deferred.work ? sizeof(queue) : 0);
+    t->deferred.work = NULL;
 }
 
-void cot__deferred_open(cot_tape *t) { t->sweeps++; }
+void cot__deferred_open(cot_tape *t) { t->deferred.sweeps++; }
 
 void cot__deferred_close(cot_tape *t) {
-    if (--t->sweeps > 0) return;
+    if (--t->deferred.sweeps > 0) return;
     cot__deferred_finish(t);
     cot__deferred_forget(t);
 }
 
 cot__paused cot__deferred_pause(cot_tape *t) {
-    cot__paused before = {t->sweeps, t->at_once};
+    cot__paused before = {t->deferred.sweeps, t->deferred.at_once};
     cot__deferred_finish(t);
-    t->sweeps = 0;
-    t->at_once = true;
+    t->deferred.sweeps = 0;
+    t->deferred.at_once = true;
     return before;
 }
 
 void cot__deferred_resume(cot_tape *t, cot__paused before) {
-    t->sweeps = before.sweeps;
-    t->at_once = before.at_once;
+    t->deferred.sweeps = before.sweeps;
+    t->deferred.at_once = before.at_once;
 }
 
 /* ---- memory that is kept until the runs are done --------------------------------------------- */
@@ -214,7 +214,7 @@ bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
     bool        touched = false;
     for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
     if (!touched) return false;
-    if (s->borrowed || q->buried == BURIED || !t->sweeps) {
+    if (s->borrowed || q->buried == BURIED || !t->deferred.sweeps) {
         /* code that frees memory outside of sweeps expects it to be free */
         cot__deferred_run(t);
         return false;
@@ -242,7 +242,7 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
 
 cot__deferred_point cot__deferred_hold(cot_tape *t) {
     const queue *q = queue_of(t);
-    t->in_stages = true;
+    t->deferred.in_stages = true;
     return q ? (cot__deferred_point){q->emptied, q->head.runs} : (cot__deferred_point){0, 0};
 }
 
@@ -252,7 +252,7 @@ static int first_since(const queue *q, cot__deferred_point since) {
 }
 
 bool cot__deferred_waits_since(const cot_tape *t, cot__deferred_point since) {
-    return t->deferred && first_since(queue_of(t), since) < t->deferred->runs;
+    return t->deferred.work && first_since(queue_of(t), since) < t->deferred.work->runs;
 }
 
 static bool reads(const cot__block_run *r, const place *z) {
@@ -300,7 +300,7 @@ static void forget(queue *q, cot__deferred_point since, uint32_t from, const uin
 
 void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
     queue *q = queue_of(t);
-    t->in_stages = false;
+    t->deferred.in_stages = false;
     if (q && needed) forget(q, since, from, needed);
     if (q && q->stages) empty(q);
 }
@@ -308,7 +308,7 @@ void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t f
 /* ---- deferring ------------------------------------------------------------------------------- */
 
 static queue *ready(cot_tape *t) {
-    if (!t->deferred && (t->deferred = cot__alloc(&t->al, sizeof(queue)))) {
+    if (!t->deferred.work && (t->deferred.work = cot__alloc(&t->al, sizeof(queue)))) {
         queue *q = queue_of(t);
         q->head = (cot__deferred){0, t};
         q->places = q->numbers = q->buried = 0;
@@ -340,7 +340,7 @@ enum { VIEWS = 10 }; /* of a run, at most */
 /* Can the caller neither write nor read this memory but through the library? What a body is
  * recorded on is given up soon, so it is done at once. */
 static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
-    if (!nodes || t->at_once || t->body || t->inside) return false;
+    if (!nodes || t->deferred.at_once || t->mode.body || t->mode.inside) return false;
     for (int k = 0; k < n; k++) {
         const cot__node *x = nodes[k] == COT__NONE ? NULL : &t->nodes[nodes[k]];
         if (x && cot__is_tensor(x) && x->value.tensor->storage->borrowed) return false;
@@ -349,7 +349,8 @@ static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
 }
 
 static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_t *nodes) {
-    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__deferred_from && (t->sweeps || is_private(t, n, nodes));
+    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__deferred_from &&
+           (t->deferred.sweeps || is_private(t, n, nodes));
 }
 
 static bool is_full(const queue *q) {
@@ -369,7 +370,7 @@ static void make_room(queue *q, int64_t size, const place *p, int n) {
     if (is_full(q)) {
         empty(q);
     } else if (!fits(q, size, p, n)) {
-        if (!q->head.tape->in_stages || q->stages == STAGES) {
+        if (!q->head.tape->deferred.in_stages || q->stages == STAGES) {
             empty(q);
             return;
         }

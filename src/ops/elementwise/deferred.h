@@ -16,7 +16,7 @@ cot__paused cot__deferred_pause(cot_tape *t);
 void        cot__deferred_resume(cot_tape *t, cot__paused before);
 /* Runs all deferred work. Only code that reads memory without cot__view_read needs to call it. */
 static inline void cot__deferred_finish(const cot_tape *t) {
-    if (t->deferred && t->deferred->runs) cot__deferred_run(t);
+    if (t->deferred.work && t->deferred.work->runs) cot__deferred_run(t);
 }
 
 /* cot__run_value, cot__run_partials and copies (of one dtype), done now or deferred.

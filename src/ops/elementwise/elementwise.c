@@ -181,7 +181,7 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     if (!cot__result_open(t, &r, e->name, result, ndim, dims)) return INVALID(t);
     cot__value number;
     cot__store_f64(&number, compute, immediate);
-    if (LIKELY(!t->waiting) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
+    if (LIKELY(!t->deferred.products) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
         cot__view views[3];
         for (int k = 0; k < n; k++)
             views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes}

@@ -41,9 +41,9 @@ static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
     kept->of = r->tensor->storage;
     kept->recipe.data = r->view.data;
     kept->before = NULL;
-    kept->next = t->waiting;
+    kept->next = t->deferred.products;
     if (kept->next) kept->next->before = kept;
-    t->waiting = kept->of->waits = kept;
+    t->deferred.products = kept->of->waits = kept;
     for (int l = 0; l < kept->recipe.leaves; l++)
         if (kept->leaf[l]) kept->leaf[l]->refs++, kept->leaf[l]->readers++;
     if (cot__lazy_product_spoils) memset(r->view.data, 0xff, kept->of->bytes);
@@ -56,7 +56,7 @@ void cot__lazy_product_drop(cot__storage *s) {
     s->waits = NULL;
     if (w->next) w->next->before = w->before;
     if (w->before) w->before->next = w->next;
-    else t->waiting = w->next;
+    else t->deferred.products = w->next;
     for (int l = 0; l < w->recipe.leaves; l++) {
         if (!w->leaf[l]) continue;
         w->leaf[l]->readers--;
@@ -72,7 +72,7 @@ void cot__lazy_product_write(cot__storage *s) {
 }
 
 void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s) {
-    for (waiting *w = t->waiting, *next; w && s->readers; w = next) {
+    for (waiting *w = t->deferred.products, *next; w && s->readers; w = next) {
         bool reads = false;
         next = w->next;
         for (int l = 0; l < w->recipe.leaves; l++) reads |= w->leaf[l] == s;
@@ -84,8 +84,9 @@ void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s) {
 
 static bool may_begin(const cot_tape *t, const cot__result *r) {
     cot_dtype d = r->view.dtype;
-    return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) && !t->at_once && !t->body &&
-           !t->inside && r->tensor->storage->bytes >= cot__lazy_product_from;
+    return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) &&
+           !t->deferred.at_once && !t->mode.body && !t->mode.inside &&
+           r->tensor->storage->bytes >= cot__lazy_product_from;
 }
 
 /* The elements that a view shows, each counted once, in bytes: what is read of memory. */

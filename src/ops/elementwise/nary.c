@@ -254,7 +254,7 @@ static cot_var *exponentials(cot__rule *r, cot_var *s) {
     cot_var         *e = cot__arena(r->t, (size_t)n * sizeof *e, "logsumexp_of");
     if (!e) return NULL;
     TOP(top, n, number_at(r->t, x[k]));
-    const cot_var shift = r->t->body ? recorded_shift(r, n) : cot_number(shift_of(top));
+    const cot_var shift = r->t->mode.body ? recorded_shift(r, n) : cot_number(shift_of(top));
     for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift));
     *s = cot_sum_of(n, e);
     return e;

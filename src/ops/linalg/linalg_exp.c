@@ -139,7 +139,7 @@ cot_var cot_matrix_exp(cot_var x) {
     cot__view v = cot__view_read(t, i);
     if (cot__size_at(t, i) == 0) return cot_cast(VAR(t, i), dtype);
     double    theta = v.dtype == COT_F64 ? 5.371920351148152 : 3.925724783138660;
-    if (t->body) return cot_cast(squared_by_norm(t, VAR(t, i), theta), dtype);
+    if (t->mode.body) return cot_cast(squared_by_norm(t, VAR(t, i), theta), dtype);
     size_t  bytes = ((size_t)cot__count(v.ndim - 2, v.shape) + 1) * sizeof(double);
     double *counts = cot__alloc(&t->al, bytes);
     if (!counts) return cot__lin_no_memory(t, "matrix_exp");

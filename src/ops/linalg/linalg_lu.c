@@ -292,7 +292,7 @@ static void det_vjp(cot__rule *r) {
     cot_var z = cot__rule_z(r), singular = cot__failed(z) ? z : cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL),
             cofactors;
     if (cot__failed(singular)) return;
-    if (r->t->body)
+    if (r->t->mode.body)
         cot_cond(singular, cofactors_by_values, cofactors_by_inverse, r, 0, NULL, 1, &cofactors);
     else if (cot_value_i64(singular) == 0) {
         cot__give(r, 0, times_inverse(r, cot_mul(r->g, z)));

@@ -206,7 +206,7 @@ static void qr_vjp(cot__rule *k) {
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
     int64_t   found;
     /* a body has no values to speak of */
-    uint8_t  *bad = k->t->body ? NULL : short_ranks(k->t, "qr", rt, m, &found);
+    uint8_t  *bad = k->t->mode.body ? NULL : short_ranks(k->t, "qr", rt, m, &found);
     cot_shape triangles = cot_shape_of(rt);
     if (bad)
         cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other",
@@ -242,7 +242,7 @@ static cot_var where_rank_is_short(cot_tape *t, cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r), one = cot__matrices(s, 1, 1);
     cot_var   z = COT_NONE;
     int64_t   found;
-    if (t->body) return cot__columns_of(&s) > 0 ? short_ranks_recorded(r, m) : z;
+    if (t->mode.body) return cot__columns_of(&s) > 0 ? short_ranks_recorded(r, m) : z;
     uint8_t *bad = short_ranks(t, "lstsq", r, m, &found);
     if (found) z = cot_data(t, COT_BOOL, one, bad);
     if (bad) cot__lin_close(t, "lstsq", &s, bad, "is not of full rank", "its solution is NaN");

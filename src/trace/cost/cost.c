@@ -159,7 +159,7 @@ static double peak_downward(survey *s, double live, double peak) {
  * its mode impossible: NaN. False when memory is short. */
 static bool impossible(survey *s, double *sweep, char why[512]) {
     cot_tape *t = s->t;
-    memcpy(why, t->message, sizeof t->message);
+    memcpy(why, t->errors.message, sizeof t->errors.message);
     bool memory = t->status == COT_MEMORY;
     cot_tape_clear_error(t);
     *sweep = (double)NAN;
@@ -224,7 +224,7 @@ bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char wh
         }
     cot_tape *t = y.tape;
     if (t->status != COT_OK) {
-        memcpy(why, t->message, sizeof t->message);
+        memcpy(why, t->errors.message, sizeof t->errors.message);
         return false;
     }
     if (!survey_open(&s, t, cot__index(y))) {

@@ -286,7 +286,7 @@ static void what_was_noted_in_a_forgotten_step_is_forgotten(void **state) {
     counting  c = {0};
     cot_tape *t = counted_tape(&c, false); /* its memory is not zero by chance */
     double    number[6] = {0.3, -0.8, 0.7, 0.4, -0.1, 0.2};
-    t->smooth = true;
+    t->options.smooth = true;
     whole = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), number);
     cot_var start = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), number), final, out, g[2];
     assert_int_equal(cot_scan(with_a_loop, NULL, -1, 1, &start, 1, &whole, &final, 1, &out, NULL), COT_OK);
@@ -299,7 +299,7 @@ static void what_was_noted_in_a_forgotten_step_is_forgotten(void **state) {
 
 static void work(cot_tape *t, void *user) {
     (void)user;
-    t->smooth = true;
+    t->options.smooth = true;
     cot_fn  f = scanned;
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 0.5, 2}), two[2] = {x, x},
             both = cot_stack(2, two, 0), g;

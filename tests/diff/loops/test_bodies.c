@@ -135,13 +135,15 @@ static void no_more_states_are_kept_than_said(void **state) {
     for (int states = 1; states < 9; states++) {
         cot_tape *t = cot_tape_create(NULL);
         cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), y;
-        uint32_t  before = t->storage_count;
+        uint32_t  before = t->storages.count;
         cot_scan(sine, NULL, 20, 1, &x, 0, NULL, &y, 0, NULL, &(cot_loop_options){.states = states});
         cot_backward(cot_sum(y, COT_ALL));
         assert_ok(t);
         int64_t kept = 0;
-        for (uint32_t k = before; k < t->storage_count; k++) /* small ones share a storage */
-            kept += t->storages[k]->bytes % 64 || t->storages[k]->borrowed ? 0 : (int64_t)t->storages[k]->bytes / 64;
+        for (uint32_t k = before; k < t->storages.count; k++) { /* small ones share a storage */
+            const cot__storage *s = t->storages.list[k];
+            kept += s->bytes % 64 || s->borrowed ? 0 : (int64_t)s->bytes / 64;
+        }
         assert_int_equal(kept, states + 1);
         cot_tape_destroy(t);
     }

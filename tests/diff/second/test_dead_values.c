@@ -91,7 +91,7 @@ static void what_nobody_reads_is_not_computed(void **state) {
     assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_OK);
     TEST_CHECK(cot__deferred_waits_since(t, since), "nothing waits");
     cot__drop_dead_values(t, since, from);
-    TEST_CHECK(!cot__deferred_waits_since(t, since), "%d runs wait", t->deferred->runs);
+    TEST_CHECK(!cot__deferred_waits_since(t, since), "%d runs wait", t->deferred.work->runs);
     cot__deferred_close(t);
     cot_tape_destroy(t);
     test_verdict();

@@ -405,10 +405,10 @@ static void rewinding_forgets_products_unwritten(void **state) {
     cot_tape_rewind(f.t, m);
     assert_true(waits(f.g)); /* older than the mark */
     assert_int_equal(f.t->nodes[cot__index(f.c)].value.tensor->storage->refs, held);
-    assert_ptr_equal(f.t->waiting, f.t->nodes[cot__index(f.g)].value.tensor->storage->waits);
+    assert_ptr_equal(f.t->deferred.products, f.t->nodes[cot__index(f.g)].value.tensor->storage->waits);
     double a[60], b[60];
     cot_read(f.g, a, 60);
-    assert_null(f.t->waiting);
+    assert_null(f.t->deferred.products);
     none_waits();
     cot_read(cot_matmul(f.c, f.r), b, 60);
     assert_memory_equal(a, b, sizeof a);
