@@ -98,7 +98,7 @@ typedef struct cot__scalar_runs {
     cot__reverse_run reverse_f64, reverse_f32;
     cot__forward_run forward_f64, forward_f32;
 } cot__scalar_runs;
-/* The widest instance not wider than `lanes`: 1 or 2; only the first knows f32. */
+/* The widest instance not wider than `lanes`: 1, 2 or 4; only the first knows f32. */
 const cot__scalar_runs *cot__scalar_runs_for(int lanes);
 
 /* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold

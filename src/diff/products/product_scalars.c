@@ -1,4 +1,4 @@
-/* product_scalars.c: products over f64 scalars: a sweep carries up to two directions in its slots,
+/* product_scalars.c: products over f64 scalars: a sweep carries up to four directions in its slots,
  * side by side. */
 #include "diff/products/products.h"
 
@@ -72,7 +72,7 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
         }
         uint8_t  stop = n->flags & (COT__WANTED | COT__RETAIN);
         uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
-        double   adjoint[8];      /* the run consumes it; nothing is added to it any more */
+        double   adjoint[4];      /* the run consumes it; nothing is added to it any more */
         for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_at(t, (uint32_t)i, w)[l];
         n->flags &= (uint8_t)~stop;
         int64_t next = runs->reverse_f64(t->nodes, i, t->sweep.adjoints.data, &pushed);
@@ -88,7 +88,7 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
 /* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of
  * what moves it. */
 static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs, cot__slot_number *slots) {
-    double            given[2];
+    double            given[4];
     cot__slot_number *at = slots + (size_t)i * (size_t)runs->lanes;
     for (int l = 0; l < runs->lanes; l++) given[l] = at[l];
     t->nodes[i].flags &= (uint8_t)~COT__WANTED;

@@ -1,6 +1,6 @@
 /* products.c: many directions at once, in numbers.
  *
- * A sweep over f64 scalars carries up to two lanes (product_scalars.c). Where another node lies on
+ * A sweep over f64 scalars carries up to four lanes (product_scalars.c). Where another node lies on
  * the way, the directions are swept one by one, but the results of several are only read when all
  * of these have been swept: elementwise work is deferred until then (ops/elementwise/deferred.c),
  * so that what the directions have in common, the values on the tape, passes through the caches
