@@ -170,7 +170,6 @@ size)
     strip -o "$stage/stripped.so" "$library"
     bytes=$(wc -c < "$stage/stripped.so")
     echo "stripped shared library: $bytes bytes"
-    # the libraries people install are built with gcc; clang unrolls more
     limit=2500000
     [ "$bytes" -lt "$limit" ] || say_fail "that is not below 2.5 MB"
     ;;
