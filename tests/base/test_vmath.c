@@ -1,6 +1,6 @@
-/* Vector kernels: each instruction set against the plain kernels, also at special values, and the
- * same bits at every position and length. How near both are to the exact values is the matter of
- * test_ulps.c. */
+/* Vector kernels: compares each instruction set with the plain kernels, also at special values, and
+ * checks that bits are the same at every position and length. test_ulps.c measures how near both
+ * are to the exact values. */
 /* ctest: labels=vmath timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"

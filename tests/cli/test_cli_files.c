@@ -1,5 +1,6 @@
-/* The command's readers of .npy and .safetensors files: what they read, and that every file that is
- * cut, changed or lies gives one error, and never more memory than the file has bytes for. */
+/* The command's readers of .npy and .safetensors files: the values they read; and every file that
+ * is cut, changed or inconsistent gives one error, and never takes more memory than the file has
+ * bytes for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

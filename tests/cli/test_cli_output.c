@@ -1,5 +1,6 @@
-/* What the command writes, and where: files put in place whole or not at all, full disks and closed
- * pipes, colour on terminals only, memory that is short. ctest: timeout=300 */
+/* ctest: timeout=300 */
+/* The files and streams that the command writes: files are complete or unchanged, also on full
+ * disks, with closed pipes and when memory is short; colour is for terminals only. */
 #define _GNU_SOURCE
 #include "support/cli_test.h"
 #include "support/terminal_test.h"

@@ -1,5 +1,6 @@
-/* ctest: timeout=240 cotangent fit: regressions whose answer is known, every error, the picture.
- * Files of NIST's are read where COT_SHARED_DATA has them. */
+/* ctest: timeout=240 */
+/* cotangent fit: regressions whose answer is known, every error, the picture. NIST's files are read
+ * if COT_SHARED_DATA has them. */
 #include "support/cli_test.h"
 
 #include <sys/stat.h>

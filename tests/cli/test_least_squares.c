@@ -1,5 +1,5 @@
-/* Nonlinear least squares without expressions: the QR below it, minima that are known, and ends
- * that are no minimum. */
+/* Nonlinear least squares without expressions: the QR factorisation, known minima, and ends that
+ * are not a minimum. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* test_step_terminal.c: trace --step and its terminal: given back on every way out, of any size,
- * with any bytes; and where it cannot work. */
+/* test_step_terminal.c: trace --step gives the terminal back however it ends, works at any size and
+ * with any bytes, and says when it cannot work. */
 /* ctest: timeout=240 */
 #define _GNU_SOURCE
 #include "support/step_test.h"

@@ -1,5 +1,5 @@
-/* The expression language: what a text means, which nodes it records, and what is said about a text
- * that means nothing. */
+/* The expression language: the meaning of texts, the nodes they record, and the messages about
+ * texts without meaning. */
 #include "expr/expr.h"
 #include "support/tape_test.h"
 

@@ -1,5 +1,5 @@
 /* Expressions that are too large, too deep or short of memory: one clear error, quickly, and
- * nothing left behind. */
+ * nothing leaks. */
 /* ctest: timeout=120 */
 #include "expr/expr.h"
 #include "support/tape_test.h"

@@ -1,5 +1,5 @@
-/* Arrays without elements: what takes one forward takes it in every derivative, and a batch of 2^40
- * of them is done at once. */
+/* Arrays without elements: an operation that takes one forward takes it in every derivative, and a
+ * batch of 2^40 of them is done at once. */
 /* ctest: timeout=300 */
 #include "samples/samples.h"
 #include "support/tape_test.h"

@@ -1,8 +1,8 @@
 /* Operations that have nothing to do (a cast to the same dtype, a sum over no axes, the derivative
- * of the identity) give a computed value. A write to their operand leaves it as it leaves what the
- * same operation gives when it has something to do: with the old numbers, or, where
- * that is a view, stale. It is never the leaf or the constant itself, with the new numbers. A
- * computed operand, which cannot be assigned, is given back without a node. */
+ * of the identity) give a computed value. A write to their operand has the same effect as for an
+ * operation that has something to do: the value keeps the old numbers or, if it is a view, becomes
+ * stale. The result is never the leaf or the constant itself, with the new numbers. A computed
+ * operand, which cannot be assigned, is returned without a node. */
 #include "support/body_test.h"
 #include "support/support.h"
 #include "support/tape_test.h"

@@ -1,4 +1,4 @@
-/* cot__reapply: every operation of the tables once more, on its own operands, on others, and
+/* cot__reapply: plays every operation of the tables again, on its own operands, on others, and
  * differentiated. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"

@@ -1,6 +1,6 @@
-/* Every differentiable structural operation in its forms, one table: gradients, second derivatives
- * and forward mode against central differences and against each other; strided operands, f32,
- * failing memory; what a write over an operand does. */
+/* Every differentiable structural operation in its forms, in one table: gradients, second
+ * derivatives and forward mode against central differences and against each other; strided
+ * operands, f32, failing memory; the effect of a write over an operand. */
 /* ctest: timeout=120 */
 #include "support/structural_test.h"
 

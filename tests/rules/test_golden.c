@@ -1,5 +1,5 @@
-/* Every operation against what JAX and PyTorch computed: values, dtypes, shapes, gradients,
- * directional and higher derivatives. */
+/* Compares every operation with JAX and PyTorch: values, dtypes, shapes, gradients, directional and
+ * higher derivatives. */
 /* ctest: timeout=120 */
 /* The cases are text, golden/NAME.txt; golden/make_golden.py wrote them and describes the format. A
  * case names an operation of rules.def or functions.def; one that is not known here fails, and so

@@ -1,6 +1,6 @@
-/* Properties of every elementwise operation: loops over the table made from rules.def. A new row is
- * covered by all of them; the one thing it needs here is an independent reference for its value
- * (and for integers, if it takes them), and without one the tests fail. */
+/* Properties of every elementwise operation: loops over the table made from rules.def, so a new row
+ * is covered at once. A new row needs only an independent reference for its value (and for
+ * integers, if it takes them). Without one the tests fail. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"

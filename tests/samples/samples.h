@@ -1,8 +1,8 @@
-/* samples.h: one small example, or more, for every structural operation: what tests over all of
- * them loop over.
+/* samples.h: one small example, or more, for every structural operation, for tests that loop over
+ * all of them.
  *
- * A new line of ops.def needs one here, or in the file of its family (samples.def); without one
- * test_structural_table fails. */
+ * A new line of ops.def needs a sample here, or in the file of its family (samples.def); without
+ * one test_structural_table fails. */
 #ifndef COT_SAMPLES_H
 #define COT_SAMPLES_H
 

@@ -1,6 +1,6 @@
 /* Every error of the tape, of elementwise operations, of in-place writes and of the drivers: its
- * code and its exact sentence; and that errors stick, clear, and never take the program down.
- * check_errors_listed.sh sees to it that no error is missing here. */
+ * code and its exact sentence. Errors stick, can be cleared, and never end the program.
+ * check_errors_listed.sh makes sure that no error is missing here. */
 #include "support/tape_test.h"
 #include "tape/tape.h"
 

@@ -1,4 +1,4 @@
-/* What the flow over a tape marks, node by node, for each kind of edge. */
+/* The marks of a flow over a tape, node by node, for each kind of edge. */
 #include "support/support.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* With COT_SOURCE_LINES, operations know the line that recorded them, and messages say it; numbers
- * mix in at any depth. */
+/* With COT_SOURCE_LINES operations know the line that recorded them, and messages tell it; numbers
+ * can be operands at any depth. */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"
 

@@ -1,5 +1,5 @@
-/* Every allocation may fail, at any time: nothing leaks, nothing crashes, the tape says so and can
- * be used again. */
+/* Every allocation may fail, at any time: nothing leaks, nothing crashes, the tape reports it and
+ * can be used again. */
 /* ctest: timeout=300 */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"

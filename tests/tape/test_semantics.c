@@ -1,6 +1,6 @@
-/* The promises of docs/architecture.md, "Semantics", one test each: what derivatives are where
- * formulas alone would give NaN, what accumulates, what control flow, detach and no-grad mean, and
- * where NumPy's meaning differs from C's. */
+/* The promises of docs/architecture.md, "Semantics", one test each: derivatives where formulas
+ * alone would give NaN, accumulation, control flow, detach, no-grad, and the cases where NumPy's
+ * meaning differs from C's. */
 /* ctest: timeout=60 */
 #include "support/support.h"
 

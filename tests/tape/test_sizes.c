@@ -1,5 +1,5 @@
-/* Numbers at the ends of their range at every integer parameter of every function: each call gives
- * a result, or an error, and the shape of a result is that of exact arithmetic. */
+/* Numbers at the ends of their range for every integer parameter of every function: each call gives
+ * a result or an error, and the shape of a result is that of exact arithmetic. */
 /* ctest: timeout=300 */
 #include "samples/expr_samples.h"
 

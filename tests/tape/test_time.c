@@ -1,7 +1,8 @@
-/* Derivatives and time: what was recorded before a write is differentiated as it was recorded, or
- * said to be stale, whatever bodies, failures, marks and rewinds lie between; nothing else is
- * refused; and the error names the function that was called, the operation that needs the value and
- * the write. test_time_model.c looks for such cases, this file keeps those that were found. */
+/* Derivatives and writes: values recorded before a write are differentiated as they were recorded,
+ * or are reported as stale, whatever bodies, failures, marks and rewinds lie between. Nothing else
+ * is refused. The error names the function that was called, the operation that needs the value, and
+ * the write. test_time_model.c searches for such cases, this file keeps the ones that were
+ * found. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "support/body_test.h"

@@ -1,15 +1,15 @@
-/* test_time_model.c: random programs that record, write, mark, rewind and differentiate, against a
- * model that forgets nothing.
- * ctest: timeout=300
+/* ctest: timeout=300 */
+/* test_time_model.c: random programs that record, write, mark, rewind and differentiate, compared
+ * with a model that forgets nothing.
  *
- * The promise: whatever was written to a leaf, a constant, borrowed memory or an array after it was
- * used, in whatever order with bodies, failures, marks and rewinds, a derivative is that of what
- * was recorded, or COT_STALE; and it is COT_STALE only if one of its rules would have had to read a
- * number that was overwritten. Values that were computed before a write keep their numbers.
+ * The promise: a leaf, a constant, borrowed memory or an array may be written after it was used, in
+ * any order with bodies, failures, marks and rewinds. A derivative is then that of the recorded
+ * values, or COT_STALE. It is COT_STALE only if one of its rules would have to read a number that
+ * was overwritten. Values that were computed before a write keep their numbers.
  *
- * A program is a list of steps that are random words; a step that does not apply does nothing, so
- * any part of a program is one. A program that fails is cut down to steps that are all needed, and
- * printed with its seed:
+ * A program is a list of steps, which are random words. A step that does not apply does nothing, so
+ * any part of a program is a program. A program that fails is cut down to steps that are all
+ * needed, and printed with its seed:
  *
  *     COT_TEST_SEED=42 build/tests/test_time_model        runs that program alone
  *     COT_TEST_SEEDS=500000 build/tests/test_time_model   runs as many programs */

@@ -1,4 +1,4 @@
-/* Costs: known counts, the cheap gradient, and where the modes cross. */
+/* Costs: known counts, the cheap gradient, and the sizes at which both modes cost the same. */
 #include "support/tape_test.h"
 
 #include "support/see.h"

@@ -1,5 +1,5 @@
 /* The JSON writer: escapes, numbers that read back to the same bits, values of every dtype and
- * shape, pictures of large ones. */
+ * shape, summaries of large ones. */
 #include "support/tape_test.h"
 
 #include "support/see.h"

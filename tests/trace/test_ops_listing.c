@@ -1,4 +1,5 @@
-/* The rule table for people: every operation is in it, in full, and says what the library does. */
+/* The rule table for people: every operation is in it, in full, and the table agrees with the
+ * library. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "support/tape_test.h"

@@ -1,4 +1,4 @@
-/* Traces as people and programs see them: exact texts for the worked example, reused variables,
+/* Traces as people and programs see them: exact texts for the worked example, variables used twice,
  * kinks, NaN, empty and large tensors, every dtype, detached and overwritten values, seeds,
  * failures of memory, and a long tape. */
 /* ctest: timeout=120 */

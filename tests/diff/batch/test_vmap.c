@@ -1,5 +1,5 @@
-/* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs,
- * nested, differentiated inside and outside. */
+/* cot_vmap equals the loop over the elements: for every operation of the tables and every choice of
+ * batched inputs, nested, and differentiated inside and outside. */
 /* ctest: timeout=240 */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"

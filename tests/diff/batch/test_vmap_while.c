@@ -1,9 +1,8 @@
-/* test_vmap_while.c: a batch of cot_while runs together, each element as long as it needs, and
- * equals the loop over the elements: values and derivatives to third order, in both modes, inside
- * and outside of the batch, in batches of batches and in the bodies of other loops. What the body
- * would do on the state of an element that has ended (fail, divide by zero, never end) is never
- * seen. */
 /* ctest: timeout=240 */
+/* test_vmap_while.c: a batch of cot_while runs together, each element as long as it needs. It
+ * equals the loop over the elements: values and derivatives to third order, in both modes, inside
+ * and outside of the batch, in batches of batches and in bodies of other loops. The body never sees
+ * the state of an element that has ended, on which it could fail, divide by zero or never end. */
 #include "rules/structural_ids.h"
 #include "support/support.h"
 #include "diff/loops/loop.h"

@@ -1,5 +1,5 @@
-/* Rules of the user's that have to be transposed must be linear in what they are given: what an
- * operation is linear in is a fact of its record. */
+/* Rules of the user's that must be transposed must be linear in their tangents or adjoints. The
+ * record of each operation says in which operands it is linear. */
 /* ctest: timeout=120 */
 #include "rules/structural_ids.h"
 #include "samples/samples.h"

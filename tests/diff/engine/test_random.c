@@ -1,7 +1,7 @@
-/* Random programs over scalars and small tensors: reverse against forward mode by inner product,
- * against central differences, numeric sweeps against recorded ones to the bit, Hessian-vector
- * products against differences of gradients. A failure prints its seed and tape; COT_TEST_SEED=n
- * runs that one alone. */
+/* Random programs over scalars and small tensors. They compare reverse with forward mode by inner
+ * product, both with central differences, sweeps in numbers with recorded ones to the bit, and
+ * Hessian-vector products with differences of gradients. A failure prints its seed and tape;
+ * COT_TEST_SEED=n runs that one alone. */
 /* ctest: timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "support/tape_test.h"

@@ -1,5 +1,5 @@
-/* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function takes it and
- * wherever the operation is; and cot_report looks into loops. */
+/* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function asks for it
+ * and wherever the operation stands. Also: cot_report looks into loops. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"

@@ -1,5 +1,5 @@
-/* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend
- * on each other, many of everything. */
+/* test_sweeps.c: special cases of the drivers: inactive values, inputs that are listed twice or
+ * depend on each other, large numbers of inputs and outputs. */
 #include <float.h>
 #include "support/tape_test.h"
 

@@ -1,4 +1,4 @@
-/* test_nesting.c: transformations inside each other, and bodies of unusual kinds, each against the
+/* test_nesting.c: transformations inside each other, and unusual bodies. Each is compared with the
  * same thing written out in plain C: value, gradient in numbers and recorded, tangents, second
  * order. */
 /* ctest: timeout=240 */

@@ -1,6 +1,5 @@
-/* test_transform_edges.c: what the transformations do at the edges of what they take: operands that
- * are numbers or on another tape, lists that are not there, bounds beyond need, functions that are
- * not linear. */
+/* test_transform_edges.c: transformations with unusual arguments: operands that are numbers or on
+ * another tape, missing lists, bounds that are never reached, functions that are not linear. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 

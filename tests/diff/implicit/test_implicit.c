@@ -1,5 +1,5 @@
-/* test_implicit.c: values given by equations against closed forms: values, both modes, second
- * order; solvers of the user's; errors. */
+/* test_implicit.c: compares values that equations define with closed forms: values, both modes,
+ * second order; also solvers of the user's, and errors. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"

@@ -1,5 +1,5 @@
-/* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round,
- * what a failed body leaves, lists that are read and filled at once. */
+/* test_bodies.c: bodies at their limits: many captures, many states in files, carried values that
+ * change places, failed bodies, lists that are read and written at once. */
 #define _GNU_SOURCE
 #include "rules/structural_ids.h"
 #include "support/body_test.h"

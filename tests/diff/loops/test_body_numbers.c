@@ -1,5 +1,5 @@
-/* test_body_numbers.c: no function gives numbers of what is being recorded in a body: the numbers
- * of an example would stand for every step. */
+/* test_body_numbers.c: while a body is recorded, no function gives numbers of its values: an
+ * example stands for every step, and has no number of its own. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 

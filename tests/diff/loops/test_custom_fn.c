@@ -1,5 +1,5 @@
 /* Functions with derivatives of the user's: results of several dtypes, tangents of the wrong shape,
- * and rules that have loops inside and are transposed where a body is recorded. */
+ * and rules with loops inside that are transposed while a body is recorded. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 

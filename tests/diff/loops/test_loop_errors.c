@@ -1,5 +1,5 @@
-/* test_loop_errors.c: what bodies may not do, and every error of loops, conditions and function
- * forms: its code and its exact sentence; memory that fails. */
+/* test_loop_errors.c: all that bodies may not do, and every error of loops, conditions and function
+ * forms: its code and its exact sentence; also memory that fails. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"

@@ -1,5 +1,5 @@
-/* test_loops.c: loops, conditions and checkpoints against the same thing written out, in every
- * mode. */
+/* test_loops.c: compares loops, conditions and checkpoints with the same computation written out,
+ * in every mode. */
 /* ctest: timeout=240 */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"

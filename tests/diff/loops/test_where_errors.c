@@ -1,6 +1,6 @@
-/* test_where_errors.c: what goes wrong inside a function of the user's is told by the operation
- * that failed, and where that was: each transformation names itself, once, whichever way its
- * function fails. */
+/* test_where_errors.c: the message of an error inside a function of the user's names the operation
+ * that failed, and where it was: each transformation names itself, once, however its function
+ * fails. */
 #include "support/tape_test.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)

@@ -1,6 +1,6 @@
-/* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where nobody knows
- * how long it will run: against the same thing written out in plain C up to third order, against
- * differences, and under the bound on stored states. */
+/* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where its length is
+ * not known. They are compared with the same computation in plain C up to third order, and with
+ * differences, also under the bound on kept states. */
 /* ctest: timeout=240 */
 #include "support/pair_test.h"
 

@@ -1,6 +1,6 @@
 /* Values of a recorded gradient that no tangent reads are not computed (diff/second/dead_values.c),
- * and that does not show: random functions whose elementwise work all waits, in memory full of NaN
- * until it is done, have the same bits of Hessians and products as where nothing waits. */
+ * and no result shows it. Random functions run with all elementwise work deferred, in memory full
+ * of NaN until it is done. Hessians and products have the same bits as without deferring. */
 #include "diff/second/second.h"
 #include "support/support.h"
 

@@ -1,4 +1,4 @@
-/* Colourings: valid on anything, and with the least number of colours where that is known: bands,
+/* Colourings: valid on any pattern, and with the least number of colours where it is known: bands,
  * grids, arrows. */
 #include "support/support.h"
 

@@ -1,5 +1,5 @@
 /* Sparse Jacobians and Hessians: equal to the dense ones, with as many sweeps as the structure
- * needs; plans that are reused, saved and loaded, and what is said when they do not fit. */
+ * needs; plans that are reused, saved and loaded; and the errors when they do not fit. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"

@@ -1,6 +1,6 @@
 /* Directions that are swept before any result is read (diff/products/products.c), in groups of any
- * size: sparse entries are those of the dense matrices, from arrays that are read where the sweep
- * left them as from rows they are copied to, and neither waiting nor threads show. */
+ * size. Sparse entries equal those of the dense matrices, whether they are read from the sweep's
+ * own arrays or from copied rows. Neither deferring nor threads show in the results. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 

@@ -1,5 +1,5 @@
-/* Plans as objects: every allocation failing, files that are cut, altered or lie, and threads that
- * share one. */
+/* Plans as objects: every allocation fails once, files are cut, altered or inconsistent, and
+ * threads share one plan. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 

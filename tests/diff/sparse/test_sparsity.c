@@ -1,5 +1,5 @@
-/* Which inputs each element depends on: over every operation of the tables the pattern covers the
- * dense Jacobian, and for those that only move, add and multiply it is the Jacobian's. */
+/* Which inputs each element depends on. For every operation of the tables the pattern covers the
+ * dense Jacobian; for operations that only move, add and multiply, both are equal. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"

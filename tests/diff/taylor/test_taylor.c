@@ -1,5 +1,5 @@
-/* cot_taylor: closed forms to order 10, matrices, recursions, cost by count of operations, kinks,
- * errors, memory, threads. */
+/* cot_taylor: closed forms to order 10, matrices, recursions, cost as a number of operations,
+ * kinks, errors, memory, threads. */
 /* ctest: timeout=300 labels=threads */
 #include "support/tape_test.h"
 

@@ -1,8 +1,8 @@
-/* derive.c: what is asked at the end of a program: values, then one loss and its derivatives in
+/* derive.c: the questions at the end of a program: values, then one loss and its derivatives in
  * every mode.
  *
- * Between two ways of running, all of it must agree in every bit. Within one run these
- * judgements are made, and the first that fails is what the run has shown to be wrong:
+ * Between two ways of running, all answers must agree in every bit. Within one run these checks are
+ * made, and the first failure is reported:
  *
  *   - recorded gradients have the bits of those in numbers (f64 and f32, and no bodies);
  *   - forward and reverse mode agree: <dy, J v> = <Jᵀ dy, v>;
@@ -11,11 +11,10 @@
  *   - a Taylor series has the tangent as its first derivative;
  *   - the tape is well formed.
  *
- * Where rounding may differ, half of the digits must agree (as in cot_sparse_check), in parts of
- * what flowed: Σ |adjoint| |tangent| over all values on the way, which bounds what rounding at
- * any of them can do to the result, but for cancellation inside one operation. Operations that
- * amplify without a bound set run.ill, and numbers that are not finite are compared as bits
- * alone. */
+ * Where rounding may differ, half of the digits must agree (as in cot_sparse_check), relative to Σ
+ * |adjoint| |tangent| over all values on the way. This sum bounds the effect of rounding at any of
+ * them on the result, but for cancellation inside one operation. Operations that amplify without a
+ * bound set run.ill. Numbers that are not finite are compared as bits only. */
 #include "program.h"
 
 #include <math.h>

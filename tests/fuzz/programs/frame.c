@@ -1,4 +1,4 @@
-/* frame.c: the values that steps can use, what each of them is good for, and the listing of
+/* frame.c: the values that steps can use, the tests that choose among them, and the listing of
  * calls. */
 #include "program.h"
 

@@ -1,4 +1,4 @@
-/* random_programs: draws programs from seeds, and looks into those that are wrong.
+/* random_programs: draws programs from seeds, and examines those that fail.
  *
  *     random_programs COUNT [FIRST]    so many programs, one for each seed from FIRST (1) on
  *     random_programs --replay FILE…   programs in files, which libFuzzer or this program has
@@ -6,9 +6,9 @@
  *     random_programs --show FILE      the calls of one
  *
  * Programs run in a child process, so a crash or an endless loop is a finding like others: the
- * parent knows the seed. A finding is made smaller, by taking steps out of it as long as it
- * stays one, written to program-SEED.bin in the current folder, and printed as a list of calls.
- * Exit status 1: there was one. */
+ * parent knows the seed. A finding is made smaller by taking out steps as long as it still fails.
+ * It is written to program-SEED.bin in the current folder, and printed as a list of calls. Exit
+ * status 1: there was a finding. */
 #include "program.h"
 
 #include <signal.h>

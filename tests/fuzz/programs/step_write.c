@@ -1,5 +1,5 @@
-/* step_write.c: writes in place, new numbers for leaves, marks and rewinds, looks at values on
- * the way. */
+/* step_write.c: writes in place, new numbers for leaves, marks and rewinds, values read in
+ * between. */
 #include "program.h"
 
 /* An old var stays in the frame when its memory is written: reading it later is an error, the

@@ -1,4 +1,4 @@
-/* trial.c: one program, run in every way, and the verdict. */
+/* trial.c: runs one program in every way, and gives the verdict. */
 #include "program.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* In-place operations are functional operations on donated memory: same values, same derivatives,
- * and whatever saw the old value is told. */
+ * and every use of the old value is reported. */
 #include "support/tape_test.h"
 
 static cot_tape *open_tape(void) { return cot_tape_create(NULL); }

@@ -1,5 +1,5 @@
-/* Reductions, products of matrices and softmax: values against plain loops, what halves and
- * integers do, conventions at kinks. */
+/* Reductions, matrix products and softmax: values against plain loops, results for halves and
+ * integers, conventions at kinks. */
 #include "support/structural_test.h"
 
 

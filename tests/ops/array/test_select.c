@@ -1,6 +1,6 @@
-/* roll, tile, repeat, diag, tril, triu, trace, kron, gather, scatter and masks: edges, dtypes, what
- * zeros do beside infinities, every error. And for these and the cumulative and ordering
- * operations: threads, and memory that runs out. */
+/* roll, tile, repeat, diag, tril, triu, trace, kron, gather, scatter and masks: edges, dtypes,
+ * zeros beside infinities, every error. And for these and the cumulative and ordering operations:
+ * threads, and memory that runs out. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 

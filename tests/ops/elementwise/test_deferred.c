@@ -1,6 +1,6 @@
-/* Elementwise work that is put off (ops/elementwise/deferred.c): neither that it waits, nor in
- * which blocks and by how many threads it is done, may show in any bit of a result. Here everything
- * waits, in the shortest blocks, and is compared with runs in which nothing does. */
+/* Elementwise work that is deferred (ops/elementwise/deferred.c). No bit of a result may show that
+ * it was deferred, nor in which blocks and by how many threads it was done. Here all work is
+ * deferred, in the shortest blocks, and compared with runs in which none is. */
 /* ctest: labels=threads timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"

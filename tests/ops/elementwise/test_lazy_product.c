@@ -1,7 +1,7 @@
-/* Products that wait (ops/elementwise/lazy_product.c): whether they are written, when, and by how
- * many threads what waits is reduced, may not show in any bit of a result. Here every product of
- * depth 1 waits, its memory full of NaN, and results are compared with those of products that are
- * written at once. */
+/* Lazy products (ops/elementwise/lazy_product.c). No bit of a result may show whether and when they
+ * were written, nor by how many threads they were reduced. Here every product of depth 1 is lazy,
+ * its memory full of NaN, and results are compared with those of products that are written at
+ * once. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 

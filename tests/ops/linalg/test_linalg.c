@@ -1,5 +1,5 @@
-/* Linear algebra: factors multiply back, solutions solve, residuals are what the arithmetic allows;
- * trouble stays in its matrix. */
+/* Linear algebra: factors multiply back, solutions solve, residuals are as small as the arithmetic
+ * allows; a bad matrix of a batch does not affect the others. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
