@@ -30,13 +30,21 @@
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-int         cot__dtype_size(cot_dtype d);
-const char *cot__dtype_name(cot_dtype d);
-bool        cot__dtype_is_float(cot_dtype d);
+typedef struct cot__dtype_info {
+    const char *name;
+    int         size; /* of an element, in bytes */
+    bool        is_float;
+    /* The type in which arithmetic on it is done: F64, F32 (for f32, bf16, f16) or I64 (for all
+     * integers and bool). */
+    cot_dtype   compute;
+} cot__dtype_info;
+extern const cot__dtype_info cot__dtype_table[COT_DTYPE_COUNT];
 
-/* The type in which arithmetic on d is done: F64, F32 (for f32, bf16, f16) or I64 (for all integers
- * and bool). */
-cot_dtype cot__dtype_compute(cot_dtype d);
+/* Inline: every small operation asks several times. */
+static inline int         cot__dtype_size(cot_dtype d) { return cot__dtype_table[d].size; }
+static inline const char *cot__dtype_name(cot_dtype d) { return cot__dtype_table[d].name; }
+static inline bool        cot__dtype_is_float(cot_dtype d) { return cot__dtype_table[d].is_float; }
+static inline cot_dtype   cot__dtype_compute(cot_dtype d) { return cot__dtype_table[d].compute; }
 
 /* Promotion of two dtypes: the one table, JAX's with 64-bit types enabled. */
 cot_dtype cot__dtype_promote(cot_dtype a, cot_dtype b);
