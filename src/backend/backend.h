@@ -207,9 +207,10 @@ typedef struct cot__backend {
 
     /* ---- positions ---- */
 
-    /* The number, counted row-major, of the first element of an array of integers that is no
-     * position on an axis of this extent, or -1. wrap: negative ones count from the end. */
-    int64_t (*bad_position)(const cot__view *index, int64_t extent, bool wrap);
+    /* Looks for elements of an array of integers that are no position on an axis of this extent.
+     * status[0] = 1 if there is one, and status[1] the number of the first, counted row-major; else
+     * status[0] = 0. wrap: negative ones count from the end. */
+    void (*bad_position)(const cot__view *index, int64_t extent, bool wrap, int64_t *status);
     /* take: z.shape = x.shape[:axis] + index.shape + x.shape[axis+1:]. `index` has any integer
      * dtype; negative positions count from the end; all have been checked with bad_position.
      * scatter_add: x[.., index, ..] += u, u shaped like take's z; equal positions add up in

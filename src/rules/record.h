@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "rules/elementwise_table.h"
+#include "job/job.h"
 #include "rules/op_facts.h"
 #include "rules/op_numbers.h"
 
@@ -31,6 +32,8 @@ typedef enum cot__kind {
     KIND_GENERIC
 } cot__kind;
 
+enum { COT__ASKS_DTYPE = 1, COT__ASKS_SHAPE = 2 };
+
 typedef struct cot__op {
     const char *name;
     cot__kind   kind;
@@ -48,12 +51,39 @@ typedef struct cot__op {
     const char *functions;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
+    /* ---- running it on arrays, without a tape (job.h) ---- */
+
+    /* The type of the result, from the types of the operands and the attributes alone. Refuses
+     * every job that run could not do: its operands may come from a file. For operations whose
+     * result's dtype or shape is an attribute in all but name (`asks`), *z holds it when called;
+     * it is checked. False after telling the caller why. */
+    bool (*infer)(const cot__job *j, cot__type *z);
+    uint32_t asks; /* COT__ASKS_DTYPE, COT__ASKS_SHAPE: what infer reads of *z */
+    /* Are the elements legal? False after telling the caller. NULL: all are. */
+    bool (*check)(const cot__job *j);
+    /* Bytes that run needs besides; negative: more than there can be. NULL: none. */
+    int64_t (*workspace)(const cot__job *j);
+    /* Writes the result to j->z. */
+    void (*run)(const cot__job *j);
+    /* Words a note about what run found in the data: found[0] things, the first is number found[1].
+     * NULL: it finds nothing. */
+    void (*tell)(const cot__job *j, const int64_t found[2]);
+    /* The result as a view of operand 0: strides, and the first element, counted from the
+     * operand's. False: the elements do not lie so, and run copies them. */
+    bool (*view)(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset);
+    /* The result lies in the memory of operand 0: when run begins, j->z holds its elements. */
+    bool in_place;
+    /* Why it cannot run without a tape. NULL: it can. */
+    const char *needs_tape;
+
+    /* ---- on a tape ---- */
+
     /* Records the operation of node r->node on other operands xs, as many as the node has (optional
      * ones that it does not have, stay away), with its attributes. Operands of the node's shapes
      * and dtypes always do; other dtypes where the public function takes them. Extents that are not
      * in the attributes follow from the operands, but for the few operations whose result's shape
-     * is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record
-     * but those of sources has it: see cot__reapply. Never in place: an operand stays as it is. */
+     * is an attribute in all but name (`asks`). NULL: cot__record does it, with the node's
+     * attributes; see cot__reapply. Never in place: an operand stays as it is. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
     /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed.
      * NULL: one element of the batch after the other. Most are cot__batch_shift, which needs no

@@ -187,14 +187,6 @@ cot_shape cot__shape_at(const cot_tape *t, uint32_t i) {
     return s;
 }
 
-const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
-    int n = snprintf(buf, COT__SHAPE_TEXT, "(");
-    for (int k = 0; k < ndim && n < COT__SHAPE_TEXT - 24; k++)
-        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), k ? ",%lld" : "%lld", (long long)shape[k]);
-    snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), ndim == 1 ? ",)" : ")");
-    return buf;
-}
-
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
     cot__view v = cot__view_shape(t, i);
     return cot__shape_text(v.ndim, v.shape, buf);

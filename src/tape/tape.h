@@ -56,15 +56,6 @@ typedef struct cot__tensor {
     int64_t       dims[]; /* ndim extents, then ndim strides */
 } cot__tensor;
 
-/* Attributes and further operands of a structural node. Lives in the arena. */
-typedef struct cot__attr {
-    uint32_t    nargs, nints; /* nargs: 0 unless the node has COT__NARY */
-    double      number;
-    const void *pointer, *pointer2;
-    uint32_t   *args;
-    int64_t     ints[];
-} cot__attr;
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 /* no operand; for an elementwise operand: the number in `extra.number` */
@@ -413,9 +404,7 @@ cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);
 size_t    cot__bytes_at(const cot_tape *t, uint32_t i); /* of its elements side by side */
-/* "(64,128)"; buf of at least COT__SHAPE_TEXT bytes. */
-#define COT__SHAPE_TEXT 256
-const char *cot__shape_text(int ndim, const int64_t *shape, char *buf);
+/* cot__shape_text (job/job.h) of node i. */
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf);
 
 /* ---- recording ------------------------------------------------------------------------------- */

@@ -124,7 +124,7 @@ DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, 
 DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z))
 GIVE(bool, matmul, (const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n),
     (al, a, b, c, m, n))
-GIVE(int64_t, bad_position, (const cot__view *index, int64_t extent, bool wrap), (index, extent, wrap))
+DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status))
 DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
 DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u))
 DO(take_along, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))

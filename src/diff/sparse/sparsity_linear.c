@@ -85,7 +85,7 @@ typedef struct probe {
 
 static cot_var run_on(probe *q) {
     if (q->p->t->status != COT_OK) return INVALID(q->p->t);
-    if (q->r.op->apply && q->r.op->kind != KIND_GENERIC) return q->r.op->apply(&q->r, q->xs);
+    if (q->r.op->kind != KIND_SOURCE && q->r.op->kind != KIND_GENERIC) return cot__apply(&q->r, q->xs);
     q->r.tangents = q->xs;
     q->r.tangent = INVALID(q->p->t);
     q->r.op->jvp(&q->r);

@@ -146,7 +146,7 @@ static cot_var bilinear(cot__taylor *s, uint32_t node, const cot__op *op, int m)
         xs[0] = j ? operand(s, node, 0, j) : cot__rule_x(&r, 0);
         if (cot__failed(xs[0])) continue;
         xs[1] = m - j ? operand(s, node, 1, m - j) : cot__rule_x(&r, 1);
-        if (!cot__failed(xs[1])) sum = plus(sum, op->apply(&r, xs));
+        if (!cot__failed(xs[1])) sum = plus(sum, cot__apply(&r, xs));
     }
     return sum;
 }
