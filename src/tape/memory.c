@@ -239,7 +239,7 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
-    if (UNLIKELY(s->waits)) cot__lazy_product_drop(s);
+    if (UNLIKELY(s->lazy)) cot__lazy_product_drop(s);
     if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && cot__deferred_keeps_storage(t, s)) return;
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);

@@ -152,7 +152,7 @@ cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
 }
 
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->waits)
+    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->lazy)
         cot__lazy_product_write(t->nodes[i].value.tensor->storage);
     return cot__view_shape(t, i);
 }

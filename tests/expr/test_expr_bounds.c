@@ -151,7 +151,7 @@ static void each_allocation_may_fail(void **state) {
 }
 
 /* The tape's memory, likewise: its sentence, and a program that can run again. What the tape can do
- * without (a place for work that waits) is no error; then the value is right. */
+ * without (a place for deferred work) is no error; then the value is right. */
 static void a_tape_short_of_memory_says_so(void **state) {
     (void)state;
     cot__expr_error error;
