@@ -14,8 +14,8 @@ enum { N = 9, POOL = 12, PROGRAMS = 400 };
 typedef struct draw { uint64_t at; } draw;
 static int below(draw *d, int n) { return (int)(cot__mixed(d->at++) % (uint64_t)n); }
 
-/* What is new from two values of the same shape; some read their operands' values back, some their
- * own result, some nothing. */
+/* A new value from two values of the same shape. The rules of some read their operands, of some
+ * their own result, of some nothing. */
 static cot_var step(draw *d, cot_var a, cot_var b, cot_var matrix) {
     switch (below(d, 13)) {
     case 0: return cot_add(a, b);

@@ -264,7 +264,7 @@ typedef struct tally {
     int64_t programs, values, errors, gradients, judged, sparse;
 } tally;
 extern tally total;
-/* Runs it in all ways; false, and what is wrong, when something is. */
+/* Runs a program in all ways. False, with the reason in `why`, if something is wrong. */
 bool trial(const program *p, char *why, size_t size);
 
 #endif

@@ -281,8 +281,8 @@ static void writers_come_after_deferred_work(void **state) {
     test_verdict();
 }
 
-/* Memory that the caller can write or read around the library: what touches it is done when the
- * call returns. */
+/* The caller can write or read this memory around the library, so work that touches it is done when
+ * the call returns. */
 static void work_on_borrowed_memory_is_not_deferred(void **state) {
     (void)state;
     double x[FEW];
@@ -307,7 +307,7 @@ static void work_on_borrowed_memory_is_not_deferred(void **state) {
     test_verdict();
 }
 
-/* A rewind gives memory back at once, and what is older than the mark keeps its value. */
+/* A rewind gives memory back at once, and values older than the mark stay. */
 static void a_rewind_does_deferred_work(void **state) {
     (void)state;
     double x[FEW];

@@ -253,7 +253,7 @@ static void only_who_reads_elements_has_them_written(void **state) {
     cot_read(cot_slice(f.g, 0, 0, 1, 1), out, 60);
     assert_false(is_lazy(f.g) || is_lazy(flat));
     assert_true(is_lazy(scaled));
-    /* what takes longer than writing is not done twice */
+    /* an operation that takes longer than writing is not done twice */
     assert_false(is_lazy(cot_exp(scaled)) || is_lazy(scaled));
     assert_false(is_lazy(cot_matmul(cot_cast(f.c, COT_BF16), cot_cast(f.r, COT_BF16))));
     assert_true(test_tape_ok(f.t, "reading"));
@@ -310,7 +310,7 @@ static void a_leaf_may_be_deferred(void **state) {
         fixture f = product_of(1, M, N);
         cot_var sums = cot_sum(cot_mul(f.g, cot_add(f.r, 1)), COT_AXES(0, 2)), g = cot_mul(cot_sub(f.c, 2), f.g);
         assert_int_equal(is_lazy(g), lazy);
-        /* written, but nobody has asked for a value yet */
+        /* written, though no value was read yet */
         cot_read(cot_exp(g), out[lazy] + M, M * N);
         cot_read(sums, out[lazy], M);
         assert_true(test_tape_ok(f.t, "deferred"));
@@ -323,7 +323,7 @@ static void a_leaf_may_be_deferred(void **state) {
     test_verdict();
 }
 
-/* Every way to change an operand, after which the product is still that of the old numbers. */
+/* Every way to change an operand: the product keeps the value of the old numbers. */
 static void who_changes_an_operand_has_the_product_written(void **state) {
     (void)state;
     settings before = usual();
@@ -427,8 +427,8 @@ static int gradient_of_one(int n, const cot_var *xs, int count, cot_var *ys, voi
     return cot_grad_of(cot_square(cot_sum(cot_matmul(h, w[1]), COT_ALL)), count, w, ys) == COT_OK ? 0 : 1;
 }
 
-/* Norms of each example's gradients, their mean after clipping; and the derivatives of what is left
- * by weights and inputs, in every way. */
+/* Norms of each example's gradients, their mean after clipping; and the derivatives of this mean by
+ * weights and inputs, in every way. */
 static int64_t clipped(double *out) {
     static double data[MOST];
     numbers("net", 0, false, MOST, data);
