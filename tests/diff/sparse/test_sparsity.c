@@ -318,8 +318,8 @@ static void a_batch_stays_apart(void **state) {
     test_verdict();
 }
 
-/* A kernel moved over a grid connects neighbours, not everything with everything. Each channel
- * depends on its own weights alone. */
+/* A kernel moved over a grid connects neighbours, not everything with everything. By the weights of
+ * its kernel a result is dense. */
 static void convolutions_reach_as_far_as_their_kernel(void **state) {
     (void)state;
     enum { SIDE = 9, N = SIDE * SIDE };
