@@ -235,8 +235,8 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
 
-/* Runs when the library is unloaded or the program ends. If a job of another thread runs, this
- * waits for it. */
+/* Runs when the library is unloaded or the program ends. If a job of another thread runs, nothing
+ * is done, because stopping the workers would have to wait for that job. */
 static __attribute__((destructor)) void end_workers(void) {
     if (!become_owner()) return;
     stop_workers();
