@@ -143,8 +143,8 @@ static char *place_of(const char *path) {
     return NULL;
 }
 
-/* Opens the standard output if `path` is another name of it, such as /dev/stdout. It is written
- * through its own descriptor, so other text that goes there stays. */
+/* Opens the standard output if `about` describes it, because the user gave another name of it, such
+ * as /dev/stdout. It is written through its own descriptor, so other text that goes there stays. */
 static FILE *open_as_output(const struct stat *about) {
     struct stat out;
     if (fstat(STDOUT_FILENO, &out) != 0 || out.st_dev != about->st_dev || out.st_ino != about->st_ino) return NULL;

@@ -1,8 +1,7 @@
-/* dtype.c: what the library knows of each dtype: its size, its name, its class, and how two of them
- * promote.
+/* dtype.c: the facts about each dtype: its size, its name, its class, and how two of them promote.
  *
  * Everything is a constant table indexed by the enum, in the enum's order. Conversions of values
- * live in the copy kernels. */
+ * are in convert.h. */
 #include "base/base.h"
 
 const cot__dtype_info cot__dtype_table[COT_DTYPE_COUNT] = {

@@ -144,7 +144,7 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 const int64_t cot__no_axes[1];
 
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->waits)
+    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->lazy)
         cot__lazy_product_write(t->nodes[i].value.tensor->storage);
     return cot__view_shape(t, i);
 }

@@ -36,7 +36,7 @@ typedef struct cot__storage {
     bool     mapped;             /* borrowed from a file of our own */
     uint32_t readers;            /* lazy products made from this one's elements */
     /* how its elements are made, if they are not written yet; NULL: they are written */
-    struct cot__lazy_product *waits;
+    struct cot__lazy_product *lazy;
 } cot__storage;
 
 /* Lazy products (ops/elementwise/lazy_product.c): written when code reads them without their

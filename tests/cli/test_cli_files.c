@@ -355,8 +355,8 @@ static bytes damage(bytes b) {
     return b;
 }
 
-/* What is read of a damaged file is no larger than the file says it is: at most 8 bytes an element,
- * each at least a byte there. */
+/* The array read from a damaged file is no larger than the file allows: at most 8 bytes for an
+ * element, which has at least one byte in the file. */
 static void damaged_files_give_an_error_or_an_array(void **state) {
     (void)state;
     double    x[6] = {1, 2, 3, 4, 5, 6};

@@ -136,7 +136,7 @@ SAMPLE(s_add_slice_back) {
  * lines of the table. */
 #include "samples/samples.def"
 
-/* The operation must be among those that the example records. */
+/* The operation must be among the operations that the example records. */
 static const struct sample { const char *op; cot_function f; int n; int64_t shapes[3][4]; } samples[] = {
     /* shapes: ndim, extents … for each input */
     {"leaf", s_leaf, 1, {{2, 2, 3}}},

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* COT_TEST_WAIT=1 defers all elementwise work of any test, in the shortest blocks; =products makes
+/* COT_TEST_DEFER=1 defers all elementwise work of any test, in the shortest blocks; =products makes
  * all products of depth 1 lazy; =all does both. Memory of unfinished values is filled with NaN. A
  * test that fails only then has found code that reads a value before its work is done. */
-__attribute__((constructor)) static void let_all_wait(void) {
-    const char *which = getenv("COT_TEST_WAIT");
+__attribute__((constructor)) static void defer_all(void) {
+    const char *which = getenv("COT_TEST_DEFER");
     if (!which) return;
     if (strcmp(which, "1") != 0) {
         cot__lazy_product_from = cot__lazy_product_times = 0;
@@ -63,7 +63,7 @@ bool test_tape_ok(const cot_tape *t, const char *name) {
 }
 
 bool test_small(void) { return getenv("COT_TEST_SMALL") != NULL; }
-bool test_waits(void) { return getenv("COT_TEST_WAIT") != NULL; }
+bool test_defers(void) { return getenv("COT_TEST_DEFER") != NULL; }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 

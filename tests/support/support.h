@@ -34,7 +34,7 @@ bool test_tape_ok(const cot_tape *t, const char *name);
 
 /* Is COT_TEST_SMALL set? Sanitizer builds set it, to sample less. */
 bool test_small(void);
-bool test_waits(void); /* COT_TEST_WAIT: see support.c */
+bool test_defers(void); /* COT_TEST_DEFER: see support.c */
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 

@@ -84,9 +84,9 @@ static inline cot_tape *counted_tape(counting *c, bool strict) {
 
 /* Is COT_TEST_SMALL set? Sanitizer builds set it, to sample less. */
 bool test_small(void);
-/* Is COT_TEST_WAIT set? Then the tape also asks for memory that it can do without: a place for
+/* Is COT_TEST_DEFER set? Then the tape also asks for memory that it can do without: a place for
  * deferred work. */
-bool test_waits(void);
+bool test_defers(void);
 
 /* From now on `left` requests succeed, then all fail. -1: all succeed. */
 static inline void let_succeed(counting *c, long left) {
@@ -104,7 +104,7 @@ static inline void assert_survives_no_memory(memory_work *work, void *user, int 
         counting  c = {.fail_at = at, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
         if (t) work(t, user);
-        bool failed = c.failed > 0, spared = t && test_waits() && cot_tape_status(t) == COT_OK;
+        bool failed = c.failed > 0, spared = t && test_defers() && cot_tape_status(t) == COT_OK;
         if (failed && t && !spared &&
             (cot_tape_status(t) != COT_MEMORY || !strstr(cot_tape_message(t), "] out of memory")))
             fail_msg("allocation %ld failing: %s", at, cot_tape_message(t));

@@ -138,7 +138,7 @@ static void empty_values_keep_their_shape(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What cot__json_tensor makes of a var. */
+/* The text of cot__json_tensor for a var. */
 static const char *picture(cot_var x) {
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);

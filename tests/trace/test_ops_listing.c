@@ -46,8 +46,8 @@ static void functions_of_the_header_are_listed(void **state) {
     test_verdict();
 }
 
-/* An operation with a rule says what the rule gives: to each operand of an elementwise one, in
- * words for the others. */
+/* An operation with a rule shows what the rule gives: a formula for each operand of an elementwise
+ * operation, words for the others. */
 static void every_rule_is_written(void **state) {
     (void)state;
     for (int op = 0; op < OP_count; op++) {

@@ -39,7 +39,7 @@ static void mark_structural(cot__flow *w, uint32_t i) {
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from) {
     cot__flow w = {.t = t};
     /* On smooth tapes kinks are looked for in all values. If memory is short, all are computed. */
-    bool      worth = !t->options.smooth && t->status == COT_OK && cot__deferred_waits_since(t, since);
+    bool      worth = !t->options.smooth && t->status == COT_OK && cot__deferred_any_since(t, since);
     if (worth && cot__flow_open(&w, t, from, t->count))
         for (uint32_t i = from; i < t->count; i++) {
             const cot__node *n = &t->nodes[i];

@@ -255,7 +255,7 @@ static void only_linear_systems_are_solved(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Rules of one's own: one direction may be bent, if nobody asks for its transpose. */
+/* Rules of the user's: one direction may be nonlinear, if its transpose is never needed. */
 static int clips(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
     UNUSED;
     xbars[0] = cot_clamp(ybars[0], -1.0, 1.0);

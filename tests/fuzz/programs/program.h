@@ -94,8 +94,8 @@ typedef struct way {
     int         threads;
     int64_t     grain;            /* 0: unchanged */
     /* elementwise work is deferred, in the shortest blocks, its memory full of NaN */
-    bool        work_waits;
-    bool        products_wait;    /* the same for products of a column and a row */
+    bool        defers_work;
+    bool        lazy_products;    /* the same for products of a column and a row */
     /* directions are batched wherever possible; zeros may change their sign */
     bool        batches;
     /* one allocation, which the head chooses, fails: any error is fine, a crash or leak is not */
@@ -264,7 +264,7 @@ typedef struct tally {
     int64_t programs, values, errors, gradients, judged, sparse;
 } tally;
 extern tally total;
-/* Runs it in all ways; false, and what is wrong, when something is. */
+/* Runs a program in all ways. False, with the reason in `why`, if something is wrong. */
 bool trial(const program *p, char *why, size_t size);
 
 #endif
