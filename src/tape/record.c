@@ -243,7 +243,7 @@ static cot__tensor *make_tensor(cot_tape *t, const char *op, cot__storage *s, in
 
 bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
     static const int64_t no_axes[1];
-    if (ndim == 0) {
+    if (ndim == 0 && LIKELY(cot__scalars_in_nodes(t))) {
         r->tensor = NULL;
         r->scalar = (cot__value){0};
         r->view = (cot__view){&r->scalar, dtype, 0, no_axes, no_axes};
@@ -277,7 +277,7 @@ bool cot__room(cot_tape *t, const char *op) {
     size_t capacity = t->node_memory.bytes / sizeof(cot__node);
     t->nodes = t->node_memory.data;
     t->capacity = capacity < COT__MAX_NODES ? (uint32_t)capacity : COT__MAX_NODES;
-    t->fast_limit = t->capacity;
+    t->fast_limit = cot__scalars_in_nodes(t) ? t->capacity : 0;
     return true;
 }
 
@@ -424,7 +424,7 @@ cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {
         if (!cot__result_open(t, &r, name, v.dtype, 0, NULL)) return INVALID(t);
-        cot__fetch(t->backend, &r.scalar, (char *)v.data + offset * bytes, v.dtype);
+        cot__copy_element(t->backend, r.view.data, (char *)v.data + offset * bytes, v.dtype);
         return cot__result_push(t, &r, op, 1, &of, attr);
     }
     int64_t size = cot__checked_size(t, name, v.dtype, ndim, shape);
@@ -433,7 +433,7 @@ cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t
     if (v.ndim == 0) { /* a scalar has no storage to share */
         s = cot__storage_create(t, (size_t)bytes, name);
         if (!s || !cot__storage_keep(t, s, name)) return INVALID(t);
-        cot__place_element(t->backend, s->data, &t->nodes[of].value, v.dtype);
+        cot__copy_element(t->backend, s->data, v.data, v.dtype);
     } else {
         s = t->nodes[of].value.tensor->storage;
         offset += t->nodes[of].value.tensor->offset;
