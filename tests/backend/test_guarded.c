@@ -156,7 +156,7 @@ static void run_on_scalars(cot_tape *t, int op, cot_dtype dtype, const double *a
     for (int k = 0; k < n; k++) cot_read_grad(xs[k], numbers++, 1);
     for (int k = 0; k < n; k++) *numbers++ = cot_value(cot_jvp(z, 1, &xs[k], (cot_var[]){cot_constant(t, 2)}));
     if (cot_requires_grad(grads[0])) cot_jvps(1, 1, xs, (double[]){1}, 1, grads, numbers++);
-    /* an adjoint of 0 in a node is none, and on a device it is one: the step would see a gradient */
+    /* in a node an adjoint of 0 is none, on a device it is one: the step would see a gradient */
     if (cot_grad_value(xs[0]) == 0) return;
     cot_sgd_step(1, xs, 0.125);
     double m[2] = {0}, v[2] = {0};
@@ -178,7 +178,8 @@ static void every_operation_on_0d_values_has_the_bits_of_the_cpu(void **state) {
             for (int b = 0; b < 2; b++) run_on_scalars(t[b] = tape_on(both[b]), op, dtypes[k % 2], at, numbers[b]);
             TEST_CHECK(strcmp(cot_tape_message(t[0]), cot_tape_message(t[1])) == 0, "%s: \"%s\" and \"%s\"", name,
                        cot_tape_message(t[0]), cot_tape_message(t[1]));
-            for (int i = 0; i < 16; i++) /* zeros perhaps with another sign: sums begin at 0 in nodes */
+            /* zeros perhaps with another sign: sums begin at 0 in nodes */
+            for (int i = 0; i < 16; i++)
                 TEST_CHECK(test_equal(numbers[0][i], numbers[1][i]), "%s: derivative %d: %.17g and %.17g", name, i,
                            numbers[0][i], numbers[1][i]);
             same_nodes(t, name);
