@@ -174,7 +174,7 @@ static bool say_zero(search *s, uint32_t leaf) {
     uint32_t         by = s->who[leaf].cut;
     const cot__node *n = &s->t->nodes[by];
     name_leaf(s, leaf);
-    cot__put(s->x, cot__is_tensor(&s->t->nodes[leaf]) ? "zero everywhere" : "zero");
+    cot__put(s->x, cot__has_axes(&s->t->nodes[leaf]) ? "zero everywhere" : "zero");
     if (by == leaf) {
         cot__put(s->x, ": what its uses contribute cancels.");
         return true;

@@ -148,7 +148,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         return t->status;
     }
     /* A view of the leaf itself would be read while it is written. */
-    if (cot__is_tensor(&t->nodes[v]) && t->nodes[v].value.tensor->storage == t->nodes[i].value.tensor->storage) {
+    if (cot__has_axes(&t->nodes[v]) && t->nodes[v].value.tensor->storage == t->nodes[i].value.tensor->storage) {
         cot__fail(t, COT_VALUE,
                   "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
         return t->status;

@@ -232,7 +232,7 @@ static cot__tensor *make_tensor(cot_tape *t, const char *op, cot__storage *s, in
 
 bool cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim,
                             const int64_t *shape, int64_t size) {
-    if (ndim == 0) {
+    if (ndim == 0 && LIKELY(cot__scalars_in_nodes(t))) {
         r->tensor = NULL;
         r->scalar = (cot__value){0};
         r->view = (cot__view){&r->scalar, dtype, 0, cot__no_axes, cot__no_axes};
@@ -269,7 +269,7 @@ bool cot__room(cot_tape *t, const char *op) {
     size_t capacity = t->node_memory.bytes / sizeof(cot__node);
     t->nodes = t->node_memory.data;
     t->capacity = capacity < COT__MAX_NODES ? (uint32_t)capacity : COT__MAX_NODES;
-    t->fast_limit = t->capacity;
+    t->fast_limit = cot__scalars_in_nodes(t) ? t->capacity : 0;
     return true;
 }
 
@@ -421,14 +421,14 @@ static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {
         if (!cot__result_open_sized(t, &r, name, v.dtype, 0, NULL, 1)) return INVALID(t);
-        cot__fetch(t->backend, &r.scalar, (char *)v.data + offset * bytes, v.dtype);
+        cot__copy_element(t->backend, r.view.data, (char *)v.data + offset * bytes, v.dtype);
         return cot__result_push(t, &r, op, 1, &of, attr);
     }
     cot__storage *s;
     if (v.ndim == 0) { /* a scalar has no storage to share */
         s = cot__storage_create(t, (size_t)bytes, name);
         if (!s || !cot__storage_keep(t, s, name)) return INVALID(t);
-        cot__place_element(t->backend, s->data, &t->nodes[of].value, v.dtype);
+        cot__copy_element(t->backend, s->data, v.data, v.dtype);
     } else {
         s = t->nodes[of].value.tensor->storage;
         offset += t->nodes[of].value.tensor->offset;

@@ -3,8 +3,8 @@
  *
  * Invariants (cot_tape_check verifies them):
  *   - nodes are in the order in which they ran; the operands of a node have smaller indices;
- *   - a 0-d value lives inside its node in its own dtype; anything else is a cot__tensor on a
- *     counted storage;
+ *   - a 0-d value lives inside its node in its own dtype, and anything else is a cot__tensor on a
+ *     counted storage; on a device that says so, 0-d values are cot__tensors of rank 0, too;
  *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
  *     gradients;
  *   - nothing recursive ever walks a tape.
@@ -52,7 +52,7 @@ typedef struct cot__tensor {
     int64_t       offset; /* in elements */
     int64_t       size;   /* number of elements */
     uint32_t      version;/* of the storage when this value was made */
-    int32_t       ndim;   /* >= 1 */
+    int32_t       ndim;   /* 0 only where the backend keeps 0-d values (cot__scalars_in_nodes) */
     int64_t       dims[]; /* ndim extents, then ndim strides */
 } cot__tensor;
 
@@ -77,7 +77,7 @@ enum {
 /* The largest stamp: with two bits more (cot__assigner) it still fits and is not COT__NONE. */
 #define COT__LAST_STAMP (UINT32_MAX / 4 - 1)
 
-#define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
+#define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value in its node */
 
 typedef union cot__value {
     double       f64;
@@ -98,7 +98,7 @@ typedef struct cot__node {
      * cot__assigner */
     uint32_t a, b;
     union {
-        double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
+        double        number; /* elementwise: the immediate; leaf in its node: its gradient */
         uint32_t      c;      /* elementwise with three operands */
         cot__attr    *attr;   /* structural */
         /* tensor leaf: its gradient, row-major in the leaf's dtype, or NULL */
@@ -186,7 +186,8 @@ struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
     uint32_t   count;
-    /* capacity while all is well, 0 after an error: one comparison checks both */
+    /* capacity while all is well, 0 after an error: one comparison checks both. Always 0 where 0-d
+     * values do not live in nodes: then no fast path is taken */
     uint32_t   fast_limit;
     /* Laid out like the head of a node, so that one load gives each in its place (where
      * COT__HEADS). */
@@ -304,7 +305,12 @@ static inline double   cot__number_value(cot_var x) {
     return (uintptr_t)x.tape == 2 ? (double)(int64_t)x.id : bits.d;
 }
 static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
+/* Does the value lie on a storage? */
 static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
+/* Has it axes? A 0-d value has none, wherever it lies. */
+static inline bool cot__has_axes(const cot__node *n) { return cot__is_tensor(n) && n->value.tensor->ndim > 0; }
+/* Do 0-d values live in their nodes? Otherwise they are tensors of rank 0 on the device. */
+static inline bool cot__scalars_in_nodes(const cot_tape *t) { return t->backend->scalars_in_nodes; }
 
 /* Do the scalar sweeps know this operation? (The three operations over lists of scalars stand
  * together in ops.def.) */
@@ -424,7 +430,7 @@ const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf);
  * cot__result_push records it. */
 typedef struct cot__result {
     cot__view    view;
-    cot__value   scalar;  /* where a 0-d result goes */
+    cot__value   scalar;  /* where a 0-d result goes that will live in its node */
     cot__tensor *tensor;
 } cot__result;
 bool    cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
@@ -436,8 +442,8 @@ bool    cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
 
 /* A result that is a view of operand `of`: same storage, other shape and strides. A 0-d view copies
- * the one element; a view of a 0-d value gets a storage of one element. offset counts elements from
- * the operand's first. */
+ * the one element; a view of a 0-d value gets a storage of one element. So 0-d values share memory
+ * with nothing, on any device. offset counts elements from the operand's first. */
 cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
                        int64_t offset, cot__attr *attr);
 /* The same for a type that was checked, with the name that messages use. */

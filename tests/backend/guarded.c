@@ -188,6 +188,7 @@ DO(sync, (void), ())
 
 const cot__backend guarded_backend = {
     .name = "guarded",
+    /* scalars_in_nodes: no */
     .alloc = take_block,
     .free = give_block,
     .sync = guarded_sync,

@@ -63,7 +63,7 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     t->backend->copy(&r.view, &v); /* the start of the search */
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
     cot__view host = r.view;
-    size_t    bytes = shape.ndim && !cot__on_host(t->backend) ? cot__bytes_at(t, args[0]) : 0;
+    size_t    bytes = r.tensor && !cot__on_host(t->backend) ? cot__bytes_at(t, args[0]) : 0;
     if (bytes && !(x.data = host.data = cot__alloc(&t->al, bytes)))
         return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", q->name, bytes);
     if (bytes) t->backend->copy_out(&host, &r.view);

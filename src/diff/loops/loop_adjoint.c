@@ -45,7 +45,7 @@ static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *f
     cot__strides(v.ndim, v.shape, stride);
     cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
     const cot__arrival *a = cot__arrival_at(w, x);
-    if (!a || v.ndim == 0) {
+    if (!a || !a->tensor.storage) {
         t->backend->fill(&to, a ? a->scalar : 0);
         return;
     }

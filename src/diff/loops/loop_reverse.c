@@ -122,7 +122,7 @@ static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
         return;
     }
     cot__view from = {NULL, to->dtype, to->ndim, to->shape, a->tensor.stride};
-    if (to->ndim == 0) {
+    if (!a->tensor.storage) {
         t->backend->fill(to, a->scalar);
         return;
     }
@@ -131,7 +131,7 @@ static void set_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
 }
 
 static void add_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
-    if (to->ndim == 0) {
+    if (!a->tensor.storage) {
         t->backend->fill(to, cot__element_f64(t->backend, to, 0) + a->scalar);
         return;
     }
@@ -291,10 +291,10 @@ static void give_all(back *b) {
         if (!b->bar[k] || !cot__rule_wants(b->rule, k)) continue;
         cot__view v = cot__view_read(t, b->s.args[k]);
         cot_var   g;
-        if (v.ndim == 0) {
+        if (!cot__is_tensor(&t->nodes[b->s.args[k]])) {
             cot__result r;
             if (!cot__result_open(t, &r, b->s.loop->name, v.dtype, 0, NULL)) return;
-            cot__fetch(t->backend, &r.scalar, b->bar[k]->data, v.dtype);
+            cot__copy_element(t->backend, r.view.data, b->bar[k]->data, v.dtype);
             g = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
         } else {
             b->bar[k]->refs++;

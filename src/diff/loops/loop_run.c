@@ -61,7 +61,7 @@ static cot_var push_memory(cot_tape *t, const cot__backend *b, int op, cot_dtype
     if (ndim == 0) {
         cot__result r;
         if (!cot__result_open(t, &r, "loop", dtype, 0, NULL)) return INVALID(t);
-        cot__fetch(b, &r.scalar, p, dtype);
+        cot__copy_element(t->backend, r.view.data, p, dtype);
         return cot__result_push(t, &r, op, 0, NULL, NULL);
     }
     cot__storage *s = cot__storage_wrap(t, (void *)(uintptr_t)p, (size_t)PTRDIFF_MAX, "loop");
@@ -82,7 +82,7 @@ static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
 static cot_var push_count(cot_tape *t, int64_t count) {
     cot__result r;
     if (!cot__result_open(t, &r, "loop", COT_I64, 0, NULL)) return INVALID(t);
-    r.scalar.i64 = count;
+    cot__set_i64(t->backend, &r.view, count);
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 

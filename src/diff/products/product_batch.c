@@ -34,7 +34,7 @@ enum { CHEAP_ELEMENTS = 64 };
 static bool can_batch(const cot__node *n) {
     cot_dtype      dtype = cot__dtype_at(n);
     const cot__op *op = cot__op_of(n->op);
-    if (!cot__is_tensor(n) || (dtype != COT_F64 && dtype != COT_F32)) return false;
+    if (!cot__has_axes(n) || (dtype != COT_F64 && dtype != COT_F32)) return false;
     return n->op < OP_structural || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
 }
 

@@ -154,7 +154,7 @@ static bool take(const work *w, int lane, int64_t at, int64_t size, const cot__v
     if (size == 0) return true;
     double *to = w->d->out + lane * w->to->size + at;
     if (!from) memset(to, 0, (size_t)size * sizeof *to);
-    else if (from->ndim == 0) *to = *(const double *)from->data;
+    else if (cot__is_number_view(from)) *to = *(const double *)from->data;
     else {
         cot__strides(from->ndim, from->shape, stride);
         w->to->t->backend->copy_out(&(cot__view){to, COT_F64, from->ndim, from->shape, stride}, from);
@@ -174,7 +174,8 @@ static bool hold(work *w, int k, int64_t at, bool arrived, double scalar, const 
         a->storage->refs++;
         return true;
     }
-    return take(w, w->lane, at, cot__size_at(w->t, i), arrived ? &(cot__view){&scalar, COT_F64, 0, NULL, NULL} : NULL);
+    cot__view number = cot__number_view(&scalar, COT_F64);
+    return take(w, w->lane, at, cot__size_at(w->t, i), arrived ? &number : NULL);
 }
 
 static bool reverse_lane(work *w) {

@@ -46,7 +46,7 @@ bool cot__patterns_short(cot__patterns *p) {
 
 cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
     uint32_t *of = &p->of[node - p->lo];
-    if (!cot__is_tensor(&p->t->nodes[node])) return of;
+    if (!cot__has_axes(&p->t->nodes[node])) return of;
     if (*of) return p->arrays[*of - 1].sets;
     int64_t   size = cot__size_at(p->t, node);
     cot__set *sets = cot__alloc(&p->t->al, (size_t)size * sizeof *sets);
@@ -73,7 +73,7 @@ static bool elementwise(cot__patterns *p, uint32_t i) {
         if (!e->partial[k] || !cot__depends(p, a)) continue;
         cot__set *z = cot__sets_at(p, i);
         if (!z) return false;
-        const cot__set *x = cot__is_tensor(&t->nodes[a]) ? p->arrays[p->of[a - p->lo] - 1].sets : &p->of[a - p->lo];
+        const cot__set *x = cot__has_axes(&t->nodes[a]) ? p->arrays[p->of[a - p->lo] - 1].sets : &p->of[a - p->lo];
         int64_t         n = cot__size_at(t, i);
         for (int64_t j = 0; j < n; j++) cot__set_add(p, &z[j], x[j]);
     }
@@ -166,8 +166,8 @@ bool cot__dense_pattern(cot__patterns *p, uint32_t i) {
 static bool all_scalars(cot__patterns *p, uint32_t i) {
     const cot__node *node = &p->t->nodes[i];
     int              n = cot__nargs(node);
-    bool             all = !cot__is_tensor(node);
-    for (int k = 0; k < n && all; k++) all = !cot__moves(p, i, k) || !cot__is_tensor(&p->t->nodes[cot__arg(node, k)]);
+    bool             all = !cot__has_axes(node);
+    for (int k = 0; k < n && all; k++) all = !cot__moves(p, i, k) || !cot__has_axes(&p->t->nodes[cot__arg(node, k)]);
     for (int k = 0; k < n && all; k++)
         if (cot__moves(p, i, k)) cot__set_add(p, &p->of[i - p->lo], cot__set_at(p, cot__arg(node, k), 0));
     return all;

@@ -59,7 +59,7 @@ static inline uint8_t cot__varies(const cot__patterns *p, uint32_t node) {
 static inline cot__set cot__set_at(const cot__patterns *p, uint32_t node, int64_t element) {
     if (node == COT__NONE || node < p->lo || node < p->hidden || p->of[node - p->lo] == 0) return 0;
     uint32_t of = p->of[node - p->lo];
-    return cot__is_tensor(&p->t->nodes[node]) ? p->arrays[of - 1].sets[element] : of;
+    return cot__has_axes(&p->t->nodes[node]) ? p->arrays[of - 1].sets[element] : of;
 }
 static inline bool cot__depends(const cot__patterns *p, uint32_t node) {
     return node != COT__NONE && node >= p->lo && node >= p->hidden && p->of[node - p->lo] != 0;

@@ -66,7 +66,7 @@ static place place_of(const cot__view *v, bool written) {
     }
     p.lo = (const char *)v->data + least * bytes;
     p.hi = (const char *)v->data + (most + 1) * bytes;
-    p.element = cot__is_dense(v, v->dtype) ? bytes : cot__repeats(v) ? 0 : -1;
+    p.element = v->ndim == 0 ? 0 : cot__is_dense(v, v->dtype) ? bytes : cot__repeats(v) ? 0 : -1;
     return p;
 }
 
@@ -323,10 +323,16 @@ static const int64_t *keep_numbers(work *q, const int64_t *numbers, int n) {
     return &q->number[q->numbers - n];
 }
 
+/* Does the value lie where it may have moved when the runs are done: a number of the caller's, or a
+ * 0-d value in its node? */
+static bool is_passing(const queue *q, const cot__view *v) {
+    return v->ndim == 0 && (cot__is_number_view(v) || cot__scalars_in_nodes(q->head.tape));
+}
+
 /* Copies what the view refers to, a single value or shape and strides, into the list. */
 static void keep_view(work *q, cot__view *v) {
     if (!v->data) return; /* not read */
-    if (v->ndim == 0) {
+    if (is_passing(q, v)) {
         memcpy(&q->number[q->numbers], v->data, (size_t)cot__dtype_size(v->dtype));
         v->data = &q->number[q->numbers++];
     } else {
@@ -386,15 +392,16 @@ static void spoil(const work *q, const place *p, int n) {
         if (overlaps(z, q->place[k].lo, q->place[k].hi)) return;
     for (int k = 0; k < n - 1; k++)
         if (overlaps(z, p[k].lo, p[k].hi)) return;
-    if (z->element > 0) memset(z->view.data, 0xff, (size_t)(z->hi - z->lo));
+    if (z->element > 0) cot__spoil(q->head.tape->backend, z->view.data, z->hi - z->lo);
 }
 
 static void keep(work *q, cot__block_run *r) {
     int64_t size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     place   places[VIEWS];
-    int     n = 0;
+    int     n = 0, of[VIEWS]; /* which operand each is of */
     for (int k = 0; k < r->n; k++)
-        if (r->x[k].ndim > 0) places[n++] = place_of(&r->x[k], false);
+        if (r->x[k].data && !is_passing(q, &r->x[k])) places[n++] = place_of(&r->x[k], false), of[n - 1] = k;
+    int read = n;
     for (int k = 0; k < r->outputs; k++) places[n++] = place_of(&r->out[k].to, true);
     make_room(q, size, places, n);
     if (cot__deferred_spoils && r->outputs == 1 && !r->out[0].accumulate) spoil(q, places, n);
@@ -402,11 +409,10 @@ static void keep(work *q, cot__block_run *r) {
     q->cost += r->cost;
     for (int k = 0; k < r->n; k++) keep_view(q, &r->x[k]);
     for (int k = 0; k < r->outputs; k++) keep_view(q, &r->out[k].to);
-    n = 0;
-    for (int k = 0; k < r->n; k++)
-        if (r->x[k].ndim > 0) places[n++].view = r->x[k];
-    for (int k = 0; k < r->outputs; k++) places[n++].view = r->out[k].to;
-    for (int k = 0; k < n; k++) add_place(q, &places[k]);
+    for (int k = 0; k < n; k++) { /* the views as the list keeps them */
+        places[k].view = k < read ? r->x[of[k]] : r->out[k - read].to;
+        add_place(q, &places[k]);
+    }
     q->run[q->head.runs++] = *r;
 }
 

@@ -6,12 +6,12 @@
  * scalar.c. */
 #include "rules/elementwise_ids.h"
 #include "backend/cpu/table/cpu.h"
+#include "backend/elements.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/elementwise/lazy_product.h"
 
 #include <string.h>
 
-static const int64_t     no_axes[1];
 static const char *const which_of[3][3] = {{""}, {"left", "right"}, {"first", "second", "third"}};
 
 /* The dtype in which the operation is done: promotion over the vars; numbers are weak. */
@@ -75,9 +75,9 @@ static uint32_t take_number(cot_tape *t, int n, cot_var x, cot_dtype dtype, doub
     cot__result r;
     if (!cot__result_open(t, &r, "constant", dtype, 0, NULL)) return COT__NONE;
     if ((uintptr_t)x.tape == 2)
-        cot__store_i64(&r.scalar, dtype, (int64_t)x.id);
+        cot__set_i64(t->backend, &r.view, (int64_t)x.id);
     else
-        cot__store_f64(&r.scalar, dtype, v);
+        cot__set_f64(t->backend, &r.view, v);
     return cot__index(cot__result_push(t, &r, OP_constant, 0, NULL, NULL));
 }
 
@@ -87,7 +87,7 @@ static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shap
     if (cot__dtype_at(n) != dtype) x = cot_cast(x, dtype);
     if (t->status != COT_OK) return COT__NONE;
     n = &t->nodes[cot__index(x)];
-    bool repeats = !cot__is_tensor(n) && !(n->flags & COT__ACTIVE);
+    bool repeats = !cot__has_axes(n) && !(n->flags & COT__ACTIVE);
     if (!repeats && !cot__has_shape(t, cot__index(x), shape)) x = cot_broadcast_to(x, *shape);
     return cot__index(x);
 }
@@ -182,8 +182,8 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     if (LIKELY(!t->deferred.products) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
         cot__view views[3];
         for (int k = 0; k < n; k++)
-            views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes}
-                                            : cot__view_deferred(t, args[k]);
+            views[k] =
+                args[k] == COT__NONE ? cot__number_view(&number, compute) : cot__view_deferred(t, args[k]);
         cot__deferred_elementwise(t, op, compute, n, views, &r.view, args);
     }
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);

@@ -46,7 +46,7 @@ static bool begin(cot_tape *t, const cot__result *r, const lazy_product *w) {
     t->deferred.products = kept->of->lazy = kept;
     for (int l = 0; l < kept->recipe.leaves; l++)
         if (kept->leaf[l]) kept->leaf[l]->refs++, kept->leaf[l]->readers++;
-    if (cot__lazy_product_spoils) memset(r->view.data, 0xff, kept->of->bytes);
+    if (cot__lazy_product_spoils) cot__spoil(t->backend, r->view.data, (int64_t)kept->of->bytes);
     return true;
 }
 
@@ -84,7 +84,7 @@ void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s) {
 
 static bool may_begin(const cot_tape *t, const cot__result *r) {
     cot_dtype d = r->view.dtype;
-    return r->tensor && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) &&
+    return r->view.ndim > 0 && r->view.ndim <= COT__RECIPE_AXES && (d == COT_F64 || d == COT_F32) &&
            !t->deferred.at_once && !t->mode.body && !t->mode.inside &&
            r->tensor->storage->bytes >= cot__lazy_product_from;
 }
