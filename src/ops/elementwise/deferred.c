@@ -325,7 +325,7 @@ static const int64_t *keep_numbers(work *q, const int64_t *numbers, int n) {
 
 /* Does the value lie where it may have moved when the runs are done: a number of the caller's, or a
  * 0-d value in its node? */
-static bool is_passing(const queue *q, const cot__view *v) {
+static bool is_passing(const work *q, const cot__view *v) {
     return v->ndim == 0 && (cot__is_number_view(v) || cot__scalars_in_nodes(q->head.tape));
 }
 
