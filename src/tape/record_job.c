@@ -102,8 +102,8 @@ static bool infer(cot__recording *r, cot_tape *t, const char *name, int op, int 
 
 static bool make_room(cot__recording *r, const cot__type *z) {
     const cot_shape *s = &z->shape;
-    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, cot__count(s->ndim, s->dim)))
-        return false;
+    int64_t          size = cot__count(s->ndim, s->dim);
+    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, size)) return false;
     r->job.z = r->result.view;
     return true;
 }
