@@ -14,7 +14,8 @@
  *
  * Promises of every entry: the result depends on shapes and values only, so that it has the same
  * bits whatever the number of threads. Bad data (an index out of range, a singular matrix) is
- * reported in what the entry returns or in its array `bad`, and never ends the process.
+ * reported in status words, in what the entry returns or in its array `bad`, and never ends the
+ * process.
  *
  * Not yet:
  * - Entries that take an allocator ask it for their workspace. Only argsort, normalize_weights and
@@ -262,8 +263,9 @@ typedef struct cot__backend {
      * keep: high where the 53 bits of u are >= low, else 0 */
     void (*draw)(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
 
-    /* 0 … n - 1 in an order drawn from the key, by Fisher and Yates. */
-    void (*permutation)(cot_key key, int64_t n, int64_t *z);
+    /* z (I64, a row-major vector of extent n) = 0 … n - 1 in an order drawn from the key, by Fisher
+     * and Yates. */
+    void (*permutation)(cot_key key, const cot__view *z);
 
     /* ---- networks ---- */
 

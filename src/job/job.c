@@ -107,7 +107,7 @@ bool cot__job_check_type(const cot__job *j, const cot__type *z) {
 
 bool cot__infer_same(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0)) return false;
-    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    cot__type_like(z, j->x[0].dtype, &j->x[0]);
     return true;
 }
 

@@ -108,6 +108,12 @@ static inline cot_shape cot__view_extents(const cot__view *v) {
     for (int k = 0; k < v->ndim; k++) s.dim[k] = v->shape[k];
     return s;
 }
+/* *z = this dtype in v's shape: what most infer give, without writing axes that there are not. */
+static inline void cot__type_like(cot__type *z, cot_dtype dtype, const cot__view *v) {
+    z->dtype = dtype;
+    z->shape.ndim = v->ndim;
+    for (int k = 0; k < v->ndim; k++) z->shape.dim[k] = v->shape[k];
+}
 static inline int64_t cot__view_size(const cot__view *v) { return cot__count(v->ndim, v->shape); }
 
 /* Do elements first, first + step, …, `length` of them, lie on an axis of this extent? */

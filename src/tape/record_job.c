@@ -74,9 +74,12 @@ bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int 
     return x != NULL;
 }
 
+/* While no work is deferred, the elements lie where the shapes were found. */
 bool cot__recording_read(cot__recording *r) {
-    for (int k = 0; k < r->job.n; k++) r->job.x[k] = cot__view_read(r->t, r->args[k]);
-    return r->t->status == COT_OK;
+    const cot_tape *t = r->t;
+    if (t->deferred.products || (t->deferred.work && t->deferred.work->runs))
+        for (int k = 0; k < r->job.n; k++) r->job.x[k] = cot__view_read(r->t, r->args[k]);
+    return t->status == COT_OK;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */

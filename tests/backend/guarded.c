@@ -143,7 +143,7 @@ DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, 
 DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, const cot__view *z), (sorted, v, right, z))
 DO(first_descent, (const cot__view *x, int64_t *status), (x, status))
 DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high))
-DO(permutation, (cot_key key, int64_t n, int64_t *z), (key, n, z))
+DO(permutation, (cot_key key, const cot__view *z), (key, z))
 DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void *bias, void *z),
     (r, x, weight, bias, z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),

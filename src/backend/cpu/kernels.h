@@ -83,6 +83,6 @@ void    cot__searchsorted(const cot__view *sorted, const cot__view *v, bool righ
 void    cot__first_descent(const cot__view *x, int64_t *status);
 
 void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
-void cot__permutation(cot_key key, int64_t n, int64_t *z);
+void cot__permutation(cot_key key, const cot__view *z);
 
 #endif

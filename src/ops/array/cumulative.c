@@ -21,7 +21,7 @@ static cot_var flipped(cot_var x, int axis) { return cot_flip(x, (cot_axes){1, f
 
 static bool cumsum_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, REVERSE + 1) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
-    *z = (cot__type){sum_dtype(j->x[0].dtype), cot__view_extents(&j->x[0])};
+    cot__type_like(z, sum_dtype(j->x[0].dtype), &j->x[0]);
     return true;
 }
 
@@ -62,7 +62,7 @@ enum { COEFFICIENTS, TERMS };
 static bool recurrence_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 2, 2, RECURRENCE_INTS) || !cot__job_axis(j, AXIS, j->x[TERMS].ndim)) return false;
     const cot__view *b = &j->x[TERMS];
-    *z = (cot__type){b->dtype, cot__view_extents(b)};
+    cot__type_like(z, b->dtype, b);
     return cot__job_dtype(j, COEFFICIENTS, b->dtype) && cot__job_shape(j, COEFFICIENTS, b->ndim, b->shape);
 }
 
@@ -162,7 +162,7 @@ static cot_dtype place_dtype(int64_t extent) {
 
 static bool cumargmax_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, SMALLEST + 1) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
-    *z = (cot__type){place_dtype(j->x[0].shape[axis_in(j)]), cot__view_extents(&j->x[0])};
+    cot__type_like(z, place_dtype(j->x[0].shape[axis_in(j)]), &j->x[0]);
     return true;
 }
 

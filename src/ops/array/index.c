@@ -78,7 +78,7 @@ static bool aligned(const cot__caller *c, const cot__view *x, const cot__view *p
 
 static bool along_infer(const cot__job *j, cot__type *z) {
     if (!has_positions(j, 2) || !aligned(j->caller, &j->x[VALUES], &j->x[POSITIONS], axis_in(j))) return false;
-    *z = (cot__type){j->x[VALUES].dtype, cot__view_extents(&j->x[POSITIONS])};
+    cot__type_like(z, j->x[VALUES].dtype, &j->x[POSITIONS]);
     return true;
 }
 
@@ -157,7 +157,7 @@ static bool scatter_infer(const cot__job *j, const cot_shape *shape, cot__type *
     cot_shape        given = cot__view_extents(u);
     *z = (cot__type){x->dtype, *shape};
     if (!cot__job_check_type(j, z) || !cot__job_dtype(j, UPDATES, x->dtype)) return false;
-    z->shape = cot__view_extents(x);
+    cot__type_like(z, x->dtype, x);
     return cot__same_shape(&given, shape) ||
            cot__refuse(j->caller, COT_SHAPE, "the updates have shape %s; the positions ask for %s",
                        cot__shape_text(u->ndim, u->shape, a), cot__shape_text(shape->ndim, shape->dim, b));

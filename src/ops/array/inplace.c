@@ -299,7 +299,7 @@ enum { AXIS, FIRST, LENGTH, STEP, SLICE_INTS };
 static bool copy_into_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 2, 2, 0)) return false;
     const cot__view *x = &j->x[0];
-    *z = (cot__type){x->dtype, cot__view_extents(x)};
+    cot__type_like(z, x->dtype, x);
     return cot__job_dtype(j, 1, x->dtype) && cot__job_shape(j, 1, x->ndim, x->shape);
 }
 
@@ -312,7 +312,7 @@ static bool slice_infer(const cot__job *j, cot__type *z) {
     const int64_t   *s = j->attr->ints;
     if (!cot__slice_is_inside(x->shape[s[AXIS]], s[FIRST], s[LENGTH], s[STEP]))
         return cot__job_illegal(j, "a slice that is not inside the axis");
-    *z = (cot__type){x->dtype, cot__view_extents(x)};
+    cot__type_like(z, x->dtype, x);
     cot_shape part = z->shape;
     part.dim[s[AXIS]] = s[LENGTH];
     return cot__job_dtype(j, 1, x->dtype) && cot__job_shape(j, 1, part.ndim, part.dim);

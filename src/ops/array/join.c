@@ -46,7 +46,7 @@ static bool concat_infer(const cot__job *j, cot__type *z) {
         if (!joins(j, k, axis, new_axis)) return false;
         if (!new_axis) total = cot__size_add(total, j->x[k].shape[axis]);
     }
-    *z = (cot__type){first->dtype, cot__view_extents(first)};
+    cot__type_like(z, first->dtype, first);
     if (new_axis) {
         memmove(z->shape.dim + axis + 1, z->shape.dim + axis, (size_t)(first->ndim - axis) * sizeof *z->shape.dim);
         z->shape.ndim++;
@@ -120,7 +120,7 @@ const cot__op cot__op_concat = {.name      = "concat",
 static bool pad_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, j->n == 1 ? 2 * j->x[0].ndim : 0)) return false;
     if (j->x[0].ndim == 0) return cot__job_illegal(j, "a border around a scalar");
-    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    cot__type_like(z, j->x[0].dtype, &j->x[0]);
     for (int k = 0; k < z->shape.ndim; k++) {
         int64_t before = cot__job_int(j, 2 * k), after = cot__job_int(j, 2 * k + 1);
         if (before < 0 || after < 0)

@@ -94,7 +94,7 @@ static bool searchsorted_infer(const cot__job *j, cot__type *z) {
     if (x->ndim != 1)
         return cot__refuse(j->caller, COT_SHAPE, "the sorted array has shape %s; it must be a vector",
                            cot__shape_text(x->ndim, x->shape, text));
-    *z = (cot__type){COT_I64, cot__view_extents(&j->x[1])};
+    cot__type_like(z, COT_I64, &j->x[1]);
     return cot__job_dtype(j, 1, x->dtype);
 }
 

@@ -17,7 +17,7 @@ static bool ravel_infer(const cot__job *j, cot__type *z) {
     if (x->ndim == 0 || x->shape[x->ndim - 1] != d) return cot__job_illegal(j, "not one coordinate for each extent");
     cot__type all = {COT_I64, {d, {0}}};
     for (int k = 0; d <= COT_MAX_NDIM && k < d; k++) all.shape.dim[k] = cot__job_int(j, k);
-    *z = (cot__type){COT_I64, cot__view_extents(x)};
+    cot__type_like(z, COT_I64, x);
     z->shape.ndim--;
     return cot__job_check_type(j, &all);
 }

@@ -64,6 +64,7 @@ INLINED double of_any_node(const void *list, int k) {
 INLINED double of_job(const void *list, int k) {
     const cot__job *j = list;
     cot__value      v;
+    if (LIKELY(cot__on_host(j->backend))) return cot__load_f64(j->x[k].data, j->x[k].dtype);
     cot__fetch(j->backend, &v, j->x[k].data, j->x[k].dtype);
     return cot__load_f64(&v, j->x[k].dtype);
 }
@@ -142,8 +143,10 @@ static double logsumexp_f32(const cot__job *j, double *e, double *s) {
 static bool list_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, INT_MAX, 0) || !cot__job_float(j, 0)) return false;
     *z = (cot__type){j->x[0].dtype, {0}};
-    for (int k = 0; k < j->n; k++)
-        if (!cot__job_dtype(j, k, z->dtype) || !cot__job_shape(j, k, 0, NULL)) return false;
+    for (int k = 0; k < j->n; k++) {
+        if (LIKELY(j->x[k].dtype == z->dtype && j->x[k].ndim == 0)) continue;
+        return cot__job_dtype(j, k, z->dtype) && cot__job_shape(j, k, 0, NULL);
+    }
     return true;
 }
 
