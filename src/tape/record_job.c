@@ -60,10 +60,18 @@ static bool excuse(const cot__caller *c, int k) {
 
 /* x has room for views of the n operands. */
 static void begin(cot__recording *r, cot_tape *t, const char *name, int n, const uint32_t *args, cot__view *x) {
+    cot__job *j = &r->job;
     r->t = t;
     r->args = args;
     r->caller = (cot__caller){name, t, fail, note, excuse};
-    r->job = (cot__job){.caller = &r->caller, .backend = t->backend, .n = n, .x = x, .status = r->status};
+    /* one by one: views of results that are not there need no zeros */
+    j->caller = &r->caller;
+    j->backend = t->backend;
+    j->n = n;
+    j->numbers = 0;
+    j->x = x;
+    j->more[0].data = j->more[1].data = j->workspace = NULL;
+    j->status = r->status;
     for (int k = 0; k < n; k++) x[k] = cot__view_shape(t, args[k]);
 }
 
@@ -90,12 +98,18 @@ static bool infer(cot__recording *r, int op, cot__attr *attr, const cot__type *a
     r->job.attr = attr;
     r->job.op = op;
     r->job.record = cot__op_of(op);
-    if (asked) *z = *asked;
+    if (asked) {
+        z->dtype = asked->dtype;
+        z->shape.ndim = asked->shape.ndim;
+        for (int k = 0; k < asked->shape.ndim && k < COT_MAX_NDIM; k++) z->shape.dim[k] = asked->shape.dim[k];
+    }
     return cot__job_infer(&r->job, z);
 }
 
 static bool make_room(cot__recording *r, const cot__type *z) {
-    if (!cot__result_open(r->t, &r->result, r->caller.name, z->dtype, z->shape.ndim, z->shape.dim)) return false;
+    const cot_shape *s = &z->shape;
+    int64_t          size = cot__count(s->ndim, s->dim);
+    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, size)) return false;
     r->job.z = r->result.view;
     return true;
 }
@@ -165,7 +179,7 @@ static cot_var finish(cot__recording *r, int op, cot__attr *attr, const cot__typ
     int64_t   stride[COT_MAX_NDIM], offset = 0;
     if (!infer(r, op, attr, asked, &z)) return INVALID(r->t);
     if (r->job.record->view && r->job.record->view(&r->job, &z, stride, &offset))
-        return cot__push_view(r->t, op, r->args[0], z.shape.ndim, z.shape.dim, stride, offset, attr);
+        return cot__push_view_as(r->t, r->caller.name, op, r->args[0], &z, stride, offset, attr);
     return make_room(r, &z) && cot__record_run(r) ? cot__record_push(r) : INVALID(r->t);
 }
 

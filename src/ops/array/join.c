@@ -63,7 +63,7 @@ static void concat_run(const cot__job *j) {
         char            *data = (char *)j->z.data + at * j->z.stride[axis] * size;
         at += new_axis ? 1 : x->shape[axis];
         if (x->ndim == 0) {
-            cot__place_element(j->backend, data, x->data, j->z.dtype);
+            cot__copy_element(j->backend, data, x->data, j->z.dtype);
             continue;
         }
         for (int i = 0; i < x->ndim; i++) stride[i] = j->z.stride[i + (new_axis && i >= axis)];

@@ -23,7 +23,7 @@ static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, c
             continue;
         }
         if (!cot__operand(t, xs[k], op, what, &out[k])) return false;
-        if (cot__is_tensor(&t->nodes[out[k]])) {
+        if (cot__has_axes(&t->nodes[out[k]])) {
             cot__fail(
                 t, COT_SHAPE,
                 "[%s] element %d is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors", op,
@@ -49,24 +49,24 @@ static cot_dtype common(const cot_var *xs, int n, cot_dtype d, bool *any) {
 typedef double reader(const void *list, int k);
 #define INLINED static inline __attribute__((always_inline))
 
-typedef struct listed { const cot__node *nodes; const uint32_t *x; } listed;
+typedef struct listed { const cot_tape *t; const uint32_t *x; } listed;
 INLINED double of_node(const void *list, int k) {
     const listed *l = list;
-    return l->nodes[l->x[k]].value.f64;
+    return l->t->nodes[l->x[k]].value.f64;
 }
 
 INLINED double of_any_node(const void *list, int k) {
     const listed    *l = list;
-    const cot__node *n = &l->nodes[l->x[k]];
-    return cot__load_f64(&n->value, cot__dtype_at(n));
+    const cot__node *n = &l->t->nodes[l->x[k]];
+    if (LIKELY(!cot__is_tensor(n))) return cot__load_f64(&n->value, cot__dtype_at(n));
+    cot__view v = cot__view_read(l->t, l->x[k]);
+    return cot__element_f64(l->t->backend, &v, 0);
 }
 
 INLINED double of_job(const void *list, int k) {
     const cot__job *j = list;
-    cot__value      v;
     if (LIKELY(cot__on_host(j->backend))) return cot__load_f64(j->x[k].data, j->x[k].dtype);
-    cot__fetch(j->backend, &v, j->x[k].data, j->x[k].dtype);
-    return cot__load_f64(&v, j->x[k].dtype);
+    return cot__element_f64(j->backend, &j->x[k], 0);
 }
 
 INLINED double sum_f64(reader *at, const void *list, int n) {
@@ -154,11 +154,7 @@ static bool dot_of_infer(const cot__job *j, cot__type *z) {
     return j->n % 2 == 0 ? list_infer(j, z) : cot__job_illegal(j, "%d operands, which are no pairs", j->n);
 }
 
-static void store(const cot__job *j, double value) {
-    cot__value v = {0};
-    cot__store_f64(&v, j->z.dtype, value);
-    cot__place_element(j->backend, j->z.data, &v, j->z.dtype);
-}
+static void store(const cot__job *j, double value) { cot__set_f64(j->backend, &j->z, value); }
 
 static void sum_of_run(const cot__job *j) {
     store(j, j->z.dtype == COT_F64 ? sum_f64(of_job, j, j->n) : sum_f32(j, j->n, false));
@@ -203,7 +199,7 @@ static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out,
 }
 
 static double value_f64(const cot_tape *t, int op, cot__attr *list, int n) {
-    const listed of = {t->nodes, list->args};
+    const listed of = {t, list->args};
     return op == OP_dot_of   ? dot_f64(of_node, &of, n)
            : op == OP_sum_of ? sum_f64(of_node, &of, n)
                              : logsumexp_f64(of_node, &of, n, numbers_of(list), &list->number);
@@ -311,7 +307,7 @@ static cot_var *exponentials(cot__rule *r, cot_var *s) {
     const int        n = cot__nargs(node);
     cot_var         *e = cot__arena(r->t, (size_t)n * sizeof *e, "logsumexp_of");
     if (!e) return NULL;
-    double        top = top_of(of_any_node, &(listed){r->t->nodes, x}, n);
+    double        top = top_of(of_any_node, &(listed){r->t, x}, n);
     const cot_var shift = r->t->mode.body ? recorded_shift(r, n) : cot_number(shift_of(top));
     for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift));
     *s = cot_sum_of(n, e);

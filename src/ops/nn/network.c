@@ -5,6 +5,7 @@
  * Targets are integer labels (one for each row) or weights shaped like the predictions; a target of
  * 0 contributes nothing, whatever it meets. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/nn/nn.h"
 #include "ops/structural.h"
 
@@ -125,7 +126,7 @@ static cot_var push_loss(cot_tape *t, int op, const uint32_t xs[2], double total
     cot__result r;
     cot_dtype   dtype = cot__dtype_at(&t->nodes[xs[0]]);
     if (!cot__result_open(t, &r, cot__op_of(op)->name, dtype, 0, NULL)) return INVALID(t);
-    cot__store_f64(&r.scalar, dtype, total / (double)n);
+    cot__set_f64(t->backend, &r.view, total / (double)n);
     return cot__result_push(t, &r, op, 2, xs, NULL);
 }
 
