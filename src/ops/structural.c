@@ -170,7 +170,8 @@ bool cot__same_shape(const cot_shape *a, const cot_shape *b) {
 }
 
 cot_shape cot__taken_shape(const cot__view *x, const cot__view *p, int axis) {
-    cot_shape z = {x->ndim - 1 + p->ndim, {0}};
+    cot_shape z;
+    z.ndim = x->ndim - 1 + p->ndim;
     for (int k = 0; z.ndim <= COT_MAX_NDIM && k < z.ndim; k++)
         z.dim[k] = k < axis ? x->shape[k] : k < axis + p->ndim ? p->shape[k - axis] : x->shape[k - p->ndim + 1];
     return z;

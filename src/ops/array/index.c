@@ -39,7 +39,8 @@ static cot_var record(cot_tape *t, const char *name, int op, int n, const uint32
 
 static bool take_infer(const cot__job *j, cot__type *z) {
     if (!has_positions(j, 2)) return false;
-    *z = (cot__type){j->x[VALUES].dtype, cot__taken_shape(&j->x[VALUES], &j->x[POSITIONS], axis_in(j))};
+    z->dtype = j->x[VALUES].dtype;
+    z->shape = cot__taken_shape(&j->x[VALUES], &j->x[POSITIONS], axis_in(j));
     return true;
 }
 
@@ -115,16 +116,17 @@ static bool is_half(cot_dtype d) { return d == COT_BF16 || d == COT_F16; }
 
 /* Copies in f32: of halves, x and u. */
 static int64_t scatter_workspace(const cot__view *x, const cot__view *u) {
-    size_t bytes;
-    if (!is_half(x->dtype)) return 0;
-    return cot__size_bytes(cot__size_add(cot__view_size(x), cot__view_size(u)), sizeof(float), &bytes) ? (int64_t)bytes
-                                                                                                       : -1;
+    size_t  bytes;
+    int64_t added = cot__view_size(u);
+    if (!is_half(x->dtype) || added == 0) return 0;
+    return cot__size_bytes(cot__size_add(cot__view_size(x), added), sizeof(float), &bytes) ? (int64_t)bytes : -1;
 }
 
 static void scatter(const cot__backend *b, const cot__view *x, int axis, const cot__view *index, const cot__view *u,
                     bool along, float *workspace) {
     void (*add)(const cot__view *, int, const cot__view *, const cot__view *) =
         along ? b->scatter_add_along : b->scatter_add;
+    if (cot__view_size(u) == 0) return;
     if (!is_half(x->dtype)) {
         add(x, axis, index, u);
         return;
@@ -155,7 +157,8 @@ static bool scatter_infer(const cot__job *j, const cot_shape *shape, cot__type *
     char             a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     const cot__view *x = &j->x[VALUES], *u = &j->x[UPDATES];
     cot_shape        given = cot__view_extents(u);
-    *z = (cot__type){x->dtype, *shape};
+    z->dtype = x->dtype;
+    z->shape = *shape;
     if (!cot__job_check_type(j, z) || !cot__job_dtype(j, UPDATES, x->dtype)) return false;
     cot__type_like(z, x->dtype, x);
     return cot__same_shape(&given, shape) ||
