@@ -67,6 +67,7 @@ static void begin(cot__recording *r, cot_tape *t, const char *name, int n, const
     /* one by one: views of results that are not there need no zeros */
     j->caller = &r->caller;
     j->backend = t->backend;
+    j->op = 0;
     j->n = n;
     j->numbers = 0;
     j->x = x;
@@ -152,6 +153,15 @@ static bool open_workspace(cot__recording *r, int64_t *bytes) {
 static void close_workspace(cot__recording *r, int64_t bytes) {
     if (r->job.workspace) cot__workspace_close(r->t, r->job.workspace, bytes);
     r->job.workspace = NULL;
+}
+
+bool cot__recording_look(cot__recording *r, void (*look)(const cot__job *j), int64_t found[2]) {
+    int64_t bytes;
+    if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
+    look(&r->job);
+    cot__job_found(&r->job, found);
+    close_workspace(r, bytes);
+    return true;
 }
 
 bool cot__record_run(cot__recording *r) {

@@ -41,6 +41,11 @@ static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape 
     return attr ? cot__record(t, "gather", OP_ravel_index, 1, &indices, attr, NULL) : INVALID(t);
 }
 
+static bool are_integers(cot_tape *t, uint32_t indices) {
+    cot__recording r;
+    return cot__recording_begin(&r, t, "gather", 1, &indices) && cot__job_integers(&r.job, 0, "indices");
+}
+
 cot_var cot_gather(cot_var x, cot_var indices) {
     uint32_t  xi, ii;
     cot_tape *t = cot__tape_of(2, (cot_var[]){x, indices});
@@ -62,7 +67,7 @@ cot_var cot_gather(cot_var x, cot_var indices) {
     if (!cot__check_shape(t, "gather", &z)) return INVALID(t);
     /* positions without coordinates: x at each */
     if (d == 0 && shape.ndim == COT_MAX_NDIM)
-        return cot__check_positions(t, "gather", "indices", ii, 0, true) ? cot_broadcast_to(x, z) : INVALID(t);
+        return are_integers(t, ii) ? cot_broadcast_to(x, z) : INVALID(t);
     for (int k = 0; k < d; k++) flat.dim[0] *= shape.dim[k];
     for (int k = (int)d; k < shape.ndim; k++) flat.dim[flat.ndim++] = shape.dim[k];
     return cot_take(cot_reshape(x, flat), push_ravel(t, ii, (int)d, &shape), 0);
@@ -177,13 +182,11 @@ static bool nonzero_infer(const cot__job *j, cot__type *z) {
 static void nonzero_run(const cot__job *j) { j->backend->nonzero(&j->x[0], &j->z, j->status); }
 
 /* How many of the elements of node i are true; negative after setting the error. */
+static void    count_run(const cot__job *j) { j->backend->nonzero(&j->x[0], NULL, j->status); }
 static int64_t count_true(const char *op, cot_tape *t, uint32_t i) {
     cot__recording r;
     int64_t        found[2];
-    if (!cot__recording_begin(&r, t, op, 1, &i) || !cot__recording_read(&r)) return -1;
-    t->backend->nonzero(&r.job.x[0], NULL, r.job.status);
-    cot__job_found(&r.job, found);
-    return found[0];
+    return cot__recording_begin(&r, t, op, 1, &i) && cot__recording_look(&r, count_run, found) ? found[0] : -1;
 }
 
 static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t size) {
