@@ -176,13 +176,15 @@ typedef struct cot__backend {
      * with the same bits. False, and nothing is done: writing it first is better. */
     bool (*reduce_made)(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                         const cot__view *z);
-    /* Σ (x - y)² of two arrays of one shape, in f64, block by block. */
-    double (*sum_squares)(const cot__view *x, const cot__view *y);
-    /* -Σ log p[row, label] over the rows of p, in f64: labels are integers and in range, one for
-     * each row. logarithm: the logarithm of p is still to be taken. */
-    double (*sum_labelled)(const cot__view *p, const cot__view *labels, bool logarithm);
-    /* -Σ q log p, where q is not 0. */
-    double (*sum_weighted)(const cot__view *p, const cot__view *q, bool logarithm);
+    /* z (a float, 0-d) = the mean of (x - y)² of two arrays of one shape, in f64, block by
+     * block. */
+    void (*mean_squares)(const cot__view *x, const cot__view *y, const cot__view *z);
+    /* z (a float, 0-d) = the mean of -log p[row, label] over the rows of p, in f64: labels are
+     * integers and in range, one for each row. logarithm: the logarithm of p is still to be
+     * taken. */
+    void (*mean_labelled)(const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z);
+    /* The same of -Σ q log p, where q is not 0. */
+    void (*mean_weighted)(const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z);
     /* Softmax and log-softmax along one axis, stable; z like x. */
     void (*softmax)(const cot__view *x, int axis, bool logarithm, const cot__view *z);
     /* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the

@@ -114,9 +114,10 @@ DO(reduce, (cot__reduction what, const cot__view *x, uint32_t axes, const cot__v
 GIVE(bool, reduce_made, (cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
     const cot__view *z),
     (what, x, made, axes, z))
-GIVE(double, sum_squares, (const cot__view *x, const cot__view *y), (x, y))
-GIVE(double, sum_labelled, (const cot__view *p, const cot__view *labels, bool logarithm), (p, labels, logarithm))
-GIVE(double, sum_weighted, (const cot__view *p, const cot__view *q, bool logarithm), (p, q, logarithm))
+DO(mean_squares, (const cot__view *x, const cot__view *y, const cot__view *z), (x, y, z))
+DO(mean_labelled, (const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z),
+    (p, labels, logarithm, z))
+DO(mean_weighted, (const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z), (p, q, logarithm, z))
 DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z))
 DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z))
 DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
@@ -201,9 +202,9 @@ const cot__backend guarded_backend = {
     .make = guarded_make,
     .reduce = guarded_reduce,
     .reduce_made = guarded_reduce_made,
-    .sum_squares = guarded_sum_squares,
-    .sum_labelled = guarded_sum_labelled,
-    .sum_weighted = guarded_sum_weighted,
+    .mean_squares = guarded_mean_squares,
+    .mean_labelled = guarded_mean_labelled,
+    .mean_weighted = guarded_mean_weighted,
     .softmax = guarded_softmax,
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
