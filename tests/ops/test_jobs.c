@@ -190,8 +190,6 @@ static const char *const not_yet[] = {
     "attention_lse", "attention", "attention_backward",
     "conv", "conv_transpose", "conv_weight",
     "max_pool", "max_pool_index", "max_unpool", "avg_pool", "avg_unpool",
-    /* random numbers */
-    "draw_at",
 };
 static bool is_for_later(const char *name) {
     for (int i = 0; i < TEST_COUNT(not_yet); i++)
