@@ -274,8 +274,8 @@ typedef struct cot__backend {
      * 0, whatever x is. */
     void (*normalize_back)(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
     /* z (2,n): Σ g y and Σ g over the rows; where g is 0 nothing is added, whatever y is. scratch:
-     * normalize_workspace bytes. */
-    size_t (*normalize_workspace)(const cot__rows *r);
+     * normalize_workspace bytes, which is negative when no memory could hold it. */
+    int64_t (*normalize_workspace)(const cot__rows *r);
     void (*normalize_weights)(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
     /* Backward takes g, the adjoint of z, with z and lse, and writes dq, dk, dv. `memory` has
      * attention_workspace bytes, which is negative when no memory could hold it. */
@@ -291,7 +291,8 @@ typedef struct cot__backend {
      * larger), index[q] = which one, the first of equals, counted row-major over the whole
      * window. */
     void (*max_pool)(const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index);
-    /* z[q] = the element of window q that index[q] names; elements of any `size`. */
+    /* z[q] = the element of window q that index[q] names; elements of any `size`. What names no
+     * element of its plane takes 0, and puts nothing. */
     void (*pool_take)(const cot__pool *g, int size, const void *x, const int32_t *index, void *z);
     /* Its transpose, F64 or F32: x = 0, then the named element += z[q]. */
     void (*pool_put)(const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x);

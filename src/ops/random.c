@@ -98,7 +98,7 @@ static bool draw_at_infer(const cot__job *j, cot__type *z) {
         return false;
     bool permutation = cot__job_int(j, AT_KIND) == PERMUTATION;
     if (permutation ? z->dtype != COT_I64 || draw_ndim(j) != 1 : !cot__dtype_is_float(z->dtype))
-        return cot__job_illegal(j, permutation ? "a permutation that is no vector of i64" : "numbers that are no floats");
+        return cot__job_illegal(j, permutation ? "a permutation that is no vector of i64" : "numbers, but no floats");
     int ndim = draw_ndim(j);
     z->shape = cot__view_extents(&j->x[0]);
     if (z->shape.ndim + ndim > COT_MAX_NDIM)

@@ -149,7 +149,7 @@ DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void
     (r, x, weight, bias, z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
     (r, x, weight, g, z))
-GIVE(size_t, normalize_workspace, (const cot__rows *r), (r))
+GIVE(int64_t, normalize_workspace, (const cot__rows *r), (r))
 DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *scratch, void *z),
     (r, x, g, scratch, z))
 GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward))
