@@ -186,7 +186,6 @@ static const char *const not_yet[] = {
     "lu_factors", "lu_permutation", "lu", "lu_solve", "det", "det_sign", "logabsdet", "triangular_solve", "cholesky",
     "qr", "eigh", "svd", "cofactors",
     /* nn */
-    "attention_lse", "attention", "attention_backward",
     "conv", "conv_transpose", "conv_weight",
 };
 static bool is_for_later(const char *name) {
