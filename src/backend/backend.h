@@ -283,10 +283,13 @@ typedef struct cot__backend {
     void (*attention_forward)(const cot__attention *a, void *memory);
     void (*attention_backward)(const cot__attention *a, void *memory);
     /* Views of five axes: x (batch, in, …), w (out, in/groups, …), z (batch, out, …); floats of one
-     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. False: no
-     * workspace. */
-    bool (*conv)(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-                 const cot__view *b, const cot__view *result);
+     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. `memory`
+     * has conv_workspace bytes, which follow from shapes and strides; negative: no memory could
+     * hold them. */
+    int64_t (*conv_workspace)(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                              const cot__view *result);
+    void (*conv)(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                 const cot__view *result, void *memory);
     /* Of dtype F64, F32 or any integers: z[q] = the largest element of window q (a NaN counts as
      * larger), index[q] = which one, the first of equals, counted row-major over the whole
      * window. */

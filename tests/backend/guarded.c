@@ -155,9 +155,12 @@ DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *s
 GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward))
 DO(attention_forward, (const cot__attention *a, void *memory), (a, memory))
 DO(attention_backward, (const cot__attention *a, void *memory), (a, memory))
-GIVE(bool, conv, (const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-    const cot__view *b, const cot__view *result),
-    (al, g, pass, a, b, result))
+GIVE(int64_t, conv_workspace, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+    const cot__view *result),
+    (g, pass, a, b, result))
+DO(conv, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *result,
+    void *memory),
+    (g, pass, a, b, result, memory))
 DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index))
 DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z))
 DO(pool_put, (const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x),
@@ -234,6 +237,7 @@ const cot__backend guarded_backend = {
     .attention_workspace = guarded_attention_workspace,
     .attention_forward = guarded_attention_forward,
     .attention_backward = guarded_attention_backward,
+    .conv_workspace = guarded_conv_workspace,
     .conv = guarded_conv,
     .max_pool = guarded_max_pool,
     .pool_take = guarded_pool_take,

@@ -81,6 +81,7 @@ const cot__backend cot__cpu_backend = {
     .attention_workspace = cot__attention_bytes,
     .attention_forward = cot__attention_forward,
     .attention_backward = cot__attention_backward,
+    .conv_workspace = cot__conv_bytes,
     .conv = cot__conv_run,
     .max_pool = cot__max_pool,
     .pool_take = cot__pool_take,
