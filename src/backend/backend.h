@@ -128,6 +128,10 @@ typedef struct cot__picks {
 
 typedef struct cot__backend {
     const char *name;
+    /* 0-d values live in the nodes of the tape, and the host computes with them; every entry must
+     * be able to load from there. Otherwise each is an array of rank 0 on the device. Plain numbers
+     * stay on the host (cot__number_view). */
+    bool        scalars_in_nodes;
 
     /* ---- memory ---- */
 

@@ -61,12 +61,21 @@ static bool excuse(const cot__caller *c, int k) {
 /* Views of the operands: on the stack, or in the arena where they are many. */
 bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int n, const uint32_t *args) {
     cot__view *x = n <= COT__FEW_OPERANDS ? r->few : cot__arena(t, (size_t)n * sizeof *x, name);
+    cot__job  *j = &r->job;
+    if (!x) return false;
     r->t = t;
     r->args = args;
     r->caller = (cot__caller){name, t, fail, note, excuse};
-    r->job = (cot__job){.caller = &r->caller, .backend = t->backend, .n = n, .x = x, .status = r->status};
-    for (int k = 0; x && k < n; k++) x[k] = cot__view_shape(t, args[k]);
-    return x != NULL;
+    /* one by one: views of results that are not there need no zeros */
+    j->caller = &r->caller;
+    j->backend = t->backend;
+    j->n = n;
+    j->numbers = 0;
+    j->x = x;
+    j->more[0].data = j->more[1].data = j->workspace = NULL;
+    j->status = r->status;
+    for (int k = 0; k < n; k++) x[k] = cot__view_shape(t, args[k]);
+    return true;
 }
 
 bool cot__recording_read(cot__recording *r) {
@@ -83,12 +92,18 @@ static bool infer(cot__recording *r, cot_tape *t, const char *name, int op, int 
     r->job.attr = attr;
     r->job.op = op;
     r->job.record = cot__op_of(op);
-    if (asked) *z = *asked;
+    if (asked) {
+        z->dtype = asked->dtype;
+        z->shape.ndim = asked->shape.ndim;
+        for (int k = 0; k < asked->shape.ndim && k < COT_MAX_NDIM; k++) z->shape.dim[k] = asked->shape.dim[k];
+    }
     return cot__job_infer(&r->job, z);
 }
 
 static bool make_room(cot__recording *r, const cot__type *z) {
-    if (!cot__result_open(r->t, &r->result, r->caller.name, z->dtype, z->shape.ndim, z->shape.dim)) return false;
+    const cot_shape *s = &z->shape;
+    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, cot__count(s->ndim, s->dim)))
+        return false;
     r->job.z = r->result.view;
     return true;
 }
@@ -156,7 +171,7 @@ cot_var cot__record(cot_tape *t, const char *name, int op, int n, const uint32_t
     int64_t        stride[COT_MAX_NDIM], offset = 0;
     if (!infer(&r, t, name, op, n, args, attr, asked, &z)) return INVALID(t);
     if (r.job.record->view && r.job.record->view(&r.job, &z, stride, &offset))
-        return cot__push_view(t, op, args[0], z.shape.ndim, z.shape.dim, stride, offset, attr);
+        return cot__push_view_as(t, name, op, args[0], &z, stride, offset, attr);
     return make_room(&r, &z) && cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 

@@ -9,8 +9,8 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. What is free
- * is listed outside of it. */
+/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. The lists of
+ * free blocks lie outside of the range. */
 enum { SMALLEST = 6, CLASSES = 40 };
 #define RANGE ((size_t)1 << 36)
 
@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char           *range;
 static size_t          used;
 static pile            spare[CLASSES];
-static int             inside; /* calls that are under way */
+static int             inside; /* number of calls under way */
 static int64_t         calls;
 
 static void protect(int how) {
@@ -192,6 +192,7 @@ DO(sync, (void), ())
 
 const cot__backend guarded_backend = {
     .name = "guarded",
+    /* scalars_in_nodes: no */
     .alloc = take_block,
     .free = give_block,
     .sync = guarded_sync,

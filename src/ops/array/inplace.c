@@ -2,10 +2,11 @@
  *
  * A write records a new node on x's storage and bumps the storage's version; every older value on
  * that storage is stale from then on. Whether a rule had saved the old value is known from the
- * storage's saver: strict tapes refuse the write, others report at backward. 0-d values live in
- * their nodes and are simply replaced. */
+ * storage's saver: strict tapes refuse the write, others report at backward. 0-d values share
+ * memory with nothing and are simply replaced. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
+#include "backend/elements.h"
 #include "ops/array/array.h"
 #include "ops/costs.h"
 #include "ops/elementwise/deferred.h"
@@ -81,7 +82,7 @@ static cot_tape *enter_target(const char *op, const cot_var *x, cot_var y, uint3
 static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi) {
     cot_tape *t = enter_target(op, x, y, xi);
     if (!t) return NULL;
-    if (!cot__is_tensor(&t->nodes[*xi])) return t;
+    if (!cot__has_axes(&t->nodes[*xi])) return t;
     if (t->mode.body && *xi < t->mode.body_from) {
         cot__fail(t, COT_VALUE,
                   "[%s] the target is older than the body of [%s], which is recorded once and would write it then "
@@ -103,7 +104,7 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
     if ((uintptr_t)y.tape == 2) { /* a whole number takes the target's dtype, exactly */
         cot__result r;
         if (!cot__result_open(t, &r, op, dtype, 0, NULL)) return COT__NONE;
-        cot__store_i64(&r.scalar, dtype, (int64_t)y.id);
+        cot__set_i64(t->backend, &r.view, (int64_t)y.id);
         y = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
     }
     if (!cot__enter(t, y, op, "new", &i)) return COT__NONE;
@@ -151,8 +152,8 @@ static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
     return t->active_mask && ((active_x && (e->saves[0] & 1)) || (active_y && (e->saves[1] & 1)));
 }
 
-/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number
- * stays an immediate where it can. */
+/* Nothing else sees the memory of a scalar: the new value is a node of its own, in the target's
+ * dtype. A number stays an immediate where it can. */
 static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var *x, cot_var y, cot_dtype dtype) {
     if (cot_shape_of(y).ndim != 0) {
         cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
@@ -183,7 +184,7 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
                   cot__dtype_name(dtype));
         return t->status;
     }
-    if (!cot__is_tensor(&t->nodes[xi])) return replace_scalar(t, op, name, x, y, dtype);
+    if (!cot__has_axes(&t->nodes[xi])) return replace_scalar(t, op, name, x, y, dtype);
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
     uint32_t old = xi;
     if (reads_target(t, op, xi, yi)) {
@@ -225,7 +226,7 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     if (slice && !(attr = cot__attr_make(t, name, 4, slice, 0, NULL))) return t->status;
     if (slice) shape.dim[slice[0]] = slice[2];
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
-    if (!cot__is_tensor(&t->nodes[xi])) {
+    if (!cot__has_axes(&t->nodes[xi])) {
         /* replaced by a copy of y: another value, with a derivative of its own */
         bool    fitted = cot__is_number(y) || cot__index(y) != yi;
         cot_var z = fitted ? VAR(t, yi) : cot__copy_var(t, yi);

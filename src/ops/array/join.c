@@ -19,7 +19,7 @@ static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint3
         int64_t   stride[COT_MAX_NDIM];
         at += new_axis ? 1 : x.shape[axis];
         if (x.ndim == 0) {
-            cot__place_element(t->backend, data, x.data, z->dtype);
+            cot__copy_element(t->backend, data, x.data, z->dtype);
             continue;
         }
         for (int i = 0; i < x.ndim; i++) stride[i] = z->stride[i + (new_axis && i >= axis)];

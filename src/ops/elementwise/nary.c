@@ -4,6 +4,7 @@
  * The sweeps over numbers know these operations by themselves (diff/engine/scalar_sweep.inc,
  * diff/second/dual.c); the rules here are for what is recorded, and take their contributions in the
  * same order. */
+#include "backend/elements.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 
@@ -21,7 +22,7 @@ static bool take_scalars(cot_tape *t, const char *op, const char *what, int n, c
             continue;
         }
         if (!cot__operand(t, xs[k], op, what, &out[k])) return false;
-        if (cot__is_tensor(&t->nodes[out[k]])) {
+        if (cot__has_axes(&t->nodes[out[k]])) {
             cot__fail(
                 t, COT_SHAPE,
                 "[%s] element %d is a tensor; every element must be a scalar, use cot_stack or cot_dot for tensors", op,
@@ -40,15 +41,29 @@ static cot_dtype common(const cot_var *xs, int n, cot_dtype d, bool *any) {
     return d;
 }
 
-static double sum_f64(const cot_tape *t, const uint32_t *x, int n) {
+/* An operand, wherever it lies. */
+static double number_at(const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    if (LIKELY(!cot__is_tensor(n))) return cot__load_f64(&n->value, cot__dtype_at(n));
+    cot__view v = cot__view_read(t, i);
+    return cot__element_f64(t->backend, &v, 0);
+}
+
+/* Of f64: does it stand in its node? Where all do, the loops below are short. */
+static inline __attribute__((always_inline)) double f64_at(const cot_tape *t, uint32_t i, bool in_node) {
+    return in_node ? t->nodes[i].value.f64 : number_at(t, i);
+}
+
+static inline __attribute__((always_inline)) double sum_f64(const cot_tape *t, const uint32_t *x, int n, bool in_node) {
     double s = 0;
-    for (int k = 0; k < n; k++) s += t->nodes[x[k]].value.f64;
+    for (int k = 0; k < n; k++) s += f64_at(t, x[k], in_node);
     return s;
 }
 
-static double dot_f64(const cot_tape *t, const uint32_t *x, const uint32_t *y, int n) {
+static inline __attribute__((always_inline)) double dot_f64(const cot_tape *t, const uint32_t *x, const uint32_t *y,
+                                                            int n, bool in_node) {
     double s = 0;
-    for (int k = 0; k < n; k++) s += t->nodes[x[k]].value.f64 * t->nodes[y[k]].value.f64;
+    for (int k = 0; k < n; k++) s += f64_at(t, x[k], in_node) * f64_at(t, y[k], in_node);
     return s;
 }
 
@@ -56,18 +71,14 @@ static double dot_f64(const cot_tape *t, const uint32_t *x, const uint32_t *y, i
 static double slow(const cot_tape *t, const uint32_t *x, const uint32_t *y, int n) {
     float s = 0;
     for (int k = 0; k < n; k++) {
-        float a = (float)cot__load_f64(&t->nodes[x[k]].value, cot__dtype_at(&t->nodes[x[k]]));
-        float b = y ? (float)cot__load_f64(&t->nodes[y[k]].value, cot__dtype_at(&t->nodes[y[k]])) : 1;
+        float a = (float)number_at(t, x[k]);
+        float b = y ? (float)number_at(t, y[k]) : 1;
         s += a * b;
     }
     return (double)s;
 }
 
 /* ---- log Σ exp ------------------------------------------------------------------------------- */
-
-static double number_at(const cot_tape *t, uint32_t i) {
-    return cot__load_f64(&t->nodes[i].value, cot__dtype_at(&t->nodes[i]));
-}
 
 /* The largest value; a NaN if there is one. Two selects a value and no jump: where the largest
  * stands cannot be foretold. */
@@ -89,12 +100,12 @@ static double shift_of(double top) { return top == -INFINITY ? 0 : top; }
 /* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the
  * sweeps need no exponential; they are made as the rule below records them, with the same
  * functions, and so have the same bits. */
-static double logsumexp_f64(const cot_tape *t, const uint32_t *x, int n, double *e, double *s) {
-    const cot__node *nodes = t->nodes;
-    double           top = -INFINITY, sum = 0;
-    TOP(top, n, nodes[x[k]].value.f64);
+static inline __attribute__((always_inline)) double logsumexp_f64(const cot_tape *t, const uint32_t *x, int n,
+                                                                  double *e, double *s, bool in_node) {
+    double top = -INFINITY, sum = 0;
+    TOP(top, n, f64_at(t, x[k], in_node));
     const double shift = shift_of(top);
-    for (int k = 0; k < n; k++) sum += e[k] = exp(nodes[x[k]].value.f64 - shift);
+    for (int k = 0; k < n; k++) sum += e[k] = exp(f64_at(t, x[k], in_node) - shift);
     *s = sum;
     return isfinite(top) ? top + log(sum) : top;
 }
@@ -140,11 +151,12 @@ static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out,
     return true;
 }
 
-static double value_f64(const cot_tape *t, int op, cot__attr *list, int n) {
+static inline __attribute__((always_inline)) double value_f64(const cot_tape *t, int op, cot__attr *list, int n,
+                                                              bool in_node) {
     const uint32_t *x = list->args;
-    return op == OP_dot_of   ? dot_f64(t, x, x + n, n)
-           : op == OP_sum_of ? sum_f64(t, x, n)
-                             : logsumexp_f64(t, x, n, numbers_of(list), &list->number);
+    return op == OP_dot_of   ? dot_f64(t, x, x + n, n, in_node)
+           : op == OP_sum_of ? sum_f64(t, x, n, in_node)
+                             : logsumexp_f64(t, x, n, numbers_of(list), &list->number, in_node);
 }
 
 static cot_var record_f64(cot_tape *t, int op, uint32_t flags, cot__attr *list, double value) {
@@ -170,12 +182,10 @@ static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const
     if (ys && !take_scalars(t, name, "second", n, ys, list->args + n, dtype)) return INVALID(t);
     cot__result r;
     if (!cot__result_open(t, &r, name, dtype, 0, NULL)) return INVALID(t);
-    if (dtype == COT_F64)
-        r.scalar.f64 = value_f64(t, op, list, n);
-    else
-        cot__store_f64(&r.scalar, dtype,
-                       op == OP_logsumexp_of ? logsumexp_slow(t, list->args, n, numbers_of(list), &list->number)
-                                             : slow(t, list->args, ys ? list->args + n : NULL, n));
+    double value = dtype == COT_F64        ? value_f64(t, op, list, n, false)
+                   : op == OP_logsumexp_of ? logsumexp_slow(t, list->args, n, numbers_of(list), &list->number)
+                                           : slow(t, list->args, ys ? list->args + n : NULL, n);
+    cot__set_f64(t->backend, &r.view, value);
     return cot__result_push(t, &r, op, (int)list->nargs, list->args, list);
 }
 
@@ -189,7 +199,7 @@ static inline __attribute__((always_inline)) cot_var record(int op, const char *
     uint32_t flags = 0;
     if (LIKELY(t->count < t->fast_limit && take_f64(t, n, xs, list->args, &flags) &&
                (!ys || take_f64(t, n, ys, list->args + n, &flags))))
-        return record_f64(t, op, flags, list, value_f64(t, op, list, n));
+        return record_f64(t, op, flags, list, value_f64(t, op, list, n, true));
     return record_other(t, op, name, n, xs, ys, list);
 }
 

@@ -5,6 +5,7 @@
  * Targets are integer labels (one for each row) or weights shaped like the predictions; a target of
  * 0 contributes nothing, whatever it meets. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/nn/nn.h"
 #include "ops/structural.h"
 

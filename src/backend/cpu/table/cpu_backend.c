@@ -38,6 +38,7 @@ bool cot__takes_integers(int op) { return cot__blocks_i64[op].value != NULL; }
 
 const cot__backend cot__cpu_backend = {
     .name = "cpu",
+    .scalars_in_nodes = true,
     .read = read_elements,
     .write = write_elements,
     .copy_in = cot__copy,
