@@ -17,8 +17,8 @@
  * reported in what the entry returns or in its array `bad`, and never ends the process.
  *
  * Not yet:
- * - Entries that take an allocator ask it for their workspace. Only argsort, normalize_weights and
- *   the two of attention tell how much they need and are given it.
+ * - Entries that take an allocator ask it for their workspace. The others tell how much they need,
+ *   and are given it.
  * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
  *   backend would keep what `bad` and the returned values say in a status word until then.
  * - A view may point to the host as well: 0-d values live in their nodes, and some callers compute

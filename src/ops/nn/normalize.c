@@ -9,6 +9,7 @@
  * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed:
  * its statistics are results too. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/structural.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -111,14 +112,22 @@ static void norm_run(const cot__job *j) {
 /* ---- recording ------------------------------------------------------------------------------- */
 
 /* How an operation of this file normalises: attributes of its node. stats: mean and r of each row
- * of x, in the arena, or NULL. A rule hands them on to the operations it records, all on the same
- * x, which therefore live no longer than they do. */
+ * of x, or NULL. A rule hands them on to the operations it records, all on the same x, which
+ * therefore live no longer than they do. */
 typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static bool has_derivative(const cot_tape *t, const uint32_t *xs, int n) {
     for (int k = 0; k < n; k++)
         if (t->active_mask & t->nodes[xs[k]].flags & COT__ACTIVE) return true;
     return false;
+}
+
+/* Room for what becomes statistics of the node: in the arena, or in a tensor of the device that
+ * nobody else sees. Both last as long as the node. NULL after a failure. */
+static void *room_for_stats(cot_tape *t, const char *name, cot_dtype dtype, const int64_t shape[2]) {
+    cot__result z;
+    if (cot__on_host(t->backend)) return cot__arena(t, (size_t)(shape[0] * 2 * cot__dtype_size(dtype)), name);
+    return cot__result_open(t, &z, name, dtype, 2, shape) ? z.view.data : NULL;
 }
 
 /* Makes n operands dense and records. Statistics that are known are read, and others are written
@@ -134,9 +143,10 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     if (!cot__record_open(&r, t, name, op, n, xs, attr, NULL)) return INVALID(t);
     cot__rows rows = rows_of(&r.job);
     int64_t   shape[2] = {rows.rows, 2}, stride[2] = {2, 1};
-    size_t    bytes = (size_t)rows.rows * 2 * (size_t)cot__dtype_size(rows.dtype);
     bool      known = m.stats != NULL;
-    if (!known && bytes && has_derivative(t, xs, n) && !(m.stats = cot__arena(t, bytes, name))) return INVALID(t);
+    if (!known && rows.rows && has_derivative(t, xs, n) &&
+        !(m.stats = room_for_stats(t, name, rows.dtype, shape)))
+        return INVALID(t);
     attr->pointer = m.stats;
     r.job.more[known] = (cot__view){m.stats, rows.dtype, 2, shape, stride};
     return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
