@@ -18,8 +18,8 @@
  * process.
  *
  * Not yet:
- * - Entries that take an allocator ask it for their workspace. Only argsort, normalize_weights and
- *   the two of attention tell how much they need and are given it.
+ * - Entries that take an allocator ask it for their workspace. The others tell how much they need,
+ *   and are given it.
  * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
  *   backend would keep what `bad` and the returned values say in a status word until then.
  * - A view may point to the host as well: 0-d values live in their nodes, and some callers compute
@@ -181,13 +181,15 @@ typedef struct cot__backend {
      * with the same bits. False, and nothing is done: writing it first is better. */
     bool (*reduce_made)(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                         const cot__view *z);
-    /* Σ (x - y)² of two arrays of one shape, in f64, block by block. */
-    double (*sum_squares)(const cot__view *x, const cot__view *y);
-    /* -Σ log p[row, label] over the rows of p, in f64: labels are integers and in range, one for
-     * each row. logarithm: the logarithm of p is still to be taken. */
-    double (*sum_labelled)(const cot__view *p, const cot__view *labels, bool logarithm);
-    /* -Σ q log p, where q is not 0. */
-    double (*sum_weighted)(const cot__view *p, const cot__view *q, bool logarithm);
+    /* z (a float, 0-d) = the mean of (x - y)² of two arrays of one shape, in f64, block by
+     * block. */
+    void (*mean_squares)(const cot__view *x, const cot__view *y, const cot__view *z);
+    /* z (a float, 0-d) = the mean of -log p[row, label] over the rows of p, in f64: labels are
+     * integers and in range, one for each row. logarithm: the logarithm of p is still to be
+     * taken. */
+    void (*mean_labelled)(const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z);
+    /* The same of -Σ q log p, where q is not 0. */
+    void (*mean_weighted)(const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z);
     /* Softmax and log-softmax along one axis, stable; z like x. */
     void (*softmax)(const cot__view *x, int axis, bool logarithm, const cot__view *z);
     /* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the
@@ -279,8 +281,8 @@ typedef struct cot__backend {
      * 0, whatever x is. */
     void (*normalize_back)(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
     /* z (2,n): Σ g y and Σ g over the rows; where g is 0 nothing is added, whatever y is. scratch:
-     * normalize_workspace bytes. */
-    size_t (*normalize_workspace)(const cot__rows *r);
+     * normalize_workspace bytes, which is negative when no memory could hold it. */
+    int64_t (*normalize_workspace)(const cot__rows *r);
     void (*normalize_weights)(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
     /* Backward takes g, the adjoint of z, with z and lse, and writes dq, dk, dv. `memory` has
      * attention_workspace bytes, which is negative when no memory could hold it. */
@@ -288,15 +290,19 @@ typedef struct cot__backend {
     void (*attention_forward)(const cot__attention *a, void *memory);
     void (*attention_backward)(const cot__attention *a, void *memory);
     /* Views of five axes: x (batch, in, …), w (out, in/groups, …), z (batch, out, …); floats of one
-     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. False: no
-     * workspace. */
-    bool (*conv)(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-                 const cot__view *b, const cot__view *result);
+     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. `memory`
+     * has conv_workspace bytes, which follow from shapes and strides; negative: no memory could
+     * hold them. */
+    int64_t (*conv_workspace)(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                              const cot__view *result);
+    void (*conv)(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                 const cot__view *result, void *memory);
     /* Of dtype F64, F32 or any integers: z[q] = the largest element of window q (a NaN counts as
      * larger), index[q] = which one, the first of equals, counted row-major over the whole
      * window. */
     void (*max_pool)(const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index);
-    /* z[q] = the element of window q that index[q] names; elements of any `size`. */
+    /* z[q] = the element of window q that index[q] names; elements of any `size`. What names no
+     * element of its plane takes 0, and puts nothing. */
     void (*pool_take)(const cot__pool *g, int size, const void *x, const int32_t *index, void *z);
     /* Its transpose, F64 or F32: x = 0, then the named element += z[q]. */
     void (*pool_put)(const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x);

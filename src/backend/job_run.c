@@ -72,6 +72,38 @@ void cot__job_run(const cot__job *j) {
     else j->record->run(j);
 }
 
+/* ---- row-major copies ------------------------------------------------------------------------ */
+
+int64_t cot__room_bytes(const cot__view *v, cot_dtype dtype) {
+    return (cot__view_size(v) * cot__dtype_size(dtype) + 16) & ~(int64_t)15;
+}
+
+int64_t cot__pack_bytes(const cot__view *v, cot_dtype dtype) {
+    bool packed = v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride);
+    return packed ? 0 : cot__room_bytes(v, dtype);
+}
+
+void *cot__pack_room(const cot__view *v, cot_dtype dtype, char **at) {
+    int64_t bytes = cot__pack_bytes(v, dtype);
+    if (!bytes) return v->data;
+    *at += bytes;
+    return *at - bytes;
+}
+
+const void *cot__pack_operand(const cot__job *j, int k, cot_dtype dtype, char **at) {
+    const cot__view *v = &j->x[k];
+    int64_t          stride[COT_MAX_NDIM];
+    void            *data = cot__pack_room(v, dtype, at);
+    if (data == v->data) return data;
+    cot__strides(v->ndim, v->shape, stride);
+    j->backend->copy(&(cot__view){data, dtype, v->ndim, v->shape, stride}, v);
+    return data;
+}
+
+void cot__unpack(const cot__job *j, const cot__view *z, cot_dtype dtype, void *data) {
+    if (data != z->data) j->backend->copy(z, &(cot__view){data, dtype, z->ndim, z->shape, z->stride});
+}
+
 /* ---- positions ------------------------------------------------------------------------------- */
 
 const char *cot__place_text(int ndim, const int64_t *shape, int64_t k, char *buf) {

@@ -114,9 +114,10 @@ DO(reduce, (cot__reduction what, const cot__view *x, uint32_t axes, const cot__v
 GIVE(bool, reduce_made, (cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
     const cot__view *z),
     (what, x, made, axes, z))
-GIVE(double, sum_squares, (const cot__view *x, const cot__view *y), (x, y))
-GIVE(double, sum_labelled, (const cot__view *p, const cot__view *labels, bool logarithm), (p, labels, logarithm))
-GIVE(double, sum_weighted, (const cot__view *p, const cot__view *q, bool logarithm), (p, q, logarithm))
+DO(mean_squares, (const cot__view *x, const cot__view *y, const cot__view *z), (x, y, z))
+DO(mean_labelled, (const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z),
+    (p, labels, logarithm, z))
+DO(mean_weighted, (const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z), (p, q, logarithm, z))
 DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z))
 DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z))
 DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
@@ -148,15 +149,18 @@ DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void
     (r, x, weight, bias, z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
     (r, x, weight, g, z))
-GIVE(size_t, normalize_workspace, (const cot__rows *r), (r))
+GIVE(int64_t, normalize_workspace, (const cot__rows *r), (r))
 DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *scratch, void *z),
     (r, x, g, scratch, z))
 GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward))
 DO(attention_forward, (const cot__attention *a, void *memory), (a, memory))
 DO(attention_backward, (const cot__attention *a, void *memory), (a, memory))
-GIVE(bool, conv, (const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-    const cot__view *b, const cot__view *result),
-    (al, g, pass, a, b, result))
+GIVE(int64_t, conv_workspace, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+    const cot__view *result),
+    (g, pass, a, b, result))
+DO(conv, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *result,
+    void *memory),
+    (g, pass, a, b, result, memory))
 DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index))
 DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z))
 DO(pool_put, (const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x),
@@ -202,9 +206,9 @@ const cot__backend guarded_backend = {
     .make = guarded_make,
     .reduce = guarded_reduce,
     .reduce_made = guarded_reduce_made,
-    .sum_squares = guarded_sum_squares,
-    .sum_labelled = guarded_sum_labelled,
-    .sum_weighted = guarded_sum_weighted,
+    .mean_squares = guarded_mean_squares,
+    .mean_labelled = guarded_mean_labelled,
+    .mean_weighted = guarded_mean_weighted,
     .softmax = guarded_softmax,
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
@@ -234,6 +238,7 @@ const cot__backend guarded_backend = {
     .attention_workspace = guarded_attention_workspace,
     .attention_forward = guarded_attention_forward,
     .attention_backward = guarded_attention_backward,
+    .conv_workspace = guarded_conv_workspace,
     .conv = guarded_conv,
     .max_pool = guarded_max_pool,
     .pool_take = guarded_pool_take,

@@ -40,9 +40,9 @@ void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const c
 bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                       const cot__view *z);
 
-double cot__sum_squares(const cot__view *x, const cot__view *y);
-double cot__sum_labelled(const cot__view *p, const cot__view *labels, bool logarithm);
-double cot__sum_weighted(const cot__view *p, const cot__view *q, bool logarithm);
+void cot__mean_squares(const cot__view *x, const cot__view *y, const cot__view *z);
+void cot__mean_labelled(const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z);
+void cot__mean_weighted(const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z);
 
 void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view *z);
 
