@@ -202,8 +202,9 @@ typedef struct cot__backend {
      * or (k,); c has m n elements for each, row-major. Any strides of a and b, so every transpose
      * is free. One chain over k per element in a fixed order, so the bits do not depend on m, n or
      * tiling. bf16 and f16 are multiplied with f32 accumulation, integers wrap. Products of depth 1
-     * are outer products. False: no workspace. */
-    bool (*matmul)(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n);
+     * are outer products. scratch: matmul_workspace bytes, NULL where that is 0. */
+    size_t (*matmul_workspace)(const cot__view *a, const cot__view *b, int64_t m, int64_t n);
+    void (*matmul)(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch);
 
     /* ---- positions ---- */
 

@@ -122,8 +122,9 @@ DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x,
 DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
     (a, b, axis, reverse, strong, z))
 DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z))
-GIVE(bool, matmul, (const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n),
-    (al, a, b, c, m, n))
+GIVE(size_t, matmul_workspace, (const cot__view *a, const cot__view *b, int64_t m, int64_t n), (a, b, m, n))
+DO(matmul, (const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch),
+    (a, b, c, m, n, scratch))
 DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status))
 DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
 DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u))
@@ -208,6 +209,7 @@ const cot__backend guarded_backend = {
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
     .cumargmax = guarded_cumargmax,
+    .matmul_workspace = guarded_matmul_workspace,
     .matmul = guarded_matmul,
     .bad_position = guarded_bad_position,
     .take = guarded_take,

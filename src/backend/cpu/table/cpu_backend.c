@@ -56,6 +56,7 @@ const cot__backend cot__cpu_backend = {
     .cumsum = cot__cumsum,
     .recurrence = cot__recurrence,
     .cumargmax = cot__cumargmax,
+    .matmul_workspace = cot__matmul_workspace,
     .matmul = cot__matmul,
     .bad_position = cot__bad_position,
     .take = cot__take,
