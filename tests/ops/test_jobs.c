@@ -181,10 +181,6 @@ static const char *const not_yet[] = {
     "detach", "alias", "concat", "pad", "take", "take_along_axis", "scatter_add", "scatter_add_along", "one_hot",
     "copy_into", "update_slice", "add_slice", "cumsum", "recurrence", "cumargmax", "argsort", "searchsorted",
     "ravel_index", "last_writer", "nonzero",
-    /* linalg */
-    "fft", "rfft", "irfft",
-    "lu_factors", "lu_permutation", "lu", "lu_solve", "det", "det_sign", "logabsdet", "triangular_solve", "cholesky",
-    "qr", "eigh", "svd", "cofactors",
     /* nn */
     "softmax", "log_softmax", "softmax_cross_entropy", "cross_entropy", "mse",
     "layer_norm", "rms_norm", "norm_back", "norm_weights",

@@ -50,17 +50,14 @@ typedef struct cot__matrix { void *data; int64_t rows, cols, row_stride, col_str
 /* Memory that a caller lends for as long as a kernel runs. */
 typedef struct cot__lent { void *memory; size_t bytes; } cot__lent;
 /* C(m,n) = A(m,k) B(k,n) + (accumulate ? C : 0), any row and column strides. It is as fast as it
- * can be in cot__gemm_workspace(d, m, n, k) bytes (NULL where that is 0), or, where the columns of C
- * are contiguous and not its rows, in those of (n, m). What is enough for a product is enough for
+ * can be in cot__gemm_workspace(d, m, n, k) bytes (NULL where that is 0), or, where the columns of
+ * C are contiguous and not its rows, in those of (n, m). What is enough for a product is enough for
  * every smaller one of that dtype: with less than its own it only shares out less of its work. */
 void   cot__gemm(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, cot__lent room);
 size_t cot__gemm_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
 /* The same for f64 and f32 inside a part of cot__parallel: on this thread. */
 void   cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, cot__lent room);
 size_t cot__gemm_alone_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
-/* cot__gemm in memory of an allocator's. False: there is none. */
-bool   cot__gemm_allocating(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c,
-                            bool accumulate);
 /* Rows first … end - 1 of c = a b with depth 1, f64 or f32, on this thread; the rows of c are
  * contiguous. The same bits. */
 void cot__outer_rows(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, int64_t first, int64_t end);

@@ -147,13 +147,3 @@ void cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, b
     if (a.cols == 0) fill_zeros(d, c);
     else gemm_float(room, true, d, a, b, c, accumulate);
 }
-
-bool cot__gemm_allocating(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c,
-                          bool accumulate) {
-    int64_t      most = c.rows > c.cols ? c.rows : c.cols;
-    cot__lent room = {NULL, cot__gemm_workspace(d, most, most, a.cols)};
-    if (room.bytes && !(room.memory = cot__alloc(al, room.bytes))) return false;
-    cot__gemm(d, a, b, c, accumulate, room);
-    if (room.bytes) cot__free(al, room.memory, room.bytes);
-    return true;
-}
