@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+/* Can the host load and store elements itself? Then a function of the user's gets them where they
+ * are, and otherwise a copy. */
+static inline bool cot__on_host(const cot__backend *b) { return !b->alloc; }
+
 /* Element `at` of a view, counted row-major. */
 static inline double cot__element_f64(const cot__backend *b, const cot__view *v, int64_t at) {
     double x;
@@ -21,23 +25,25 @@ static inline int64_t cot__element_i64(const cot__backend *b, const cot__view *v
     return x;
 }
 
+/* The only element of a 0-d view becomes x, in the view's dtype. */
+static inline void cot__set_f64(const cot__backend *b, const cot__view *v, double x) {
+    if (LIKELY(cot__on_host(b))) cot__store_f64(v->data, v->dtype, x);
+    else b->write(v, 0, 1, COT_F64, &x);
+}
+static inline void cot__set_i64(const cot__backend *b, const cot__view *v, int64_t x) {
+    if (LIKELY(cot__on_host(b))) cot__store_i64(v->data, v->dtype, x);
+    else b->write(v, 0, 1, COT_I64, &x);
+}
+
 /* The element that lies `offset` elements behind the first, as strides count. */
 static inline cot__view cot__view_at(const cot__view *v, int64_t offset) {
     return (cot__view){(char *)v->data + offset * cot__dtype_size(v->dtype), v->dtype, 0, NULL, NULL};
 }
 
-/* Can the host load and store elements itself? Then a function of the user's gets them where they
- * are, and otherwise a copy. */
-static inline bool cot__on_host(const cot__backend *b) { return !b->alloc; }
-
-/* One element as it is, of dtype d, from data on the backend to the host, and back. */
-static inline void cot__fetch(const cot__backend *b, void *host, const void *data, cot_dtype d) {
-    if (LIKELY(cot__on_host(b))) memcpy(host, data, (size_t)cot__dtype_size(d));
-    else b->copy_out(&(cot__view){host, d, 0, NULL, NULL}, &(cot__view){(void *)(uintptr_t)data, d, 0, NULL, NULL});
-}
-static inline void cot__place_element(const cot__backend *b, void *data, const void *host, cot_dtype d) {
-    if (LIKELY(cot__on_host(b))) memcpy(data, host, (size_t)cot__dtype_size(d));
-    else b->copy_in(&(cot__view){data, d, 0, NULL, NULL}, &(cot__view){(void *)(uintptr_t)host, d, 0, NULL, NULL});
+/* One element as it is, of dtype d, to another place of the backend. */
+static inline void cot__copy_element(const cot__backend *b, void *to, const void *from, cot_dtype d) {
+    if (LIKELY(cot__on_host(b))) memcpy(to, from, (size_t)cot__dtype_size(d));
+    else b->copy(&(cot__view){to, d, 0, NULL, NULL}, &(cot__view){(void *)(uintptr_t)from, d, 0, NULL, NULL});
 }
 
 /* The elements of a view in row-major order, block by block, as dtype `as`: F64, F32 or I64.

@@ -79,6 +79,14 @@ void cot__run_value(const struct cot__backend *b, int op, cot_dtype compute, int
 void cot__run_partials(const struct cot__backend *b, int op, cot_dtype compute, int n, const cot__view *xs,
                        const cot__view *z, int count, const cot__term *terms);
 
+/* A plain number of the host, in the computing type, as an operand of a run. It is the one view of
+ * a run that does not lie in memory of the backend, and its shape tells. */
+extern const int64_t    cot__no_axes_of_number[1];
+static inline cot__view cot__number_view(const void *number, cot_dtype compute) {
+    return (cot__view){(void *)(uintptr_t)number, compute, 0, cot__no_axes_of_number, cot__no_axes_of_number};
+}
+static inline bool cot__is_number_view(const cot__view *v) { return v->shape == cot__no_axes_of_number; }
+
 /* Row-major without gaps, and of that dtype. */
 static inline bool cot__is_dense(const cot__view *v, cot_dtype dtype) {
     return v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride);

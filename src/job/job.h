@@ -59,7 +59,7 @@ typedef struct cot__job {
     /* infer, workspace, view: shapes and strides; check, run: elements too. */
     cot__view                  *x;
     const cot__attr            *attr; /* NULL: none */
-    /* workspace: the shape; run: where the result goes, row-major. */
+    /* workspace, check: the shape; run: where the result goes, row-major. */
     cot__view                   z;
     /* Further results of a run that makes several at once, for whoever wants them; data NULL: not
      * wanted. The record says what they are. */
@@ -96,13 +96,37 @@ bool cot__job_shape(const cot__job *j, int k, int ndim, const int64_t *shape);
  * and a number of elements that can be addressed even if empty extents counted as 1? What infer was
  * given must be looked at; what it gives is. */
 bool cot__job_check_type(const cot__job *j, const cot__type *z);
+/* infer and view of an operation whose only operand has the elements of its result. */
+bool cot__infer_same(const cot__job *j, cot__type *z);
+bool cot__view_same(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset);
 /* "[name] operand k …: this is no legal operation". */
 bool cot__job_illegal(const cot__job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static inline int64_t   cot__job_int(const cot__job *j, int at) { return j->attr->ints[at]; }
+/* These write no more of a shape than it has axes: a whole one is 136 bytes. */
+static inline void cot__extents_of(cot_shape *s, const cot__view *v) {
+    s->ndim = v->ndim;
+    for (int k = 0; k < v->ndim; k++) s->dim[k] = v->shape[k];
+}
+static inline void cot__type_like(cot__type *z, cot_dtype dtype, const cot__view *v) {
+    z->dtype = dtype;
+    cot__extents_of(&z->shape, v);
+}
+/* What is asked of a result's type; infer refuses a shape of too many axes. */
+static inline const cot__type *cot__ask_dtype(cot__type *asked, cot_dtype dtype) {
+    asked->dtype = dtype;
+    asked->shape.ndim = 0;
+    return asked;
+}
+static inline const cot__type *cot__ask_shape(cot__type *asked, const cot_shape *shape) {
+    asked->dtype = COT_F64;
+    asked->shape.ndim = shape->ndim;
+    for (int k = 0; k < shape->ndim && k < COT_MAX_NDIM; k++) asked->shape.dim[k] = shape->dim[k];
+    return asked;
+}
 static inline cot_shape cot__view_extents(const cot__view *v) {
-    cot_shape s = {v->ndim, {0}};
-    for (int k = 0; k < v->ndim; k++) s.dim[k] = v->shape[k];
+    cot_shape s;
+    cot__extents_of(&s, v);
     return s;
 }
 static inline int64_t cot__view_size(const cot__view *v) { return cot__count(v->ndim, v->shape); }

@@ -40,12 +40,18 @@ typedef struct cot__op {
     uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
     uint32_t    saves;    /* which values the vjp reads */
     const char *formula;  /* for people */
-    /* What the formula calls its operands, in order: "a b". A name with a star stands for a list,
-     * "x* y*" for two of equal length; a star alone for any number, x, y, w or x0, x1, … . Of
-     * elementwise operations see rules/operands.def. */
+    /* The names of its operands in the formula, in order:
+     *   "a b"     two operands
+     *   "x*"      a list
+     *   "x* y*"   two lists of equal length
+     *   "*"       any number: x, y, w or x0, x1, …
+     * For elementwise operations see rules/operands.def. */
     const char *operands;
     /* Public functions of other names that record this operation and have its rule: "dot outer". */
     const char *functions;
+    /* How messages call it when it is recorded again, where users do not know its name: "gather".
+     * NULL: by its name. */
+    const char *called;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
     /* ---- running it on arrays, without a tape (job.h) ---- */
@@ -86,14 +92,22 @@ typedef struct cot__op {
      * NULL: one element of the batch after the other. Most are cot__batch_shift, which needs no
      * more than apply and attrs. */
     cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
-    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f"
-     * names each and says how it is written:
-     * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes
-     * n attr->number, no integer
-     * and lists, of all that are left: l any   p an order of all axes   b two for each axis
-     * In a generic operation the first may say which axes it mixes, and diff/sparse/sparsity.c
-     * believes it: "axes:m keepdims:f" reduces them; "axis:a" this one and "from:a" this and all
-     * after it, in operands of the result's shape. Others are then independent. */
+    /* The names of the integers among its attributes, for people, checks and batches. "axes:m
+     * keepdims:f" gives the name of each and a code that says what it is:
+     *   d   a number
+     *   u   a number, left out when 1
+     *   f   a flag
+     *   a   an axis
+     *   m   a bit mask of axes
+     *   n   attr->number, not an integer
+     *   l   a list of all remaining integers
+     *   p   the same: an order of all axes
+     *   b   the same: two for each axis
+     * In a generic operation the first attribute may say which axes the operation mixes; then
+     * diff/sparse/sparsity.c takes all other axes as independent:
+     *   "axes:m keepdims:f"   reduces these axes
+     *   "axis:a"              mixes this axis, in operands of the result's shape
+     *   "from:a"              mixes this axis and all after it, likewise */
     const char *attrs;
     /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
      * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */

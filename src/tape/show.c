@@ -195,7 +195,7 @@ void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node) {
 void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node) {
     char text[COT__SHAPE_TEXT];
     cot__put(x, cot__dtype_name(cot__dtype_at(&t->nodes[node])));
-    if (cot__is_tensor(&t->nodes[node])) cot__put(x, cot__shape_text_at(t, node, text));
+    if (cot__has_axes(&t->nodes[node])) cot__put(x, cot__shape_text_at(t, node, text));
 }
 
 /* ---- lines ----------------------------------------------------------------------------------- */

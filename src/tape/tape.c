@@ -127,7 +127,7 @@ void cot_tape_clear_error(cot_tape *t) {
     if (!t) return;
     t->status = COT_OK;
     t->errors.message[0] = 0;
-    t->fast_limit = t->capacity;
+    t->fast_limit = cot__scalars_in_nodes(t) ? t->capacity : 0;
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */

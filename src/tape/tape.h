@@ -3,8 +3,8 @@
  *
  * Invariants (cot_tape_check verifies them):
  *   - nodes are in the order in which they ran; the operands of a node have smaller indices;
- *   - a 0-d value lives inside its node in its own dtype; anything else is a cot__tensor on a
- *     counted storage;
+ *   - a 0-d value lives inside its node in its own dtype, and anything else is a cot__tensor on a
+ *     counted storage; on a device that says so, 0-d values are cot__tensors of rank 0, too;
  *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
  *     gradients;
  *   - nothing recursive ever walks a tape.
@@ -36,7 +36,7 @@ typedef struct cot__storage {
     bool     mapped;             /* borrowed from a file of our own */
     uint32_t readers;            /* lazy products made from this one's elements */
     /* how its elements are made, if they are not written yet; NULL: they are written */
-    struct cot__lazy_product *waits;
+    struct cot__lazy_product *lazy;
 } cot__storage;
 
 /* Lazy products (ops/elementwise/lazy_product.c): written when code reads them without their
@@ -52,7 +52,7 @@ typedef struct cot__tensor {
     int64_t       offset; /* in elements */
     int64_t       size;   /* number of elements */
     uint32_t      version;/* of the storage when this value was made */
-    int32_t       ndim;   /* >= 1 */
+    int32_t       ndim;   /* 0 only where the backend keeps 0-d values (cot__scalars_in_nodes) */
     int64_t       dims[]; /* ndim extents, then ndim strides */
 } cot__tensor;
 
@@ -77,7 +77,7 @@ enum {
 /* The largest stamp: with two bits more (cot__assigner) it still fits and is not COT__NONE. */
 #define COT__LAST_STAMP (UINT32_MAX / 4 - 1)
 
-#define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value */
+#define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value in its node */
 
 typedef union cot__value {
     double       f64;
@@ -98,7 +98,7 @@ typedef struct cot__node {
      * cot__assigner */
     uint32_t a, b;
     union {
-        double        number; /* elementwise: the immediate operand; scalar leaf: its gradient */
+        double        number; /* elementwise: the immediate; leaf in its node: its gradient */
         uint32_t      c;      /* elementwise with three operands */
         cot__attr    *attr;   /* structural */
         /* tensor leaf: its gradient, row-major in the leaf's dtype, or NULL */
@@ -186,7 +186,8 @@ struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
     uint32_t   count;
-    /* capacity while all is well, 0 after an error: one comparison checks both */
+    /* capacity while all is well, 0 after an error: one comparison checks both. Always 0 where 0-d
+     * values do not live in nodes: then no fast path is taken */
     uint32_t   fast_limit;
     /* Laid out like the head of a node, so that one load gives each in its place (where
      * COT__HEADS). */
@@ -304,7 +305,12 @@ static inline double   cot__number_value(cot_var x) {
     return (uintptr_t)x.tape == 2 ? (double)(int64_t)x.id : bits.d;
 }
 static inline cot_dtype cot__dtype_at(const cot__node *n) { return (cot_dtype)(n->kind & 0x7f); }
+/* Does the value lie on a storage? */
 static inline bool      cot__is_tensor(const cot__node *n) { return (n->kind & COT__TENSOR) != 0; }
+/* Has it axes? A 0-d value has none, wherever it lies. */
+static inline bool cot__has_axes(const cot__node *n) { return cot__is_tensor(n) && n->value.tensor->ndim > 0; }
+/* Do 0-d values live in their nodes? Otherwise they are tensors of rank 0 on the device. */
+static inline bool cot__scalars_in_nodes(const cot_tape *t) { return t->backend->scalars_in_nodes; }
 
 /* Do the scalar sweeps know this operation? (The three operations over lists of scalars stand
  * together in ops.def.) */
@@ -390,6 +396,9 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
 cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as,
                             uint32_t *index);
 
+/* Shape and strides of a 0-d value. */
+extern const int64_t cot__no_axes[1];
+
 /* Where the elements of node i lie, for code that reads them: deferred work is done first. Valid
  * until the next node is pushed. */
 cot__view cot__view_read(const cot_tape *t, uint32_t i);
@@ -397,10 +406,18 @@ cot__view cot__view_read(const cot_tape *t, uint32_t i);
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i);
 /* The same for code that reads the shape and not the elements: nothing is done first, lazy products
  * stay lazy. */
-cot__view cot__view_shape(const cot_tape *t, uint32_t i);
+static inline cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
+    cot__node   *n = &t->nodes[i];
+    cot_dtype    dtype = cot__dtype_at(n);
+    cot__tensor *v = n->value.tensor;
+    if (!cot__is_tensor(n)) return (cot__view){&n->value, dtype, 0, cot__no_axes, cot__no_axes};
+    char *data = (char *)v->storage->data + v->offset * cot__dtype_size(dtype);
+    return (cot__view){data, dtype, v->ndim, v->dims, v->dims + v->ndim};
+}
 /* The same as cot__view_read, for code that writes the elements. */
 cot__view cot__view_write(cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
+bool      cot__has_shape(const cot_tape *t, uint32_t i, const cot_shape *s);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);
 size_t    cot__bytes_at(const cot_tape *t, uint32_t i); /* of its elements side by side */
@@ -413,19 +430,25 @@ const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf);
  * cot__result_push records it. */
 typedef struct cot__result {
     cot__view    view;
-    cot__value   scalar;  /* where a 0-d result goes */
+    cot__value   scalar;  /* where a 0-d result goes that will live in its node */
     cot__tensor *tensor;
 } cot__result;
 bool    cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
+/* The same for a shape that was checked, or that another value has; it has `size` elements. */
+bool    cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim,
+                               const int64_t *shape, int64_t size);
 /* Operands as in the node: args[0..n). Activity follows from the operands, the op's record and
  * no-grad scopes. attr may be NULL. */
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
 
 /* A result that is a view of operand `of`: same storage, other shape and strides. A 0-d view copies
- * the one element; a view of a 0-d value gets a storage of one element. offset counts elements from
- * the operand's first. */
+ * the one element; a view of a 0-d value gets a storage of one element. So 0-d values share memory
+ * with nothing, on any device. offset counts elements from the operand's first. */
 cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
                        int64_t offset, cot__attr *attr);
+/* The same for a type that was checked, with the name that messages use. */
+cot_var cot__push_view_as(cot_tape *t, const char *name, int op, uint32_t of, const cot__type *z, const int64_t *stride,
+                          int64_t offset, cot__attr *attr);
 
 /* A result on a storage that the tape already keeps; stride NULL: row-major. */
 cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype, int ndim, const int64_t *shape,

@@ -84,12 +84,15 @@ static bool storage_is_sound(cot__text *why, const cot__storage *s) {
 }
 
 static bool tensor_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
+    if (!cot__is_tensor(&t->nodes[i]) && !cot__scalars_in_nodes(t))
+        return broken(why, "%%%u is a 0-d value in its node, but those of this tape lie on its device.", i);
     /* bodies have let their values go */
     if (!cot__is_tensor(&t->nodes[i]) || cot__in_body(&t->nodes[i])) return true;
     const cot__tensor *v = t->nodes[i].value.tensor;
     if (!v || !v->storage) return broken(why, "%%%u is a tensor without %s.", i, v ? "a storage" : "a header");
-    if (v->ndim < 1 || v->ndim > COT_MAX_NDIM)
-        return broken(why, "%%%u is a tensor with %d axes; 1 to %d are possible.", i, v->ndim, COT_MAX_NDIM);
+    int least = cot__scalars_in_nodes(t);
+    if (v->ndim < least || v->ndim > COT_MAX_NDIM)
+        return broken(why, "%%%u is a tensor with %d axes; %d to %d are possible.", i, v->ndim, least, COT_MAX_NDIM);
     if (v->storage->refs < 1)
         return broken(why, "the storage of %%%u has %lld references.", i, (long long)v->storage->refs);
     int64_t size = 1, low = v->offset, high = v->offset, bytes = cot__dtype_size(cot__dtype_at(&t->nodes[i]));
@@ -153,7 +156,7 @@ static bool elementwise_fits(cot__text *why, const cot_tape *t, uint32_t i) {
             return broken(why, "operand %d of %%%u, %s, has dtype %s; it needs %s.", k, i, name, cot__dtype_name(d),
                           cot__dtype_name(want));
         if (test) all = d;
-        if (!same_shape(t, a, i) && (cot__is_tensor(&t->nodes[a]) || (t->nodes[a].flags & COT__ACTIVE)))
+        if (!same_shape(t, a, i) && (cot__has_axes(&t->nodes[a]) || (t->nodes[a].flags & COT__ACTIVE)))
             return broken(why, "operand %d of %%%u, %s, has shape %s; the result has %s.", k, i, name,
                           cot__shape_text_at(t, a, x), cot__shape_text_at(t, i, z));
     }

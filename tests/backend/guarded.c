@@ -9,8 +9,8 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. What is free
- * is listed outside of it. */
+/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. The lists of
+ * free blocks lie outside of the range. */
 enum { SMALLEST = 6, CLASSES = 40 };
 #define RANGE ((size_t)1 << 36)
 
@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char           *range;
 static size_t          used;
 static pile            spare[CLASSES];
-static int             inside; /* calls that are under way */
+static int             inside; /* number of calls under way */
 static int64_t         calls;
 
 static void protect(int how) {
@@ -114,9 +114,10 @@ DO(reduce, (cot__reduction what, const cot__view *x, uint32_t axes, const cot__v
 GIVE(bool, reduce_made, (cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
     const cot__view *z),
     (what, x, made, axes, z))
-GIVE(double, sum_squares, (const cot__view *x, const cot__view *y), (x, y))
-GIVE(double, sum_labelled, (const cot__view *p, const cot__view *labels, bool logarithm), (p, labels, logarithm))
-GIVE(double, sum_weighted, (const cot__view *p, const cot__view *q, bool logarithm), (p, q, logarithm))
+DO(mean_squares, (const cot__view *x, const cot__view *y, const cot__view *z), (x, y, z))
+DO(mean_labelled, (const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z),
+    (p, labels, logarithm, z))
+DO(mean_weighted, (const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z), (p, q, logarithm, z))
 DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z))
 DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z))
 DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
@@ -134,30 +135,33 @@ DO(scatter_add_along, (const cot__view *x, int axis, const cot__view *index, con
 DO(ravel_index, (const cot__view *index, int d, const int64_t *extent, const cot__view *places),
     (index, d, extent, places))
 DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers))
-GIVE(int64_t, nonzero, (const cot__view *mask, const cot__view *places), (mask, places))
+DO(nonzero, (const cot__view *mask, const cot__view *places, int64_t *status), (mask, places, status))
 DO(one_hot, (const cot__view *index, const cot__view *z), (index, z))
 DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z))
 DO(pick, (const cot__picks *p), (p))
-GIVE(size_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
+GIVE(int64_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
 DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch),
     (x, axis, descending, z, scratch))
-DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, int64_t *z), (sorted, v, right, z))
-GIVE(int64_t, first_descent, (const cot__view *x), (x))
+DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, const cot__view *z), (sorted, v, right, z))
+DO(first_descent, (const cot__view *x, int64_t *status), (x, status))
 DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high))
-DO(permutation, (cot_key key, int64_t n, int64_t *z), (key, n, z))
+DO(permutation, (cot_key key, const cot__view *z), (key, z))
 DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void *bias, void *z),
     (r, x, weight, bias, z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
     (r, x, weight, g, z))
-GIVE(size_t, normalize_workspace, (const cot__rows *r), (r))
+GIVE(int64_t, normalize_workspace, (const cot__rows *r), (r))
 DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *scratch, void *z),
     (r, x, g, scratch, z))
 GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward))
 DO(attention_forward, (const cot__attention *a, void *memory), (a, memory))
 DO(attention_backward, (const cot__attention *a, void *memory), (a, memory))
-GIVE(bool, conv, (const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-    const cot__view *b, const cot__view *result),
-    (al, g, pass, a, b, result))
+GIVE(int64_t, conv_workspace, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+    const cot__view *result),
+    (g, pass, a, b, result))
+DO(conv, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *result,
+    void *memory),
+    (g, pass, a, b, result, memory))
 DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index))
 DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z))
 DO(pool_put, (const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x),
@@ -194,6 +198,7 @@ DO(sync, (void), ())
 
 const cot__backend guarded_backend = {
     .name = "guarded",
+    /* scalars_in_nodes: no */
     .alloc = take_block,
     .free = give_block,
     .sync = guarded_sync,
@@ -207,9 +212,9 @@ const cot__backend guarded_backend = {
     .make = guarded_make,
     .reduce = guarded_reduce,
     .reduce_made = guarded_reduce_made,
-    .sum_squares = guarded_sum_squares,
-    .sum_labelled = guarded_sum_labelled,
-    .sum_weighted = guarded_sum_weighted,
+    .mean_squares = guarded_mean_squares,
+    .mean_labelled = guarded_mean_labelled,
+    .mean_weighted = guarded_mean_weighted,
     .softmax = guarded_softmax,
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
@@ -240,6 +245,7 @@ const cot__backend guarded_backend = {
     .attention_workspace = guarded_attention_workspace,
     .attention_forward = guarded_attention_forward,
     .attention_backward = guarded_attention_backward,
+    .conv_workspace = guarded_conv_workspace,
     .conv = guarded_conv,
     .max_pool = guarded_max_pool,
     .pool_take = guarded_pool_take,

@@ -1,9 +1,9 @@
 /* guarded.h: a second backend: the CPU's kernels on memory that the host may not touch.
  *
- * Its storages lie in pages that can be read and written inside of a call of the backend only.
- * Whoever above src/backend loads an element by its address ends with a segmentation fault. Tests
- * that are run with COT_TEST_BACKEND=guarded do all their work on it (support.c), and
- * test_guarded.c compares its bits with the CPU's. */
+ * Its storages lie in pages that can be read and written only during a call of the backend. If code
+ * above src/backend loads an element by its address, it ends with a segmentation fault. With
+ * COT_TEST_BACKEND=guarded a test does all its work on this backend (support.c), and test_guarded.c
+ * compares its bits with the CPU's. */
 #ifndef COT_TEST_GUARDED_H
 #define COT_TEST_GUARDED_H
 
@@ -13,7 +13,7 @@ extern const cot__backend guarded_backend;
 
 /* Is p in memory of the backend? */
 bool guarded_owns(const void *p);
-/* How many calls there were. */
+/* The number of calls so far. */
 int64_t guarded_calls(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* test_kernels.c: every CPU kernel against a slow, obvious reference, over random shapes and
+/* test_kernels.c: compares every CPU kernel with a slow, obvious reference, over random shapes and
  * layouts.
  *
  * Arrays are drawn with permuted, skipped, negative and zero strides inside a larger buffer. The
  * references use nothing of the kernels but cot__load_* and cot__store_*, which are tested first.
- * What derivatives make of the kernels is tested elsewhere. */
+ * Derivatives that use the kernels are tested elsewhere. */
 #include "backend/cpu/kernels.h"
 #include "base/half.h"
 #include "base/parallel.h"
@@ -245,7 +245,7 @@ static long double saturate(long double v, long double low, long double high) {
     return v < low ? low : v > high ? high : truncl(v);
 }
 
-/* What the element s, of dtype `from`, must become. */
+/* The value that element s, of dtype `from`, must become. */
 static long double converted(const void *s, cot_dtype from, cot_dtype to) {
     long double v = read_any(s, from);
     uint64_t    u = cot__dtype_is_float(from) ? 0 : (uint64_t)(int64_t)v;
@@ -364,7 +364,8 @@ static void test_cursor(void **state) {
             cot__cursor_add(&cz, n, p);
             done += n;
         }
-        EACH(i, x.v) { /* by way of `a`, as the cursor goes */
+        /* in the order of `a`, as the cursor goes */
+        EACH(i, x.v) {
             uint64_t cell, cell2;
             if (a == COT_I64) cot__store_i64(&cell, a, cot__load_i64(at(&x.v, i), x.v.dtype));
             else cot__store_f64(&cell, a, cot__load_f64(at(&x.v, i), x.v.dtype));
@@ -402,7 +403,7 @@ typedef struct slice_facts {
     bool        any, all, nan;
 } slice_facts;
 
-/* Everything any reduction could want of the slice of x through `at_z`. */
+/* All facts about the slice of x through `at_z` that any reduction needs. */
 static slice_facts facts(const array *x, uint32_t axes, const int64_t *at_z) {
     slice_facts f = {.most = -INFINITY, .least = INFINITY, .all = true, .first_most = -1, .first_least = -1};
     uint64_t    wrapped = 0;
@@ -765,8 +766,8 @@ static void test_gemm_bits(void **state) {
     }
 }
 
-/* Products of a column and a row have those bits too, wherever the rows are cut, also where a
- * product is -0, infinite or NaN. */
+/* Products of a column and a row have these bits too, wherever the rows are cut, also if a product
+ * is -0, infinite or NaN. */
 static void test_outer_bits(void **state) {
     (void)state;
     for (int round = 0; round < 60; round++) {

@@ -1,4 +1,4 @@
-/* random.c: arrays of random numbers. What each element is: kernels.h. */
+/* random.c: arrays of random numbers. backend/backend.h says what each element is. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "base/half.h"
@@ -38,7 +38,8 @@ static void draw_block(const draw *d, int64_t first, int n, double *v) {
     else
         for (int i = 0; i < n; i++) k[i] = a[i] >> 8;
     double step = 1 / (double)m, low = d->low, high = d->high, length = high - low;
-    bool   far = isinf(length); /* it overflowed: a mean of the ends, then */
+    /* the length overflowed: use a mean of the ends */
+    bool   far = isinf(length);
     switch (d->kind) {
     case COT__UNIFORM:
         for (int i = 0; i < n; i++) {
@@ -99,8 +100,9 @@ static uint64_t product_high(uint64_t x, uint64_t y) {
 
 /* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally
  * likely words a place gets its share up to one: a bias below n / 2^64. */
-void cot__permutation(cot_key key, int64_t n, int64_t *z) {
+void cot__permutation(cot_key key, const cot__view *to) {
     uint32_t a[COT__BLOCK], b[COT__BLOCK];
+    int64_t *z = to->data, n = to->shape[0];
     for (int64_t i = 0; i < n; i++) z[i] = i;
     for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
         if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;

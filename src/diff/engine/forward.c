@@ -124,7 +124,7 @@ static cot_var elementwise_tangent(cot__sweep *s, uint32_t i) {
 
 /* Does node `by` multiply its operand k by the number 1, spread over a shape? The adjoint of the
  * terms of a sum is such a 1. The spread value is a copy, so the number itself may have been
- * assigned since. */
+ * assigned since. A number on a device is not looked at: multiplying by it is as good. */
 static bool times_one(const cot_tape *t, uint32_t by, int k) {
     bool     product = t->nodes[by].op == OP_mul || t->nodes[by].op == OP_smul;
     uint32_t i = product ? cot__arg(&t->nodes[by], 1 - k) : COT__NONE;
@@ -203,8 +203,7 @@ static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *sl
     cot__storage_release(t, fresh);
     if (!ok) return false;
     zeros_around(t, &z, slice);
-    cot__view none    = {(void *)(uintptr_t)&zero, COT_F64, 0, NULL, NULL},
-              pair[2] = {none, cot__acc_view(s, y, y_stride)};
+    cot__view pair[2] = {cot__number_view(&zero, COT_F64), cot__acc_view(s, y, y_stride)};
     /* 0 + y: as adding to zeros would, also of -0 */
     cot__deferred_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL);
     return true;

@@ -65,7 +65,7 @@ bool cot__kept_adjoint(const cot__kept_adjoints *w, uint32_t node, cot__view *g)
     cot__arrival *a = cot__arrival_at(&w->sweep, node);
     if (!a) return false;
     *g = cot__view_read(w->sweep.t, node);
-    if (g->ndim == 0) {
+    if (!a->tensor.storage) {
         g->dtype = COT_F64;
         g->data = &a->scalar;
     } else {

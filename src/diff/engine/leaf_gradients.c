@@ -148,20 +148,18 @@ cot_status cot_read_grad(cot_var x, double *out, int64_t n) {
     if (!find_gradient(x, "read_grad", &t, &i, &scalar, &tensor)) return cot__status_of(1, &x);
     cot__view v = cot__view_read(t, i);
     int64_t   stride[COT_MAX_NDIM] = {0};
-    double    zero = 0;
-    if (v.ndim == 0) {
+    if (!cot__is_tensor(&t->nodes[i])) {
         v.dtype = COT_F64;
         v.data = scalar;
     } else if (*tensor) {
         cot__strides(v.ndim, v.shape, stride);
         v.data = (*tensor)->data;
         v.stride = stride;
-    } else { /* none yet: zeros */
-        v.dtype = COT_F64;
-        v.data = &zero;
-        v.stride = stride;
     }
-    return cot__read_view(t, "read_grad", &v, COT_F64, out, n);
+    cot_status status = cot__read_view(t, "read_grad", &v, COT_F64, out, n);
+    /* none yet: zeros */
+    if (status == COT_OK && n && cot__is_tensor(&t->nodes[i]) && !*tensor) memset(out, 0, (size_t)n * sizeof *out);
+    return status;
 }
 
 cot_var cot_grad(cot_var x) {
@@ -172,7 +170,7 @@ cot_var cot_grad(cot_var x) {
     if (!find_gradient(x, "grad", &t, &i, &scalar, &tensor)) return INVALID(cot__is_number(x) ? NULL : x.tape);
     cot_shape shape = cot__shape_at(t, i);
     cot_dtype dtype = cot__dtype_at(&t->nodes[i]);
-    if (shape.ndim == 0) return cot_full(t, dtype, shape, *scalar);
+    if (!cot__is_tensor(&t->nodes[i])) return cot_full(t, dtype, shape, *scalar);
     cot__result r;
     if (!cot__constant_open(t, &r, "data", dtype, &shape)) return INVALID(t);
     cot__view from = r.view;

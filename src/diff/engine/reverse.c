@@ -105,7 +105,7 @@ static void give_recorded(cot__rule *r, int k, cot_var v) {
     uint64_t slot = *cot__slot(r->t, to);
     if (slot == 0) {
         slot_hold(s, to, v, false);
-    } else if (slot & COT__OWNED && cot__is_tensor(&r->t->nodes[to])) {
+    } else if (slot & COT__OWNED && cot__has_axes(&r->t->nodes[to])) {
         cot_var sum = slot_held(r->t, to);
         cot_add_into(&sum, v);
         slot_hold(s, to, sum, true);
@@ -211,12 +211,11 @@ bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves) {
 }
 
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number) {
-    static const int64_t none[1];
     for (int k = 0, arity = cot__elementwise_arity(n->op); k < arity; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE) {
             cot__store_f64(number, compute, n->extra.number);
-            xs[k] = (cot__view){number, compute, 0, none, none};
+            xs[k] = cot__number_view(number, compute);
         } else
             xs[k] = cot__view_deferred(t, a);
     }

@@ -10,23 +10,18 @@ static void copy_run(const cot__job *j) { j->backend->copy(&j->z, &j->x[0]); }
 
 static bool cast_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0)) return false;
-    z->shape = cot__view_extents(&j->x[0]);
-    return true;
-}
-
-static bool copy_infer(const cot__job *j, cot__type *z) {
-    if (!cot__job_has(j, 1, 1, 0)) return false;
-    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    cot__extents_of(&z->shape, &j->x[0]);
     return true;
 }
 
 cot_var cot_cast(cot_var x, cot_dtype dtype) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, "cast", "", &i);
+    cot__type asked;
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_dtype(t, "cast", dtype)) return INVALID(t);
     if (cot__dtype_at(&t->nodes[i]) == dtype) return x;
-    return cot__record(t, "cast", OP_cast, 1, &i, NULL, &(cot__type){.dtype = dtype});
+    return cot__record(t, "cast", OP_cast, 1, &i, NULL, cot__ask_dtype(&asked, dtype));
 }
 
 /* x̄ += z̄ in x's dtype */
@@ -63,7 +58,7 @@ const cot__op cot__op_copy = {.name     = "copy",
                               .kind     = KIND_LINEAR,
                               .formula  = "z = x, contiguous; x̄ += z̄",
                               .vjp      = copy_vjp,
-                              .infer    = copy_infer,
+                              .infer    = cot__infer_same,
                               .run      = copy_run,
                               .cost     = {.none = "moves data"},
                               .operands = "x"};

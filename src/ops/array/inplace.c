@@ -2,10 +2,11 @@
  *
  * A write records a new node on x's storage and bumps the storage's version; every older value on
  * that storage is stale from then on. Whether a rule had saved the old value is known from the
- * storage's saver: strict tapes refuse the write, others report at backward. 0-d values live in
- * their nodes and are simply replaced. */
+ * storage's saver: strict tapes refuse the write, others report at backward. 0-d values share
+ * memory with nothing and are simply replaced. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
+#include "backend/elements.h"
 #include "ops/array/array.h"
 #include "ops/costs.h"
 #include "ops/elementwise/deferred.h"
@@ -81,7 +82,7 @@ static cot_tape *enter_target(const char *op, const cot_var *x, cot_var y, uint3
 static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi) {
     cot_tape *t = enter_target(op, x, y, xi);
     if (!t) return NULL;
-    if (!cot__is_tensor(&t->nodes[*xi])) return t;
+    if (!cot__has_axes(&t->nodes[*xi])) return t;
     if (t->mode.body && *xi < t->mode.body_from) {
         cot__fail(t, COT_VALUE,
                   "[%s] the target is older than the body of [%s], which is recorded once and would write it then "
@@ -103,7 +104,7 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
     if ((uintptr_t)y.tape == 2) { /* a whole number takes the target's dtype, exactly */
         cot__result r;
         if (!cot__result_open(t, &r, op, dtype, 0, NULL)) return COT__NONE;
-        cot__store_i64(&r.scalar, dtype, (int64_t)y.id);
+        cot__set_i64(t->backend, &r.view, (int64_t)y.id);
         y = cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
     }
     if (!cot__enter(t, y, op, "new", &i)) return COT__NONE;
@@ -151,8 +152,8 @@ static bool reads_target(cot_tape *t, int op, uint32_t x, uint32_t y) {
     return t->active_mask && ((active_x && (e->saves[0] & 1)) || (active_y && (e->saves[1] & 1)));
 }
 
-/* A scalar lives in its node: the new value is a node of its own, in the target's dtype. A number
- * stays an immediate where it can. */
+/* Nothing else sees the memory of a scalar: the new value is a node of its own, in the target's
+ * dtype. A number stays an immediate where it can. */
 static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var *x, cot_var y, cot_dtype dtype) {
     if (cot_shape_of(y).ndim != 0) {
         cot__fail(t, COT_SHAPE, "[%s] a scalar target cannot take the shape of the other operand", name);
@@ -183,7 +184,7 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
                   cot__dtype_name(dtype));
         return t->status;
     }
-    if (!cot__is_tensor(&t->nodes[xi])) return replace_scalar(t, op, name, x, y, dtype);
+    if (!cot__has_axes(&t->nodes[xi])) return replace_scalar(t, op, name, x, y, dtype);
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
     uint32_t old = xi;
     if (reads_target(t, op, xi, yi)) {
@@ -225,7 +226,7 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     if (slice && !(attr = cot__attr_make(t, name, 4, slice, 0, NULL))) return t->status;
     if (slice) shape.dim[slice[0]] = slice[2];
     if ((yi = fit(t, name, y, dtype, &shape)) == COT__NONE) return t->status;
-    if (!cot__is_tensor(&t->nodes[xi])) {
+    if (!cot__has_axes(&t->nodes[xi])) {
         /* replaced by a copy of y: another value, with a derivative of its own */
         bool    fitted = cot__is_number(y) || cot__index(y) != yi;
         cot_var z = fitted ? VAR(t, yi) : cot__copy_var(t, yi);
@@ -292,6 +293,44 @@ void cot_touch(cot_var *x) {
     *x = z;
 }
 
+/* ---- running without a tape ------------------------------------------------------------------ */
+
+enum { AXIS, FIRST, LENGTH, STEP, SLICE_INTS };
+
+static bool copy_into_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 0)) return false;
+    const cot__view *x = &j->x[0];
+    cot__type_like(z, x->dtype, x);
+    return cot__job_dtype(j, 1, x->dtype) && cot__job_shape(j, 1, x->ndim, x->shape);
+}
+
+static void copy_into_run(const cot__job *j) { j->backend->copy(&j->z, &j->x[1]); }
+
+/* y has x's dtype, and the shape of the slice. */
+static bool slice_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, SLICE_INTS) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
+    const cot__view *x = &j->x[0];
+    const int64_t   *s = j->attr->ints;
+    if (!cot__slice_is_inside(x->shape[s[AXIS]], s[FIRST], s[LENGTH], s[STEP]))
+        return cot__job_illegal(j, "a slice that is not inside the axis");
+    cot__type_like(z, x->dtype, x);
+    cot_shape part = z->shape;
+    part.dim[s[AXIS]] = s[LENGTH];
+    return cot__job_dtype(j, 1, x->dtype) && cot__job_shape(j, 1, part.ndim, part.dim);
+}
+
+static void update_slice_run(const cot__job *j) {
+    int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
+    cot__view part = cot__slice_view(&j->z, j->attr->ints, shape, stride);
+    j->backend->copy(&part, &j->x[1]);
+}
+
+static void add_slice_run(const cot__job *j) {
+    int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
+    cot__view part = cot__slice_view(&j->z, j->attr->ints, shape, stride), pair[2] = {part, j->x[1]};
+    cot__run_value(j->backend, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+}
+
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static const int64_t *slice_of(cot__rule *r) { return cot__rule_attr(r)->ints; }
@@ -316,10 +355,10 @@ static void update_slice_vjp(cot__rule *r) {
     if (cot__rule_wants(r, 1)) cot__give(r, 1, cut(r, r->g));
 }
 
+/* In place, but on a copy. */
 static cot_var write_apply(cot__rule *r, const cot_var *xs) {
     cot_var z = xs[0].id == UINT64_MAX ? xs[0] : cot__copy_var(r->t, cot__index(xs[0]));
-    int     op = cot__rule_node(r)->op;
-    write_part(op, &z, xs[1], r->op->name, op == OP_copy_into ? NULL : slice_of(r));
+    write_part(cot__rule_node(r)->op, &z, xs[1], r->op->name, slice_of(r));
     return z;
 }
 
@@ -339,6 +378,9 @@ const cot__op cot__op_add_slice    = {.name     = "add_slice",
                                       .formula  = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
                                       .vjp      = add_slice_vjp,
                                       .apply    = write_apply,
+                                      .infer    = slice_infer,
+                                      .run      = add_slice_run,
+                                      .in_place = true,
                                       .cost     = {.more = add_slice_cost},
                                       .operands = "x y",
                                       .writes   = COT__ADDS_SLICE};
@@ -350,6 +392,9 @@ const cot__op cot__op_update_slice = {.name     = "update_slice",
                                           "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
                                       .vjp      = update_slice_vjp,
                                       .apply    = write_apply,
+                                      .infer    = slice_infer,
+                                      .run      = update_slice_run,
+                                      .in_place = true,
                                       .cost     = {.none = "moves data"},
                                       .operands = "x y",
                                       .writes   = COT__SETS_SLICE};
@@ -357,6 +402,7 @@ const cot__op cot__op_update_slice = {.name     = "update_slice",
 const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
                                    .formula = "z = y, in x's memory; ȳ += z̄",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply,
+                                   .infer = copy_into_infer, .run = copy_into_run, .in_place = true,
                                    .cost = {.none = "moves data"},
                                    .linear = 2u,
                                    .operands = "x y",

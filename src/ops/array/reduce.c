@@ -62,14 +62,6 @@ static bool not_empty(const cot__caller *c, int ndim, const int64_t *shape, int6
                        cot__shape_text(ndim, shape, text), c->name);
 }
 
-/* x's shape without the axes of the mask. */
-static cot_shape dropped_shape(cot_shape x, uint32_t mask) {
-    cot_shape z = {0, {0}};
-    for (int k = 0; k < x.ndim; k++)
-        if (!(mask >> k & 1)) z.dim[z.ndim++] = x.dim[k];
-    return z;
-}
-
 static uint32_t mask_of(const cot__job *j) { return (uint32_t)cot__job_int(j, MASK); }
 
 /* How many elements go into one result. */
@@ -80,10 +72,19 @@ static int64_t reduced_count(const cot__job *j) {
     return count;
 }
 
+/* x's shape without the axes of the mask, or with extent 1 there. */
+static void reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint32_t mask, bool keep) {
+    z->ndim = 0;
+    for (int k = 0; k < ndim; k++) {
+        bool goes = mask >> k & 1;
+        if (!goes || keep) z->dim[z->ndim++] = goes ? 1 : shape[k];
+    }
+}
+
 static bool reduced(const cot__job *j, cot_dtype dtype, cot__type *z) {
     if (!cot__job_has(j, 1, 1, REDUCE_INTS) || !cot__job_range(j, MASK, 1, (1 << j->x[0].ndim) - 1)) return false;
-    cot_shape x = cot__view_extents(&j->x[0]);
-    *z = (cot__type){dtype, cot__job_int(j, KEEP) ? cot__kept_shape(x, mask_of(j)) : dropped_shape(x, mask_of(j))};
+    z->dtype = dtype;
+    reduced_shape(&z->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), cot__job_int(j, KEEP));
     return true;
 }
 
@@ -109,7 +110,7 @@ static bool truth_infer(const cot__job *j, cot__type *z) { return reduced(j, COT
 /* Where the result goes, with the reduced axes at extent 1. */
 typedef struct kept_view { cot_shape shape; int64_t stride[COT_MAX_NDIM]; cot__view view; } kept_view;
 static void see_kept(kept_view *to, const cot__job *j) {
-    to->shape = cot__kept_shape(cot__view_extents(&j->x[0]), mask_of(j));
+    reduced_shape(&to->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), true);
     cot__strides(to->shape.ndim, to->shape.dim, to->stride);
     to->view = (cot__view){j->z.data, j->z.dtype, to->shape.ndim, to->shape.dim, to->stride};
 }
@@ -142,9 +143,10 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c) {
     cot_tape      *t = c->t;
     const char    *name = cot__op_of(op)->name;
     cot__attr     *attr = cot__attr_make(t, name, REDUCE_INTS, (int64_t[]){c->mask, c->keep}, 0, NULL);
-    cot__type      asked = {.dtype = c->dtype};
+    cot__type      asked;
     cot__recording r;
     kept_view      to;
+    cot__ask_dtype(&asked, c->dtype);
     if (!attr || !cot__record_open(&r, t, name, op, 1, &c->x, attr, &asked)) return INVALID(t);
     see_kept(&to, &r.job);
     if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to.view) && !cot__record_run(&r)) return INVALID(t);
@@ -247,8 +249,8 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     if (!enter("prod", x, axes, &c)) return cot__invalid(1, &x);
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
-    cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask),
-              z = c.keep ? kept_z : dropped_shape(s, c.mask);
+    cot_shape s = cot__shape_at(t, c.x), z;
+    reduced_shape(&z, s.ndim, s.dim, c.mask, c.keep);
     if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
     cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {

@@ -62,8 +62,8 @@ static void reshape_run(const cot__job *j) {
 }
 
 static cot_var push_reshape(cot_tape *t, const char *name, uint32_t x, const cot_shape *shape) {
-    cot__type asked = {.shape = *shape};
-    return cot__record(t, name, OP_reshape, 1, &x, NULL, &asked);
+    cot__type asked;
+    return cot__record(t, name, OP_reshape, 1, &x, NULL, cot__ask_shape(&asked, shape));
 }
 
 /* Replaces an extent of -1 by what is left over. */
@@ -98,8 +98,7 @@ cot_var cot_reshape(cot_var x, cot_shape shape) {
     cot_tape *t = cot__enter(NULL, x, "reshape", "", &i);
     if (!t) return cot__invalid(1, &x);
     if (!infer_extent(t, i, &shape)) return INVALID(t);
-    cot_shape old = cot__shape_at(t, i);
-    return cot__same_shape(&old, &shape) ? x : push_reshape(t, "reshape", i, &shape);
+    return cot__has_shape(t, i, &shape) ? x : push_reshape(t, "reshape", i, &shape);
 }
 
 cot_var cot_expand_dims(cot_var x, int axis) {
@@ -149,7 +148,8 @@ const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .
 static bool permute_infer(const cot__job *j, cot__type *z) {
     uint32_t seen = 0;
     if (!cot__job_has(j, 1, 1, j->n == 1 ? j->x[0].ndim : 0)) return false;
-    *z = (cot__type){j->x[0].dtype, {j->x[0].ndim, {0}}};
+    z->dtype = j->x[0].dtype;
+    z->shape.ndim = j->x[0].ndim;
     for (int k = 0; k < z->shape.ndim; k++) {
         if (!cot__job_axis(j, k, z->shape.ndim)) return false;
         seen |= 1u << cot__job_int(j, k);
@@ -251,10 +251,10 @@ static bool broadcast_to_view(const cot__job *j, const cot__type *z, int64_t *st
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, op, "", &i);
-    cot__type asked = {.shape = shape};
+    cot__type asked;
     if (!t) return cot__invalid(1, &x);
-    cot_shape s = cot__shape_at(t, i);
-    return cot__same_shape(&s, &shape) ? x : cot__record(t, op, OP_broadcast_to, 1, &i, NULL, &asked);
+    if (cot__has_shape(t, i, &shape)) return x;
+    return cot__record(t, op, OP_broadcast_to, 1, &i, NULL, cot__ask_shape(&asked, &shape));
 }
 
 cot_var cot_broadcast_to(cot_var x, cot_shape shape) { return cot__broadcast_as("broadcast_to", x, shape); }
@@ -287,7 +287,8 @@ static bool slice_infer(const cot__job *j, cot__type *z) {
     const int64_t   *s = j->attr->ints;
     if (!cot__slice_is_inside(x->shape[s[AXIS]], s[FIRST], s[LENGTH], s[STEP]) || (s[DROP] && s[LENGTH] != 1))
         return cot__job_illegal(j, "a slice that is not inside the axis");
-    *z = (cot__type){x->dtype, {0}};
+    z->dtype = x->dtype;
+    z->shape.ndim = 0;
     for (int k = 0; k < x->ndim; k++)
         if (k != s[AXIS] || !s[DROP]) z->shape.dim[z->shape.ndim++] = k == s[AXIS] ? s[LENGTH] : x->shape[k];
     return true;

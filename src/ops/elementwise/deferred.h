@@ -20,10 +20,10 @@ static inline void cot__deferred_finish(const cot_tape *t) {
 }
 
 /* cot__run_value, cot__run_partials and copies (of one dtype), done now or deferred.
- * Views are copied, 0-d operands are read at once. The memory of tensors must belong to
- * storages of the tape. `nodes` are the nodes that own the memory (COT__NONE: a number); if they
- * are given, the work may be deferred outside of sweeps too, unless the caller could reach the
- * memory (cot_wrap). */
+ * Views are copied, numbers and 0-d operands in nodes are read at once. The memory of tensors must
+ * belong to storages of the tape. `nodes` are the nodes that own the memory (COT__NONE: a number);
+ * if they are given, the work may be deferred outside of sweeps too, unless the caller could reach
+ * the memory (cot_wrap). */
 void cot__deferred_elementwise(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z,
                                const uint32_t *nodes);
 void cot__deferred_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__view *xs, const cot__view *z,
@@ -35,7 +35,7 @@ void cot__deferred_copy(cot_tape *t, const cot__view *to, const cot__view *from,
  * read: needed[i - from] is 0 for those. For recording alone. needed NULL: nothing is dropped. */
 typedef struct cot__deferred_point { int64_t emptied; int runs; } cot__deferred_point;
 cot__deferred_point cot__deferred_hold(cot_tape *t);
-bool             cot__deferred_waits_since(const cot_tape *t, cot__deferred_point since);
+bool             cot__deferred_any_since(const cot_tape *t, cot__deferred_point since);
 void             cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t from, const uint8_t *needed);
 
 /* A storage that only deferred work still needs. Work that is deferred after that may write its
@@ -48,5 +48,10 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes);
  * without cot__view_read finds them. */
 extern int64_t cot__deferred_from, cot__deferred_bytes;
 extern bool    cot__deferred_spoils;
+/* Every bit of the memory becomes 1: NaN, or -1. */
+static inline void cot__spoil(const cot__backend *b, void *data, int64_t bytes) {
+    static const int64_t one = 1;
+    b->fill(&(cot__view){data, COT_U8, 1, &bytes, &one}, 255);
+}
 
 #endif

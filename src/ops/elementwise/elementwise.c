@@ -6,12 +6,12 @@
  * scalar.c. */
 #include "rules/elementwise_ids.h"
 #include "backend/cpu/table/cpu.h"
+#include "backend/elements.h"
 #include "ops/elementwise/deferred.h"
 #include "ops/elementwise/lazy_product.h"
 
 #include <string.h>
 
-static const int64_t     no_axes[1];
 static const char *const which_of[3][3] = {{""}, {"left", "right"}, {"first", "second", "third"}};
 
 /* The dtype in which the operation is done: promotion over the vars; numbers are weak. */
@@ -63,11 +63,6 @@ static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var
     return true;
 }
 
-static bool same_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
-    cot__view v = cot__view_shape(t, i);
-    return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
-}
-
 /* A number becomes an immediate where the node has room for it (binary operations), else a 0-d
  * constant. */
 static uint32_t take_number(cot_tape *t, int n, cot_var x, cot_dtype dtype, double *immediate) {
@@ -80,9 +75,9 @@ static uint32_t take_number(cot_tape *t, int n, cot_var x, cot_dtype dtype, doub
     cot__result r;
     if (!cot__result_open(t, &r, "constant", dtype, 0, NULL)) return COT__NONE;
     if ((uintptr_t)x.tape == 2)
-        cot__store_i64(&r.scalar, dtype, (int64_t)x.id);
+        cot__set_i64(t->backend, &r.view, (int64_t)x.id);
     else
-        cot__store_f64(&r.scalar, dtype, v);
+        cot__set_f64(t->backend, &r.view, v);
     return cot__index(cot__result_push(t, &r, OP_constant, 0, NULL, NULL));
 }
 
@@ -92,8 +87,8 @@ static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shap
     if (cot__dtype_at(n) != dtype) x = cot_cast(x, dtype);
     if (t->status != COT_OK) return COT__NONE;
     n = &t->nodes[cot__index(x)];
-    bool repeats = !cot__is_tensor(n) && !(n->flags & COT__ACTIVE);
-    if (!repeats && !same_shape(t, cot__index(x), shape)) x = cot_broadcast_to(x, *shape);
+    bool repeats = !cot__has_axes(n) && !(n->flags & COT__ACTIVE);
+    if (!repeats && !cot__has_shape(t, cot__index(x), shape)) x = cot_broadcast_to(x, *shape);
     return cot__index(x);
 }
 
@@ -165,27 +160,30 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     cot_shape      shape;
     const int64_t *dims = shape.dim;
     int            ndim;
+    int64_t        size;
     double         immediate = 0;
     if (is_uniform(t, op, n, xs, args)) {
         cot__view v = cot__view_shape(t, args[0]);
         dtype = v.dtype;
         ndim = v.ndim;
         dims = v.shape; /* of the operand's record, which does not move */
+        size = cot__size_at(t, args[0]);
     } else {
         if (!unify(t, op, n, xs, args, &dtype, &shape, &immediate)) return INVALID(t);
         ndim = shape.ndim;
+        if ((size = cot__checked_size(t, e->name, dtype, ndim, dims)) < 0) return INVALID(t);
     }
 
     cot__result r;
     cot_dtype   compute = cot__dtype_compute(dtype), result = e->class == TEST ? COT_BOOL : dtype;
-    if (!cot__result_open(t, &r, e->name, result, ndim, dims)) return INVALID(t);
+    if (!cot__result_open_sized(t, &r, e->name, result, ndim, dims, size)) return INVALID(t);
     cot__value number;
     cot__store_f64(&number, compute, immediate);
     if (LIKELY(!t->deferred.products) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
         cot__view views[3];
         for (int k = 0; k < n; k++)
-            views[k] = args[k] == COT__NONE ? (cot__view){&number, compute, 0, no_axes, no_axes}
-                                            : cot__view_deferred(t, args[k]);
+            views[k] =
+                args[k] == COT__NONE ? cot__number_view(&number, compute) : cot__view_deferred(t, args[k]);
         cot__deferred_elementwise(t, op, compute, n, views, &r.view, args);
     }
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);

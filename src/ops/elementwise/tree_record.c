@@ -20,12 +20,12 @@ static cot_var record(writer *w) {
     }
     int     n = cot__elementwise_table[tree->op].arity;
     cot_var a[3] = {cot_number(0), cot_number(0), cot_number(0)};
-    bool    numbers = true, single = true, tensor = cot__is_tensor(&t->nodes[cot__index(w->g)]);
+    bool    numbers = true, single = true, tensor = cot__has_axes(&t->nodes[cot__index(w->g)]);
     for (int k = 0; k < n; k++) {
         a[k] = record(w);
         if (t->status != COT_OK) return INVALID(t);
         numbers &= cot__is_number(a[k]);
-        single &= cot__is_number(a[k]) || !cot__is_tensor(&t->nodes[cot__index(a[k])]);
+        single &= cot__is_number(a[k]) || !cot__has_axes(&t->nodes[cot__index(a[k])]);
     }
     /* In the compute type of the rule and, for a tensor, in its kernels, so that what is recorded
      * has the bits of the kernels, which fold nothing and repeat a single value before they take

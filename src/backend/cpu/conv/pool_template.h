@@ -1,11 +1,16 @@
 /* pool_template.h: pooling of one plane for one type and one instruction set; included by pool.c
  * for each pair.
  *
- * T is the type, LOWEST its least value, N(name) decorates names, TARGET is the function attribute;
- * SUMS asks for what adds, and MAX_ROW_2X2 and PUT_ROW_2X2 may name rows of the commonest window,
- * written for the instruction set. Rows of windows are handled tap by tap, so that the inner loop
- * runs along the row; taps come in row-major order and only a larger element takes over, so the
- * first wins. */
+ *   T             the type
+ *   LOWEST        its least value
+ *   N(name)       decorates names
+ *   TARGET        the function attribute
+ *   SUMS          asks for the kernels that add
+ *   MAX_ROW_2X2, PUT_ROW_2X2   may name rows of the commonest window, written for the
+ *                              instruction set
+ *
+ * Rows of windows are handled tap by tap, so that the inner loop runs along the row. Taps come in
+ * row-major order and only a larger element replaces the present one, so the first wins. */
 
 #define LARGER(a, b) (((a) > (b)) | (((a) != (a)) & ((b) == (b))))
 
@@ -101,10 +106,14 @@ static TARGET void N(put_plane)(const cot__pool *g, const T *z, const int32_t *i
             PUT_ROW_2X2(z + h * g->z[2], index + h * g->z[2], x + 2 * h * g->x[2], x + (2 * h + 1) * g->x[2], g->z[2]);
         return;
     }
-    memset(x, 0, (size_t)(g->x[0] * g->x[1] * g->x[2]) * sizeof(T));
+    uint64_t plane = (uint64_t)(g->x[0] * g->x[1] * g->x[2]);
+    memset(x, 0, (size_t)plane * sizeof(T));
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++)
-            for (int64_t w = 0; w < g->z[2]; w++, z++, index++) x[element_of(g, d, h, w, *index)] += *z;
+            for (int64_t w = 0; w < g->z[2]; w++, z++, index++) {
+                int64_t at = element_of(g, d, h, w, *index);
+                if ((uint64_t)at < plane) x[at] += *z;
+            }
 }
 
 /* How many elements window w of a row counts. */

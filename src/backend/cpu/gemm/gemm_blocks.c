@@ -12,19 +12,19 @@
 #include <string.h>
 
 enum {
-    ROWS   = 1536,      /* of A that are packed at a time, at most, … */
-    PACKED = 4 << 20,   /* … as deep as this many bytes hold */
+    ROWS   = 1536,      /* most rows of A that are packed at a time, and */
+    PACKED = 4 << 20,   /* most bytes of these rows, which bound the depth */
     /* an operand of at most this many bytes stays in the second cache wherever it lies */
     NEAR   = 128 << 10,
-    PARTS  = 16,        /* into which C is cut, at least, where it is large enough */
-    PANELS = 4,         /* of a strip, at most */
-    SLOTS  = 64,        /* parts at work at a time, at most */
+    PARTS  = 16,        /* least number of parts of a large enough C */
+    PANELS = 4,         /* most panels of a strip */
+    SLOTS  = 64,        /* most parts at work at a time */
     LINE   = 64,
     LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
 };
 
 typedef struct plan {
-    bool    a_lies, b_lies; /* read where they lie */
+    bool    a_lies, b_lies; /* the operand is read where it lies */
     int64_t m, k, width;    /* of a chunk; of a strip */
     int64_t a_room, b_room; /* bytes: packed A, packed strip */
 } plan;
@@ -42,7 +42,7 @@ typedef struct job {
     _Atomic bool             taken[SLOTS];
 } job;
 
-/* How the parts are run: by cot__parallel, or by the caller alone. */
+/* How the parts are run: by cot__parallel, or on the caller's thread. */
 typedef void spread(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
@@ -59,7 +59,7 @@ static char   *element(const cot__matrix *m, int size, int64_t i, int64_t j) {
 
 static int64_t take_slot(_Atomic bool *taken, int64_t slots) {
     int64_t slot = 0;
-    /* the part that has one gives it back soon */
+    /* the part that has a room gives it back soon */
     while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots;
     return slot;
 }
@@ -146,7 +146,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
                     int64_t depth, bool alone) {
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP);
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
-    /* its rows would fall on the same lines of the cache */
+    /* otherwise its rows would fall on the same lines of the cache */
     bool    aliased = a->row_stride * g->size % 4096 == 0 && rows > 8;
     x.a_lies = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR && !aliased;
     x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;

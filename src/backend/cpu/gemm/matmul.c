@@ -1,5 +1,4 @@
-/* matmul.c: batches of matrix products: each shared out over threads, or as many small ones to
- * each. */
+/* matmul.c: batches of matrix products: threads share a large product, or each takes small ones. */
 #include "backend/cpu/kernels.h"
 #include "base/parallel.h"
 

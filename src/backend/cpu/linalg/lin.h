@@ -65,7 +65,7 @@ void    cot__lin_svd(const cot__view *a, const cot__view *packed, void *scratch,
 
 /* ---- shared by the files lin_*.c ------------------------------------------------------------- */
 
-/* How many matrices there are to be done: none where they have no elements. */
+/* The number of matrices to be done: 0 if they have no elements. */
 static inline int64_t cot__lin_count(const cot__view *v, int tail) {
     return cot__count(v->ndim, v->shape) == 0 ? 0 : cot__count(v->ndim - tail, v->shape);
 }
@@ -128,7 +128,7 @@ double cot__lapack_svd_work(cot_dtype d, int64_t m, int64_t n);
 bool cot__lapack_eigh(cot_dtype d, int64_t n, void *a, void *w, void *work);
 /* a (m,n), row-major, is destroyed; u (m,k), s (k), vt (k,n), row-major. */
 bool cot__lapack_svd(cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt, void *work);
-/* For tests: NULL gives up what is loaded; anything else loads it, or returns false. */
+/* For tests: NULL gives up the loaded library; any other name loads it, or false is returned. */
 bool cot__lapack_use(const char *library);
 
 #endif
