@@ -123,8 +123,9 @@ DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x,
 DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
     (a, b, axis, reverse, strong, z))
 DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z))
-GIVE(bool, matmul, (const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n),
-    (al, a, b, c, m, n))
+GIVE(size_t, matmul_workspace, (const cot__view *a, const cot__view *b, int64_t m, int64_t n), (a, b, m, n))
+DO(matmul, (const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch),
+    (a, b, c, m, n, scratch))
 DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status))
 DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
 DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u))
@@ -170,24 +171,29 @@ DO(avg_unpool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *z
     (g, dtype, exclude, z, x))
 DO(sgd, (cot_dtype dtype, int64_t n, void *w, const void *g, double rate), (dtype, n, w, g, rate))
 DO(adamw, (const cot__adamw_pass *p), (p))
-GIVE(bool, fft, (const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z),
-    (al, job, x, z))
-GIVE(bool, lu, (const cot_allocator *al, const cot__view *a, const cot__view *permutation), (al, a, permutation))
-GIVE(bool, lu_solve, (const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
-    const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad),
-    (al, factors, permutation, b, transposed, z, bad))
+GIVE(int64_t, fft_workspace, (const cot__fft_job *job, const cot__view *x), (job, x))
+DO(fft, (const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch), (job, x, z, scratch))
+GIVE(int64_t, lu_workspace, (const cot__view *a), (a))
+DO(lu, (const cot__view *a, const cot__view *permutation, void *scratch), (a, permutation, scratch))
+GIVE(int64_t, lu_solve_workspace, (const cot__view *factors, const cot__view *b), (factors, b))
+DO(lu_solve, (const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
+    const cot__view *z, void *scratch, int64_t *status),
+    (factors, permutation, b, transposed, z, scratch, status))
 DO(lu_det, (const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z),
     (factors, permutation, logarithm, z))
 DO(lu_sign, (const cot__view *factors, const cot__view *permutation, const cot__view *z), (factors, permutation, z))
 DO(lu_pack, (const cot__view *factors, const cot__view *packed), (factors, packed))
-GIVE(bool, triangular, (const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad),
-    (al, a, flags, b, bad))
-GIVE(bool, cholesky, (const cot_allocator *al, const cot__view *a, uint8_t *bad), (al, a, bad))
-GIVE(bool, qr, (const cot_allocator *al, const cot__view *a, const cot__view *packed), (al, a, packed))
-GIVE(bool, eigh, (const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad),
-    (al, a, packed, bad))
-GIVE(bool, svd, (const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad),
-    (al, a, packed, bad))
+GIVE(int64_t, triangular_workspace, (const cot__view *a, const cot__view *b), (a, b))
+DO(triangular, (const cot__view *a, int flags, const cot__view *b, void *scratch, int64_t *status),
+    (a, flags, b, scratch, status))
+GIVE(int64_t, cholesky_workspace, (const cot__view *a), (a))
+DO(cholesky, (const cot__view *a, void *scratch, int64_t *status), (a, scratch, status))
+GIVE(int64_t, qr_workspace, (const cot__view *a), (a))
+DO(qr, (const cot__view *a, const cot__view *packed, void *scratch), (a, packed, scratch))
+GIVE(int64_t, eigh_workspace, (const cot__view *a), (a))
+DO(eigh, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status))
+GIVE(int64_t, svd_workspace, (const cot__view *a), (a))
+DO(svd, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status))
 DO(sync, (void), ())
 
 const cot__backend guarded_backend = {
@@ -213,6 +219,7 @@ const cot__backend guarded_backend = {
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
     .cumargmax = guarded_cumargmax,
+    .matmul_workspace = guarded_matmul_workspace,
     .matmul = guarded_matmul,
     .bad_position = guarded_bad_position,
     .take = guarded_take,
@@ -247,15 +254,23 @@ const cot__backend guarded_backend = {
     .avg_unpool = guarded_avg_unpool,
     .sgd = guarded_sgd,
     .adamw = guarded_adamw,
+    .fft_workspace = guarded_fft_workspace,
     .fft = guarded_fft,
+    .lu_workspace = guarded_lu_workspace,
     .lu = guarded_lu,
+    .lu_solve_workspace = guarded_lu_solve_workspace,
     .lu_solve = guarded_lu_solve,
     .lu_det = guarded_lu_det,
     .lu_sign = guarded_lu_sign,
     .lu_pack = guarded_lu_pack,
+    .triangular_workspace = guarded_triangular_workspace,
     .triangular = guarded_triangular,
+    .cholesky_workspace = guarded_cholesky_workspace,
     .cholesky = guarded_cholesky,
+    .qr_workspace = guarded_qr_workspace,
     .qr = guarded_qr,
+    .eigh_workspace = guarded_eigh_workspace,
     .eigh = guarded_eigh,
+    .svd_workspace = guarded_svd_workspace,
     .svd = guarded_svd,
 };
