@@ -9,6 +9,7 @@
 #include "rules/elementwise_ids.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -22,6 +23,21 @@ static cot_tape *tape_on(const cot__backend *b) {
     cot_tape *t = cot_tape_create(NULL);
     cot__new_tape_backend = usual;
     return t;
+}
+
+/* A kernel that only the CPU's table has would be a call of NULL in the other tests. The entries
+ * are words of one size, from `read` on. */
+static void every_entry_of_the_cpu_has_a_guarded_one(void **state) {
+    (void)state;
+    enum { FIRST = offsetof(cot__backend, read) / sizeof(void (*)(void)),
+           END   = sizeof(cot__backend) / sizeof(void (*)(void)) };
+    void (*entry[2][END])(void);
+    for (int b = 0; b < 2; b++) memcpy(entry[b], both[b], sizeof entry[b]);
+    for (int k = FIRST; k < END; k++)
+        TEST_CHECK(!entry[0][k] || entry[1][k],
+                   "entry %d behind `read` of cot__backend (src/backend/backend.h) is not in tests/backend/guarded.c",
+                   k - FIRST);
+    test_verdict();
 }
 
 static void the_host_cannot_load_an_element(void **state) {
@@ -191,6 +207,7 @@ static void every_operation_on_0d_values_has_the_bits_of_the_cpu(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_entry_of_the_cpu_has_a_guarded_one),
         cmocka_unit_test(the_host_cannot_load_an_element),
         cmocka_unit_test(a_0d_value_is_an_array_of_rank_0),
         cmocka_unit_test(every_operation_on_0d_values_has_the_bits_of_the_cpu),
