@@ -396,7 +396,7 @@ static const struct {
     cot_var (*run)(golden *);
 } functions[] = {
 #define FAMILY(title, remarks)
-#define FUNCTION(name, parameters, mixes, formula) {#name, run_##name},
+#define FUNCTION(name, parameters, mixes, formula) {#name, run_##name}, /* by CALL(name, …) */
 #include "rules/functions.def"
 };
 
@@ -699,7 +699,8 @@ static void test_every_operation_has_a_case(void **state) {
     for (int k = 0; k < COUNT(elementwise); k++) {
         total += elementwise_cases[k];
         if (elementwise_cases[k]) continue;
-        print_message("%s has no case\n", cot__elementwise_table[k].name);
+        print_message("%s has no case: add it to cases/elementwise.py in tests/golden, then run make_golden.py\n",
+                      cot__elementwise_table[k].name);
         missing++;
     }
     print_message("Elementwise: %d cases for %d operations\n", total, COUNT(elementwise));
@@ -710,7 +711,7 @@ static void test_every_operation_has_a_case(void **state) {
             int n = cases_of(families[++k]);
             total += n;
             if (n) continue;
-            print_message("%s has no case\n", families[k]);
+            print_message("%s has no case: add one to cases in tests/golden, then run make_golden.py\n", families[k]);
             missing++;
         }
         print_message("%s: %d cases for %d operations\n", title, total, operations);

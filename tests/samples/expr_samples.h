@@ -161,7 +161,7 @@ static inline const char *call_sample(const cot__callee *f, char *buf, size_t si
         snprintf(buf, size, "%s%s%s", prelude, f->name, call_samples[i].text + strlen(call_samples[i].name));
         return buf;
     }
-    fail_msg("%s has no sample", f->name);
+    fail_msg("%s has no sample: add a call of it to `call_samples` in tests/samples/expr_samples.h", f->name);
     return NULL;
 }
 

@@ -318,7 +318,10 @@ static void try_call(const null_function *g, const null_parameter *p, bool after
         if (!clears && strncmp(message, first, strlen(first)))
             NOTE("%s(%s: %s) after an error changes it: %s", g->name, name, what, message);
     } else if (!p || p->optional) {
-        if (status != COT_OK || (f->told && f->failed)) NOTE("%s(%s: %s) fails: %s", g->name, name, what, message);
+        if (!p && status != COT_OK)
+            NOTE("%s fails: %s; give it other arguments by ARG in tests/samples/null_arguments.def", g->name, message);
+        else if (status != COT_OK || (f->told && f->failed))
+            NOTE("%s(%s: %s) fails: %s", g->name, name, what, message);
     } else {
         bool must = has_tape(g, p) && !is_quiet(g->name);
         if (f->told && !f->failed) NOTE("%s(%s: %s) returns as if all were well: %s", g->name, name, what, message);

@@ -459,7 +459,8 @@ static void records_say_what_their_operations_are_linear_in(void **state) {
         const cot__op *o = cot__op_of(op);
         if (!says_itself(o)) continue;
         /* a cast to another dtype rounds */
-        TEST_CHECK(all[op].looks > 0 || op == OP_cast, "%s: no sample shows what it is linear in", o->name);
+        TEST_CHECK(all[op].looks > 0 || op == OP_cast, "%s: no sample of tests/samples shows what it is linear in",
+                   o->name);
         for (int k = 0; k < OPERANDS; k++) {
             /* with a factorisation beside it, the operand itself is not read */
             bool shows = all[op].looked[k] && !o->inactive;
