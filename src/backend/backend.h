@@ -14,7 +14,8 @@
  *
  * Promises of every entry: the result depends on shapes and values only, so that it has the same
  * bits whatever the number of threads. Bad data (an index out of range, a singular matrix) is
- * reported in what the entry returns or in its array `bad`, and never ends the process.
+ * reported in status words, in what the entry returns or in its array `bad`, and never ends the
+ * process.
  *
  * Not yet:
  * - Entries that take an allocator ask it for their workspace. The others tell how much they need,
@@ -234,9 +235,9 @@ typedef struct cot__backend {
     /* writers[p] (I64, a vector) = the last element of index that is p, counted row-major; -1:
      * there is none. */
     void (*last_writer)(const cot__view *index, const cot__view *writers);
-    /* The numbers of the elements that are not zero, in order, as many as `places` (I64, a vector)
-     * holds, then -1; returns how many. places NULL: counts them all. */
-    int64_t (*nonzero)(const cot__view *mask, const cot__view *places);
+    /* The numbers of the elements that are not zero, in order, as many as `places` (I64, a
+     * row-major vector) holds, then -1; status[0] = how many. places NULL: counts them all. */
+    void (*nonzero)(const cot__view *mask, const cot__view *places, int64_t *status);
     /* z[.., k] = 1 where index[..] = k, else 0; z is row-major. */
     void (*one_hot)(const cot__view *index, const cot__view *z);
 
@@ -248,14 +249,15 @@ typedef struct cot__backend {
 
     /* The order of x along an axis: z (I64) is like x with any extent k <= x's along the axis: the
      * places of the k first, equal elements in their order. -0 equals 0; a NaN is above everything,
-     * so it comes last, descending first. scratch: argsort_workspace bytes. */
-    size_t (*argsort_workspace)(const cot__view *x, int axis, int64_t k);
+     * so it comes last, descending first. scratch: argsort_workspace bytes, which is negative when
+     * no memory could hold it. */
+    int64_t (*argsort_workspace)(const cot__view *x, int axis, int64_t k);
     void (*argsort)(const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch);
     /* z[i] = how many of the sorted vector are < v[i] (right: <= v[i]), in the same order; both of
-     * one dtype. */
-    void (*searchsorted)(const cot__view *sorted, const cot__view *v, bool right, int64_t *z);
-    /* The first i with x[i] < x[i-1] of a vector; -1: it is sorted. */
-    int64_t (*first_descent)(const cot__view *x);
+     * one dtype. z (I64) is like v, row-major. */
+    void (*searchsorted)(const cot__view *sorted, const cot__view *v, bool right, const cot__view *z);
+    /* Looks for elements x[i] < x[i-1] of a vector: status as bad_position gives it. */
+    void (*first_descent)(const cot__view *x, int64_t *status);
 
     /* ---- random numbers ---- */
 
@@ -267,8 +269,9 @@ typedef struct cot__backend {
      * keep: high where the 53 bits of u are >= low, else 0 */
     void (*draw)(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
 
-    /* 0 … n - 1 in an order drawn from the key, by Fisher and Yates. */
-    void (*permutation)(cot_key key, int64_t n, int64_t *z);
+    /* z (I64, a row-major vector of extent n) = 0 … n - 1 in an order drawn from the key, by Fisher
+     * and Yates. */
+    void (*permutation)(cot_key key, const cot__view *z);
 
     /* ---- networks ---- */
 

@@ -118,10 +118,10 @@ const char *cot__place_text(int ndim, const int64_t *shape, int64_t k, char *buf
     return buf;
 }
 
-bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t extent, bool wrap) {
-    const cot__view *v = &j->x[k];
-    int64_t          found[2];
-    char             place[COT__SHAPE_TEXT];
+/* v is operand k or a part of it. */
+static bool positions(const cot__job *j, int k, const cot__view *v, const char *what, int64_t extent, bool wrap) {
+    int64_t found[2];
+    char    place[COT__SHAPE_TEXT];
     j->backend->bad_position(v, extent, wrap, j->status);
     cot__job_found(j, found);
     if (!found[0]) return true;
@@ -133,4 +133,15 @@ bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t exte
                            place, value);
     return cot__refuse(j->caller, COT_VALUE, "%s%s is %lld, out of range for extent %lld; values run from %lld to %lld",
                        what, place, value, (long long)extent, (long long)(wrap ? -extent : 0), (long long)extent - 1);
+}
+
+bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t extent, bool wrap) {
+    return positions(j, k, &j->x[k], what, extent, wrap);
+}
+
+bool cot__job_positions_in(const cot__job *j, int k, int64_t column, const char *what, int64_t extent, bool wrap) {
+    cot__view part = j->x[k];
+    part.ndim--;
+    part.data = (char *)part.data + column * part.stride[part.ndim] * cot__dtype_size(part.dtype);
+    return positions(j, k, &part, what, extent, wrap);
 }

@@ -19,6 +19,8 @@ void cot__job_found(const cot__job *j, int64_t found[2]);
 /* Are all elements of operand k positions on an axis of this extent? Negative ones count from the
  * end if `wrap`. Messages call them `what`. */
 bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t extent, bool wrap);
+/* The same for the elements [.., column] of operand k. */
+bool cot__job_positions_in(const cot__job *j, int k, int64_t column, const char *what, int64_t extent, bool wrap);
 
 /* ---- arrays as many kernels want them: row-major, in one dtype ------------------------------- */
 

@@ -106,6 +106,18 @@ bool cot__job_check_type(const cot__job *j, const cot__type *z) {
                        cot__shape_text(n, z->shape.dim, text));
 }
 
+bool cot__infer_same(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0)) return false;
+    cot__type_like(z, j->x[0].dtype, &j->x[0]);
+    return true;
+}
+
+bool cot__view_same(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset) {
+    for (int k = 0; k < z->shape.ndim; k++) stride[k] = j->x[0].stride[k];
+    *offset = 0;
+    return true;
+}
+
 const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
     int n = snprintf(buf, COT__SHAPE_TEXT, "(");
     for (int k = 0; k < ndim && n < COT__SHAPE_TEXT - 24; k++)

@@ -21,7 +21,7 @@ static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
 enum { PERMUTATION = COT__KEEP + 1 };
 
 static void draw(const cot__backend *b, int kind, cot_key key, const cot__view *z, double low, double high) {
-    if (kind == PERMUTATION) b->permutation(key, z->shape[0], z->data);
+    if (kind == PERMUTATION) b->permutation(key, z);
     else b->draw((cot__draw_kind)kind, key, z, low, high);
 }
 

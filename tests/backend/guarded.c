@@ -134,17 +134,17 @@ DO(scatter_add_along, (const cot__view *x, int axis, const cot__view *index, con
 DO(ravel_index, (const cot__view *index, int d, const int64_t *extent, const cot__view *places),
     (index, d, extent, places))
 DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers))
-GIVE(int64_t, nonzero, (const cot__view *mask, const cot__view *places), (mask, places))
+DO(nonzero, (const cot__view *mask, const cot__view *places, int64_t *status), (mask, places, status))
 DO(one_hot, (const cot__view *index, const cot__view *z), (index, z))
 DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z))
 DO(pick, (const cot__picks *p), (p))
-GIVE(size_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
+GIVE(int64_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
 DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch),
     (x, axis, descending, z, scratch))
-DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, int64_t *z), (sorted, v, right, z))
-GIVE(int64_t, first_descent, (const cot__view *x), (x))
+DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, const cot__view *z), (sorted, v, right, z))
+DO(first_descent, (const cot__view *x, int64_t *status), (x, status))
 DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high))
-DO(permutation, (cot_key key, int64_t n, int64_t *z), (key, n, z))
+DO(permutation, (cot_key key, const cot__view *z), (key, z))
 DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void *bias, void *z),
     (r, x, weight, bias, z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
