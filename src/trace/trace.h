@@ -6,6 +6,8 @@
  * (diff/engine/kept_adjoints.h). The additions are what the rule of each node gives when it runs
  * alone with that adjoint; added up they are the adjoints.
  *
+ * All views of a trace can be read on the host, whatever device the tape computes on.
+ *
  * Shown are the nodes that y depends on, and the inputs, under the numbers they have on the tape
  * (%3 here is %3 in messages and in cot_tape_print). A trace looks into its tape: free it before
  * the tape is rewound, written to or destroyed.

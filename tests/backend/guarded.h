@@ -1,7 +1,9 @@
 /* guarded.h: a second backend: the CPU's kernels on memory that the host may not touch.
  *
  * Its storages lie in pages that can be read and written inside of a call of the backend only.
- * Whoever above src/backend loads an element by its address ends with a segmentation fault. Tests
+ * Whoever above src/backend loads an element by its address ends with a segmentation fault. 0-d
+ * values are arrays of rank 0 there, too. Whoever hands memory of the host to an entry as operand
+ * or result, or the other way round, is told so and ends with abort(). Tests
  * that are run with COT_TEST_BACKEND=guarded do all their work on it (support.c), and
  * test_guarded.c compares its bits with the CPU's. */
 #ifndef COT_TEST_GUARDED_H

@@ -114,7 +114,7 @@ bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, con
     int64_t x_stride[COT_MAX_NDIM], u_stride[COT_MAX_NDIM];
     int64_t nx = cot__count(x->ndim, x->shape), nu = cot__count(u->ndim, u->shape);
     size_t  bytes = (size_t)(nx + nu) * sizeof(float);
-    float  *wide = cot__alloc(&t->al, bytes);
+    float  *wide = cot__device_alloc(t, bytes);
     if (!wide) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to sum halves in f32", op, bytes);
         return false;
@@ -126,7 +126,7 @@ bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, con
     t->backend->copy(&uw, u);
     add(&xw, axis, index, &uw);
     t->backend->copy(x, &xw);
-    cot__free(&t->al, wide, bytes);
+    cot__device_free(t, wide, bytes);
     return true;
 }
 

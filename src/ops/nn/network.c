@@ -140,7 +140,7 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     int64_t   n = cot__count(x.ndim, x.shape);
     cot_dtype wide = cot__dtype_compute(x.dtype);
     size_t    bytes = (size_t)(n * cot__dtype_size(wide));
-    void     *memory = bytes ? cot__alloc(&t->al, bytes) : NULL;
+    void     *memory = bytes ? cot__device_alloc(t, bytes) : NULL;
     if (bytes && !memory)
         return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the logarithms", name, bytes);
     cot__strides(x.ndim, x.shape, stride);
@@ -148,7 +148,7 @@ cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
     t->backend->softmax(&x, x.ndim - 1, true, &log_p);
     double total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&log_p, &q, false)
                                             : t->backend->sum_weighted(&log_p, &q, false);
-    if (memory) cot__free(&t->al, memory, bytes);
+    cot__device_free(t, memory, bytes);
     return push_loss(t, OP_softmax_cross_entropy, xs, total, n / x.shape[x.ndim - 1]);
 }
 

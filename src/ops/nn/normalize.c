@@ -9,6 +9,7 @@
  * A group normalisation is a layer normalisation of another shape. Batch normalisation is composed:
  * its statistics are results too. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/structural.h"
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -35,8 +36,8 @@ static cot_shape shape_from(cot_shape x, int axis) {
 }
 
 /* How an operation of this file normalises: attributes of its node. stats: mean and r of each row
- * of x, in the arena, or NULL. A rule hands them on to the operations it records, all on the same
- * x, which therefore live no longer than they do. */
+ * of x, beside the tape, or NULL. A rule hands them on to the operations it records, all on the
+ * same x, which therefore live no longer than they do. */
 typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static cot__rows rows_of(const cot_tape *t, uint32_t x, manner m) {
@@ -56,6 +57,13 @@ static bool has_derivative(const cot_tape *t, const uint32_t *xs, int n) {
     return false;
 }
 
+/* Memory of the device that lives as long as what is recorded next. */
+static void *keep_room(cot_tape *t, size_t bytes, const char *op) {
+    if (cot__on_host(t->backend)) return cot__arena(t, bytes, op);
+    cot__storage *s = cot__storage_create(t, bytes, op);
+    return s && cot__storage_keep(t, s, op) ? s->data : NULL;
+}
+
 /* Makes n operands dense and records: the result is like operand 0, or (2,n). */
 static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     const char *name = cot__op_of(op)->name;
@@ -67,7 +75,7 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     cot__attr *attr = cot__attr_make(t, name, 2, (int64_t[]){m.axis, m.rms}, n > 2 ? n : 0, n > 2 ? xs : NULL);
     if (attr && !m.stats && has_derivative(t, xs, n)) {
         size_t bytes = (size_t)rows.rows * 2 * (size_t)cot__dtype_size(rows.dtype);
-        if (bytes && !(rows.stats = cot__arena(t, bytes, name))) return INVALID(t);
+        if (bytes && !(rows.stats = keep_room(t, bytes, name))) return INVALID(t);
     }
     if (!attr || !cot__result_open(t, &r, name, rows.dtype, shape.ndim, shape.dim)) return INVALID(t);
     attr->number = m.eps;

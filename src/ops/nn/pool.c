@@ -36,7 +36,7 @@ static bool flatten(cot_tape *t, const char *op, const cot__view *v, cot_dtype d
     if (v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride)) return true;
     int64_t stride[COT_MAX_NDIM];
     f->bytes = (size_t)(cot__count(v->ndim, v->shape) * cot__dtype_size(dtype)) + 1;
-    f->copy = cot__alloc(&t->al, f->bytes);
+    f->copy = cot__device_alloc(t, f->bytes);
     if (!f->copy) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to copy x", op, f->bytes);
         return false;
@@ -52,7 +52,7 @@ static bool prepare(cot_tape *t, const char *op, const cot__view *z, cot_dtype d
     *f = (flat){z->data, NULL, 0};
     if (z->dtype == dtype) return true;
     f->bytes = (size_t)(cot__count(z->ndim, z->shape) * cot__dtype_size(dtype)) + 1;
-    f->copy = cot__alloc(&t->al, f->bytes);
+    f->copy = cot__device_alloc(t, f->bytes);
     f->data = f->copy;
     if (!f->copy)
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the result before rounding", op, f->bytes);
@@ -64,11 +64,11 @@ static void *room(const flat *f, const cot__view *z) { return f->copy ? f->copy 
 static void deliver(cot_tape *t, const cot__view *z, cot_dtype dtype, flat *f) {
     if (!f->copy) return;
     t->backend->copy(z, &(cot__view){f->copy, dtype, z->ndim, z->shape, z->stride});
-    cot__free(&t->al, f->copy, f->bytes);
+    cot__device_free(t, f->copy, f->bytes);
 }
 
 static void drop(cot_tape *t, flat *f) {
-    if (f->copy) cot__free(&t->al, f->copy, f->bytes);
+    cot__device_free(t, f->copy, f->bytes);
 }
 
 /* x's shape with other spatial extents. */

@@ -18,7 +18,6 @@
 typedef struct cot__json {
     FILE *out;
     bool  comma; /* something stands before the next value */
-    const cot__backend *backend; /* of the arrays that are written; NULL: the CPU's */
 } cot__json;
 
 cot__json cot__json_to(FILE *out);
@@ -41,7 +40,7 @@ const char *cot__shortest_float(float v, char *buf);
 /* One element as JSON writes it, by its dtype, without quotes around nan and inf. */
 const char *cot__element_text(const void *p, cot_dtype dtype, char *buf);
 
-/* V: a number, true or false, or nested lists, from any view. */
+/* V: a number, true or false, or nested lists, from any view of memory of the host. */
 void cot__json_view(cot__json *j, const cot__view *v);
 /* T: V up to COT__JSON_ALL elements, else {"elided":true,"count","min","max","mean","grid"}:
  * extremes and mean of the finite elements ("nan" when there are none), and block means of the
