@@ -1,8 +1,8 @@
-/* conv: the library's direct convolution beside the usual other way, im2col and a matrix product
- * (our own, on as many threads), f32, forward, the adjoint of the input and that of the weights.
- * One line a layer and pass: milliseconds of either and their ratio, the least of several runs, the
- * two taking turns. Patches are gathered for one image at a time, so that they stay in cache: the
- * best case of that way. */
+/* conv: compares the library's direct convolution with the usual other way, im2col and a matrix
+ * product (our own, on as many threads), in f32: forward, the adjoint of the input, and the adjoint
+ * of the weights. It prints one line for each layer and pass: milliseconds of both ways and their
+ * ratio. Times are the least of several runs, in which both take turns. im2col gathers patches for
+ * one image at a time, so that they stay in cache: the best case for it. */
 #include "backend/cpu/conv/conv.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static float *array(int64_t n) {
     return p;
 }
 
-/* columns (in · window², size²) of one image, or added back to it */
+/* Gathers the columns (in · window², size²) of one image, or adds them back to it. */
 static void patches(const layer *l, float *image, float *columns, bool back) {
     int64_t n = l->size, w = l->window;
     for (int64_t c = 0; c < l->in; c++)

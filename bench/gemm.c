@@ -1,9 +1,9 @@
-/* gemm: matrix products against OpenBLAS with its own threads, one line a shape: GFLOP/s of both
- * and the ratio of times.
+/* gemm: compares matrix products with OpenBLAS on its own threads. It prints one line for each
+ * shape: GFLOP/s of both, and the ratio of times.
  *
- * Both sides take turns of several products each, with a pause between, in which the other side's
- * threads fall asleep; times are the least. Without OpenBLAS only ours are printed. Vectors with
- * matrices are held against gemv; what bounds them is memory, and no target is set. */
+ * Both take turns of several products each. In a pause between them the threads of the other side
+ * fall asleep. Times are the least. Without OpenBLAS only our numbers are printed. Products of
+ * vectors and matrices are compared with gemv; memory bounds them, so they have no target. */
 #include "openblas.h"
 #include "workloads/measure.h"
 

@@ -1,7 +1,7 @@
-/* linalg: eigh and svd of one f64 matrix with our own kernels beside LAPACK's, where one is
- * installed: milliseconds of either and their ratio, the least of several runs, the two taking
- * turns. LAPACK is what COTANGENT_LAPACK names, or liblapack.so.3, on as many threads as it
- * likes. */
+/* linalg: compares eigh and svd of one f64 matrix by our own kernels with LAPACK, if it is
+ * installed. It prints milliseconds of both and their ratio. Times are the least of several runs,
+ * in which both take turns. LAPACK is the library that COTANGENT_LAPACK names, or liblapack.so.3,
+ * with its own choice of threads. */
 #include "backend/cpu/linalg/lin.h"
 
 #include <cotangent.h>

@@ -1,4 +1,4 @@
-/* openblas.h: OpenBLAS as a yardstick, loaded at run time if the machine has it. */
+/* openblas.h: OpenBLAS for comparison, loaded at run time if the machine has it. */
 #ifndef BENCH_OPENBLAS_H
 #define BENCH_OPENBLAS_H
 
@@ -27,7 +27,7 @@ static inline bool openblas_load(openblas *b) {
     static const char *const names[] = {"libopenblas.so.0", "libopenblas.so"};
     void *library = NULL;
     memset(b, 0, sizeof *b);
-    /* its idle threads spin for 2^26 cycles, on the cores that we are to be measured on: 2^20 */
+    /* Its idle threads spin for 2^26 cycles on the cores that we measure. Make that 2^20. */
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     for (int i = 0; i < 2 && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;

@@ -1,13 +1,13 @@
-/* per_example: gradients of every example of a batch by cot_vmap, against the plain gradient; and a
- * batch of cot_while against the loops one by one.
+/* per_example: compares the gradients of every example of a batch, by cot_vmap, with the plain
+ * gradient; and a batch of cot_while with the loops one by one.
  *
- * As arrays, and what they are mostly taken for: the norm of each example's, and the mean of all
- * after clipping these norms. The arrays of 128 examples of an MLP with 0.67 million weights are
- * 342 MB: no program that hands them out can be faster than memory takes them. So the floor is
- * measured in the same run: memset over as much warm memory, with as many threads. Norms and means
- * need no arrays. Times are the least of several samples, all taking turns; memory is the most that
- * the process has had resident after a first round of each, in that order. Not a test: speed is
- * measured, not asserted. */
+ * The gradients are measured as arrays, and in their two most common uses: the norm for each
+ * example, and the mean of all after clipping these norms. For 128 examples of an MLP with 0.67
+ * million weights the arrays are 342 MB: no program that returns them can be faster than memory
+ * takes them. So the same run measures this floor: memset over as much warm memory, with as many
+ * threads. Norms and means need no arrays. Times are the least of several samples, all taking
+ * turns. Memory is the largest resident size of the process after a first round of each, in that
+ * order. This is not a test: speed is measured, not asserted. */
 #include <cotangent.h>
 
 #include <math.h>
@@ -78,7 +78,7 @@ static void each(mlp *m, cot_var ys[2 * LAYERS]) {
     cot_vmap(one_example, m, 2, (cot_var[]){m->x, m->target}, NULL, 2 * LAYERS, ys, NULL);
 }
 
-/* The arrays: who reads an element has all of them written. */
+/* The arrays: reading one element makes the library write all of them. */
 static void arrays(mlp *m) {
     cot_var ys[2 * LAYERS];
     double  first;
@@ -86,7 +86,7 @@ static void arrays(mlp *m) {
     for (int k = 0; k < 2 * LAYERS; k++) cot_read(cot_slice(cot_reshape(ys[k], COT_SHAPE(-1)), 0, 0, 1, 1), &first, 1);
 }
 
-/* (batch,): the squares of all gradients of an example, added up. */
+/* (batch,): the sum of the squares of all gradients of an example. */
 static cot_var squares_of(const cot_var ys[2 * LAYERS]) {
     cot_var sum = COT_NONE;
     for (int k = 0; k < 2 * LAYERS; k++) {
@@ -104,7 +104,7 @@ static void norms(mlp *m) {
     cot_read(cot_sqrt(squares_of(ys)), out, m->batch);
 }
 
-/* The mean of the gradients after those of norm above 1 were scaled to 1, as for private
+/* The mean of the gradients after those with a norm above 1 were scaled to 1, as in private
  * training. */
 static void clipped(mlp *m) {
     cot_var ys[2 * LAYERS];
@@ -147,7 +147,7 @@ static double timed(mlp *m, void (*step)(mlp *)) {
     return took;
 }
 
-/* Of the process, in MB, at its most. */
+/* The largest resident size of the process, in MB. */
 static double resident(void) {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
@@ -157,7 +157,7 @@ static double resident(void) {
 enum { PLAIN, NORMS, CLIPPED, ARRAYS, WAYS };
 static void (*const way[WAYS])(mlp *) = {plain, norms, clipped, arrays};
 
-/* The target is one of `mlp`. */
+/* Only the workload `mlp` has a target. */
 static const char *verdict(bool held, double ratio) {
     return !held ? "" : ratio <= 2 ? ", target <= 2 met" : ", target <= 2 MISSED";
 }
@@ -176,7 +176,7 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
     for (int k = 0; k < samples + 2 && memory; k++) {
         for (int w = 0; w < WAYS; w++) {
             double t = timed(&m, way[w]);
-            if (k >= 2) took[w] = fmin(took[w], t); /* before, memory was cold */
+            if (k >= 2) took[w] = fmin(took[w], t); /* in the first rounds memory was cold */
         }
         double start = now();
         write_once(memory, bytes, threads);

@@ -1,9 +1,9 @@
-/* sparse: what a sparse Hessian costs, in units of colours times gradient, and how making a plan
- * grows with n.
+/* sparse: measures the cost of a sparse Hessian, in units of colours times gradient, and how the
+ * cost of a plan grows with n.
  *
- * A gradient is recording the function and cot_backward; a Hessian is recording it and
+ * A gradient means recording the function and cot_backward. A Hessian means recording it and
  * cot_sparse_hessian with a plan that exists. Times are the least of several samples, ten times as
- * many where n is a tenth, the sides of a ratio taking turns. Not a test: speed is measured, not
+ * many if n is a tenth; the sides of a ratio take turns. This is not a test: speed is measured, not
  * asserted. */
 #include <cotangent.h>
 
@@ -18,10 +18,11 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Each records a function of n variables: leaves into xs, how many into *count. */
+/* Records a function of n variables. The leaves go to xs, their number to *count. */
 typedef cot_var (*recorder)(cot_tape *t, int n, cot_var *xs, int *count);
 
-static double *starts; /* where to evaluate: numbers that are there before the timing */
+/* the point of evaluation, made before the timing */
+static double *starts;
 
 /* Rosenbrock's chain, Σ 100 (x[i+1] - x[i]²)² + (1 - x[i])²: tridiagonal */
 static cot_var chain_scalars(cot_tape *t, int n, cot_var *xs, int *count) {

@@ -1,8 +1,8 @@
-/* tape: what recording and sweeping cost, as ratios taken in one run on this machine.
+/* tape: measures the cost of recording and sweeping, as ratios taken in one run on this machine.
  *
- * Prints one line a measurement: what, the number, the target, and whether it is met. Times are the
- * least of several samples, the sides of a ratio taking turns. Not a test: speed is measured, not
- * asserted. */
+ * It prints one line for each measurement: its name, the number, the target, and whether it is met.
+ * Times are the least of several samples; the sides of a ratio take turns. This is not a test:
+ * speed is measured, not asserted. */
 #include <cotangent.h>
 
 #include <math.h>
@@ -70,8 +70,8 @@ static void bench_chain(void) {
     cot_tape_destroy(t);
 }
 
-/* A million operations: what the tape holds, by its own account, which the tests compare with what
- * it asked for. */
+/* A million operations: the bytes that the tape holds, by its own account. (Tests compare this
+ * account with the bytes that it asked for.) */
 static void bench_node(void) {
     enum { OPERATIONS = 1000000 };
     cot_tape *t = cot_tape_create(NULL);
@@ -147,8 +147,7 @@ static void bench_hvp_tensor(void) {
     cot_tape_destroy(t);
 }
 
-/* All second derivatives of sum softplus(A x) by 40 inputs, A (400, 40): directions go in
- * batches. */
+/* All second derivatives of sum softplus(A x) by 40 inputs, A (400, 40): directions are batched. */
 static void bench_hessian(void) {
     enum { SIZE = 40, ROWS = 400 };
     cot_tape *t = cot_tape_create(NULL);

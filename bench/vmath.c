@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         const cot__elementwise_info *e = &cot__elementwise_table[op];
         if (e->arity > 2 || (argc > 1 && strcmp(argv[1], e->name) != 0)) continue;
         for (int i = 0; i < N; i++) {
-            /* the domain in scrambled order: no branch is foreseen */
+            /* points of the domain in scrambled order, so that no branch can be predicted */
             x64[i] = e->lo + (e->hi - e->lo) * ((i * 2654435761u % N) + 0.5) / N;
             x32[i] = (float)x64[i];
         }

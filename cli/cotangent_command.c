@@ -1,5 +1,5 @@
-/* cotangent_command.c: from the command line to an exit status. The command writes into memory;
- * here it is printed, whole or not at all. */
+/* cotangent_command.c: runs a command line and gives its exit status. A subcommand writes into
+ * memory. The text is printed here, in full or not at all. */
 #include "cotangent_command.h"
 
 #include <stdlib.h>
@@ -50,7 +50,7 @@ static int tell(const failure *f, bool json) {
     return f->status;
 }
 
-/* Everything but the printing. */
+/* Does everything but the printing. */
 static int run(int argc, char **argv, FILE *out, look how, failure *f) {
     const char *name = argc > 1 ? argv[1] : NULL;
     options     o;

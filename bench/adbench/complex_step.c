@@ -1,6 +1,6 @@
-/* Derivatives by complex step: d f / d x = Im f(x + ih) / h, with no difference taken and so no
- * digits lost. h is so small that h*h underflows to 0: branches, which look at real parts, go the
- * way they go for real input. */
+/* Derivatives by complex step: d f / d x = Im f(x + ih) / h. No difference is taken, so no digits
+ * are lost. h is so small that h*h underflows to 0. Branches look at real parts, so they go the
+ * same way as for real input. */
 #include "problems.h"
 
 void ab_complex_step(const struct ab_instance *in, size_t j, double complex *params, double complex *work,

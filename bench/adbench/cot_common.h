@@ -1,4 +1,4 @@
-/* What the styles that use the library share: a tape, leaves and scratch that are made once, before
+/* The common part of the styles that use the library: a tape, leaves and scratch, made once before
  * the timing. */
 #ifndef ADBENCH_COT_COMMON_H
 #define ADBENCH_COT_COMMON_H
@@ -10,7 +10,7 @@
 struct ab_cot {
     const struct ab_instance *in;
     cot_tape                 *tape;
-    cot_mark                  start;   /* after what open put on the tape */
+    cot_mark                  start;   /* the place on the tape behind the leaves of `open` */
     cot_var                  *vars;    /* scratch */
     double                   *numbers; /* scratch */
     size_t                    scratch_bytes, peak_bytes;
@@ -20,8 +20,8 @@ struct ab_cot {
 struct ab_cot *ab_cot_create(const struct ab_instance *in, size_t vars, size_t numbers, struct ab_error *error);
 /* Remembers how large the tape has become. */
 void ab_cot_note_peak(struct ab_cot *s);
-/* The peak once more, then forgets all that was recorded since open; false and a message if the
- * tape had an error. */
+/* Notes the peak once more, then forgets all that was recorded since open. False, with a message,
+ * if the tape had an error. */
 bool   ab_cot_finish(struct ab_cot *s, struct ab_error *error);
 size_t ab_cot_peak_bytes(const void *state);
 void   ab_cot_close(void *state);

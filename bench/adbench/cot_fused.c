@@ -1,6 +1,5 @@
-/* Style `fused`: scalars still, but a product with a sum, an inner product or a long sum is one
- * operation on the tape; and GMM goes a few points at a time over a short tape that stays in
- * cache. */
+/* Style `fused`: scalars too, but a product with a sum, an inner product or a long sum is one
+ * operation on the tape. GMM takes a few points at a time over a short tape that stays in cache. */
 #include "cot_common.h"
 
 #include <math.h>
@@ -8,7 +7,7 @@
 
 #define mul_add(a, b, c) cot_fma(a, b, c)
 
-/* Up to two products a multiply and an fma are cheaper than a list of operands. */
+/* For one or two products a multiply and an fma are cheaper than a list of operands. */
 static cot_var dot(int n, const cot_var *a, const cot_var *b) {
     if (n > 2)
         return cot_dot_of(n, a, b);
@@ -71,11 +70,11 @@ static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     return s;
 }
 
-/* Where the factor of row i and column j < i stands among the packed ones of its component, which
- * go by columns. */
+/* The place of the factor of row i and column j < i among the packed factors of its component,
+ * which are stored by columns. */
 static int below(int d, int i, int j) { return d + j * d - j * (j + 1) / 2 + i - j - 1; }
 
-/* The leaves that points see, at the parameters' present values. */
+/* Makes the leaves that the points read, with values computed from the present parameters. */
 static void make_leaves(cot_tape *t, const struct ab_gmm *g, struct parts *p) {
     const int d = p->d, row = d * (d + 1) / 2;
     cot_var  *rows = p->rows;
@@ -97,8 +96,8 @@ static void make_leaves(cot_tape *t, const struct ab_gmm *g, struct parts *p) {
     }
 }
 
-/* Row by row, all components of a row before the next: neighbours on the tape then do not wait for
- * each other, in either direction. */
+/* Goes row by row, and through all components of a row before the next row. Neighbours on the tape
+ * then do not depend on each other, in either direction. */
 static cot_var record_point(cot_tape *t, const struct parts *p, const double *x) {
     const int      d = p->d, k = p->k, stride = d * (d + 3) / 2;
     const cot_var *row = p->rows;
@@ -128,8 +127,8 @@ static cot_var record_point(cot_tape *t, const struct parts *p, const double *x)
     return cot_logsumexp_of(k, p->main_term);
 }
 
-/* What has no points in it, plus the inner product of the points' leaves, as functions of the
- * parameters, with their gradients. */
+/* Records the terms without points, plus the inner product of the points' leaves with their
+ * gradients, as functions of the parameters. */
 static cot_var record_rest(const struct ab_gmm *g, const struct parts *p) {
     const int      d = p->d, row = d * (d + 1) / 2;
     const cot_var *rows = p->rows;

@@ -1,5 +1,5 @@
-/* Style `scalar`: the objectives as anyone would first write them, one operation at a time on
- * scalars, on one tape. */
+/* Style `scalar`: the objectives in the simplest way, one operation at a time on scalars, on one
+ * tape. */
 #include "cot_common.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ static cot_var record_component(int d, const double *x, cot_var offset, const co
     return cot_sub(offset, cot_mul(0.5, dot(d, y, y)));
 }
 
-/* What has no points in it: exp(q), the offsets, the prior; its value. */
+/* Records the terms without points: exp(q), the offsets, the prior. Returns their value. */
 static cot_var record_prefix(const struct ab_cot *s, cot_var *expq, cot_var *offset) {
     const struct ab_gmm *g = &s->in->u.gmm;
     const int            d = g->d, k = g->k, row = d * (d + 1) / 2;

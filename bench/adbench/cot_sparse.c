@@ -1,6 +1,6 @@
-/* Style `sparse`: BA written down as what it is, one function from all parameters (11 n + 3 m + p)
- * to all errors (3 p); which entries its Jacobian has and how few sweeps give them is the library's
- * affair. The plan is made once, before the timing. */
+/* Style `sparse`: BA as one function from all parameters (11 n + 3 m + p) to all errors (3 p). The
+ * library finds the entries of its Jacobian, and how few sweeps give them. The plan is made once,
+ * before the timing. */
 #include "cot_common.h"
 
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static void ba_close(void *state) {
     free(b);
 }
 
-/* Which camera and point each observation has, what was seen, and which cameras are not rotated. */
+/* The camera and the point of each observation, its features, and the cameras that are not
+ * rotated. */
 static bool ba_constants(struct ba_sparse *b) {
     const struct ab_ba *a = &b->s->in->u.ba;
     int64_t            *index = malloc((size_t)a->p * sizeof *index);
@@ -70,8 +71,8 @@ static cot_var ba_record(const struct ba_sparse *b) {
     return cot_concat(2, (cot_var[]){both, err[2]}, 0);
 }
 
-/* The layout counts 15 entries in each row; the pattern knows that an error does not depend on the
- * other one's centre of the image. */
+/* The layout has 15 entries in each row. The pattern has fewer: an error does not depend on the
+ * other coordinate of the image centre. */
 static bool ba_places(struct ba_sparse *b) {
     const struct ab_ba   *a = &b->s->in->u.ba;
     const cot_sparse_info i = cot_sparse_plan_info(b->plan);

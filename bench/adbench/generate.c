@@ -1,7 +1,7 @@
 /* Small random instances in the text formats, the same on every machine: number i of stream `seed`
- * is a pure function of both (splitmix64 of a counter). Made so that what the shipped data leave
- * out is exercised: GMM with gamma != 1 and m > 0, BA without replication and with a camera that
- * has exactly zero rotation. */
+ * depends on both alone (splitmix64 of a counter). They cover cases that the shipped data leave
+ * out: GMM with gamma != 1 and m > 0, BA without replication and with a camera that has exactly
+ * zero rotation. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -196,7 +196,7 @@ static void generate_hand(struct stream *s, bool complicated) {
     }
     if (complicated)
         lines(s, n, 2, 0.4, 0.4);
-    if (s->seed % 4 == 0) /* the global rotation that is taken for none */
+    if (s->seed % 4 == 0) /* exactly zero: no global rotation */
         fputs("0\n0\n0\n", s->file);
     else
         lines(s, 3, 1, 0, 1);

@@ -50,7 +50,7 @@ struct job {
     const struct ab_method   *method;
     void                     *state;
     double                   *work, *out, *derivative;
-    /* seconds of the objective that skips what nobody looks at, where there are two */
+    /* seconds of the objective that skips unused vertices, if there are two objectives */
     double                    lean;
     struct ab_error           error;
 };
@@ -74,7 +74,7 @@ static bool run_lean(struct job *j) {
     return true;
 }
 
-/* The yardstick: the function as the problem's formula has it. */
+/* The objective as the problem's formula has it: times are divided by its time. */
 static bool run_objective(struct job *j) {
     if (is_hand(j->in))
         ab_hand_as_written(j->in, j->in->params, j->work, j->out);
@@ -112,8 +112,8 @@ static bool find_repeats(struct job *j, bool (*run)(struct job *), double second
     }
 }
 
-/* The least of several samples; the two kinds take turns, so both meet the same weather on the
- * machine. */
+/* The least of several samples. Objective and derivative take turns, so that both meet the same
+ * load on the machine. */
 static bool measure(struct job *j, double seconds, double *objective, double *derivative) {
     enum { SAMPLES = 5 };
     long f_repeats, d_repeats;

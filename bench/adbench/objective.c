@@ -1,4 +1,4 @@
-/* The objectives over double: the yardstick that a derivative's time is divided by. */
+/* The objectives over double. The time of a derivative is divided by their time. */
 #include "problems.h"
 
 #include <math.h>
@@ -14,9 +14,9 @@
 #define OBJECTIVE ab_objective
 #include "objective.inc"
 
-/* The hand as adbench's formula has it: every vertex as a sum over every bone, most weights 0. It
- * gives the same numbers as ab_objective, which skips what nobody looks at; the published multiples
- * are of this one. */
+/* The hand by adbench's formula: every vertex as a sum over every bone, most weights 0. It gives
+ * the same numbers as ab_objective, which skips unused vertices and zero weights. The published
+ * multiples refer to this one. */
 void ab_hand_as_written(const struct ab_instance *in, const double *params, double *work, double *out) {
     const struct ab_hand       *h = &in->u.hand;
     const struct ab_hand_model *m = &h->model;

@@ -39,7 +39,7 @@ struct ab_gmm {
     const double *means;      /* (k, d), inside params */
     const double *icf;        /* (k, d(d+1)/2), inside params */
     double       *x;          /* (n, d) */
-    double        constant;   /* every term of the objective that no variable enters */
+    double        constant;   /* all terms of the objective that contain no variable */
 };
 
 /* n cameras, m points, p observations. A camera is r[3], C[3], f, u0, v0, k1, k2. */
@@ -110,7 +110,7 @@ bool        ab_fail(struct ab_error *error, const char *format, ...)
 #if defined __GNUC__
     __attribute__((format(printf, 2, 3)))
 #endif
-    ; /* always false */
+    ; /* always returns false */
 
 /* read.c: on failure *in is empty and error says why; ab_free takes an empty instance too. */
 bool ab_read(enum ab_kind kind, const char *path, struct ab_instance *in, struct ab_error *error);

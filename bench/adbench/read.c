@@ -146,7 +146,7 @@ static bool allocate(struct scanner *s, void *pointer, size_t count, size_t size
 
 /* ---- GMM ------------------------------------------------------------------------------------- */
 
-/* The terms of f that no variable enters: -n d/2 log(2 pi) - k C. */
+/* The terms of f that contain no variable: -n d/2 log(2 pi) - k C. */
 static double gmm_constant(const struct ab_gmm *g) {
     const double pi = 3.14159265358979323846, freedom = (double)g->d + g->m + 1;
     double       log_gamma = 0.25 * g->d * (g->d - 1.0) * log(pi);
@@ -156,7 +156,8 @@ static double gmm_constant(const struct ab_gmm *g) {
     return -(double)g->n * g->d * 0.5 * log(2 * pi) - g->k * C;
 }
 
-/* A file may hold one point only, meant n times: then just gamma and m follow the first point. */
+/* A file may hold a single point that counts n times: then only gamma and m follow the first
+ * point. */
 static bool gmm_is_replicated(struct scanner *s) {
     struct ab_error unused;
     struct scanner  ahead = *s;
@@ -243,7 +244,8 @@ static bool ba_allocate(struct scanner *s, struct ab_instance *in) {
     return true;
 }
 
-/* One camera, point, weight and feature, meant for all; observation i is (i mod n, i mod m). */
+/* The file holds one camera, point, weight and feature, which count for all. Observation i is (i
+ * mod n, i mod m). */
 static bool read_ba(struct scanner *s, struct ab_instance *in) {
     struct ab_ba *a = &in->u.ba;
     char          sizes[80];

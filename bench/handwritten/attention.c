@@ -1,6 +1,6 @@
 /* attention.c: causal attention over 128 positions and its derivative, one head at a time, by
- * products whose tile of eight rows and two vectors stays in registers. What lies beyond the
- * diagonal is left out in steps of a tile. */
+ * products whose tile of eight rows and two vectors stays in registers. Tiles beyond the diagonal
+ * are left out. */
 #include "handwritten/gpt.h"
 
 enum { LANES = 16, ROWS = 8, COLUMNS = 2 * LANES };
@@ -64,7 +64,8 @@ void attend(const float *qkv, float *weights, float *mixed) {
         lower(h.q, h.turned, s);
         for (int i = 0; i < T; i++) {
             float *w = s + i * T, top = w[0], sum = 0;
-            int    end = (i / ROWS + 1) * ROWS; /* what is read of this row */
+            /* the part of this row that is read */
+            int    end = (i / ROWS + 1) * ROWS;
             for (int j = 1; j <= i; j++) top = w[j] > top ? w[j] : top;
             for (int j = 0; j <= i; j++) sum += w[j] = expf(w[j] - top);
             sum = 1 / sum;
@@ -87,8 +88,8 @@ void attend_back(const float *qkv, const float *weights, const float *mixed, con
         turn(h.v, h.turned);
         mix_turned(w, h.z, grad);
         put(grad, 1, dqkv + at + 2 * D, 3 * D);
-        /* the adjoint of the weights, then of what the softmax took: w (d - Σ w d), the sum being z
-         * · dz */
+        /* the adjoint of the weights, then that of the softmax's input: w (d - Σ w d), where the
+         * sum is z · dz */
         lower(h.z, h.turned, h.s);
         for (int i = 0; i < T; i++) {
             float dot = 0;

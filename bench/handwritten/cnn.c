@@ -22,13 +22,13 @@ enum { WEIGHTS = (BIAS3 + CLASSES + LANES - 1) / LANES * LANES, THREADS = 64 };
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
 
-/* What one thread needs for one image, and its sums of gradients. Weights: conv1 (tap, C1), conv2
- * (tap, C1, C2), dense (class, feature). */
+/* The memory of one thread for one image, and its sums of gradients. Weights: conv1 (tap, C1),
+ * conv2 (tap, C1, C2), dense (class, feature). */
 typedef struct work {
     _Alignas(64) float g[WEIGHTS];
     float   z1[S1 * S1 * C1], dz1[S1 * S1 * C1], h1[B2 * B2 * C1], dh1[S2 * S2 * C1];
     float   z2[S2 * S2 * C2], dz2[B2 * B2 * C2], h2[FEATURES], dh2[FEATURES];
-    /* which of its four places each maximum came from; 4: the ReLU was shut */
+    /* the place, of four, from which each maximum came; 4: the ReLU gave 0 */
     uint8_t from1[S2 * S2 * C1], from2[FEATURES];
     double  loss;
 } work;
@@ -68,8 +68,8 @@ static void cnn_destroy(void *state) {
 }
 
 /* z (side, side, out) of x (side + 4, side + 4, in), w (tap, in, out): tiles of some neighbouring
- * places times out = 16 · vectors, TILE vectors in all. All numbers are constants where it is
- * called, so that the tile stays in registers. */
+ * places times out = 16 · vectors, TILE vectors in all. The callers pass constants, so the compiler
+ * keeps the tile in registers. */
 static inline __attribute__((always_inline)) void convolve(int side, int in, int vectors, const float *restrict x,
                                                            const float *restrict w, float *restrict z) {
     enum { TILE = 14 };
@@ -88,7 +88,7 @@ static inline __attribute__((always_inline)) void convolve(int side, int in, int
         }
 }
 
-/* Largest of four, bias and ReLU; `out` has a border of `pad`. */
+/* The largest of four places, plus bias, then ReLU; `out` has a border of `pad`. */
 static inline void pool(int side, int channels, int pad, const float *restrict z, const float *restrict bias,
                         float *restrict out, uint8_t *restrict place) {
     const int half = side / 2, border = half + 2 * pad;
@@ -111,7 +111,8 @@ static inline void pool(int side, int channels, int pad, const float *restrict z
         }
 }
 
-/* The adjoint of pool, into dz with a border of `pad`; the bias gets the sum of what passes. */
+/* The adjoint of pool, into dz with a border of `pad`. The bias gets the sum of the adjoints that
+ * pass. */
 static inline void unpool(int side, int channels, int pad, const float *restrict d, const uint8_t *restrict place,
                           float *restrict dz, float *restrict bias) {
     const int half = side / 2, border = side + 2 * pad;

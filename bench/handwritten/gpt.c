@@ -33,7 +33,7 @@ static void *gpt_make(void) {
     }
     ones(g->p + NORM, D);
     for (int i = 0; i < BATCH * T; i++) g->token[i] = 7919 * i % V, g->target[i] = (31 * g->token[i] + 1) % V;
-    product_start(1); /* each thread calls it for itself */
+    product_start(1); /* because each thread calls product by itself */
     return g;
 }
 
@@ -106,7 +106,7 @@ static void add_to(int n, const float *restrict x, float *restrict z) {
     for (int i = 0; i < n; i++) z[i] += x[i];
 }
 
-/* logits (T, V) become their derivative; the sum of the losses */
+/* Replaces logits (T, V) by their derivative, and returns the sum of the losses. */
 static double lose(float *restrict z, const int *target) {
     double total = 0;
     for (int i = 0; i < T; i++, z += V) {

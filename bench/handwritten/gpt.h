@@ -4,11 +4,11 @@
 
 #include "handwritten/handwritten.h"
 
-/* Sequences go through the network one by one: two or four together, with longer products, took as
- * long. */
+/* Sequences go through the network one by one. Two or four together, with longer products, took the
+ * same time. */
 enum { V = 256, T = 128, BATCH = SIZED(8, 4), LAYERS = SIZED(4, 2), HEADS = 4, D = 128, EACH = D / HEADS };
 
-/* Where each weight begins: in a layer, and in all. */
+/* Where each weight begins: in a layer, and in the whole network. */
 enum {
     QKV        = 0,
     QKV_BIAS   = QKV + D * 3 * D,
@@ -33,7 +33,7 @@ enum {
     COUNT     = LAYER0 + LAYERS * PER_LAYER
 };
 
-/* What the way back needs of a layer. */
+/* The values of a layer that its derivative reads. */
 typedef struct saved {
     _Alignas(64) float x1[T * D];
     float n1[T * D], qkv[T * 3 * D], weights[HEADS * T * T], mixed[T * D];

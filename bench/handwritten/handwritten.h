@@ -1,5 +1,5 @@
-/* handwritten.h: the workloads in plain C, derivatives by hand: an honest best effort to be
- * measured against. */
+/* handwritten.h: the workloads in plain C, with derivatives by hand: a best effort to compare
+ * with. */
 #ifndef BENCH_HANDWRITTEN_H
 #define BENCH_HANDWRITTEN_H
 
@@ -7,21 +7,21 @@
 
 extern const workload mlp_by_hand[3], cnn_by_hand, gpt_by_hand, numbers_by_hand[3], passes_by_hand;
 
-/* run(ctx, 0) … run(ctx, threads - 1) at once, on threads that wait for work; returns when all are
- * done. */
+/* Runs run(ctx, 0) … run(ctx, threads - 1) at the same time, on threads that wait for work. Returns
+ * when all are done. */
 void share_start(int threads);
 int  share_threads(void);
 void share(void (*run)(void *ctx, int part), void *ctx);
 
-/* C(m,n) = A B, or C += A B, row-major; ta, tb: the operand is stored transposed. OpenBLAS if there
- * is one, loops otherwise; on as many threads as product_start was told, and if that is one, from
- * several threads at once. */
+/* C(m,n) = A B, or C += A B, row-major; ta, tb: the operand is stored transposed. Uses OpenBLAS if
+ * it is installed, else loops. It runs on as many threads as product_start was given. With one
+ * thread, several threads may call it at once. */
 void product(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, float *c);
 void product_add(bool ta, bool tb, int m, int n, int k, const float *a, const float *b, float *c);
 bool product_is_blas(void);
 void product_start(int threads);
 
-/* A loop over a tile that shall stay in registers. */
+/* Marks a loop over a tile that should stay in registers. */
 #ifdef __clang__
 #define UNROLLED _Pragma("unroll")
 #else

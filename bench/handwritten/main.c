@@ -1,5 +1,5 @@
-/* handwritten: some of the workloads in plain C with derivatives by hand, for ratios. Arguments and
- * output are those of `workloads`. */
+/* handwritten: some of the workloads in plain C with derivatives by hand, to compute ratios.
+ * Arguments and output are those of `workloads`. */
 #include "handwritten/handwritten.h"
 
 int main(int argc, char **argv) {

@@ -36,7 +36,7 @@ static void mlp_destroy(void *state) {
     free(m);
 }
 
-/* What each thread does: its share of rows, or of weights. */
+/* The work of each thread: its share of rows, or of weights. */
 typedef struct part { mlp *m; int layer; } part;
 
 static void range(int64_t n, int of, int64_t *from, int64_t *to) {
@@ -101,7 +101,7 @@ static void descend(void *ctx, int of) {
             for (int64_t j = 0; j < n; j++) m->b[p->layer][j] -= 0.01f * m->dh[p->layer][i * n + j];
 }
 
-/* Small ones stay on this thread. */
+/* Small layers stay on this thread. */
 static void over(mlp *m, int layer, void (*run)(void *, int)) {
     part p = {m, layer};
     if ((int64_t)m->batch * m->size[1] > 20000) share(run, &p);

@@ -1,4 +1,4 @@
-/* numbers.c: one fused loop each, with the derivative worked out by hand. */
+/* numbers.c: one fused loop for each workload, with the derivative by hand. */
 #include "handwritten/handwritten.h"
 
 enum { ELEMENTS = 1 << SIZED(22, 18), ROSENBROCK = 100000, INPUTS = 8, HIDDEN = 256, OUTPUTS = 1024, THREADS = 64 };
@@ -32,7 +32,7 @@ static void elementwise_part(void *ctx, int part) {
         int64_t               n = to - start < BLOCK ? to - start : BLOCK;
         const float *restrict x = e->x + start;
         float *restrict       g = e->g + start;
-        /* apart: gcc would join the two to one call, which has no vector form */
+        /* two loops, because gcc would join the two calls to sincosf, which has no vector form */
         for (int64_t i = 0; i < n; i++) si[i] = sinf(x[i]);
         for (int64_t i = 0; i < n; i++) co[i] = cosf(x[i]);
         for (int64_t i = 0; i < n; i++) {
@@ -114,8 +114,8 @@ static double tall_step(void *state) {
     return sum;
 }
 
-/* The vector functions of fast-math are good to four units, and elementwise's value to seven
- * digits. */
+/* The vector functions of fast-math are exact to four units in the last place, and the value of
+ * `elementwise` is known to seven digits. */
 const workload numbers_by_hand[3] = {
     {"elementwise", "f32", elementwise_make, elementwise_step, release, 852839.9, SIZED(2e-6, 0)},
     {"rosenbrock_hvp", "f64", rosenbrock_make, rosenbrock_step, release, 299794.59591440, 1e-11},

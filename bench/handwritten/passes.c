@@ -1,6 +1,6 @@
-/* passes.c: elementwise once more, as a loop for each operation over whole arrays, nothing fused:
- * what eager execution has to move through memory. What two threads gain on it is what they can
- * gain where every value of the forward pass must be there. */
+/* passes.c: `elementwise` once more, with one loop over whole arrays for each operation and nothing
+ * fused. That is the memory traffic of eager execution. The gain of two threads here is what they
+ * can gain if every value of the forward pass must be written. */
 #include "handwritten/handwritten.h"
 
 enum { ELEMENTS = 1 << SIZED(22, 18), THREADS = 64 };
@@ -20,8 +20,8 @@ typedef struct passes {
     }
 #define AT(name) p->array[name][i]
 
-/* The values one by one, the sum, and the adjoints, each from one operation; z[i] is what was
- * there. */
+/* Computes the values one by one, the sum, and the adjoints, one operation at a time. z[i] is the
+ * former content. */
 static void run_pass(void *ctx, int part) {
     passes *p = ctx;
     int64_t from = (int64_t)ELEMENTS * part / share_threads(), end = (int64_t)ELEMENTS * (part + 1) / share_threads();

@@ -1,4 +1,4 @@
-/* share.c: threads that spin for work: the least that sharing a loop can cost. */
+/* share.c: threads that spin while they wait for work: the least that sharing a loop can cost. */
 #include "handwritten/handwritten.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ static struct {
     _Atomic int  round, left;
 } all = {.threads = 1};
 
-/* Spins, and lets others run now and then: there may be fewer processors than threads. */
+/* Spins, and yields now and then, because there may be fewer processors than threads. */
 static void pause_for(int *spins) {
     if (++*spins % 20000 == 0) sched_yield();
 }

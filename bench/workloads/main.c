@@ -1,10 +1,10 @@
-/* workloads: whole steps of small and middle-sized programs, as bench/README.md lists them. One
- * JSON object a line.
+/* workloads: times whole steps of small and middle-sized programs, which bench/README.md lists. It
+ * prints one JSON object on each line.
  *
  *     workloads [--only NAME,NAME] [--threads N] [--seconds S]
  *
- * The first step's result is compared with the known one; a wrong one is printed and fails the
- * program. */
+ * The result of the first step is compared with the known one. A wrong result is printed, and the
+ * program fails. */
 #include "workloads/workloads.h"
 
 int main(int argc, char **argv) {

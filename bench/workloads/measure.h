@@ -1,9 +1,10 @@
-/* measure.h: what the benchmark programs of the workloads share: numbers, clock, command line, one
- * JSON object a line.
+/* measure.h: the common part of the workload programs: numbers, clock, command line, one JSON
+ * object on each line.
  *
- * A line says the same as those of the peers' scripts: {"workload", "system", "device", "dtype",
- * "median_s", "min_s", "runs", "peak_bytes", "first", "third"}; `first` is the loss, or the sum of
- * the result, of the very first step, `third` that of the third, after two of the optimiser. */
+ * A line has the same members as in the peers' scripts: {"workload", "system", "device", "dtype",
+ * "median_s", "min_s", "runs", "peak_bytes", "first", "third"}. `first` is the loss of the first
+ * step, or the sum of its result; `third` is that of the third step, after two steps of the
+ * optimiser. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -17,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* With sanitizers a step takes some thirty times as long, and only its results are compared: the
- * longest workloads are smaller there, and what they give is not a known number. */
+/* With sanitizers a step takes some thirty times as long, and only results are compared. So the
+ * longest workloads are smaller there, and their results are not known numbers. */
 #ifdef BENCH_SMALL
 #define SIZED(full, small) (small)
 #else
@@ -64,7 +65,7 @@ typedef struct workload {
     void *(*make)(void);
     double (*step)(void *state);
     void (*destroy)(void *state);
-    double known, tolerance; /* what the first step must give; tolerance 0: unknown */
+    double known, tolerance; /* known: the result of the first step; tolerance 0: unknown */
 } workload;
 
 typedef struct settings {
@@ -97,7 +98,7 @@ static inline bool wanted(const char *only, const char *name) {
     return *only == 0;
 }
 
-/* Prints the workload's line; false when its first step gave a wrong number. */
+/* Prints the line of a workload. False when its first step gave a wrong number. */
 static inline bool measure(const workload *w, const settings *s) {
     enum { MOST = 1 << 20 };
     static double times[MOST];
@@ -126,8 +127,8 @@ static inline bool measure(const workload *w, const settings *s) {
     return right;
 }
 
-/* --only NAME,NAME --threads N --seconds S; the rest is an error. 0 seconds: only the results are
- * wanted, and no step is timed. */
+/* Reads --only NAME,NAME --threads N --seconds S; anything else is an error. With 0 seconds only
+ * results are compared, and no step is timed. */
 static inline settings read_arguments(int argc, char **argv, const char *system) {
     settings s = {system, "", 2, 3, resident_bytes()};
     for (int i = 1; i < argc; i++) {

@@ -47,7 +47,7 @@ static cot_var mlp_loss(mlp *m) {
     return m->squared ? cot_mse(h, m->target) : cot_softmax_cross_entropy(h, m->target);
 }
 
-/* The loss alone, nothing recorded for derivatives. */
+/* The loss alone, recorded without derivatives. */
 static double mlp_function(void *state) {
     mlp *m = state;
     cot_no_grad_open(m->t);
@@ -82,8 +82,8 @@ static int one_example(int n, const cot_var *xs, int count, cot_var *ys, void *u
     return cot_grad_of(ys[0], count - 1, m->p, ys + 1) == COT_OK ? 0 : 1;
 }
 
-/* The norm of each example's gradient. The gradients themselves are written where elements are
- * looked at (bench/per_example has both). */
+/* The norm of each example's gradient. The gradients themselves would be written only if elements
+ * were read (bench/per_example measures both). */
 static double mlp_each(void *state) {
     mlp    *m = state;
     cot_var xs[2] = {m->x, m->target}, ys[1 + 2 * MOST_LAYERS];

@@ -18,7 +18,8 @@ static void destroy(void *state) {
     free(n);
 }
 
-/* In eight chains: one would wait for each addition, a tenth of a whole step here. */
+/* Sums in eight chains. One chain would wait for each addition, which takes a tenth of a whole step
+ * here. */
 static double sum_of(const double *x, int n) {
     double chain[8] = {0}, sum = 0;
     int    i = 0;

@@ -1,4 +1,4 @@
-/* workloads.h: the workloads as the library runs them, one table a file. */
+/* workloads.h: the workloads as the library runs them, one table for each file. */
 #ifndef BENCH_WORKLOADS_H
 #define BENCH_WORKLOADS_H
 
@@ -18,7 +18,7 @@ static inline cot_var weights(cot_tape *t, uint64_t seed, cot_shape shape, doubl
     return x;
 }
 
-/* A benchmark that measures a failed tape measures nothing. */
+/* Stops if the tape has failed: timing it would mean nothing. */
 static inline void check(cot_tape *t) {
     if (cot_tape_status(t) == COT_OK) return;
     fprintf(stderr, "%s\n", cot_tape_message(t));

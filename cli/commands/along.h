@@ -1,11 +1,11 @@
-/* along.h: the direction of jvp, hvp and taylor: which inputs move, and how. */
+/* along.h: the direction of jvp, hvp and taylor: the inputs that move, and their tangents. */
 #ifndef COT_CLI_ALONG_H
 #define COT_CLI_ALONG_H
 
 #include "problem/problem.h"
 
-/* The inputs that move, or are asked for too, and the direction: the elements of their tangents one
- * after the other, 0 where none was given. */
+/* The inputs that move or are asked for, and the direction: the elements of their tangents one
+ * after the other, 0 for an input without a tangent. */
 typedef struct direction {
     int             n;
     problem_input **inputs;
@@ -14,7 +14,7 @@ typedef struct direction {
     double         *v;
 } direction;
 
-/* wanted_too: with the inputs of --wrt. direction_free in any case. */
+/* wanted_too: the inputs of --wrt are included. Call direction_free also after a failure. */
 bool direction_make(direction *d, const problem *p, bool wanted_too, failure *f);
 void direction_free(direction *d);
 

@@ -1,5 +1,5 @@
-/* cmd_check.c: cotangent check: the derivatives against finite differences, and the two directions
- * against each other. */
+/* cmd_check.c: cotangent check: compares the derivatives with finite differences, and both modes
+ * with each other. */
 #include "commands/commands.h"
 
 #include <math.h>
@@ -19,11 +19,12 @@ typedef struct checked {
     progress        shown;
     int64_t         runs;
     cot__expr_error error;
-    /* in some run: a point that then counts as outside of the domain, which it is not */
+    /* memory was short in some run. The point then counts as outside of the domain, which it is
+     * not */
     bool            short_of_memory;
 } checked;
 
-/* The expression as a function of the inputs that are wanted; the others are constants. */
+/* The expression as a function of the wanted inputs. The other inputs are constants. */
 static cot_var function(int n, const cot_var *xs, void *user) {
     checked  *c = user;
     cot_tape *t = n > 0 ? xs[0].tape : NULL;
@@ -38,14 +39,14 @@ static cot_var function(int n, const cot_var *xs, void *user) {
 }
 
 static void print_check(FILE *out, look how, const char *what, double error) {
-    bool fine = error <= 1; /* not NaN either */
+    bool fine = error <= 1; /* false for NaN too */
     fprintf(out, "%-32s %s%s%s  ", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "",
             fine ? "agree   " : "DISAGREE", how.colour ? "\033[0m" : "");
     if (isfinite(error)) cot__write(out, "%.2g of the tolerance\n", error);
     else fprintf(out, "nothing finite to compare\n");
 }
 
-/* The library knows inputs as xs[0], xs[1], …: their names instead. */
+/* Replaces the library's names of inputs, xs[0], xs[1], …, by their names in the expression. */
 static void name_inputs(const problem *p, const char *message, char *out, size_t size) {
     size_t used = 0;
     out[0] = 0;
@@ -115,7 +116,8 @@ int run_check(const options *o, FILE *out, look how, failure *f) {
     cot_check_report report = {0};
     cot_array       *point = NULL;
     int              n = 0, status = EXIT_FINE;
-    options          in_f64 = *o; /* differences of f32 say nothing */
+    /* differences in f32 say nothing */
+    options          in_f64 = *o;
     in_f64.dtype = COT_F64;
     if (problem_for_derivatives(&p, &in_f64, f)) {
         c.vars = malloc(((size_t)p.n + 1) * sizeof *c.vars);

@@ -1,4 +1,4 @@
-/* cmd_cost.c: cotangent cost: what a derivative takes in either mode, of a function or of sizes
+/* cmd_cost.c: cotangent cost: what a derivative costs in either mode, for a function or for sizes
  * alone. */
 #include "commands/commands.h"
 

@@ -9,7 +9,7 @@
 #include "trace/trace.h"
 #include "problem/values.h"
 
-/* A paragraph with a newline at its end, whether or not it brings one. */
+/* Writes a paragraph that ends with one newline, whether or not the text has one. */
 static void paragraph(FILE *out, const char *text) {
     size_t n = strlen(text);
     fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");

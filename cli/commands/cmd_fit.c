@@ -10,14 +10,15 @@
 #include "io/memory_file.h"
 #include "io/system.h"
 
-/* Which row keeps it from starting: the first that is not finite, or the one that is farthest
- * off. */
+/* Names the row that keeps the fit from starting: the first that is not finite, or else the one
+ * that is farthest from the data. */
 static void bad_start(fit *x, failure *f) {
     char    at[600], there[400];
     int64_t row = 0;
     for (int64_t i = 0; i < x->table.rows && isfinite(x->r[row]); i++)
         if (!(fabs(x->r[i]) <= fabs(x->r[row]))) row = i;
-    /* else it may be the row and not the start: a logarithm of what is negative there */
+    /* a row that is not finite may be the mistake, and not the start: a logarithm of a negative
+     * number */
     bool finite = isfinite(x->r[row]);
     failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld%s at the start, %s; choose another%s",
                 isnan(x->r[row]) ? "nan" : finite ? "too far from the data" : "infinite", (long long)row + 1,
@@ -25,7 +26,7 @@ static void bad_start(fit *x, failure *f) {
                 finite ? "" : ", or leave the row out where none helps");
 }
 
-/* What a fit that has no result says. True: it has one, perhaps without having converged. */
+/* Reports a fit without a result. True: there is a result, perhaps without convergence. */
 static bool has_result(fit *x, const fit_result *r, fit_end end, failure *f) {
     char list[400], at[600];
     int  count;
@@ -46,7 +47,7 @@ static bool has_result(fit *x, const fit_result *r, fit_end end, failure *f) {
                            "[fit] a derivative of the model is not finite at %s; try another start",
                            fit_point(x, at, sizeof at));
     case FIT_MEMORY: return failure_memory(f);
-    case FIT_ABANDONED: break; /* f says why */
+    case FIT_ABANDONED: break; /* f holds the reason */
     }
     return false;
 }

@@ -1,5 +1,5 @@
-/* cmd_matrix.c: cotangent jac and hess: every derivative of every element, in blocks by input; or
- * sparse (cmd_sparse.c). */
+/* cmd_matrix.c: cotangent jac and hess: all derivatives of all elements, in blocks by input; sparse
+ * ones are in cmd_sparse.c. */
 #include "commands/commands.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "problem/results.h"
 #include "problem/values.h"
 
-enum { MOST_INPUTS = 999 }; /* of a Hessian: it has a block for each pair */
+/* Most inputs of a Hessian, which has a block for each pair. */
+enum { MOST_INPUTS = 999 };
 
 static bool joined_shape(cot_shape a, cot_shape b, cot_shape *out, failure *f) {
     *out = a;
@@ -36,7 +37,8 @@ static double *matrix_for(const char *op, int64_t rows, int64_t columns, failure
     return m;
 }
 
-/* A line of the matrix: the derivatives by one input of y, or of the gradient by another. */
+/* The blocks of a matrix, a line each: derivatives of y, or of the gradient by one input, by
+ * another input. */
 typedef struct blocks {
     int        count;
     cot_array *arrays;
@@ -56,7 +58,7 @@ static void blocks_free(blocks *b) {
     free(b->lines);
 }
 
-/* The value first; then the caller adds blocks. */
+/* Takes the value first; then the caller adds blocks. */
 static bool blocks_value(blocks *b, const problem *p, failure *f) {
     if (!value_of_var(p->y, &b->arrays[0], f)) return false;
     b->lines[0] = (labelled){"value", &b->arrays[0]};
@@ -185,8 +187,8 @@ static bool print_hessian(const problem *p, FILE *out, look how, const char *mod
     return fine;
 }
 
-/* The gradient is recorded, and its Jacobian is square: its sweeps may go either way, and forward
- * they carry less. */
+/* Records the gradient. Its Jacobian is square, so both modes take as many sweeps, but forward
+ * sweeps carry less. */
 static bool hessian(problem *p, cot_mode mode, double *matrix, failure *f) {
     cot_var *gradient = malloc(((size_t)p->wanted_count + 1) * sizeof *gradient);
     if (!gradient) return failure_memory(f);

@@ -7,7 +7,7 @@
 #include "expr/expr.h"
 #include "trace/listing/listing.h"
 
-/* Functions of expressions only: what they are made of. */
+/* Functions that only expressions have, and what they are made of. */
 static const struct { const char *name, *is; } made[] = {
     {"array", "x itself, or of a list an array of its elements (stack); with a dtype: cast"},
     {"zeros_like", "zeros of the shape and dtype of x: a constant"},
@@ -25,7 +25,7 @@ static int made_named(const char *name) {
     return -1;
 }
 
-/* The number in the listing, or beyond it that in `made`. */
+/* The number of an operation in the listing. Behind these come the numbers of `made`. */
 static int find_op(const char *name, failure *f) {
     int         i = cot__listing_find(name), n = cot__listing_count(), count = 0;
     const char *behind = cot__expr_behind(name);
@@ -46,7 +46,8 @@ static int find_op(const char *name, failure *f) {
     return -1;
 }
 
-/* One entry, by how it is called in an expression, and which name or operator it was asked by. */
+/* Shows one entry: how it is called in an expression, and the name or operator that the user asked
+ * for. */
 static void show(FILE *out, int i, const char *asked) {
     char        buf[512];
     int         n = cot__listing_count();

@@ -1,5 +1,5 @@
-/* cmd_products.c: cotangent jvp and hvp: what happens along a direction, to the value and to its
- * gradient. */
+/* cmd_products.c: cotangent jvp and hvp: how the value, or its gradient, changes along a
+ * direction. */
 #include "commands/commands.h"
 
 #include <stdlib.h>
@@ -52,8 +52,7 @@ int run_jvp(const options *o, FILE *out, look how, failure *f) {
     return EXIT_FINE;
 }
 
-/* Rows of inputs that only move are dropped: the direction may name an input that --wrt does
- * not. */
+/* Drops the rows of inputs that only move: the direction may name an input that --wrt does not. */
 static int keep_wanted(direction *d, double *product) {
     int     n = 0;
     int64_t to = 0;

@@ -1,5 +1,5 @@
-/* cmd_sparse.c: cotangent jac --sparse and hess --sparse: only the entries that can be other than
- * zero, found by coloured sweeps. */
+/* cmd_sparse.c: cotangent jac --sparse and hess --sparse: only the entries that can differ from
+ * zero, computed by coloured sweeps. */
 #include "problem/command.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@
 #include "problem/results.h"
 #include "problem/values.h"
 
-enum { WHOLE = 1000, EDGE = 3 }; /* entries shown whole; at each end of more */
+/* WHOLE: the most entries that are all shown. EDGE: entries shown at each end of a longer list. */
+enum { WHOLE = 1000, EDGE = 3 };
 
 typedef struct matrix {
     cot_sparse_plan *plan;
@@ -20,7 +21,8 @@ typedef struct matrix {
     cot_array        value; /* of the expression */
     int              n;
     problem_input  **of;
-    int64_t         *from, *to; /* by row: the entries of the columns in hand */
+    /* by row: the entries of the present columns */
+    int64_t         *from, *to;
 } matrix;
 
 static void matrix_free(matrix *m) {
@@ -32,7 +34,7 @@ static void matrix_free(matrix *m) {
     free(m->to);
 }
 
-/* The cure for a dense pattern is one of the command's, not of the library's. */
+/* For a dense pattern, the library's advice is replaced by the command's. */
 static bool plan_failure(const problem *p, failure *f) {
     const char *fact = cot_tape_message(p->t), *rule = strstr(fact, "; where most entries");
     if (!rule || !(fact = strchr(fact, ' '))) return tape_failure(p->t, f);
@@ -42,8 +44,7 @@ static bool plan_failure(const problem *p, failure *f) {
                        p->op, (int)(rule - fact), fact);
 }
 
-/* The plan is there: room for what comes out of it. Before any column is taken in hand, all rows
- * begin at their first entry. */
+/* Takes memory for the entries of the plan. All rows begin at their first entry. */
 static bool matrix_open(matrix *m, const problem *p, failure *f) {
     if (!m->plan) return plan_failure(p, f);
     m->info = cot_sparse_plan_info(m->plan);
@@ -61,7 +62,7 @@ static bool matrix_open(matrix *m, const problem *p, failure *f) {
     return m->of && value_of_var(p->y, &m->value, f);
 }
 
-/* Takes the next columns in hand, up to `right`; they hold so many entries. */
+/* Goes on to the next columns, up to `right`. Returns the number of their entries. */
 static int64_t next_columns(matrix *m, int64_t right) {
     int64_t count = 0;
     for (int64_t i = 0; i < m->info.rows; i++) {
@@ -130,7 +131,8 @@ static void print_text(matrix *m, const problem *p, FILE *out, look how) {
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* The columns in hand as members "shape", "row_start", "col", "values" of the open object. */
+/* Writes the present columns as members "shape", "row_start", "col", "values" of the open
+ * object. */
 static void json_entries(const matrix *m, const problem *p, cot__json *j, int64_t columns, int64_t left) {
     int64_t start = 0;
     cot__json_key(j, "shape");

@@ -8,7 +8,7 @@
 #include "problem/results.h"
 #include "problem/values.h"
 
-/* A row for each order, the value first. */
+/* Prints a row for each order, beginning with the value. */
 static void print_rows(const problem *p, FILE *out, look how, int order, const cot_array *rows, labelled *lines) {
     if (p->o->json) {
         cot__json j = cot__json_to(out);
@@ -53,7 +53,8 @@ int run_taylor(const options *o, FILE *out, look how, failure *f) {
     direction d = {0};
     double   *series = NULL;
     if (problem_for_derivatives(&p, o, f) && direction_make(&d, &p, o->tangent_count == 0, f)) {
-        if (o->tangent_count == 0 && d.size == 1) d.v[0] = 1; /* there is one way to go */
+        /* with a single number as input there is only one direction */
+        if (o->tangent_count == 0 && d.size == 1) d.v[0] = 1;
         series = malloc(((size_t)o->order + 1) * ((size_t)cot_size(p.y) + 1) * sizeof *series);
         if (o->tangent_count == 0 && d.size != 1)
             failure_usage(f, "taylor needs a direction: at least one --along name=V; inputs without one do not move");

@@ -25,7 +25,7 @@ static void write_html(const traced *x, FILE *out, failure *f) {
     memory_file_free(&json);
 }
 
-/* A file, or with "-" the command's output. */
+/* Writes to a file or, with "-", to the output of the command. */
 static void put(const traced *x, const char *path, writer write, FILE *out, failure *f) {
     memory_file m;
     if (f->status != EXIT_FINE) return;

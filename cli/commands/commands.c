@@ -1,4 +1,4 @@
-/* commands.c: the table of commands, with what their help says. */
+/* commands.c: the table of commands, with the texts of their help. */
 #include <string.h>
 
 #include "commands/commands.h"

@@ -1,4 +1,4 @@
-/* directions.c: unit directions, LANES at a time: as many as one sweep carries. */
+/* directions.c: sweeps over unit directions, LANES at a time: as many as one sweep carries. */
 #include "commands/directions.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 enum { LANES = 4 };
 
-/* LANES unit vectors of length n, from number `from` on, as rows. */
+/* Writes LANES unit vectors of length n as rows, beginning with number `from`. */
 static int set_units(double *rows, int64_t n, int64_t from) {
     int used = 0;
     for (; used < LANES && from + used < n; used++) {

@@ -1,7 +1,8 @@
-/* fit.h: an expression with a table, of which some names are columns and the others parameters.
+/* fit.h: a fit: an expression and a table. Some names of the expression are columns of the table,
+ * the others are parameters.
  *
- * May call: the public library, expressions, io, output, problem, regression. Must not touch:
- * files and terminals but through io. */
+ * May call: the public library, expressions, io, output, problem, regression. Must not touch: files
+ * and terminals but through io. */
 #ifndef COT_CLI_FIT_H
 #define COT_CLI_FIT_H
 
@@ -12,8 +13,8 @@
 #include "io/progress.h"
 
 typedef struct fit_column {
-    const char *name; /* in the expression */
-    int         at;   /* in the table */
+    const char *name; /* its name in the expression */
+    int         at;   /* its number in the table */
     double     *values;
 } fit_column;
 
@@ -21,16 +22,16 @@ typedef struct fit {
     problem     p; /* the expression; its inputs are the parameters with their starts */
     const char *data;
     data_table  table;
-    int         response; /* column */
+    int         response; /* the column of the response */
     char        response_name[64];
     double     *y;
     int         column_count;
-    fit_column *columns; /* those that the expression uses */
+    fit_column *columns; /* the columns that the expression uses */
 
     cot_tape *t;
-    cot_mark  mark;   /* behind the columns */
+    cot_mark  mark;   /* the place on the tape behind the columns */
     cot_var  *inputs; /* parameters, then columns */
-    cot_var   model;  /* (rows), where it was evaluated last */
+    cot_var   model;  /* (rows): its value at the last point */
     double   *units;  /* (n, n): unit directions */
     double   *b, *r;  /* parameters (n) and residuals (rows) */
     progress  shown;
@@ -38,7 +39,7 @@ typedef struct fit {
     failure  *f;
 } fit;
 
-/* fit_open.c: the command line and the table. Call fit_close in any case. */
+/* fit_open.c: reads the command line and the table. Call fit_close also after a failure. */
 bool fit_open(fit *x, const options *o, failure *f);
 void fit_close(fit *x);
 
@@ -46,20 +47,20 @@ void fit_close(fit *x);
 bool fit_start(fit *x, failure *f);
 bool fit_residuals(void *fit, const double *b, double *r);
 bool fit_jacobian(void *fit, double *j);
-/* The model at the parameters b for other values of the one column there is; false when the
- * expression has no such values. */
+/* The model at the parameters b for other values of its only column. False when the expression has
+ * no such values. */
 bool fit_curve(fit *x, int64_t n, const double *at, double *out);
 
 /* fit_print.c */
 void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end end);
-/* "a = 1, b = 2"; cut where buf ends. */
+/* Writes "a = 1, b = 2", cut where buf ends. */
 const char *fit_point(const fit *x, char *buf, size_t size);
-/* ", where x = 1, z = 2,": the columns in a row. */
+/* Writes the columns of a row: ", where x = 1, z = 2,". */
 const char *fit_row(const fit *x, int64_t row, char *buf, size_t size);
-/* Names of the parameters that are marked: "a and b". */
+/* Writes the names of the marked parameters: "a and b". */
 const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size);
 
-/* fit_plot.c: an SVG file. */
+/* fit_plot.c: writes an SVG file. */
 void fit_plot(fit *x, FILE *out, const fit_result *r);
 
 #endif

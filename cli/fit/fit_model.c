@@ -1,7 +1,7 @@
-/* fit_model.c: the model and its derivatives. The columns are recorded once; each evaluation
- * rewinds to behind them and records the expression again, on all rows at once, with parameters as
- * scalar leaves. The Jacobian has few columns and many rows, so it is made by forward sweeps, one
- * direction for each parameter, several in a sweep. */
+/* fit_model.c: the model and its derivatives. The columns are recorded once. Each evaluation
+ * rewinds to the mark behind them and records the expression again, for all rows at once, with
+ * parameters as scalar leaves. The Jacobian has few columns and many rows, so forward sweeps
+ * compute it: one direction for each parameter, several directions in a sweep. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ bool fit_start(fit *x, failure *f) {
     return cot_tape_status(x->t) == COT_OK || tape_failure(x->t, f);
 }
 
-/* The expression's value for parameters that stand in inputs[]. */
+/* The value of the expression for the parameters in inputs[]. */
 static cot_var run(const fit *x, cot_tape *t, const cot_var *inputs, failure *f) {
     int              n = x->p.n + x->column_count;
     cot__expr_error  error = {0};
@@ -48,7 +48,7 @@ static cot_var run(const fit *x, cot_tape *t, const cot_var *inputs, failure *f)
     return y;
 }
 
-/* One value for each row; a model without columns has one for all of them. */
+/* Gives one value for each row. A model without columns has one value for all rows. */
 static cot_var on_rows(cot_var y, int64_t rows, failure *f) {
     char      has[400];
     cot_shape shape = cot_shape_of(y);
@@ -82,7 +82,7 @@ bool fit_residuals(void *user, const double *b, double *r) {
 
 bool fit_jacobian(void *user, double *j) {
     fit *x = user;
-    if (!cot_requires_grad(x->model)) { /* no parameter has any effect */
+    if (!cot_requires_grad(x->model)) { /* no parameter has any effect on the model */
         memset(j, 0, (size_t)x->table.rows * (size_t)x->p.n * sizeof *j);
         return true;
     }
@@ -90,7 +90,9 @@ bool fit_jacobian(void *user, double *j) {
 }
 
 bool fit_curve(fit *x, int64_t n, const double *at, double *out) {
-    failure   unsaid = {0}; /* a plot without a curve is still a plot, except for want of memory */
+    /* A plot without a curve is still a plot, so this failure is not reported, except for lack of
+     * memory. */
+    failure   unsaid = {0};
     cot_tape *t = cot_tape_create(NULL);
     cot_var  *inputs = malloc(((size_t)x->p.n + 2) * sizeof *inputs);
     bool      fine = t && inputs;

@@ -1,5 +1,5 @@
-/* fit_open.c: from the command line to a fit: which argument is the data, which name a column,
- * which a parameter. */
+/* fit_open.c: makes a fit from the command line: finds which argument is the data, which names are
+ * columns and which are parameters. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "io/source.h"
 #include "problem/values.h"
 
-enum { LISTED = 400 }; /* bytes of a list of names in a message */
+enum { LISTED = 400 }; /* longest list of names in a message, in bytes */
 
 static int find_parameter(const fit *x, const char *name) {
     for (int k = 0; k < x->p.n; k++)
@@ -18,7 +18,7 @@ static int find_parameter(const fit *x, const char *name) {
     return -1;
 }
 
-/* The columns' names for a message; numbers when there are none. */
+/* The names of the columns for a message; their numbers if the table has no names. */
 static const char *list_columns(const data_table *t, char *buf, size_t size) {
     if (t->names) return list_names(t->columns, t->names, buf, size);
     snprintf(buf, size, "1 to %d, without names", t->columns);
@@ -64,7 +64,7 @@ static bool read_start(problem_input *x, const char *text, failure *f) {
     return true;
 }
 
-/* DATA and name=start, in any order behind the expression. */
+/* Reads DATA and name=start, in any order behind the expression. */
 static bool read_arguments(fit *x, const char *const *arguments, int count, failure *f) {
     const command *c = x->p.o->command;
     x->p.inputs = calloc((size_t)count + 1, sizeof *x->p.inputs);
@@ -86,8 +86,8 @@ static bool read_arguments(fit *x, const char *const *arguments, int count, fail
     return true;
 }
 
-/* --y NAME, or --y N, the number of a column; without it the column y, or the first of a table
- * without names. */
+/* --y NAME, or --y N with the number of a column. Without --y the response is column y, or the
+ * first column of a table without names. */
 static bool choose_response(fit *x, failure *f) {
     const data_table *t = &x->table;
     const char       *wish = x->p.o->y;
@@ -112,7 +112,7 @@ static bool choose_response(fit *x, failure *f) {
                          wish ? "" : "; choose one with --y NAME");
 }
 
-/* x or x1, x2, …: the columns beside the response in their order. */
+/* x or x1, x2, …: the columns beside the response, in their order. */
 static int numbered_column(const fit *x, const char *name) {
     char *end;
     if (name[0] != 'x') return COLUMN_NONE;
@@ -122,8 +122,8 @@ static int numbered_column(const fit *x, const char *name) {
     return (int)number - 1 < x->response ? (int)number - 1 : (int)number;
 }
 
-/* A name that the expression has by itself, and the table too: whichever it were, it would be wrong
- * for somebody. */
+/* Refuses a column whose name is known to expressions, such as pi: either meaning would be wrong
+ * for some user. */
 static bool known_names_are_no_columns(const fit *x, failure *f) {
     static const char *const known[] = {"pi",  "e",       "inf",   "nan",      "f64",   "float64", "float", "double",
                                         "f32", "float32", "bf16",  "bfloat16", "f16",   "float16", "i64",   "int64",
@@ -135,7 +135,7 @@ static bool known_names_are_no_columns(const fit *x, failure *f) {
     return true;
 }
 
-/* Can all columns be written in an expression? "time (s)" cannot. */
+/* Can the names of all columns be written in an expression? "time (s)" cannot. */
 static bool names_are_names(const data_table *t) {
     char text[128];
     for (int k = 0; t->names && k < t->columns; k++) {
@@ -190,7 +190,7 @@ static bool read_columns(fit *x, failure *f) {
     return true;
 }
 
-/* y ~ a*x, as some programs write a model. */
+/* Refuses y ~ a*x, as some programs write a model. */
 static bool right_side_alone(const fit *x, failure *f) {
     const char *tilde = x->p.text ? strchr(x->p.text, '~') : NULL;
     if (!tilde || f->status != EXIT_USAGE) return false;
@@ -208,7 +208,8 @@ bool fit_open(fit *x, const options *o, failure *f) {
     if (!problem_expression(&x->p, &arguments, &count, f)) return right_side_alone(x, f);
     if (!read_arguments(x, arguments, count, f)) return false;
     if (!data_table_read(&x->table, x->data, f)) {
-        if (x->data[0] == '@' && source_exists(x->data + 1)) { /* as values are given */
+        /* values are given as @file, data are not */
+        if (x->data[0] == '@' && source_exists(x->data + 1)) {
             *f = (failure){0};
             failure_usage(f, "the data are named without @: %.200s", x->data + 1);
         }

@@ -9,9 +9,9 @@
 
 enum { WIDTH = 800, HEIGHT = 600, LEFT = 90, TOP = 44, INNER = 690, CURVE = 600 };
 
-/* The model between the least and the greatest x: out (CURVE) at at (CURVE). It is evaluated
- * together with the data, and if that gives the data other values than before, the expression mixes
- * rows (a mean, say) and has no curve. */
+/* Computes the curve between the least and the greatest x: points at[CURVE], values out[CURVE]. The
+ * model is evaluated on the data and these points together. If the data then get other values than
+ * before, the expression mixes rows (a mean, say), and there is no curve. */
 static bool make_curve(fit *x, const double *fitted, double *at, double *out) {
     int64_t       m = x->table.rows;
     const double *column = x->columns[0].values;
@@ -44,7 +44,7 @@ static void residuals(const svg_panel *p, const fit *x, const double *against, c
     if (!svg_points(p, "data", x->table.rows, against, x->r)) failure_memory(x->f);
 }
 
-/* Residuals with zero in the middle of their range. */
+/* The range of the residuals, with zero in the middle. */
 static svg_range residual_range(const fit *x) {
     svg_range r = svg_range_of(x->table.rows, x->r);
     double    most = fmax(fabs(r.low), fabs(r.high));

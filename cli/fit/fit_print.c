@@ -1,4 +1,4 @@
-/* fit_print.c: what a fit found, in words and as JSON. */
+/* fit_print.c: prints the result of a fit, in words and as JSON. */
 #include <math.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, 
     return list_names(*count, names, buf, size);
 }
 
-/* Why it did not converge; "" when it did. */
+/* Explains why the fit did not converge; "" when it did. */
 static const char *explain(const fit *x, const fit_result *r, fit_end end, char *buf, size_t size) {
     char        list[400], more[512] = "";
     int         count;

@@ -1,4 +1,4 @@
-/* data_cell.c: a cell of a table as a number. */
+/* data_cell.c: reads a cell of a table as a number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool whole_number(const char *text, double *out) {
     return end != text && *end == 0;
 }
 
-/* Also as Fortran writes it, 1.5D+02, and with a decimal comma where commas separate nothing. */
+/* Reads also Fortran's form, 1.5D+02, and a decimal comma if commas do not separate cells. */
 cell_kind data_cell_read(data_cell c, char separator, double *out) {
     static const char *const missing[] = {"", "NA", "N/A", "null", "none", ".", "-", "?"};
     char                     text[128];
@@ -35,7 +35,7 @@ cell_kind data_cell_read(data_cell c, char separator, double *out) {
 
 #define LEAVE_OUT "a # before the line leaves it out"
 
-/* A date, say: then it is the column that is wrong, not a line. */
+/* Has the column any number? If not (dates, say), the column is wrong and not a line. */
 static bool has_numbers(const data_table *t, int column) {
     double number;
     for (int64_t i = 0; i < t->rows; i++)
@@ -44,7 +44,7 @@ static bool has_numbers(const data_table *t, int column) {
 }
 
 bool data_table_column(const data_table *t, int column, const char *name, double *out, failure *f) {
-    if (t->names) name = t->names[column]; /* the expression may have said x */
+    if (t->names) name = t->names[column]; /* the expression may call the column x */
     for (int64_t i = 0; i < t->rows; i++) {
         data_cell   c = t->cells[i * t->columns + column];
         cell_kind   kind = data_cell_read(c, t->separator, &out[i]);

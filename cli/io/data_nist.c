@@ -1,9 +1,8 @@
-/* data_nist.c: NIST's statistical reference data sets. Their header says in which lines the data
- * stand:
+/* data_nist.c: NIST's statistical reference data sets. Their header gives the lines of the data:
  *
  *     Data              (lines 61 to 74)
  *
- * Their columns are y, x or y, x1, x2, …, as in every table that has no names. */
+ * Their columns are y, x or y, x1, x2, …, as in every table without names. */
 #include <string.h>
 
 #include "io/data_table.h"

@@ -1,4 +1,4 @@
-/* data_table.c: a text cut into cells. */
+/* data_table.c: cuts a text into cells. */
 #include "io/data_table.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ bool data_line_next(const data_table *t, size_t size, data_line *line) {
         if (p < end && *p == '\r') p++;
         if (p < end && *p == '\n' && (p == line->stop || p[-1] == '\r')) p++;
     } else if (size >= 3 && memcmp(p, "\xEF\xBB\xBF", 3) == 0) {
-        p += 3; /* the mark that some programs put before UTF-8 */
+        p += 3; /* the byte order mark that some programs put before UTF-8 */
     }
     if (p >= end) return false;
     line->start = p;
@@ -27,15 +27,15 @@ bool data_line_next(const data_table *t, size_t size, data_line *line) {
     return true;
 }
 
-/* From here on the line is a comment: a # that does not stand in the middle of a word. */
+/* A comment begins at a # that does not stand in the middle of a word. */
 static bool is_comment(const data_line *line, const char *p) { return *p == '#' && (p == line->start || blank(p[-1])); }
 
 static bool bad_line(const data_table *t, const data_line *line, const char *what, failure *f) {
     return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s %s", (long long)line->number, t->path, what);
 }
 
-/* What separates the cells of this line, and so of all. Semicolons and tabs first: commas may be in
- * numbers then. */
+/* Finds the separator in the first line; it holds for all lines. Semicolons and tabs are tried
+ * first, because commas may then be part of numbers. */
 static char find_separator(const data_line *line) {
     bool quoted = false, semicolon = false, tab = false, comma = false;
     for (const char *p = line->start; p < line->stop; p++) {
@@ -56,7 +56,7 @@ const char *data_separator_name(const data_table *t) {
                                   : "blanks";
 }
 
-/* Memory for one more cell. */
+/* Makes room for one more cell. */
 static data_cell *more_cells(data_table *t, int64_t used, failure *f) {
     if (used == t->room) {
         int64_t    room = t->room ? 2 * t->room : 256;
@@ -71,8 +71,8 @@ static data_cell *more_cells(data_table *t, int64_t used, failure *f) {
     return &t->cells[used];
 }
 
-/* A cell in quotes, p behind the first; "" is a quote. Its text is written over itself. NULL:
- * something is wrong. */
+/* Reads a cell in quotes, where p is behind the first quote; "" is a quote. The text is written
+ * over itself. NULL after a failure. */
 static char *quoted_cell(const data_table *t, const data_line *line, char *p, data_cell *c, failure *f) {
     char *to = p;
     c->text = p;
@@ -91,13 +91,14 @@ static char *quoted_cell(const data_table *t, const data_line *line, char *p, da
     return p + 1;
 }
 
-/* The cells of a line, behind the `used` ones. How many; -1: something is wrong. */
+/* Cuts a line into cells and stores them behind the `used` ones. Returns their number, -1 after a
+ * failure. */
 static int cut_line(data_table *t, const data_line *line, int64_t used, failure *f) {
     char *p = line->start, separator = t->separator;
     int   count = 0;
     for (;;) {
         while (p < line->stop && blank(*p) && (separator == ' ' || *p != separator)) p++;
-        /* blanks at the end begin no cell */
+        /* blanks at the end of a line begin no cell */
         if (separator == ' ' && (p == line->stop || *p == '#')) return count;
         data_cell *c = more_cells(t, used + count, f);
         if (!c) return -1;
@@ -126,7 +127,7 @@ static int cut_line(data_table *t, const data_line *line, int64_t used, failure 
     }
 }
 
-/* The cells of the first line become names when one of them is no number. */
+/* If a cell of the first line is not a number, the cells of this line become the names. */
 static bool take_names(data_table *t, failure *f) {
     size_t bytes = 0;
     double ignored;
@@ -167,7 +168,7 @@ static bool is_empty(const data_line *line) {
     return p == line->stop || *p == '#';
 }
 
-/* Lines from..to; the first that is not empty may hold names. */
+/* Cuts lines from … to. The first line that is not empty may hold names. */
 static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f) {
     data_line line = {0};
     int64_t   first = 0;

@@ -1,4 +1,4 @@
-/* elements.c: conversion of elements, in chunks, so that a file is never in memory twice. */
+/* elements.c: converts elements, in chunks, so that a file is never in memory twice. */
 #include "io/elements.h"
 
 #include <stdlib.h>
@@ -10,9 +10,9 @@
 enum { CHUNK = 4096 }; /* elements */
 
 bool elements_count(cot_shape shape, int element_size, int64_t *count, uint64_t *bytes) {
-    /* 2^40 elements fit any sum of byte counts below 2^63, and no machine that reads them. A zero
-     * makes the whole count zero, but the other extents are still bounded: their product is a
-     * stride. */
+    /* With 2^40 elements all sums of byte counts stay below 2^63, and no machine can read more. A
+     * zero extent makes the whole count zero, but the other extents are still bounded, because
+     * their product is a stride. */
     const int64_t most = INT64_C(1) << 40;
     int64_t       n = 1, stride = 1;
     if (shape.ndim < 0 || shape.ndim > COT_MAX_NDIM) return false;
@@ -32,7 +32,8 @@ bool elements_allocate(cot_array *a, cot_dtype dtype, cot_shape shape, failure *
     *a = (cot_array){.dtype = dtype, .shape = shape};
     if (!elements_count(shape, (int)cot__dtype_size(dtype), &a->size, &bytes))
         return failure_set(f, EXIT_RUN, "limit", "an array of this shape has too many elements");
-    if (bytes > SIZE_MAX) return failure_memory_for(f, bytes); /* where addresses have 32 bits */
+    /* too much where addresses have 32 bits */
+    if (bytes > SIZE_MAX) return failure_memory_for(f, bytes);
     a->data = calloc(bytes ? (size_t)bytes : 1, 1);
     return a->data ? true : bytes < 1000000 ? failure_memory(f) : failure_memory_for(f, bytes);
 }
@@ -52,7 +53,7 @@ static double real_of(uint64_t bits, element_format format) {
     return d;
 }
 
-/* False when the element has no place in the array's dtype: an unsigned number beyond i64. */
+/* False when the array's dtype cannot hold the element: an unsigned number beyond i64. */
 static bool store(cot_array *a, int64_t at, uint64_t bits, element_format format) {
     switch (a->dtype) {
     case COT_F64: ((double *)a->data)[at] = real_of(bits, format); return true;
@@ -104,7 +105,7 @@ bool elements_read(source *s, uint64_t offset, element_format format, cot_shape 
                 goto failed;
             }
             for (int k = 0; fortran && k < shape.ndim; k++) {
-                /* to the next place, the first axis fastest */
+                /* go to the next place; the first axis runs fastest */
                 at += stride[k];
                 if (++index[k] < shape.dim[k]) break;
                 at -= stride[k] * shape.dim[k];

@@ -32,7 +32,7 @@ bool failure_usage(failure *f, const char *format, ...) {
     return false;
 }
 
-/* A stream takes memory too: that the file is to blame would be wrong. */
+/* Opening a stream takes memory too. If that fails, the file is not to blame. */
 bool failure_file(failure *f, const char *what, const char *path, int error) {
     if (error == ENOMEM) return failure_memory(f);
     return failure_set(f, EXIT_RUN, "file", "cannot %s %s: %s", what, *path ? path : "a file with an empty name",

@@ -1,8 +1,8 @@
-/* failure.h: what went wrong, kept until the command ends and says it once: as a sentence on
- * stderr, or as the JSON object of a failure.
+/* failure.h: an error, kept until the command ends and reports it once: as a sentence on stderr, or
+ * as the JSON object of a failure.
  *
- * Functions that can fail take a failure and return false; the first one set stays, so that
- * callers simply pass it on. */
+ * Functions that can fail take a failure and return false. The first failure stays, so callers
+ * simply pass it on. */
 #ifndef COT_CLI_FAILURE_H
 #define COT_CLI_FAILURE_H
 
@@ -20,17 +20,16 @@ typedef struct failure {
     char caret[512];    /* the line of text and the caret below it, or "" */
 } failure;
 
-/* Always false. */
+/* Sets a failure. Always returns false, as do the functions below. */
 bool failure_set(failure *f, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* A mistake on the command line; always false. */
+/* A mistake on the command line. */
 bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A file that cannot be read or written ("read", "write"), for the reason that errno had; always
- * false. */
+/* A file that cannot be read or written (what: "read" or "write"). `error` is the errno. */
 bool failure_file(failure *f, const char *what, const char *path, int error);
-/* Memory is short; always false. */
+/* Memory is short. */
 bool failure_memory(failure *f);
-/* The same, where it is known for how much. */
+/* The same, if it is known how many bytes were needed. */
 bool failure_memory_for(failure *f, uint64_t bytes);
 
 #endif

@@ -79,7 +79,8 @@ static char *put_utf8(char *to, uint32_t u) {
     return to;
 }
 
-/* What follows a backslash: at most 4 bytes for at least 2 read, so the text never grows. */
+/* Reads the characters behind a backslash. They give at most 4 bytes for at least 2 that are read,
+ * so the text never grows. */
 static char *take_escape(json_scan *x, char *to) {
     static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
     if (x->at == x->end) return NULL;

@@ -1,6 +1,6 @@
-/* memory_file.c: a stream into memory whose errors are kept. glibc's open_memstream does not keep
- * them: a printf that finds no memory to grow into loses its text and leaves ferror at 0. So with
- * glibc the stream is our own. */
+/* memory_file.c: a stream into memory that keeps its errors. glibc's open_memstream does not: a
+ * printf that finds no memory loses its text and leaves ferror at 0. So with glibc this file makes
+ * its own stream. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* fopencookie */
 #endif
@@ -15,7 +15,7 @@ static ssize_t append(void *cookie, const char *bytes, size_t n) {
     if (m->room - m->size <= n) {
         size_t room = 2 * m->room + n + 1;
         char  *grown = realloc(m->text, room);
-        if (!grown) return 0; /* an error, and it stays */
+        if (!grown) return 0; /* an error, which the stream keeps */
         m->text = grown;
         m->room = room;
     }

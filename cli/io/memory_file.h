@@ -1,5 +1,5 @@
-/* memory_file.h: a FILE whose text stays in memory, so that nothing is printed before all of it is
- * known. */
+/* memory_file.h: a FILE whose text stays in memory, so that nothing is printed before the whole
+ * text is known. */
 #ifndef COT_CLI_MEMORY_FILE_H
 #define COT_CLI_MEMORY_FILE_H
 
@@ -10,13 +10,14 @@
 
 typedef struct memory_file {
     FILE  *file;
-    char  *text; /* after memory_file_close */
+    char  *text; /* the text, after memory_file_close */
     size_t size, room;
 } memory_file;
 
-/* The stream holds on to m, which must stay where it is. */
+/* The stream keeps a pointer to m, so m must not move. */
 bool memory_file_open(memory_file *m, failure *f);
-/* Ends the writing; false when memory was short meanwhile. Free text with memory_file_free. */
+/* Ends the writing. False when memory was short in the meantime. Free the text with
+ * memory_file_free. */
 bool memory_file_close(memory_file *m, failure *f);
 void memory_file_free(memory_file *m);
 

@@ -32,7 +32,7 @@ static bool take(scanner *x, char c) {
     return true;
 }
 
-/* 'text' or "text", without escapes. */
+/* Reads 'text' or "text", without escapes. */
 static bool take_string(scanner *x, char *out, size_t size) {
     skip_spaces(x);
     if (x->at == x->end || (*x->at != '\'' && *x->at != '"')) return false;

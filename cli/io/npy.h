@@ -4,9 +4,9 @@
 
 #include "io/elements.h"
 
-/* Versions 1 to 3, either byte order, C and Fortran order; floats of 2, 4 and 8 bytes become
- * `real`, integers and bools stay what they are. Header, shape and file size are compared before
- * anything is allocated. */
+/* Reads versions 1 to 3, both byte orders, C and Fortran order. Floats of 2, 4 and 8 bytes become
+ * `real`; integers and bools keep their dtype. Header, shape and file size are compared before
+ * memory is allocated. */
 bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* progress.c: one line that is written over. */
+/* progress.c: one line that is overwritten again and again. */
 #include "io/progress.h"
 
 #include <stdio.h>

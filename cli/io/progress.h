@@ -1,5 +1,5 @@
-/* progress.h: how far a long computation is, on stderr when it is a terminal, and only after a
- * second. */
+/* progress.h: shows the progress of a long computation on stderr, if it is a terminal, and only
+ * after a second. */
 #ifndef COT_CLI_PROGRESS_H
 #define COT_CLI_PROGRESS_H
 
@@ -8,7 +8,7 @@
 
 typedef struct progress {
     const char *what;
-    int64_t     total; /* steps; 0: unknown, then their number so far is shown */
+    int64_t     total; /* steps in all; 0: unknown, the number of steps so far is shown */
     double      start, shown;
     bool        wanted, visible;
 } progress;

@@ -1,9 +1,9 @@
-/* safetensors.c: eight bytes of header length, a header in JSON, the data.
+/* safetensors.c: the .safetensors format: eight bytes for the length of the header, a header in
+ * JSON, the data.
  *
  * The header is {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, …,
  * "__metadata__": {"key": "text", …}}. As in the format's own reader, tensors must lie one after
- * the other without holes and fill the file: anything else says that the file is not what it
- * says. */
+ * the other without holes, and must fill the file. Otherwise the file is damaged. */
 #include "io/safetensors.h"
 
 #include <stdlib.h>
@@ -152,7 +152,7 @@ static int by_place(const void *a, const void *b) {
 
 static int by_key(const void *a, const void *b) { return strcmp(((const entry *)a)->key, ((const entry *)b)->key); }
 
-/* Ranges, sizes, overlaps, holes, names given twice. Leaves the entries sorted by key. */
+/* Checks ranges, sizes, overlaps, holes, and names given twice. Sorts the entries by key. */
 static bool check_entries(const source *s, listing *all, uint64_t data, failure *f) {
     uint64_t at = 0;
     if (all->n) qsort(all->entries, all->n, sizeof *all->entries, by_place);
@@ -188,7 +188,7 @@ static bool check_entries(const source *s, listing *all, uint64_t data, failure 
     return true;
 }
 
-/* The nearest key, and the first of them: enough to see what the file holds. */
+/* Names the nearest key and the first keys: enough to see what the file holds. */
 static bool key_missing(const source *s, const char *key, const listing *all, failure *f) {
     char        keys[400] = "";
     size_t      used = 0, shown = 0;

@@ -4,9 +4,10 @@
 
 #include "io/elements.h"
 
-/* key NULL is an error that lists the keys. Floats (F64, F32, F16, BF16) become `real`, integers
- * and bools stay what they are. The header is checked against the file before it is read, and every
- * tensor against the data, before anything is allocated for the one wanted. */
+/* Reads a tensor. key NULL is an error that lists the keys. Floats (F64, F32, F16, BF16) become
+ * `real`; integers and bools keep their dtype. The length of the header is checked against the file
+ * before the header is read, and every tensor is checked against the data before memory is
+ * allocated for the wanted one. */
 bool safetensors_read(source *s, const char *key, cot_dtype real, cot_array *a, failure *f);
 
 #endif

@@ -49,7 +49,7 @@ bool source_read(source *s, uint64_t offset, void *to, size_t n, failure *f) {
     return failure_set(f, EXIT_RUN, "file", "%s became shorter while it was read", s->path);
 }
 
-/* Reads to the end of the stream, in growing memory: stdin does not say how much there is. */
+/* Reads to the end of the stream into growing memory, because the size of stdin is not known. */
 static char *read_all(FILE *file, const char *name, const char *what, size_t limit, size_t *size, failure *f) {
     char  *text = NULL;
     size_t used = 0, room = 0;

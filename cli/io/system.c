@@ -15,8 +15,8 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 
-/* The file being written, to be removed by the handler. Set before the file exists and cleared
- * after it has its name. */
+/* The name of the file that is being written, which the signal handler removes. It is set before
+ * the file exists, and cleared when the file has its final name. */
 static char *volatile unfinished;
 
 static void interrupted(int signal_number) {
@@ -31,7 +31,8 @@ void system_start(void) {
     sigaction(SIGPIPE, &ignore, NULL);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaction(deadly[i], &handle, NULL); /* nohup stays */
+            /* ignored signals (nohup) stay ignored */
+            sigaction(deadly[i], &handle, NULL);
     }
 }
 
@@ -45,7 +46,7 @@ int system_width(FILE *file) {
 
 static void guard(char *path) { unfinished = path; }
 
-/* Of the file it replaces. */
+/* Gives the new file the permissions of the file that it replaces. */
 static void keep_rights(const char *path, mode_t mode) { chmod(path, mode & 07777); }
 #else
 void system_start(void) {}
@@ -73,7 +74,7 @@ double system_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* fclose writes too, so its answer counts. */
+/* fclose writes too, so its result counts. */
 static bool fill(FILE *file, const char *bytes, size_t n) {
     bool fine = fwrite(bytes, 1, n, file) == n;
     int  error = errno;
@@ -82,8 +83,8 @@ static bool fill(FILE *file, const char *bytes, size_t n) {
     return fine;
 }
 
-/* A new file beside `path`; its name is written into `name`. NULL, with errno, when there can be
- * none. */
+/* Opens a new file beside `path`, and writes its name to `name`. NULL, with errno, when that is not
+ * possible. */
 static FILE *open_beside(const char *path, char *name, size_t size) {
     for (int k = 0; k < 100; k++) {
         snprintf(name, size, "%s.new%d", path, k);
@@ -98,7 +99,7 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
             errno = error;
             break;
         }
-        guard(NULL); /* the name belongs to somebody else */
+        guard(NULL); /* the name belongs to another file */
         if (errno != EEXIST) break;
     }
     guard(NULL);
@@ -106,18 +107,18 @@ static FILE *open_beside(const char *path, char *name, size_t size) {
 }
 
 #ifndef __wasi__
-/* Where a file of that name is, or would be: through symbolic links, which stay, also where they
- * lead to nothing yet. Malloced; NULL, with errno, where links go round in a circle or cannot be
- * read. */
+/* The path of a file behind symbolic links. The links stay, also if they lead to no file yet.
+ * Malloced; NULL, with errno, if links form a circle or cannot be read. */
 static char *place_of(const char *path) {
     char   link[4096];
     char  *at = malloc(strlen(path) + 1);
-    /* said here: a compiler may take errno for what it was before malloc */
+    /* set here, because a compiler may assume that malloc does not change errno */
     if (!at) return errno = ENOMEM, NULL;
     strcpy(at, path);
     for (int k = 0; k < 40; k++) {
         ssize_t n = readlink(at, link, sizeof link);
-        if (n < 0 && (errno == EINVAL || errno == ENOENT)) return at; /* no link, or nothing */
+        /* not a link, or no such file */
+        if (n < 0 && (errno == EINVAL || errno == ENOENT)) return at;
         if (n < 0 || n == sizeof link) {
             if (n >= 0) errno = ENAMETOOLONG;
             break;
@@ -142,8 +143,8 @@ static char *place_of(const char *path) {
     return NULL;
 }
 
-/* The standard output under another name, /dev/stdout say: written through its own descriptor,
- * so that what else goes there stays. */
+/* Opens the standard output if `about` describes it, because the user gave another name of it, such
+ * as /dev/stdout. It is written through its own descriptor, so other text that goes there stays. */
 static FILE *open_as_output(const struct stat *about) {
     struct stat out;
     if (fstat(STDOUT_FILENO, &out) != 0 || out.st_dev != about->st_dev || out.st_ino != about->st_ino) return NULL;
@@ -163,7 +164,7 @@ static char *place_of(const char *path) {
 static FILE *open_as_output(const struct stat *about) { return (void)about, NULL; }
 #endif
 
-/* Beside the target, and then in its place: whole, or as it was. */
+/* Writes a file beside the target, then renames it: the target is complete, or as it was. */
 static bool replace(const char *target, const struct stat *before, const char *bytes, size_t n) {
     size_t size = strlen(target) + 16;
     char  *name = malloc(size);
@@ -191,7 +192,7 @@ static bool put(const char *path, const char *bytes, size_t n) {
         FILE *file = fopen(path, "wb");
         return file && fill(file, bytes, n);
     }
-    /* a new file could stand in its place, but it is not to be written */
+    /* without this check, renaming would replace a file that may not be written */
     if (there && access(path, W_OK) != 0) return false;
     char *target = place_of(path);
     if (!target) return false;

@@ -1,12 +1,13 @@
-/* print.c: arrays as nested lists in aligned columns. What is printed whole can be given back as a
- * value. */
+/* print.c: prints arrays as nested lists in aligned columns. An array that is printed in full can
+ * be read again as a value. */
 #include "output/print.h"
 
 #include <string.h>
 
 #include "trace/trace.h"
 
-/* elements shown whole; rows and columns at each edge of what is not */
+/* WHOLE: the most elements that are all shown. EDGE: rows and columns shown at each edge of a
+ * larger array */
 enum { WHOLE = 1000, EDGE = 3 };
 
 typedef struct page {
@@ -14,8 +15,8 @@ typedef struct page {
     const cot_array *a;
     int              width;  /* of the terminal */
     int              indent; /* column of the first bracket */
-    int              column; /* where we are */
-    int              widest; /* element */
+    int              column; /* the present column */
+    int              widest; /* width of the widest element */
     bool             elided;
 } page;
 
@@ -24,7 +25,7 @@ static const char *element(const page *p, int64_t at, char *buf) {
     return cot__element_text((const char *)p->a->data + (size_t)at * cot__dtype_size(p->a->dtype), p->a->dtype, buf);
 }
 
-/* The next index along an axis: after the first edge on to the last one. */
+/* The next index along an axis. In a large array it jumps from the first edge to the last one. */
 static int64_t next(const page *p, int64_t i, int64_t extent, bool *gap) {
     *gap = p->elided && i == EDGE - 1 && extent > 2 * EDGE;
     return *gap ? extent - EDGE : i + 1;
@@ -83,7 +84,7 @@ static void block(page *p, int axis, int64_t at) {
     for (int64_t i = 0; axis < last && i < extent;) {
         if (i > 0) {
             put(p, ",");
-            /* matrices apart from each other */
+            /* empty lines between matrices */
             for (int k = axis + 1; k < last; k++) fputs("\n", p->out);
             new_line(p, p->indent + axis + 1);
         }

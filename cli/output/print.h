@@ -14,9 +14,8 @@ typedef struct look {
     int  width; /* columns */
 } look;
 
-/* "label = value", one below the other with the = in one column; label NULL: the value alone. Every
- * number reads back to the same number; of arrays with more than 1000 elements only the corners are
- * shown. */
+/* Lines "label = value", with the = in one column. label NULL: only the value. Every number reads
+ * back to the same number. Of arrays with more than 1000 elements only the corners are shown. */
 typedef struct labelled {
     char             label[96];
     const cot_array *value;

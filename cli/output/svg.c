@@ -1,5 +1,5 @@
-/* svg.c: drawing in panels. Halves are subtracted, not wholes, so that a range may be as wide as a
- * double. */
+/* svg.c: draws in panels. Differences are computed from halved numbers, because a range may be as
+ * wide as all doubles and its width would overflow. */
 #include "output/svg.h"
 
 #include "base/number.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_POINTS = 20000 }; /* more are thinned out */
+enum { MANY_POINTS = 20000 }; /* more points than this are thinned out */
 
 static const char style[] =
     "text{font:13px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:600}.back{fill:#fff}"
@@ -28,7 +28,7 @@ svg_range svg_range_of(int64_t n, const double *v) {
     if (!(r.low <= r.high)) r = (svg_range){0, 0};
     double half = r.high / 2 - r.low / 2, margin = 0.06 * half;
     double size = fmax(fabs(r.low), fabs(r.high));
-    /* all of them the same */
+    /* all numbers are the same */
     if (half <= 1e-12 * size || size == 0) margin = size > 0 ? 0.1 * size : 1;
     return (svg_range){fmax(r.low - margin, -1.7e308), fmin(r.high + margin, 1.7e308)};
 }
@@ -44,15 +44,16 @@ int svg_ticks(svg_range r, int most, double ticks[SVG_TICKS], double *step) {
     while (k < 3 && round[k] * power < wanted) k++;
     *step = round[k] * power;
     for (double i = ceil(r.low / *step); i * *step <= r.high && n < SVG_TICKS; i++) {
-        ticks[n] = i * *step + 0.0;                     /* never -0 */
-        if (n > 0 && !(ticks[n] > ticks[n - 1])) break; /* finer than the numbers are */
+        ticks[n] = i * *step + 0.0;                     /* + 0.0 turns -0 into 0 */
+        if (n > 0 && !(ticks[n] > ticks[n - 1])) break; /* ticks are closer than numbers can be */
         n++;
     }
     return n;
 }
 
 const char *svg_tick_text(double tick, double step, char *buf) {
-    int last = (int)floor(log10(step) + 1e-9); /* the decimal place that changes */
+    /* the decimal place that changes from tick to tick */
+    int last = (int)floor(log10(step) + 1e-9);
     if (tick == 0) snprintf(buf, 40, "0");
     else if (fabs(tick) < 1e6 && last >= -6) cot__format(buf, 40, "%.*f", last < 0 ? -last : 0, tick);
     else {
@@ -66,7 +67,7 @@ void svg_text(FILE *out, const char *s, size_t n, size_t most) {
     for (; n > 0 && most > 0; most--) {
         unsigned char c = (unsigned char)*s;
         size_t        length = cot__utf8(s, n);
-        /* U+FFFE, U+FFFF */
+        /* U+FFFE and U+FFFF are not allowed in XML */
         bool forbidden = length == 3 && memcmp(s, "\xef\xbf\xbe", 2) == 0 && (unsigned char)s[2] >= 0xbe;
         if (most == 1 && n > (length ? length : 1)) fputs("…", out);
         else if (c == '<') fputs("&lt;", out);
@@ -102,7 +103,7 @@ void svg_close(FILE *out) { fputs("</svg>\n", out); }
 
 static double part(svg_range r, double v) { return (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2); }
 
-/* Far outside is far enough. */
+/* Points far outside of the panel need no exact place. */
 static double bounded(double v) { return fmax(-1e5, fmin(1e5, v)); }
 
 static double place_x(const svg_panel *p, double v) { return bounded(p->left + p->width * part(p->x, v)); }
@@ -139,8 +140,8 @@ void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool
     label(p->out, 18, middle, turned, y_label);
 }
 
-/* Of many points only one in each square of a unit, a fifth of a point's width: what a million
- * would cover up, a viewer need not draw. */
+/* Of many points only one is drawn in each square of one unit, a fifth of a point's width. A viewer
+ * need not draw a million points that cover each other. */
 bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
     size_t wide = (size_t)p->width + 1, high = (size_t)p->height + 1;
     bool  *taken = n > MANY_POINTS ? calloc(wide * high, sizeof *taken) : NULL;

@@ -4,13 +4,13 @@
 
 #include <stdio.h>
 
-/* One HTML text in which the mark stands once, where the JSON of a trace goes: it is a JavaScript
- * expression, null without a trace. */
+/* The HTML page. VIEWER_MARK stands in it once, in place of the JSON of a trace. The mark is a
+ * JavaScript expression: null, for a page without a trace. */
 #define VIEWER_MARK "/*TRACE*/null"
 const char *viewer_template(void);
 
-/* The page with the trace in it. A "</" in the JSON is written "<\/", and the < of "<!" as \u003c,
- * or they could end the script around it. */
+/* Writes the page with a trace. In the JSON "</" is written as "<\/", and the < of "<!" as \u003c.
+ * Otherwise they could end the script around it. */
 void viewer_write(FILE *out, const char *json, size_t n);
 
 #endif

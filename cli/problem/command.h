@@ -1,4 +1,4 @@
-/* command.h: the commands, and what each of them gets and gives. */
+/* command.h: the table of commands: their options, their help, and the function that runs each. */
 #ifndef COT_CLI_COMMAND_H
 #define COT_CLI_COMMAND_H
 
@@ -7,7 +7,7 @@
 #include "problem/options.h"
 #include "output/print.h"
 
-/* Which options a command has: a bit for each group. */
+/* The groups of options that a command has, a bit for each. */
 enum {
     OPT_EXPRESSION = 1,       /* -f, --dtype, --threads */
     OPT_WRT        = 1 << 1,
@@ -17,27 +17,28 @@ enum {
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
     OPT_NAMES      = 1 << 7,
-    OPT_FIT        = 1 << 8,  /* --y, --plot, --max-iterations, --tolerance; -f and --threads too */
+    /* --y, --plot, --max-iterations, --tolerance; also -f and --threads */
+    OPT_FIT        = 1 << 8,
     OPT_ALONG      = 1 << 9,  /* --along, --order */
     OPT_SPARSE     = 1 << 10
 };
 
 typedef struct command {
     const char *name;
-    const char *usage;   /* what follows the name */
-    const char *summary; /* a line */
+    const char *usage;   /* the text behind the name */
+    const char *summary; /* one line */
     const char *about;   /* paragraphs */
     const char *examples;
     unsigned    options;
-    /* Writes its whole result to `out`, which is memory, and returns the exit status; or sets f,
-     * and what it wrote is dropped. */
+    /* Writes the whole result to `out`, which is memory, and returns the exit status. Or sets f;
+     * then the text is dropped. */
     int (*run)(const options *o, FILE *out, look how, failure *f);
 } command;
 
 extern const command command_table[];
 extern const int     command_count;
 
-/* NULL, with a suggestion in f, when there is none of that name. */
+/* The command of this name. NULL, with a suggestion in f, when there is none. */
 const command *command_find(const char *name, failure *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* expression.c: what the expression language, or a tape, says is wrong. */
+/* expression.c: turns errors of the expression language, or of a tape, into failures. */
 #include "problem/expression.h"
 
 #include <stdio.h>
@@ -19,7 +19,8 @@ static bool status_failure(cot_status status, const char *message, failure *f) {
     if (status == COT_MEMORY && !strstr(message, "out of memory: ")) return failure_memory(f);
     snprintf(code, sizeof code, "%s", cot_status_name(status));
     for (char *p = code; *p; p++)
-        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a'); /* tolower would ask the locale */
+        /* tolower would depend on the locale */
+        if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
     return status == COT_MEMORY ? sentence_failure(message, code, f) : failure_set(f, EXIT_RUN, code, "%s", message);
 }
 
@@ -31,7 +32,7 @@ bool expression_failure(const cot__expr_error *error, const char *text, size_t l
     f->line   = error->line;
     f->column = error->column;
     if (error->column > 0) cot__expr_show(error, text, length, f->caret, sizeof f->caret);
-    /* there is nothing to point at in an empty line */
+    /* an empty line has no place to point at */
     if (f->caret[strspn(f->caret, " \t")] == '\n') f->caret[0] = 0;
     return false;
 }

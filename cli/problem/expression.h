@@ -5,14 +5,15 @@
 #include "expr/expr.h"
 #include "io/failure.h"
 
-/* False. An error of the text is bad usage; one of an operation that ran, a run-time error. */
+/* Always false. An error in the text is bad usage; an error of an operation that ran is a run-time
+ * error. */
 bool expression_failure(const cot__expr_error *error, const char *text, size_t length, failure *f);
 
-/* What the library says of a trace or a cost that it cannot make; false. The code is "memory"
- * where that is why, else the given one. */
+/* For a trace or a cost that the library cannot make, and its reason. Always false. The code is
+ * "memory" if memory was short, else the given one. */
 bool sentence_failure(const char *why, const char *code, failure *f);
 
-/* The error on a tape; false. */
+/* For the error on a tape. Always false. */
 bool tape_failure(const cot_tape *t, failure *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* names.c: what is a name, and several of them in a sentence. */
+/* names.c: recognises names, and lists several of them in a sentence. */
 #include "problem/names.h"
 
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The length of the name in front of the = of name=value; 0 when there is none. */
+/* The length of the name before the = of name=value; 0 if there is none. */
 size_t name_length(const char *text);
 
 /* Names as messages list them: "x, y and z". */

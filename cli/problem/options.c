@@ -1,7 +1,7 @@
-/* options.c: one table of options, from which they are parsed and from which their help is printed.
+/* options.c: one table of options. Parsing and help are made from it.
  *
- * Options stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE; an option that
- * takes a value takes the next argument whatever it looks like, so that --seed -1 works. Behind --
+ * Options may stand anywhere behind the command's name, as --opt VALUE or --opt=VALUE. An option
+ * with a value takes the next argument whatever it looks like, so --seed -1 works. Behind --
  * nothing is an option. */
 #include "problem/options.h"
 
@@ -42,8 +42,8 @@ typedef enum which {
 typedef struct option {
     which       id;
     const char *name;
-    char        letter;   /* 0: none */
-    const char *argument; /* NULL: takes none */
+    char        letter;   /* 0: no short form */
+    const char *argument; /* NULL: the option takes no value */
     unsigned    group;    /* 0: every command has it */
     const char *help;
 } option;
@@ -118,7 +118,7 @@ static bool read_count(const option *p, const char *text, int64_t least, int64_t
     return read_number("--", p->name, text, least, most, out, f);
 }
 
-/* The library passes over what it cannot read; here somebody is told. */
+/* The library ignores a value that it cannot read. Here it is an error. */
 static bool read_environment(options *o, failure *f) {
     const char *text = getenv("COTANGENT_THREADS");
     int64_t     n = 0;
@@ -180,7 +180,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     return true;
 }
 
-/* Argument i begins with a dash: an option, perhaps with the argument behind it. */
+/* Argument i begins with a dash: it is an option, perhaps with its value in the next argument. */
 static bool parse_one(options *o, int n, char *const *arguments, int *i, failure *f) {
     const char   *text = arguments[*i], *value = NULL;
     const option *p = NULL;

@@ -1,4 +1,4 @@
-/* options.h: the command line, taken apart and checked. */
+/* options.h: the command line, parsed and checked. */
 #ifndef COT_CLI_OPTIONS_H
 #define COT_CLI_OPTIONS_H
 
@@ -13,7 +13,7 @@ typedef struct options {
     const struct command *command;
     bool                  json, help, names, step, sparse;
     const char           *file;             /* -f */
-    const char           *wrt, *seed;       /* as given; NULL: not */
+    const char           *wrt, *seed;       /* as given; NULL: not given */
     const char           *html, *dot;
     const char           *y, *plot;
     int                   most_iterations;
@@ -28,12 +28,12 @@ typedef struct options {
     const char          **positionals;
 } options;
 
-/* What follows the command's name. The lists belong to o: options_free. */
+/* Parses the arguments behind the command's name. The lists belong to o: call options_free. */
 bool options_parse(options *o, const struct command *command, int n, char *const *arguments, failure *f);
 void options_free(options *o);
 
-/* Is --json among the arguments? Asked before they are understood, so that their errors come out in
- * the right form. */
+/* Is --json among the arguments? This is asked before they are parsed, so that errors about them
+ * have the right form. */
 bool options_ask_json(int n, char *const *arguments);
 
 /* The options of a command, a line each: for --help. */

@@ -1,4 +1,4 @@
-/* problem.c: from the command line to an expression with its inputs. */
+/* problem.c: makes an expression with its inputs from the command line. */
 #include "problem/problem.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ bool problem_expression(problem *p, const char *const **arguments, int *count, f
     return p->expr ? true : expression_failure(&error, p->text, p->length, f);
 }
 
-/* name=value arguments. Only their names here: all of them are checked before a file is opened. */
+/* Reads the names of name=value arguments. All names are checked before a file is opened. */
 static bool read_names(problem *p, const char *const *arguments, int count, failure *f) {
     const char *const *names;
     int                n = cot__expr_names(p->expr, &names);
@@ -104,7 +104,7 @@ static bool read_values(problem *p, const char *const *arguments, failure *f) {
     return true;
 }
 
-/* An input that an option names. */
+/* The input that an option names. */
 static problem_input *named_by(problem *p, const char *option, const char *name, size_t length, failure *f) {
     problem_input *x = find_input(p, name, length);
     if (!x) {
@@ -200,7 +200,8 @@ bool problem_record(problem *p, failure *f) {
     }
     for (int k = 0; k < p->n; k++) {
         problem_input *x = &p->inputs[k];
-        /* What is not asked for is a constant: sweeps, costs and traces leave it out. */
+        /* An input that is not asked for is a constant, so sweeps, costs and traces leave it
+         * out. */
         bool leaf = x->wanted || x->tangent.data;
         vars[k] = leaf ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
                        : cot_data(p->t, x->value.dtype, x->value.shape, x->value.data);
@@ -221,7 +222,8 @@ bool problem_for_derivatives(problem *p, const options *o, failure *f) {
     if (!problem_open(p, o, f)) return false;
     p->derivatives = true;
     if (!problem_record(p, f)) return false;
-    const problem_input *integer = NULL; /* x=arange(5) */
+    /* as in x=arange(5) */
+    const problem_input *integer = NULL;
     for (int k = 0; k < p->n && !integer; k++)
         if (!cot__dtype_is_float(p->inputs[k].value.dtype)) integer = &p->inputs[k];
     if (integer && p->wanted_count == 0)

@@ -1,31 +1,31 @@
-/* results.h: numbers from the library's flat arrays, as arrays with shapes, and both forms of
- * printing them. */
+/* results.h: makes arrays with shapes from the library's flat arrays, and prints them in both
+ * forms. */
 #ifndef COT_CLI_RESULTS_H
 #define COT_CLI_RESULTS_H
 
 #include "output/print.h"
 #include "problem/problem.h"
 
-/* One block of a matrix of doubles with so many columns, as an array of that shape: `height` rows
- * from row `top` on, `width` columns from `left` on. f32 unless the dtype is f64: f32 holds bf16
- * and f16. */
+/* One block of a matrix of doubles with so many columns, as an array of the given shape: `height`
+ * rows from row `top` on, `width` columns from `left` on. The array is f64 if dtype is f64,
+ * otherwise f32, which holds bf16 and f16. */
 bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top,
                   int64_t height, int64_t left, int64_t width, failure *f);
 
-/* "value" and an object of results by input: {"value": V, "grad": {"x": …}}, or lines. flat holds
- * the elements of the inputs in `of` one after the other; label stands before the name of the
- * input. Also what the tape notes. */
+/* Prints the value and the results by input: {"value": V, "grad": {"x": …}}, or lines. `flat` holds
+ * the elements for the inputs in `of`, one input after the other. `label` stands before the name of
+ * the input. Also prints the notes of the tape. */
 bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n,
                   problem_input *const *of, const double *flat, failure *f);
 
-/* jac --sparse and hess --sparse (of a value of one element). */
+/* For jac --sparse, and for hess --sparse of a value with one element. */
 bool sparse_jacobian_print(const problem *p, FILE *out, look how, failure *f);
 bool sparse_hessian_print(const problem *p, FILE *out, look how, failure *f);
 
-/* The wanted inputs; *n of them. Malloced. */
+/* A malloced list of the wanted inputs; *n is their number. */
 problem_input **result_wanted(const problem *p, int *n, failure *f);
 
-/* What the tape notes about its data, if anything: a line, or a member of the open object. */
+/* Prints the notes of the tape, if there are any: a line, or a member of the open object. */
 void result_note(const problem *p, FILE *out, cot__json *j);
 
 #endif

@@ -1,4 +1,4 @@
-/* traced.c: recording a problem and tracing it. */
+/* traced.c: records a problem and traces it. */
 #include "problem/traced.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool trace_it(traced *x, failure *f) {
         x->inputs[k] = (cot__trace_input){p->inputs[k].name, p->inputs[k].var, p->inputs[k].wanted};
     cot_var seed;
     bool    differentiable = cot__dtype_is_float(cot_dtype_of(p->y)) && cot_requires_grad(p->y);
-    if (differentiable || p->o->seed) { /* without a derivative there is still a tape to see */
+    if (differentiable || p->o->seed) { /* without a derivative the tape can still be shown */
         if (!problem_seed(p, &x->seed, f)) return false;
         if (x->seed.shape.ndim == 0) seed = cot_number(*(double *)x->seed.data);
         else seed = cot_cast(cot_data(p->t, COT_F64, x->seed.shape, x->seed.data), cot_dtype_of(p->y));

@@ -1,5 +1,5 @@
-/* uniform.c: the counter seed·2^32 + i + 1 times an odd constant, mixed (splitmix64), 53 bits of
- * it. */
+/* uniform.c: multiplies the counter seed·2^32 + i + 1 by an odd constant, mixes it (splitmix64),
+ * and takes 53 bits. */
 #include "problem/uniform.h"
 
 #include "base/random.h"

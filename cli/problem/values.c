@@ -1,5 +1,4 @@
-/* values.c: values from text. Constant expressions run on a tape of their own, where nothing can be
- * differentiated. */
+/* values.c: reads values from text. Constant expressions run on a tape of their own. */
 #include "problem/values.h"
 
 #include <stdlib.h>
@@ -19,12 +18,13 @@ bool value_of_var(cot_var x, cot_array *a, failure *f) {
     return tape_failure(x.tape, f);
 }
 
-/* Puts who the value was for before the message. */
+/* Puts `who`, the argument that the value is for, before the message. */
 static bool about(const char *who, failure *f) {
     char message[sizeof f->message];
     memcpy(message, f->message, sizeof message);
     snprintf(f->message, sizeof f->message, "%.80s: %.1100s", who, message);
-    f->column = 0; /* a column of the value, not of the expression: the caret shows it */
+    /* the column is one of the value, not of the expression; the caret shows it */
+    f->column = 0;
     return false;
 }
 
@@ -32,8 +32,8 @@ static bool in_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Does the text call anything? Without a call, whole numbers are just numbers, x=2; a call that
- * gives integers, cast([0,2], i64), means them. */
+/* Does the text call a function? Without a call whole numbers are just numbers, x=2. The result of
+ * a call with an integer dtype, such as cast([0,2], i64), is meant to be integer. */
 static bool has_call(const char *text, size_t length) {
     static const char *const words[] = {"and", "or", "not", "if", "else", "in"};
     for (size_t i = 0; i < length; i++) {
@@ -80,7 +80,7 @@ static bool from_expression(const char *text, size_t length, cot_dtype real, cot
     return fine;
 }
 
-/* Past spaces and the character c; NULL when it is not there. */
+/* Skips spaces and the character c. NULL when c is not there. */
 static const char *past(const char *p, char c) {
     if (!p) return NULL;
     while (*p == ' ' || *p == '\t') p++;
@@ -179,8 +179,8 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     return fine;
 }
 
-/* A file's name without the @ reads as an expression that makes no sense: said instead, with the
- * cure. */
+/* The name of a file without the @ would be read as an expression without sense. This reports the
+ * missing @ instead. */
 static bool hint_of_file(const char *text, failure *f) {
     static const char *const others[] = {".npz", ".csv", ".tsv", ".txt", ".dat", ".json"};
     bool there = source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors"),
@@ -195,7 +195,7 @@ static bool hint_of_file(const char *text, failure *f) {
                          there || strchr(text, ':') ? "" : " (and there is none)", text);
 }
 
-/* "uniform" and then, after spaces, a parenthesis. */
+/* Is it "uniform" and then, after spaces, a parenthesis? */
 static bool is_uniform(const char *text) { return strncmp(text, "uniform", 7) == 0 && past(text + 7, '(') != NULL; }
 
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f) {

@@ -1,4 +1,4 @@
-/* values.h: what stands behind the = of x=…: a constant expression, an array in a file, or
+/* values.h: reads the value behind the = of x=…: a constant expression, an array in a file, or
  * uniform(seed, [shape], scale). */
 #ifndef COT_CLI_VALUES_H
 #define COT_CLI_VALUES_H

@@ -1,11 +1,11 @@
-/* householder.c: QR with column pivoting. The columns come scaled to about the same length, so that
- * pivots tell what is determined. */
+/* householder.c: QR with column pivoting. The caller scales the columns to about the same length,
+ * so that small pivots show undetermined parameters. */
 #include "regression/householder.h"
 
 #include <math.h>
 
-/* aᵀb in eight sums, so that none waits for the one before: columns are as long as the table. The
- * order is always the same. */
+/* aᵀb in eight independent sums, because columns are as long as the table and one sum would have to
+ * wait for each addition. The order is always the same. */
 static double dot(int64_t n, const double *a, const double *b) {
     double  sum[8] = {0};
     int64_t i = 0;
@@ -17,7 +17,7 @@ static double dot(int64_t n, const double *a, const double *b) {
 
 double householder_norm(int64_t n, const double *x) {
     double most = 0, sum = dot(n, x, x);
-    /* no square that counts was too large or too small; else scaled: */
+    /* no square overflowed or underflowed; otherwise scale: */
     if (sum > 1e-250 && sum < 1e250) return sqrt(sum);
     for (int64_t i = 0; i < n; i++)
         if (!(fabs(x[i]) <= most)) most = fabs(x[i]); /* a NaN stays */
@@ -30,7 +30,7 @@ double householder_norm(int64_t n, const double *x) {
     return ldexp(sqrt(sum), power);
 }
 
-/* x (length n) reflected at the plane that v is normal to: x - v (vᵀx) / beta. */
+/* Reflects x (length n) at the plane with normal v: x - v (vᵀx) / beta. */
 static void reflect(int64_t n, const double *v, double beta, double *x) {
     double sum = dot(n, v, x) / beta;
     for (int64_t i = 0; i < n; i++) x[i] -= sum * v[i];
@@ -47,7 +47,8 @@ static void swap_columns(int64_t m, double *a, double *b) {
 void householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
     for (int k = 0; k < n; k++) perm[k] = k;
     for (int k = 0; k < n; k++) {
-        /* Norms are computed afresh: updating them loses digits, and n is small. */
+        /* Norms are computed again in each step: updating them would lose digits, and n is
+         * small. */
         int    pivot = k;
         double most = -1;
         for (int j = k; j < n; j++) {
@@ -62,7 +63,8 @@ void householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
         }
         double *v = a + k * m + k, head = v[0];
         if (!(most > 0)) continue;
-        double diagonal = head > 0 ? -most : most; /* away from head: no cancellation */
+        /* the sign opposite to head, so that nothing cancels */
+        double diagonal = head > 0 ? -most : most;
         v[0] = head - diagonal;
         double beta = -diagonal * v[0]; /* |v|²/2 */
         for (int j = k + 1; j < n; j++) reflect(m - k, v, beta, a + j * m + k);

@@ -1,5 +1,5 @@
 /* householder.h: small dense least squares by Householder reflections with column pivoting, in
- * place and without allocations. Matrices are column by column. */
+ * place and without allocation. Matrices are stored column by column. */
 #ifndef COT_CLI_HOUSEHOLDER_H
 #define COT_CLI_HOUSEHOLDER_H
 
@@ -9,7 +9,8 @@
  * becomes Qᵀc. */
 void householder_qr(int64_t m, int n, double *a, double *c, int *perm);
 
-/* R z = c, for the first `rank` unknowns; the others are 0. R has stride m between columns. */
+/* Solves R z = c for the first `rank` unknowns; the others are 0. R has stride m between
+ * columns. */
 void householder_solve(int64_t m, int n, int rank, const double *r, const double *c, double *z);
 
 /* The Euclidean norm, without overflow or underflow in between. */

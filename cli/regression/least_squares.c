@@ -1,10 +1,10 @@
-/* least_squares.c: Levenberg-Marquardt with Nielsen's control of the damping, ended by Gauss-Newton
- * steps down to rounding.
+/* least_squares.c: Levenberg-Marquardt with Nielsen's control of the damping, followed by
+ * Gauss-Newton steps down to rounding.
  *
- * Every step solves min |[J D⁻¹; √μ I] z - [r; 0]| by orthogonal transformations, D being the norms
- * of J's columns: the normal equations, which square the condition, are never formed, and units of
- * the parameters do not matter. Near a minimum the sum of squares no longer tells one point from
- * another (it is flat to half of the digits), so there a step is judged by the next step being
+ * Every step solves min |[J D⁻¹; √μ I] z - [r; 0]| by orthogonal transformations, where D holds the
+ * norms of J's columns. The normal equations, which square the condition, are never formed, and the
+ * units of the parameters do not matter. Near a minimum the sum of squares is flat to half of the
+ * digits and cannot tell one point from another. There a step is good if the next step is
  * shorter. */
 #include "regression/least_squares.h"
 
@@ -20,35 +20,36 @@ typedef struct work {
     const least_squares *p;
     int64_t              m;
     int                  n, rank;
-    double              *b, *r;             /* where it stands */
+    double              *b, *r;             /* the present point and its residuals */
     double              *trial, *moved;     /* another point (n), and the residuals there (m) */
     double              *jacobian;          /* (n, m): J D⁻¹, and then its R */
     double              *slopes;            /* (m): Qᵀr */
     double              *d;                 /* (n) norms of J's columns, 1 for a column of zeros */
-    /* (n) the largest that they were: what damping holds on to */
+    /* (n) the largest norm of each column so far, which damping uses */
     double              *most;
     /* (n) norms of the rows of R⁻¹, by parameter: standard errors for sd 1, times d */
     double              *inverse;
     double              *newton;            /* (n) the Gauss-Newton step, D δ */
-    double              *damped, *right;    /* (n, 2n), (2n) the damped problem */
-    /* (n) each: a step D δ; a solution in R's order; a point to come back to */
+    double              *damped, *right;    /* (n, 2n), (2n): the damped problem */
+    /* (n) each: a step D δ; a solution in the order of R; a point to return to */
     double              *z, *solved, *kept;
     int                 *perm, *order;
     double               rss, change, length, offset, memory;
     int64_t              iterations, limit;
 } work;
 
-/* A way to go. Long steps first, with all of a column's former length counted in its damping
- * (Moré); that keeps parameters from running off to where the model is flat. Then the same with
- * short first steps; then with little memory, which moves along narrow valleys. */
+/* Settings of one attempt. The first attempt takes long steps, and the damping counts the largest
+ * former length of each column (Moré), which keeps parameters from running off to where the model
+ * is flat. The second begins with short steps. The third has little memory, so it moves along
+ * narrow valleys. */
 typedef struct attempt {
     double damping, memory;
 } attempt;
 static const attempt attempts[] = {{1e-4, 1}, {1e4, 1}, {1e-4, 1e-3}};
 enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
 
-/* Which parameters take part in a direction that R maps to nothing: column k of R, behind the rank,
- * is a combination of those before. */
+/* Finds the parameters that take part in a direction that R maps to zero: column k of R, behind the
+ * rank, is a combination of the columns before it. */
 static void find_undetermined(work *w, bool *undetermined) {
     for (int k = w->rank; k < w->n; k++) {
         householder_solve(w->m, w->n, w->rank, w->jacobian, w->jacobian + k * w->m, w->z);
@@ -73,8 +74,8 @@ static void invert(work *w) {
     }
 }
 
-/* The next Gauss-Newton step, and how large it is beside the parameters. Moves that rounding of the
- * data makes count as none. */
+/* Computes the next Gauss-Newton step, and its size relative to the parameters. Moves within the
+ * rounding of the data count as zero. */
 static void measure(work *w) {
     int64_t dof = w->m - w->n;
     double  sd = dof > 0 ? sqrt(w->rss / (double)dof) : 0, noise = 8 * DBL_EPSILON * w->p->size;
@@ -93,7 +94,8 @@ static void measure(work *w) {
     if (w->rank < w->n) w->change = NAN;
 }
 
-/* J at the point where residuals was called last, its QR, and what follows from it. */
+/* Computes J at the point where residuals was called last, its QR, and the values that follow from
+ * it. */
 static fit_end factor(work *w) {
     if (!w->p->jacobian(w->p->user, w->jacobian)) return FIT_ABANDONED;
     for (int j = 0; j < w->n; j++) {
@@ -112,12 +114,11 @@ static fit_end factor(work *w) {
     return FIT_CONVERGED;
 }
 
-/* How much more a parameter is damped than its column says: the column may have been longer
- * once. */
+/* How much more a parameter is damped than its column says, because the column was longer once. */
 static double held(const work *w, int j) { return fmax(1, w->memory * w->most[j] / w->d[j]); }
 
-/* D δ of the damped problem into z, in the order of the parameters; the decrease of the sum that
- * the linear model promises. */
+/* Writes D δ of the damped problem to z, in the order of the parameters. Returns the decrease of
+ * the sum that the linear model promises. */
 static double damped_step(work *w, double mu) {
     int     n = w->n;
     double  root = sqrt(mu), promised = 0;
@@ -143,7 +144,7 @@ static double damped_step(work *w, double mu) {
     return promised;
 }
 
-/* trial = b + D⁻¹ z; false when that is b again. */
+/* trial = b + D⁻¹ z. False when that is b again. */
 static bool set_trial(work *w, const double *z) {
     bool differs = false;
     for (int j = 0; j < w->n; j++) {
@@ -159,11 +160,11 @@ static void go_there(work *w, double rss) {
     w->rss = rss;
 }
 
-/* Back to b after a trial that was not taken. */
+/* Goes back to b after a trial that was not accepted. */
 static fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : FIT_ABANDONED; }
 
-/* Gauss-Newton steps for as long as each is shorter than the one before: to the last digit, unless
- * fewer are asked for. */
+/* Gauss-Newton steps as long as each is shorter than the one before: to the last digit, unless the
+ * tolerance asks for less. */
 static fit_end polish(work *w) {
     double noise = DBL_EPSILON * w->p->size, enough = w->p->tolerance > LEAST_SQUARES_TOLERANCE ? w->p->tolerance : 0;
     while (w->rank == w->n && w->length > 0 && !(w->change <= enough) && w->iterations < w->limit &&
@@ -205,8 +206,8 @@ static fit_end iterate(work *w, attempt way) {
         while (!moved) {
             if (w->iterations >= w->limit) return FIT_LIMIT;
             double promised = damped_step(w, mu);
-            /* A minimum is known to half of the digits of the offset when the sum does not answer
-             * any more. */
+            /* The sum no longer changes. A minimum is then known to half of the digits of the
+             * offset. */
             if (!(promised > DBL_EPSILON / 4 * w->rss) || !set_trial(w, w->z) || mu > 1e40)
                 return w->rank < w->n ? FIT_SINGULAR : w->offset <= 1e-6 ? FIT_CONVERGED : FIT_STALLED;
             w->iterations++;
@@ -244,7 +245,7 @@ static void finish(work *w, fit_end end, fit_result *out) {
     if (out->singular) find_undetermined(w, out->undetermined);
 }
 
-/* Room for everything, in one piece; NULL when memory is short. */
+/* Takes all memory in one piece. NULL when memory is short. */
 static double *furnish(work *w) {
     size_t  m = (size_t)w->m, n = (size_t)w->n;
     double *room = calloc(m * (n + 3) + 2 * n * n + 12 * n + 1, sizeof *room), *p = room;
@@ -260,8 +261,8 @@ static double *furnish(work *w) {
     return room;
 }
 
-/* Is this way's end better than the best so far? A minimum, unless another way went lower without
- * finding one. */
+/* Is the end of this attempt better than the best so far? A minimum is, unless another attempt
+ * reached a lower sum without finding a minimum. */
 static bool better(fit_end end, double rss, fit_end best, double best_rss) {
     if (end == FIT_CONVERGED) return best == FIT_CONVERGED ? rss < best_rss : rss <= best_rss * (1 + 1e-6);
     return rss < best_rss;

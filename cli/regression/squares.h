@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
-/* |r|²; infinite when it, or an element, is not finite. */
+/* |r|²; infinite if the sum or an element is not finite. */
 double squares_sum(int64_t n, const double *r);
-/* |a|² - |b|² where the two are nearly the same. */
+/* |a|² - |b|², to about the last digit also when both are nearly the same. */
 double squares_decrease(int64_t n, const double *a, const double *b);
 
 #endif

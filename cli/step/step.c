@@ -1,4 +1,4 @@
-/* step.c: the loop of trace --step: draw, wait for a key, do what it asks for. */
+/* step.c: the loop of trace --step: draw, wait for a key, do its action. */
 #include "step/step.h"
 
 #include "io/memory_file.h"
@@ -24,7 +24,7 @@ static bool draw(walk *w, failure *f) {
     return fine;
 }
 
-/* The trace was made, or made again. */
+/* Called when the trace was made, or made again. */
 static bool look_again(walk *w, failure *f) {
     registers_close(&w->registers);
     if (!registers_open(&w->registers, w->x.trace, f)) return false;

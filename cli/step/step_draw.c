@@ -1,10 +1,10 @@
-/* step_draw.c: where everything stands on the screen. */
+/* step_draw.c: the layout of the screen. */
 #include "step/step_draw.h"
 
 #include <string.h>
 
-/* Rows of each part. A small screen loses the marks, then the panel, then the heads; the row of the
- * step and the last line stay. */
+/* Rows of each part. A small screen first loses the marks, then the panel, then the heads. The row
+ * of the step and the last line stay. */
 typedef struct layout { int title, marks, head, table, panel, status; } layout;
 
 static layout arrange(int rows, int64_t nodes) {
@@ -12,7 +12,7 @@ static layout arrange(int rows, int64_t nodes) {
     int    rest = rows - y.status - y.title - y.head - y.marks;
     int    panel = rows >= 20 ? 9 : rows >= 14 ? 6 : rows >= 8 ? 4 : 0;
     y.table = rest - panel;
-    /* a short tape leaves more to tell the step in */
+    /* a short tape leaves more room for the panel */
     if (y.table > nodes && panel) y.table = (int)nodes;
     y.panel = rest - y.table;
     return y;
@@ -23,8 +23,8 @@ static step_line start_line(const step_view *v, FILE *out, int *row) {
     return (step_line){out, v->colour, v->columns};
 }
 
-/* A full line is left alone: behind its last column the cursor still stands on it, and would erase
- * it. */
+/* A full line needs no erasing. Behind its last column the cursor still stands on that column, and
+ * would erase it. */
 static void end_line(const step_line *l) {
     if (l->left > 0) fputs("\033[K", l->out);
 }
@@ -49,8 +49,8 @@ static step_ink phase_ink(const step_view *v) { return sweeping(v) ? INK_REVERSE
 
 enum { WINDOW = 2048 };
 
-/* From where on the expression is shown: its beginning, or some way before the part that the step
- * computes. */
+/* Where the shown part of the expression begins: at its beginning, or a little before the part that
+ * the step computes. */
 static size_t window_start(const step_view *v, const int64_t *span) {
     const char *text = v->x->p.text;
     if (!span || span[1] <= v->columns) return 0;
@@ -73,7 +73,7 @@ static void draw_title(const step_view *v, FILE *out, size_t start, int *row) {
     end_line(&l);
 }
 
-/* ^~~~ below the part of the expression that the step is about. */
+/* Draws ^~~~ below the part of the expression that the step computes. */
 static void draw_marks(const step_view *v, FILE *out, const int64_t *span, size_t start, int *row) {
     step_line l = start_line(v, out, row);
     if (span) {
@@ -114,7 +114,7 @@ static bool receives(const step_view *v, int64_t node) {
     int64_t index;
     if (step_where(v->m, &index) != STEP_REVERSE) return false;
     int64_t at = v->registers->first[node], end = v->registers->first[node + 1];
-    while (at < end) { /* the additions to a node are in the order of the sweep */
+    while (at < end) { /* additions to a node are in the order of the sweep */
         int64_t mid = at + (end - at) / 2;
         if (v->registers->step[mid] == index) return true;
         if (v->registers->step[mid] < index) at = mid + 1;
@@ -155,7 +155,8 @@ static void draw_node(const step_view *v, FILE *out, int64_t node, int *row) {
 
 static void draw_table(const step_view *v, FILE *out, int rows, int *row) {
     int64_t nodes = v->m->nodes, node = step_node(v);
-    if (node < 0) node = 0; /* the end: gradients stand with the inputs */
+    /* at the end the gradients are shown beside the inputs */
+    if (node < 0) node = 0;
     int64_t top = node - rows / 2;
     if (top > nodes - rows) top = nodes - rows;
     if (top < 0) top = 0;
@@ -224,7 +225,7 @@ static void draw_help(const step_view *v, FILE *out, int rows, int *row) {
     }
 }
 
-/* What is typed, its end if it is too long, with the cursor behind it. */
+/* Shows the typed text, or its end if it is too long, with the cursor behind it. */
 static void draw_prompt(const step_view *v, FILE *out, int *row) {
     step_line   l = start_line(v, out, row);
     char        clean[STEP_TYPED];
@@ -239,7 +240,7 @@ static void draw_prompt(const step_view *v, FILE *out, int *row) {
     fprintf(out, "\033[%d;%dH\033[?25h", *row, l.left > 0 ? v->columns - l.left + 1 : v->columns);
 }
 
-/* A message that is longer than a line takes a second and a third, from the panel. */
+/* A message that is longer than a line takes a second and a third line from the panel. */
 static void draw_message(const step_view *v, FILE *out) {
     char clean[STEP_MESSAGE], piece[STEP_MESSAGE];
     step_clean(v->m->message, strlen(v->m->message), clean, sizeof clean);

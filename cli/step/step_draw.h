@@ -1,5 +1,5 @@
-/* step_draw.h: the screen of a walk: the expression, the tape, a panel about the step, a line of
- * keys or of typing. */
+/* step_draw.h: the screen of a walk: the expression, the tape, a panel about the step, and a line
+ * of keys or of typed text. */
 #ifndef COT_CLI_STEP_DRAW_H
 #define COT_CLI_STEP_DRAW_H
 
@@ -16,16 +16,16 @@ typedef struct step_view {
     bool                  colour;
 } step_view;
 
-/* The whole screen as one piece of output. Only what is visible is looked at. Sets m->shift to
- * where the panel could be scrolled to. */
+/* Writes the whole screen as one piece of output. Only visible parts are computed. Limits m->shift
+ * to the lines that the panel has. */
 void step_draw(FILE *out, step_view *v);
 
-/* step_panel.c: what is told about the step, line by line. */
+/* step_panel.c: the text about the step, line by line. */
 int64_t     panel_lines(const step_view *v);
 void        panel_line(const step_view *v, int64_t line, step_line *l);
 const char *panel_title(const step_view *v, char *buf, size_t size);
 
-/* The node that the step is about, as an index into the trace; -1 at the end. */
+/* The index in the trace of the node that the step computes; -1 at the end. */
 int64_t step_node(const step_view *v);
 
 #endif

@@ -1,5 +1,5 @@
-/* step_keys.c: escape sequences as terminals send them: ESC [ numbers letter, ESC O letter, ESC
- * letter. */
+/* step_keys.c: reads escape sequences as terminals send them: ESC [ numbers letter, ESC O letter,
+ * ESC letter. */
 #include "step/step_keys.h"
 
 #include <stdlib.h>
@@ -45,8 +45,8 @@ static int by_number(int number) {
     }
 }
 
-/* ESC [ …: parameters are 0x20 to 0x3f, the letter that ends them 0x40 to 0x7e. What breaks off in
- * between is dropped. */
+/* ESC [ …: parameters are 0x20 to 0x3f, the letter at the end is 0x40 to 0x7e. A sequence that
+ * breaks off is dropped. */
 static int bracketed(step_keys *k) {
     for (size_t i = 2; i < k->used; i++) {
         unsigned char c = (unsigned char)k->bytes[i];

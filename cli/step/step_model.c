@@ -104,7 +104,7 @@ static step_wish enter(step_model *m) {
     return STEP_SET;
 }
 
-/* A whole character of UTF-8. */
+/* Erases the last character of UTF-8. */
 static void erase(step_model *m) {
     while (m->length > 0 && (m->typed[m->length - 1] & 0xc0) == 0x80) m->length--;
     if (m->length > 0) m->length--;
@@ -114,7 +114,8 @@ static void erase(step_model *m) {
 static void type(step_model *m, int key) {
     if (key < ' ' || key > 255 || key == DELETE) return;
     if (m->length + 2 > sizeof m->typed) {
-        m->too_long = true; /* said by enter: half a line must not pass for a whole one */
+        /* enter reports it: half a line must not be taken for a whole one */
+        m->too_long = true;
         return;
     }
     m->typed[m->length++] = (char)key;
@@ -161,7 +162,8 @@ static step_wish walk_key(step_model *m, int key) {
     case KEY_HOME: go(m, 1); break;
     case KEY_END: go(m, step_last(m)); break;
     case 'r': go(m, m->nodes + 1); break;
-    case KEY_DOWN: m->shift++; break; /* who draws knows how far it goes */
+    /* the drawing limits it */
+    case KEY_DOWN: m->shift++; break;
     case KEY_UP: m->shift -= m->shift > 0; break;
     case 'g':
     case 'j': ask(m, STEP_JUMP); break;
@@ -179,6 +181,6 @@ step_wish step_key(step_model *m, int key) {
     m->wrong = false;
     if (m->mode == STEP_WALK) return walk_key(m, key);
     if (m->mode != STEP_HELP) return prompt_key(m, key);
-    m->mode = STEP_WALK; /* any key goes back from the help, q too */
+    m->mode = STEP_WALK; /* any key leaves the help, q too */
     return STEP_DRAW;
 }

@@ -1,9 +1,8 @@
-/* step_model.h: a walk through a trace, without a terminal: where it stands, what is typed, what a
- * key does.
+/* step_model.h: a walk through a trace, without a terminal: its position, the typed text, and what
+ * each key does.
  *
- * Positions are numbered from 1: each node of the tape forward; then, when there is a sweep, the
- * seed and each step of the sweep; last the end, which shows the gradient (or why there is
- * none). */
+ * Positions are numbered from 1: each node of the tape forward; then, if there is a sweep, the seed
+ * and each step of the sweep; last the end, which shows the gradient (or why there is none). */
 #ifndef COT_CLI_STEP_MODEL_H
 #define COT_CLI_STEP_MODEL_H
 
@@ -11,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes are keys too; these follow them. */
+/* Keys are bytes, or these numbers above them. */
 enum {
     KEY_NONE = 256,
     KEY_LEFT,
@@ -28,7 +27,7 @@ enum {
 
 typedef enum step_phase { STEP_FORWARD, STEP_SEED, STEP_REVERSE, STEP_END } step_phase;
 typedef enum step_mode { STEP_WALK, STEP_JUMP, STEP_CHANGE, STEP_HELP } step_mode;
-/* What the caller has to do after a key: draw again, end, or set an input as model->typed says. */
+/* What the caller must do after a key: draw again, quit, or set an input as model->typed says. */
 typedef enum step_wish { STEP_DRAW, STEP_QUIT, STEP_SET } step_wish;
 
 enum { STEP_TYPED = 1024, STEP_MESSAGE = 1024 };
@@ -39,9 +38,9 @@ typedef struct step_model {
     int64_t   shift;               /* lines by which the panel is scrolled */
     step_mode mode;
     size_t    length;
-    bool      too_long;            /* more was typed than there is room for */
-    char      typed[STEP_TYPED];   /* at the prompt of STEP_JUMP and STEP_CHANGE */
-    char      before[STEP_TYPED];  /* the last change that was asked for; up brings it back */
+    bool      too_long;            /* more was typed than fits */
+    char      typed[STEP_TYPED];   /* text typed at the prompt of STEP_JUMP or STEP_CHANGE */
+    char      before[STEP_TYPED];  /* the last change; the key "up" brings it back */
     char      message[STEP_MESSAGE];
     bool      wrong;               /* the message is an error */
 } step_model;
@@ -49,13 +48,15 @@ typedef struct step_model {
 void       step_begin(step_model *m, int64_t nodes, int64_t steps);
 step_wish  step_key(step_model *m, int key);
 int64_t    step_last(const step_model *m);
-/* Where it stands, and in *index the node (forward) or the step of the sweep (reverse). */
+/* The phase of the present position. *index: the node (forward) or the step of the sweep
+ * (reverse). */
 step_phase step_where(const step_model *m, int64_t *index);
-/* How many nodes show their values. */
+/* The number of nodes whose values are shown. */
 int64_t    step_revealed(const step_model *m);
-/* How many steps of the sweep are done; -1: not even the seed is set. */
+/* The number of steps of the sweep that are done; -1: the seed is not set yet. */
 int64_t    step_swept(const step_model *m);
-/* The trace was made again and has other sizes: the same place, or the nearest there is. */
+/* Keeps the position when the trace was made again with other sizes: the same place, or the
+ * nearest. */
 void       step_refit(step_model *m, int64_t nodes, int64_t steps);
 void       step_say(step_model *m, bool wrong, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -1,11 +1,12 @@
-/* step_panel.c: what is told about a step, a line at a time, so that a step with very many
- * additions costs no more than what is seen. */
+/* step_panel.c: the text about a step, one line at a time. So a step with very many additions costs
+ * no more than its visible lines. */
 #include <string.h>
 
 #include "step/step_draw.h"
 #include "trace/operand_letters.h"
 
-/* columns from which on an addition fits on one line; operands whose names a formula shows */
+/* WIDE: from this many columns on an addition fits on one line. OPERANDS: operands whose names a
+ * formula shows */
 enum { WIDE = 64, OPERANDS = 6 };
 
 const char *panel_title(const step_view *v, char *buf, size_t size) {
@@ -31,7 +32,7 @@ static void entry(step_line *l, const char *name, step_ink ink, const char *text
     step_put(l, ink, l->left, text);
 }
 
-/* A number with all its digits, which reads back to the same one; an array as tables show it. */
+/* A number with all its digits, so that it reads back to the same number; an array as in tables. */
 static const char *value_text(const cot__view *value, int width, char *buf, size_t size) {
     char text[64];
     if (value->ndim > 0) return cot__trace_value_text(value, width, buf, size);
@@ -41,7 +42,7 @@ static const char *value_text(const cot__view *value, int width, char *buf, size
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-/* "x·y = x1·x2": the formula, and with the operands in it. */
+/* "x·y = x1·x2": the formula in letters, then with the operands. */
 static void formula_line(const step_view *v, int64_t node, step_line *l) {
     const cot__trace_node *n = &v->x->trace->nodes[node];
     char                   formula[COT__TRACE_TEXT], filled[COT__TRACE_TEXT], text[2 * COT__TRACE_TEXT + 4];
@@ -62,13 +63,13 @@ static void formula_line(const step_view *v, int64_t node, step_line *l) {
     entry(l, "rule", INK_PLAIN, text);
 }
 
-/* The values that wait for the reverse sweep. */
+/* The values that are kept for the reverse sweep. */
 static void saves_line(const step_view *v, int64_t node, step_line *l) {
     const cot__trace_node *n = &v->x->trace->nodes[node];
     char                   text[COT__TRACE_TEXT] = "";
     size_t                 used = 0;
     for (int k = 0; k < n->nargs && used + 80 < sizeof text; k++) {
-        /* x·x */
+        /* x·x names its operand once */
         bool again = k > 0 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1);
         if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE || again) continue;
         if (used) used += (size_t)snprintf(text + used, sizeof text - used, ", ");
@@ -125,7 +126,7 @@ static void seed_line(const step_view *v, int64_t line, step_line *l) {
     }
 }
 
-/* The node, and its adjoint, which is complete by now. */
+/* The node and its adjoint, which is complete now. */
 static void step_head(const step_view *v, int64_t step, step_line *l) {
     const cot__trace_step *s = &v->x->trace->steps[step];
     char                   text[COT__TRACE_TEXT], own[128];
@@ -168,7 +169,7 @@ static addition read_addition(const step_view *v, int64_t step, int k, int width
     return a;
 }
 
-/* to, rule, filled in, adds, so far. */
+/* The columns: target, rule, rule with names, amount, sum so far. */
 static void addition_row(step_line *l, int columns, step_ink ink, const char *to, const char *rule, const char *filled,
                          const char *amount, const char *sum) {
     int number = (columns - 16) / 5, formula = (columns - 14 - 2 * number) / 2;
@@ -200,7 +201,7 @@ static const char *reason(const step_view *v) {
     return v->x->trace->why[0] ? v->x->trace->why : "The value depends on no float input: there is nothing to sweep.";
 }
 
-/* Input k of those whose gradient was asked for. */
+/* Input k among those whose gradient was asked for. */
 static const problem_input *wanted(const step_view *v, int64_t k) {
     const problem *p = &v->x->p;
     for (int i = 0; i < p->n; i++)

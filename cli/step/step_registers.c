@@ -17,8 +17,8 @@ bool registers_open(step_registers *r, const cot__trace *tr, failure *f) {
     r->step_of = malloc(((size_t)tr->node_count + 1) * sizeof *r->step_of);
     if (!r->first || !r->step || !r->add || !r->step_of) return failure_memory(f);
     for (int64_t i = 0; i < tr->node_count; i++) r->step_of[i] = -1;
-    /* Counted two places further on, summed up, then used as cursors: first[i] ends where node i
-     * begins. */
+    /* Counts are stored two places further on, summed up, and then used as cursors. At the end
+     * first[i] is where node i begins. */
     for (int64_t s = 0; s < tr->step_count; s++) {
         r->step_of[tr->steps[s].node] = s;
         for (int k = 0; k < tr->steps[s].add_count; k++) r->first[cot__trace_find(tr, tr->steps[s].adds[k].to) + 2]++;
@@ -45,11 +45,11 @@ bool registers_read(const step_registers *r, const cot__trace *tr, int64_t node,
     int64_t own = r->step_of[node], lo = r->first[node], hi = r->first[node + 1];
     if (own < 0 || swept < 0) return false;
     if (own == 0 || (own < swept && !tr->steps[own].skipped)) {
-        /* the seed is there from the start; who has had its turn is complete */
+        /* The seed is there from the start, and a node whose step was done is complete. */
         *sum = tr->steps[own].adjoint;
         return true;
     }
-    while (lo < hi) { /* the first addition that is still to come */
+    while (lo < hi) { /* finds the first addition that is still to come */
         int64_t mid = lo + (hi - lo) / 2;
         if (r->step[mid] < swept) lo = mid + 1;
         else hi = mid;

@@ -1,4 +1,4 @@
-/* step_registers.h: the adjoint of any node after any number of steps of the sweep, found without
+/* step_registers.h: finds the adjoint of any node after any number of steps of the sweep, without
  * walking the steps. */
 #ifndef COT_CLI_STEP_REGISTERS_H
 #define COT_CLI_STEP_REGISTERS_H
@@ -7,10 +7,10 @@
 #include "trace/trace.h"
 
 typedef struct step_registers {
-    int64_t *first;   /* of node i: entries first[i] … first[i + 1] - 1, */
-    int64_t *step;    /* in the order of the sweep: which step added, … */
-    int     *add;     /* … and which of its additions it was */
-    int64_t *step_of; /* of node i: its step; -1: it has none */
+    int64_t *first;   /* node i has entries first[i] … first[i + 1] - 1 */
+    int64_t *step;    /* in the order of the sweep: the step that added, and */
+    int     *add;     /* the number of the addition in that step */
+    int64_t *step_of; /* the step of node i; -1: it has none */
 } step_registers;
 
 bool registers_open(step_registers *r, const cot__trace *tr, failure *f);

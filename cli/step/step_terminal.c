@@ -1,8 +1,8 @@
 /* step_terminal.c: termios, ANSI sequences and signals.
  *
- * Signals are blocked except while waiting for a key and while computing (terminal_busy), so no
- * handler ever runs in the middle of a sequence. The handlers use nothing but what POSIX lets a
- * handler call. */
+ * Signals are blocked except while the program waits for a key or computes (terminal_busy), so no
+ * handler ever runs in the middle of an escape sequence. Handlers call only functions that POSIX
+ * allows in a handler. */
 #include "step/step_terminal.h"
 
 #include <stdlib.h>
@@ -34,14 +34,15 @@ void terminal_busy(bool busy) { (void)busy; }
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-/* The other screen, no cursor, no wrapping at the right edge; and back. */
+/* Switches to the other screen, without cursor and without wrapping at the right edge; and back. */
 static const char on[] = "\033[?1049h\033[?25l\033[?7l\033[H\033[2J";
 static const char off[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH};
 static struct sigaction      before[COUNT(watched)];
 static struct termios        cooked, raw;
-static sigset_t              outside; /* the mask before, used while waiting and computing */
+/* the signal mask before, used while waiting and computing */
+static sigset_t              outside;
 static volatile sig_atomic_t taken, computing, interrupted, changed;
 
 bool terminal_usable(failure *f) {
@@ -108,7 +109,7 @@ static sigset_t all_watched(void) {
     return set;
 }
 
-/* One handler at a time. */
+/* Only one handler runs at a time. */
 static void install(int signal_number) {
     struct sigaction action = {.sa_handler = handle, .sa_mask = all_watched()};
     sigaction(signal_number, &action, NULL);
@@ -123,7 +124,8 @@ static void stop(void) {
     sigemptyset(&only);
     sigaddset(&only, SIGTSTP);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &only, NULL); /* here it stops */
+    /* the process stops here */
+    sigprocmask(SIG_UNBLOCK, &only, NULL);
     install(SIGTSTP);
     take();
     changed = 1;
@@ -134,7 +136,8 @@ static void handle(int signal_number) {
     switch (signal_number) {
     case SIGWINCH: changed = 1; break;
     case SIGTSTP: stop(); break;
-    case SIGCONT: /* after a SIGSTOP, which nobody can handle */
+    /* after a SIGSTOP, which cannot be handled */
+    case SIGCONT:
         if (taken) take();
         changed = 1;
         break;
@@ -154,9 +157,9 @@ bool terminal_open(failure *f) {
     if (tcgetattr(STDIN_FILENO, &cooked) != 0)
         return failure_set(f, EXIT_RUN, "terminal", "cannot read the settings of the terminal: %s", strerror(errno));
     raw = cooked;
-    /* Ctrl-C and Ctrl-Z remain signals: they work while it computes */
+    /* Ctrl-C and Ctrl-Z remain signals, so they work while the program computes */
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
-    /* and what was typed before them is not lost */
+    /* keys typed before Ctrl-C or Ctrl-Z are not lost */
     raw.c_lflag |= NOFLSH;
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IXON);
     raw.c_cc[VMIN] = 1;
@@ -165,7 +168,7 @@ bool terminal_open(failure *f) {
     sigprocmask(SIG_BLOCK, &ours, &outside);
     for (size_t k = 0; k < COUNT(watched); k++) {
         sigaction(watched[k], NULL, &before[k]);
-        /* nohup stays, and no shell to stop for */
+        /* ignored signals stay ignored (nohup, or no shell that could continue the process) */
         if (before[k].sa_handler != SIG_IGN || watched[k] == SIGINT) install(watched[k]);
     }
     if (take()) return true;
@@ -196,8 +199,7 @@ void terminal_busy(bool busy) {
 
 /* ---- keys ------------------------------------------------------------------------------------ */
 
-/* Is there something to read? Waits up to so many milliseconds, or for ever (-1). -1: a signal
- * came. */
+/* Is there input to read? Waits up to so many milliseconds, or for ever (-1). -1: a signal came. */
 static int wait_for_input(int milliseconds) {
     struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
     fd_set          input;
@@ -206,7 +208,7 @@ static int wait_for_input(int milliseconds) {
     return pselect(STDIN_FILENO + 1, &input, NULL, NULL, milliseconds < 0 ? NULL : &limit, &outside);
 }
 
-static step_keys keys; /* bytes read and not yet understood */
+static step_keys keys; /* bytes read but not yet turned into keys */
 
 bool terminal_has_more(void) {
     struct timespec none = {0};
@@ -227,7 +229,8 @@ int terminal_key(void) {
         if (key >= 0) return key;
         int ready = wait_for_input(keys_pending(&keys) ? 50 : -1);
         if (ready < 0 && errno != EINTR) return TERMINAL_END;
-        if (ready == 0) keys_settle(&keys); /* an escape with nothing behind it is the key itself */
+        /* an escape with nothing behind it is the escape key */
+        if (ready == 0) keys_settle(&keys);
         if (ready <= 0) continue;
         char    bytes[KEYS_ROOM];
         ssize_t got = read(STDIN_FILENO, bytes, keys_room(&keys));

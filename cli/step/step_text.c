@@ -1,4 +1,4 @@
-/* step_text.c: cleaning, cutting, colouring. */
+/* step_text.c: cleans, cuts and colours text. */
 #include "step/step_text.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ void step_cell(step_line *l, step_ink ink, int width, const char *text) {
     while (l->left > end && l->left > 0) fputc(' ', l->out), l->left--;
 }
 
-/* How much of the text a line takes. */
+/* The number of bytes of the text that fit on a line. */
 static size_t line_length(const char *text, int width) {
     char   character[8];
     size_t blank = 0, k = 0;

@@ -21,8 +21,8 @@
  *   the two of attention tell how much they need and are given it.
  * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
  *   backend would keep what `bad` and the returned values say in a status word until then.
- * - Workspaces come from the tape's allocator, also those that the caller hands in: a device that
- *   cannot load from the host needs them in memory of its own.
+ * - That allocator, and some callers that hand a workspace in, take it from the host. A device that
+ *   cannot load from there needs it in memory of its own, as a recorded job gets it.
  *
  * Operands and results lie in memory of the backend, arrays of rank 0 too. From the host come:
  * plain numbers of elementwise runs (cot__number_view), what `write` and `copy_in` bring and `read`
@@ -216,9 +216,10 @@ typedef struct cot__backend {
 
     /* ---- positions ---- */
 
-    /* The number, counted row-major, of the first element of an array of integers that is no
-     * position on an axis of this extent, or -1. wrap: negative ones count from the end. */
-    int64_t (*bad_position)(const cot__view *index, int64_t extent, bool wrap);
+    /* Looks for elements of an array of integers that are no position on an axis of this extent.
+     * status[0] = 1 if there is one, and status[1] the number of the first, counted row-major; else
+     * status[0] = 0. wrap: negative ones count from the end. */
+    void (*bad_position)(const cot__view *index, int64_t extent, bool wrap, int64_t *status);
     /* take: z.shape = x.shape[:axis] + index.shape + x.shape[axis+1:]. `index` has any integer
      * dtype; negative positions count from the end; all have been checked with bad_position.
      * scatter_add: x[.., index, ..] += u, u shaped like take's z; equal positions add up in

@@ -1,8 +1,8 @@
 /* recipe.h: arrays that are not written: how to make any of their elements from smaller arrays.
  *
  * A recipe is a few elementwise steps over leaves: arrays, mostly small, that are repeated along
- * axes (stride 0) to one common shape. Element i of what it makes depends on element i of the
- * leaves alone, so any range can be made by itself, with the same bits. */
+ * axes (stride 0) to one common shape. Element i of the result depends on element i of the leaves
+ * alone, so any range can be made by itself, with the same bits. */
 #ifndef COT_RECIPE_H
 #define COT_RECIPE_H
 
@@ -25,11 +25,12 @@ typedef struct cot__recipe {
     } leaf[COT__RECIPE_LEAVES];
     struct {
         int               op;     /* or COT__RECIPE_PRODUCT */
-        int8_t            arg[3]; /* k >= 0: what step k made; ~k: leaf k; COT__RECIPE_NONE */
+        int8_t            arg[3]; /* k >= 0: the result of step k; ~k: leaf k; COT__RECIPE_NONE */
         cot__value_kernel kernel; /* the CPU's note; NULL: a product */
     } step[COT__RECIPE_STEPS];
     bool squares; /* two steps: a product, and its square */
-    int  scale;   /* two steps: a product, and its product with this leaf; -1: it is not that */
+    /* two steps: a product, and its product with this leaf; -1: the recipe is not of this form */
+    int  scale;
     /* the CPU's notes */
     int                            bytes; /* of an element */
     const struct cot__row_kernels *row;

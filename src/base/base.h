@@ -1,11 +1,11 @@
-/* base.h: what every file of the library shares: compiler words, dtypes, the allocator, and the
+/* base.h: shared by every file of the library: compiler words, dtypes, the allocator, and the
  * strided view.
  *
  * A view says where the elements of an array lie and owns nothing. Kernels see views only, never
  * tapes.
  *
- * May call: libc and threads. Must not touch: anything above: no operation, tape or device is
- * known here. */
+ * May call: libc and threads. Must not touch: anything above: no operation, tape or device is known
+ * here. */
 #ifndef COT_BASE_H
 #define COT_BASE_H
 
@@ -21,8 +21,8 @@
 #define LIKELY(c) __builtin_expect(!!(c), 1)
 #define UNLIKELY(c) __builtin_expect(!!(c), 0)
 #define COUNTOF(a) ((int)(sizeof(a) / sizeof(*(a))))
-/* n elements behind p, in the same block. NULL where p is NULL, on which C defines no arithmetic:
- * lists are laid out in one block before anybody looks whether there was memory for it. */
+/* The element n behind p, in the same block. NULL if p is NULL, on which C defines no arithmetic:
+ * callers lay out several lists in one block before they check that there was memory for it. */
 #define cot__behind(p, n) ((p) ? (p) + (n) : NULL)
 
 /* Elements a kernel handles at a time: small enough that five f64 blocks fit a small stack. */
@@ -30,13 +30,21 @@
 
 /* ---- dtypes ---------------------------------------------------------------------------------- */
 
-int         cot__dtype_size(cot_dtype d);
-const char *cot__dtype_name(cot_dtype d);
-bool        cot__dtype_is_float(cot_dtype d);
+typedef struct cot__dtype_info {
+    const char *name;
+    int         size; /* of an element, in bytes */
+    bool        is_float;
+    /* The type in which arithmetic on it is done: F64, F32 (for f32, bf16, f16) or I64 (for all
+     * integers and bool). */
+    cot_dtype   compute;
+} cot__dtype_info;
+extern const cot__dtype_info cot__dtype_table[COT_DTYPE_COUNT];
 
-/* The type in which arithmetic on d is done: F64, F32 (for f32, bf16, f16) or I64 (for all integers
- * and bool). */
-cot_dtype cot__dtype_compute(cot_dtype d);
+/* Inline: every small operation asks several times. */
+static inline int         cot__dtype_size(cot_dtype d) { return cot__dtype_table[d].size; }
+static inline const char *cot__dtype_name(cot_dtype d) { return cot__dtype_table[d].name; }
+static inline bool        cot__dtype_is_float(cot_dtype d) { return cot__dtype_table[d].is_float; }
+static inline cot_dtype   cot__dtype_compute(cot_dtype d) { return cot__dtype_table[d].compute; }
 
 /* Promotion of two dtypes: the one table, JAX's with 64-bit types enabled. */
 cot_dtype cot__dtype_promote(cot_dtype a, cot_dtype b);
@@ -78,8 +86,8 @@ static inline bool cot__is_contiguous(int ndim, const int64_t *shape, const int6
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* One function does all: ptr NULL allocates, new_size 0 frees (and returns NULL), otherwise it
- * resizes. */
+/* One function does all. ptr NULL allocates; new_size 0 frees, and returns NULL; otherwise the
+ * block is resized. */
 void *cot__alloc(const cot_allocator *al, size_t size);
 void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size);
 void  cot__free(const cot_allocator *al, void *ptr, size_t size);

@@ -7,11 +7,11 @@
 
 enum { LEAST = 64, SLACK = 1 << 20 };
 
-/* The smallest size of the form (8 + step) << shift that holds `size`, and its number; what is too
- * large for the lists stays as it is. */
+/* The smallest size of the form (8 + step) << shift that holds `size`, and its number. A size that
+ * is too large for the lists stays as it is. */
 static size_t round_up(size_t size, int *class) {
-    /* Nothing is kept, as use after free would go unseen, nor rounded up: that would be room to
-     * read in. */
+    /* With the sanitizer nothing is kept, because use after free would go unseen, and nothing is
+     * rounded up, because code could read the extra room unseen. */
     if (COT__ADDRESS_SANITIZER) {
         *class = -1;
         return size;
@@ -62,7 +62,7 @@ static void *take(cot__cache *c, size_t size) {
         if (c->held + bytes > most + most / 4 + SLACK) shrink(c, most + most / 4 + SLACK - bytes);
         block = cot__alloc(&c->below, bytes);
         if (!block && c->held > c->live) {
-            /* memory is short: what is kept for later is needed now */
+            /* memory is short: kept blocks are needed now */
             shrink(c, 0);
             block = cot__alloc(&c->below, bytes);
         }

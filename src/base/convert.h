@@ -1,9 +1,9 @@
-/* convert.h: one element of any dtype as a C number, and back: the library's one set of
+/* convert.h: one element of any dtype as a C number, and back: the library's only set of
  * conversions.
  *
  * Each conversion rounds once. Floats to integers saturate and NaN becomes 0; integers to narrower
- * integers wrap; anything non-zero (NaN too) becomes true. Rounding to the half formats is
- * base/half.h's. element.c makes functions for single values of these, backend/cpu/copy.c loops. */
+ * integers wrap; anything non-zero (NaN too) becomes true. base/half.h rounds to the half formats.
+ * element.c makes functions for single values from these, backend/cpu/copy.c makes loops. */
 #ifndef COT_CONVERT_H
 #define COT_CONVERT_H
 
@@ -11,8 +11,7 @@
 
 #include <stdint.h>
 
-/* Signed limits are compared as floats that are exact; what lies between converts without
- * overflow. */
+/* The limits are floats that are exact. A number between them converts without overflow. */
 static inline int64_t saturate_i64(double v) {
     if (v >= 0x1p63) return INT64_MAX;
     if (v < -0x1p63) return INT64_MIN;
@@ -30,9 +29,9 @@ static inline uint8_t saturate_u8(double v) {
     return v > 0 ? (uint8_t)v : 0;
 }
 
-/* An i64 as a double that rounds to any narrower format as the i64 itself would: what does not fit
- * in 53 bits leaves a sticky bit behind (rounding to odd), so that rounding twice is rounding
- * once. */
+/* An i64 as a double that rounds to any narrower format as the i64 itself would. If it does not fit
+ * into 53 bits, the lost bits leave a sticky bit behind (rounding to odd). Then rounding twice
+ * equals rounding once. */
 static inline double sticky_f64(int64_t v) {
     uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
     if (u >> 53) u = (u & ~(uint64_t)2047) | ((u & 2047) ? 2048 : 0);
@@ -42,8 +41,8 @@ static inline double sticky_f64(int64_t v) {
 static inline uint16_t bf16_from_i64(int64_t v) { return cot__bf16_from_f64(sticky_f64(v)); }
 static inline uint16_t f16_from_i64(int64_t v) { return cot__f16_from_f64(sticky_f64(v)); }
 
-/* How each dtype is stored, and the C type a stored value is read as: float, double, int64_t or
- * int32_t. */
+/* The C type in which each dtype is stored, and the C type as which a stored value is read: float,
+ * double, int64_t or int32_t. */
 typedef double   stored_F64;
 typedef float    stored_F32;
 typedef uint16_t stored_BF16;

@@ -11,8 +11,8 @@ static const char *const names[] = {"plain", "neon"};
 static const char *const names[] = {"sse2", "avx2", "avx512"};
 #endif
 
-/* One more than the choice; 0 before it has been made. Making it twice at once does no harm: both
- * find the same. */
+/* One more than the choice; 0 before it is made. Two threads may make it at once: both find the
+ * same. */
 static atomic_int chosen;
 
 cot__isa cot__cpu_best(void) {

@@ -29,7 +29,7 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 cot__isa    cot__cpu_isa(void);
 const char *cot__isa_name(cot__isa isa);
 
-/* For tests and benchmarks: what the processor has, and using less of it from now on. The latter
+/* For tests and benchmarks: what the processor has; and a call to use less from now on. The latter
  * returns false, and changes nothing, if the processor cannot do it. Not while kernels run. */
 cot__isa cot__cpu_best(void);
 _Bool    cot__cpu_use(cot__isa isa);

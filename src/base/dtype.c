@@ -1,18 +1,10 @@
-/* dtype.c: what the library knows of each dtype: its size, its name, its class, and how two of them
- * promote.
+/* dtype.c: the facts about each dtype: its size, its name, its class, and how two of them promote.
  *
  * Everything is a constant table indexed by the enum, in the enum's order. Conversions of values
- * live in the copy kernels. */
+ * are in convert.h. */
 #include "base/base.h"
 
-typedef struct dtype_info {
-    const char *name;
-    int         size;
-    bool        is_float;
-    cot_dtype   compute;
-} dtype_info;
-
-static const dtype_info info[COT_DTYPE_COUNT] = {
+const cot__dtype_info cot__dtype_table[COT_DTYPE_COUNT] = {
     [COT_F64]  = {"f64", 8, true, COT_F64},
     [COT_F32]  = {"f32", 4, true, COT_F32},
     [COT_BF16] = {"bf16", 2, true, COT_F32},
@@ -39,13 +31,5 @@ static const unsigned char promotion[COT_DTYPE_COUNT][COT_DTYPE_COUNT] = {
     [COT_U8]   = {  D,  S,  B,  H,  L,  I,  U,  U },
     [COT_BOOL] = {  D,  S,  B,  H,  L,  I,  U,  T },
 };
-
-int cot__dtype_size(cot_dtype d) { return info[d].size; }
-
-const char *cot__dtype_name(cot_dtype d) { return info[d].name; }
-
-bool cot__dtype_is_float(cot_dtype d) { return info[d].is_float; }
-
-cot_dtype cot__dtype_compute(cot_dtype d) { return info[d].compute; }
 
 cot_dtype cot__dtype_promote(cot_dtype a, cot_dtype b) { return (cot_dtype)promotion[a][b]; }

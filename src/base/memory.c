@@ -1,9 +1,9 @@
 /* memory.c: every allocation of the library passes here, on its way to the caller's allocator or to
  * libc.
  *
- * The caller's function is never asked for zero bytes except to free, so it need not know what zero
- * means elsewhere: a request for nothing is a request for one byte, at release too. Limits and
- * accounting are the caller's affair. */
+ * The caller's function is asked for zero bytes only to free, so it need not know what zero means
+ * elsewhere. A request for no bytes is a request for one byte, also when it is freed. Limits and
+ * accounting are left to the caller. */
 #define _GNU_SOURCE /* madvise */
 #include "base/base.h"
 
@@ -24,7 +24,8 @@ static void *huge(size_t size) {
 #if defined(MADV_HUGEPAGE)
     size_t whole = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     void  *p = whole >= size ? aligned_alloc(HUGE_PAGE, whole) : NULL;
-    if (p) madvise(p, whole, MADV_HUGEPAGE); /* advice: refused, the memory is as good as any */
+    /* if the advice is refused, the memory is as good as any other */
+    if (p) madvise(p, whole, MADV_HUGEPAGE);
     return p;
 #else
     return malloc(size);

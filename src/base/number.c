@@ -1,9 +1,9 @@
 /* number.c: printf and strtod that know no locale.
  *
- * Writing: the format is taken apart, every conversion but those of floating-point numbers goes
- * to snprintf, and a number is written by itself, where whatever is no digit, sign or letter can
- * only be the decimal point of some locale. Reading: the text is written again without its
- * point, 12.5e3 as 125e2, which every locale reads alike. */
+ * Writing: the format is taken apart. Conversions of floating-point numbers are written one by one:
+ * any character that is not a digit, sign or letter can only be the decimal point of some locale.
+ * All other conversions go to snprintf. Reading: the text is written again without its point,
+ * 12.5e3 as 125e2, which every locale reads alike. */
 #include "base/number.h"
 
 #include <limits.h>
@@ -17,7 +17,7 @@
 
 typedef struct sink {
     char  *out;
-    size_t size, used; /* used: what there is to write, also where it does not fit */
+    size_t size, used; /* used: length of the whole text, also if it does not fit */
 } sink;
 
 typedef struct conversion {
@@ -36,7 +36,7 @@ static void put_bytes(sink *s, const char *text, size_t n) {
     s->used += n;
 }
 
-/* Reads what stands behind a percent sign; returns where the format goes on. */
+/* Reads the characters behind a percent sign. Returns where the format goes on. */
 static const char *read_conversion(const char *p, conversion *c, va_list *args) {
     *c = (conversion){.precision = -1};
     for (size_t n = 0; *p && strchr("-+ #0", *p); p++)
@@ -54,7 +54,8 @@ static const char *read_conversion(const char *p, conversion *c, va_list *args) 
     return *p ? p + 1 : p;
 }
 
-/* "%-*.*lld": width and precision go in as arguments, where a precision below 0 counts as none. */
+/* Writes "%-*.*lld": width and precision are passed as arguments; a precision below 0 counts as
+ * none. */
 static const char *specification(const conversion *c, char spec[24]) {
     snprintf(spec, 24, "%%%s*.*%s%c", c->flags, c->length, c->letter);
     return spec;
@@ -70,7 +71,7 @@ static void put_floating(sink *s, const conversion *c, double v) {
     if (n >= (int)sizeof text) n = (int)sizeof text - 1;
     for (const char *p = text; isfinite(v) && *p; p++) {
         if (strchr(strchr("aA", c->letter) ? "0123456789abcdefABCDEFxXpP+- " : "0123456789eE+- ", *p)) *to++ = *p;
-        /* one point, however many bytes the locale's has */
+        /* one point, however many bytes the locale's point has */
         else if (to == text || to[-1] != '.') *to++ = '.';
     }
     if (isfinite(v)) *to = 0;
@@ -79,7 +80,7 @@ static void put_floating(sink *s, const conversion *c, double v) {
     s->used += (size_t)snprintf(place(s), room(s), specification(&bare, spec), bare.width, -1, text);
 }
 
-/* Integers, texts and pointers: snprintf knows them, and their type is in the letters. */
+/* Integers, texts and pointers: snprintf writes them. The letters give the type of the argument. */
 static int put_other(sink *s, const conversion *c, va_list *args) {
     char        spec[24], *at = place(s);
     size_t      n = room(s);
@@ -122,7 +123,8 @@ int cot__vformat(char *out, size_t size, const char *format, va_list given) {
             continue;
         }
         int wrote = put_other(&s, &c, &args);
-        if (wrote < 0) break; /* a conversion that nobody uses: what follows cannot be read */
+        /* a conversion that is not known: the arguments behind it cannot be read */
+        if (wrote < 0) break;
         s.used += (size_t)wrote;
     }
     va_end(args);
@@ -148,8 +150,8 @@ void cot__write(FILE *file, const char *format, ...) {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* No double has more than 767 digits, nor lies half way between two with more than one more:
- * digits behind these count as one that says whether they are all zero. */
+/* A double has at most 767 digits, and a number half way between two doubles at most one more. All
+ * digits behind these count as one digit, which says whether they are all zero. */
 enum { DIGITS = 800, REWRITTEN = DIGITS + 32 };
 
 static int digit_of(char c, int base) {
@@ -160,16 +162,17 @@ static int digit_of(char c, int base) {
 }
 
 typedef struct scan {
-    char     *to;    /* the digits that count, without a point */
+    char     *to;    /* the digits that count, without the point */
     int       count; /* how many of them there are */
-    long long shift; /* by how many places the point moved to behind the last of them */
+    long long shift; /* places by which the point moved, to behind the last digit */
     bool      seen, rest;
 } scan;
 
 static const char *scan_digits(scan *s, const char *p, int base, bool fraction) {
     for (; digit_of(*p, base) >= 0; p++) {
         s->seen = true;
-        if (s->count == 0 && *p == '0') { /* a zero in front says nothing but where the point is */
+        /* a leading zero only tells where the point is */
+        if (s->count == 0 && *p == '0') {
             s->shift -= fraction;
         } else if (s->count < DIGITS) {
             s->to[s->count++] = *p;
@@ -182,7 +185,7 @@ static const char *scan_digits(scan *s, const char *p, int base, bool fraction) 
     return p;
 }
 
-/* The exponent at p, "e-12", and where it ends; nothing where there is none. */
+/* Reads the exponent at p, "e-12". Returns where it ends; p if there is none. */
 static const char *scan_exponent(const char *p, const char *letters, long long *exponent) {
     const char *digits = p + 1;
     *exponent = 0;
@@ -196,8 +199,8 @@ static const char *scan_exponent(const char *p, const char *letters, long long *
     return p;
 }
 
-/* Writes the number that `text` begins with again, without a point; returns where it ends, or
- * NULL when there is none. */
+/* Writes the number at the beginning of `text` again, without a point. Returns where it ends, or
+ * NULL if there is none. */
 static const char *rewrite(const char *text, char out[REWRITTEN]) {
     const char *p = text + strspn(text, " \t\n\v\f\r");
     scan        s = {.to = out};
@@ -214,14 +217,14 @@ static const char *rewrite(const char *text, char out[REWRITTEN]) {
     if (s.rest) s.to[s.count++] = '1', s.shift--;
     if (s.count == 0) s.to[s.count++] = '0', exponent = s.shift = 0;
     exponent += hex ? 4 * s.shift : s.shift;
-    /* beyond all doubles */
+    /* larger exponents are beyond all doubles */
     exponent = exponent < -99999 ? -99999 : exponent > 99999 ? 99999 : exponent;
     snprintf(s.to + s.count, REWRITTEN - (size_t)(s.to + s.count - out), "%c%lld", hex ? 'p' : 'e', exponent);
     return p;
 }
 
-/* inf and nan have no point; strtod may see them. Nothing else may, for in some locale it begins
- * with a point. */
+/* inf and nan have no point, so strtod may read them. It must not read other text, which in some
+ * locale could begin with a point. */
 static bool is_word(const char *text) {
     text += strspn(text, " \t\n\v\f\r");
     if (*text == '-' || *text == '+') text++;

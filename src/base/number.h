@@ -13,16 +13,16 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* As vsnprintf, snprintf and fprintf; of floating-point conversions a e f g and their capitals,
- * of double alone, without the flag 0. A single number is written with up to 500 characters, and
- * a line of cot__write with up to 2047. */
+/* Like vsnprintf, snprintf and fprintf. Of floating-point conversions there are a e f g and their
+ * capitals, for double only, without the flag 0. A single number may have up to 500 characters, a
+ * line of cot__write up to 2047. */
 int  cot__vformat(char *out, size_t size, const char *format, va_list args);
 int  cot__format(char *out, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void cot__write(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As strtod, to the same bits. `end` may be NULL. */
+/* Like strtod, with the same bits. `end` may be NULL. */
 double cot__read_number(const char *text, char **end);
-/* As strtof. */
+/* Like strtof. */
 float cot__read_float(const char *text);
 
 #endif

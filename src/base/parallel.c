@@ -1,10 +1,10 @@
 /* parallel.c: a pool of workers with one job at a time.
  *
  * A job is open while its parts are claimed from a shared counter. A worker enters (counts itself
- * in), looks whether a job is open, claims parts until there are none, and leaves. The caller
- * claims parts too, then closes the job and waits until nobody is inside: all parts are done then,
- * and nobody can still look at the job. Workers spin for a moment after a job, because the next
- * often follows at once and waking a sleeping thread takes tens of microseconds; then they
+ * in), checks whether a job is open, claims parts until there are none, and leaves. The caller
+ * claims parts too, then closes the job and waits until no worker is inside. Then all parts are
+ * done, and no worker can still read the job. Workers spin for a moment after a job, because the
+ * next one often follows at once and waking a sleeping thread takes tens of microseconds. Then they
  * sleep. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
@@ -26,7 +26,7 @@ typedef struct job {
 } job;
 
 static struct pool {
-    /* held by the caller whose job it is, and while workers are started and stopped */
+    /* held by the caller that owns the job, and while workers are started and stopped */
     pthread_mutex_t  owner;
     pthread_mutex_t  sleep;
     pthread_cond_t   wake;
@@ -36,7 +36,7 @@ static struct pool {
     _Atomic int      asked;    /* threads wanted, the caller's included; 0: not decided yet */
     job              current;
     _Atomic int64_t  next;     /* part to claim */
-    _Atomic int      inside;   /* workers that may be looking at current */
+    _Atomic int      inside;   /* number of workers that may be reading `current` */
     _Atomic int      sleeping;
     _Atomic bool     waits;    /* the owner sleeps until the last worker has left */
     _Atomic uint32_t round;    /* changes when a job opens and when the workers shall stop */
@@ -90,7 +90,8 @@ static void *worker(void *arg) {
     }
 }
 
-/* The parts that are still at work end soon, unless their threads were sent away. */
+/* Waits until all workers have left. Parts that are still at work end soon, unless their threads
+ * were descheduled. */
 static void wait_for_leaving(void) {
     for (int i = 0; i < SPINS && pool.spins; i++) {
         if (atomic_load(&pool.inside) == 0) return;
@@ -114,7 +115,7 @@ static void next_round(void) {
 
 /* ---- how many -------------------------------------------------------------------------------- */
 
-/* What a container may use: quota and period of cgroup v2; 0: no limit known. */
+/* The processors that a container may use: quota and period of cgroup v2. 0: no limit is known. */
 static int processors_granted(void) {
     FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
     long  quota = 0, period = 0;
@@ -143,7 +144,7 @@ static int default_threads(void) {
     return n > MOST_THREADS ? MOST_THREADS : (int)n;
 }
 
-/* The three below are called by the owner. */
+/* The owner calls the three functions below. */
 static void stop_workers(void) {
     if (pool.workers == 0) return;
     atomic_store(&pool.stop, true);
@@ -153,7 +154,7 @@ static void stop_workers(void) {
     atomic_store(&pool.stop, false);
 }
 
-/* After a fork only the calling thread exists: the child's pool is new. */
+/* After a fork only the calling thread exists, so the child gets a new pool. */
 static void forked(void) {
     pthread_mutex_init(&pool.owner, NULL);
     pthread_mutex_init(&pool.sleep, NULL);
@@ -169,14 +170,14 @@ static void forked(void) {
 
 static void register_forked(void) { pthread_atfork(NULL, NULL, forked); }
 
-/* Before the first lock is taken, so that no child inherits one. */
+/* Called before the first lock is taken, so that no child inherits a lock. */
 static void watch_forks(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_forked);
 }
 
-/* Fewer than asked for, or none, where the system refuses: the caller does what nobody else
- * does. */
+/* Starts workers: fewer than asked for, or none, if the system refuses. The caller then does the
+ * remaining parts. */
 static void start_workers(void) {
     pthread_attr_t attributes;
     sigset_t       all, before;
@@ -186,7 +187,7 @@ static void start_workers(void) {
     pool.spins = asked <= processors();
     if (pthread_attr_init(&attributes) != 0) return;
     pthread_attr_setstacksize(&attributes, 1 << 20);
-    sigfillset(&all); /* signals are the program's affair, not ours */
+    sigfillset(&all); /* the program handles signals, not our threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     void *round = (void *)(uintptr_t)atomic_load(&pool.round);
     while (pool.workers < asked - 1 && pthread_create(&pool.thread[pool.workers], &attributes, worker, round) == 0)
@@ -234,8 +235,8 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
 
-/* When the library is unloaded, or the program ends. Not while a job of another thread runs: it
- * would be waited for. */
+/* Runs when the library is unloaded or the program ends. If a job of another thread runs, nothing
+ * is done, because stopping the workers would have to wait for that job. */
 static __attribute__((destructor)) void end_workers(void) {
     if (!become_owner()) return;
     stop_workers();

@@ -1,23 +1,23 @@
-/* parallel.h: the worker pool, the one process-wide object of the library.
+/* parallel.h: the worker pool, the only process-wide object of the library.
  *
- * A kernel cuts its work into parts that depend on shapes only, never on the number of threads, and
- * whose results do not depend on who computes them; so any number of threads gives the same bits.
- * Parts are claimed one by one, so uneven ones balance. */
+ * A kernel cuts its work into parts. The parts depend on shapes only, never on the number of
+ * threads, and their results do not depend on the thread that computes them. So any number of
+ * threads gives the same bits. Parts are claimed one by one, so uneven parts balance. */
 #ifndef COT_PARALLEL_H
 #define COT_PARALLEL_H
 
 #include "base/base.h"
 
 /* Runs run(ctx, 0) … run(ctx, parts - 1), each once, on the caller's thread and on idle workers,
- * and returns when all are done. A caller that finds the pool busy (with another thread's work, or
- * its own: a part may call this) does all parts itself, in order. Parts must not allocate: the
- * caller's allocator need not be safe to share; they are handed memory that the caller allocated
- * before. */
+ * and returns when all are done. If the pool is busy (with the work of another thread, or of the
+ * caller itself: a part may call this), the caller does all parts itself, in order. Parts must not
+ * allocate, because the caller's allocator need not be safe to share; the caller gives them
+ * memory. */
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 
 /* Work below this many elementary operations (additions, say) is not worth a second thread: waking
- * one takes some ten thousand. A variable only for the tests, which make it small so that small
- * work is cut as well: where the cuts lie must not show in any result. */
+ * one takes some ten thousand. It is a variable only for the tests, which make it small, so that
+ * small work is cut as well. No result may show where the cuts are. */
 extern int64_t cot__grain;
 
 /* Parts of n items of `cost` elementary operations each, about a quarter of cot__grain a part, at
@@ -33,8 +33,8 @@ static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) {
                ? 1
                : cot__pieces_of(n, cost, most, cot__grain / 4);
 }
-/* The same where each part adds up its own share of one result: how many there are then belongs to
- * the definition of the result. */
+/* The same for parts that each sum up a share of one result. Their number is then part of the
+ * definition of the result. */
 static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) {
     return cot__pieces_of(n, cost, most, 32768);
 }

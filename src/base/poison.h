@@ -1,13 +1,13 @@
-/* poison.h: memory that is ours and must not be read, made known to AddressSanitizer, and memory
- * that is handed out again, made known to MemorySanitizer; nothing elsewhere.
+/* poison.h: tells AddressSanitizer about memory of ours that must not be read, and MemorySanitizer
+ * about memory that is handed out again. Without sanitizers it does nothing.
  *
- * A tensor of no elements has no byte that may be read, but its block has: the header, the
- * alignment, what sizes were rounded up by. With these poisoned a sanitizer build finds code that
- * reads element 0 of nothing, or a vector beyond the end. Kernels are entitled to no slack: the
- * payload of a storage is all they may touch.
+ * A tensor without elements has no byte that may be read, but its block has bytes: the header, the
+ * alignment, and what sizes were rounded up by. With these poisoned a sanitizer build finds code
+ * that reads element 0 of nothing, or a vector beyond the end. Kernels may touch only the payload
+ * of a storage.
  *
- * What the cache and the arena hand out again was written by somebody before. With
- * cot__unwritten a sanitizer build takes it for fresh, and finds code that reads it too early. */
+ * Memory that the cache and the arena hand out again was written before. After cot__unwritten a
+ * sanitizer build treats it as fresh, and finds code that reads it too early. */
 #ifndef COT_POISON_H
 #define COT_POISON_H
 

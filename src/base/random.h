@@ -18,7 +18,7 @@ void cot__random_words(cot_key key, uint64_t first, int n, uint32_t *restrict a,
  * on every machine, whatever its libm. 1.5 ulp. */
 double cot__plain_log(double x);
 
-/* Number i of the sequence splitmix64: scrambled bits where no key is needed. */
+/* Number i of the sequence splitmix64: scrambled bits for uses without a key. */
 static inline uint64_t cot__mixed(uint64_t i) {
     uint64_t z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -26,8 +26,8 @@ static inline uint64_t cot__mixed(uint64_t i) {
     return z ^ z >> 31;
 }
 
-/* Entry i of a vector that no structure of a function knows: of either sign, between 1 and 2 in
- * size, so that every entry counts. */
+/* Entry i of a direction that is unrelated to the structure of any function: of either sign,
+ * between 1 and 2 in size, so that every entry counts. */
 static inline double cot__mixed_direction(uint64_t i) {
     uint64_t z = cot__mixed(i);
     double   v = 1 + (double)(z << 1 >> 12) * 0x1p-52;

@@ -1,11 +1,10 @@
-/* sizes.h: arithmetic on sizes: numbers that users give, and what is made of them before anybody
- * has looked at it.
+/* sizes.h: arithmetic on sizes: numbers that users give, and results computed from them before they
+ * are checked.
  *
- * Sums and products do not wrap, they end at COT__SIZE_MOST (or its opposite): a size that no array
- * has, and that every check of a shape refuses (cot__check_shape, cot__checked_size). So an extent
- * may be computed first and looked at once. What comes out of such a check is safe to multiply as
- * it is: all extents of a shape that was accepted, an empty one counted as 1, have a product below
- * 2^59. */
+ * Sums and products do not wrap: they end at COT__SIZE_MOST (or its opposite), a size that no array
+ * has and that every check of a shape refuses (cot__check_shape, cot__checked_size). So an extent
+ * may be computed first and checked once. After such a check plain products are safe: all extents
+ * of an accepted shape, with 0 counted as 1, have a product below 2^59. */
 #ifndef COT_SIZES_H
 #define COT_SIZES_H
 
@@ -33,27 +32,28 @@ static inline int64_t cot__size_mul(int64_t a, int64_t b) {
 /* The size of -a. */
 static inline int64_t cot__size_neg(int64_t a) { return cot__size_sub(0, a); }
 
-/* The product of n extents, none of them negative, in which one of 0 counts as 1: strides are made
- * of the others, so they must be representable too. */
+/* The product of n extents, none negative, in which 0 counts as 1. Strides are made of the other
+ * extents, so their product must be representable too. */
 static inline int64_t cot__size_product(int n, const int64_t *extent) {
     int64_t size = 1;
     for (int k = 0; k < n; k++) size = cot__size_mul(size, extent[k] > 0 ? extent[k] : 1);
     return size;
 }
 
-/* Bytes of `count` elements of `size` bytes; false where no allocation could have as many. */
+/* Bytes of `count` elements of `size` bytes. False if no allocation could have as many. */
 static inline bool cot__size_bytes(int64_t count, int64_t size, size_t *bytes) {
     int64_t all = cot__size_mul(count, size);
     *bytes = (size_t)all;
     return count >= 0 && all < COT__SIZE_MOST / 2 && (uint64_t)all <= PTRDIFF_MAX;
 }
 
-/* Elements that n taps reach over which lie `dilation` apart; 0 for none. */
+/* The number of elements that n taps, `dilation` apart, reach over; 0 for no taps. */
 static inline int64_t cot__size_reach(int64_t n, int64_t dilation) {
     return n > 0 ? cot__size_add(cot__size_mul(n - 1, dilation), 1) : 0;
 }
 
-/* How many windows of `reach` elements, `stride` apart, lie within n elements, where reach <= n. */
+/* The number of windows of `reach` elements, `stride` apart, within n elements, where reach <=
+ * n. */
 static inline int64_t cot__size_windows(int64_t n, int64_t reach, int64_t stride) {
     return cot__size_sub(n, reach) / stride + 1;
 }

@@ -1,4 +1,4 @@
-/* text.c: pieces of text to a file or a buffer. */
+/* text.c: writes pieces of text to a file or a buffer. */
 #include "base/text.h"
 
 #include "base/number.h"
@@ -21,7 +21,8 @@ static void append(cot__text *x, const char *s, size_t n) {
     size_t room = x->size - x->used - 1;
     if (n > room) {
         for (n = room; n > 0 && is_inside_character(s[n]);) n--;
-        x->size = x->used + n + 1; /* nothing may follow the gap */
+        /* nothing may follow the gap */
+        x->size = x->used + n + 1;
     }
     memcpy(x->out + x->used, s, n);
     x->used += n;

@@ -1,6 +1,6 @@
-/* text.h: writing text piece by piece, to a file or into a caller's buffer, with the same calls.
+/* text.h: writes text piece by piece, to a file or into a caller's buffer, with the same calls.
  *
- * A buffer is always terminated; what does not fit is left out, never in the middle of a UTF-8
+ * A buffer is always terminated. Text that does not fit is left out, never in the middle of a UTF-8
  * character. */
 #ifndef COT_TEXT_H
 #define COT_TEXT_H
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 typedef struct cot__text {
-    FILE  *file; /* or, when NULL, the buffer: */
+    FILE  *file; /* NULL: the buffer is used */
     char  *out;
     size_t size, used;
     int    column; /* characters since the last newline */

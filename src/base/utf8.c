@@ -1,4 +1,5 @@
-/* utf8.c: the table of well-formed UTF-8 (Unicode, table 3-7), and which characters are no text. */
+/* utf8.c: the table of well-formed UTF-8 (Unicode, table 3-7), and the characters that must not be
+ * shown. */
 #include "base/utf8.h"
 
 #include "base/base.h"

@@ -1,5 +1,5 @@
-/* The version of the library that is running, which need not be that of the header a program was
- * compiled with. */
+/* The version of the library that is running. A program may have been compiled with the header of
+ * another version. */
 #include "cotangent.h"
 
 #define TEXT_OF(number) #number

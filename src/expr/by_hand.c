@@ -1,4 +1,4 @@
-/* by_hand.c: functions whose arguments need a thought before C sees them. Arguments are in the
+/* by_hand.c: functions whose arguments must be changed before a call in C. Arguments are in the
  * order of spelling.def. */
 #include "expr/by_hand.h"
 
@@ -21,8 +21,8 @@ void cot__by_hand_transpose(cot__invocation *c) {
     one(c, A[1].axes.n < 0 ? (cot_transpose)(A[0].var) : (cot_permute)(A[0].var, A[1].axes));
 }
 
-/* NumPy's widths: one for all sides, before and after for all axes, or such a pair for each
- * axis. */
+/* NumPy's pad widths: one number for all sides, a pair (before, after) for all axes, or a pair for
+ * each axis. */
 void cot__by_hand_pad(cot__invocation *c) {
     const cot__table *w = &A[1].table;
     cot_shape         before = {.ndim = cot_shape_of(A[0].var).ndim}, after = before;
@@ -46,7 +46,8 @@ void cot__by_hand_pad(cot__invocation *c) {
     one(c, (cot_pad)(A[0].var, before, after, A[3].number));
 }
 
-/* NumPy's axes: the last n of a with the first n of b, or one or several of each. */
+/* NumPy's axes: an integer n means the last n of a and the first n of b. Otherwise one or several
+ * axes of each are given. */
 void cot__by_hand_tensordot(cot__invocation *c) {
     const cot__table *w = &A[2].table;
     cot_axes          a = {.n = 0}, b = a;
@@ -95,8 +96,8 @@ static bool is_float(cot_var x) {
     return cot__is_number(x) ? x.tape == cot_number(0).tape : cot__dtype_is_float(cot_dtype_of(x));
 }
 
-/* whole / y, where y divides whole: a float has 53 bits, what they miss of 64 is divided once more.
- * They miss all of it only where y is 0: there, as in NumPy, the quotient is 0. */
+/* whole / y, where y divides whole. A float has 53 bits of the 64, so the rest is divided once
+ * more. The rest is all of it only where y is 0: there the quotient is 0, as in NumPy. */
 static cot_var divide_exactly(cot_var whole, cot_var y) {
     cot_dtype type = cot_dtype_of(whole);
     cot_var   q = (cot_cast)((cot_round)((cot_div)(whole, y)), type), missed = (cot_sub)(whole, (cot_mul)(q, y));
@@ -104,9 +105,9 @@ static cot_var divide_exactly(cot_var whole, cot_var y) {
     return (cot_mul)(q, (cot_not_equal)(missed, whole));
 }
 
-/* The quotient of what fmod leaves is whole but for rounding, so rounding finds it where floor(x/y)
- * would miss: 1 // 0.1 is 9. It is one less where the remainder has the other sign, also for an
- * infinite divisor: -3 // inf is -1. */
+/* (x - fmod(x, y)) / y is an integer but for rounding, so rounding finds it where floor(x / y)
+ * would miss: 1 // 0.1 is 9. The quotient is one less where the remainder has the other sign, also
+ * for an infinite divisor: -3 // inf is -1. */
 cot_var cot__floor_divide(cot_var x, cot_var y) {
     cot_var left = (cot_fmod)(x, y), whole = (cot_sub)(x, left);
     cot_var q = is_float(x) || is_float(y) ? (cot_round)((cot_div)(whole, y)) : divide_exactly(whole, y);
@@ -125,7 +126,7 @@ void cot__by_hand_eye(cot__invocation *c) {
         cot_eye(c->tape, cot__dtype_or(c, A[2].dtype), A[0].integer, A[1].integer < 0 ? A[0].integer : A[1].integer));
 }
 
-/* axis=None: as one vector, in the old shape. */
+/* axis=None: rolls the elements as one vector, and keeps the shape. */
 void cot__by_hand_roll(cot__invocation *c) {
     cot_var x = A[0].var;
     if (A[2].integer != COT_END) {
@@ -135,8 +136,8 @@ void cot__by_hand_roll(cot__invocation *c) {
     one(c, cot_reshape(cot_roll(cot_reshape(x, COT_SHAPE(-1)), A[1].integer, 0), cot_shape_of(x)));
 }
 
-/* NumPy's ord means another thing for a matrix, a norm of the map and not of the elements: what
- * cannot be meant the same is refused. */
+/* For a matrix NumPy's ord means a norm of the linear map, not of the elements. Orders that cannot
+ * mean the same here are refused. */
 void cot__by_hand_norm(cot__invocation *c) {
     cot_axes   axes = A[2].axes;
     cot__order order = A[1].order;
@@ -161,7 +162,7 @@ void cot__by_hand_trace(cot__invocation *c) {
     one(c, cot_trace(order.n > 2 ? (cot_permute)(A[0].var, order) : A[0].var, A[1].integer));
 }
 
-/* axis=None: of all elements in order. */
+/* axis=None: takes the elements in order, as one vector. */
 void cot__by_hand_compress(cot__invocation *c) {
     bool flat = A[2].integer == COT_END;
     one(c,

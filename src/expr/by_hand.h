@@ -21,9 +21,9 @@ void cot__by_hand_trace(cot__invocation *c);
 void cot__by_hand_compress(cot__invocation *c);
 void cot__by_hand_dot_of(cot__invocation *c);
 
-/* dtype=None: that of the numbers given. */
+/* dtype=None: the dtype of the numbers given. */
 cot_dtype cot__dtype_or(const cot__invocation *c, cot_dtype given);
-/* x // y, as Python's. */
+/* x // y, as in Python. */
 cot_var cot__floor_divide(cot_var x, cot_var y);
 
 #endif

@@ -1,5 +1,5 @@
-/* call.c: a call when it runs: arguments become what the library's function takes, or an error that
- * names the parameter. */
+/* call.c: a call when it runs. Each argument becomes a value of the type that the library's
+ * function takes, or an error that names the parameter. */
 #include "expr/program.h"
 
 #include "base/number.h"
@@ -13,8 +13,8 @@ typedef struct call {
     cot__evaluation             *r;
     const cot__callee    *f;
     const cot__parameter *parameter;
-    uint32_t              start, stop; /* of the argument in hand */
-    /* numbers stay numbers: they take the dtype of the other operands */
+    uint32_t              start, stop; /* the present argument in the text */
+    /* plain numbers stay numbers: they take the dtype of the other operands */
     bool                  weak;
 } call;
 
@@ -24,7 +24,7 @@ static bool wrong(const call *c, const cot__item *x, const char *wanted) {
                                    c->parameter->name, wanted, cot__item_words(x, words, sizeof words));
 }
 
-/* A default as it is written in the table. */
+/* A default value, from its text in the table. */
 static cot__item fallback(const char *text) {
     cot_dtype dtype;
     if (strcmp(text, "None") == 0) return (cot__item){.kind = ITEM_NONE};
@@ -48,16 +48,16 @@ static bool to_int(const call *c, const cot__item *x, const char *wanted, int64_
     return true;
 }
 
-/* A parameter that is a C int. What does not fit is shown as it was written: a smaller one in its
- * place would be named in the library's message. */
+/* Does x fit a parameter that is a C int? A number that does not fit is shown as it was written.
+ * Cut to an int, another number would stand in the library's message. */
 static bool is_int(const call *c, int64_t x) {
     if (x <= INT_MAX && x >= -INT_MAX) return true;
     return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s is %lld; it must lie between %d and %d",
                                    c->f->name, c->parameter->name, (long long)x, -INT_MAX, INT_MAX);
 }
 
-/* A parameter that is a double: integers beyond 2^53 may not be one, and are not changed in
- * silence. */
+/* For a parameter that is a double: an integer beyond 2^53 may have no exact double, and is refused
+ * rather than changed in silence. */
 static bool to_exact(const call *c, int64_t x, double *out) {
     *out = (double)x;
     if (*out < 0x1p63 && (int64_t)*out == x) return true;
@@ -108,7 +108,7 @@ static bool to_text(const call *c, const cot__item *x, const char **out) {
     if (x->kind != ITEM_TEXT) return wrong(c, x, "a string");
     *out = x->as.text;
     if (x->as.text[0] != '\'') return true;
-    /* a default, in its quotes */
+    /* a default stands in quotes */
     char *copy = cot__store_text(&c->r->pool, x->as.text + 1, strlen(x->as.text) - 2);
     *out = copy;
     return copy ? true : cot__expr_short_of_memory(c->r->error);
@@ -128,7 +128,7 @@ static bool to_order(const call *c, const cot__item *x, cot__order *out) {
 
 /* ---- several --------------------------------------------------------------------------------- */
 
-/* Integers: one, a list, or an array of them. *n at most `most`. */
+/* Integers: one, a list, or an array of them. *n is at most `most`. */
 static bool to_integers(const call *c, const cot__item *x, const char *wanted, int most, int *n, int64_t *out) {
     if (cot__as_integer(x, out) && x->kind != ITEM_BOOL) {
         *n = 1;
@@ -149,7 +149,7 @@ static bool to_integers(const call *c, const cot__item *x, const char *wanted, i
     return true;
 }
 
-/* Python's own max takes several numbers. */
+/* max and min take several numbers, as in Python. */
 static bool is_largest(const cot__callee *f) {
     return strcmp(f->function, "max") == 0 || strcmp(f->function, "min") == 0;
 }
@@ -182,7 +182,7 @@ static bool to_shape(const call *c, const cot__item *x, cot_shape *out) {
     return to_integers(c, x, "a list of integers", COT_MAX_NDIM, &out->ndim, out->dim);
 }
 
-/* One number stands for every spatial axis: conv2d has two. */
+/* One integer for each spatial axis (conv2d has two), or one for all. */
 static bool to_three(const call *c, const cot__item *x, int64_t *out) {
     int n, axes = c->f->name[strlen(c->f->name) - 2] - '0';
     out[0] = out[1] = out[2] = 0;
@@ -278,7 +278,7 @@ static bool argument(const call *c, const cot__item *x, cot__invocation *v, cot_
     return false;
 }
 
-/* The positional arguments that are left, as one list. */
+/* The remaining positional arguments, as one list. */
 static bool rest(cot__evaluation *r, const cot__item *given, int at, cot__item *out) {
     const cot__expr_step *s = r->step;
     cot__item       *items = cot__store_take(&r->pool, (size_t)(s->n + 1) * sizeof *items);
@@ -321,8 +321,8 @@ static bool arguments(cot__evaluation *r, const cot__item *given, cot__invocatio
     return true;
 }
 
-/* A function of numbers only gives a number, so that sqrt(2)*x has the dtype of x; what it took on
- * the tape goes again. */
+/* A function of plain numbers gives a plain number, so that sqrt(2)*x has the dtype of x. The nodes
+ * that it recorded are rewound. */
 static bool fold(cot__evaluation *r, const cot__item *given, cot__item *out) {
     cot_mark        mark = cot_tape_mark(r->t);
     cot__invocation v = {.tape = r->t};

@@ -1,4 +1,4 @@
-/* convert.c: what stands on the stack, as what C wants. */
+/* convert.c: turns items of the stack into values of C. */
 #include "expr/program.h"
 
 #include "base/text.h"
@@ -67,7 +67,7 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
     case ITEM_NONE: cot__put(&t, "None"); break;
     case ITEM_BOOL: cot__put(&t, x->as.integer ? "True" : "False"); break;
     case ITEM_INTEGER: cot__putf(&t, "the integer %lld", (long long)x->as.integer); break;
-    case ITEM_NUMBER: /* digits alone are a float where an int64 does not hold them */
+    case ITEM_NUMBER: /* digits that an int64 cannot hold are a float */
         cot__putf(&t, "the number %g%s", x->as.number,
                   isfinite(x->as.number) && fabs(x->as.number) >= 0x1p63 ? ", which no int64 holds" : "");
         break;
@@ -95,8 +95,8 @@ static cot_var plain_constant(cot__evaluation *r, const cot__item *x) {
     return (cot_data)(r->t, COT_I64, COT_SCALAR, &x->as.integer);
 }
 
-/* The shape of a nested list, by its first elements; false where it is not one of plain numbers
- * only. */
+/* The shape of a nested list, by its first elements. False if it holds anything but plain
+ * numbers. */
 static bool is_literal(const cot__item *x, int depth, cot_shape *shape, cot__item_kind *kind) {
     if (cot__is_plain(x)) {
         if (x->kind > *kind) *kind = x->kind;
@@ -138,9 +138,10 @@ static bool literal(cot__evaluation *r, const cot__item *x, cot_shape *shape, co
     for (int k = 0; k < shape->ndim; k++) {
         if (!cot__is_sequence(first)) return ragged(r);
         shape->dim[k] = first->n;
-        count *= first->n; /* no more than were typed, unless rows differ: found below */
+        /* Not more than were typed, unless rows differ, which is found below. */
+        count *= first->n;
         if (count > COT__EXPR_MAX_BYTES) return ragged(r);
-        if (first->n == 0) { /* [[], []]: nothing further in */
+        if (first->n == 0) { /* [[], []]: nothing is nested deeper */
             shape->ndim = k + 1;
             break;
         }
@@ -153,7 +154,7 @@ static bool literal(cot__evaluation *r, const cot__item *x, cot_shape *shape, co
     return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
 }
 
-/* The dtype of the vars among the elements; COT_DTYPE_COUNT: there are none. */
+/* The dtype of the vars among the elements. COT_DTYPE_COUNT: there are none. */
 static cot_dtype dtype_among(const cot__item *x, int depth) {
     cot_dtype all = COT_DTYPE_COUNT;
     for (int i = 0; i < x->n; i++) {
@@ -166,7 +167,8 @@ static cot_dtype dtype_among(const cot__item *x, int depth) {
     return all;
 }
 
-/* Numbers are weak among vars too: [x, 0.5] has the dtype of x, unless that is one of integers. */
+/* Plain numbers are weak among vars too: [x, 0.5] has the dtype of x, unless it is an integer
+ * dtype. */
 static bool element(cot__evaluation *r, const cot__item *x, cot_dtype others, cot_var *out) {
     bool fits = cot__is_plain(x) && others != COT_DTYPE_COUNT && others != COT_BOOL &&
                 (cot__dtype_is_float(others) || x->kind == ITEM_INTEGER);
@@ -175,7 +177,7 @@ static bool element(cot__evaluation *r, const cot__item *x, cot_dtype others, co
     return cot_is_valid(*out) || cot__evaluation_tape_failed(r);
 }
 
-/* Said here, since nobody called the function that stacks them. */
+/* Checked here, because the user did not call cot_stack and should not read about it. */
 static bool same_shapes(cot__evaluation *r, const cot__item *x, const cot_var *xs) {
     char texts[2][100];
     for (int i = 1; i < x->n; i++) {

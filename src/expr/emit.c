@@ -1,4 +1,4 @@
-/* emit.c: steps and names of a growing program. */
+/* emit.c: adds steps and names to a program that is being parsed. */
 #include "expr/emit.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ cot__expr_step *cot__emit(cot__parser *p, cot__expr_step_kind kind, int change, 
         e->room = room;
     }
     p->height += change;
-    /* A step may hold one more than it leaves: the second operand of a comparison in a chain. */
+    /* A comparison in a chain holds one item more than it leaves: its second operand. */
     if (p->height > 0 && (size_t)p->height + 1 > e->height) e->height = (size_t)p->height + 1;
     cot__expr_step *s = &e->steps[e->count++];
     *s = (cot__expr_step){.kind = (uint8_t)kind, .start = start, .stop = stop, .at = start, .at_stop = stop};
@@ -57,7 +57,7 @@ static bool grow_table(cot__parser *p) {
     return true;
 }
 
-/* The place in the table where a name is, or would be. */
+/* The place of a name in the hash table, or the place where it would be. */
 static size_t place_of(const cot__expr *e, const char *text, size_t length, uint32_t *hash) {
     *hash = 2166136261u;
     for (size_t i = 0; i < length; i++) *hash = (*hash ^ (unsigned char)text[i]) * 16777619u;

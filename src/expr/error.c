@@ -1,4 +1,4 @@
-/* error.c: where in a text something is wrong, and showing it. */
+/* error.c: finds and shows the place of an error in a text. */
 #include "expr/program.h"
 
 #include "base/number.h"
@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What takes one column: a character, or a byte that belongs to none. */
+/* The bytes that take one column: a character, or a byte that belongs to none. */
 static size_t one_column(const char *s, size_t left) {
     size_t n = cot__utf8(s, left);
     return n ? n : 1;
 }
 
-/* Bytes to line, column and length, in characters; a place that spans lines is meant up to the end
- * of its first. */
+/* Computes line, column and length, in characters, from bytes. A place that spans lines ends with
+ * its first line. */
 static void locate(cot__expr_error *error, const char *text, size_t length, size_t start, size_t stop) {
     if (start > length) start = length;
     if (stop > length) stop = length;
@@ -34,7 +34,7 @@ static void locate(cot__expr_error *error, const char *text, size_t length, size
     if (error->length < 1) error->length = 1;
 }
 
-/* A message is UTF-8 whatever the text was, and wherever a piece of it was cut off. */
+/* Makes a message valid UTF-8, whatever the text was and wherever a piece of it was cut off. */
 static void finish(char *message) {
     for (size_t left = strlen(message), n; left > 0; message += n, left -= n) {
         n = cot__utf8(message, left);
@@ -86,7 +86,7 @@ bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) {
     return false;
 }
 
-/* The library speaks of its functions by their names in C: cot_mul is mul here. */
+/* The library's messages have the C names of functions. Here cot_mul is called mul. */
 static void speak_as_here(const char *message, char *out, size_t size) {
     cot__text x = cot__text_buffer(out, size);
     for (const char *p = message; *p;) {
@@ -112,7 +112,7 @@ bool cot__evaluation_tape_failed(cot__evaluation *r) {
     return false;
 }
 
-/* The line of the text, cut around the column where it is long, and the caret below. */
+/* Shows the line of the text, cut around the column if it is long, and the caret below. */
 void cot__expr_show(const cot__expr_error *error, const char *text, size_t length, char *out, size_t size) {
     enum { WIDTH = 100, BEFORE = 60 };
     cot__text x = cot__text_buffer(out, size);
@@ -125,7 +125,7 @@ void cot__expr_show(const cot__expr_error *error, const char *text, size_t lengt
         char one[5] = "?";
         n = one_column(text + i, length - i);
         if (cot__utf8(text + i, length - i)) memcpy(one, text + i, n);
-        /* Controls, tabs too, would move the caret away from what it points at. */
+        /* Control characters and tabs would shift the caret, so they are shown as spaces. */
         if (one[0] != '?' && !cot__utf8_shown(one, n)) strcpy(one, " ");
         if (++column <= skip) continue;
         if (column > skip + WIDTH) {

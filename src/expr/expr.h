@@ -1,12 +1,12 @@
 /* expr.h: expressions as people type them, a subset of Python's syntax with NumPy's names, run on a
  * tape.
  *
- * A text is parsed once into a program, and the program runs any number of times, on any tape, with
- * vars for its names: every operation it does is a call of the public library, so a program is
- * differentiated like any C function. Nothing here knows a derivative, and the operations come from
- * the library's own tables.
+ * A text is parsed once into a program. The program runs any number of times, on any tape, with
+ * vars for its names. Every operation of it is a call of the public library, so a program is
+ * differentiated like any C function. Nothing here knows a derivative, and the list of operations
+ * comes from the library's own tables.
  *
- * A program is never changed by running it, so threads may share one.
+ * Running a program does not change it, so threads may share one.
  *
  * May call: base, and the public library. Must not touch: tapes' insides. */
 #ifndef COT_EXPR_H
@@ -16,11 +16,11 @@
 
 typedef struct cot__expr cot__expr;
 
-/* What is wrong, and where. Columns count characters (not bytes) from 1; lines from 1. column 0: no
+/* An error and its place. Columns count characters (not bytes) from 1; lines from 1. column 0: no
  * place in the text is to blame. */
 typedef struct cot__expr_error {
-    int        line, column, length; /* length: how many characters are meant, at least 1 */
-    /* of the tape, when an operation failed; COT_OK for an error of the text itself */
+    int        line, column, length; /* length: number of characters that are marked, at least 1 */
+    /* status of the tape, when an operation failed; COT_OK for an error in the text itself */
     cot_status status;
     char       message[512];
 } cot__expr_error;
@@ -29,7 +29,7 @@ typedef struct cot__expr_error {
  * about 200 kB of stack. */
 enum { COT__EXPR_MAX_BYTES = 1 << 20, COT__EXPR_MAX_DEPTH = 200 };
 
-/* NULL, with *error filled, when the text is no program or memory is short. */
+/* Parses a text. NULL, with *error filled, when the text is not a program or memory is short. */
 cot__expr *cot__expr_parse(const char *text, size_t length, cot__expr_error *error);
 /* The same with an allocator, which the program and its runs keep using; NULL: malloc. */
 cot__expr *cot__expr_parse_with(const cot_allocator *al, const char *text, size_t length, cot__expr_error *error);
@@ -39,10 +39,10 @@ void       cot__expr_free(cot__expr *e);
  * to e. */
 int cot__expr_names(const cot__expr *e, const char *const **names);
 
-/* Does the text name it at all? A name such as e or pi need not be given, but may be. */
+/* Does the text use this name at all? Names such as e or pi may be given, but need not be. */
 bool cot__expr_uses(const cot__expr *e, const char *name);
-/* The same as a number, from 0 to cot__expr_name_count - 1, by which a caller may keep what it
- * knows of each name; -1: it does not. */
+/* The number of a name, from 0 to cot__expr_name_count - 1. A caller may keep its own data for each
+ * name by this number. -1: the text does not use the name. */
 int cot__expr_name(const cot__expr *e, const char *name, size_t length);
 int cot__expr_name_count(const cot__expr *e);
 
@@ -51,37 +51,40 @@ typedef struct cot__expr_input {
     cot_var     value;
 } cot__expr_input;
 
-/* Which part of the text recorded a node: bytes [start, stop) of it. One entry for each node from
- * the tape's length before the run on. */
+/* The part of the text that recorded a node: bytes [start, stop). There is one entry for each node
+ * that the run recorded. */
 typedef struct cot__expr_span {
     uint32_t start, stop;
 } cot__expr_span;
 
-/* Runs e on t; the result of the last statement. A number is recorded as a constant, so the result
- * is always a var of t. Invalid, with *error filled, on failure (an error of the tape is there too,
- * with its own message). spans, if not NULL, is set to a malloced array of *span_count entries. */
+/* Runs e on t. Returns the result of the last statement. A number is recorded as a constant, so the
+ * result is always a var of t. On failure it is invalid and *error is filled (an error of the tape
+ * stays there too, with its own message). spans, if not NULL, is set to a malloced array of
+ * *span_count entries. */
 cot_var cot__expr_run(const cot__expr *e, cot_tape *t, int n, const cot__expr_input *inputs, cot__expr_error *error,
                       cot__expr_span **spans, int64_t *span_count);
 
-/* The same, for derivatives: a result that is a plain number of the text, as the 0 of `x if x > 0
- * else 0`, is a constant of dtype `real`. COT_DTYPE_COUNT: of its own, an integer one i64. */
+/* The same, for derivatives. A result that is a plain number of the text, such as the 0 of `x if x
+ * > 0 else 0`, becomes a constant of dtype `real`. COT_DTYPE_COUNT: it keeps its own dtype, i64 for
+ * an integer. */
 cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n, const cot__expr_input *inputs,
                          cot__expr_error *error, cot__expr_span **spans, int64_t *span_count);
 
-/* The caret lines that show an error in its text: the line of the text, and below it ^~~~ at the
- * column. Always terminated. */
+/* Shows an error in its text: the line of the text, and below it ^~~~ at the column. Always
+ * terminated. */
 void cot__expr_show(const cot__expr_error *error, const char *text, size_t length, char *out, size_t size);
 
-/* Every function that can be called, in order of names: n of them, and the way to call one, "sum(x,
- * axis=None, keepdims=False)"; NULL for a name that is none. */
+/* All functions that can be called, in order of names: their number, the name of function i, and
+ * how to call a function, "sum(x, axis=None, keepdims=False)"; NULL for a name that is not a
+ * function. */
 int         cot__expr_function_count(void);
 const char *cot__expr_function_name(int i);
 const char *cot__expr_signature(const char *function, char *buf, size_t size);
-/* The function that a name or an operator calls: "clamp" for "clip", "mul" for "*", "sin" for
- * "sin"; NULL where there is none. */
+/* The function of the library that a name or an operator calls: "clamp" for "clip", "mul" for "*",
+ * "sin" for "sin". NULL where there is none. */
 const char *cot__expr_behind(const char *name);
 
-/* The name most like `name` among n, or NULL when none is near. */
+/* The name most like `name` among n names, or NULL when none is near. */
 const char *cot__nearest(const char *name, int n, const char *const *among);
 
 #endif

@@ -1,5 +1,5 @@
-/* index.c: x[…] as NumPy reads it: integers, slices, None, ..., one array of positions or of bools
- * anywhere, several arrays of positions in front. */
+/* index.c: x[…] as NumPy reads it: integers, slices, None and `...`; one array of positions or of
+ * bools anywhere; several arrays of positions in front. */
 #include "expr/program.h"
 
 static bool is_array(const cot__item *x) {
@@ -11,8 +11,8 @@ static bool is_array(const cot__item *x) {
 typedef struct plan {
     int              n;
     const cot__item *items;
-    int              arrays;    /* how many are arrays */
-    int              consumed;  /* axes of x that the items stand for */
+    int              arrays;    /* number of items that are arrays */
+    int              consumed;  /* number of axes of x that the items index */
     int              ellipsis;
 } plan;
 
@@ -83,7 +83,8 @@ static bool slice(cot__evaluation *r, cot_var *x, int axis, const cot__item *ite
     return cot_is_valid(*x) || cot__evaluation_tape_failed(r);
 }
 
-/* One array of positions or of bools along an axis; *axes: how many axes of the result it makes. */
+/* Takes one array of positions or of bools along an axis. *axes: number of axes of the result that
+ * it makes. */
 static bool take(cot__evaluation *r, cot_var *x, int axis, const cot__item *item, int *axes) {
     cot_var at;
     if (!cot__to_var(r, item, &at)) return false;
@@ -120,7 +121,7 @@ static bool common_shape(cot__evaluation *r, int n, const cot_var *xs, cot_shape
     return true;
 }
 
-/* x[i, j, …] with arrays: coordinates side by side, then one gather. */
+/* x[i, j, …] with arrays: puts the coordinates side by side, then gathers once. */
 static bool gather(cot__evaluation *r, cot_var *x, int n, const cot__item *items, int *axes) {
     cot_var   at[COT_MAX_NDIM];
     cot_shape shape;
@@ -138,7 +139,8 @@ static bool gather(cot__evaluation *r, cot_var *x, int n, const cot__item *items
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Python counts from the end, and says so when a list has no such element. */
+/* Negative positions count from the end, as in Python. A position outside of the list is an
+ * error. */
 static bool of_sequence(cot__evaluation *r, const cot__item *x, int64_t i, cot__item *out) {
     if (i < -(int64_t)x->n || i >= x->n)
         return cot__evaluation_fail(r, "element %lld of %d; they are counted from 0, or from the end as -1, -2, …",

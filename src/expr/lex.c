@@ -1,5 +1,5 @@
-/* lex.c: numbers, names, strings and operators as Python writes them; comments and spaces are
- * passed over. */
+/* lex.c: numbers, names, strings and operators as Python writes them. Comments and spaces are
+ * skipped. */
 #include "expr/lex.h"
 
 #include "base/number.h"
@@ -17,7 +17,8 @@ static int peek(const cot__lexer *x, size_t ahead) {
     return x->at + ahead < x->length ? (unsigned char)x->text[x->at + ahead] : 0;
 }
 
-/* Spaces, comments, a backslash before the end of a line, and in brackets the ends of lines. */
+/* Skips spaces, comments, a backslash before the end of a line and, inside brackets, ends of
+ * lines. */
 static void pass_over(cot__lexer *x) {
     while (x->at < x->length) {
         int c = peek(x, 0);
@@ -98,7 +99,7 @@ static bool number(cot__lexer *x, cot__token *out) {
     if (!whole) return true;
     errno = 0;
     out->integer = strtoll(d.text, NULL, 10);
-    /* what no int64_t holds is a floating-point number */
+    /* digits that an int64_t cannot hold are a floating-point number */
     if (errno == 0) out->kind = TOKEN_INTEGER;
     return true;
 }
@@ -141,7 +142,7 @@ static bool string(cot__lexer *x, cot__token *out) {
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* What people type or paste, and what to write instead. */
+/* Characters that people type or paste, and what to write instead. */
 static const struct { const char *text, *advice;
 } lookalikes[] = {
     {"^", "'^' is no power here; write ** for a power"},
@@ -225,7 +226,7 @@ static bool operator(cot__lexer *x, cot__token *out) {
 }
 
 bool cot__lex(cot__lexer *x, cot__token *out) {
-    /* a byte order mark */
+    /* skip a byte order mark */
     if (x->at == 0 && x->length >= 3 && memcmp(x->text, "\xef\xbb\xbf", 3) == 0) x->at = 3;
     pass_over(x);
     *out = (cot__token){.kind = TOKEN_END, .start = (uint32_t)x->at, .stop = (uint32_t)x->at};

@@ -1,10 +1,10 @@
-/* lex.h: the text cut into tokens, one at a time. */
+/* lex.h: cuts the text into tokens, one at a time. */
 #ifndef COT_EXPR_LEX_H
 #define COT_EXPR_LEX_H
 
 #include "expr/expr.h"
 
-/* Single characters stand for themselves; the rest: */
+/* A single character is its own kind. The other kinds: */
 typedef enum cot__token_kind {
     TOKEN_END,
     TOKEN_NEWLINE = '\n',
@@ -34,7 +34,7 @@ typedef enum cot__token_kind {
 typedef struct cot__token {
     int      kind;
     int      update;      /* the operator of a TOKEN_UPDATE: '+' of += */
-    /* bytes of the text; of a string without its quotes: start + 1, stop - 1 */
+    /* bytes of the text; a string with its quotes: its content is [start + 1, stop - 1) */
     uint32_t start, stop;
     double   number;
     int64_t  integer;
@@ -43,11 +43,11 @@ typedef struct cot__token {
 typedef struct cot__lexer {
     const char      *text;
     size_t           length, at;
-    int              brackets; /* open ones: in them a new line is a space */
+    int              brackets; /* open brackets: inside them a new line is a space */
     cot__expr_error *error;
 } cot__lexer;
 
-/* The next token; false, with the error filled, where there is none. */
+/* Reads the next token. False, with the error filled, where there is none. */
 bool cot__lex(cot__lexer *x, cot__token *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* nearest.c: which name was meant. */
+/* nearest.c: finds the name that was meant. */
 #include "expr/expr.h"
 
 #include <string.h>
@@ -7,8 +7,8 @@ enum { LONGEST = 40 };
 
 static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 
-/* Insertions, deletions, replacements and swaps of neighbours that turn a into b. A difference of
- * case counts nothing. */
+/* The number of insertions, deletions, replacements and swaps of neighbours that turn a into b. A
+ * difference of case does not count. */
 static int distance(const char *a, int n, const char *b, int m) {
     int rows[3][LONGEST + 1];
     for (int j = 0; j <= m; j++) rows[0][j] = j;
@@ -28,7 +28,7 @@ static int distance(const char *a, int n, const char *b, int m) {
     return rows[n % 3][m];
 }
 
-/* Is one the beginning of the other? */
+/* Is one name the beginning of the other? */
 static bool begins(const char *a, size_t n, const char *b, size_t m) {
     for (size_t i = 0; i < n && i < m; i++)
         if (lower(a[i]) != lower(b[i])) return false;
@@ -37,10 +37,11 @@ static bool begins(const char *a, size_t n, const char *b, size_t m) {
 
 const char *cot__nearest(const char *name, int n, const char *const *among) {
     const char *found = NULL;
-    bool        alike = false; /* the one found begins as name does: it wins over others as near */
+    /* The name found begins as `name` does: it wins over others that are as near. */
+    bool        alike = false;
     size_t      length = strlen(name);
     if (length == 0 || length > LONGEST) return NULL;
-    /* A third of the letters may be wrong; of one letter none but its case. */
+    /* A third of the letters may be wrong. Of one letter only the case may be. */
     int best = (int)(length < 5 ? (length + 1) / 3 : length / 3) + 1;
     for (int i = 0; i < n; i++) {
         size_t m = strlen(among[i]);

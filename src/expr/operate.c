@@ -1,5 +1,6 @@
-/* operate.c: operators. Numbers of the text are computed as Python computes them; what lies on the
- * tape goes to the library, where numbers are weak operands; lists become arrays. */
+/* operate.c: operators. Plain numbers of the text are computed as in Python. Operations on values
+ * of the tape are calls of the library, in which plain numbers are weak operands. Lists become
+ * arrays. */
 #include "expr/by_hand.h"
 #include "expr/lex.h"
 #include "expr/program.h"
@@ -18,7 +19,7 @@ static bool zero_division(cot__evaluation *r) {
     return cot__evaluation_fail(r, "division by zero; for a limit write inf or nan");
 }
 
-/* Integers stay integers while they fit, else they go on as floating point. */
+/* Integers stay integers while they fit an int64; otherwise they become floating point. */
 static bool integers(cot__evaluation *r, int what, int64_t x, int64_t y, cot__item *out) {
     int64_t z = 0;
     bool    over = false;
@@ -80,7 +81,8 @@ static bool reals(cot__evaluation *r, int what, double x, double y, cot__item *o
         break;
     default: {
         if (y == 0) return zero_division(r);
-        double m = fmod(x, y), q = (x - m) / y; /* whole but for rounding */
+        /* q is an integer but for rounding */
+        double m = fmod(x, y), q = (x - m) / y;
         if (m != 0 && (m < 0) != (y < 0)) {
             m += y;
             q -= 1;
@@ -95,8 +97,8 @@ static bool reals(cot__evaluation *r, int what, double x, double y, cot__item *o
 
 /* ---- operators ------------------------------------------------------------------------------- */
 
-/* Where Python would join or repeat or compare lists, arrays are not what the same text means
- * there. */
+/* Python would join, repeat or compare two lists. An array would mean something else, so such
+ * operations are refused. */
 static bool ambiguous(const cot__item *x, const cot__item *y) {
     return x->kind != ITEM_VAR && y->kind != ITEM_VAR && (cot__is_sequence(x) || cot__is_sequence(y));
 }
@@ -171,7 +173,7 @@ bool cot__operate_compare(cot__evaluation *r, int what, const cot__item *x, cons
     }
 }
 
-/* Two links of a chain of comparisons. */
+/* Joins two links of a chain of comparisons. */
 bool cot__operate_both(cot__evaluation *r, const cot__item *x, const cot__item *y, cot__item *out) {
     cot_var a, b;
     if (cot__is_plain(x) && cot__is_plain(y)) {

@@ -77,7 +77,7 @@ static bool is_comparison(int kind) {
            kind == TOKEN_EQUAL || kind == TOKEN_NOT_EQUAL;
 }
 
-/* a < b < c: both must hold, b is computed once. */
+/* a < b < c: both comparisons must hold, and b is computed once. */
 static bool comparison(cot__parser *p) {
     uint32_t start = p->token.start;
     int      chained = 0;
@@ -104,7 +104,8 @@ static bool negation(cot__parser *p) {
     return s != NULL;
 }
 
-/* x and y and z: one jump each to behind the next operand, so that a chain needs no second look. */
+/* x and y and z: each operand has one jump to the place behind the next operand, so that a chain
+ * needs no second pass. */
 static bool connective(cot__parser *p, int word, cot__expr_step_kind kind, bool (*operand)(cot__parser *)) {
     uint32_t start = p->token.start;
     if (!operand(p)) return false;
@@ -120,8 +121,8 @@ static bool connective(cot__parser *p, int word, cot__expr_step_kind kind, bool 
 static bool conjunction(cot__parser *p) { return connective(p, TOKEN_AND, STEP_AND, negation); }
 static bool disjunction(cot__parser *p) { return connective(p, TOKEN_OR, STEP_OR, conjunction); }
 
-/* The value stands before its condition, the condition runs before it: their steps change
- * places. */
+/* The text has the value before its condition, but the condition must run first: their steps are
+ * exchanged. */
 static bool conditional(cot__parser *p) {
     cot__expr *e = p->e;
     size_t     first = e->count, after, jump;
@@ -138,7 +139,7 @@ static bool conditional(cot__parser *p) {
     if (p->token.kind != TOKEN_ELSE) return cot__parse_expected(p, "'else' and a value for the other case");
     e->steps[first + (after - condition) - 1].n = (int)(condition - first) + 1;
     jump = e->count;
-    /* the other case starts from the same height */
+    /* the other case starts from the same height of the stack */
     if (!cot__emit(p, STEP_JUMP, -1, start, start)) return false;
     if (!deeper(p) || !next(p) || !cot__parse_expression(p)) return false;
     p->depth--;

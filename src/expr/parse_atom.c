@@ -1,5 +1,5 @@
-/* parse_atom.c: what stands between operators: numbers, names, brackets, calls, and what follows
- * them: x[…], x.T. And how an error is said. */
+/* parse_atom.c: parses numbers, names, brackets and calls, and x[…] and x.T behind them. It also
+ * writes the errors of tokens. */
 #include "expr/emit.h"
 
 #include <stdio.h>
@@ -73,7 +73,7 @@ static bool starts_operand(int kind) {
 
 bool cot__parse_load(cot__parser *p, const cot__token *t) {
     cot__item known;
-    /* sin x */
+    /* "sin x" */
     if (starts_operand(p->token.kind) && cot__find_callee(p->e->text + t->start, t->stop - t->start))
         return cot__parse_expected(p, "'(' after the name of a function");
     int       name = cot__intern(p, t->start, t->stop);
@@ -88,8 +88,8 @@ bool cot__parse_load(cot__parser *p, const cot__token *t) {
     return s != NULL;
 }
 
-/* Items up to a closing bracket, which is passed; a comma may follow the last. *comma: was there
- * any? */
+/* Parses items up to a closing bracket, which is skipped. A comma may follow the last item. *comma:
+ * was there a comma? */
 static bool items(cot__parser *p, int bracket, uint32_t opened, int *n, bool *comma) {
     *n = 0;
     *comma = false;
@@ -153,7 +153,7 @@ static bool index_item(cot__parser *p) {
     if (p->token.kind == TOKEN_ELLIPSIS) return push(p, (cot__item){.kind = ITEM_ELLIPSIS});
     if (p->token.kind != ':' && !cot__parse_expression(p)) return false;
     if (p->token.kind != ':') return true;
-    /* no expression stands before the colon */
+    /* no expression stands before the colon: push None */
     if (p->token.start == start && !push_none(p)) return false;
     for (int part = 1; part < 3; part++) {
         bool given = p->token.kind == ':';

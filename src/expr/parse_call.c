@@ -1,5 +1,5 @@
-/* parse_call.c: f(x, axis=0): which function it is, and which parameter each argument. All that can
- * be known from the text is checked here. */
+/* parse_call.c: parses f(x, axis=0): finds the function, and the parameter of each argument. All
+ * that can be known from the text is checked here. */
 #include "expr/emit.h"
 
 #include "base/text.h"
@@ -59,7 +59,7 @@ const char *cot__expr_behind(const char *name) {
 
 #define FAIL(p, start, stop, ...) cot__expr_fail((p)->error, (p)->e->text, (p)->e->length, start, stop, __VA_ARGS__)
 
-/* Names that other languages and books have for what is here. */
+/* Names that other languages and books use for functions of this language. */
 static const char *other_name(const char *name) {
     static const struct { const char *name, *here;
     } others[] = {
@@ -141,7 +141,8 @@ static __attribute__((noinline)) bool unknown_keyword(cot__parser *p, const cot_
                 f->n == 1 ? "is" : "are", list);
 }
 
-/* Not inlined: the parser recurses through its callers, which shall not carry these buffers. */
+/* Not inlined: the parser recurses through the callers, and their stack frames should not hold
+ * these buffers. */
 static __attribute__((noinline)) bool does_not_fit(cot__parser *p, const cot__callee *f, uint32_t start, uint32_t stop,
                                                    const char *missing) {
     char signature[400];

@@ -1,4 +1,4 @@
-/* run.c: one loop over the steps of a program. */
+/* run.c: runs the steps of a program, in one loop. */
 #include "expr/lex.h"
 #include "expr/program.h"
 
@@ -11,7 +11,7 @@ typedef struct spans {
     bool            wanted;
 } spans;
 
-/* What the step recorded came from its part of the text. */
+/* Notes that the nodes recorded by this step came from its part of the text. */
 static bool note(spans *s, const cot__evaluation *r) {
     int64_t now = cot_tape_length(r->t) - s->first;
     if (!s->wanted || now <= s->n) {
@@ -53,7 +53,8 @@ static bool unknown(cot__evaluation *r, const cot__name *name, int n, const cot_
     return cot__evaluation_fail(r, "unknown name '%.60s'; give it a value, as in %.60s=2", name->text, name->text);
 }
 
-/* The values that are given, in the slots of their names; of two for one name the first. */
+/* Puts the given values into the slots of their names. Of two values for one name the first is
+ * taken. */
 static void fill(const cot__expr *e, cot__item *slots, int n, const cot__expr_input *inputs) {
     memset(slots, 0, (e->name_count + 1) * sizeof *slots);
     for (int i = 0; i < n; i++) {
@@ -87,7 +88,7 @@ static bool collect(cot__evaluation *r, cot__item_kind kind, int n, const cot__i
     return true;
 }
 
-/* The parts of a tuple, or of an array along its first axis, above it on the stack. */
+/* Pushes the parts of a tuple, or of an array along its first axis. */
 static bool unpack(cot__evaluation *r, cot__item *top) {
     int  n = r->step->n;
     char words[100];

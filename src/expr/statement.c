@@ -8,7 +8,7 @@
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-/* Is what comes next NAME, …, NAME = ? A look ahead that parses nothing: *n counts the names. */
+/* Does NAME, …, NAME = come next? This looks ahead without parsing. *n: number of names. */
 static __attribute__((noinline)) bool is_assignment(const cot__parser *p, int *n) {
     cot__expr_error unused;
     cot__lexer      x = p->lexer;
@@ -55,8 +55,8 @@ typedef struct target {
     struct target *before;
 } target;
 
-/* a = … or a, b = …: the value is computed first, then stored from the last name to the first; what
- * was unpacked is dropped. */
+/* a = … or a, b = …: the value is computed first. Its parts are stored from the last name to the
+ * first, and then dropped. */
 static bool assignment(cot__parser *p, int n) {
     target  *last = NULL;
     uint32_t start = p->token.start;
@@ -108,24 +108,24 @@ static __attribute__((noinline)) bool is_update(const cot__parser *p) {
 
 static bool ends_statement(int kind) { return kind == ';' || kind == TOKEN_NEWLINE; }
 
-/* The width of the spaces before byte `at`, tabs to the next 8th column; -1: no line begins
- * there. */
+/* The width of the spaces before byte `at`; a tab goes to the next 8th column. -1: `at` is not the
+ * first thing on its line. */
 static int64_t indentation(const char *text, uint32_t at) {
     uint32_t start = at;
     int64_t  width = 0;
     while (start > 0 && (text[start - 1] == ' ' || text[start - 1] == '\t')) start--;
-    /* a byte order mark */
+    /* a byte order mark may stand before the first line */
     bool begins = start == 0 || text[start - 1] == '\n' || (start == 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0);
-    /* … the end of the line before */
+    /* the end of the line before */
     uint32_t before = start > 1 && text[start - 2] == '\r' ? start - 2 : start > 0 ? start - 1 : 0;
-    /* after a backslash the line goes on */
+    /* after a backslash the line continues, so no line begins here */
     if (!begins || (before > 0 && text[before - 1] == '\\')) return -1;
     for (; start < at; start++) width = text[start] == '\t' ? (width / 8 + 1) * 8 : width + 1;
     return width;
 }
 
-/* Would-be continuations of a line must not pass for statements of their own: that would drop what
- * stands before them. */
+/* A line that was meant to continue the one before must not become a statement of its own: the
+ * value of the line before would be dropped. */
 static __attribute__((noinline)) bool begins_rightly(cot__parser *p, int64_t *first) {
     int64_t width = indentation(p->e->text, p->token.start);
     if (*first < 0) *first = width < 0 ? 0 : width;
@@ -143,7 +143,7 @@ static __attribute__((noinline)) bool unused_value(cot__parser *p, uint32_t star
 }
 
 static bool program(cot__parser *p) {
-    /* value: the statement before was an expression, and gave nothing a name */
+    /* value: the statement before was an expression whose value got no name */
     bool     any = false, value = false;
     int64_t  first = -1;
     uint32_t start = 0, stop = 0;

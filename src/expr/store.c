@@ -1,12 +1,12 @@
-/* store.c: memory that grows in chunks and is given back all at once. A program has one, and so has
- * each run of it. */
+/* store.c: memory that grows in chunks and is freed as a whole. A program has one store, and each
+ * run of it has another. */
 #include "expr/program.h"
 
 #include <string.h>
 
 typedef struct cot__store_chunk {
     struct cot__store_chunk *next;
-    size_t                  size, used; /* of the bytes after this header */
+    size_t                  size, used; /* of the bytes behind this header */
 } chunk;
 
 enum { CHUNK_BYTES = 4096, ALIGNMENT = 16, HEADER = (sizeof(chunk) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT };

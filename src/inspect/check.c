@@ -1,30 +1,31 @@
-/* check.c: are the derivatives of a function right? jvp against central differences, vjp against
- * jvp by inner product, and at order 2 both again for the gradient of <seed, y>: its jvp is forward
- * over reverse, its vjp reverse over reverse.
+/* check.c: checks the derivatives of a function. It compares jvp with central differences, and vjp
+ * with jvp by inner product. At order 2 it does both again for the gradient of <seed, y>: its jvp
+ * is forward over reverse, its vjp reverse over reverse.
  *
- * Nothing here is a tuned constant that makes a test pass. All steps are powers of two and
- * directions have few bits, so x ± h·v hardly ever rounds, and what is left is the truncation of
- * the difference, O(h²), and the rounding of f, O(eps/h). Both are measured by comparing steps:
+ * No constant here was tuned to make a test pass. All steps are powers of two and directions have
+ * few bits, so x ± h·v hardly ever rounds. Two errors remain: the truncation of the difference,
+ * O(h²), and the rounding of f, O(eps/h). Both are measured by comparing steps:
  *
  *     D(h) = (f(x + h v) - f(x - h v)) / 2h,   h = 2^-9, 2^-12, …, 2^-24
  *         (the balance, eps^(1/3), is 2^-17.3)
  *
- * |D(8h) - D(h)| is 63 times the truncation error in D(h) where that rules, and about the rounding
- * error in D(h) where that does. Should the two cancel there, |D(64h) - D(8h)| / 64 still tells the
- * one, and the difference at the smallest steps, where rounding rules, the noise in f and so the
- * other. The step with the smallest sum is taken, element by element, and the sum, doubled, is the
- * tolerance. A function that computes its value badly or bends sharply is thereby checked more
- * loosely, and not wrongly.
+ * Where truncation is the larger error, |D(8h) - D(h)| is 63 times the truncation error in D(h).
+ * Where rounding is larger, it is about the rounding error in D(h). Should the two cancel there,
+ * |D(64h) - D(8h)| / 64 still gives the truncation error, and the difference at the smallest steps,
+ * where rounding is larger, gives the noise in f and so the rounding error. For each element the
+ * step with the smallest sum of both is taken, and the doubled sum is the tolerance. So a function
+ * that computes its value badly or bends sharply is checked more loosely, but not wrongly.
  *
- * Where that finds a disagreement, the steps may have been too long: sin at 1e10, sqrt at 1e-12.
- * Then shorter ones, to 2^-60, are tried, and a step counts only if no shorter one contradicts it.
- * If even they change f by as much as the long ones do, and by no more than rounding x would if the
- * derivative were right, differences cannot tell, which is said and is no failure.
+ * If this finds a disagreement, the steps may have been too long: sin at 1e10, sqrt at 1e-12. Then
+ * shorter steps, down to 2^-60, are tried, and a step counts only if no shorter one contradicts it.
+ * It may be that even the shorter steps change f as much as the long ones do, and by no more than
+ * rounding x would if the derivative were right. Then differences cannot decide; the report says
+ * so, and it is no failure.
  *
  * vjp and jvp are computed, not approximated: <w, J v> = <Jᵀ w, v> up to one rounding for each
- * operation and each term. Inside either, terms may cancel that do not show in the result; how
- * large they are is read off the tangents that a recorded jvp leaves on the tape. (v moves x by its
- * own size, so terms of f that cancel are about as large: they count as noise in f too.) */
+ * operation and each term. Inside either, terms may cancel that do not show in the result. The
+ * tangents that a recorded jvp leaves on the tape show how large they are. (v moves x by its own
+ * size, so terms of f that cancel are about as large: they count as noise in f too.) */
 #include "base/number.h"
 #include "base/random.h"
 #include "backend/elements.h"
@@ -46,7 +47,7 @@ typedef struct check {
     int               n;
     const cot_array  *xs;
     cot_check_report *report;
-    bool              failed; /* something disagrees: the report says what */
+    bool              failed; /* something disagrees, and the report says what */
     uint64_t          random;
 
     int      order;    /* 1: the outputs are y; 2: they are the gradients of <seed, y> */
@@ -59,8 +60,8 @@ typedef struct check {
     double *x, *point, *v, *vjp;                /* (in) */
     double *base, *up, *down, *jvp, *w, *steps; /* (out); steps: (LEVELS, out) */
     double *seed;                               /* (y_size) */
-    double  largest;                            /* tangent in the running direction */
-    int     levels;                             /* steps that were tried in it: USUAL or LEVELS */
+    double  largest;                            /* the largest tangent in the present direction */
+    int     levels; /* steps that were tried in this direction: USUAL or LEVELS */
     char    doubt[256];                         /* what could not be judged, "" for nothing */
     double *block;
     size_t  block_bytes, vars_bytes;
@@ -68,7 +69,7 @@ typedef struct check {
 
 /* ---- reporting ------------------------------------------------------------------------------- */
 
-/* The first disagreement is the one that is told. */
+/* The report holds the first disagreement only. */
 static void tell(check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void tell(check *c, const char *format, ...) {
     va_list args;
@@ -100,7 +101,7 @@ static const char *element_text(const check *c, int64_t i, char buf[80]) {
     return buf;
 }
 
-/* Keeps the worst ratio of an error to its tolerance; anything that is not a number is as wrong as
+/* Keeps the worst ratio of an error to its tolerance. A result that is not a number is as wrong as
  * can be. */
 static bool judge(check *c, double *worst, double error, double tolerance) {
     bool   fine = error <= tolerance && tolerance < (double)INFINITY;
@@ -113,7 +114,7 @@ static bool judge(check *c, double *worst, double error, double tolerance) {
 
 /* ---- the function ---------------------------------------------------------------------------- */
 
-/* Records the outputs at a point; the status of the tape. */
+/* Records the outputs at a point. Returns the status of the tape. */
 static cot_status record(check *c, const double *point) {
     for (int k = 0; k < c->n; k++) {
         c->leaves[k] = cot_tensor(c->t, COT_F64, c->xs[k].shape, point);
@@ -150,7 +151,8 @@ static cot_status read_outputs(check *c, double *out) {
     return c->t->status;
 }
 
-/* Outputs at x + h v. A point that f refuses gives NaN: that step is then not used. */
+/* Computes the outputs at x + h v. Where f refuses the point they are NaN, and that step is not
+ * used. */
 static cot_status evaluate(check *c, double h, double *out) {
     cot_mark m = cot_tape_mark(c->t);
     for (int64_t i = 0; i < c->in; i++) c->point[i] = c->x[i] + h * c->v[i];
@@ -164,15 +166,16 @@ static cot_status evaluate(check *c, double h, double *out) {
 
 /* ---- directions ------------------------------------------------------------------------------ */
 
-/* Always the same numbers, so a failure can be repeated. ±[1/2, 1) with 20 bits. */
+/* A number in ±[1/2, 1) with 20 bits. The numbers are always the same, so a failure can be
+ * repeated. */
 static double random_number(check *c) {
     uint64_t z = cot__mixed(c->random++);
     double   size = (double)(z >> 45 | UINT64_C(1) << 19) * 0x1p-20;
     return z & 1 ? -size : size;
 }
 
-/* Direction d moves input d, the last all of them; each element on the scale of its own value, at
- * least 1: a power of two. */
+/* Direction d moves input d, the last direction moves all inputs. Each element moves on the scale
+ * of its own value, at least 1, rounded to a power of two. */
 static void make_direction(check *c, int d) {
     int64_t i = 0;
     for (int k = 0; k < c->n; k++)
@@ -186,8 +189,8 @@ static void make_direction(check *c, int d) {
 
 /* ---- jvp against central differences --------------------------------------------------------- */
 
-/* D(h) down to step `levels` into c->steps; the size of f around x into c->base, which is not
- * needed any more in this direction. */
+/* Writes D(h) for all steps up to number `levels` to c->steps. The size of f around x goes to
+ * c->base, whose values are not needed any more in this direction. */
 static cot_status differences(check *c, int levels) {
     for (int64_t i = 0; i < c->out; i++) c->base[i] = fabs(c->base[i]);
     for (int j = c->levels; j < levels; j++) {
@@ -197,7 +200,7 @@ static cot_status differences(check *c, int levels) {
         if (status != COT_OK) return status;
         for (int64_t i = 0; i < c->out; i++) {
             d[i] = (c->up[i] - c->down[i]) / (2 * steps[j]);
-            /* NaN counts for nothing here */
+            /* fmax ignores NaN */
             c->base[i] = fmax(c->base[i], fmax(fabs(c->up[i]), fabs(c->down[i])));
         }
     }
@@ -207,15 +210,15 @@ static cot_status differences(check *c, int levels) {
 
 static double difference(const check *c, int j, int64_t i) { return c->steps[j * c->out + i]; }
 
-/* Does a shorter step say something else, beyond what either can be trusted? */
+/* Does a shorter step disagree with step j by more than the bounds of both? */
 static bool contradicted(const check *c, int64_t i, int j, const double *bound) {
     for (int k = j + 1; k < c->levels; k++)
         if (fabs(difference(c, k, i) - difference(c, j, i)) > bound[j] + bound[k]) return true;
     return false;
 }
 
-/* The best difference for element i and how far it can be trusted; NaN when no three steps in a row
- * gave numbers. */
+/* The best difference for element i, and its tolerance. NaN if no three steps in a row gave
+ * numbers. */
 static double best_difference(const check *c, int64_t i, double *tolerance) {
     int    last = c->levels - 1;
     double best = (double)NAN, noise = steps[last] * fabs(difference(c, last, i) - difference(c, last - 1, i)),
@@ -232,8 +235,8 @@ static double best_difference(const check *c, int64_t i, double *tolerance) {
     return best;
 }
 
-/* Do short steps change f as much as most of the longer ones, and by no more than some roundings of
- * x would if the derivative were right? For a function that differences can follow, what changes
+/* Do short steps change f as much as most of the longer ones, and by no more than a few roundings
+ * of x would if the derivative were right? For a function that differences can follow, the change
  * over a step shrinks with the step, or is far above the rounding of x. */
 static bool beyond_differences(const check *c, int64_t i) {
     enum { SHORT = 10, SHORTEST = 13 }; /* steps 2^-39 to 2^-48 */
@@ -247,8 +250,8 @@ static bool beyond_differences(const check *c, int64_t i) {
     return shortest > 0 && 2 * no_more > SHORTEST && 4096 * DBL_EPSILON * c->largest >= shortest;
 }
 
-/* jvp and D are sums of up to `in` products of what was met on the way: they cannot be better than
- * that, whatever the steps say. */
+/* jvp and D are sums of up to `in` products of intermediate values, so they cannot be more exact
+ * than the rounding of these. */
 static double rounding_floor(const check *c, const double *derivative) {
     double largest = 0;
     for (int64_t i = 0; i < c->out; i++) {
@@ -296,7 +299,7 @@ static cot_status compare_jvp(check *c, int d, double *worst) {
 static double inner(int64_t n, const double *a, const double *b, double *size) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) {
-        /* an input that does not move: whatever its adjoint is */
+        /* an input that does not move counts for nothing, whatever its adjoint is */
         if (a[i] == 0 || b[i] == 0) continue;
         sum += a[i] * b[i];
         *size += fabs(a[i] * b[i]);
@@ -329,8 +332,8 @@ static void compare_vjp_differences(check *c, int d, double *worst) {
 
 /* ---- one direction --------------------------------------------------------------------------- */
 
-/* At order 1 one mode may be missing (a custom operation in numbers); the error is then kept for
- * the case that both are. */
+/* At order 1 one mode may be missing (a custom operation in numbers). The error is kept for the
+ * case that both modes are missing. */
 static bool mode_missing(check *c) {
     if (c->t->status != COT_GRAD || c->order != 1) return false;
     tell(c, "%s", c->t->errors.message);
@@ -338,7 +341,8 @@ static bool mode_missing(check *c) {
     return true;
 }
 
-/* Inputs that do not move are left out, not given zeros: a rule must cope with that. */
+/* Inputs that do not move are left out and not given zeros, because rules must handle that case
+ * too. */
 static cot_status jvp_along(check *c, int d) {
     int64_t at = 0;
     if (d >= c->n) return cot_jvps(1, c->n, c->leaves, c->v, c->m, c->outs, c->jvp);
@@ -359,7 +363,7 @@ static double largest_value(const cot_tape *t, uint32_t from) {
     return largest;
 }
 
-/* The same derivative, recorded, for the sizes of all the tangents between. */
+/* Records the same derivative, to measure the size of all tangents in between. */
 static cot_status measure_tangents(check *c, int d) {
     const double *v = c->v;
     int           first = d < c->n ? d : 0, count = d < c->n ? 1 : c->n;
@@ -403,7 +407,7 @@ static cot_status check_direction(check *c, int d, double *jvp_worst, double *vj
     if (status != COT_OK) return status;
     if (!no_jvp && !no_vjp) compare_vjp(c, d, operations, vjp_worst);
     if (no_jvp) compare_vjp_differences(c, d, vjp_worst);
-    return evaluate(c, 0, c->down); /* the next direction compares with it */
+    return evaluate(c, 0, c->down); /* the next direction compares with these values */
 }
 
 /* ---- the check ------------------------------------------------------------------------------- */
@@ -446,7 +450,7 @@ static cot_status check_arguments(check *c, int order) {
 
 static const cot_allocator ordinary = {0};
 
-/* Memory for everything; f runs once, to see how much it returns. */
+/* Takes memory for everything. f runs once to show how much it returns. */
 static cot_status open_check(check *c) {
     c->vars_bytes = 3 * (size_t)c->n * sizeof *c->leaves;
     c->leaves = cot__alloc(&ordinary, c->vars_bytes);

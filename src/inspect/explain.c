@@ -1,6 +1,6 @@
-/* explain.c: why a value is NaN or infinite: a walk back from y over values that are not finite, to
- * the first operation that made one out of finite operands. Nothing is noted while recording: the
- * tape still knows. */
+/* explain.c: tells why a value is NaN or infinite. It walks back from y over values that are not
+ * finite, to the first operation that made one out of finite operands. Recording notes nothing for
+ * this: the tape still holds all values. */
 #include "rules/elementwise_ids.h"
 #include "inspect/inspect.h"
 
@@ -8,14 +8,13 @@
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* next[i]: the node, nearer to y, through which the value of i came there; COT__NONE where none
- * did. */
+/* next[i]: the node, nearer to y, that took its bad value from node i. COT__NONE: there is none. */
 typedef struct trail {
     cot_tape *t;
     uint32_t *next;
-    /* the oldest operation that made something not finite of finite operands, … */
+    /* the oldest operation that made a value that is not finite from finite operands, and */
     uint32_t  origin;
-    int64_t   index;  /* … and at which element first */
+    int64_t   index;  /* its first element that is not finite */
 } trail;
 
 static void follow(trail *w, uint32_t from, uint32_t to) {
@@ -26,8 +25,8 @@ static bool readable(const cot_tape *t, uint32_t by, uint32_t a) {
     return a != COT__NONE && cot__dtype_is_float(cot__dtype_at(&t->nodes[a])) && !cot__overwritten(t, a, by);
 }
 
-/* Element by element: an operand is to blame where it is not finite itself, and where() took it.
- * Returns the first element that no operand is to blame for, or -1. */
+/* Compares element by element. An operand is to blame where it is not finite itself, and where()
+ * took it. Returns the first element for which no operand is to blame, or -1. */
 static int64_t blame_elements(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
     cot__view        z = cot__view_read(w->t, i), v;
@@ -56,7 +55,7 @@ static int64_t blame_elements(trail *w, uint32_t i) {
     return origin;
 }
 
-/* Other operations mix elements: any operand that is not finite may be to blame. */
+/* Other operations mix elements, so any operand that is not finite may be to blame. */
 static int64_t blame_operands(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
     cot__view        z = cot__view_read(w->t, i);

@@ -1,8 +1,9 @@
-/* explain_gradient.c: why the gradient of a leaf is zero or not finite.
+/* explain_gradient.c: tells why the gradient of a leaf is zero or not finite.
  *
- * One walk down the tape beside the adjoints of a sweep. Each node tells its operands which node is
- * to blame: itself, when it turned a finite adjoint into something not finite, or one that is not
- * zero into zeros; otherwise the node to blame for its own adjoint. */
+ * One walk goes down the tape beside the adjoints of a sweep. Each node tells its operands which
+ * node is to blame. It blames itself if it turned a finite adjoint into one that is not finite, or
+ * a nonzero adjoint into zeros. Otherwise it passes on the node that is to blame for its own
+ * adjoint. */
 #include "rules/structural_ids.h"
 #include "inspect/inspect.h"
 
@@ -10,7 +11,7 @@
 
 typedef struct blame {
     uint32_t odd;   /* the node that made the adjoint of this one not finite */
-    uint32_t maybe; /* the same, as far as an operation that is not elementwise can be suspected */
+    uint32_t maybe; /* the same, where an operation that is not elementwise is only suspected */
     uint32_t cut;   /* the node that let nothing through */
 } blame;
 
@@ -27,8 +28,8 @@ static void accuse(uint32_t *whom, uint32_t i) {
     if (*whom == COT__NONE) *whom = i;
 }
 
-/* The first element that is not finite in c though g is finite there; -1: none; -2: none, but c
- * follows g. */
+/* The first element that is not finite in c although g is finite there. -1: there is none. -2:
+ * there is none, but c has such elements where g has. */
 static int64_t first_made_odd(const search *s, const cot__view *g, const cot__view *c) {
     cot__reader in, out;
     int64_t     answer = -1;
@@ -45,7 +46,7 @@ static int64_t first_made_odd(const search *s, const cot__view *g, const cot__vi
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* What node i, with adjoint g, does to operand k. */
+/* Finds what node i, with adjoint g, does to the adjoint of its operand k. */
 static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool odd) {
     const cot__node *n = &s->t->nodes[i];
     uint32_t         a = cot__arg(n, k);
@@ -78,7 +79,7 @@ static bool visit(search *s, uint32_t i) {
     bool             zero = !arrived || cot__all_zero(s->t->backend, &g),
                      odd = arrived && cot__first_odd(s->t->backend, &g, &count) >= 0;
     if (odd) accuse(&s->who[i].odd, s->who[i].maybe != COT__NONE ? s->who[i].maybe : i);
-    if (active && zero) accuse(&s->who[i].cut, i); /* what came cancelled */
+    if (active && zero) accuse(&s->who[i].cut, i); /* the contributions cancelled */
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;
@@ -94,8 +95,8 @@ static bool visit(search *s, uint32_t i) {
 
 /* ---- the sentences --------------------------------------------------------------------------- */
 
-/* "its rule g/(2·%1) gives inf for g = 1, %1 = 0": the operand of elementwise node i that shows
- * it. */
+/* Writes "its rule g/(2·%1) gives inf for g = 1, %1 = 0", for an operand of elementwise node i that
+ * shows it. */
 static bool say_rule(search *s, uint32_t i, bool zero) {
     const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[i].op];
     cot__text                   *x = s->x;
@@ -145,7 +146,7 @@ static bool say_odd(search *s, uint32_t leaf, const cot__view *g) {
         cot__putf(s->x, " (%lld of %lld elements are not finite)", (long long)count,
                   (long long)cot__count(g->ndim, g->shape));
     const cot__op *op = cot__op_of(s->t->nodes[by].op);
-    /* else: by is the leaf, where finite contributions overflowed */
+    /* otherwise `by` is the leaf itself, where finite contributions overflowed */
     bool           passes = op->kind != KIND_SOURCE;
     cot__putf(s->x, ". It became so at %s", cot__describe(s->t, by, text, sizeof text));
     if (passes && s->t->nodes[by].op < OP_structural) return say_rule(s, by, false);
@@ -154,7 +155,7 @@ static bool say_odd(search *s, uint32_t leaf, const cot__view *g) {
     return true;
 }
 
-/* Why nothing flows through an inactive node. */
+/* Tells why nothing flows through an inactive node. */
 static void say_inactive(search *s, uint32_t i) {
     const cot__node *n = &s->t->nodes[i];
     if (n->op == OP_detach)
@@ -178,7 +179,7 @@ static bool say_zero(search *s, uint32_t leaf) {
         cot__put(s->x, ": what its uses contribute cancels.");
         return true;
     }
-    /* the zeros may have come to it already */
+    /* an operation that mixes elements may have received zeros already */
     bool mixes = (n->flags & COT__ACTIVE) && n->op >= OP_structural;
     cot__putf(s->x, mixes ? ". It gets only zeros from %s" : ". It is cut at %s",
               cot__describe(s->t, by, text, sizeof text));
@@ -224,7 +225,7 @@ static int say_findings(search *s) {
     return found;
 }
 
-/* Marks, sweeps, walks, tells. */
+/* Keeps the adjoints of a sweep, walks, and writes the sentences. */
 static int run(search *s) {
     if (!cot__kept_adjoints_open(&s->w, s->t, s->y, NULL)) {
         if (s->w.short_of_memory) return -1;

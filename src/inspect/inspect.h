@@ -9,13 +9,14 @@
 #include "diff/engine/kept_adjoints.h"
 #include "tape/show.h"
 
-/* Why is the value of y not finite? 0 when it is. */
+/* Tells why the value of y is not finite. Returns 0 when it is finite. */
 int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y);
-/* Which leaves get a zero gradient from y, or one that is not finite, and why? */
+/* Tells which leaves get a gradient from y that is zero or not finite, and why. */
 int cot__explain_gradient(cot__text *x, cot_tape *t, uint32_t y);
 
-/* "x = -1, %4 = 0": what a rule reads (a save mask) by what it is called, at one element or, with
- * index < 0, all over. `before` stands before the first, if there is one. */
+/* Writes the values that a rule reads (a save mask) with their names: "x = -1, %4 = 0". They are
+ * read at one element or, with index < 0, as whole values. `before` is written before the first, if
+ * there is one. */
 void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t mask, const char *before, int64_t index);
 
 #endif

@@ -1,11 +1,12 @@
-/* print_sweep.c: both sweeps of a derivative on paper: the tape from top to bottom, then its
- * adjoints from the last node to the first, with the rule of each node and what it adds to whom. */
+/* print_sweep.c: prints both sweeps of a derivative: the tape from top to bottom, then the adjoints
+ * from the last node to the first, with the rule of each node and the amounts it adds to its
+ * operands. */
 #include "diff/engine/kept_adjoints.h"
 #include "tape/show.h"
 
 #include <string.h>
 
-/* "    %0 += g·cos(x) = 0.707107" for each operand that gets something. */
+/* Writes " %0 += g·cos(x) = 0.707107" for each operand that gets an amount. */
 static void show_elementwise(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g) {
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     char                         formula[COT__FORMULA_TEXT];
@@ -27,7 +28,7 @@ static void show_elementwise(cot__text *x, cot_tape *t, uint32_t i, const cot__v
     }
 }
 
-/* The record's formula reads "value; adjoints". */
+/* The formula of a record reads "value; adjoints". */
 static void show_structural(cot__text *x, const cot__op *op) {
     const char *rule = op->formula ? strstr(op->formula, "; ") : NULL;
     if (!rule) return;

@@ -1,5 +1,5 @@
-/* report.c: where a derivative rests on a convention: operations that sit exactly on a kink of
- * kinks.def, and zero adjoints that met an infinite or NaN partial and won. */
+/* report.c: tells where a derivative rests on a convention: at operations that sit exactly on a
+ * kink of kinks.def, and where an adjoint of zero met an infinite or NaN partial and won. */
 #include "diff/engine/find_kinks.h"
 #include "tape/show.h"
 
@@ -12,7 +12,7 @@ typedef struct report {
 
 /* ---- strong zeros ---------------------------------------------------------------------------- */
 
-/* Partial k of node i for an adjoint of 1, where the adjoint is 0. */
+/* Computes partial k of node i for an adjoint of 1, at elements where the adjoint is 0. */
 static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *g) {
     cot__view   c;
     cot__reader adjoint, partial;
@@ -73,7 +73,8 @@ int cot_report(cot_var y, char *out, size_t size) {
         cot__put(&r.f.x, r.t->errors.message);
         return 0;
     }
-    r.t->kinks.look = &r.f; /* the way back through a loop tells of its steps */
+    /* the sweep of a loop reports the kinks of its steps */
+    r.t->kinks.look = &r.f;
     r.swept = cot__kept_adjoints_open(&r.w, r.t, top, NULL);
     r.t->kinks.look = NULL;
     r.f.where[0] = 0;

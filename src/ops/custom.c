@@ -1,13 +1,13 @@
-/* custom.c: a function of the user's as one operation, and its derivatives from whatever of them
- * the user gave.
+/* custom.c: a function of the user's as one operation, and its derivatives from those that the user
+ * gave.
  *
  *     wanted   in order of preference
  *     vjp      vjp, the transpose of jvp, vjp_numbers
  *     jvp      jvp, the transpose of vjp, jvp_numbers
  *
- * What a function in numbers returns is recorded as a node of its own, custom_numbers: it depends
- * on the operands, so it must not pass for a constant, but nothing is known of how; differentiating
- * it is an error, never a silent zero.
+ * The result of a function in numbers is recorded as a node of its own, custom_numbers. It depends
+ * on the operands, so it must not count as a constant, but its own derivative is not known;
+ * differentiating it is an error, never a silent zero.
  *
  * Functions in numbers see dense row-major arrays: strided operands are copied, and so are scalars,
  * because nodes move. */
@@ -49,10 +49,10 @@ typedef struct arrays {
     cot_tape   *t;
     const char *name;
     int         n;
-    cot_array  *at;      /* n of them */
-    cot__value *scalar;  /* … and a place for each that is 0-d */
-    memory     *owned;   /* … and its memory, where it had to be made */
-    void       *block;   /* NULL: few enough for the places below */
+    cot_array  *at;      /* n arrays */
+    cot__value *scalar;  /* a place for each that is 0-d */
+    memory     *owned;   /* the memory of each that had to be copied */
+    void       *block;   /* NULL: the places below are enough */
     cot_array   few[FEW];
     cot__value  few_scalar[FEW];
     memory      few_owned[FEW];
@@ -106,7 +106,7 @@ static bool make_memory(arrays *a, int k) {
     return true;
 }
 
-/* The value of node i. */
+/* Shows the value of node i as array k. */
 static bool show(arrays *a, int k, uint32_t i) {
     cot__view v = cot__view_read(a->t, i);
     describe(a, k, i);
@@ -122,8 +122,8 @@ static bool show(arrays *a, int k, uint32_t i) {
     return true;
 }
 
-/* Zeroed memory where the user's function writes a result: the result's own, or, where that is on a
- * device, memory of the host, which keep_result brings there. */
+/* Zeroed memory into which the user's function writes a result: the result's own memory or, if that
+ * is on a device, memory of the host, which keep_result copies there. */
 static bool show_result(cot_tape *t, const char *name, const cot__result *r, cot_array *y, memory *own) {
     *y = (cot_array){r->view.dtype, {r->view.ndim, {0}}, cot__count(r->view.ndim, r->view.shape), r->view.data};
     memcpy(y->shape.dim, r->view.shape, (size_t)r->view.ndim * sizeof *r->view.shape);
@@ -148,8 +148,8 @@ static void free_memory(cot_tape *t, memory *own) {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-/* Operands keep their own dtypes; a plain number takes that of the first operand on the tape, if it
- * is a float. */
+/* Operands keep their own dtypes. A plain number takes the dtype of the first operand on the tape,
+ * if that is a float. */
 static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *xs, uint32_t *args) {
     char      which[24];
     cot_dtype weak = COT_F64;
@@ -165,7 +165,7 @@ static bool enter_operands(cot_tape *t, const char *name, int n, const cot_var *
 }
 
 /* Dtype and shape of the result: like the first operand, unless the user says otherwise. Shapes
- * depend on shapes: no data is shown. */
+ * depend on shapes alone, so no data is shown. */
 static bool result_like(arrays *xs, const cot_custom *op, void *user, cot_array *y) {
     cot_tape *t = xs->t;
     char      text[COT__SHAPE_TEXT];
@@ -251,7 +251,7 @@ static cot_var *vars_open(cot__rule *r, int n) {
 
 static void vars_close(cot__rule *r, cot_var *vars, int n) { cot__free(&r->t->al, vars, 2 * (size_t)n * sizeof *vars); }
 
-/* Did the user set it at all? */
+/* Did the user set this var? */
 static bool is_set(cot_var v) { return v.tape && (cot__is_number(v) || !cot__failed(v)); }
 
 static void recorded_vjp(cot__rule *r) {
@@ -309,9 +309,9 @@ static bool show_node(cot__rule *r, arrays *a, int n) {
     return !cot__failed(cot__rule_z(r)) && show(a, n, r->node);
 }
 
-/* What a custom_numbers node was computed from: operands, result, and the adjoint or the tangents
- * that move. number: 0 for a vjp, 1 for a jvp; integers: how many operands there are, then which of
- * them receives this adjoint, or which tangents move. */
+/* The attributes of a custom_numbers node: operands, result, and the adjoint or the tangents that
+ * move. number: 0 for a vjp, 1 for a jvp. Integers: the number of operands, then which operand gets
+ * this adjoint, or which tangents move. */
 static cot__attr *numbers_attr(cot__rule *r, int n, int more, const cot_var *given, double which, int receiver) {
     cot_tape  *t = r->t;
     int        count = n + 1, ints = which == 0 ? 2 : 1 + n;
@@ -335,8 +335,8 @@ static cot_var push_numbers(cot_tape *t, cot__result *y, cot__attr *attr) {
     return cot__result_push(t, y, OP_custom_numbers, (int)attr->nargs, attr->args, attr);
 }
 
-/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Adjoints that are asked for are written where
- * they stay, the others to be thrown away. */
+/* Places: xs 0 … n-1, y n, ybar n+1, xbars n+2 …. Wanted adjoints are written to their final
+ * memory, the others to memory that is thrown away. */
 static bool run_vjp_numbers(cot__rule *r, arrays *a, int n, cot__result *xbars) {
     const cot_custom *op = op_of(r);
     cot_tape         *t = r->t;
@@ -420,7 +420,8 @@ static cot_var custom_apply(cot__rule *r, const cot_var *xs) {
     return (cot_call)(op_of(r), cot__nargs(cot__rule_node(r)), xs, user_of(r));
 }
 
-/* The function in numbers again; of a vjp, the one adjoint that this node is. Places as above. */
+/* Runs the function in numbers again. For a vjp it keeps the one adjoint that this node is. Places
+ * as above. */
 static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     const cot_custom *op = op_of(r);
     cot_tape         *t = r->t;
@@ -503,7 +504,7 @@ static void custom_jvp(cot__rule *r) {
         refuse(r, "forward");
 }
 
-/* Somebody differentiates what was computed in numbers. */
+/* Sets the error: a result that was computed in numbers cannot be differentiated. */
 static void numbers_again(cot__rule *r) {
     const cot_custom *op = op_of(r);
     bool              tangent = cot__rule_attr(r)->number != 0;
@@ -527,7 +528,8 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .vjp          = custom_vjp,
                                         .jvp          = custom_jvp,
                                         .apply        = custom_apply,
-                                        /* what it does is the user's: one an element */
+                                        /* the cost of the user's function is not known: one
+                                         * operation for each element */
                                         .cost         = {.each_z = 1},
                                         .opaque       = true,
                                         .operands     = "*",

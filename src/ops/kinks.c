@@ -1,5 +1,5 @@
-/* kinks.c: do the values of a structural operation sit exactly on a kink, or choose between equals?
- * What there is instead of a derivative is said in kinks.def. */
+/* kinks.c: finds values of structural operations that sit exactly on a kink, or were chosen between
+ * equals. kinks.def says what replaces the derivative there. */
 #include "rules/structural_ids.h"
 #include "ops/kinks.h"
 
@@ -41,7 +41,7 @@ void cot__norm_kinks(cot__findings *r, uint32_t i) {
     cot__putf(&r->x, "; its derivative there: %s.", kink->convention);
 }
 
-/* More elements equal to their extreme than there are extremes: some are shared. */
+/* If more elements equal their extreme than there are extremes, several share one. */
 void cot__extreme_kinks(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
     cot__view        x = cot__view_read(r->t, n->a), z = cot__view_read(r->t, i);
@@ -82,8 +82,8 @@ static int64_t place_at(const cot_tape *t, const cot__view *z, int64_t e) {
     return cot__element_i64(t->backend, z, e);
 }
 
-/* Is the element that z chose at its e-th place equal to one that could stand there instead? x is
- * the operand of an argsort or a cumargmax. */
+/* Is the element that z chose at place e equal to another that could stand there instead? x is the
+ * operand of an argsort or a cumargmax. */
 static bool tied_choice(const cot_tape *t, const cot__view *x, const cot__view *z, int axis, bool order, int64_t e) {
     int64_t base = 0, place = 0, chosen = place_at(t, z, e), step = x->stride[axis], n = x->shape[axis], next_row = 1;
     for (int k = z->ndim - 1; k >= 0; k--) {
@@ -96,7 +96,7 @@ static bool tied_choice(const cot_tape *t, const cot__view *x, const cot__view *
     if (!order) return chosen != place && element(t, x, base + place * step) == v;
     if (place + 1 < z->shape[axis]) return element(t, x, base + place_at(t, z, e + z->stride[axis]) * step) == v;
     for (int64_t i = chosen + 1; z->shape[axis] < n && i < n; i++)
-        /* left out, though as good as the last one taken */
+        /* left out, but equal to the last one taken */
         if (element(t, x, base + i * step) == v) return true;
     return false;
 }
@@ -137,8 +137,8 @@ static int64_t equal_in_window(const cot_tape *t, const cot__view *x, const cot_
     return count;
 }
 
-/* Windows whose maximum several elements reach. A max_pool that took over the choice of another one
- * has no windows of its own. */
+/* Finds windows whose maximum several elements reach. A max_pool that took over the choice of
+ * another one has no windows of its own. */
 void cot__pool_kinks(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i], *chosen = &r->t->nodes[n->b];
     if (chosen->op != OP_max_pool_index || chosen->a != n->a) return;

@@ -1,5 +1,5 @@
-/* nothing.c: the public functions that may have nothing to do, over those that give any operand as
- * it is. */
+/* nothing.c: the public functions that may have nothing to do. They are built on functions that
+ * return such an operand itself. */
 #define COT__PUBLIC_NAMES
 #include "rules/structural_ids.h"
 #include "ops/structural.h"

@@ -1,14 +1,14 @@
-/* nothing.h: what an operation gives that has nothing to do: a cast to the same dtype, a reshape to
- * the same shape, a sum over no axes.
+/* nothing.h: the result of an operation that has nothing to do: a cast to the same dtype, a reshape
+ * to the same shape, a sum over no axes.
  *
  * Users take the result of an operation for a computed value. If it were their leaf or constant
  * itself, a cot_assign to that would change the result, and derivatives through it, in silence. So
- * the public functions of nothing.def give such an operand as a node of its own (nothing.c). A
- * computed operand, which nobody can assign, they give as it is.
+ * the public functions of nothing.def return such an operand as a node of its own (nothing.c). A
+ * computed operand, which cannot be assigned, is returned itself.
  *
- * Inside of the library the same names stand for the functions beneath them, which give any operand
- * as it is: what a rule or a composition makes of a leaf on its way is seen by nobody, and a node
- * or a copy of it would only cost. So they do in expressions, whose inputs nobody assigns. */
+ * Inside of the library the same names stand for the functions beneath them, which return any
+ * operand itself: a rule or a composition shows its intermediate values to nobody, so a node or a
+ * copy would only cost. Expressions use these too, because their inputs are never assigned. */
 #ifndef COT_NOTHING_H
 #define COT_NOTHING_H
 
@@ -17,7 +17,7 @@
 typedef enum cot__how { COT__COPY, COT__VIEW } cot__how;
 /* z as a node of its own, a copy or a view, which has a derivative if z has one. */
 cot_var cot__own(cot_var z, cot__how how);
-/* z, the result of an operation: as a node of its own where it is a leaf or a constant, which
+/* z, the result of an operation, as a node of its own if it is a leaf or a constant, which
  * cot_assign may write. Not in a body: nothing is assigned there, and the results of a body are
  * nodes of its owner. */
 cot_var cot__unchanged(cot_var z, cot__how how);

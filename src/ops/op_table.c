@@ -1,4 +1,5 @@
-/* op_table.c: the record of every operation, by its number, and what its words say of operands. */
+/* op_table.c: the record of every operation, by its number, and the names of operands from its
+ * words. */
 #include "rules/structural_ids.h"
 #include "rules/record.h"
 

@@ -17,7 +17,7 @@ static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
     return false;
 }
 
-/* A permutation is drawn like numbers, but for its dtype. */
+/* A permutation is drawn like numbers, except for its dtype. */
 enum { PERMUTATION = COT__KEEP + 1 };
 
 static void draw(const cot_tape *t, int kind, cot_key key, const cot__view *z, double low, double high) {
@@ -71,9 +71,10 @@ cot_var cot_gumbel(cot_tape *t, cot_key key, cot_dtype dtype, cot_shape shape) {
 
 /* ---- by step --------------------------------------------------------------------------------- */
 
-/* One draw for each element of an integer array of steps, along new axes behind its own: of the key
- * folded with the step. An operation on the steps and not a constant, so that a body that is played
- * again, for another step or the same one in a reverse sweep, draws what that step draws. */
+/* Draws once for each element of an integer array of steps, from the key folded with the step; the
+ * draw has new axes behind the array's own. It is an operation on the steps and not a constant. So
+ * a body that is played again, for another step or for the same one in a reverse sweep, draws the
+ * numbers of that step. */
 enum { AT_KIND, AT_KEY, AT_LOW = AT_KEY + 2, AT_HIGH, AT_SHAPE };
 
 static int64_t bits_of(double v) {
@@ -157,7 +158,8 @@ cot_key cot_key_at(cot_key key, cot_var step) {
             step.tape, COT_VALUE,
             "[key_at] the key has a step already; of two loops it is one integer, outer * steps of the inner + inner");
     key.step = step;
-    if (!step.tape) key.step.id = UINT64_MAX; /* none at all: an error where it draws */
+    /* no step at all: an error when it draws */
+    if (!step.tape) key.step.id = UINT64_MAX;
     return key;
 }
 
@@ -188,8 +190,8 @@ cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
     return cot_less(drawn(t, "bernoulli", COT__UNIFORM, key, COT_F64, &shape, 0, 1), wide);
 }
 
-/* The sum of logits and noise at the chosen places: NaN if one was NaN, as NaN counts as the
- * largest, and -inf if all were. */
+/* The sum of logits and noise at the chosen places is NaN if a logit was NaN, because NaN counts as
+ * the largest, and -inf if all logits were -inf. */
 static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
     cot__view     v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
     cot_shape     one = cot__shape_at(t, sum);
@@ -230,12 +232,12 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
         return cot__fail(t, COT_SHAPE, "[categorical] axis %d of shape %s is empty; there is nothing to choose from",
                          axis, cot__shape_text(shape.ndim, shape.dim, text));
     cot_dtype d = cot__dtype_at(&t->nodes[i]);
-    /* halves: f32, or many would tie */
+    /* halves use f32, otherwise many would tie */
     d = cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64;
     cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0),
             sum   = cot_add(cot_detach(VAR(t, i)), noise);
     cot_var z = cot_argmax(sum, COT_AXES(axis));
-    /* a body has no values */
+    /* values of a body cannot be read */
     if (!cot__failed(z) && !t->mode.body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z));
     return z;
 }

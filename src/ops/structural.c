@@ -94,70 +94,15 @@ bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start
     return true;
 }
 
-/* "[1,2]": the place of the k-th element of a shape; "" for a scalar. */
-static const char *place_text(const cot_shape *s, int64_t k, char *buf) {
-    int64_t at[COT_MAX_NDIM];
-    int     n = 0;
-    for (int i = s->ndim - 1; i >= 0; i--) at[i] = k % s->dim[i], k /= s->dim[i];
-    buf[0] = 0;
-    for (int i = 0; i < s->ndim && n < COT__SHAPE_TEXT - 24; i++)
-        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), "%s%lld", i ? "," : "[", (long long)at[i]);
-    if (s->ndim) snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), "]");
-    return buf;
-}
-
-/* Does the value of node i, of the body that is recorded, follow from an input of a body or from
- * what is older than them? Else it is computed once and holds for every step. */
-static bool may_change(cot_tape *t, uint32_t i) {
-    cot__flow w;
-    if (!cot__flow_open(&w, t, t->mode.body_from, i + 1)) return false;
-    w.outside = true;
-    for (uint32_t k = w.from; k < w.end; k++) w.mark[k - w.from] = t->nodes[k].op == OP_parameter;
-    cot__flow_up(&w, 1, COT__EDGES_ALL);
-    bool found = cot__flow_mark(&w, i);
-    cot__flow_close(&w);
-    return found;
-}
-
-/* While a body is recorded its values are examples, and one that is no position may belong to a
- * branch that is not taken or a loop of no step: it becomes 0 for the operation that reads it here,
- * and is looked at when the body is played. False, perhaps without an error: it must stay as it
- * is. */
-static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
-    cot__node *n = &t->nodes[i];
-    if (!t->mode.body || t->mode.strict_positions || i < t->mode.body_from || !may_change(t, i)) return false;
-    if (!cot__is_tensor(n)) return n->value.i64 = 0, true;
-    if (!t->storages.zero && !(t->storages.zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
-    cot__tensor *v = n->value.tensor;
-    t->backend->fill(&(cot__view){t->storages.zero->data, COT_I64, 0, NULL, NULL}, 0);
-    v->storage = t->storages.zero;
-    v->version = t->storages.zero->version;
-    v->offset = 0;
-    for (int k = 0; k < v->ndim; k++) v->dims[v->ndim + k] = 0;
-    return true;
-}
-
 bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap) {
-    cot__view v = cot__view_read(t, i);
-    if (v.dtype != COT_I64 && v.dtype != COT_I32 && v.dtype != COT_U8) {
-        cot__fail(t, COT_DTYPE, "[%s] %s have dtype %s; they must be integers", op, what, cot__dtype_name(v.dtype));
+    cot__recording r;
+    size_t         bytes;
+    cot__recording_begin(&r, t, op, 1, &i);
+    if (!cot__job_integers(&r.job, 0, what) || !cot__recording_read(&r) || !cot__recording_room(&r, 0, &bytes))
         return false;
-    }
-    int64_t bad = t->backend->bad_position(&v, extent, wrap);
-    if (bad < 0) return true;
-    char      place[COT__SHAPE_TEXT];
-    cot_shape s = cot__shape_at(t, i);
-    long long value = cot__element_i64(t->backend, &v, bad);
-    if (extent > 0 && excuse_example(t, op, i)) return true;
-    if (t->status != COT_OK) return false;
-    if (extent == 0)
-        cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, but the axis has extent 0; it has no positions", op, what,
-                  place_text(&s, bad, place), value);
-    else
-        cot__fail(t, COT_VALUE, "[%s] %s%s is %lld, out of range for extent %lld; values run from %lld to %lld", op,
-                  what, place_text(&s, bad, place), value, (long long)extent, (long long)(wrap ? -extent : 0),
-                  (long long)extent - 1);
-    return false;
+    bool fit = cot__job_positions(&r.job, 0, what, extent, wrap);
+    cot__recording_leave(&r, bytes);
+    return fit;
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */

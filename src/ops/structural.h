@@ -9,6 +9,7 @@
 #define COT_STRUCTURAL_H
 
 #include "ops/batch.h"
+#include "tape/record_job.h"
 #include "tape/tape.h"
 
 static inline bool cot__failed(cot_var x) { return x.id == UINT64_MAX; }

@@ -36,7 +36,7 @@ static bool check_leaf(cot_tape *t, cot_var x, int k, const void *m, const void 
     return false;
 }
 
-/* What was left out. */
+/* Replaces settings that were left out (0) by their defaults. */
 static cot_adamw with_defaults(cot_adamw o) {
     if (o.beta1 == 0) o.beta1 = 0.9;
     if (o.beta2 == 0) o.beta2 = 0.999;

@@ -1,4 +1,5 @@
-/* assign.c: writes to leaves and constants that stay, and the look for them before a sweep. */
+/* assign.c: writes to leaves and constants that stay, and the search for such writes before a
+ * sweep. */
 #include "diff/engine/sweep.h"
 #include "optim/optim.h"
 #include "ops/structural.h"
@@ -8,17 +9,17 @@
 
 /* ---- before a sweep -------------------------------------------------------------------------- */
 
-/* What a sweep meets: bit 0, an output depends on the node; bit 1, it depends on an input. */
+/* Marks of nodes: an output depends on the node (MET); the node depends on an input (REACHED). */
 enum { MET = 1, REACHED = 2 };
 
-/* Is the partial of the node to its operand a run? All partials to active operands are, where
- * nothing is known of the inputs. */
+/* Does the sweep run the partial by operand a? If nothing is known of the inputs (met is NULL), it
+ * runs all partials by active operands. */
 static bool runs(const cot_tape *t, uint32_t a, const uint8_t *met) {
     return a != COT__NONE && (t->nodes[a].flags & COT__ACTIVE) && (!met || met[a] & REACHED);
 }
 
-/* Which operands the partials of node i that are run read, as a mask; of lists of scalars bit 31
- * stands for all. */
+/* The operands that are read by the partials of node i that the sweep runs, as a mask. UINT32_MAX
+ * for a list of scalars: list_reads looks at its operands one by one. */
 static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     const cot__node *n = &t->nodes[i];
     uint32_t         mask = 0;
@@ -28,8 +29,8 @@ static uint32_t reads_of(const cot_tape *t, uint32_t i, const uint8_t *met) {
     return mask;
 }
 
-/* The same for operand k of a list: of products the other factor must move for its sake, of
- * exponentials any operand. */
+/* The same for operand k of a list of scalars. In a list of products operand k is read if the other
+ * factor gets an adjoint; in a list of exponentials, if any operand does. */
 static bool list_reads(const cot_tape *t, const cot__node *n, int k, const uint8_t *met) {
     int  count = cot__nargs(n), factor = cot__factor_of(cot__op_of(n->op), k, count);
     bool any = false;
@@ -53,16 +54,16 @@ static bool reads_unassigned(cot_tape *t, uint32_t i, const uint8_t *met, bool r
     return true;
 }
 
-/* Down from the outputs, over all that is reached. */
+/* Goes down from the outputs, over nodes that depend on an input. */
 static cot__onward meet(cot__flow *w, uint32_t i) {
     if (!(cot__flow_mark(w, i) & REACHED)) return COT__FLOW_PAST;
     return reads_unassigned(w->ctx, i, w->mark, true) ? COT__FLOW_ON : COT__FLOW_STOP;
 }
 
-/* Scalars are assigned without a trace on the nodes that read them, and the runs over scalars do
- * not look. So look here, before a sweep: first whether any scalar older than the last assignment
- * reads what was assigned (in a training loop that part of the tape holds the leaves alone); if so,
- * whether the sweep can meet it. */
+/* Assigning a scalar leaves no trace at the nodes that read it, and runs over scalars do not check.
+ * So this function checks before a sweep. First: does any scalar that is older than the last
+ * assignment read an assigned value? (In a training loop that part of the tape holds only leaves.)
+ * If so: can the sweep meet it? */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs) {
     uint32_t hi = 0, end = 0;
     for (int k = 0; k < m; k++) hi = ys[k] > hi ? ys[k] : hi;
@@ -87,7 +88,7 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *
 
 /* ---- writes to leaves ------------------------------------------------------------------------ */
 
-/* A leaf whose numbers were overwritten in place is assignable: that is how it gets numbers
+/* A leaf whose numbers were overwritten in place is assignable too: assigning gives it numbers
  * again. */
 static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) {
     char text[160];
@@ -116,7 +117,7 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
     note_time(t, i, who);
 }
 
-/* host: `from` lies there. */
+/* host: `from` is memory of the host. */
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, bool host, cot__assigner who) {
     cot__view to = cot__view_write(t, i);
     (host ? t->backend->copy_in : t->backend->copy)(&to, from);
@@ -133,7 +134,8 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
     if (cot__is_number(value)) {
         double    number = cot__number_value(value);
         int64_t   stride[COT_MAX_NDIM] = {0}, whole = cot_value_i64(value);
-        bool      exact = (uintptr_t)value.tape == 2; /* an integer beyond 2^53 is no double */
+        /* an integer beyond 2^53 is not exact as a double */
+        bool      exact = (uintptr_t)value.tape == 2;
         cot__view to = cot__view_read(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
         if (exact) from.data = &whole, from.dtype = COT_I64;
         return assign_view(t, i, &from, true, COT__ASSIGN);
@@ -168,7 +170,8 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(to.ndim, to.shape, stride);
     cot__view from = to;
-    memcpy(&from.data, &data, sizeof data); /* const is kept: the copy reads only */
+    /* the copy of the pointer drops const; the memory is only read */
+    memcpy(&from.data, &data, sizeof data);
     from.stride = stride;
     return assign_view(t, i, &from, true, COT__ASSIGN_DATA);
 }
@@ -184,7 +187,7 @@ cot_var(cot_leaf)(cot_var x) {
     return t->status == COT_OK ? leaf : INVALID(t);
 }
 
-/* Leaves and their gradients are row-major arrays. */
+/* Works on leaves and gradients as arrays, which are row-major. */
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
     cot__view  v = cot__view_write(t, i);
@@ -196,7 +199,7 @@ static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     return true;
 }
 
-/* In recorded operations: scalars and halves. */
+/* A step in recorded operations, for scalars and 16-bit floats. */
 static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
     cot_mark m = cot__mark(t);
     uint32_t at = t->assigned_at;
@@ -204,7 +207,8 @@ static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
     cot_var next = cot_sub(cot_detach(x), cot_mul(rate, cot_grad(x)));
     cot_no_grad_close(t);
     if (t->status == COT_OK) (cot_assign)(x, next);
-    t->assigned_at = at; /* the time is that of the step, not of the cot_assign within it */
+    /* the assignment counts from the time of the step, not from the cot_assign inside it */
+    t->assigned_at = at;
     cot__rewind(t, m);
     if (t->status == COT_OK) note_time(t, i, COT__SGD_STEP);
 }

@@ -6,10 +6,10 @@
 
 #include "ops/array/array.h"
 
-/* Notes that source i was written for good: values computed from its old numbers are recognised by
- * their time. */
+/* Notes that source i was written for good. Values that were computed from its old numbers are
+ * recognised by the time at which they were recorded. */
 void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who);
-/* May an optimiser be given this rate, or decay? */
+/* Is v valid as a rate or a decay of an optimiser? */
 static inline bool cot__is_rate(double v) { return v >= 0 && isfinite(v); }
 
 #endif

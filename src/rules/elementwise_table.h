@@ -1,5 +1,5 @@
 /* elementwise_table.h: the table made from rules.def: for every elementwise operation its class,
- * what its partials read, and its expression trees. */
+ * the values that its partials read, and its expression trees. */
 #ifndef COT_ELEMENTWISE_TABLE_H
 #define COT_ELEMENTWISE_TABLE_H
 
@@ -32,10 +32,9 @@ static inline bool cot__reads_result(const cot__elementwise_info *e) {
 int cot__elementwise_arity(int op);
 /* Takes any dtype and answers with a bool. */
 bool cot__op_is_test(int op);
-/* what the partial with respect to operand k reads */
+/* The values that the partial by operand k reads, as a save mask. */
 uint32_t cot__elementwise_saves(int op, int k);
-/* What formulas call operand k of an elementwise operation: x, y, w, or as rules/operands.def
- * says. */
+/* The name of operand k in formulas: x, y, w, or the name in rules/operands.def. */
 const char *cot__operand_name(int op, int k);
 
 /* A tree of the operation as a formula over z, g and its operands, "g/(2·z)"; "" for NULL.

@@ -52,7 +52,7 @@ static int binding(const cot__tree *e) {
     return infix[e->op].sign ? infix[e->op].binds : around[e->op].before ? around[e->op].binds : ATOM;
 }
 
-/* `of` is the operation whose rule it is, and whose names the operands have. */
+/* `of` is the operation that the rule belongs to; its operands' names are used. */
 static void write(cot__text *x, int of, const cot__tree *e, int least);
 
 static void write_number(cot__text *x, double v) {

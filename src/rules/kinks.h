@@ -21,7 +21,7 @@ typedef enum cot__kink_id {
 
 extern const cot__kink cot__kinks[KINK_count];
 
-/* Operations over whole arrays: the words only. */
+/* Conventions of operations over whole arrays: the words only. */
 typedef struct cot__array_kink { int op; const char *condition, *convention; } cot__array_kink;
 
 typedef enum cot__array_kink_id {

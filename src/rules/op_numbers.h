@@ -1,6 +1,6 @@
-/* op_numbers.h: how operations are numbered, and the numbers that the tape needs. It reads no table
- * of operations, so that most files are not compiled again when one is added: elementwise_ids.h and
- * structural_ids.h have all numbers. */
+/* op_numbers.h: how operations are numbered, and the numbers that the tape needs. It includes no
+ * table of operations, so most files are not compiled again when an operation is added.
+ * elementwise_ids.h and structural_ids.h have all numbers. */
 #ifndef COT_OP_NUMBERS_H
 #define COT_OP_NUMBERS_H
 

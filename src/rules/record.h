@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "rules/elementwise_table.h"
+#include "job/job.h"
 #include "rules/op_facts.h"
 #include "rules/op_numbers.h"
 
@@ -31,39 +32,79 @@ typedef enum cot__kind {
     KIND_GENERIC
 } cot__kind;
 
+enum { COT__ASKS_DTYPE = 1, COT__ASKS_SHAPE = 2 };
+
 typedef struct cot__op {
     const char *name;
     cot__kind   kind;
     uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
     uint32_t    saves;    /* which values the vjp reads */
     const char *formula;  /* for people */
-    /* What the formula calls its operands, in order: "a b". A name with a star stands for a list,
-     * "x* y*" for two of equal length; a star alone for any number, x, y, w or x0, x1, … . Of
-     * elementwise operations see rules/operands.def. */
+    /* The names of its operands in the formula, in order:
+     *   "a b"     two operands
+     *   "x*"      a list
+     *   "x* y*"   two lists of equal length
+     *   "*"       any number: x, y, w or x0, x1, …
+     * For elementwise operations see rules/operands.def. */
     const char *operands;
     /* Public functions of other names that record this operation and have its rule: "dot outer". */
     const char *functions;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
+    /* ---- running it on arrays, without a tape (job.h) ---- */
+
+    /* The type of the result, from the types of the operands and the attributes alone. Refuses
+     * every job that run could not do: its operands may come from a file. For operations whose
+     * result's dtype or shape is an attribute in all but name (`asks`), *z holds it when called;
+     * it is checked. False after telling the caller why. */
+    bool (*infer)(const cot__job *j, cot__type *z);
+    uint32_t asks; /* COT__ASKS_DTYPE, COT__ASKS_SHAPE: what infer reads of *z */
+    /* Are the elements legal? False after telling the caller. NULL: all are. */
+    bool (*check)(const cot__job *j);
+    /* Bytes that run needs besides; negative: more than there can be. NULL: none. */
+    int64_t (*workspace)(const cot__job *j);
+    /* Writes the result to j->z. */
+    void (*run)(const cot__job *j);
+    /* Words a note about what run found in the data: found[0] things, the first is number found[1].
+     * NULL: it finds nothing. */
+    void (*tell)(const cot__job *j, const int64_t found[2]);
+    /* The result as a view of operand 0: strides, and the first element, counted from the
+     * operand's. False: the elements do not lie so, and run copies them. */
+    bool (*view)(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset);
+    /* The result lies in the memory of operand 0: when run begins, j->z holds its elements. */
+    bool in_place;
+    /* Why it cannot run without a tape. NULL: it can. */
+    const char *needs_tape;
+
+    /* ---- on a tape ---- */
+
     /* Records the operation of node r->node on other operands xs, as many as the node has (optional
      * ones that it does not have, stay away), with its attributes. Operands of the node's shapes
      * and dtypes always do; other dtypes where the public function takes them. Extents that are not
      * in the attributes follow from the operands, but for the few operations whose result's shape
-     * is an attribute in all but name: reshape, broadcast_to, one_hot, irfft, pools. Every record
-     * but those of sources has it: see cot__reapply. Never in place: an operand stays as it is. */
+     * is an attribute in all but name (`asks`). NULL: cot__record does it, with the node's
+     * attributes; see cot__reapply. Never in place: an operand stays as it is. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
     /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed.
      * NULL: one element of the batch after the other. Most are cot__batch_shift, which needs no
      * more than apply and attrs. */
     cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
-    /* What the integers of its attributes are, for people, checks and batches: "axes:m keepdims:f"
-     * names each and says how it is written:
-     * d a number   u a number, left out when 1   f a flag   a an axis   m a bit mask of axes
-     * n attr->number, no integer
-     * and lists, of all that are left: l any   p an order of all axes   b two for each axis
-     * In a generic operation the first may say which axes it mixes, and diff/sparse/sparsity.c
-     * believes it: "axes:m keepdims:f" reduces them; "axis:a" this one and "from:a" this and all
-     * after it, in operands of the result's shape. Others are then independent. */
+    /* The names of the integers among its attributes, for people, checks and batches. "axes:m
+     * keepdims:f" gives the name of each and a code that says what it is:
+     *   d   a number
+     *   u   a number, left out when 1
+     *   f   a flag
+     *   a   an axis
+     *   m   a bit mask of axes
+     *   n   attr->number, not an integer
+     *   l   a list of all remaining integers
+     *   p   the same: an order of all axes
+     *   b   the same: two for each axis
+     * In a generic operation the first attribute may say which axes the operation mixes; then
+     * diff/sparse/sparsity.c takes all other axes as independent:
+     *   "axes:m keepdims:f"   reduces these axes
+     *   "axis:a"              mixes this axis, in operands of the result's shape
+     *   "from:a"              mixes this axis and all after it, likewise */
     const char *attrs;
     /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
      * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */

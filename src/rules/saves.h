@@ -1,6 +1,6 @@
 /* saves.h: the saves meaning of rules.def: which of X, Y, W, Z a partial reads. name_dX_saves,
- * name_dY_saves, name_dW_saves are masks, at compile time: every word is the or of what its
- * arguments read. */
+ * name_dY_saves, name_dW_saves are masks, known at compile time: the mask of a word is the or of
+ * the masks of its arguments. */
 #ifndef COT_SAVES_H
 #define COT_SAVES_H
 

@@ -21,8 +21,8 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #include "rules/rules.def"
 };
 
-/* What the tape sees of them: operands without derivative, and everything that any partial reads.
- * NONE becomes the operand's bit. */
+/* The records of elementwise operations, as the tape sees them: operands without derivative, and
+ * all values that any partial reads. NONE becomes the bit of the operand. */
 #undef X
 #undef Y
 #undef W

@@ -2,8 +2,8 @@
  * formulas.
  *
  * A tree is an array of its nodes in the order in which a rule is written, an operation before its
- * operands: SDIV(G, MUL(K(2), Z)) is sdiv g mul 2 z. Two bytes a node, for there are a thousand of
- * them; so numbers stand in a list of their own. */
+ * operands: SDIV(G, MUL(K(2), Z)) is sdiv g mul 2 z. A node takes two bytes, because there are a
+ * thousand of them; so numbers stand in a list of their own. */
 #ifndef COT_TREE_H
 #define COT_TREE_H
 
@@ -14,7 +14,7 @@ enum { TREE_OPERAND, TREE_RESULT, TREE_G, TREE_NUMBER, TREE_OP };
 
 typedef struct cot__tree {
     uint8_t what;
-    /* TREE_OP: an elementwise operation; TREE_OPERAND: 0, 1, 2; TREE_NUMBER: which of the list */
+    /* TREE_OP: an elementwise operation; TREE_OPERAND: 0, 1, 2; TREE_NUMBER: place in the list */
     uint8_t op;
 } cot__tree;
 
@@ -36,7 +36,7 @@ extern const uint8_t cot__number_missing_in_tree_h;
 #define TREE_NUMBER_OF(c) (TREE_NUMBERS(TREE_NUMBER_IS, c) cot__number_missing_in_tree_h)
 
 double cot__tree_number(const cot__tree *tree);
-/* The node after the whole of the tree: the next operand, or the end. */
+/* The node behind the whole tree: the next operand, or the end. */
 const cot__tree *cot__tree_after(const cot__tree *tree);
 
 #endif

@@ -1,6 +1,6 @@
-/* words_tree.h: the words of rules.def as the nodes of a tree (elementwise.h), in the order in
- * which they are written: every word is a list in parentheses, (SOME, node, node, …) or (NO), whose
- * commas no macro sees, and AS_TREE opens it. No include guard on purpose. */
+/* words_tree.h: the words of rules.def as nodes of a tree (tree.h), in the order in which they are
+ * written. Every word is a list in parentheses, (SOME, node, node, …) or (NO), so that no macro
+ * sees its commas; AS_TREE opens the list. No include guard on purpose. */
 #define JOIN_NODES(list) WITHOUT_HEAD list
 #define WITHOUT_HEAD(head, ...) __VA_ARGS__
 #define AS_TREE(list) CHOOSE_TREE list

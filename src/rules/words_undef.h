@@ -1,4 +1,4 @@
-/* words_undef.h: forgets the vocabulary of rules.def, so that the next meaning can define it anew.
+/* words_undef.h: undefines the words of rules.def, so that the next meaning can define them anew.
  * No include guard on purpose. */
 #undef UNARY
 #undef BINARY

@@ -128,8 +128,8 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 
 #define ALIGNMENT 64
 
-/* The allocation that a storage is in: its header, and behind it the payload, if that is its own
- * and of the host. */
+/* The size of the allocation that a storage is in: its header, and behind it the payload, if the
+ * storage owns one on the host. */
 static size_t block_bytes(const cot__storage *s) {
     if (s->backend->alloc && !s->borrowed) return sizeof *s;
     return sizeof *s + ALIGNMENT + (s->borrowed ? 0 : s->bytes);
@@ -150,7 +150,7 @@ static cot__storage *no_memory(cot_tape *t, size_t bytes, const char *op) {
     return NULL;
 }
 
-/* Header here, payload on the device of the tape. */
+/* The header is on the host, the payload on the device of the tape. */
 static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
     cot__storage *s = cot__alloc(&t->al, sizeof *s);
     void         *data = s ? t->backend->alloc(&t->al, bytes) : NULL;
@@ -192,8 +192,8 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 }
 
 #if defined(__linux__)
-/* Memory of a file that has no name any more, all of it allocated on the disk; NULL, with errno
- * set, and in *failed what could not be done, where the file was made. */
+/* Memory of a file without a name, all of it allocated on the disk. NULL, with errno set; *failed
+ * says what could not be done with the file. */
 static void *map_file(size_t bytes, const char *folder, const char **failed) {
     char name[4096];
     if (snprintf(name, sizeof name, "%s/cotangent-XXXXXX", folder) >= (int)sizeof name) {
@@ -202,7 +202,8 @@ static void *map_file(size_t bytes, const char *folder, const char **failed) {
     }
     struct rlimit most;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur) {
-        errno = EFBIG; /* trying would end the process, by a signal */
+        /* trying would end the process by a signal */
+        errno = EFBIG;
         return NULL;
     }
     int fd = mkstemp(name);
@@ -223,7 +224,7 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
 #if defined(__linux__)
     const char *failed = "made";
     void       *p = map_file(bytes ? bytes : 1, folder, &failed);
-    while (!p && bytes > least) { /* where a large one has no room */
+    while (!p && bytes > least) { /* a smaller one may still fit */
         bytes = bytes / 2 > least ? bytes / 2 : least;
         failed = "made";
         p = map_file(bytes ? bytes : 1, folder, &failed);
@@ -248,7 +249,7 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
-    if (UNLIKELY(s->waits)) cot__lazy_product_drop(s);
+    if (UNLIKELY(s->lazy)) cot__lazy_product_drop(s);
     if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && cot__deferred_keeps_storage(t, s)) return;
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);

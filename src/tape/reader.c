@@ -1,4 +1,4 @@
-/* reader.c: the elements of a view, a block at a time. */
+/* reader.c: reads the elements of a view, a block at a time. */
 #include "tape/reader.h"
 
 #include "backend/cpu/table/cpu.h"

@@ -141,18 +141,10 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 
 /* ---- looking at a value ---------------------------------------------------------------------- */
 
-cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
-    static const int64_t no_axes[1];
-    cot__node           *n = &t->nodes[i];
-    cot_dtype            dtype = cot__dtype_at(n);
-    if (!cot__is_tensor(n)) return (cot__view){&n->value, dtype, 0, no_axes, no_axes};
-    cot__tensor *v = n->value.tensor;
-    char        *data = (char *)v->storage->data + v->offset * cot__dtype_size(dtype);
-    return (cot__view){data, dtype, v->ndim, v->dims, v->dims + v->ndim};
-}
+const int64_t cot__no_axes[1];
 
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->waits)
+    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->lazy)
         cot__lazy_product_write(t->nodes[i].value.tensor->storage);
     return cot__view_shape(t, i);
 }
@@ -187,12 +179,9 @@ cot_shape cot__shape_at(const cot_tape *t, uint32_t i) {
     return s;
 }
 
-const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
-    int n = snprintf(buf, COT__SHAPE_TEXT, "(");
-    for (int k = 0; k < ndim && n < COT__SHAPE_TEXT - 24; k++)
-        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), k ? ",%lld" : "%lld", (long long)shape[k]);
-    snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), ndim == 1 ? ",)" : ")");
-    return buf;
+bool cot__has_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
+    cot__view v = cot__view_shape(t, i);
+    return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
 }
 
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
@@ -241,22 +230,25 @@ static cot__tensor *make_tensor(cot_tape *t, const char *op, cot__storage *s, in
     return v;
 }
 
-bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
-    static const int64_t no_axes[1];
+bool cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim,
+                            const int64_t *shape, int64_t size) {
     if (ndim == 0 && LIKELY(cot__scalars_in_nodes(t))) {
         r->tensor = NULL;
         r->scalar = (cot__value){0};
-        r->view = (cot__view){&r->scalar, dtype, 0, no_axes, no_axes};
+        r->view = (cot__view){&r->scalar, dtype, 0, cot__no_axes, cot__no_axes};
         return t->status == COT_OK;
     }
-    int64_t size = cot__checked_size(t, op, dtype, ndim, shape);
-    if (size < 0) return false;
     cot__storage *s = cot__storage_create(t, (size_t)(size * cot__dtype_size(dtype)), op);
     if (!s || !cot__storage_keep(t, s, op)) return false;
     r->tensor = make_tensor(t, op, s, 0, size, ndim, shape, NULL);
     if (!r->tensor) return false;
     r->view = (cot__view){s->data, dtype, ndim, r->tensor->dims, r->tensor->dims + ndim};
     return true;
+}
+
+bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape) {
+    int64_t size = ndim == 0 ? 1 : cot__checked_size(t, op, dtype, ndim, shape);
+    return size >= 0 && cot__result_open_sized(t, r, op, dtype, ndim, shape, size);
 }
 
 /* ---- the push -------------------------------------------------------------------------------- */
@@ -283,10 +275,9 @@ bool cot__room(cot_tape *t, const char *op) {
 
 static bool is_active(const cot_tape *t, uint32_t i) { return i != COT__NONE && (t->nodes[i].flags & COT__ACTIVE); }
 
-uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {
-    const cot__node *n = &t->nodes[index];
-    const cot__op   *op = cot__op_of(n->op);
-    uint32_t         mask = 0;
+/* op is the record of node n. */
+static inline uint32_t saved_mask(const cot_tape *t, const cot__node *n, const cot__op *op) {
+    uint32_t mask = 0;
     if (!(n->flags & COT__ACTIVE)) return 0;
     if (n->op < OP_structural) {
         for (int k = 0; k < cot__elementwise_arity(n->op); k++)
@@ -296,6 +287,10 @@ uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {
     if (op->kind != KIND_BILINEAR) return op->saves;
     /* each operand is read for the adjoint of the other */
     return op->saves & ((is_active(t, cot__arg(n, 1)) ? 1u : 0u) | (is_active(t, cot__arg(n, 0)) ? 2u : 0u));
+}
+
+uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {
+    return saved_mask(t, &t->nodes[index], cot__op_of(t->nodes[index].op));
 }
 
 static bool lies_on(const cot__node *n, const cot__storage *s, uint32_t version) {
@@ -323,9 +318,8 @@ static void note_saver(cot_tape *t, const cot__tensor *v, uint32_t index) {
 
 /* Notes this node as the saver on the storages whose values its rule will read: in-place writes
  * look there. */
-void cot__note_saves(cot_tape *t, uint32_t index) {
+static void note_saves(cot_tape *t, uint32_t index, uint32_t mask) {
     const cot__node *n = &t->nodes[index];
-    uint32_t         mask = cot__saved_mask(t, index);
     for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++) {
         uint32_t a = cot__arg(n, k);
         if (cot__saves_operand(mask, k) && a != COT__NONE && cot__is_tensor(&t->nodes[a]))
@@ -333,6 +327,8 @@ void cot__note_saves(cot_tape *t, uint32_t index) {
     }
     if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
 }
+
+void cot__note_saves(cot_tape *t, uint32_t index) { note_saves(t, index, cot__saved_mask(t, index)); }
 
 const char *cot__assigner_name(const cot__node *n) {
     static const char *const names[] = {"cot_assign", "cot_assign_data", "cot_sgd_step", "cot_adamw_step"};
@@ -370,8 +366,7 @@ cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *
     return COT__ASSIGNMENT;
 }
 
-static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const uint32_t *args) {
-    const cot__op *o = cot__op_of(op);
+static uint8_t activity(const cot_tape *t, int op, const cot__op *o, cot_dtype dtype, int n, const uint32_t *args) {
     if (!t->active_mask || o->kind == KIND_NONE || !cot__dtype_is_float(dtype)) return 0;
     if (op == OP_leaf || op == OP_parameter) return COT__ACTIVE;
     uint32_t inactive = o->inactive;
@@ -382,16 +377,17 @@ static uint8_t activity(const cot_tape *t, int op, cot_dtype dtype, int n, const
 }
 
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr) {
-    if (t->status != COT_OK || !cot__room(t, cot__op_of(op)->name)) return INVALID(t);
+    const cot__op *record = cot__op_of(op);
+    if (t->status != COT_OK || (t->count >= t->capacity && !cot__room(t, record->name))) return INVALID(t);
     uint32_t index = t->count;
-    uint8_t  flags = activity(t, op, r->view.dtype, n, args);
+    uint8_t  flags = activity(t, op, record, r->view.dtype, n, args);
     uint8_t  kind = (uint8_t)(r->view.dtype | (r->tensor ? COT__TENSOR : 0));
     cot__node node  = {
          .op = (uint16_t)op, .kind = kind, .flags = flags, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE};
     if (n > 2 && op >= OP_structural) {
-        if (!attr && !(attr = cot__attr_make(t, cot__op_of(op)->name, 0, NULL, n, args))) return INVALID(t);
+        if (!attr && !(attr = cot__attr_make(t, record->name, 0, NULL, n, args))) return INVALID(t);
         if (attr->nargs == 0) { /* made without operands: a second record with both */
-            cot__attr *both = cot__attr_make(t, cot__op_of(op)->name, (int)attr->nints, attr->ints, n, args);
+            cot__attr *both = cot__attr_make(t, record->name, (int)attr->nints, attr->ints, n, args);
             if (!both) return INVALID(t);
             both->number = attr->number, both->pointer = attr->pointer, both->pointer2 = attr->pointer2;
             attr = both;
@@ -412,23 +408,22 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     t->count = index + 1;
     /* whether it is active does not matter: fresh inputs become active later */
     if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1;
-    if (flags & COT__ACTIVE) cot__note_saves(t, index);
+    uint32_t saves = saved_mask(t, &t->nodes[index], record);
+    if (saves) note_saves(t, index, saves);
     return VAR(t, index);
 }
 
-cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
-                       int64_t offset, cot__attr *attr) {
-    const char *name = cot__op_of(op)->name;
+/* The type of the view has been checked. */
+static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int ndim, const int64_t *shape,
+                         const int64_t *stride, int64_t offset, cot__attr *attr) {
     cot__view   v = ndim == 0 ? cot__view_read(t, of) : cot__view_shape(t, of);
     cot__result r;
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {
-        if (!cot__result_open(t, &r, name, v.dtype, 0, NULL)) return INVALID(t);
+        if (!cot__result_open_sized(t, &r, name, v.dtype, 0, NULL, 1)) return INVALID(t);
         cot__copy_element(t->backend, r.view.data, (char *)v.data + offset * bytes, v.dtype);
         return cot__result_push(t, &r, op, 1, &of, attr);
     }
-    int64_t size = cot__checked_size(t, name, v.dtype, ndim, shape);
-    if (size < 0) return INVALID(t);
     cot__storage *s;
     if (v.ndim == 0) { /* a scalar has no storage to share */
         s = cot__storage_create(t, (size_t)bytes, name);
@@ -438,11 +433,23 @@ cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t
         s = t->nodes[of].value.tensor->storage;
         offset += t->nodes[of].value.tensor->offset;
     }
-    r.tensor = make_tensor(t, name, s, offset, size, ndim, shape, stride);
+    r.tensor = make_tensor(t, name, s, offset, cot__count(ndim, shape), ndim, shape, stride);
     if (!r.tensor) return INVALID(t);
     if (v.ndim) r.tensor->version = t->nodes[of].value.tensor->version;
     r.view = (cot__view){NULL, v.dtype, ndim, r.tensor->dims, r.tensor->dims + ndim};
     return cot__result_push(t, &r, op, 1, &of, attr);
+}
+
+cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
+                       int64_t offset, cot__attr *attr) {
+    const char *name = cot__op_of(op)->name;
+    if (cot__checked_size(t, name, cot__dtype_at(&t->nodes[of]), ndim, shape) < 0) return INVALID(t);
+    return push_view(t, name, op, of, ndim, shape, stride, offset, attr);
+}
+
+cot_var cot__push_view_as(cot_tape *t, const char *name, int op, uint32_t of, const cot__type *z, const int64_t *stride,
+                          int64_t offset, cot__attr *attr) {
+    return push_view(t, name, op, of, z->shape.ndim, z->shape.dim, stride, offset, attr);
 }
 
 cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype, int ndim, const int64_t *shape,

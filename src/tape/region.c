@@ -44,7 +44,7 @@ void cot__error_in(cot_tape *t, const char *format, ...) {
     va_start(args, format);
     int length = cot__vformat(t->errors.message + used + 5, room - 6, format, args);
     va_end(args);
-    /* no room: the fact alone */
+    /* there is no room for more: only the fact stays */
     if (length < 0 || (size_t)length >= room - 6) t->errors.message[used] = 0;
     else memcpy(t->errors.message + used + 5 + length, ")", 2);
 }
@@ -84,7 +84,7 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
     return false;
 }
 
-/* Values are active in a body: whether its inputs move is known when it runs. */
+/* In a body values are active, because whether its inputs move is known only when it is played. */
 static cot__scope body_open(cot_tape *t, const char *op) {
     cot__scope before = cot__scope_open(t, COT__ACTIVE);
     if (!t->mode.body) t->mode.body_from = t->count;
@@ -113,13 +113,13 @@ enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an inpu
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
-/* Is this a node of the body whose derivative was recorded in it, and can the node be on a kink (an
+/* Was a derivative by this node of the body recorded in the body, and can the node be on a kink (an
  * input cannot)? */
 static bool is_watched(const maker *k, uint32_t node) {
     return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
 }
 
-/* Where a captured node stands in the table, or the free place for it. */
+/* The place of a captured node in the table, or the free place for it. */
 static uint32_t *table_place(const maker *k, uint32_t node) {
     uint32_t i = (uint32_t)(node * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (k->table_size - 1);
     while (k->table[i] && k->captured[k->table[i] - 1] != node) i = (i + 1) & (k->table_size - 1);
@@ -154,18 +154,18 @@ static bool add_capture(maker *k, const char *op, uint32_t node) {
     return true;
 }
 
-/* Is the value of the node gone, so that it must be computed again? (A write in place has used it
- * up.) */
+/* Was the value of the node used up by a write in place, so that it must be computed again? */
 static bool is_overwritten(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }
 
-/* While a body is recorded, nothing is solved in it and no cot_while runs: what stands there is an
- * example, never a value that holds for every step, even where it depends on constants alone. */
+/* While a body is recorded, no equation is solved in it and no cot_while runs. The value of such a
+ * node is an example, not a value that holds for every step, even if it depends on constants
+ * alone. */
 static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; }
 
-/* A node that a result needs: its operands from before the body are captured, and it may be where
- * motion begins. */
+/* Takes a node that a result needs. Operands from before the body are captured, and the node may
+ * depend on an input through them. */
 static bool enter_needed(maker *k, const char *op, uint32_t i) {
     const cot__node *n = &k->t->nodes[i];
     if (n->op == OP_leaf) {
@@ -183,8 +183,8 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
     return true;
 }
 
-/* Results back to inputs: what is needed; then forward: what moves. Values from before the body
- * that are needed are captured, and move. */
+/* First from results back to inputs: which nodes are needed. Then forward: which depend on inputs.
+ * Needed values from before the body are captured, and count as inputs. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
@@ -199,14 +199,14 @@ static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     return cot__flow_up(&w, MOVES, COT__EDGES_ALL);
 }
 
-/* Where a needed value will be found when the program plays. */
+/* The place of a needed value when the program is played. */
 static uint64_t ref_of(const maker *k, int n, uint32_t x) {
     if (x == COT__NONE) return COT__REF_NUMBER;
     if (!is_inside(k, x)) return (uint64_t)n + *table_place(k, x) - 1;
     return k->place[x - k->first];
 }
 
-/* The watched nodes of this body go into its program, and off the list of the bodies around it. */
+/* Moves the watched nodes of this body to its program, and off the list of the bodies around it. */
 static bool list_watched(maker *k, const char *op, cot__region *r) {
     cot_tape *t = k->t;
     uint32_t  left = 0, *list = t->kinks.count ? cot__arena(t, t->kinks.count * sizeof *list, op) : NULL;
@@ -260,8 +260,8 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
 
 /* ---- closing a body -------------------------------------------------------------------------- */
 
-/* The constants of the body stay, and those of bodies inside it. Every other value has served as an
- * example: its shape stays, its memory goes. */
+/* Constants of the body stay, and those of bodies inside it. Every other value has served as an
+ * example: its shape stays, its memory is freed. */
 static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     cot_tape     *t = k->t;
     cot__storage *none = cot__storage_create(t, 0, op);
@@ -304,7 +304,7 @@ static void maker_close(maker *k) {
     cot__free(&k->t->al, k->table, k->table_size * sizeof *k->table);
 }
 
-static const char BODY[] = "body"; /* the part that an operation with one function has */
+static const char BODY[] = "body"; /* the name of the function of an operation that has one */
 
 /* The results as nodes of this tape; numbers become constants of the body. */
 static bool take_results(cot_tape *t, const char *op, const char *part, int m, const cot_var *ys, uint32_t *out) {
@@ -360,7 +360,8 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
         if (!let_values_go(&k, op, storages)) r = NULL;
     }
     for (uint32_t i = first; i < t->count; i++)
-        t->nodes[i].stamp |= COT__BODY_STAMP; /* examples, also where it failed */
+        /* examples, also if the body failed */
+        t->nodes[i].stamp |= COT__BODY_STAMP;
     maker_close(&k);
     if (!t->mode.body) t->kinks.count = 0;
     cot__free(&t->al, xs, bytes);

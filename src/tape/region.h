@@ -1,12 +1,12 @@
-/* region.h: bodies: parts of a tape that were recorded once and are replayed on other values, by
+/* region.h: bodies: parts of a tape that are recorded once and played again on other values, by
  * loops, conditions, vmap and checkpoints.
  *
  * A body is recorded on example values, between two indices of the tape. Its inputs are nodes of
- * their own (OP_parameter); what it uses from before is captured. While it is recorded no value can
- * be read: it stands for every step. When it closes, its nodes get a stamp that no var of the
- * user's has, so nothing of it can be used outside, and its values are let go. What is left is a
- * program: the nodes that the results depend on, with each operand as a place in a list of
- * values. */
+ * their own (OP_parameter); values from before that it uses are captured. While it is recorded no
+ * value can be read, because it stands for every step. When the body closes, its nodes get a stamp
+ * that no var of the user's has, so none of them can be used outside, and its values are freed. The
+ * rest is a program: the nodes that the results depend on, with each operand as a place in a list
+ * of values. */
 #ifndef COT_REGION_H
 #define COT_REGION_H
 
@@ -16,18 +16,19 @@ typedef struct cot__region {
     const char     *name;     /* of the operation whose body it is */
     uint32_t        first, end;
     int             n, captures, m;
-    /* how many of its values are always the same: constants, and values computed from constants
-     * alone */
+    /* number of its values that are the same in every step: constants, and values computed from
+     * constants alone */
     uint32_t        fixed;
-    const uint32_t *captured; /* nodes before `first` that it uses */
-    const uint32_t *constant; /* the fixed ones */
+    const uint32_t *captured; /* nodes before `first` that the body uses */
+    const uint32_t *constant; /* nodes of the fixed values */
     const uint32_t *out;      /* the m results as nodes, for their shapes and dtypes */
     uint32_t        steps;
-    const uint32_t *node;     /* what to do again, in order */
-    const uint64_t *ref;      /* the operands of those, one after the other; then the m results */
+    const uint32_t *node;     /* the nodes to play, in order */
+    /* the operands of these nodes, one after the other; then the m results */
+    const uint64_t *ref;
     uint32_t        watches;
-    /* smooth tapes: places of the values whose derivative the body takes, to be looked at whenever
-     * it is played */
+    /* smooth tapes: places of the values by which the body differentiates, checked for kinks
+     * whenever the body is played */
     const uint32_t *watched;
 } cot__region;
 
@@ -36,14 +37,14 @@ typedef struct cot__region {
 #define COT__REF_NUMBER UINT64_MAX
 
 /* Records f on inputs like the examples (values of t). NULL after an error. The region lives in the
- * arena; f and user are not asked again. */
+ * arena; f and user are not used again. */
 cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *user, int n, const cot_var *examples,
                                 int m);
 /* The same for one of several functions that an operation takes: errors name it, "test". */
 cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
                                      const cot_var *examples, int m);
-/* Adds to the error on the tape, if there is one and it is not of memory, where it happened: " (in
- * the test of [while])". */
+/* Adds to the error on the tape where it happened, " (in the test of [while])", if there is an
+ * error and it is not one of memory. */
 void cot__error_in(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The same for the one function that an operation has called, " (in the body of [root])", unless
  * the sentence names that operation already. */
@@ -55,8 +56,8 @@ bool cot__check_call(cot_tape *t, const char *op, cot_fn f, int n, const cot_var
 /* Has the function set all ys, which were INVALID(t) before it ran? Otherwise sets the error. */
 bool cot__check_set(cot_tape *t, const char *op, const char *function, int m, const cot_var *ys);
 
-/* A program at work. Set value[0 … n) and value[n … n + captures), then play: the results go to out
- * (m of them). The fixed values behind them are set already. */
+/* A program that is being played. Set value[0 … n) and value[n … n + captures), then play: the m
+ * results go to out. The fixed values behind them are set already. */
 typedef struct cot__player {
     cot_tape          *t;
     const cot__region *region;
@@ -66,25 +67,24 @@ typedef struct cot__player {
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
-/* After a play: looks at the nodes that the body differentiates. False: one sits on a kink, and the
- * error is set.
- * (cot__played_watched, which does it for a node, is in diff/engine/smooth.c: the tape knows no
- * kinks.) */
+/* After a play: checks the nodes by which the body differentiates. False: one is on a kink, and the
+ * error is set. (cot__played_watched, which checks one node, is in diff/engine/smooth.c: the tape
+ * knows no kinks.) */
 bool cot__look_at_watched(cot__player *p);
 bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);
 /* Plays a body once, on values for its inputs and captures. */
 bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out);
-/* The active_mask under which a node is played: one that was recorded without a gradient, in a
- * no-grad scope of the body, is played without. */
+/* The active_mask under which a node is played. A node that was recorded without a gradient, in a
+ * no-grad scope of the body, is played without one. */
 static inline uint8_t cot__replay_mask(const cot_tape *t, uint32_t node, uint8_t mask) {
     return mask & t->nodes[node].flags & COT__ACTIVE;
 }
 
-/* A new input node with the value of node x (shared, not copied): active if its dtype has
+/* A new input node with the value of node x (shared, not copied). It is active if its dtype has
  * derivatives. */
 cot_var cot__parameter(cot_tape *t, uint32_t x);
 
-/* Not while a body is recorded: sets the error. */
+/* True if no body is being recorded; otherwise sets the error. */
 bool cot__outside_bodies(cot_tape *t, const char *op);
 
 #endif

@@ -1,8 +1,8 @@
 /* scope.h: the modes of a tape, saved together and given back together.
  *
  * Modes say on whose behalf a tape records: with gradients or without, in which body, inside which
- * custom operation. Code that changes one for a while opens a scope before and closes it after; if
- * a function of the user's leaves a mode changed behind it, closing puts that right, too. */
+ * custom operation. Code that changes a mode for a while opens a scope before and closes it after.
+ * If a function of the user's leaves a mode changed, closing the scope mends that too. */
 #ifndef COT_SCOPE_H
 #define COT_SCOPE_H
 
@@ -27,7 +27,7 @@ static inline void cot__scope_close(cot_tape *t, const cot__scope *s) {
     t->active_mask = s->active_mask;
 }
 
-/* The same, and forgets a note that was made since: it was about an example. */
+/* The same. It also forgets a note that was made since, because the note is about an example. */
 static inline void cot__scope_close_unnoted(cot_tape *t, const cot__scope *s) {
     cot__scope_close(t, s);
     if (!s->noted) cot_tape_clear_note(t);

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "tape/tape.h"
 
-/* "[2,0]", the place of that element; "" for a 0-d value. buf of COT__SHAPE_TEXT bytes. */
+/* The place of an element, "[2,0]"; "" for a 0-d value. buf has COT__SHAPE_TEXT bytes. */
 const char *cot__place(const cot__view *v, int64_t index, char *buf);
 
 /* The element with that row-major index. */
@@ -17,12 +17,12 @@ void cot__show_values(cot__text *x, const cot__backend *b, const cot__view *v);
 void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node);
 /* "f32(64,128)" */
 void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node);
-/* What a sentence calls a node: its name where that is a word, else "%3". buf of COT__CALLED_TEXT
- * bytes. */
+/* The name of a node in a sentence: its own name if that is one word, else "%3". buf has
+ * COT__CALLED_TEXT bytes. */
 const char *cot__called(const cot_tape *t, uint32_t node, char *buf);
 #define COT__CALLED_TEXT 48
-/* The formula of a node with what its operands and itself are called for the letters x, y, w and z,
- * which might be names of something else. */
+/* The formula of a node with the names of its operands and of itself in place of the letters x, y,
+ * w and z, which might be names of other values. */
 const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size);
 #define COT__FILLED_TEXT 1024
 /* The value of a node, or "(overwritten)". */
@@ -33,7 +33,7 @@ void cot__show_node(cot__text *x, const cot_tape *t, uint32_t node);
 void cot__show_origin(cot__text *x, const cot_tape *t, uint32_t node);
 #define COT__ORIGIN_COLUMN 50
 
-/* Was its memory overwritten since? */
+/* Was the memory of the node overwritten since? */
 static inline bool cot__is_stale(const cot__node *n) {
     return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
 }

@@ -1,4 +1,4 @@
-/* source.c: where values come from: leaves, constants, borrowed memory; and detach. */
+/* source.c: makes sources: leaves, constants, borrowed memory; and detach. */
 #include "rules/structural_ids.h"
 #include "backend/elements.h"
 #include "tape/tape.h"

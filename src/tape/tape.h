@@ -36,7 +36,7 @@ typedef struct cot__storage {
     bool     mapped;             /* borrowed from a file of our own */
     uint32_t readers;            /* lazy products made from this one's elements */
     /* how its elements are made, if they are not written yet; NULL: they are written */
-    struct cot__lazy_product *waits;
+    struct cot__lazy_product *lazy;
 } cot__storage;
 
 /* Lazy products (ops/elementwise/lazy_product.c): written when code reads them without their
@@ -55,15 +55,6 @@ typedef struct cot__tensor {
     int32_t       ndim;   /* 0 only where the backend keeps 0-d values (cot__scalars_in_nodes) */
     int64_t       dims[]; /* ndim extents, then ndim strides */
 } cot__tensor;
-
-/* Attributes and further operands of a structural node. Lives in the arena. */
-typedef struct cot__attr {
-    uint32_t    nargs, nints; /* nargs: 0 unless the node has COT__NARY */
-    double      number;
-    const void *pointer, *pointer2;
-    uint32_t   *args;
-    int64_t     ints[];
-} cot__attr;
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -405,6 +396,9 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
 cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as,
                             uint32_t *index);
 
+/* Shape and strides of a 0-d value. */
+extern const int64_t cot__no_axes[1];
+
 /* Where the elements of node i lie, for code that reads them: deferred work is done first. Valid
  * until the next node is pushed. */
 cot__view cot__view_read(const cot_tape *t, uint32_t i);
@@ -412,16 +406,22 @@ cot__view cot__view_read(const cot_tape *t, uint32_t i);
 cot__view cot__view_deferred(const cot_tape *t, uint32_t i);
 /* The same for code that reads the shape and not the elements: nothing is done first, lazy products
  * stay lazy. */
-cot__view cot__view_shape(const cot_tape *t, uint32_t i);
+static inline cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
+    cot__node   *n = &t->nodes[i];
+    cot_dtype    dtype = cot__dtype_at(n);
+    cot__tensor *v = n->value.tensor;
+    if (!cot__is_tensor(n)) return (cot__view){&n->value, dtype, 0, cot__no_axes, cot__no_axes};
+    char *data = (char *)v->storage->data + v->offset * cot__dtype_size(dtype);
+    return (cot__view){data, dtype, v->ndim, v->dims, v->dims + v->ndim};
+}
 /* The same as cot__view_read, for code that writes the elements. */
 cot__view cot__view_write(cot_tape *t, uint32_t i);
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
+bool      cot__has_shape(const cot_tape *t, uint32_t i, const cot_shape *s);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);
 int64_t   cot__size_at(const cot_tape *t, uint32_t i);
 size_t    cot__bytes_at(const cot_tape *t, uint32_t i); /* of its elements side by side */
-/* "(64,128)"; buf of at least COT__SHAPE_TEXT bytes. */
-#define COT__SHAPE_TEXT 256
-const char *cot__shape_text(int ndim, const int64_t *shape, char *buf);
+/* cot__shape_text (job/job.h) of node i. */
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf);
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -434,6 +434,9 @@ typedef struct cot__result {
     cot__tensor *tensor;
 } cot__result;
 bool    cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim, const int64_t *shape);
+/* The same for a shape that was checked, or that another value has; it has `size` elements. */
+bool    cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, int ndim,
+                               const int64_t *shape, int64_t size);
 /* Operands as in the node: args[0..n). Activity follows from the operands, the op's record and
  * no-grad scopes. attr may be NULL. */
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
@@ -443,6 +446,9 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
  * with nothing, on any device. offset counts elements from the operand's first. */
 cot_var cot__push_view(cot_tape *t, int op, uint32_t of, int ndim, const int64_t *shape, const int64_t *stride,
                        int64_t offset, cot__attr *attr);
+/* The same for a type that was checked, with the name that messages use. */
+cot_var cot__push_view_as(cot_tape *t, const char *name, int op, uint32_t of, const cot__type *z, const int64_t *stride,
+                          int64_t offset, cot__attr *attr);
 
 /* A result on a storage that the tape already keeps; stride NULL: row-major. */
 cot_var cot__push_storage(cot_tape *t, int op, cot__storage *s, cot_dtype dtype, int ndim, const int64_t *shape,

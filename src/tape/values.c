@@ -1,5 +1,5 @@
-/* values.c: reading values and shapes out of a tape. Getters accept anything and never fail loudly:
- * NaN, 0, an empty shape. */
+/* values.c: reads values and shapes from a tape. These functions accept any var; for a bad one they
+ * give NaN, 0 or an empty shape. */
 #include "backend/elements.h"
 #include "tape/tape.h"
 

@@ -1,8 +1,8 @@
-/* give.c: what one node adds to the adjoints of its operands, one addition at a time.
+/* give.c: the amounts that one node adds to the adjoints of its operands, one addition at a time.
  *
- * An elementwise node goes through the block kernels of its partials; any other runs its own rule,
- * which gives to us instead of to the driver. Sums are made as the driver makes them
- * (diff/engine/reverse.c), so that they have the same bits. */
+ * The partials of an elementwise node run in the block kernels. Any other node runs its own rule,
+ * which gives its contributions to this file instead of to the driver. Sums are computed as in the
+ * driver (diff/engine/reverse.c), so they have the same bits. */
 #include "rules/elementwise_ids.h"
 #include "trace/build.h"
 
@@ -14,8 +14,7 @@
 
 static cot__trace_add *room(cot__trace_giver *w) {
     if (w->count == w->capacity) {
-        /* a rule that gives more than once to an operand: the old list stays in the trace's
-         * memory */
+        /* The rule gives more than once to an operand. The old list stays in the trace's memory. */
         int             capacity = 2 * w->capacity;
         if (capacity == 0) capacity = cot__nargs(&w->build->trace.t->nodes[w->id]);
         cot__trace_add *list = cot__trace_memory(w->build, (size_t)capacity * sizeof *list);
@@ -38,7 +37,7 @@ static bool put(cot__trace_giver *w, int k, uint32_t to, cot__view amount, cot__
 
 static cot__view *sum_of(cot__trace_giver *w, uint32_t to) { return &w->sums[cot__trace_find(&w->build->trace, to)]; }
 
-/* What has arrived at `to` so far, in memory of its own to be added to. */
+/* The sum that has arrived at `to` so far, in memory of its own, to which more can be added. */
 static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     cot_tape *t = w->build->trace.t;
     cot__view shape = cot__view_read(t, to), before = *sum_of(w, to);
@@ -47,7 +46,7 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     return sum;
 }
 
-/* Scalars in nodes add up in f64 or f32, from zero, as slots do. */
+/* Scalars in nodes are summed in f64 or f32, beginning with zero, as in slots. */
 static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     cot_tape *t = w->build->trace.t;
     cot__view shape  = cot__view_read(t, to),
@@ -98,7 +97,7 @@ static bool elementwise(cot__trace_giver *w) {
 
 /* ---- structural ------------------------------------------------------------------------------ */
 
-/* The contribution, an index or NONE, in the operand's dtype: rules may give plain numbers and
+/* The contribution as a node in the operand's dtype, or NONE. Rules may give plain numbers and
  * other dtypes. */
 static bool fitted(cot__rule *r, int k, cot_var v, uint32_t *to, uint32_t *from) {
     if (r->t->status != COT_OK || !cot__rule_wants(r, k)) return false;
@@ -135,8 +134,8 @@ static void give_all(cot__rule *r, int k, cot_var v) {
     if (!put(w, k, to, amount, sum)) failed(w);
 }
 
-/* A contribution to a part of the operand: into zeros it is the amount, into what has arrived the
- * sum. */
+/* Adds a contribution to a part of the operand. Added to zeros it is the amount, added to the
+ * earlier sum it is the new sum. */
 typedef void (*into)(cot__rule *r, const cot__view *all, uint32_t from, const void *where);
 
 static void give_part(cot__rule *r, int k, cot_var v, into add, const void *where) {
@@ -176,7 +175,7 @@ static void give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis
     if (index.id != UINT64_MAX) give_part(r, k, v, into_positions, &(positions){cot__index(index), axis, along});
 }
 
-/* The adjoint as a var, in operations that are forgotten. */
+/* The adjoint as a var. The operations recorded for it are forgotten afterwards. */
 static cot_var as_var(cot_tape *t, uint32_t id, const cot__view *g) {
     cot__result r;
     if (!cot__result_open(t, &r, "trace", cot__dtype_at(&t->nodes[id]), g->ndim, g->shape)) return INVALID(t);

@@ -1,4 +1,4 @@
-/* operand_letters.c: formulas of structural operations taken apart. They are texts, in which a
+/* operand_letters.c: takes the formulas of structural operations apart. They are texts in which a
  * letter stands for an operand. */
 #include "trace/operand_letters.h"
 
@@ -41,8 +41,8 @@ static const char *clause_end(const char *s) {
     return s;
 }
 
-/* The end of the part that begins at s. A clause without an equals sign only explains what is
- * before it: "Φ: lower half". */
+/* The end of the part that begins at s. A clause without an equals sign explains the clause before
+ * it: "Φ: lower half". */
 static const char *part_end(const char *s) {
     for (s = clause_end(s); *s;) {
         const char *end = clause_end(s + 2), *equals = strstr(s + 2, "= ");

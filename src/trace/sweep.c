@@ -1,10 +1,11 @@
-/* sweep.c: the steps of the reverse sweep: the library sweeps once and keeps its adjoints; then
- * each node's rule runs again, alone. */
+/* sweep.c: the steps of the reverse sweep. The library sweeps once and keeps its adjoints; then the
+ * rule of each node runs again, alone. */
 #include "trace/build.h"
 
 #include <string.h>
 
-/* The adjoint as the sweep had it, where its rule can read it; zeros where nothing arrived. */
+/* The adjoint of a node as the sweep had it, where the rule can read it. Zeros where nothing
+ * arrived. */
 static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
     static const int64_t still[COT_MAX_NDIM];
     static double        zero[2];

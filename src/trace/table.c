@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ANSI: what the colours mean is the same as on the page, blue forward and orange backward. */
+/* ANSI colours mean the same as on the web page: blue forward, orange backward. */
 typedef enum ink { PLAIN, HEAD, FORWARD, BACKWARD, FAINT, STRONG } ink;
 
 static void put(FILE *out, cot__trace_look look, ink colour, const char *text) {
@@ -16,8 +16,8 @@ static void put(FILE *out, cot__trace_look look, ink colour, const char *text) {
         fprintf(out, "%s%s\x1b[0m", start[colour], text);
 }
 
-/* A cell, cut to its width and, unless it is the last, filled up with two blanks between it and the
- * next. */
+/* Writes a cell, cut to its width. Unless it is the last one, it is filled up, with two blanks
+ * before the next cell. */
 static void cell(FILE *out, cot__trace_look look, ink colour, int width, bool last, const char *text) {
     char fitted[COT__TRACE_TEXT];
     cot__fit(text, width, fitted, sizeof fitted);
@@ -30,7 +30,7 @@ static int total(cot__trace_look look) {
     return width < 40 ? 40 : width;
 }
 
-/* Widths of all columns but the last, which gets what is left. */
+/* Widths of all columns but the last, which gets the remaining space. */
 typedef struct widths { int node, call, value, saves; } widths;
 static widths forward_widths(cot__trace_look look) {
     int    w = total(look);
@@ -49,8 +49,8 @@ static sweep_widths sweep_columns(cot__trace_look look) {
     return c;
 }
 
-/* A line without blanks at its end: the last cell that is not empty has the rest of the line to
- * itself. */
+/* Writes a line without blanks at its end. The last cell that is not empty may use the rest of the
+ * line. */
 static void row(FILE *out, cot__trace_look look, int n, const int *width, const ink *colour, const char *const *text) {
     int left = total(look);
     while (n > 0 && !*text[n - 1]) n--;
@@ -69,13 +69,13 @@ void cot__trace_table_forward_head(FILE *out, cot__trace_look look) {
         (const char *[]){"node", "operation", "value", "saves"});
 }
 
-/* "%0 %1 %5": the operands and the result that the backward rule reads. */
+/* Writes the operands and the result that the backward rule reads: "%0 %1 %5". */
 static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *buf, size_t size) {
     cot__text   x = cot__text_buffer(buf, size);
     const char *gap = "";
     char        label[64];
     for (int k = 0; k < n->nargs && x.used + 1 < x.size; k++) {
-        /* x·x */
+        /* x·x names its operand once */
         bool before = k > 0 && k < 3 && n->args[k] == n->args[k - 1] && cot__saves_operand(n->saves, k - 1);
         if (!cot__saves_operand(n->saves, k) || n->args[k] == COT__NONE || before) continue;
         cot__put(&x, gap), cot__put(&x, cot__trace_label(tr, cot__trace_find(tr, n->args[k]), label, sizeof label));
@@ -84,7 +84,7 @@ static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *bu
     if (n->saves & COT__SAVES_Z) cot__putf(&x, "%s%%%u", gap, n->id);
 }
 
-/* The value, with its dtype where that is not the usual one. */
+/* Writes the value, with its dtype if it is not the usual one. */
 static void value_cell(const cot__trace_node *n, int width, char *buf, size_t size) {
     cot_dtype dtype = n->value.dtype;
     int       used = dtype == COT_F64 || dtype == COT_BOOL ? 0 : snprintf(buf, size, "%s ", cot__dtype_name(dtype));

@@ -59,7 +59,8 @@ const char *cot__fit(const char *utf8, int width, char *buf, size_t size) {
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size) {
     cot__text x = cot__text_buffer(buf, size);
     cot__show_operation(&x, tr->t, tr->nodes[node].id);
-    if (x.used + 1 >= x.size && x.used > 4) { /* it did not fit */
+    /* it did not fit */
+    if (x.used + 1 >= x.size && x.used > 4) {
         size_t cut = x.used - 4;
         while (cut > 0 && buf[cut] != ' ') cut--;
         snprintf(buf + cut, size - cut, " …");
@@ -88,7 +89,7 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
     for (int i = 0; i < n->nargs; i++) {
         if (!cot__saves_operand(n->saves, i) || n->args[i] == COT__NONE) continue;
         const char *name = cot__operand_letter(n->op, i, n->nargs, letter);
-        /* one of a list */
+        /* further operands of a list have the same letter */
         if (i > 0 && strcmp(name, cot__operand_letter(n->op, i - 1, n->nargs, before)) == 0) continue;
         if (k-- > 0) continue;
         snprintf(buf, size, "%s", name);
@@ -101,7 +102,8 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-enum { OPERANDS = 6, LABEL = 64 }; /* operands that get names in a rule, and how long those are */
+/* Operands that get names in a rule, and the longest name in bytes. */
+enum { OPERANDS = 6, LABEL = 64 };
 
 static const cot__trace_add *add_of(const cot__trace *tr, int64_t step, int add, const cot__trace_node **n) {
     *n = &tr->nodes[tr->steps[step].node];
@@ -122,7 +124,7 @@ const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *b
     return buf;
 }
 
-/* What stands for operand k: its label, or the number itself. */
+/* The text for operand k: its label, or the number itself. */
 static const char *operand_label(const cot__trace *tr, const cot__trace_node *n, int k, char *buf, size_t size) {
     char text[32];
     if (n->args[k] != COT__NONE) return cot__trace_label(tr, cot__trace_find(tr, n->args[k]), buf, size);
@@ -130,8 +132,8 @@ static const char *operand_label(const cot__trace *tr, const cot__trace_node *n,
     return buf;
 }
 
-/* Operands without letters of their own: the rule speaks of x[i] and y[i], the one and what it is
- * multiplied by. */
+/* For operands in lists, which have no letters of their own. The rule speaks of x[i] and y[i]: the
+ * operand, and the one that it is multiplied by. */
 static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int k, const char *rule, const char *own,
                              char *buf, size_t size) {
     char          label[LABEL], letter[16], element[20];
@@ -176,6 +178,7 @@ const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size
     bool      many = cot__count(v->ndim, v->shape) > 8 || cot__count(v->ndim, v->shape) == 0;
     if (many) cot__put(&x, cot__shape_text(v->ndim, v->shape, shape)), cot__put(&x, " ");
     cot__show_values(&x, &cot__cpu_backend, v); /* traces are made of values on the host */
-    bool narrow = many && cot__columns(text) > width; /* then rather the numbers than the shape */
+    /* if it is too long, the numbers are shown rather than the shape */
+    bool narrow = many && cot__columns(text) > width;
     return cot__fit(narrow ? text + strlen(shape) + 1 : text, width, buf, size);
 }

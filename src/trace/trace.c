@@ -1,5 +1,5 @@
-/* trace.c: a trace is made in two passes over the tape: down, to see what y depends on and where
- * adjoints flow, and up, to list the nodes. The sweep is sweep.c's. */
+/* trace.c: makes a trace in two passes over the tape. The pass down finds what y depends on and
+ * where adjoints flow; the pass up lists the nodes. sweep.c adds the steps of the sweep. */
 #include "trace/build.h"
 
 #include "backend/elements.h"
@@ -114,8 +114,8 @@ static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *requ
     return true;
 }
 
-/* A 0-d value may lie in its node, and nodes move when the tape grows: those are copied. What was
- * overwritten is not looked at. */
+/* A 0-d value may lie in its node, and nodes move when the tape grows. So such values are copied.
+ * A value that was overwritten is not read. */
 static cot__view value_of(cot__trace_build *b, uint32_t id) {
     cot__view v = cot__view_read(b->trace.t, id);
     if (cot__is_stale(&b->trace.t->nodes[id])) return v;
@@ -189,8 +189,8 @@ static bool check_request(const cot__trace_request *q, char why[512]) {
     return false;
 }
 
-/* The seed in the dtype of y's adjoint, as the sweep will have it; 0-d: for all elements the
- * same. */
+/* The seed in the dtype of y's adjoint, as the sweep will have it. A 0-d seed stands for all
+ * elements. */
 static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
     const cot__backend *on = b->trace.t->backend;
     double              number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
@@ -247,7 +247,7 @@ int64_t cot__trace_find(const cot__trace *tr, uint32_t id) {
 }
 
 bool cot__trace_adjoint(const cot__trace *tr, int64_t node, cot__view *g) {
-    int64_t lo = 0, hi = tr->step_count; /* steps descend */
+    int64_t lo = 0, hi = tr->step_count; /* steps are in descending order of nodes */
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
         if ((int64_t)tr->steps[mid].node > node)

@@ -23,7 +23,8 @@ static void write_args(cot__json *j, const cot__trace_node *n) {
     cot__json_open(j, '[');
     bool any = false;
     for (int k = 0; k < n->nargs; k++) any |= n->args[k] == COT__NONE;
-    for (int k = 0; k < n->nargs && any; k++) /* numbers[k] stands where args[k] is null */
+    /* numbers[k] is the operand where args[k] is null */
+    for (int k = 0; k < n->nargs && any; k++)
         if (n->args[k] == COT__NONE)
             cot__json_number(j, n->number);
         else
@@ -57,7 +58,8 @@ static void write_node(cot__json *j, const cot__trace *tr, int64_t i) {
     cot__json_open(j, '[');
     for (int k = 0; (saved = cot__trace_saved(tr, i, k, buf, sizeof buf)); k++) cot__json_string(j, saved);
     cot__json_close(j, ']');
-    cot__json_key(j, "keeps"); /* the same as ids: operands, and the node itself */
+    /* the saved values again, as ids: operands, and the node itself */
+    cot__json_key(j, "keeps");
     cot__json_open(j, '[');
     for (int k = 0; k < n->nargs; k++)
         if (cot__saves_operand(n->saves, k) && n->args[k] != COT__NONE) cot__json_integer(j, n->args[k]);
@@ -97,7 +99,7 @@ static void write_step(cot__json *j, const cot__trace *tr, int64_t i) {
     cot__json_close(j, '}');
 }
 
-/* The gradient by an input: its adjoint, or zeros where none arrived. */
+/* The gradient by an input: its adjoint, or zeros if none arrived. */
 static void write_gradient(cot__json *j, const cot__trace *tr, cot_var input) {
     static const int64_t still[COT_MAX_NDIM];
     static double        zero[2];
@@ -106,7 +108,7 @@ static void write_gradient(cot__json *j, const cot__trace *tr, cot_var input) {
     cot__value           rounded;
     if (!cot__trace_adjoint(tr, node, &g)) g = (cot__view){zero, value.dtype, value.ndim, value.shape, still};
     if (g.dtype != value.dtype) {
-        /* a scalar of 16 bits, which a sweep carries in f32: a leaf keeps it in its own dtype */
+        /* a sweep carries a 16-bit scalar in f32, but a leaf keeps its gradient in its own dtype */
         cot__store_f64(&rounded, value.dtype, cot__load_f64(g.data, g.dtype));
         g = (cot__view){&rounded, value.dtype, 0, g.shape, g.stride};
     }
@@ -129,14 +131,14 @@ char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y,
     for (size_t size = 1 << 14;; size *= 2) {
         char *text = malloc(size);
         *found = text ? tell(y, text, size) : -1;
-        /* it was not cut, not even for a character of four bytes */
+        /* four bytes to spare: the text was not cut, not even inside a character */
         if (*found >= 0 && strlen(text) < size - 4) return text;
         free(text);
         if (*found < 0) return NULL;
     }
 }
 
-/* Where a derivative rests on a convention: what cot_report says, a string for each line. */
+/* Where the derivative rests on a convention: the text of cot_report, one string for each line. */
 static bool write_report(cot__json *j, const cot__trace *tr) {
     int   found = 0;
     char *text = tr->why[0] ? NULL : cot__whole_text(cot_report, VAR(tr->t, tr->nodes[tr->output].id), &found);

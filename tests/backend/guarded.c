@@ -10,8 +10,8 @@
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. What is free
- * is listed outside of it. */
+/* Blocks of powers of two in one range of addresses, which opens and shuts as a whole. The lists of
+ * free blocks lie outside of the range. */
 enum { SMALLEST = 6, CLASSES = 40 };
 #define RANGE ((size_t)1 << 36)
 
@@ -21,7 +21,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char           *range;
 static size_t          used;
 static pile            spare[CLASSES];
-static int             inside; /* calls that are under way */
+static int             inside; /* number of calls under way */
 static int64_t         calls;
 
 static void protect(int how) {
@@ -190,8 +190,8 @@ DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z),
 GIVE(bool, matmul, (const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n),
     (al, a, b, c, m, n),
     at(a) + at(b) + (m > 0 && n > 0 ? in(c) : 0))
-GIVE(int64_t, bad_position, (const cot__view *index, int64_t extent, bool wrap), (index, extent, wrap),
-    at(index))
+DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status),
+    at(index) + in(status))
 DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z),
     at(x) + at(index) + at(z))
 DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u),

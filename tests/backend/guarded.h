@@ -1,11 +1,11 @@
 /* guarded.h: a second backend: the CPU's kernels on memory that the host may not touch.
  *
- * Its storages lie in pages that can be read and written inside of a call of the backend only.
- * Whoever above src/backend loads an element by its address ends with a segmentation fault. 0-d
- * values are arrays of rank 0 there, too. Whoever hands memory of the host to an entry as operand
- * or result, or the other way round, is told so and ends with abort(). Tests
- * that are run with COT_TEST_BACKEND=guarded do all their work on it (support.c), and
- * test_guarded.c compares its bits with the CPU's. */
+ * Its storages lie in pages that can be read and written only during a call of the backend. If code
+ * above src/backend loads an element by its address, it ends with a segmentation fault. 0-d values
+ * are arrays of rank 0 on this backend. If code hands memory of the host to an entry as an operand
+ * or a result, or memory of the backend as memory of the host, the entry says so and aborts. With
+ * COT_TEST_BACKEND=guarded a test does all its work on this backend (support.c), and test_guarded.c
+ * compares its bits with the CPU's. */
 #ifndef COT_TEST_GUARDED_H
 #define COT_TEST_GUARDED_H
 
@@ -15,7 +15,7 @@ extern const cot__backend guarded_backend;
 
 /* Is p in memory of the backend? */
 bool guarded_owns(const void *p);
-/* How many calls there were. */
+/* The number of calls so far. */
 int64_t guarded_calls(void);
 
 #endif

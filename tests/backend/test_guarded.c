@@ -1,6 +1,6 @@
-/* The guarded backend: its memory cannot be touched outside of a call, and every sample gives the
- * CPU's bits on it, in every node and in gradients, products and sparse plans' sweeps. Tests of
- * other families run on it as a whole, too (COT_TEST_BACKEND in tests/CMakeLists.txt). */
+/* The guarded backend: its memory cannot be touched outside of a call, and every sample has the
+ * CPU's bits on it: in every node, in gradients, in products, and in sweeps of sparse plans. Whole
+ * tests of other families run on it too (COT_TEST_BACKEND in tests/CMakeLists.txt). */
 /* ctest: timeout=240 plain-only */
 #include "samples/samples.h"
 
@@ -33,7 +33,8 @@ static void the_host_cannot_load_an_element(void **state) {
     assert_ptr_equal(t->nodes[cot__index(x)].value.tensor->storage->backend, &guarded_backend);
     pid_t child = fork();
     if (child == 0) {
-        signal(SIGSEGV, SIG_DFL); /* not the test's handler */
+        /* instead of the test's own handler */
+        signal(SIGSEGV, SIG_DFL);
         volatile double seen = *(const volatile double *)v.data;
         _exit(seen != seen);
     }
@@ -63,7 +64,7 @@ static void same_nodes(cot_tape *t[2], const char *name) {
     }
 }
 
-/* The value, its gradient recorded and in numbers, and two products. */
+/* Computes the value, its gradient recorded and in numbers, and two products. */
 static void run_sample(cot_tape *t, const test_function *f, double *numbers) {
     cot_var xs[TEST_MAX_INPUTS], grads[TEST_MAX_INPUTS];
     for (int k = 0; k < f->n; k++) xs[k] = cot_tensor(t, COT_F64, f->in[k].shape, f->in[k].data);

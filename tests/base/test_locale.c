@@ -25,7 +25,7 @@
 
 static char folder[] = "/tmp/cotangent-locale-XXXXXX";
 
-/* glibc itself loses the list that it makes of LOCPATH each time a locale is looked for. */
+/* glibc itself leaks the list that it makes of LOCPATH, each time it looks for a locale. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void) { return "leak:__argz_add_sep\n"; }
 
@@ -43,7 +43,8 @@ static bool make_locale(const char *name, const char *point) {
     fprintf(file, "LC_NUMERIC\ndecimal_point \"%s\"\nthousands_sep \".\"\ngrouping 3;3\nEND LC_NUMERIC\n", point);
     fclose(file);
     snprintf(line, sizeof line, "localedef -c -f UTF-8 -i %s %s/%s >/dev/null 2>&1", path, folder, name);
-    int code = system(line); /* it warns of what is left out, with status 1 */
+    /* it warns about what the locale leaves out, with status 1 */
+    int code = system(line);
     snprintf(path, sizeof path, "%s/%s/LC_NUMERIC", folder, name);
     return code != -1 && access(path, R_OK) == 0;
 }
@@ -87,7 +88,7 @@ static cot_var half_squared(int n, const cot_var *xs, void *user) {
     return cot_mul(cot_mul(xs[0], xs[0]), 0.5);
 }
 
-/* Its derivative is said to be 2.5 times what it is. */
+/* A wrong derivative: 2.5 times the right one. */
 static int wrong_value(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)user;
     for (int64_t i = 0; i < y->size; i++) ((double *)y->data)[i] = ((double *)xs[0].data)[i] * 0.75;

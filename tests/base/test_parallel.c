@@ -1,5 +1,5 @@
-/* The worker pool, and that no result shows how many threads there were. Small structural
- * operations cut into parts are in test_structural_table.c; here are the pool itself, every
+/* The worker pool, and the promise that no result shows the number of threads. Small structural
+ * operations cut into parts are in test_structural_table.c. Here are the pool itself, every
  * elementwise operation, long reductions and whole training runs. */
 /* ctest: labels=threads timeout=300 */
 #include "rules/elementwise_ids.h"

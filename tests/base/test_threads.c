@@ -1,5 +1,5 @@
-/* Any number of tapes, one thread each: threads that work at the same time get the bits that one
- * alone gets. */
+/* Any number of tapes, one thread each: threads that work at the same time get the same bits as one
+ * thread alone. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 

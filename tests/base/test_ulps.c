@@ -1,11 +1,11 @@
 /* ctest: labels=vmath timeout=300 */
-/* Elementwise functions against exact values, in ulp: plain kernels, which are libm's and
- * special.c's, and the vector kernels of every instruction set. What is promised is the table
- * below, printed in docs/accuracy.md.
+/* Compares elementwise functions with exact values, in ulp: the plain kernels, which are those of
+ * libm and special.c, and the vector kernels of every instruction set. The table below is the
+ * promise; it is printed in docs/accuracy.md.
  *
- * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes a function and instruction set,
- * and through 2^24 doubles; COT_TEST_ONLY names one function, and COT_TEST_SLICE=0 … 15 takes the
- * floats with these uppermost four bits only. */
+ * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes for each function and
+ * instruction set, and through 2^24 doubles. COT_TEST_ONLY names one function, and COT_TEST_SLICE=0
+ * … 15 takes only floats with these uppermost four bits. */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
 

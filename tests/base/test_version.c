@@ -1,4 +1,4 @@
-/* The library says which version it is, the one its header declares. */
+/* The library reports the version that its header declares. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

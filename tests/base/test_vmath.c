@@ -1,6 +1,6 @@
-/* Vector kernels: each instruction set against the plain kernels, also at special values, and the
- * same bits at every position and length. How near both are to the exact values is the matter of
- * test_ulps.c. */
+/* Vector kernels: compares each instruction set with the plain kernels, also at special values, and
+ * checks that bits are the same at every position and length. test_ulps.c measures how near both
+ * are to the exact values. */
 /* ctest: labels=vmath timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
@@ -86,9 +86,9 @@ static void run(const cot__block_kernels *kernels, int k, bool f64, int at, int 
 
 static bool has_kernel(int op, int k) { return k < 0 || (k < INFO(op)->arity && INFO(op)->partial[k]); }
 
-/* Both are within what they promise of the truth; a partial is a sum of products of several such
- * functions, which may cancel down from the size of g. Not finite, not a number and zero are the
- * same in both, but for overflow and underflow a rounding away. */
+/* Both kernels keep their promises. A partial is a sum of products of several such functions, which
+ * may cancel down from the size of g. Infinities, NaN and zeros are the same in both, except for
+ * overflow and underflow within one rounding. */
 static void variants_agree_with_plain_kernels(void **state) {
     (void)state;
     EACH_VECTOR_ISA(isa) {

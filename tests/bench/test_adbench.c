@@ -1,6 +1,6 @@
-/* What the benchmark in bench/adbench promises: derivatives in every style are exact, objectives
- * over double and double complex are the same function, readers meet bad input with a clear
- * message, and the reference data are reproduced. */
+/* The promises of bench/adbench: derivatives in every style are exact, objectives over double and
+ * double complex are the same function, readers answer bad input with a clear message, and the
+ * reference data are reproduced. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif

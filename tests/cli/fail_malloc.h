@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-/* Allocation number `at` from now on fails, counted from 1, and all later ones if asked; 0:
- * none. */
+/* Allocation number `at` from now on fails, counted from 1; with later_too all later ones fail as
+ * well. 0: none fails. */
 void fail_malloc(long at, bool later_too);
-/* Has it come to that? */
+/* Has an allocation failed? */
 bool fail_malloc_did(void);
 
 #endif

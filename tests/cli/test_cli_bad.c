@@ -1,5 +1,5 @@
-/* The command given nonsense: one clear message, the right status, nothing else printed, nothing
- * written over. */
+/* Bad command lines: one clear message, the right status, nothing else printed, no file
+ * overwritten. */
 #include "support/cli_test.h"
 
 static void expressions_that_are_none(void **state) {

@@ -1,5 +1,6 @@
-/* The command's readers of .npy and .safetensors files: what they read, and that every file that is
- * cut, changed or lies gives one error, and never more memory than the file has bytes for. */
+/* The command's readers of .npy and .safetensors files: the values they read; and every file that
+ * is cut, changed or inconsistent gives one error, and never takes more memory than the file has
+ * bytes for. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -354,8 +355,8 @@ static bytes damage(bytes b) {
     return b;
 }
 
-/* What is read of a damaged file is no larger than the file says it is: at most 8 bytes an element,
- * each at least a byte there. */
+/* The array read from a damaged file is no larger than the file allows: at most 8 bytes for an
+ * element, which has at least one byte in the file. */
 static void damaged_files_give_an_error_or_an_array(void **state) {
     (void)state;
     double    x[6] = {1, 2, 3, 4, 5, 6};

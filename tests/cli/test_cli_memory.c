@@ -1,7 +1,7 @@
 /* ctest: timeout=400 */
-/* test_cli_memory.c: any allocation of the command may fail. Its output is then what it would
- * have been, whole and with the same status, or there is an error and nothing else: never a
- * part. So for every command, in its forms, and for each file that it writes.
+/* test_cli_memory.c: any allocation of the command may fail. Then its output is complete, with the
+ * same status as otherwise, or there is an error and nothing else: never a part. This holds for
+ * every command, in its forms, and for each file that it writes.
  *
  * The command runs as a function, in a process of its own, with an allocator that fails the n-th
  * allocation, for every n, alone and with all that follow. */
@@ -64,7 +64,7 @@ static const char *const lines[] = {
 typedef struct outcome {
     int  status; /* -1: it crashed */
     bool failed; /* an allocation did */
-    /* files: names and contents of those that it wrote */
+    /* files: names and contents of the files that it wrote */
     char out[1 << 17], err[1 << 13], files[1 << 18];
 } outcome;
 
@@ -78,7 +78,7 @@ static void read_into(const char *path, char *to, size_t size) {
 
 static bool is_written(const char *name) { return strncmp(name, "t.", 2) == 0; }
 
-/* What lies in the folder that was not there before; removed as it is read. */
+/* Reads and removes the files that were not in the folder before. */
 static void take_files(char *to, size_t size) {
     DIR   *all = opendir(".");
     size_t n = 0;
@@ -130,7 +130,8 @@ static bool same(const outcome *a, const outcome *b) {
            strcmp(a->files, b->files) == 0;
 }
 
-/* An error, said whole, and nothing else but files that are whole: they were written before it. */
+/* There must be a complete error and nothing else, except complete files that were written before
+ * it. */
 static const char *what_is_wrong(const outcome *got, const outcome *whole) {
     bool json = strncmp(got->out, "{\"error\":{\"code\":\"memory\"", 25) == 0;
     if (got->status != 3) return "the status";

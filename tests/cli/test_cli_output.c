@@ -1,5 +1,6 @@
-/* What the command writes, and where: files put in place whole or not at all, full disks and closed
- * pipes, colour on terminals only, memory that is short. ctest: timeout=300 */
+/* ctest: timeout=300 */
+/* The files and streams that the command writes: files are complete or unchanged, also on full
+ * disks, with closed pipes and when memory is short; colour is for terminals only. */
 #define _GNU_SOURCE
 #include "support/cli_test.h"
 #include "support/terminal_test.h"
@@ -153,7 +154,7 @@ static void links_are_followed_and_stay(void **state) {
     for (size_t k = 0; k < sizeof written / sizeof *written; k++) {
         char line[256];
         snprintf(line, sizeof line, written[k].line, "l1");
-        /* to what is there, to what is not there yet, through a second link and another folder */
+        /* links to a file, to no file yet, through a second link and another folder */
         assert_int_equal(sh("rm -rf d && mkdir d && echo old > d/live && chmod 640 d/live && ln -sf d/live l1 && %s && "
                             "test -L l1 && grep -q '%s' d/live"
                             " && test $(stat -c %%a d/live) = 640",
@@ -203,7 +204,7 @@ static void devices_pipes_and_the_output_are_written_to(void **state) {
     }
 }
 
-/* Root may write everything, so where the tests are root's, somebody else tries. */
+/* Root may write everything. So if the tests run as root, another user tries. */
 static void what_may_not_be_written_stays(void **state) {
     (void)state;
     if (geteuid() == 0 && sh("command -v setpriv") != 0) {

@@ -1,5 +1,5 @@
-/* The command's jac --sparse and hess --sparse: what they print, that they equal the dense ones,
- * and that they are quick where those cannot be. */
+/* jac --sparse and hess --sparse: their output, that it equals the dense matrices, and that they
+ * are quick where dense matrices would be too large. */
 #include "support/cli_test.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* ctest: timeout=240 cotangent fit: regressions whose answer is known, every error, the picture.
- * Files of NIST's are read where COT_SHARED_DATA has them. */
+/* ctest: timeout=240 */
+/* cotangent fit: regressions whose answer is known, every error, the picture. NIST's files are read
+ * if COT_SHARED_DATA has them. */
 #include "support/cli_test.h"
 
 #include <sys/stat.h>
@@ -68,7 +69,8 @@ static const reference references[] = {
     {"Misra1b", "b1*(1 - (1 + b2*x/2)**(-2))"},
     {"Rat42", "b1/(1 + exp(b2 - b3*x))"},
     /* The file's certified b1 and its certified sum of squares belong together on this branch of
-     * the arctangent; on that of arctan(b3/(x - b4)), b1 is 1 less and everything else the same. */
+     * the arctangent. On the branch of arctan(b3/(x - b4)) b1 is 1 less, and everything else is the
+     * same. */
     {"Roszman1", "b1 - b2*x - arctan2(b3, x - b4)/pi"},
     {"Thurber", "(b1 + b2*x + b3*x**2 + b4*x**3)/(1 + b5*x + b6*x**2 + b7*x**3)"},
 };
@@ -97,7 +99,7 @@ static certified read_certified(const char *path) {
     return c;
 }
 
-/* 11 digits are certified. Nine of them must be met, two being left for what rounding makes of
+/* 11 digits are certified. Nine of them must be met; two are left for the effect of rounding on
  * ill-conditioned problems. */
 static void reference_data_are_fitted_from_both_starts(void **state) {
     (void)state;
@@ -182,7 +184,7 @@ static void exact_data_give_their_parameters_back(void **state) {
     close_to("c", number_at("params", "c"), 0.3, accurate);
 }
 
-/* Fewer digits take fewer steps, and are those that were asked for. */
+/* Fewer digits take fewer steps, and these digits are right. */
 static void a_tolerance_saves_steps(void **state) {
     (void)state;
     make_data("noisy.csv", decay, 1, 0.1);
@@ -363,7 +365,8 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
     assert_int_equal(sh("cotangent fit 'a*x' inf.csv a=1"), 1);
     assert_string_equal(last.err, "cotangent: row 2 (line 3 of inf.csv), column y: -inf; a fit needs finite numbers, "
                                   "and a # before the line leaves it out\n");
-    assert_int_equal(sh("cotangent fit 'a' nan.csv a=1"), 0); /* what is not used may be anything */
+    /* columns that are not used may hold anything */
+    assert_int_equal(sh("cotangent fit 'a' nan.csv a=1"), 0);
     fails("cotangent fit 'a*x' none.csv a=1", 1,
           "none.csv has no rows of data: nothing follows the names of its columns", "");
     fails("cotangent fit 'a*x' - a=1", 1, "the standard input has no rows of data: it is empty", "");
@@ -507,7 +510,7 @@ static void pictures_are_well_formed(void **state) {
     well_formed(last.out);
     assert_int_equal(occurrences(last.out, "h0"), 60);
     assert_non_null(strstr(last.out, ">fitted value</text>"));
-    /* What the title holds is text, whatever it looks like. */
+    /* The title is text, whatever characters it has. */
     assert_int_equal(sh("cotangent fit 'a*x*(1 if 2 < 3 else 0) # <b>&\"'\"'\"' \x01 \xff \xef\xbf\xbf größer' "
                         "decay.csv a=1 --plot -"),
                      0);

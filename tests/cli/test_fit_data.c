@@ -1,5 +1,4 @@
-/* Tables of numbers in a text: the many forms of CSV, files of NIST's, and texts that are
- * damaged. */
+/* Tables of numbers in a text: the many forms of CSV, NIST's files, and damaged texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Nonlinear least squares without expressions: the QR below it, minima that are known, and ends
- * that are no minimum. */
+/* Nonlinear least squares without expressions: the QR factorisation, known minima, and ends that
+ * are not a minimum. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -38,7 +38,8 @@ static void qr_keeps_products_and_lengths(void **state) {
     assert_true(fabs(householder_norm(M, q) - householder_norm(M, c)) < 1e-14 * M);
     householder_solve(M, N, N, r, q, z);
     for (int j = 0; j < N; j++) x[perm[j]] = z[j];
-    for (int j = 0; j < N; j++) { /* what is left is orthogonal to every column */
+    /* the residual is orthogonal to every column */
+    for (int j = 0; j < N; j++) {
         double sum = 0;
         for (int i = 0; i < M; i++) {
             double left = c[i];
@@ -229,7 +230,7 @@ static void ends_that_are_no_minimum_are_told_apart(void **state) {
     assert_int_equal(run(&e, b, &r), FIT_SINGULAR);
     assert_true(r.singular && r.undetermined[0] && r.undetermined[1] && !r.undetermined[2]);
     assert_true(isnan(r.errors[0]) && isnan(r.change));
-    close_to(b[0] * b[1], 1.9, 1e-8); /* what is determined has been found */
+    close_to(b[0] * b[1], 1.9, 1e-8); /* the product is determined, and is found */
 
     example n = {.rows = 4, .x = x, .y = y, .model = edge, .n = 1};
     b[0] = -1;

@@ -1,4 +1,4 @@
-/* test_step.c: trace --step in a pseudo-terminal: what is on the screen. */
+/* test_step.c: trace --step in a pseudo-terminal: the contents of the screen. */
 /* ctest: timeout=240 */
 #define _GNU_SOURCE
 #include "support/step_test.h"

@@ -1,5 +1,5 @@
-/* test_step_terminal.c: trace --step and its terminal: given back on every way out, of any size,
- * with any bytes; and where it cannot work. */
+/* test_step_terminal.c: trace --step gives the terminal back however it ends, works at any size and
+ * with any bytes, and says when it cannot work. */
 /* ctest: timeout=240 */
 #define _GNU_SOURCE
 #include "support/step_test.h"
@@ -81,7 +81,8 @@ static void the_end_of_the_input_is_the_end(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         enter_terminal();
-        signal(SIGHUP, SIG_IGN); /* as nohup does: only the end of the input is left to notice */
+        /* as nohup does: the command notices only the end of the input */
+        signal(SIGHUP, SIG_IGN);
         run_command(WORDS("x*x", "x=2"), NULL);
     }
     sees("step 1/6");
@@ -93,8 +94,8 @@ static void the_end_of_the_input_is_the_end(void **state) {
     close_terminal();
 }
 
-/* Between the test and the command stands a process that does what a shell does, since only who has
- * one can be stopped. It says 's' when the command stopped, and lets it go on when it is told
+/* A process between the test and the command acts as a shell, because a command without one cannot
+ * be stopped. It writes 's' when the command stopped, and continues the command when it is told
  * to. */
 static void play_shell(int say, int hear) {
     char  told;
@@ -171,7 +172,8 @@ static void it_follows_the_size_of_the_terminal(void **state) {
     sees_line(1, "x1*x2+sin(x1)");
     sees("> %2      mul %0 %1   10       1");
     sees("x1̄ += %2̄·x2  (g·y)");
-    send("\033[B\033[B"); /* the panel scrolls to what has no room */
+    /* the panel scrolls to lines that have no room */
+    send("\033[B\033[B");
     sees("x2̄ += %2̄·x1  (g·x)");
     sees("  adds 2, so far 2");
     send("q");

@@ -1,5 +1,5 @@
-/* The expression language: what a text means, which nodes it records, and what is said about a text
- * that means nothing. */
+/* The expression language: the meaning of texts, the nodes they record, and the messages about
+ * texts without meaning. */
 #include "expr/expr.h"
 #include "support/tape_test.h"
 
@@ -114,7 +114,7 @@ static void quotients_of_arrays_round_down_exactly(void **state) {
     i64("array([7, -7, 7, -7, 0]) // array([2, 2, -2, -2, 5])", 3, -4, -4, 3, 0);
     i64("array([7, -7, 0]) // 0", 0, 0, 0);
     i64("7 // array([2, -2, 0])", 3, -4, 0);
-    /* More than the 53 bits of a float, told by what is left of them. */
+    /* More than the 53 bits of a float: the difference shows the other bits. */
     i64("array([9007199254740993, 9223372036854775807]) // array([1, 3]) - [9007199254740993, 3074457345618258602]", 0,
         0);
     i64("array(9223372036854775807) // 2 - 4611686018427387903", 0);
@@ -466,7 +466,8 @@ static void the_caret_stands_below_what_is_meant(void **state) {
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* Nobody assigns the inputs of an expression: what has nothing to do is no step of its trace. */
+/* The inputs of an expression are never assigned, so an operation that has nothing to do is no step
+ * of its trace. */
 static void what_has_nothing_to_do_records_nothing(void **state) {
     (void)state;
     static const char *const texts[] = {"x", "sum(x)", "mean(x)", "v", "v.T", "transpose(v)", "v[:]", "reshape(v, 3)",

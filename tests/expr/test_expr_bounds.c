@@ -1,5 +1,5 @@
 /* Expressions that are too large, too deep or short of memory: one clear error, quickly, and
- * nothing left behind. */
+ * nothing leaks. */
 /* ctest: timeout=120 */
 #include "expr/expr.h"
 #include "support/tape_test.h"
@@ -150,8 +150,8 @@ static void each_allocation_may_fail(void **state) {
     assert_true(at > 5);
 }
 
-/* The tape's memory, likewise: its sentence, and a program that can run again. What the tape can do
- * without (a place for work that waits) is no error; then the value is right. */
+/* The same for the tape's memory: its sentence, and a program that can run again. Memory that the
+ * tape can do without (a place for deferred work) is no error; then the value is right. */
 static void a_tape_short_of_memory_says_so(void **state) {
     (void)state;
     cot__expr_error error;
@@ -170,7 +170,8 @@ static void a_tape_short_of_memory_says_so(void **state) {
         cot_tape_destroy(t);
         assert_int_equal(c.blocks, 0);
     }
-    assert_true(said > 5 && said >= at - 3); /* all but the last, and what it can do without */
+    /* all but the last, and memory that the tape can do without */
+    assert_true(said > 5 && said >= at - 3);
     cot__expr_free(e);
 }
 

@@ -84,8 +84,8 @@ static void arguments_reach_their_parameters(void **state) {
     }
 }
 
-/* Each parameter of each function gets what it was not made for: a sentence or a value, never a
- * crash, and nothing left behind. */
+/* Each parameter of each function gets a value that it was not made for: the result is a sentence
+ * or a value, never a crash, and nothing leaks. */
 static void odd_arguments_are_refused_or_computed(void **state) {
     (void)state;
     static const char *const odd[] = {"x",
@@ -131,7 +131,7 @@ static void odd_arguments_are_refused_or_computed(void **state) {
             int                n = snprintf(text, sizeof text, "%s%s(", prelude, f->name);
             for (int k = 0; k < f->n; k++) {
                 seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-                /* often what it takes, so that the others are looked at */
+                /* often a value that fits, so that the other parameters are checked too */
                 bool first = k == 0 && (seed >> 50) % 2;
                 if (k > 0 && f->parameter[k].fallback && (seed >> 40) % 3 == 0) break;
                 n += snprintf(text + n, sizeof text - (size_t)n, "%s%s", k ? ", " : "",

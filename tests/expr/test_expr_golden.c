@@ -1,10 +1,10 @@
-/* Whole expressions against Python: the same text run by jax.numpy, values and gradients
+/* ctest: timeout=120 */
+/* Compares whole expressions with Python: jax.numpy has run the same texts, values and gradients
  * (tests/golden/expr.txt, made by make_golden.py).
  *
  * The lines below a result are its scale: how far one unit in every intermediate, and in the
- * inputs, moves it. Two computations that each round as the hardware does, in whatever order,
- * differ by a few of those; 8 units are granted, as in test_golden.c. */
-/* ctest: timeout=120 */
+ * inputs, moves it. Two computations that round as the hardware does, in any order, differ by a few
+ * of these units; 8 are allowed, as in test_golden.c. */
 #include "expr/expr.h"
 #include "support/tape_test.h"
 

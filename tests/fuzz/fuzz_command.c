@@ -1,6 +1,6 @@
-/* fuzz_command.c: any bytes as a command line, one argument a line. The whole command runs, in
- * this process, on streams in memory: it returns an exit status that is documented, a failure
- * says why, what is printed is UTF-8, and with --json it is one JSON object.
+/* fuzz_command.c: any bytes as a command line, one argument on each line. The whole command runs in
+ * this process, on streams in memory. It returns a documented exit status, a failure says why, the
+ * output is UTF-8, and with --json it is one JSON object.
  *
  * Arguments that name files are left out (a slash, or an option that writes), and so is --step.
  * Memory is limited, since an expression may ask for any shape. */

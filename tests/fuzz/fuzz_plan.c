@@ -1,7 +1,7 @@
-/* fuzz_plan.c: any bytes as the file of a sparse plan. The first byte says whether the checksum
- * is put right, without which hardly a change would get past it. A plan that loads is saved
- * again, to the same bytes, and used on a function of its sizes, for which its pattern is mostly
- * wrong: numbers are then wrong too, but memory is in order. */
+/* fuzz_plan.c: any bytes as the file of a sparse plan. The first byte says whether the checksum is
+ * corrected; without that hardly any change would get past it. A plan that loads is saved again, to
+ * the same bytes, and used on a function of its sizes. Its pattern is mostly wrong for this
+ * function: then the numbers are wrong too, but no memory is touched that should not be. */
 #include <cotangent.h>
 
 #include <stdio.h>

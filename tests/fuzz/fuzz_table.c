@@ -1,6 +1,5 @@
-/* fuzz_table.c: any bytes as a table of numbers: CSV in its many forms, or a file of NIST's.
- * Cells lie within the text, columns are read to their end, and whatever is refused has a
- * sentence. */
+/* fuzz_table.c: any bytes as a table of numbers: CSV in its many forms, or a NIST file. Cells lie
+ * within the text, columns are read to their end, and every refusal has a sentence. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -124,7 +124,8 @@ static void an_infinite_gradient_is_traced_to_its_rule(void **state) {
     EXPLAINS(cot_mul(y, cot_number(3)), 1,
              "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%1): its rule g/(2·%1) gives inf for the "
              "adjoint g = 3, %1 = 0.");
-    cot_var below = (cot_sqrt)(cot_mul(x, cot_number(2))); /* mul only passes on what sqrt made */
+    /* mul only passes on the value that sqrt made */
+    cot_var below = (cot_sqrt)(cot_mul(x, cot_number(2)));
     EXPLAINS(below, 1,
              "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%4): its rule g/(2·%4) gives inf for the "
              "adjoint g = 1, %4 = 0.");
@@ -242,7 +243,8 @@ static void failing_allocations_are_said_and_leave_the_tape_alone(void **state) 
     cot_var   x = cot_tensor(own, COT_F64, COT_SHAPE(3), a), y = cot_sum((cot_sqrt)(x), COT_ALL),
             bad = cot_sum((cot_log)(x), COT_ALL);
     for (int n = 0;; n++) {
-        cot_tape_trim(own); /* or it would help itself with memory it had kept */
+        /* otherwise the tape would use memory that it had kept */
+        cot_tape_trim(own);
         let_succeed(&c, n);
         int found = cot_explain(y, out, sizeof out);
         let_succeed(&c, -1);

@@ -1,5 +1,5 @@
-/* Custom operations: every way to give derivatives leads to the same ones, and what is missing is
- * said, never taken for zero. */
+/* Custom operations: all ways to give derivatives lead to the same ones, and a missing one is an
+ * error, never taken for zero. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Random numbers by step: draws from a key folded with an integer on the tape, in bodies that are
- * run again, in batches. */
+ * played again, in batches. */
 #include "support/tape_test.h"
 
 enum { STEPS = 12, WIDE = 5 };

@@ -1,5 +1,5 @@
-/* Arrays without elements: what takes one forward takes it in every derivative, and a batch of 2^40
- * of them is done at once. */
+/* Arrays without elements: an operation that takes one forward takes it in every derivative, and a
+ * batch of 2^40 of them is done at once. */
 /* ctest: timeout=300 */
 #include "samples/samples.h"
 #include "support/tape_test.h"
@@ -102,7 +102,7 @@ static const struct sample more_samples[] = {
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* A larger request is refused: nothing here needs one, as what has elements has few. */
+/* A larger request is refused. Nothing here needs one, because arrays with elements have few. */
 enum { ROOM = 1 << 22 };
 /* COT_TEST_SAY=1 prints each shape before it is tried: the last one is the one that does not
  * end. */
@@ -227,7 +227,7 @@ static void bodies(attempt *a, cot_var z) {
     fine(a, "grad_of a checkpoint");
 }
 
-/* For people: the tape as text, and what is told of the value. */
+/* For people: the tape as text, and the reports about the value. */
 static void looks(attempt *a, cot_var z) {
     char  text[4000];
     FILE *out = tmpfile();

@@ -1,8 +1,8 @@
 /* Operations that have nothing to do (a cast to the same dtype, a sum over no axes, the derivative
- * of the identity) give a computed value. A write to their operand leaves it as it leaves what the
- * same operation gives when it has something to do: with the old numbers, or, where
- * that is a view, stale. It is never the leaf or the constant itself, with the new numbers. A
- * computed operand, which cannot be assigned, is given back without a node. */
+ * of the identity) give a computed value. A write to their operand has the same effect as for an
+ * operation that has something to do: the value keeps the old numbers or, if it is a view, becomes
+ * stale. The result is never the leaf or the constant itself, with the new numbers. A computed
+ * operand, which cannot be assigned, is returned without a node. */
 #include "support/body_test.h"
 #include "support/support.h"
 #include "support/tape_test.h"
@@ -118,8 +118,7 @@ CALLED(batched_vmap, x) {
 }
 CALLED(busy_vmap, x) { return mapped(x, same, NULL, 0, 1); }
 
-/* Derivatives of the identity, and of what is not the identity, at a point of x's shape, along
- * x. */
+/* Derivatives of the identity, and of other functions, at a point of x's shape, along x. */
 static cot_var point(cot_var x) { return cot_leaf(cot_full_like(x, 1)); }
 #define DERIVATIVE(name, ...) \
     static cot_var name##_of(cot_var x, cot_fn f) { \
@@ -153,9 +152,9 @@ CALLED(idle_function, x) { return value_of(x, captured); }
 BODY(captured_flipped) { UNUSED; ys[0] = cot_flip(*(cot_var *)user, COT_ALL); return 0; }
 CALLED(busy_function, x) { return value_of(x, captured_flipped); }
 
-/* on: the kinds of operands with which `idle` has nothing to do; busy_on: a kind with which `busy`
- * has something to do. view: of tensors it gives views. real: it takes floats alone. back: it gives
- * a computed operand back. */
+/* on: the kinds of operands with which `idle` has nothing to do. busy_on: a kind with which `busy`
+ * has something to do. view: for tensors it gives views. real: it takes floats only. back: it
+ * returns a computed operand itself. */
 typedef struct row {
     const char *name;
     cot_var (*idle)(cot_var x);
@@ -255,7 +254,8 @@ static void write_to(cot_var x, int how) {
     if (how == 2) cot_sgd_step(1, &x, 0.5);
 }
 
-/* One operand of a row: the result, what is computed from it, a write, and what is left of them. */
+/* Checks one operand of a row: the result, values computed from it, a write, and the values after
+ * the write. */
 static void check_idle(const row *r, int kind, cot_dtype dtype, bool is_leaf, int how) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = source(t, kind, dtype, is_leaf), y = r->idle(x), sum = COT_NONE, square = COT_NONE;
@@ -398,8 +398,7 @@ static void every_function_that_may_have_nothing_to_do_is_tried(void **state) {
 
 static int recorded_since(const cot_tape *t, uint32_t count) { return (int)(t->count - count); }
 
-/* The library's own casts and reshapes of a leaf, on its way to what was asked for, are no
- * nodes. */
+/* The library's own casts and reshapes of a leaf, inside an operation, record no nodes. */
 static void compositions_record_no_more_for_it(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);

@@ -1,4 +1,4 @@
-/* cot__reapply: every operation of the tables once more, on its own operands, on others, and
+/* cot__reapply: plays every operation of the tables again, on its own operands, on others, and
  * differentiated. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
@@ -28,7 +28,8 @@ static cot_var replay_node(cot_tape *t, uint32_t i) {
     cot_var xs[MAX_ARGS];
     int     n = cot__nargs(&t->nodes[i]);
     assert_in_range(n, 0, MAX_ARGS);
-    if (cot__in_body(&t->nodes[i])) return VAR(t, i); /* it is played by the loop it belongs to */
+    /* the loop that it belongs to plays it */
+    if (cot__in_body(&t->nodes[i])) return VAR(t, i);
     if (cot__op_of(t->nodes[i].op)->kind == KIND_SOURCE) return source(t, i);
     for (int k = 0; k < n; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
@@ -54,7 +55,7 @@ static bool same_value(cot_var a, cot_var b) {
     return memcmp(p, q, (size_t)(cot__count(sa.ndim, sa.dim) * cot__dtype_size(cot_dtype_of(a)))) == 0;
 }
 
-/* Replays nodes from … to - 1 and compares each with what it was; all operands have their own
+/* Replays nodes from … to - 1 and compares each with the original. All operands have their own
  * values. */
 static void replay_and_compare(cot_tape *t, uint32_t from, uint32_t to, const char *name) {
     assert_true(to <= MAX_NODES);
@@ -100,7 +101,7 @@ static void every_node_of_every_sample(void **state) {
     test_verdict();
 }
 
-/* What these record depends on the values: how often a matrix is squared. */
+/* The nodes that these record depend on the values: on how often a matrix is squared. */
 static bool records_by_value(cot_function f) { return f == s_matrix_exp || f == s_matrix_exp_large; }
 
 static cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }

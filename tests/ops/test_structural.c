@@ -1,6 +1,6 @@
-/* Every differentiable structural operation in its forms, one table: gradients, second derivatives
- * and forward mode against central differences and against each other; strided operands, f32,
- * failing memory; what a write over an operand does. */
+/* Every differentiable structural operation in its forms, in one table: gradients, second
+ * derivatives and forward mode against central differences and against each other; strided
+ * operands, f32, failing memory; the effect of a write over an operand. */
 /* ctest: timeout=120 */
 #include "support/structural_test.h"
 
@@ -131,7 +131,7 @@ static void each_row(void (*check)(row *r)) {
     CASES(ROW)
 }
 
-/* Σ w f(x): what is differentiated. */
+/* Σ w f(x): the function that is differentiated. */
 static cot_var weighted(const row *r, cot_tape *t, const cot_var *x) {
     cot_var y = r->f(t, x);
     return cot_sum(cot_mul(y, cot_data(t, COT_F64, cot_shape_of(y), r->w)), COT_ALL);
@@ -369,8 +369,8 @@ static void every_failing_allocation_is_survived(void **state) {
     each_row(check_memory);
 }
 
-/* A write over operand k (or, k = n, over the result): what a strict tape says to it, or else the
- * backward after it. */
+/* Writes over operand k (or, with k = n, over the result). Returns the status of the write on a
+ * strict tape, otherwise of the backward after it. */
 static cot_status overwrite(const row *r, int k, bool strict, bool *wrote) {
     cot_options options = {.strict = strict};
     cot_tape   *t = cot_tape_create(&options);
@@ -391,8 +391,8 @@ static cot_status overwrite(const row *r, int k, bool strict, bool *wrote) {
     return status;
 }
 
-/* A strict tape refuses at the write exactly what another tape finds at backward: save masks tell
- * what rules read, no more, no less. */
+/* A strict tape refuses a write exactly where another tape fails at backward: save masks name the
+ * values that rules read, no more and no fewer. */
 static void check_saves(row *r) {
     for (int k = 0; k <= r->n; k++) {
         bool       wrote;

@@ -1,5 +1,5 @@
-/* What structural operations refuse: every error's text, operands that are none, and writes over
- * what their rules have saved. */
+/* Errors of structural operations: the text of every error, operands that are not values, and
+ * writes over values that rules have saved. */
 #include "support/structural_test.h"
 
 

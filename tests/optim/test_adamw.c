@@ -1,4 +1,5 @@
-/* Steps of optimisers: the formula of AdamW, what it leaves alone; what both refuse. */
+/* Steps of optimisers: the formula of AdamW, values that it must not change, and arguments that
+ * both refuse. */
 #include "support/tape_test.h"
 
 static const cot_adamw usual = {.step = 1, .rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.01};

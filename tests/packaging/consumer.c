@@ -1,4 +1,4 @@
-/* A program of someone else's: f = x1 x2 + 2 sin x1, whose derivatives at (0.5, 3) are known. */
+/* A user's program: f = x1 x2 + 2 sin x1, whose derivatives at (0.5, 3) are known. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* A program that is linked with no shared library: eigenvalues of a matrix that is large enough
- * for LAPACK, where there is one, and enough work for the threads. The matrix is tridiagonal, 2
- * with -1 beside it; its eigenvalues are 2 - 2 cos(kπ/(n + 1)). */
+/* A program that is linked with no shared library: eigenvalues of a matrix that is large enough for
+ * LAPACK, if there is one, and enough work for the threads. The matrix is tridiagonal, 2 with -1
+ * beside it; its eigenvalues are 2 - 2 cos(kπ/(n + 1)). */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,19 +1,18 @@
-/* Every operation against what JAX and PyTorch computed: values, dtypes, shapes, gradients,
- * directional and higher derivatives. */
+/* Compares every operation with JAX and PyTorch: values, dtypes, shapes, gradients, directional and
+ * higher derivatives. */
 /* ctest: timeout=120 */
 /* The cases are text, golden/NAME.txt; golden/make_golden.py wrote them and describes the format. A
- * case names an operation of rules.def or functions.def; one that is not known here fails, and so
+ * case names an operation of rules.def or functions.def. A case with an unknown name fails, and so
  * does an operation without a case.
  *
- * Tolerances. Both sides round at every step, so the answers differ by the sum of what each
- * rounding does to the result. The script measures that: the scale beside a number says how far it
- * moves, at most, when every intermediate result of the reference computation is off by one
- * relative unit; cancellation and ill-conditioned steps are in it. A step is not off by one unit
- * but, in each library, by up to 4 (what special.h promises for its functions; libm is better), and
- * our steps are not JAX's steps: the default is 2 · 4 units of the result's dtype times the scale.
- * A case may ask for another number (ulps=) with its reason in the script, or for equality
- * (exact=1): moved, chosen and counted elements. Integers, bools, NaNs, infinities are equal or
- * wrong. */
+ * Tolerances. Both sides round at every step, so the answers differ by the sum of the effects of
+ * all roundings. The script measures this: the scale beside a number says how far it moves, at
+ * most, when every intermediate result of the reference computation is off by one relative unit.
+ * Cancellation and ill-conditioned steps are included. In each library a step may be off by up to 4
+ * units (the promise of special.h for its functions; libm is better), and our steps are not JAX's
+ * steps. So the default is 2 · 4 units of the result's dtype times the scale. A case may ask for
+ * another number (ulps=) with its reason in the script, or for equality (exact=1): moved, chosen
+ * and counted elements. Integers, bools, NaNs and infinities are equal or wrong. */
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>

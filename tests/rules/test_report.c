@@ -1,4 +1,4 @@
-/* Every convention of kinks.def is what the library does, at the point given there; and cot_report
+/* Every convention of kinks.def holds in the library, at the point given there; and cot_report
  * finds such points. */
 #include "support/tape_test.h"
 

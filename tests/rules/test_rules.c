@@ -1,6 +1,6 @@
-/* Properties of every elementwise operation: loops over the table made from rules.def. A new row is
- * covered by all of them; the one thing it needs here is an independent reference for its value
- * (and for integers, if it takes them), and without one the tests fail. */
+/* Properties of every elementwise operation: loops over the table made from rules.def, so a new row
+ * is covered at once. A new row needs only an independent reference for its value (and for
+ * integers, if it takes them). Without one the tests fail. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
@@ -138,9 +138,12 @@ R1(logical_and, x != 0 && y != 0) R1(logical_or, x != 0 || y != 0) R1(where, x !
 R1(clamp, min_l(max_l(x, y), w))
 R1(fma, fmal(x, y, w)) R1(lerp, x + w * (y - x))
 
-/* Ulps: 0.5 and a little (the reference is itself rounded) for one correctly rounded operation;
- * what glibc's manual or special.h says for a function; the sum for a product of them. SCALE: ulps
- * of the operands count too, because the result may cancel; SCALE_BELOW: so it does below zero. */
+/* Ulps:
+ *   one correctly rounded operation    0.5 and a little, because the reference is rounded itself
+ *   a function                         as in glibc's manual or special.h
+ *   a product of functions             the sum
+ * SCALE: ulps of the operands count too, because the result may cancel. SCALE_BELOW: only below
+ * zero. */
 enum { EXACT_SIGN = 1, SCALE = 2, NO_SPECIALS = 4, SCALE_BELOW = 8 };
 #define ROUNDED 0.51
 static const struct reference {
@@ -249,7 +252,7 @@ static double operand_scale(const double *x, int n) {
     return isfinite(m) ? 2 * m * s : 0;
 }
 
-/* What cancellation is allowed, in ulps of a format with this epsilon. */
+/* The error that cancellation is allowed, in ulps of a format with this epsilon. */
 static double slack_of(const struct reference *r, int op, const double *x, double epsilon) {
     int    n = INFO(op)->arity;
     double least = n == 1 ? x[0] : fmin(x[0], x[1]);
@@ -322,7 +325,7 @@ static void special_values_match_c_and_numpy(void **state) {
             /* Near the top of the range and among subnormals a product of parts is allowed its
              * parts' errors. */
             double slack = slack_of(r, op, x, DBL_EPSILON);
-            /* beyond what special.h promises and the reference reaches */
+            /* beyond the promise of special.h and the range of the reference */
             if (op == OP_polygamma && x[0] > 100 && x[1] < 0) continue;
             bool   near = test_ulps(v, want, 53) <= r->ulps || fabsl(v - want) <= slack;
             TEST_CHECK(near, "%s(%g, %g, %g) = %.17g, reference %.17Lg", r->name, x[0], x[1], x[2], v, want);
@@ -508,7 +511,7 @@ static void backward_is_grad_of_to_the_bit(void **state) {
     each_point(test_numbers_as_recorded, 40, test_small() ? 2 : 10);
 }
 
-/* Products with many seeds or tangents: to the bit those with one. */
+/* Products with many seeds or tangents have the bits of products with one. */
 static void lanes_equal_single_sweeps(void **state) {
     (void)state;
     static const int counts[] = {1, 2, 3, 8, 9};

@@ -1,7 +1,7 @@
-/* expr_samples.h: a call in an expression for every function of the library, which tests over all
- * of them loop over.
+/* expr_samples.h: a call in an expression for every function of the library, for tests that loop
+ * over all of them.
  *
- * A new function needs one here; without one test_expr_calls fails. */
+ * A new function needs a sample here; without one test_expr_calls fails. */
 #ifndef COT_EXPR_SAMPLES_H
 #define COT_EXPR_SAMPLES_H
 
@@ -15,8 +15,7 @@ static const char prelude[] =
     "q = reshape(linspace(-1, 1, 24), [2, 3, 4]) * x; b = reshape(linspace(-1, 1, 12), [1, 2, 6]) * x;"
     "b2 = b[:, :, None]; b3 = b2[:, :, None];";
 
-/* What C's functions are named in their own ways is called by Python's names here: keywords,
- * mostly. */
+/* Functions with names of their own in C are called by Python's names here: keywords, mostly. */
 static const struct { const char *name, *text; } call_samples[] = {
     {"cast", "cast(A, dtype=float32)"},
     {"sum", "sum(x=A, axis=0, keepdims=True)"},

@@ -1,8 +1,8 @@
-/* samples.h: one small example, or more, for every structural operation: what tests over all of
- * them loop over.
+/* samples.h: one small example, or more, for every structural operation, for tests that loop over
+ * all of them.
  *
- * A new line of ops.def needs one here, or in the file of its family (samples.def); without one
- * test_structural_table fails. */
+ * A new line of ops.def needs a sample here, or in the file of its family (samples.def); without
+ * one test_structural_table fails. */
 #ifndef COT_SAMPLES_H
 #define COT_SAMPLES_H
 
@@ -136,7 +136,7 @@ SAMPLE(s_add_slice_back) {
  * lines of the table. */
 #include "samples/samples.def"
 
-/* The operation must be among those that the example records. */
+/* The operation must be among the operations that the example records. */
 static const struct sample { const char *op; cot_function f; int n; int64_t shapes[3][4]; } samples[] = {
     /* shapes: ndim, extents … for each input */
     {"leaf", s_leaf, 1, {{2, 2, 3}}},

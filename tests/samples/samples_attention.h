@@ -1,4 +1,4 @@
-/* samples_attention.h: attention for samples.h: functions first, rows of the table where ROWS is
+/* samples_attention.h: attention for samples.h. Functions come first; rows of the table if ROWS is
  * defined. */
 #ifndef ROWS
 
@@ -9,19 +9,19 @@ SAMPLE(s_attention_causal) {
     UNUSED;
     return cot_attention(x[0], x[1], x[2], &(cot_attention_options){.causal = true, .scale = 0.7});
 }
-/* the last query sees nothing */
+/* the last query sees no key */
 SAMPLE(s_attention_masked) {
     UNUSED;
     cot_var mask = truths(x[0].tape, COT_SHAPE(3, 3), (uint8_t[]){1, 0, 1, 0, 1, 1, 0, 0, 0});
     return cot_attention(x[0], x[1], x[2], &(cot_attention_options){.mask = mask});
 }
-/* a bias that moves, with a mask, over keys that are values too */
+/* a bias with a derivative, with a mask, over keys that serve as values too */
 SAMPLE(s_attention_biased) {
     UNUSED;
     cot_var mask = truths(x[0].tape, COT_SHAPE(3), (uint8_t[]){1, 0, 1});
     return cot_attention(x[0], x[1], x[1], &(cot_attention_options){.bias = x[2], .mask = mask});
 }
-/* the fused derivative: in a gradient, all three of them */
+/* the fused derivative, as part of a gradient: all three of them */
 SAMPLE(s_attention_backward) {
     UNUSED;
     cot_var g[3], y = cot_attention(x[0], x[1], x[2], &(cot_attention_options){.causal = true});

@@ -33,7 +33,7 @@ SAMPLE(s_conv_square) { UNUSED; return cot_conv1d(x[0], x[0], COT_CONV(.padding 
 SAMPLE(s_conv_weight) {
     UNUSED;
     cot_var g, y = cot_conv1d(x[0], x[1], COT_CONV(.stride = {2}, .padding = {1}));
-    /* scaled: what is added up is then of the order of 1 */
+    /* scaled, so that the terms are of the order of 1 */
     cot_grad_of(cot_sum(cot_mul(0.05, cot_mul(y, y)), COT_ALL), 1, x + 1, &g);
     return g;
 }

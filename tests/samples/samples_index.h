@@ -5,7 +5,7 @@ SAMPLE(s_cumsum) { UNUSED; return cot_cumsum(x[0], 1, false); }
 SAMPLE(s_cumsum_back) { UNUSED; return cot_cumsum(x[0], 0, true); }
 SAMPLE(s_cumprod) { UNUSED; return cot_cumprod(x[0], 1, false); }
 SAMPLE(s_cumprod_back) { UNUSED; return cot_cumprod(x[0], -1, true); }
-/* zeros along the way: no quotient could be taken there */
+/* zeros along the way, where a quotient of products would fail */
 SAMPLE(s_cumprod_zeros) {
     UNUSED;
     cot_var gap = cot_cast(cot_data(x[0].tape, COT_F64, COT_SHAPE(4), (double[]){1, 0, 1, 0}), cot_dtype_of(x[0]));

@@ -1,6 +1,6 @@
-/* samples_linalg.h: linear algebra, for samples.h. Inputs lie between -2 and 2; the matrices made
- * of them are well conditioned, with eigenvalues and singular values apart, because the tests allow
- * some ulps only. */
+/* samples_linalg.h: linear algebra, for samples.h. Inputs lie between -2 and 2. The matrices made
+ * of them are well conditioned, and their eigenvalues and singular values are well separated,
+ * because the tests allow only a few ulps. */
 #ifndef ROWS
 #include "ops/linalg/linalg.h"
 
@@ -11,7 +11,8 @@ static cot_var linalg_apart(cot_var x, double first, double diagonal) {
     if (cot__failed(x)) return x; /* it has no axes */
     int64_t   m = s.dim[s.ndim - 2], n = s.dim[s.ndim - 1];
     double    d[16] = {0};
-    if (m > 4 || n > 4) return cot_mul(x, 0.25); /* without elements, in a batch of none */
+    /* without elements, in an empty batch */
+    if (m > 4 || n > 4) return cot_mul(x, 0.25);
     for (int64_t i = 0; i < m && i < n; i++) d[i * n + i] = first + (double)i * diagonal;
     return cot_add(cot_mul(x, 0.25), cot_cast(cot_data(x.tape, COT_F64, COT_SHAPE(m, n), d), cot_dtype_of(x)));
 }

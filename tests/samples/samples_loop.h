@@ -46,8 +46,8 @@ SAMPLE(s_while) {
     cot_while(above, twice, &factor, 1, &start, &y, NULL);
     return y;
 }
-/* its gradient for each element of a batch: in the body of vmap nobody knows how long it will
- * run */
+/* the gradient for each element of a batch: in the body of vmap the length of the loop is not
+ * known */
 static int sum_of_while(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var y = s_while(n, xs, user);
     (void)m;
@@ -97,8 +97,8 @@ SAMPLE(s_value_and_grad) {
     cot_value_and_grad(cube_all, NULL, 1, x, &y, &g);
     return cot_add(g, y);
 }
-/* (2 + x²) v - shift(v)/2 and something of every other element: a matrix that depends on x, well
- * away from singular, not symmetric */
+/* (2 + x²) v - shift(v)/2, plus a part of every other element: a matrix that depends on x, is far
+ * from singular, and is not symmetric */
 static int system_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
     cot_var c = *(const cot_var *)user;
@@ -132,7 +132,7 @@ static int next_one(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 SAMPLE(s_fixed_point) {
     UNUSED;
     cot_var a = x[1];
-    /* the start is a value that moves, and must not count */
+    /* the start has a derivative, which must not count */
     return cot_fixed_point(next_one, &a, NULL, x[0], 1, x, NULL);
 }
 /* Σ x²/2 + log cosh x - θ x */

@@ -55,7 +55,7 @@ SAMPLE(s_kl_div) { UNUSED; return cot_kl_div(x[0], cot_add(cot_sigmoid(x[1]), 0.
 SAMPLE(s_cosine) { UNUSED; return cot_cosine_similarity(cot_add(cot_square(x[0]), 0.5), cot_add(x[1], 3.0), 1, 1e-8); }
 SAMPLE(s_dropout) { UNUSED; return cot_dropout(cot_sin(x[0]), 0.4, cot_key_of(7)); }
 SAMPLE(s_shuffle) { UNUSED; return cot_shuffle(cot_key_of(5), x[0], 1); }
-/* a reparametrised sample; of the same noise in f32 and f64 */
+/* a reparametrised sample, with the same noise in f32 and f64 */
 SAMPLE(s_normal) {
     UNUSED;
     cot_var noise = cot_cast(cot_normal(x[0].tape, cot_key_of(3), COT_F32, COT_SHAPE(2, 3)), cot_dtype_of(x[0]));

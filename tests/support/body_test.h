@@ -1,5 +1,5 @@
-/* body_test.h: how tests write functions: of lists of values, as cot_fn (a body), and of one
- * result, as cot_function (the whole). */
+/* body_test.h: how tests write functions: as cot_fn (a body), of lists of values, and as
+ * cot_function, with one result. */
 #ifndef COT_BODY_TEST_H
 #define COT_BODY_TEST_H
 

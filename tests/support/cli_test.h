@@ -1,4 +1,4 @@
-/* cli_test.h: running the command from tests, in an empty folder of their own. */
+/* cli_test.h: runs the command from tests, in an empty folder of their own. */
 #ifndef COT_CLI_TEST_H
 #define COT_CLI_TEST_H
 
@@ -39,7 +39,7 @@ static char *slurp(const char *path) {
     return text;
 }
 
-/* A line for the shell, run in the tests' folder; `cotangent` is the command. What it printed stays
+/* Runs a shell line in the test's folder; `cotangent` is the command. Its output stays available
  * until the next run. */
 __attribute__((format(printf, 1, 2))) static inline int sh(const char *format, ...) {
     static char line[1 << 16];
@@ -61,7 +61,7 @@ __attribute__((format(printf, 1, 2))) static inline int sh(const char *format, .
     return last.status;
 }
 
-/* Prints exactly this, and is fine. */
+/* The line prints exactly this, with status 0. */
 static inline void prints(const char *line, const char *out) {
     sh("%s", line);
     if (last.status != 0) print_error("%s\n%s", line, last.err);
@@ -70,8 +70,8 @@ static inline void prints(const char *line, const char *out) {
     assert_string_equal(last.err, "");
 }
 
-/* Fails with this status and message, and prints nothing else; with --json the same in an object.
- * `caret` is what follows the message. */
+/* The line fails with this status and message, and prints nothing else; with --json the same in an
+ * object. `caret` is the text behind the message. */
 static inline void fails(const char *line, int status, const char *message, const char *caret) {
     char expected[4096], piped[8192];
     snprintf(expected, sizeof expected, "cotangent: %s\n%s", message, caret);
@@ -100,7 +100,7 @@ static const char *json_spaces(const char *p) { return p + strspn(p, " \t\r\n");
 static const char *json_text(const char *p) {
     if (*p++ != '"') return NULL;
     for (; *p != '"'; p++) {
-        if ((unsigned char)*p < 0x20) return NULL; /* the end too */
+        if ((unsigned char)*p < 0x20) return NULL; /* includes the end of the text */
         if (*p != '\\') continue;
         p++;
         if (*p == 'u') {
@@ -162,7 +162,7 @@ static const char *json_value(const char *p) {
     return json_number(p);
 }
 
-/* One object and a newline. */
+/* The line prints one JSON object and a newline. */
 static inline void prints_json(const char *line) {
     sh("%s", line);
     if (last.status > 1) print_error("%s\n%s%s", line, last.out, last.err);

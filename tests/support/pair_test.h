@@ -1,5 +1,5 @@
-/* pair_test.h: a function made of transformations beside the same thing written out in plain C:
- * both give the same numbers. */
+/* pair_test.h: compares a function made of transformations with the same computation in plain C:
+ * both must give the same numbers. */
 #ifndef COT_PAIR_TEST_H
 #define COT_PAIR_TEST_H
 
@@ -13,7 +13,8 @@ typedef struct pair {
     cot_function ours, plain;
     int          n;
     int64_t      shapes[2][3]; /* rank, extents */
-    bool         f64_only;     /* an f32 inside: differences do not see through it */
+    /* there is an f32 inside, so differences are of no use */
+    bool         f64_only;
 } pair;
 
 static inline test_function function_at(const pair *p, int round, cot_function f) {
@@ -37,7 +38,7 @@ static inline void directions_of(const test_function *f, cot_tape *t, cot_var *d
     for (int k = 0; k < f->n; k++) d[k] = cot_data(t, COT_F64, f->in[k].shape, f->in[k].direction);
 }
 
-/* Appends the elements of x to the first n numbers of out; returns how many there are then. */
+/* Appends the elements of x to the first n numbers of out. Returns the new number of numbers. */
 static inline int append(cot_var x, double *out, int n) {
     return cot_read(x, out + n, cot_size(x)), n + (int)cot_size(x);
 }
@@ -47,8 +48,8 @@ static inline void tape_is_sound(const cot_tape *t, const char *name) {
     if (test_tape_ok(t, name)) TEST_CHECK(cot_tape_check(t, why, sizeof why) == COT_OK, "%s: %s", name, why);
 }
 
-/* `numbers` writes what is compared, and returns how many. Allowed: a part of each number, at least
- * of 1, or of the largest of them. */
+/* `numbers` writes the numbers that are compared, and returns how many. The allowed difference is a
+ * part of each number (at least of 1), or a part of the largest number. */
 typedef struct allowance { double of_each, of_largest; } allowance;
 
 static inline void assert_pair_agrees(const pair *p, int rounds, int (*numbers)(const test_function *f, double *out),

@@ -1,6 +1,6 @@
-/* screen.h: a small terminal for tests: it takes what a program prints and knows what would be on
- * the screen. A sequence it does not know, or a character beyond the right edge, is remembered as a
- * fault. */
+/* screen.h: a small terminal for tests. It takes the output of a program and computes the contents
+ * of the screen. A sequence that it does not know, or a character beyond the right edge, is noted
+ * as a fault. */
 #ifndef COT_SCREEN_H
 #define COT_SCREEN_H
 
@@ -18,7 +18,7 @@ typedef struct screen {
     int  rows, columns, row, column;
     char cell[SCREEN_ROWS][SCREEN_COLUMNS][SCREEN_CELL];
     bool alternate, cursor, wraps, coloured;
-    char pending[64]; /* of a sequence or a character */
+    char pending[64]; /* the beginning of a sequence or a character */
     int  used;
     char fault[128];
 } screen;
@@ -55,7 +55,7 @@ static inline void screen_sequence(screen *s, char letter) {
         s->column = b - 1;
         break;
     case 'K':
-        if (s->column == s->columns) s->column--; /* as real ones do */
+        if (s->column == s->columns) s->column--; /* as real terminals do */
         for (int c = s->column; c < s->columns; c++) strcpy(s->cell[s->row][c], " ");
         break;
     case 'J': screen_clear(s); break;
@@ -73,7 +73,7 @@ static inline void screen_sequence(screen *s, char letter) {
 
 static inline void screen_character(screen *s, const char *utf8) {
     int width = cot__columns(utf8);
-    if (width == 0) { /* it joins the character before */
+    if (width == 0) { /* it joins the character before it */
         if (s->column == 0) screen_fault(s, "a mark without a character", utf8);
         else {
             char  *cell = s->cell[s->row][s->column - 1];
@@ -94,7 +94,8 @@ static inline void screen_character(screen *s, const char *utf8) {
 static inline void screen_feed(screen *s, const char *bytes, size_t n) {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)bytes[i];
-        if (!s->alternate && s->used == 0 && c != 27) continue; /* what a shell would print */
+        /* a shell would print this */
+        if (!s->alternate && s->used == 0 && c != 27) continue;
         s->pending[s->used++] = (char)c;
         s->pending[s->used] = 0;
         if (s->used > 60) {

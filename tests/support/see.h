@@ -1,11 +1,11 @@
-/* see.h: what the tests of printing, explaining and reporting share: text out of a FILE. */
+/* see.h: the common part of tests of printing, explaining and reporting: reads text from a FILE. */
 #ifndef SEE_H
 #define SEE_H
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What a temporary file holds, as a string of static storage. */
+/* The contents of a temporary file, as a string in static memory. */
 static inline const char *text_of(FILE *f) {
     static char buf[1 << 14];
     rewind(f);

@@ -1,5 +1,5 @@
-/* step_test.h: the command in a pseudo-terminal. What it prints goes to a screen; waits are for
- * what the screen shows, not for time. */
+/* step_test.h: runs the command in a pseudo-terminal. Its output goes to a screen. Tests wait for
+ * contents of the screen, not for a time. */
 #ifndef COT_STEP_TEST_H
 #define COT_STEP_TEST_H
 
@@ -15,12 +15,12 @@
 #include "support/screen.h"
 #include "support/terminal_test.h"
 
-enum { PATIENCE = 30 }; /* seconds, for a machine that is busy */
+enum { PATIENCE = 30 }; /* seconds to wait at most, also on a busy machine */
 
 static screen         seen;
 static int            master = -1, slave = -1;
 static pid_t          child;
-static struct termios settings; /* before the command ran */
+static struct termios settings; /* settings of the terminal before the command ran */
 
 static inline void set_size(int rows, int columns) {
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
@@ -69,7 +69,7 @@ static inline void begin(int rows, int columns, const char *const *arguments, co
     run_command(arguments, variables);
 }
 
-/* Takes what the command has printed; waits a little for more. False at the end of it. */
+/* Takes the command's output so far, and waits a little for more. False at its end. */
 static inline bool take_output(int milliseconds) {
     struct pollfd from = {.fd = master, .events = POLLIN};
     char          bytes[4096];
@@ -89,14 +89,14 @@ static inline void send(const char *keys) {
     }
 }
 
-/* Sends keys that the screen answers to, and sees the answer. */
+/* Sends keys, and waits for the answer on the screen. */
 static inline void press(const char *keys) {
     send(keys);
     assert_true(take_output(1000 * PATIENCE));
     while (take_output(0)) {}
 }
 
-/* Long enough that an escape sent before it is a key of its own. */
+/* Waits long enough that an escape sent before is a key of its own. */
 static inline void rest(void) {
     while (take_output(400)) {}
 }
@@ -109,7 +109,7 @@ static inline void show(const char *wanted) {
 
 typedef bool (*condition)(const char *wanted, int row);
 
-/* Until the condition holds, or patience ends. */
+/* Waits until the condition holds, or patience ends. */
 static inline void wait_until(condition holds, const char *wanted, int row) {
     for (double left = PATIENCE * 20; !holds(wanted, row); left--) {
         if (left < 0) {
@@ -142,7 +142,7 @@ static inline bool screen_left(const char *wanted, int row) {
     return !seen.alternate;
 }
 
-/* The last line says which step it is: "step 3/12". */
+/* Waits until the last line shows this step: "step 3/12". */
 static inline void at_step(const char *step) {
     char begins[64];
     snprintf(begins, sizeof begins, "%s ", step);
@@ -151,7 +151,7 @@ static inline void at_step(const char *step) {
 static inline void sees(const char *text) { wait_until(some_line_has, text, 0); }
 static inline void sees_line(int row, const char *line) { wait_until(line_is, line, row); }
 
-/* The terminal is as it was: settings, screen, cursor, wrapping. */
+/* Checks that the terminal is as before: settings, screen, cursor, wrapping. */
 static inline void is_restored(void) {
     struct termios now;
     assert_int_equal(tcgetattr(slave, &now), 0);
@@ -165,8 +165,8 @@ static inline void is_restored(void) {
     assert_true(seen.wraps);
 }
 
-/* Waits for the end of the command, and takes what it still prints. The status as waitpid gives
- * it. */
+/* Waits for the end of the command, and takes its remaining output. Returns the status of
+ * waitpid. */
 static inline int finish(void) {
     int status = 0;
     for (int k = 0; k < PATIENCE * 50; k++) {
@@ -194,7 +194,7 @@ static inline void ends_well(void) {
 
 #define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-/* The example of all, at its first step. */
+/* Starts the worked example, at its first step. */
 static inline void begin_example(int rows, int columns) {
     begin(rows, columns, WORDS("x1*x2+sin(x1)", "x1=2", "x2=5"), NULL);
     if (rows > 1 && columns > 12) at_step("step 1/12");

@@ -1,11 +1,11 @@
-/* structural_test.h: what tests of structural operations share: operands in one line, and results
- * compared with a list. */
+/* structural_test.h: the common part of tests of structural operations: operands in one line, and
+ * results compared with a list. */
 #ifndef COT_STRUCTURAL_TEST_H
 #define COT_STRUCTURAL_TEST_H
 
 #include "support/tape_test.h"
 
-enum { MAX_SIZE = 256 }; /* elements of the largest result that is compared */
+enum { MAX_SIZE = 256 }; /* most elements of a result that is compared */
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 #define S COT_SHAPE

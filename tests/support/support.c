@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* COT_TEST_WAIT=1: all elementwise work of any test waits, in the shortest blocks; =products: all
- * products of depth 1; =all: both. Unfinished values are spoilt: a test that fails only then has
- * found somebody who does not wait for them. */
-__attribute__((constructor)) static void let_all_wait(void) {
-    const char *which = getenv("COT_TEST_WAIT");
+/* COT_TEST_DEFER=1 defers all elementwise work of any test, in the shortest blocks; =products makes
+ * all products of depth 1 lazy; =all does both. Memory of unfinished values is filled with NaN. A
+ * test that fails only then has found code that reads a value before its work is done. */
+__attribute__((constructor)) static void defer_all(void) {
+    const char *which = getenv("COT_TEST_DEFER");
     if (!which) return;
     if (strcmp(which, "1") != 0) {
         cot__lazy_product_from = cot__lazy_product_times = 0;
@@ -63,7 +63,7 @@ bool test_tape_ok(const cot_tape *t, const char *name) {
 }
 
 bool test_small(void) { return getenv("COT_TEST_SMALL") != NULL; }
-bool test_waits(void) { return getenv("COT_TEST_WAIT") != NULL; }
+bool test_defers(void) { return getenv("COT_TEST_DEFER") != NULL; }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
@@ -160,7 +160,7 @@ static cot_var record_at(const test_function *f, cot_tape *t, cot_dtype dtype, d
     return f->f(f->n, xs, f->user);
 }
 
-/* The inputs that move, and their directions as constants. */
+/* The inputs that are not fixed, and their directions as constants. */
 static int moving(const test_function *f, cot_tape *t, const cot_var *xs, cot_var *ms, cot_var *vs) {
     int n = 0;
     for (int k = 0; k < f->n; k++) {
@@ -171,7 +171,7 @@ static int moving(const test_function *f, cot_tape *t, const cot_var *xs, cot_va
     return n;
 }
 
-/* Weights of the outputs: no two alike, so that no two errors cancel. */
+/* Weights of the outputs, no two alike, so that no two errors cancel. */
 static cot_var weights(cot_var y) {
     cot_shape s = cot_shape_of(y);
     int64_t   n = cot_size(y);
@@ -195,7 +195,7 @@ static cot_var directional(cot_var l, int n, const cot_var *ms, const cot_var *v
     return sum;
 }
 
-/* The order-th derivative along the direction by nested reverse mode, of the loss; order 0: y
+/* The order-th derivative of the loss along the direction, by nested reverse mode; order 0: y
  * itself. Returns the number of elements. */
 static int64_t derivative_at(const test_function *f, int order, double s, double *out) {
     cot_tape *t = cot_tape_create(NULL);
@@ -214,7 +214,7 @@ static int64_t derivative_at(const test_function *f, int order, double s, double
 
 /* ---- derivatives: the checks ----------------------------------------------------------------- */
 
-/* What order-th derivative is checked against differences: order 1 by cot_jvp on y, higher ones by
+/* The derivative that is checked against differences: order 1 by cot_jvp on y, higher orders by
  * nested reverse mode on the loss. */
 static int64_t exact_derivative(const test_function *f, int order, double *out) {
     if (order > 1) return derivative_at(f, order, 0, out);
@@ -248,11 +248,11 @@ bool test_differences(const test_function *f, int order) {
         }
     }
     for (int64_t i = 0; i < m; i++) {
-        /* Values are good to some ulps; the shortest step magnifies that. First derivatives
-         * difference plain values, later ones sums. */
+        /* Values are exact to a few ulps, and the shortest step magnifies that. First derivatives
+         * are differences of plain values, later ones of sums. */
         double noise = (order == 1 ? 16 : 128) * DBL_EPSILON * (size[i] + 8) / ldexp(h, 1 - STEPS);
         double change = fabs(d[1][i] - d[2][i]), before = fabs(d[0][i] - d[1][i]);
-        /* not converging: a kink within the step */
+        /* differences do not converge: there is a kink within the step */
         if (change > 0.5 * before + noise) return false;
         double limit = (4 * d[2][i] - d[1][i]) / 3;
         TEST_CHECK(fabs(exact[i] - limit) <= 0.1 * change + noise,
@@ -335,7 +335,7 @@ void test_numbers_as_recorded(const test_function *f) {
     }
 }
 
-/* Value and gradient of the loss in one dtype, at points that f32 holds exactly. */
+/* Value and gradient of the loss in one dtype, at a point that f32 holds exactly. */
 static int64_t value_and_gradient(const test_function *f, cot_dtype dtype, double *out) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[TEST_MAX_INPUTS], ms[TEST_MAX_INPUTS], vs[TEST_MAX_INPUTS];

@@ -1,7 +1,9 @@
-/* support.h: what the tests of rules share: a record of failures that lets a loop over a table go
- * on to its end, random numbers that depend on a name only, elementwise operations by number, and
- * the checks of derivatives (jvp against differences, vjp against jvp by inner product, higher
- * orders, numbers against recorded operations, f32 against f64). */
+/* support.h: the common part of tests of rules:
+ *   a record of failures, so that a loop over a table goes on to its end;
+ *   random numbers that depend on a name only;
+ *   elementwise operations by number;
+ *   checks of derivatives: jvp against differences, vjp against jvp by inner product, higher
+ *       orders, numbers against recorded operations, f32 against f64. */
 #ifndef COT_TEST_SUPPORT_H
 #define COT_TEST_SUPPORT_H
 
@@ -27,29 +29,29 @@ void test_verdict(void);
     do {                                                                                                               \
         if (!(condition)) test_note(__VA_ARGS__);                                                                      \
     } while (0)
-/* The tape is fine; otherwise notes its message under this name. */
+/* Is the tape without error? Otherwise notes its message under this name. */
 bool test_tape_ok(const cot_tape *t, const char *name);
 
-/* Is COT_TEST_SMALL set? Sanitizer builds do, to sample less. */
+/* Is COT_TEST_SMALL set? Sanitizer builds set it, to sample less. */
 bool test_small(void);
-bool test_waits(void); /* COT_TEST_WAIT: see support.c */
+bool test_defers(void); /* COT_TEST_DEFER: see support.c */
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
 typedef struct test_random { uint64_t state; } test_random;
-/* the same numbers for the same name, whatever else is tested */
+/* The same name gives the same numbers, whatever else is tested. */
 test_random test_random_of(const char *name, int stream);
 double      test_uniform(test_random *r, double lo, double hi);
 
-/* Rounded to f32 and back. gcc 12 drops that round trip from short unrolled loops (seen with -O2
- * and its SLP vectoriser), so: this function. */
+/* Rounds to f32 and back. gcc 12 drops this round trip from short unrolled loops (seen with -O2 and
+ * its SLP vectoriser), so it is a function. */
 double test_f32(double x);
 
-/* The same bits; any two NaN are the same. */
+/* Do a and b have the same bits? Any two NaN are the same. */
 bool test_same(double a, double b);
-/* The same bits, but zeros of either sign are one. */
+/* Do a and b have the same bits? Zeros of either sign are the same. */
 bool test_equal(double a, double b);
-/* The same bits in two arrays, or a note that says where they differ. */
+/* Do two arrays have the same bits? Otherwise notes where they differ. */
 bool test_same_array(const char *what, const char *name, int64_t n, const double *a, const double *b);
 
 /* |a - b| in units of the last place of b in a format of so many bits (53, 24). Both NaN or equal
@@ -60,8 +62,8 @@ double test_ulps(double a, long double b, int bits);
 
 /* Records an elementwise operation through its public function. */
 cot_var test_call(int op, const cot_var *xs);
-/* A point of the operation's domain: NONE operands of an operation that has a derivative are
- * non-negative integers. */
+/* A point of the operation's domain. Operands of kind NONE of an operation that has a derivative
+ * are non-negative integers. */
 void test_sample(int op, test_random *r, double x[3]);
 
 /* ---- derivatives ----------------------------------------------------------------------------- */
@@ -74,7 +76,7 @@ typedef struct test_input {
     double    data[TEST_MAX_SIZE], direction[TEST_MAX_SIZE];
 } test_input;
 
-/* A function of leaves, and where to look at it. */
+/* A function of leaves, and the point at which it is checked. */
 typedef struct test_function {
     const char  *name;
     cot_function f;
@@ -87,10 +89,10 @@ int64_t test_shape_size(const cot_shape *s);
 /* Fills data from lo to hi and directions from -1 to 1. */
 void test_fill(test_function *f, test_random *r, double lo, double hi);
 
-/* Each notes what differs. Differences give false, without a note, where the function is not
- * smooth: take another point. The functions that take no order look at y itself or at the loss Σ c
- * (y + y²/2), which makes linear functions curved. */
-/* order-th directional derivative against differences of the one below */
+/* Each of these notes differences. test_differences returns false, without a note, where the
+ * function is not smooth: take another point. The functions without an order check y itself, or the
+ * loss Σ c (y + y²/2), which makes linear functions curved. */
+/* The order-th directional derivative against differences of the derivative below it. */
 bool test_differences(const test_function *f, int order);
 void test_transpose(const test_function *f);              /* ⟨ȳ, J v⟩ = ⟨Jᵀ ȳ, v⟩ */
 /* forward over reverse = reverse over reverse */

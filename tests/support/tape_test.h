@@ -1,5 +1,5 @@
-/* tape_test.h: what tests of tapes share: an allocator that counts, checks and fails on demand;
- * exact comparison of errors. */
+/* tape_test.h: the common part of tests of tapes: an allocator that counts, checks and fails on
+ * demand; exact comparison of errors. */
 #ifndef COT_TAPE_TEST_H
 #define COT_TAPE_TEST_H
 
@@ -16,7 +16,7 @@
 
 #include <cotangent.h>
 
-/* The status and the whole sentence. */
+/* Compares the status and the whole sentence. */
 #define assert_error(t, code, text)                                                                                    \
     do {                                                                                                               \
         assert_string_equal(cot_tape_message(t), text);                                                                \
@@ -33,15 +33,15 @@ static inline void assert_near_at(double a, double b, double tolerance, const ch
 }
 #define assert_near(a, b, tolerance) assert_near_at(a, b, tolerance, __FILE__, __LINE__)
 
-/* An allocator that keeps the size of each block in front of it, and fails the `fail_at`-th request
- * (all later ones too, if asked). */
+/* An allocator that keeps the size of each block in front of it. Request number `fail_at` fails,
+ * and all later ones too if asked. */
 typedef struct counting {
     long   requests, fail_at; /* fail_at 0: never */
     bool   fail_for_good;
     long   failed;
     size_t fail_from_size; /* not 0: fail every request of at least this many bytes */
     size_t live, blocks;
-    bool   wrong_size; /* an old_size was not what had been asked for */
+    bool   wrong_size; /* an old_size was not the size that had been asked for */
 } counting;
 
 enum { COUNTING_HEADER = 64 };
@@ -64,11 +64,12 @@ static inline void *counting_alloc(void *user, void *ptr, size_t old_size, size_
         c->failed++;
         return NULL;
     }
-    /* always a new block: pointers kept across a resize are found out */
+    /* always a new block, so that pointers kept across a resize are found */
     char *fresh = malloc(COUNTING_HEADER + new_size);
     if (!fresh) return NULL;
     memcpy(fresh, &new_size, sizeof new_size);
-    memset(fresh + COUNTING_HEADER, 0xa5, new_size); /* nothing may rely on zeros */
+    /* no code may rely on zeros */
+    memset(fresh + COUNTING_HEADER, 0xa5, new_size);
     if (block) memcpy(fresh + COUNTING_HEADER, ptr, had < new_size ? had : new_size);
     c->live += new_size - had;
     c->blocks += block ? 0 : 1;
@@ -81,21 +82,21 @@ static inline cot_tape *counted_tape(counting *c, bool strict) {
     return cot_tape_create(&o);
 }
 
-/* Is COT_TEST_SMALL set? Sanitizer builds do, to sample less. */
+/* Is COT_TEST_SMALL set? Sanitizer builds set it, to sample less. */
 bool test_small(void);
-/* Is COT_TEST_WAIT set? Then the tape also asks for memory that it can do without: a place for work
- * that waits. */
-bool test_waits(void);
+/* Is COT_TEST_DEFER set? Then the tape also asks for memory that it can do without: a place for
+ * deferred work. */
+bool test_defers(void);
 
-/* From now on `left` requests succeed, then none; -1: all. */
+/* From now on `left` requests succeed, then all fail. -1: all succeed. */
 static inline void let_succeed(counting *c, long left) {
     c->fail_at = left < 0 ? 0 : c->requests + left + 1;
     c->fail_for_good = true;
 }
 
-/* Lets `work` have ever more allocations, until it has enough: before that each time an error of
- * memory, and nothing leaks. By then each of these pieces of sentences has been said; where there
- * are none, small runs leave most numbers out. */
+/* Gives `work` ever more allocations, until it has enough. Before that each run must end with an
+ * error of memory, and nothing may leak. At the end each of these pieces of sentences must have
+ * been seen. If there are none, small runs leave most numbers of allocations out. */
 typedef void memory_work(cot_tape *t, void *user);
 static inline void assert_survives_no_memory(memory_work *work, void *user, int n, const char *const *sentences) {
     bool seen[8] = {false};
@@ -103,7 +104,7 @@ static inline void assert_survives_no_memory(memory_work *work, void *user, int 
         counting  c = {.fail_at = at, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
         if (t) work(t, user);
-        bool failed = c.failed > 0, spared = t && test_waits() && cot_tape_status(t) == COT_OK;
+        bool failed = c.failed > 0, spared = t && test_defers() && cot_tape_status(t) == COT_OK;
         if (failed && t && !spared &&
             (cot_tape_status(t) != COT_MEMORY || !strstr(cot_tape_message(t), "] out of memory")))
             fail_msg("allocation %ld failing: %s", at, cot_tape_message(t));

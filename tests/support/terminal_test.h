@@ -1,6 +1,6 @@
-/* terminal_test.h: pseudo-terminals for tests. Where the system has none, as in a bare chroot
- * without /dev/pts, tests that ask for one say so and are skipped. Include it after _GNU_SOURCE
- * and cmocka.h. */
+/* terminal_test.h: pseudo-terminals for tests. A system may have none, as in a bare chroot without
+ * /dev/pts; then tests that need one say so and are skipped. Include it after _GNU_SOURCE and
+ * cmocka.h. */
 #ifndef COT_TERMINAL_TEST_H
 #define COT_TERMINAL_TEST_H
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Opens both ends; false, with errno, where that fails. */
+/* Opens both ends. False, with errno, if that fails. */
 static inline bool try_terminal(int *master, int *slave) {
     *slave = -1;
     *master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -25,8 +25,8 @@ static inline bool try_terminal(int *master, int *slave) {
     return false;
 }
 
-/* Skips the test where there are no pseudo-terminals. That there are no more descriptors is the
- * tests' own fault. */
+/* Skips the test if there are no pseudo-terminals. A lack of descriptors is the test's own
+ * mistake. */
 static inline void take_terminal(int *master, int *slave) {
     if (try_terminal(master, slave)) return;
     assert_true(errno != EMFILE && errno != ENFILE && errno != ENOMEM);

@@ -1,13 +1,13 @@
-/* time_model.h: what derivatives are, for a tape whose values change: a model that keeps every
- * number it has ever seen.
+/* time_model.h: a model of a tape whose values change. It keeps every number it has ever seen, and
+ * so knows what derivatives should be.
  *
- * The model lists operations like a tape, but each one keeps copies of the operands it was computed
- * with. So it knows the right derivative whatever was written since, and it knows which values a
- * rule would have to read from memory that has changed: only then may the library answer COT_STALE.
- * Values are numbers or arrays of three; arrays lie in storages with versions.
+ * The model lists operations like a tape, but each one keeps copies of the operands that it was
+ * computed from. So it knows the right derivative whatever was written since. It also knows which
+ * values a rule would have to read from memory that has changed: only then may the library answer
+ * COT_STALE. Values are numbers or arrays of three; arrays lie in storages with versions.
  *
- * Beside each derivative stands its magnitude: the same sums with every term taken as positive.
- * Rounding is a few units of that. */
+ * Beside each derivative stands its magnitude: the same sum with every term taken as positive.
+ * Rounding errors are a few units of it. */
 #ifndef COT_TIME_MODEL_H
 #define COT_TIME_MODEL_H
 
@@ -38,8 +38,8 @@ typedef enum model_op {
     M_UPDATE
 } model_op;
 
-/* What an operation of several (a loop, a root) reads when it is differentiated: all that it was
- * given. */
+/* The values that an operation made of several (a loop, a root) reads when it is differentiated:
+ * all its inputs. */
 typedef struct model_part {
     int  n, in[4];
     long clock;
@@ -50,9 +50,9 @@ typedef struct model_node {
     model_op op;
     int      n, in[2];
     double   seen[2][WIDE], seen_size[2][WIDE]; /* operands as they were, and their magnitudes */
-    /* the rule reads a copy that nobody can overwrite */
+    /* the rule reads a copy that cannot be overwritten */
     bool     copied[2];
-    /* of M_SCALE and M_SHIFT; the position of M_INDEX */
+    /* the number of M_SCALE and M_SHIFT; the position of M_INDEX */
     double   number;
     int      lo, hi;                            /* of M_UPDATE */
     bool     wide, narrow;                      /* an array; f32 */
@@ -116,7 +116,8 @@ static inline void model_value(model_node *z) {
     }
 }
 
-/* A new operation on nodes a and b (-1: none); its value is computed from what they are now. */
+/* Adds an operation on nodes a and b (-1: none). Its value is computed from their present
+ * values. */
 static inline int model_push(model *m, model_op op, int a, int b, double number) {
     int         i = m->count++, in[2] = {a, b};
     if (m->count > m->most) m->most = m->count;
@@ -190,7 +191,7 @@ typedef struct model_sweep {
 /* An operation that gives elements of its operand as they are, or their sum: every partial is 1. */
 static inline bool model_rearranges(model_op op) { return op == M_SUM || op == M_FLIP || op == M_INDEX; }
 
-/* How many elements of an operand one element of z reads, and which: element j of a sum. */
+/* The number of elements of an operand that one element of z reads, and element j of them. */
 static inline int model_terms(const model_node *z) { return z->op == M_SUM ? WIDE : 1; }
 static inline int model_from(const model *m, const model_node *z, int k, int i, int j) {
     if (z->op == M_SUM) return j;
@@ -203,7 +204,7 @@ static inline bool model_moves(const model *m, const model_node *z, int k) {
     return z->active && m->node[z->in[k]].active;
 }
 
-/* Up: s->dx holds what is given to the inputs. Down: s->g what is given to the outputs. */
+/* Up: s->dx holds the tangents of the inputs. Down: s->g holds the adjoints of the outputs. */
 static inline void model_differentiate(const model *m, model_sweep *s) {
     for (int z = 0; z < m->count; z++) {
         const model_node *n = &m->node[z];
@@ -244,7 +245,7 @@ static inline void model_differentiate(const model *m, model_sweep *s) {
 
 /* ---- what a derivative reads ----------------------------------------------------------------- */
 
-/* Has the value of node x changed since `clock`, when somebody read it? */
+/* Has the value of node x changed since `clock`, when it was read? */
 static inline bool model_overwritten(const model *m, int x, long clock) {
     return model_stale(m, x) || (m->node[x].op == M_SOURCE && m->node[x].assigned > clock);
 }

@@ -1,5 +1,5 @@
-/* Size: 10^8 operations record and sweep on a 64 kB stack, 32 bytes a node; nothing walks nodes to
- * forget them; slices in a loop stay linear. */
+/* Size: 10^8 operations are recorded and swept on a 64 kB stack, with 32 bytes a node; a rewind
+ * visits no nodes; slices in a loop stay linear. */
 /* ctest: timeout=600 plain-only */
 #include "support/tape_test.h"
 

@@ -1,5 +1,5 @@
-/* cot_tape_check accepts what the library records and names every promise of tape.h that is broken.
- * Each test breaks one, in the library's own memory, looks, and mends it. */
+/* cot_tape_check accepts what the library records, and names every broken promise of tape.h. Each
+ * test breaks one promise in the library's own memory, checks, and mends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

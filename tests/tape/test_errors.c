@@ -1,6 +1,6 @@
 /* Every error of the tape, of elementwise operations, of in-place writes and of the drivers: its
- * code and its exact sentence; and that errors stick, clear, and never take the program down.
- * check_errors_listed.sh sees to it that no error is missing here. */
+ * code and its exact sentence. Errors stick, can be cleared, and never end the program.
+ * check_errors_listed.sh makes sure that no error is missing here. */
 #include "support/tape_test.h"
 #include "tape/tape.h"
 
@@ -361,8 +361,8 @@ static void assignment(void **state) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What the sentence says when a given request fails: count the requests of a program, then let one
- * of them fail. */
+/* The sentence when a given request fails: counts the requests of a program, then lets one of them
+ * fail. */
 static void short_of(void (*program)(cot_tape *), long request, size_t from_size, const char *text) {
     counting  c = {0};
     cot_tape *t = counted_tape(&c, false);
@@ -484,7 +484,8 @@ static void the_first_error_sticks(void **state) {
     assert_int_equal(cot_value_i64(z), 0);
     assert_int_equal(cot_size(z), 0);
     assert_int_equal(cot_shape_of(z).ndim, 0);
-    assert_near(cot_value(s), 4, 0); /* what was valid can still be read */
+    /* values that were valid can still be read */
+    assert_near(cot_value(s), 4, 0);
     cot_tape_clear_error(t);
     assert_ok(t);
     assert_true(cot_is_valid(cot_mul(s, s)));

@@ -1,4 +1,4 @@
-/* What the flow over a tape marks, node by node, for each kind of edge. */
+/* The marks of a flow over a tape, node by node, for each kind of edge. */
 #include "support/support.h"
 
 #include <string.h>
@@ -125,7 +125,7 @@ static void test_the_last_use_of_an_operand_is_told_once(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What lies before a range carries a mark into it only when it is told to. */
+/* Nodes before a range carry a mark into it only if the caller asks for that. */
 static void test_operands_before_the_range_count_where_asked(void **state) {
     (void)state;
     sample s = open_sample();

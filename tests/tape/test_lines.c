@@ -1,5 +1,5 @@
-/* With COT_SOURCE_LINES, operations know the line that recorded them, and messages say it; numbers
- * mix in at any depth. */
+/* With COT_SOURCE_LINES operations know the line that recorded them, and messages tell it; numbers
+ * can be operands at any depth. */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"
 
@@ -53,7 +53,7 @@ static void messages_name_the_lines_of_both_operations(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Every way to make a value is stamped with its own line, not with that of the next operation. */
+/* Every way to make a value gets the line of its own call, not that of the next operation. */
 static void sources_have_their_own_lines(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -113,7 +113,7 @@ static void a_failing_call_says_where_it_stands(void **state) {
                    "(test_lines.c:%d in %s)",
                    ADDED, __func__);
     cot_tape_clear_error(t);
-    /* not an operation: it has no line, and the next operation must not lend it its own */
+    /* cot_backward is no operation: it has no line, and must not get that of the next operation */
     cot_backward(a);
     cot_exp(a);
     assert_null(strstr(cot_tape_message(t), "test_lines.c"));

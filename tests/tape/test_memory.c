@@ -1,5 +1,5 @@
-/* Every allocation may fail, at any time: nothing leaks, nothing crashes, the tape says so and can
- * be used again. */
+/* Every allocation may fail, at any time: nothing leaks, nothing crashes, the tape reports it and
+ * can be used again. */
 /* ctest: timeout=300 */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"
@@ -75,8 +75,7 @@ static void program(cot_tape *t, answer *a) {
 
 static void assert_same(const answer *a, const answer *b) { assert_memory_equal(a, b, offsetof(answer, seen)); }
 
-/* The failure is said, or the tape helped itself with memory that it had kept, and nothing
- * shows. */
+/* The failure is reported, or the tape used memory that it had kept, and nothing shows. */
 static void check_after(const answer *a, const counting *c, long n, const answer *want) {
     if (a->seen == COT_OK && !c->fail_for_good) assert_same(a, want);
     else if (a->seen != COT_MEMORY || !strstr(a->message, "] out of memory"))
@@ -185,8 +184,8 @@ static void a_backward_that_fails_leaves_the_gradients(void **state) {
     }
 }
 
-/* mark, step, rewind: after the first few steps nothing grows, neither what the tape says nor what
- * it holds. */
+/* mark, step, rewind: after the first few steps nothing grows, neither the bytes that the tape
+ * reports nor those that it holds. */
 static void a_training_loop_does_not_grow(void **state) {
     (void)state;
     counting  c = {0};
@@ -289,7 +288,7 @@ static void lanes_need_no_more_alignment_than_malloc_gives(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What the tape says it holds is what it asked for. */
+/* The tape reports exactly the bytes that it asked for. */
 static void the_tape_knows_its_bytes(void **state) {
     (void)state;
     counting  c = {0};

@@ -1,6 +1,6 @@
-/* Every structural operation, each of its derivatives, each allocation on the way failing: an
- * error of memory, no leak, and, as sanitizer builds see, no look at the shape of what has
- * failed. */
+/* Every structural operation and each of its derivatives, with each allocation failing once: there
+ * is an error of memory and no leak. Sanitizer builds also see that no code reads the shape of a
+ * failed value. */
 /* ctest: timeout=300 */
 #include "samples/samples.h"
 #include "support/tape_test.h"

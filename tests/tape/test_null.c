@@ -1,13 +1,13 @@
 /* ctest: timeout=240 */
-/* test_null.c: every function of the public headers, with every argument that can be bad (NULL,
- * no var, a forgotten var, a negative count), one at a time, on a tape without an error and on one
- * that has one. What may be left out, as the header says, means something; anything else is an
- * error in a whole sentence, which begins with the name of the function. Nothing crashes, nothing
- * leaks, and the tape can be cleared and used afterwards.
+/* test_null.c: every function of the public headers, with every argument that can be bad (NULL, no
+ * var, a forgotten var, a negative count), one at a time, on a tape without an error and on one
+ * with an error. An argument that may be left out, as the header says, has a meaning then. Anything
+ * else is an error in a whole sentence, which begins with the name of the function. Nothing
+ * crashes, nothing leaks, and the tape can be cleared and used afterwards.
  *
- * The calls are made from the headers by tools/gen_null_calls.c, with the arguments of
- * null_arguments.def, so that a function that is added to a header is tried here too, or the
- * build says what it lacks. */
+ * tools/gen_null_calls.c makes the calls from the headers, with the arguments of
+ * null_arguments.def. So a function that is added to a header is tried here too, or the build says
+ * what it lacks. */
 #define COT_PLAIN
 #include "support/tape_test.h"
 
@@ -39,9 +39,10 @@ typedef struct fixture {
     void             *moments[LIST], *no_moments[LIST];
     char              text[4096];
     FILE             *file, *saved;
-    bool              failed; /* what the call returned says so */
-    bool              told;   /* … or it cannot say so */
-    cot_status        status; /* what it returned, if that is a status */
+    /* the returned value reports a failure */
+    bool              failed;
+    bool              told;   /* or it cannot report one */
+    cot_status        status; /* the returned value, if it is a status */
 } fixture;
 
 /* ys[k] = Σ xs² */
@@ -104,7 +105,7 @@ static int bowl_back(int n, const cot_var *xs, int m, const cot_var *ys, const c
 static const cot_fn_rules bowl_rules = {.name = "bowl", .vjp = bowl_back}, nameless_rules = {.vjp = bowl_back},
                           no_rules = {.name = "no"};
 
-/* What solves grow = 0, grow = x and bowl = least. */
+/* Solvers of grow = 0, grow = x and bowl = least. */
 static double sum_of(int n, const cot_array *theta) {
     double sum = 0;
     for (int k = 0; k < n; k++) sum += *(const double *)theta[k].data;
@@ -221,7 +222,7 @@ static void take_cot_sparse_plan_p(fixture *f, cot_sparse_plan *p) {
 }
 static void take_cot_tape_p(fixture *f, cot_tape *t) {
     says(f, !t);
-    if (t != f->t) cot_tape_destroy(t); /* a new one, not that of a var */
+    if (t != f->t) cot_tape_destroy(t); /* a new tape, not that of a var */
 }
 /* These have no value that could only be a failure. */
 static void take_const_char_p(fixture *f, const char *s) {
@@ -259,9 +260,9 @@ static bool is_listed(const char *name, int n, const char *const *list) {
     return false;
 }
 
-/* Functions that put no error on a tape that they see: they look at a tape or a var, for which
- * "accepted everywhere" in the header is said, make keys, which are on none, or do not know how
- * many vars there are. */
+/* Functions that set no error on a tape that they see: they read a tape or a var, for which the
+ * header says "accepted everywhere", make keys, which are on no tape, or do not know how many vars
+ * there are. */
 static bool is_quiet(const char *name) {
     static const char *const quiet[] = {
         "cot_is_valid", "cot_requires_grad", "cot_dtype_of",   "cot_shape_of",         "cot_size",
@@ -285,8 +286,8 @@ static bool has_tape(const null_function *g, const null_parameter *p) {
     return false;
 }
 
-/* "[grad_of] the list of 2 gradients is NULL": the function that was called in brackets, then
- * words. Functions that run what the user named say that name. */
+/* "[grad_of] the list of 2 gradients is NULL": the function that was called, in brackets, then
+ * words. Functions that run something the user named have that name. */
 static bool is_sentence(const char *name, const char *message) {
     static const char *const others[][2] = {{"cot_call", "doubled"}, {"cot_call", "valueless"},
                                             {"cot_call", "custom"},  {"cot_custom_fn", "bowl"},
@@ -301,7 +302,7 @@ static bool is_sentence(const char *name, const char *message) {
     return named && strlen(end) > 10 && strchr(end + 2, ' ');
 }
 
-/* Notes what is wrong with one call. */
+/* Notes the errors of one call. */
 static void try_call(const null_function *g, const null_parameter *p, bool after_an_error) {
     static const char first[] = "[cot] an error that was there";
     fixture    *f = malloc(sizeof *f); /* large, and ASan sees beyond its ends */
@@ -371,7 +372,8 @@ static void no_argument_that_is_missing_does_harm(void **state) {
         int                  status = in_child(g, NULL);
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
         wrong++;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 1) continue; /* it has said what */
+        /* the child has reported it */
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 1) continue;
         bool named = false;
         for (const null_parameter *p = g->parameters; p->bad >= 0; p++) {
             status = in_child(g, p);
@@ -384,9 +386,9 @@ static void no_argument_that_is_missing_does_harm(void **state) {
     if (wrong) fail_msg("%d functions of %d", wrong, TEST_COUNT(null_functions));
 }
 
-/* "[matmul] out of memory: …" of cot_einsum: where a function is made of public ones, or calls one
- * of the user's, the message may name the one that there was no memory for. What a sweep records
- * nobody has called. */
+/* "[matmul] out of memory: …" from cot_einsum. A function that is made of public ones, or calls one
+ * of the user's, may name the one that there was no memory for. The user has not called the
+ * operations that a sweep records. */
 static bool may_name_a_part(const char *name) {
     static const char *const sweeps[] = {"cot_backward",
                                          "cot_backward_seeded",
@@ -427,7 +429,8 @@ static bool runs_out(const null_function *g, long left) {
     fixture *f = malloc(sizeof *f);
     assert_non_null(f);
     open_fixture(f);
-    cot_tape_trim(f->t); /* else what is kept would serve most */
+    /* otherwise kept memory would be enough for most calls */
+    cot_tape_trim(f->t);
     let_succeed(&f->memory, left);
     g->call(f, -1, -1);
     bool        failed  = f->memory.failed > 0;

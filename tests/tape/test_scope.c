@@ -1,4 +1,4 @@
-/* A scope gives a tape its modes back, whatever was done to them in between. */
+/* A scope gives a tape its modes back, whatever changed them in between. */
 #include "support/support.h"
 
 #include "tape/scope.h"

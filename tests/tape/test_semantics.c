@@ -1,6 +1,6 @@
-/* The promises of docs/architecture.md, "Semantics", one test each: what derivatives are where
- * formulas alone would give NaN, what accumulates, what control flow, detach and no-grad mean, and
- * where NumPy's meaning differs from C's. */
+/* The promises of docs/architecture.md, "Semantics", one test each: derivatives where formulas
+ * alone would give NaN, accumulation, control flow, detach, no-grad, and the cases where NumPy's
+ * meaning differs from C's. */
 /* ctest: timeout=60 */
 #include "support/support.h"
 
@@ -498,8 +498,8 @@ static int same_number(int n, const cot_array *xs, cot_array *y, void *user) {
     return 0;
 }
 
-/* Forward mode asks only what y was computed from: neither a missing rule nor an overwritten value
- * elsewhere is its business. */
+/* Forward mode visits only nodes that y was computed from. A missing rule or an overwritten value
+ * elsewhere does not matter. */
 static void forward_mode_passes_over_what_y_does_not_need(void **state) {
     (void)state;
     const cot_custom monitor = {.name = "monitor", .value = same_number};

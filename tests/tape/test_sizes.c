@@ -1,5 +1,5 @@
-/* Numbers at the ends of their range at every integer parameter of every function: each call gives
- * a result, or an error, and the shape of a result is that of exact arithmetic. */
+/* Numbers at the ends of their range for every integer parameter of every function: each call gives
+ * a result or an error, and the shape of a result is that of exact arithmetic. */
 /* ctest: timeout=300 */
 #include "samples/expr_samples.h"
 
@@ -33,8 +33,8 @@ static const char *const extremes[]     = {LEAST,
 static const char *const few_extremes[] = {
     LEAST, "(-1)", "0", "1", "2147483647", "4611686018427387904", "9223372036854775806", "9223372036854775807"};
 
-/* What the samples are called on: the arrays of their prelude, without columns, and without rows.
- * */
+/* The arrays that the samples are called on: those of their prelude, without columns, and without
+ * rows. */
 static const char *const preludes[] = {
     prelude,
     "A = zeros([2, 0]) + x; v = A[0]; S = zeros([0, 0]) * x; i = zeros([0], int64); m = v > 0; q = zeros([2, 0, 4]) * "
@@ -47,8 +47,8 @@ static const char *const preludes[] = {
 
 /* ---- one call -------------------------------------------------------------------------------- */
 
-/* Of what y was computed from x all derivatives must exist, in each way to get them: whoever
- * accepts a shape accepts it to the end. */
+/* All derivatives of y by x must exist, in each way to get them: an operation that accepts a shape
+ * accepts it in all derivatives. */
 static void differentiate(cot_tape *t, const char *text, cot_var x, cot_var z) {
     cot_var g, gg;
     if (!cot_requires_grad(z) || cot_size(z) > 4096) return;
@@ -460,8 +460,8 @@ static cot_var repeated(int n, const cot_var *xs, void *user) {
     return cot_broadcast_to(xs[0], COT_SHAPE((int64_t)1 << 58));
 }
 
-/* Matrices of derivatives of so many elements have no memory, and what is asked for does not wrap
- * to less. */
+/* There is no memory for matrices of derivatives with so many elements, and the size of the request
+ * does not wrap to a smaller one. */
 static void matrices_that_no_memory_holds_are_refused(void **state) {
     (void)state;
     counting  c = {.fail_from_size = ROOM};
@@ -491,7 +491,7 @@ static void *peak_alloc(void *user, void *ptr, size_t old_size, size_t new_size)
     return NULL;
 }
 
-/* Bytes in use at once while f runs, beside those of x, for each byte of x (n of u8). */
+/* Bytes in use at once while f runs, beside those of x, for each byte of x (n elements of u8). */
 static double factor(cot_var (*f)(cot_var), cot_shape shape, bool *same) {
     peak      p = {0, 0};
     cot_tape *t = cot_tape_create(&(cot_options){.allocator = {peak_alloc, &p}});
@@ -548,7 +548,7 @@ static void bytes_are_reduced_without_a_copy_in_f64(void **state) {
     test_verdict();
 }
 
-/* Large integers, in any order of axes: sums in f64 round as those of a copy would. */
+/* Large integers, in any order of axes: sums in f64 round as the sums of a copy would. */
 static void means_of_integers_have_the_bits_of_their_copies(void **state) {
     (void)state;
     enum { N = 6000 };

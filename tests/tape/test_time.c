@@ -1,7 +1,8 @@
-/* Derivatives and time: what was recorded before a write is differentiated as it was recorded, or
- * said to be stale, whatever bodies, failures, marks and rewinds lie between; nothing else is
- * refused; and the error names the function that was called, the operation that needs the value and
- * the write. test_time_model.c looks for such cases, this file keeps those that were found. */
+/* Derivatives and writes: values recorded before a write are differentiated as they were recorded,
+ * or are reported as stale, whatever bodies, failures, marks and rewinds lie between. Nothing else
+ * is refused. The error names the function that was called, the operation that needs the value, and
+ * the write. test_time_model.c searches for such cases, this file keeps the ones that were
+ * found. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "support/body_test.h"
@@ -110,8 +111,8 @@ static void an_assigned_scalar_is_noticed_behind_every_body(void **state) {
         }
 }
 
-/* The look for assigned leaves is cheap: after a rewind it is at what is left, whatever has been
- * recorded since. */
+/* The search for assigned leaves is cheap: after a rewind it visits only the remaining nodes,
+ * whatever was recorded before. */
 static void only_what_is_older_than_the_last_assignment_is_looked_at(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -130,7 +131,7 @@ static void only_what_is_older_than_the_last_assignment_is_looked_at(void **stat
     cot_tape_destroy(t);
 }
 
-/* Nothing sweeps what a body recorded, and least of all one that failed. */
+/* Nodes of a body are never swept, least of all those of a body that failed. */
 static void a_body_that_is_over_saves_nothing(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.strict = true});
@@ -188,8 +189,8 @@ static int count_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var 
     return 0;
 }
 
-/* The rule's own records are forgotten, and what is recorded in their place is later than the
- * assignment. */
+/* The nodes that a rule recorded are forgotten, and nodes recorded in their place are later than
+ * the assignment. */
 static void what_follows_an_assignment_in_a_rule_is_later(void **state) {
     (void)state;
     static const cot_custom count = {.name = "count", .value = count_value, .vjp = count_vjp};
@@ -205,8 +206,8 @@ static void what_follows_an_assignment_in_a_rule_is_later(void **state) {
 
 /* ---- stamps ---------------------------------------------------------------------------------- */
 
-/* When all stamps have been used, those that are free are used again: training goes on, and what is
- * stale is still known. */
+/* When all stamps have been used, free ones are used again: training goes on, and stale values are
+ * still recognised. */
 static void stamps_are_used_again(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -239,8 +240,8 @@ static void stamps_are_used_again(void **state) {
 
 /* ---- what no x needs ------------------------------------------------------------------------- */
 
-/* Rules that are not on the way from the xs to the ys are not asked, so what they would read may be
- * overwritten. */
+/* Rules that are not on the way from the xs to the ys do not run, so values that they would read
+ * may be overwritten. */
 static void a_derivative_asks_only_the_rules_on_its_way(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -271,7 +272,7 @@ static void a_derivative_asks_only_the_rules_on_its_way(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What was overwritten as a whole moves nothing. */
+/* A value that was overwritten as a whole moves nothing. */
 static void the_way_forward_does_not_go_through_what_was_overwritten(void **state) {
     (void)state;
     cot_tape *t = open_tape();

@@ -1,15 +1,15 @@
-/* test_time_model.c: random programs that record, write, mark, rewind and differentiate, against a
- * model that forgets nothing.
- * ctest: timeout=300
+/* ctest: timeout=300 */
+/* test_time_model.c: random programs that record, write, mark, rewind and differentiate, compared
+ * with a model that forgets nothing.
  *
- * The promise: whatever was written to a leaf, a constant, borrowed memory or an array after it was
- * used, in whatever order with bodies, failures, marks and rewinds, a derivative is that of what
- * was recorded, or COT_STALE; and it is COT_STALE only if one of its rules would have had to read a
- * number that was overwritten. Values that were computed before a write keep their numbers.
+ * The promise: a leaf, a constant, borrowed memory or an array may be written after it was used, in
+ * any order with bodies, failures, marks and rewinds. A derivative is then that of the recorded
+ * values, or COT_STALE. It is COT_STALE only if one of its rules would have to read a number that
+ * was overwritten. Values that were computed before a write keep their numbers.
  *
- * A program is a list of steps that are random words; a step that does not apply does nothing, so
- * any part of a program is one. A program that fails is cut down to steps that are all needed, and
- * printed with its seed:
+ * A program is a list of steps, which are random words. A step that does not apply does nothing, so
+ * any part of a program is a program. A program that fails is cut down to steps that are all
+ * needed, and printed with its seed:
  *
  *     COT_TEST_SEED=42 build/tests/test_time_model        runs that program alone
  *     COT_TEST_SEEDS=500000 build/tests/test_time_model   runs as many programs */
@@ -104,8 +104,8 @@ static bool near(const world *w, double have, double want, double size) {
     return isfinite(have) && fabs(have - want) <= 8 * w->m.most * w->eps * (size + fabs(want)) + 1e-30;
 }
 
-/* The library's value of node i is that of the model, within rounding; from now on it is the
- * library's to the bit. */
+/* The library's value of node i equals that of the model within rounding. From now on the model has
+ * the library's value, to the bit. */
 static void adopt(world *w, int i, const char *what) {
     model_node *x = &w->m.node[i];
     double      have[WIDE];
@@ -138,8 +138,8 @@ static int fresh(world *w, model_op op, int a, int b, double number, cot_var var
     return i;
 }
 
-/* All that is not stale still has its numbers; all that is stale cannot be read; gradients are what
- * was added up. */
+/* Values that are not stale still have their numbers; stale values cannot be read; gradients are
+ * the sums of what was added. */
 static void look_at_everything(world *w) {
     for (int i = 0; i < w->m.count && !w->trouble[0]; i++) {
         const model_node *x = &w->m.node[i];
@@ -316,7 +316,7 @@ static void binary(world *w, const step *s) {
     TELL(w, "  of %%%d and %%%d\n", a, b);
 }
 
-/* A view lies in the memory of what it shows; a single element is copied out. */
+/* A view lies in the memory of the value that it shows; a single element is copied. */
 static void as_view(world *w, int z, int of, bool constant, const char *what) {
     model_node *n = &w->m.node[z];
     if (n->wide) n->storage = w->m.node[of].storage, n->version = w->m.node[of].version;
@@ -337,8 +337,8 @@ static void shape(world *w, const step *s) {
     as_view(w, z, a, which == 3, which == 0 ? "sum" : which == 1 ? "flip" : which == 2 ? "index" : "detach");
 }
 
-/* Operations that have nothing to do give a value of its own of a source, and back what is
- * computed. */
+/* Operations that have nothing to do give a value of their own for a source, and return a computed
+ * operand itself. */
 static void idle(world *w, const step *s) {
     int a = pick(w, s->r[0], ANY), which = (int)(s->r[1] % 6);
     if (a < 0) return;
@@ -369,8 +369,8 @@ static void idle(world *w, const step *s) {
 
 /* ---- writes in place ------------------------------------------------------------------------- */
 
-/* Has a living rule saved what lies in the storage now? sure: an operation on arrays of one dtype,
- * which has it as it is. */
+/* Has a living rule saved the present value of the storage? sure: an operation on arrays of one
+ * dtype, which reads it directly. */
 static bool has_saver(const world *w, int storage, bool sure) {
     const model *m = &w->m;
     for (int z = 0; z < m->count; z++) {
@@ -515,8 +515,8 @@ static const char *const body_names[BODIES] = {
     "linear_solve",       "root",           "fixed_point", "minimize", "call",  "custom_fn",
     "nested checkpoints", "value_and_grad", "linearize",   "dot",      "dot_of"};
 
-/* Operand c goes with x: captured, or the second input. What the library records for the body; the
- * model's side is below. */
+/* Runs a body. Operand c goes with x: captured, or as the second input. This records the library's
+ * side; the model's side is below. */
 static cot_var run_body(world *w, int which, int x, int c, const step *s, cot_linear **linear) {
     cot_var          in[2] = {at(w, x), at(w, c)}, user = at(w, c), y = {w->t, UINT64_MAX}, out[2] = {y, y}, extra;
     cot_loop_options few = {.states = (int)(s->r[3] % 3)};
@@ -525,7 +525,8 @@ static cot_var run_body(world *w, int which, int x, int c, const step *s, cot_li
     case COND: cot_cond(cot_number(s->r[3] & 1), product, sum_of_sine, &user, 1, in, 1, &y); break;
     case VMAP: cot_vmap(sine_product, &user, 1, in, NULL, 1, &y, NULL); break;
     case SCAN:
-        in[0] = at(w, c), in[1] = at(w, x); /* the start is what is captured, too */
+        /* the start is the captured value, too */
+        in[0] = at(w, c), in[1] = at(w, x);
         cot_scan(horner, &user, -1, 1, in, 1, in + 1, &y, 0, NULL, &few);
         break;
     case FORI: cot_fori(indexed_sine, &user, 0, 3, 1, in, &y, &few); break;
@@ -618,7 +619,7 @@ static void body(world *w, const step *s) {
     w->handles[w->handle_count++] = (handle){.y = z, .x = from, .count = w->m.count, .linear = linear};
 }
 
-/* What is run and thrown away. It must leave no trace in time. */
+/* Work that is run and thrown away. It must leave no trace in time. */
 static void noise(world *w, const step *s) {
     cot_var q = cot_scalar(w->t, 1.5), r, h[1];
     int     which = (int)(s->r[0] % 8);
@@ -656,7 +657,7 @@ static void rewind_to(world *w, int k) {
     if (cot_tape_status(w->t) != COT_OK) TROUBLE(w, "rewind: %s", cot_tape_message(w->t));
 }
 
-/* An error is cleared, or what was recorded since a mark goes with it. */
+/* Clears an error, or rewinds to a mark, which clears it too. */
 static void recover(world *w, uint32_t r) {
     if (w->mark_count && r % 2) rewind_to(w, (int)(r / 2 % (uint32_t)w->mark_count));
     cot_tape_clear_error(w->t);
@@ -989,8 +990,8 @@ static void use_handle(world *w, const step *s) {
     else use_gradient(w, h, s);
 }
 
-/* On strict tapes what a recorded derivative reads counts as saved, so it is forgotten at once
- * there. */
+/* On strict tapes the values that a recorded derivative reads count as saved, so the derivative is
+ * forgotten at once there. */
 static void derive(world *w, const step *s) {
     int      which = (int)(s->r[0] % 12);
     bool     second = which == 5 || which == 6 || which == 10, backwards = which == 7 || which == 8 || which == 9;

@@ -1,4 +1,4 @@
-/* Costs: known counts, the cheap gradient, and where the modes cross. */
+/* Costs: known counts, the cheap gradient, and the sizes at which both modes cost the same. */
 #include "support/tape_test.h"
 
 #include "support/see.h"
@@ -33,7 +33,7 @@ static void the_worked_example(void **state) {
     assert_near(c.crossing, 2 * 6 / 5.0, 0);
     assert_near(c.function_bytes, 5 * 8, 0); /* two inputs, two terms, the sum */
     assert_near(c.forward_bytes, 10 * 8, 0);
-    /* x1 x2 y, and three adjoints: at the sum, its own and those of both terms */
+    /* x1 x2 y, and three adjoints: at the sum, the adjoint of the sum and those of both terms */
     assert_near(c.reverse_bytes, 6 * 8, 0);
     assert_true(cost_of(y, 0, NULL).reverse_operations == c.reverse_operations); /* all leaves */
     /* only the product moves (x1·dx2); a sum of one term is none */
@@ -90,8 +90,8 @@ static void products_of_matrices(void **state) {
 }
 
 /* The gradient of any function of the table costs a small multiple of the function: at most four
- * operations for each, and the additions of what meets, here counted with every operation of the
- * rules as they are written. */
+ * operations for each operation, plus additions where contributions meet. Every operation of the
+ * rules counts, as they are written. */
 static void a_gradient_is_cheap(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -215,7 +215,8 @@ static void memory_may_run_out(void **state) {
         let_succeed(&count, n);
         bool ok = cot__cost_of(&c, y, 0, NULL, why);
         let_succeed(&count, -1);
-        assert_true(ok || count.failed); /* what the cache holds may do */
+        /* memory that the cache holds may be enough */
+        assert_true(ok || count.failed);
         if (!ok) assert_non_null(strstr(why, "out of memory")), failures++;
         assert_ok(t);
         cot_tape_destroy(t);

@@ -1,5 +1,5 @@
 /* The JSON writer: escapes, numbers that read back to the same bits, values of every dtype and
- * shape, pictures of large ones. */
+ * shape, summaries of large ones. */
 #include "support/tape_test.h"
 
 #include "support/see.h"
@@ -138,7 +138,7 @@ static void empty_values_keep_their_shape(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What cot__json_tensor makes of a var. */
+/* The text of cot__json_tensor for a var. */
 static const char *picture(cot_var x) {
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);

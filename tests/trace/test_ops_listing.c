@@ -1,4 +1,5 @@
-/* The rule table for people: every operation is in it, in full, and says what the library does. */
+/* The rule table for people: every operation is in it, in full, and the table agrees with the
+ * library. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "support/tape_test.h"
@@ -45,8 +46,8 @@ static void functions_of_the_header_are_listed(void **state) {
     test_verdict();
 }
 
-/* An operation with a rule says what the rule gives: to each operand of an elementwise one, in
- * words for the others. */
+/* An operation with a rule shows what the rule gives: a formula for each operand of an elementwise
+ * operation, words for the others. */
 static void every_rule_is_written(void **state) {
     (void)state;
     for (int op = 0; op < OP_count; op++) {

@@ -1,4 +1,4 @@
-/* Traces as people and programs see them: exact texts for the worked example, reused variables,
+/* Traces as people and programs see them: exact texts for the worked example, variables used twice,
  * kinks, NaN, empty and large tensors, every dtype, detached and overwritten values, seeds,
  * failures of memory, and a long tape. */
 /* ctest: timeout=120 */
@@ -313,8 +313,8 @@ static void detached_and_without_gradient(void **state) {
     cot_var     y = cot_mul(cot_mul(cut, x), still);
     cot__trace *tr = trace_of(y);
     assert_int_equal(tr->node_count, 6);
-    assert_true(tr->nodes[1].active);   /* the sine, … */
-    assert_false(tr->nodes[2].active);  /* … detached */
+    assert_true(tr->nodes[1].active);   /* the sine */
+    assert_false(tr->nodes[2].active);  /* the detached value */
     assert_false(tr->nodes[3].active);
     assert_int_equal(tr->step_count, 3); /* y, the inner product, x: nothing flows to the sine */
     assert_int_equal(tr->steps[1].add_count, 1);

@@ -1,6 +1,6 @@
-/* Every operation under the eyes of a trace: what the rule of each node adds, one addition after
- * the other, comes to the adjoints of the sweep, to the bit, and what arrives at the leaves is what
- * cot_backward gives them. */
+/* Traces of every operation: the amounts that the rule of each node adds, one after the other, sum
+ * up to the adjoints of the sweep to the bit, and the sums at leaves are the gradients of
+ * cot_backward. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"

@@ -1,4 +1,5 @@
-/* colours.c: what sparse matrices need: seeds of one colour, and entries picked out of products. */
+/* colours.c: the kernels of sparse matrices: seeds of one colour, and entries picked from
+ * products. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 

@@ -1,9 +1,8 @@
-/* copy.c: the library's one cast: copies between any two layouts and dtypes, whole arrays or
- * runs.
+/* copy.c: the library's only cast: copies between any two layouts and dtypes, whole arrays or runs.
  *
- * Every path converts through the same strip functions, so an element's value never depends on the
- * layout it was copied from or to. Each conversion rounds once. Same-dtype copies move bits and so
- * keep NaN payloads. What a conversion does is base/convert.h's. */
+ * Every path converts through the same strip functions, so the value of an element never depends on
+ * the layouts. Each conversion rounds once. Copies within a dtype move bits and so keep NaN
+ * payloads. base/convert.h has the conversions. */
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "base/convert.h"
@@ -12,8 +11,8 @@
 
 /* ---- strips ---------------------------------------------------------------------------------- */
 
-/* The three loops are one loop; apart, the compiler vectorises the first and turns the second into
- * a fill. */
+/* The three loops are one loop. Separated, the compiler vectorises the first and turns the second
+ * into a fill. */
 #define STRIP(NAME, TO_TYPE, FROM_TYPE, CONVERT)                                                                       \
     static void NAME(void *dst, int64_t ds, const void *src, int64_t ss, int64_t n) {                                  \
         TO_TYPE *restrict         d = dst;                                                                             \
@@ -120,8 +119,8 @@ void cot__strip_add(void *dst, cot_dtype to, int64_t ds, const void *src, cot_dt
 
 enum { TILE = 16 };
 
-/* Two axes that want opposite loop orders go tile by tile, so that each cache line touched is used
- * whole while it is near. */
+/* Two axes that want opposite loop orders are copied tile by tile, so that each cache line is used
+ * completely while it is near. */
 static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const int64_t shape[2], const int64_t ds[2],
                        const int64_t ss[2], int dsize, int ssize) {
     for (int64_t i0 = 0; i0 < shape[0]; i0 += TILE)
@@ -132,8 +131,8 @@ static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const i
         }
 }
 
-/* The axis along which the source runs closest, -1 when that is the innermost already (or nothing
- * would be gained). */
+/* The axis along which the source runs closest. -1: it is the innermost already, or nothing would
+ * be gained. */
 static int transposed_axis(const cot__walk *w) {
     int     last = w->ndim - 1, best = -1;
     int64_t least = llabs(w->stride[1][last]);
@@ -152,7 +151,8 @@ static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) 
     int            turn  = transposed_axis(w);
     int64_t        ds[2], ss[2], s[2];
     int64_t        shape[2] = {1, 1};
-    if (turn >= 0) { /* bring that axis next to the innermost; the two leave the walk together */
+    /* bring that axis next to the innermost; both leave the walk together */
+    if (turn >= 0) {
         for (int i = turn; i < w->ndim - 2; i++) cot__walk_swap(w, i, i + 1);
     } else if (w->ndim >= 2 && w->shape[w->ndim - 1] < 8 && w->shape[w->ndim - 2] > w->shape[w->ndim - 1]) {
         /* a long strip with a stride beats many short ones */

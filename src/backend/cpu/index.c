@@ -8,17 +8,21 @@
 
 static inline int64_t from_end(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
 
-int64_t cot__bad_position(const cot__view *index, int64_t extent, bool wrap) {
+void cot__bad_position(const cot__view *index, int64_t extent, bool wrap, int64_t *status) {
     int64_t     n = cot__count(index->ndim, index->shape), buf[COT__BLOCK], lowest = wrap ? -extent : 0;
     cot__cursor c;
     cot__cursor_open(&c, index, COT_I64);
+    status[0] = 0;
     for (int64_t done = 0; done < n; done += COT__BLOCK) {
         int            len = n - done < COT__BLOCK ? (int)(n - done) : COT__BLOCK;
         const int64_t *p   = cot__cursor_load(&c, len, buf);
         for (int i = 0; i < len; i++)
-            if (p[i] < lowest || p[i] >= extent) return done + i;
+            if (p[i] < lowest || p[i] >= extent) {
+                status[0] = 1;
+                status[1] = done + i;
+                return;
+            }
     }
-    return -1;
 }
 
 /* ---- elements at computed offsets ------------------------------------------------------------ */

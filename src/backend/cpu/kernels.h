@@ -59,7 +59,7 @@ size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth)
 void cot__outer_rows(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, int64_t first, int64_t end);
 bool cot__matmul(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n);
 
-int64_t cot__bad_position(const cot__view *index, int64_t extent, bool wrap);
+void cot__bad_position(const cot__view *index, int64_t extent, bool wrap, int64_t *status);
 void    cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z);
 void    cot__scatter_add(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
 void    cot__take_along(const cot__view *x, int axis, const cot__view *index, const cot__view *z);

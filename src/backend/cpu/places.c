@@ -1,5 +1,5 @@
-/* places.c: integers that say where elements are: flattened coordinates, the last writer of each
- * place, the places of what is not zero, and one_hot. */
+/* places.c: integers that are positions: flattened coordinates, the last writer of each place, the
+ * places of nonzero elements, and one_hot. */
 #include "backend/cpu/kernels.h"
 
 static int64_t wrap(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }

@@ -1,4 +1,4 @@
-/* random.c: arrays of random numbers. What each element is: kernels.h. */
+/* random.c: arrays of random numbers. backend/backend.h says what each element is. */
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
 #include "base/half.h"
@@ -38,7 +38,8 @@ static void draw_block(const draw *d, int64_t first, int n, double *v) {
     else
         for (int i = 0; i < n; i++) k[i] = a[i] >> 8;
     double step = 1 / (double)m, low = d->low, high = d->high, length = high - low;
-    bool   far = isinf(length); /* it overflowed: a mean of the ends, then */
+    /* the length overflowed: use a mean of the ends */
+    bool   far = isinf(length);
     switch (d->kind) {
     case COT__UNIFORM:
         for (int i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
-/* split.h: sharing a kernel out to threads by cutting its operands along one axis.
+/* split.h: shares a kernel out to threads by cutting its operands along one axis.
  *
- * A kernel whose results along an axis do not depend on each other is run on sub-views; where the
- * cuts lie depends on shapes only. */
+ * A kernel whose results along an axis do not depend on each other runs on sub-views. The cuts
+ * depend on shapes only. */
 #ifndef COT_SPLIT_H
 #define COT_SPLIT_H
 

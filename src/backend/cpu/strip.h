@@ -1,8 +1,8 @@
-/* strip.h: what the CPU kernels share among themselves: converting one strided run of elements, and
- * walking over axes.
+/* strip.h: shared by the CPU kernels: converting one strided run of elements, and walking over
+ * axes.
  *
  * A strip is n >= 1 elements a fixed stride apart. A walk enumerates the indices of a shape in
- * row-major order and keeps one element offset per operand; it is plain state, so no kernel
+ * row-major order and keeps one element offset for each operand. It is plain state, so no kernel
  * recurses over axes. */
 #ifndef COT_STRIP_H
 #define COT_STRIP_H
@@ -92,7 +92,7 @@ static inline void cot__walk_sort(cot__walk *w, int o) {
         for (int j = i; j > 0 && llabs(w->stride[o][j - 1]) < llabs(w->stride[o][j]); j--) cot__walk_swap(w, j - 1, j);
 }
 
-/* Merges again what has become adjacent. */
+/* Merges axes that have become adjacent. */
 static inline void cot__walk_merge(cot__walk *w) {
     int n   = w->ndim;
     w->ndim = 0;
@@ -101,8 +101,8 @@ static inline void cot__walk_merge(cot__walk *w) {
                        w->operands > 2 ? w->stride[2][i] : 0);
 }
 
-/* Takes the innermost axis out of the walk: its extent (1 when there is none) and strides are then
- * the caller's loop. */
+/* Takes the innermost axis out of the walk. Its extent (1 if there is none) and strides become the
+ * caller's loop. */
 static inline int64_t cot__walk_pop(cot__walk *w, int64_t *stride) {
     int i = w->ndim - 1;
     for (int o = 0; o < w->operands; o++) stride[o] = i >= 0 ? w->stride[o][i] : 0;

@@ -1,9 +1,9 @@
-/* vmap.c: cot_vmap: a function recorded once, on the first elements of a batch, and done for all of
- * them at once.
+/* vmap.c: cot_vmap. A function is recorded once, on the first elements of a batch, and then played
+ * for all elements at once.
  *
- * What depends on no batched input is done once. Every other operation has the batch as axis 0, of
- * operands and result, whatever axes the user chose: those are moved there before and put back
- * behind. The rules are in ops/replay. */
+ * Operations that depend on no batched input are done once. All others have the batch as axis 0 of
+ * operands and result. The user may choose other axes: they are moved to the front before, and back
+ * afterwards. The rules are in ops/replay. */
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"
 #include "tape/scope.h"
@@ -14,13 +14,13 @@
 
 typedef struct inputs {
     int      n;
-    cot_var *x;       /* batched ones with the batch in front */
-    cot_var *example; /* the first element of each */
+    cot_var *x;       /* the values; batched ones have the batch as axis 0 */
+    cot_var *example; /* the first element of each value */
     bool    *is;
     int64_t  extent;
 } inputs;
 
-/* Do they all have the extent of the first? */
+/* All batched inputs must have the extent of the first one. */
 static bool same_extent(cot_tape *t, inputs *in, int k, int axis, int64_t extent, int *first) {
     if (*first < 0) {
         *first = k;
@@ -55,8 +55,9 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
 
 /* ---- playing --------------------------------------------------------------------------------- */
 
-/* Which values of a program depend on the batched ones among its inputs and captures, `given`: a
- * byte for each, is[ref]. (The programs of bodies have refs where tapes have nodes: see flow.h.) */
+/* Finds which values of a program depend on a batched input or capture (`given`). The answer for
+ * value ref is is[ref]. (Programs of bodies have places `ref` where tapes have nodes: see
+ * flow.h.) */
 static void spread(const cot_tape *t, const cot__region *r, const bool *given, bool *is) {
     size_t          outer = (size_t)(r->n + r->captures);
     const uint64_t *ref = r->ref;
@@ -67,7 +68,7 @@ static void spread(const cot_tape *t, const cot__region *r, const bool *given, b
             is[outer + r->fixed + s] |= *ref != COT__REF_NUMBER && is[*ref];
 }
 
-/* One operation of the body, on what its operands are now. */
+/* Plays one operation of the body on the present values of its operands. */
 static bool play_step(cot__player *p, const bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs,
                       bool *batched) {
     const cot__region *r = p->region;
@@ -93,13 +94,13 @@ static int most_operands(const cot_tape *t, const cot__region *r) {
     return most;
 }
 
-/* A result where the user wants its batch: axis of its shape with the batch. */
+/* A result with its batch at the axis that the user wants, counted in the shape with the batch. */
 static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, const int *axes) {
     int axis = axes ? axes[k] : 0;
     if (axis == COT_NOT_BATCHED && is)
         return cot__fail(t, COT_VALUE,
                          "[vmap] ys[%d] is to have no batch, but depends on a batched input; give it an axis", k);
-    if (axis == COT_NOT_BATCHED) return cot__own(y, COT__VIEW); /* it may be a node of the body */
+    if (axis == COT_NOT_BATCHED) return cot__own(y, COT__VIEW); /* y may be a node of the body */
     cot_shape s = cot_shape_of(y);
     if (!is) s = cot__batch_shape(t, extent, s);
     if (t->status != COT_OK || !cot__check_axis(t, "vmap", axis, s.ndim, &axis)) return INVALID(t);
@@ -181,7 +182,7 @@ static cot_status map(cot_fn f, void *user, int n, const cot_var *xs, const int 
     return t->status;
 }
 
-/* The results may go where the inputs are; after a failure they are invalid. */
+/* The results may be written where the inputs are. After a failure they are invalid. */
 cot_status cot_vmap(cot_fn f, void *user, int n, const cot_var *xs, const int *in_axes, int m, cot_var *ys,
                     const int *out_axes) {
     cot_var    none = cot__invalid(n, xs);

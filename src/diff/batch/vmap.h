@@ -1,4 +1,4 @@
-/* vmap.h: playing a body for a batch, for cot_vmap and for loops inside of it.
+/* vmap.h: plays a body for a batch, for cot_vmap and for loops inside of it.
  *
  * May call: base, rules, backend, tape, ops, the engine. Must not touch: slots and adjoints. */
 #ifndef COT_VMAP_H
@@ -6,11 +6,11 @@
 
 #include "tape/region.h"
 
-/* Plays a body on values for its inputs and captures, those of `given` with the batch as axis 0;
- * out_is tells which of the m results have it. */
+/* Plays a body on values for its inputs and captures. A value has the batch as axis 0 if `given`
+ * says so; out_is tells which of the m results have it. */
 bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given,
                        int64_t extent, cot_var *out, bool *out_is);
-/* Which results have it, without playing. False: out of memory. */
+/* Tells which results will have the batch, without playing. False: out of memory. */
 bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is);
 
 #endif

@@ -82,7 +82,7 @@ cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
 bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
     cot__acc *a = acc_make(s, node);
     if (!a) return false;
-    if (storage->waits) cot__lazy_product_write(storage); /* accumulators are read as they lie */
+    if (storage->lazy) cot__lazy_product_write(storage); /* accumulators are read as they lie */
     storage->refs++;
     a->storage = storage;
     a->offset = offset;

@@ -26,7 +26,7 @@ static cot_var linear(cot__rule *r, int n, cot_var *xs) {
                        : !cot__failed(r->tangents[k]) ? r->tangents[k]
                                                       : zeros_like(r->t, cot__rule_arg(r, k));
     }
-    return r->op->apply(r, xs);
+    return cot__apply(r, xs);
 }
 
 static cot_var bilinear(cot__rule *r, cot_var *xs) {
@@ -35,7 +35,7 @@ static cot_var bilinear(cot__rule *r, cot_var *xs) {
         if (cot__failed(r->tangents[k])) continue;
         xs[k] = r->tangents[k];
         xs[1 - k] = cot__rule_x(r, 1 - k);
-        cot_var term = r->op->apply(r, xs);
+        cot_var term = cot__apply(r, xs);
         sum = cot__failed(sum) ? term : cot_add(sum, term);
     }
     return sum;

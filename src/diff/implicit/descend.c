@@ -1,8 +1,8 @@
-/* descend.c: Newton's method for minima, within a radius that is trusted. Each step goes down the
- * quadratic model of f, by conjugate gradients that stop at the radius or where the model bends
- * down (Steihaug): so it needs products with the second derivative only, never a matrix, and leaves
- * maxima and saddles, where Newton's method on the gradient would stay. It ends where neither f nor
- * its gradient can be brought down any more. */
+/* descend.c: Newton's method for minima, within a trusted radius. Each step goes down the quadratic
+ * model of f by conjugate gradients that stop at the radius or where the model bends down
+ * (Steihaug's method). So it needs only products with the second derivative, never a matrix. It
+ * leaves maxima and saddles, where Newton's method on the gradient would stay. It ends where it can
+ * bring down neither f nor its gradient. */
 #include "base/random.h"
 #include "diff/implicit/descend.h"
 
@@ -30,21 +30,21 @@ static void add(int64_t n, double *to, double by, const double *a) {
     for (int64_t k = 0; k < n; k++) to[k] += by * a[k];
 }
 
-/* Conjugate gradients need n steps, with rounding somewhat more. Of many variables a direction that
- * bends down little may stay unseen. */
+/* Conjugate gradients need n steps, with rounding a few more. With many variables, a direction
+ * along which f bends down only a little may stay unseen. */
 static int most_products(int64_t n) { return n < 100 ? 2 * (int)n + 10 : 200; }
 
 /* Does f bend down along d, beyond rounding? */
 static bool bends(const cot__landscape *f, double dhd, double d, double hd) { return dhd < -sqrt(f->eps) * d * hd; }
 
-/* From p along d to where |p| is the radius. */
+/* Moves p along d until |p| is the radius. */
 static void to_the_edge(int64_t n, double *p, const double *d, double radius) {
     double dd = inner(n, d, d), pd = inner(n, p, d), rest = radius * radius - inner(n, p, p);
     add(n, p, (sqrt(pd * pd + dd * (rest > 0 ? rest : 0)) - pd) / dd, d);
 }
 
-/* p, the step: about the least of g'p + p'Hp / 2 with |p| <= radius. *promised: by how much the
- * model falls. */
+/* Computes the step p, about the minimum of g'p + p'Hp / 2 with |p| <= radius. *promised: by how
+ * much the model falls. */
 static bool model_step(const cot__landscape *f, const vectors *v, double radius, double exact, double *promised) {
     int64_t n = f->n;
     memset(v->p, 0, (size_t)n * sizeof *v->p);
@@ -57,7 +57,7 @@ static bool model_step(const cot__landscape *f, const vectors *v, double radius,
         if (!isfinite(dhd)) break;
         double by = rr / dhd;
         bool   down = dhd <= 0;
-        if (!down) { /* |p + by d|², before going there */
+        if (!down) { /* |p + by d|² of the next point */
             double there = inner(n, v->p, v->p) + 2 * by * inner(n, v->p, v->d) + by * by * dd;
             down = there >= radius * radius;
         }
@@ -76,8 +76,8 @@ static bool model_step(const cot__landscape *f, const vectors *v, double radius,
     return true;
 }
 
-/* Looks for a direction in which f bends down at x, by conjugate gradients from a right side that
- * no symmetry of f knows; it is left in d. */
+/* Looks for a direction in which f bends down at x, by conjugate gradients with a right-hand side
+ * that shares no symmetry with f. The direction is left in d. */
 static int look_down(const cot__landscape *f, const double *x, const vectors *v) {
     int64_t n = f->n;
     for (int64_t k = 0; k < n; k++) v->d[k] = v->r[k] = cot__mixed_direction((uint64_t)k);
@@ -86,7 +86,7 @@ static int look_down(const cot__landscape *f, const double *x, const vectors *v)
         if (!f->bend(f->ctx, x, v->d, v->hd)) return -1;
         double dhd = inner(n, v->d, v->hd);
         if (bends(f, dhd, length(n, v->d), length(n, v->hd))) return 1;
-        if (!(dhd > 0) || !isfinite(dhd)) return 0; /* flat, or no derivative */
+        if (!(dhd > 0) || !isfinite(dhd)) return 0; /* f is flat along d, or has no derivative */
         add(n, v->r, -rr / dhd, v->hd);
         double old = rr;
         rr = inner(n, v->r, v->r);
@@ -100,7 +100,8 @@ int cot__bends_down(const cot__landscape *f, const double *x, void *work) {
     return look_down(f, x, &v);
 }
 
-/* p: down along d, which bends down, to the edge; against the gradient if there is one. */
+/* Sets p to a step along d, in which f bends down, up to the radius; downhill if there is a
+ * gradient. */
 static void fall(int64_t n, const vectors *v, double radius, double *promised) {
     double scale = radius / length(n, v->d), bend = inner(n, v->d, v->hd) * scale * scale;
     if (inner(n, v->g, v->d) > 0) scale = -scale;
@@ -108,8 +109,8 @@ static void fall(int64_t n, const vectors *v, double radius, double *promised) {
     *promised = -(inner(n, v->g, v->p) + 0.5 * bend);
 }
 
-/* One step: p, and by how much the model falls. Where the gradient leads no further, down along a
- * direction that bends down: *end where there is none. */
+/* Computes one step p, and by how much the model falls. If the gradient leads no further (spent), p
+ * goes along a direction in which f bends down. *end: there is no such direction. */
 static bool next_step(const cot__landscape *f, const vectors *v, double radius, double exact, bool spent,
                       double *promised, bool *end) {
     if (!spent) return model_step(f, v, radius, exact, promised);
@@ -135,13 +136,13 @@ cot__descent cot__descend(const cot__landscape *f, double *x, int most, double g
         for (int64_t k = 0; k < n; k++) v.next[k] = v.x[k] + v.p[k];
         if (!f->at(f->ctx, v.next, &there, v.g_next)) return COT__DOWN_STOPPED;
         double fell = how->f - there, step = length(n, v.p), then = length(n, v.g_next);
-        /* then the gradient tells more than f */
+        /* the promised fall is within rounding of f, so the gradient tells more than f */
         bool   rounded = promised <= 16 * f->eps * (1 + fabs(how->f));
         bool   better = isfinite(then) && (rounded ? !spent && then < gradient : fell > 1e-4 * promised);
         if (!better || !(fell > 0.25 * promised || rounded)) radius = step / 4;
         else if (fell > 0.75 * promised && step > 0.8 * radius) radius *= 2;
         bool stuck = radius < least * (least + length(n, v.x));
-        if (spent && !better && stuck) break; /* it bends down, but f does not show it */
+        if (spent && !better && stuck) break; /* the model bends down, but f does not fall */
         spent = better ? then == 0 : spent || rounded || stuck;
         if (!better) continue;
         memcpy(v.x, v.next, bytes);

@@ -1,9 +1,9 @@
-/* implicit.c: x with F(x, θ) = 0, however it was found, and its derivatives by the implicit
- * function theorem:
+/* implicit.c: the operation x(θ) with F(x, θ) = 0. However x was found, its derivatives follow from
+ * the implicit function theorem:
  *
  *     dx = -(∂F/∂x)⁻¹ ∂F/∂θ dθ        θ̄ += -(∂F/∂θ)ᵀ λ,  (∂F/∂x)ᵀ λ = x̄
  *
- * Fixed points are roots of x - g(x, θ), minima roots of a gradient. */
+ * Fixed points are roots of x - g(x, θ), minima are roots of a gradient. */
 #include "rules/structural_ids.h"
 #include "backend/elements.h"
 #include "diff/engine/find_kinks.h"
@@ -60,7 +60,7 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     cot__result r;
     if (!attr || !cot__result_open(t, &r, q->name, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
     v = cot__view_read(t, args[0]);
-    t->backend->copy(&r.view, &v); /* where to start */
+    t->backend->copy(&r.view, &v); /* the start of the search */
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
     cot__view host = r.view;
     size_t    bytes = r.tensor && !cot__on_host(t->backend) ? cot__bytes_at(t, args[0]) : 0;
@@ -70,7 +70,7 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
     bool ok = true;
-    /* in a body the start is an example */
+    /* while a body is recorded, the start serves as example */
     if (!t->mode.body && x.size > 0) ok = cot__root_find(t, q, attr->args, &x);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
@@ -110,7 +110,8 @@ static void root_vjp(cot__rule *r) {
     }
     cot_var  y = cot__root_play(t, q, outer, NULL), seed = cot_neg(lambda);
     uint32_t out = cot__index(y);
-    x[count] = r->node; /* the equation is differentiated there, too */
+    /* F is differentiated by the solution, too */
+    x[count] = r->node;
     if (t->status == COT_OK && cot__smooth_between(t, q->name, 1, &out, count + 1, x))
         cot__vjp_recorded(t, q->name, 1, &out, &seed, count, x, grads);
     cot__scope_close(t, &scope);
@@ -193,8 +194,8 @@ static int minus_itself(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
-/* The gradient with respect to the first input, and the value; the other inputs are as they are
- * outside. */
+/* A function of the first input alone, to be differentiated by it. The other inputs are taken from
+ * xs. */
 typedef struct partly { wrapped *w; int n; const cot_var *xs; } partly;
 
 static int of_first(int n, const cot_var *xs, int m, cot_var *ys, void *user) {

@@ -1,8 +1,8 @@
-/* linear_solve.c: x with A x = b, where A is a linear function and no matrix: a body that is played
- * on vectors.
+/* linear_solve.c: solves A x = b, where A is not a matrix but a linear function: a body that is
+ * played on vectors.
  *
- * Derivatives solve the transposed system, which is a linear_solve again: b̄ += Aᵀ⁻¹ x̄ =: λ, and
- * what A uses gets the gradient of -<λ, A x>. */
+ * Derivatives solve the transposed system, which is a linear_solve again: b̄ += λ with Aᵀ λ = x̄. The
+ * captures of A get the gradient of -<λ, A x>. */
 #include "rules/structural_ids.h"
 #include "base/random.h"
 #include "diff/implicit/implicit.h"
@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-/* up to so many unknowns A becomes a matrix; else vectors kept between restarts */
+/* DENSE: up to so many unknowns A becomes a matrix. RESTART: vectors kept between restarts of
+ * GMRES */
 enum { DENSE = 64, RESTART = 40 };
 
 static double dot(int64_t n, const double *a, const double *b) {
@@ -25,9 +26,9 @@ typedef struct operator_at_work {
     cot_tape    *t;
     cot__linsolve *l;
     cot__player  player;
-    uint32_t     b;    /* shape and dtype of a vector */
+    uint32_t     b;    /* the node of b, which has the shape and dtype of a vector */
     int64_t      size;
-    void        *raw;  /* a vector in b's dtype */
+    void        *raw;  /* a vector in the dtype of b */
     size_t       bytes;
 } operator_at_work;
 
@@ -65,12 +66,13 @@ static bool apply_operator(operator_at_work *a, const double *v, double *out) {
 
 /* ---- few unknowns: a matrix ------------------------------------------------------------------ */
 
-/* Gives the norm of the matrix in *size. What is singular gives NaN: that is said with the
- * residual, not in a note. */
+/* Writes the norm of the matrix to *size. A singular matrix gives NaN. The error about the residual
+ * reports it, so no note is needed. */
 static bool solve_dense(operator_at_work *a, const double *b, double *x, double *work, double *size) {
     cot_tape *t = a->t;
     int64_t   n = a->size;
-    double   *row = work, *matrix = work + n; /* rows of the transpose */
+    /* matrix holds rows of the transpose of A */
+    double   *row = work, *matrix = work + n;
     for (int64_t j = 0; j < n; j++) {
         memset(row, 0, (size_t)n * sizeof *row);
         row[j] = 1;
@@ -93,9 +95,10 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
 
 /* ---- many: GMRES ----------------------------------------------------------------------------- */
 
-/* One cycle from x: an orthonormal basis v of the space A spans from the residual, the least
- * residual in it by rotations. work: RESTART + 2 vectors. Returns the norm of the residual it began
- * with, or -1 after an error; steps counts applications, to at most `most`. */
+/* One cycle from x. v is an orthonormal basis of the space that A spans from the residual;
+ * rotations find the least residual in it. work: RESTART + 2 vectors. Returns the norm of the
+ * residual before the cycle, or -1 after an error. *steps counts applications of A, up to
+ * `most`. */
 static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most,
                           int *steps) {
     int64_t n = a->size;
@@ -110,7 +113,7 @@ static double gmres_cycle(operator_at_work *a, const double *b, double *x, doubl
     for (g[0] = start; k < RESTART && *steps < most && fabs(g[k]) > goal; k++) {
         ++*steps;
         if (!apply_operator(a, v + k * n, w)) return -1;
-        for (int pass = 0; pass < 2; pass++) /* twice is enough */
+        for (int pass = 0; pass < 2; pass++) /* two passes of orthogonalisation are enough */
             for (int j = 0; j <= k; j++) {
                 double d = dot(n, v + j * n, w);
                 h[j][k] = pass ? h[j][k] + d : d;
@@ -166,9 +169,9 @@ double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, d
     return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
 }
 
-/* The most that |A x - b| may be, in parts of |b|. Elimination leaves rounding in A x, which is
- * much of b where x is large against it: without a tolerance that is taken up to a third of the
- * digits. Past them A is singular to rounding, and x any vector. */
+/* The most that |A x - b| may be, relative to |b|. Elimination leaves rounding errors in A x, which
+ * are large against b where x is large. Without a tolerance they are allowed up to a third of the
+ * digits. Beyond that A is singular to rounding, and x could be any vector. */
 static double residual_allowed(const operator_at_work *a, double relative, double terms) {
     if (a->size > DENSE || a->l->options.tolerance > 0) return relative;
     return fmin(relative * (1 + terms), cot__third_of_digits(cot__dtype_at(&a->t->nodes[a->b])));
@@ -176,7 +179,8 @@ static double residual_allowed(const operator_at_work *a, double relative, doubl
 
 static const char *matrix_of(const cot__linsolve *l) { return strcmp(l->name, "minimize") ? "∂F/∂x" : "∂²f/∂x²"; }
 
-/* The system of a step or a derivative was not solved. `infinite`: what is not finite, or NULL. */
+/* Sets the error that the system of a step or a derivative was not solved. `infinite` names the
+ * value that is not finite, or is NULL. */
 static void solve_failed(const operator_at_work *a, double reached, double allowed, int steps, int most,
                          const char *infinite) {
     const char *matrix = matrix_of(a->l);
@@ -208,14 +212,15 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     while (ok && !dense) {
         int    done = steps;
         double before = gmres_cycle(a, b, x, work, relative * norm, most, &steps);
-        ok = !(before < 0); /* NaN: said below */
+        /* NaN is reported below */
+        ok = !(before < 0);
         if (!(before > relative * norm) || steps >= most || steps == done) break;
     }
     ok = ok && residual_of(a, b, x, work, &residual);
     cot__free(&t->al, work, bytes);
     double allowed = residual_allowed(a, relative, size * sqrt(dot(n, x, x)) / norm);
     if (!ok || residual == 0 || residual <= allowed * norm) return ok;
-    double reached = fabs(residual / norm); /* NaN has a sign, too */
+    double reached = fabs(residual / norm); /* NaN may have a sign */
     if (dense) steps = most = (int)n;
     if (a->l->wanted)
         solve_failed(a, reached, allowed, steps, most,
@@ -233,9 +238,10 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
 
 /* ---- is it linear? --------------------------------------------------------------------------- */
 
-/* A (u + v) = A u + A v, where u is the solution x (another vector where that is 0) and v as large?
- * A function that is not linear may have been solved all the same, and its derivative would be
- * another one. Half the digits count as rounding; what is not finite is left to others. */
+/* Tests A (u + v) = A u + A v, where u is the solution x (another vector if x is 0) and v is as
+ * large. A function that is not linear may still have been solved, but its derivative would be
+ * another one. Half the digits count as rounding. Values that are not finite are reported
+ * elsewhere. */
 static bool is_linear(operator_at_work *a, const double *x) {
     static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_F16] = 0x1p-10,
                                                  [COT_BF16] = 0x1p-7};
@@ -286,7 +292,7 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     double *x = b + size;
     cot__scope scope = cot__scope_open(t, 0);
     bool ok = cot__read_view(t, l->name, &v, COT_F64, b, size) == COT_OK;
-    if (t->mode.body) { /* an example: any vector does */
+    if (t->mode.body) { /* an example: any vector will do */
         memcpy(x, b, (size_t)size * sizeof *x);
     } else if (ok && size > 0) {
         ok = open_operator(&a, t, l, attr->args) && solve(&a, b, x);
@@ -345,7 +351,7 @@ cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_option
 
 /* ---- derivatives ----------------------------------------------------------------------------- */
 
-/* A on a vector, with what it uses from outside given; NULL: as the rule has it. */
+/* Plays A on a vector. `outer` holds the captures; NULL: the captures of the rule's node. */
 static cot_var play_a(cot__rule *r, const cot__linsolve *l, cot_var v, const cot_var *outer) {
     cot_var  y = INVALID(r->t);
     cot_var *values = cot__arena(r->t, ((size_t)l->a->captures + 1) * sizeof *values, l->name);
@@ -356,7 +362,7 @@ static cot_var play_a(cot__rule *r, const cot__linsolve *l, cot_var v, const cot
     return y;
 }
 
-/* Aᵀ v: the gradient of <v, A u> with respect to u, wherever u is. */
+/* Aᵀ v: the gradient of <v, A u> by u. A is linear, so u may be any vector. */
 static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot__rule           *r = user;
     const cot__linsolve *l = cot__rule_attr(r)->pointer;
@@ -386,7 +392,7 @@ static void linear_solve_vjp(cot__rule *r) {
     cot_var  *outer = cot__arena(t, (2 * (size_t)c + 1) * sizeof *outer, l->name), *grads = cot__behind(outer, c);
     uint32_t *x = outer ? cot__arena(t, ((size_t)c + 1) * sizeof *x, l->name) : NULL;
     if (!x) return;
-    /* what is swept here must be active, whatever the caller records */
+    /* the nodes swept here must be active, also while the caller records without gradients */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 0; k < c; k++) {
         outer[k] = cot__rule_x(r, 1 + k);

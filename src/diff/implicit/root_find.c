@@ -1,5 +1,5 @@
-/* root_find.c: finding x with F(x, θ) = 0 in numbers: Newton's method, the way down to a minimum,
- * or a solver of the user's, whose result is looked at. */
+/* root_find.c: finds x with F(x, θ) = 0 in numbers, by Newton's method, by the way down to a
+ * minimum, or by a solver of the user's, whose result is checked. */
 #include "base/number.h"
 #include "diff/implicit/descend.h"
 #include "diff/implicit/implicit.h"
@@ -18,8 +18,8 @@ static double norm_of(const cot_tape *t, cot_var y) {
     return sqrt(s);
 }
 
-/* The operands of F with x in the memory `raw`, of the dtype and shape of operand 0; NULL after an
- * error. */
+/* The operands of F. x is read from the memory `raw`, in dtype and shape of operand 0. NULL after
+ * an error. */
 static cot_var *values_at(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw) {
     cot_var *values = cot__arena(t, (size_t)cot__root_operands(q) * sizeof *values + 8, q->name);
     if (!values) return NULL;
@@ -37,8 +37,8 @@ static double residual_at(cot_tape *t, const cot__root *q, const uint32_t *args,
     return norm;
 }
 
-/* How large the terms of F are that cancel each other at x: |∂F/∂x x|, how F would move if x moved
- * by itself. 0 where there is no derivative. */
+/* The size of the terms of F that cancel at x: |∂F/∂x x|, the change of F if x moved by x. 0 where
+ * there is no derivative. */
 static double terms_at(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw) {
     cot_mark m = cot__mark(t);
     cot_var *values = values_at(t, q, args, raw), dy = INVALID(t);
@@ -51,7 +51,7 @@ static double terms_at(cot_tape *t, const cot__root *q, const uint32_t *args, co
     return isfinite(norm) ? norm : 0;
 }
 
-/* dx = (∂F/∂x)⁻¹ F at x, into `step`. */
+/* Writes the Newton step dx = (∂F/∂x)⁻¹ F at x to `step`. */
 static bool newton_step(cot_tape *t, const cot__root *q, const uint32_t *args, const void *raw, double *step,
                         int64_t n) {
     cot_mark m = cot__mark(t);
@@ -84,15 +84,15 @@ static void no_start(cot_tape *t, const cot__root *q, double value) {
               q->least ? "the function or its gradient" : "|F|", isnan(value) ? "NaN" : "infinite");
 }
 
-/* To the message that there is no next step. */
+/* Adds to the message that there is no next step where the search stood. */
 static void say_where(cot_tape *t, double residual, int steps) {
     size_t used = strlen(t->errors.message);
     cot__format(t->errors.message + used, sizeof t->errors.message - used,
                 "; |F| is %g after %d steps; give a better start, or a solver of your own", residual, steps);
 }
 
-/* Newton's method with halved steps where a whole one does not bring the residual down, until it
- * cannot be brought down any more. */
+/* Newton's method. A step that does not bring the residual down is halved. It ends when no step
+ * brings the residual down. */
 static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x) {
     size_t  bytes = (size_t)x->size * (sizeof(double) + 8) + 8;
     double *step = cot__alloc(&t->al, bytes), first = residual_at(t, q, args, x->data), now = first;
@@ -106,8 +106,7 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
     if (t->status == COT_OK && !isfinite(first)) no_start(t, q, first);
     for (; k < most && now > 0 && t->status == COT_OK; k++) {
         if (!newton_step(t, q, args, x->data, step, x->size)) {
-            /* no step from here is no matter where this is a root; but what went wrong inside F
-             * stays */
+            /* If x is a root already, a missing next step is no error. An error inside F stays. */
             bool own = t->status == COT_VALUE && !strstr(t->errors.message, " (in the body of [");
             if (own && now <= allowed) cot_tape_clear_error(t);
             else if (own) say_where(t, now, k);
@@ -119,7 +118,7 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
             then = residual_at(t, q, args, next);
             if (then < now) break;
         }
-        if (!(then < now)) break; /* rounding, or stuck */
+        if (!(then < now)) break; /* rounding, or no way down */
         memcpy(x->data, next, (size_t)(x->size * cot__dtype_size(x->dtype)));
         now = then;
     }
@@ -138,7 +137,8 @@ static bool newton(cot_tape *t, const cot__root *q, const uint32_t *args, cot_ar
 
 /* ---- minima ---------------------------------------------------------------------------------- */
 
-/* The function whose gradient F is, as descend.c calls it; raw holds x in its own dtype. */
+/* The function whose gradient is F, in the form that descend.c calls. raw holds x in its own
+ * dtype. */
 typedef struct ground {
     cot_tape        *t;
     const cot__root *q;
@@ -188,7 +188,7 @@ static double eps_of(cot_dtype d) {
     return d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_F16 ? 0x1p-10 : 0x1p-7;
 }
 
-/* Down to a minimum from x; or, without `search`, only a look whether f bends down there. */
+/* Searches a minimum from x. Without `search` it only tests whether f bends down at x. */
 static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_array *x, bool search) {
     size_t  bytes = cot__descend_bytes(x->size) + 2 * (size_t)x->size * sizeof(double);
     double *start = cot__alloc(&t->al, bytes);
@@ -232,13 +232,13 @@ static bool down(cot_tape *t, const cot__root *q, const uint32_t *args, cot_arra
 
 /* ---- a solver of the user's ------------------------------------------------------------------ */
 
-/* The most that the residual of a solver of the user's may be. Without a tolerance a third of the
- * digits of the terms (about ∛eps): so much the minimum of a function has that was found by its
- * values alone. */
+/* The largest residual that the result of the user's solver may have. Without a tolerance it is a
+ * third of the digits of the terms (about ∛eps): a minimum that was found by values of the function
+ * alone is no more exact. */
 static double residual_allowed(cot_tape *t, const cot__root *q, const uint32_t *args, const cot_array *x, double first,
                                double now) {
     double third = cot__third_of_digits(x->dtype);
-    if (!isfinite(first)) first = 0; /* the start may lie where F has no value */
+    if (!isfinite(first)) first = 0; /* F may have no value at the start */
     if (q->options.tolerance > 0) return q->options.tolerance * (1 + first);
     return now <= third * first ? now : third * (first + terms_at(t, q, args, x->data));
 }
@@ -269,7 +269,7 @@ static bool call_solver(cot_tape *t, const cot__root *q, const uint32_t *args, c
     double      first = residual_at(t, q, args, x->data);
     cot__scope  scope = cot__scope_open(t, t->active_mask);
     t->mode.inside = q->name, t->mode.inside_from = t->count;
-    /* what it makes of the description is its own: the numbers in x's memory count */
+    /* the solver may change its description of the array; the numbers in x's memory count */
     cot_array given = *x;
     int       code = q->solver(n, theta, &given, q->user);
     cot__scope_close(t, &scope);

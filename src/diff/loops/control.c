@@ -1,11 +1,11 @@
-/* control.c: the public faces of a loop: cot_scan, cot_fori, cot_while, cot_cond, cot_checkpoint;
- * and functions with given derivatives. */
+/* control.c: the public functions that record loops: cot_scan, cot_fori, cot_while, cot_cond,
+ * cot_checkpoint, and cot_custom_fn, a function with a derivative of the user's. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-enum { STATES = 100 }; /* kept by default */
+enum { STATES = 100 }; /* states kept for the way back unless the options say otherwise */
 
 /* ---- shared ---------------------------------------------------------------------------------- */
 
@@ -30,7 +30,7 @@ static cot__loop *make_loop(cot_tape *t, const char *name, const cot_loop_option
     return l;
 }
 
-/* The tape and indices of n inputs; NULL after a failure. */
+/* Writes the nodes of n inputs to `index`. Returns the tape, NULL after a failure. */
 static cot_tape *enter_inputs(const char *name, const char *what, cot_tape *t, int n, const cot_var *xs,
                               uint32_t *index) {
     for (int k = 0; k < n; k++)
@@ -38,7 +38,7 @@ static cot_tape *enter_inputs(const char *name, const char *what, cot_tape *t, i
     return t;
 }
 
-/* Carried values keep their shape and dtype. */
+/* Every step hands its carried values to the next, so they keep their shape and dtype. */
 static bool carries_fit(cot_tape *t, const cot__loop *l, const uint32_t *init) {
     char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     for (int k = 0; k < l->carry; k++) {
@@ -57,7 +57,7 @@ static bool carries_fit(cot_tape *t, const cot__loop *l, const uint32_t *init) {
     return true;
 }
 
-/* Appends what the bodies use from outside, and records. */
+/* Appends the captures of the bodies and of the test to the operands, and records the loop. */
 static cot_status record(cot_tape *t, cot__loop *l, uint32_t *args, int given, cot_var *results) {
     for (int b = 0; b < 2 && l->body[b]; b++)
         for (int k = 0; k < l->body[b]->captures; k++) args[given++] = l->body[b]->captured[k];
@@ -69,8 +69,8 @@ static void fail_all(cot_tape *t, int n, cot_var *out) {
     for (int k = 0; out && k < n; k++) out[k] = INVALID(t);
 }
 
-/* The first of two lists of values that is on a tape: there an error stands. NULL: none is, and the
- * status is all there is. */
+/* The first value, in two lists, that is on a tape: an error is written to that tape. NULL: no
+ * value is on a tape, so only the status can tell of an error. */
 static const cot_var *on_a_tape(int n, const cot_var *xs, int m, const cot_var *others) {
     for (int k = 0; xs && k < n; k++)
         if (xs[k].tape && !cot__is_number(xs[k])) return &xs[k];
@@ -86,7 +86,8 @@ static cot_tape *tape_in(int n, const cot_var *xs, int m, const cot_var *others)
 
 /* ---- scan and fori --------------------------------------------------------------------------- */
 
-/* The steps go through xs; all have the same extent, which is the length unless one is given. */
+/* The steps go through the slices of xs. All xs have the same extent, and it is the length of the
+ * loop unless the caller gives one. */
 static bool find_length(cot_tape *t, const char *name, int n, const uint32_t *xs, int64_t *length) {
     char text[COT__SHAPE_TEXT];
     for (int k = 0; k < n; k++) {
@@ -157,9 +158,9 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
     return t->status;
 }
 
-/* The results may go where the initial values are; after a failure they are invalid. */
+/* The results may be written where the initial values are. After a failure they are invalid. */
 static cot_status run_steps(const steps *s, cot_var *final, cot_var *ys) {
-    /* `final` may lie where `init` does */
+    /* taken first, because `final` may be the same memory as `init` */
     cot_tape  *t = tape_in(s->carry, s->init, s->nxs, s->xs);
     cot_status status = record_steps(s, final, ys);
     if (status == COT_OK) return status;
@@ -283,7 +284,7 @@ static cot_status record_once(const char *name, const cot_var *choice, cot_fn bo
 
 static cot_status run_once(const char *name, const cot_var *choice, cot_fn body, cot_fn other,
                            const cot_fn_rules *rules, void *user, int n, const cot_var *xs, int m, cot_var *ys) {
-    /* before ys, which may be where xs is, are written */
+    /* taken before ys are written, because ys may be the same memory as xs */
     cot_tape  *t = tape_in(n, xs, choice != NULL, choice);
     cot_status status = record_once(name, choice, body, other, rules, user, n, xs, m, ys);
     if (status != COT_OK) fail_all(t, m, ys);

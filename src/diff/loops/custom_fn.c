@@ -1,10 +1,10 @@
-/* custom_fn.c: a recorded function with a derivative of the user's in place of its own: a body that
- * is played once, whose rule is given. */
+/* custom_fn.c: a recorded function whose derivative the user gives. The function is a body that is
+ * played once; the user's rule replaces the sweep through the body. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
-/* What the user's rules see: inputs, results, and pieces of an adjoint or tangent of the flat
- * value. */
+/* The arguments of the user's rules: inputs xs, results ys, the adjoints or tangents of the results
+ * (ybars, pieces of the flat adjoint or tangent), and room for the rule's answers (out). */
 typedef struct seen { cot_var *xs, *ys, *ybars, *out; } seen;
 
 static bool look(cot__rule *r, const cot__loop *l, bool results, seen *s) {
@@ -39,8 +39,8 @@ static void given_vjp(cot__rule *r) {
             cot__give(r, cot__loop_first_const(l) + k, s.out[k]);
 }
 
-/* What a jvp gave for result k, as a value of the result's shape; COT_NONE: zeros. Invalid after
- * setting the error. */
+/* The tangent that a jvp gave for result k, as a value of the result's shape. COT_NONE stands for
+ * zeros. Invalid after setting the error. */
 static cot_var tangent_of(cot_tape *t, const cot__loop *l, int k, cot_var y, cot_var dy) {
     char     which[48], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     uint32_t i;
@@ -59,18 +59,20 @@ static void given_jvp(cot__rule *r) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
     cot_tape        *t = r->t;
     seen             s;
-    bool             moves = false; /* what it uses from outside may; that does not count */
+    /* Captures may move too, but the user's jvp has no argument for them, so they do not count. */
+    bool             moves = false;
     int              floats = 0;
     for (int k = 0; k < l->consts; k++) moves |= !cot__failed(r->tangents[cot__loop_first_const(l) + k]);
     if (!moves || !look(r, l, true, &s)) return;
     for (int k = 0; k < l->nys; k++) s.ybars[k] = INVALID(t);
-    for (int k = 0; k < l->consts; k++) { /* as cot_fn_jvp takes them: a rule may hand them on */
+    /* An input that does not move is COT_NONE, as in cot_fn_jvp, so a rule may pass it on. */
+    for (int k = 0; k < l->consts; k++) {
         cot_var dx = r->tangents[cot__loop_first_const(l) + k];
         s.out[k] = cot__failed(dx) ? COT_NONE : dx;
     }
     int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, s.out, s.ybars, l->user);
     if (!went_well(t, l, "jvp", code)) return;
-    /* the flat tangent is made of those of float results: the others have none */
+    /* only float results have tangents, and the flat tangent is made of these */
     for (int k = 0; k < l->nys; k++)
         if (cot__dtype_is_float(cot_dtype_of(s.ys[k]))) s.ybars[floats++] = tangent_of(t, l, k, s.ys[k], s.ybars[k]);
     if (t->status == COT_OK) r->tangent = cot__loop_flatten(t, l, 1, cot__dtype_at(cot__rule_node(r)), s.ybars);

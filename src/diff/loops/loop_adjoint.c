@@ -1,17 +1,18 @@
 /* loop_adjoint.c: the way back through a loop as one operation: x̄ = Jᵀ z̄, where z = loop(x) and J
  * is its derivative.
  *
- * While a body is recorded nobody knows how long a cot_while in it will run, so its way back cannot
- * be written down as a loop over its states; and where the user has bounded the states, a loop over
- * all of them must not be. This operation finds the length when it is played: it runs the loop,
- * keeping states under the bound, sweeps back in numbers, and forgets both. Its derivatives need no
- * way back through a way back. They follow from the tangent of the loop, ż = J(x) ẋ, a loop again:
+ * While a body is recorded, the length of a cot_while inside it is not known, so the way back
+ * cannot be recorded as a loop over states. If the user has bounded the states, a loop over all of
+ * them is not allowed either. This operation finds the length when it is played: it runs the loop,
+ * keeps states under the bound, sweeps back in numbers, and forgets the run and the sweep. Its own
+ * derivatives need no way back through a way back. They follow from the tangent of the loop, ż =
+ * J(x) ẋ, which is a loop again:
  *
  *     reverse, of <u, Jᵀ z̄> = <J u, z̄>      the adjoint of z̄ is J u; that of x is the way back of z̄
  *                                             through x -> J(x) u
  *     forward                               Jᵀ dz̄ + the way back of z̄ through x -> J(x) dx
  *
- * Both are recorded, and the way back through a tangent is this operation again: so there are
+ * Both are recorded, and the way back through a tangent is this operation again. So there are
  * derivatives of every order, all under the bound. */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
@@ -22,17 +23,17 @@
 typedef struct adjoint {
     const char *name;     /* of the loop, for messages */
     cot__loop   loop;
-    int         operands; /* of the loop; behind them stands z̄ */
-    cot_dtype   dtype;    /* one float dtype for the adjoints of all */
-    int64_t     size;     /* how many numbers they are */
-    bool        of[];     /* whose adjoints the value holds, one behind the other */
+    int         operands; /* number of operands of the loop; z̄ stands behind them */
+    cot_dtype   dtype;    /* one float dtype that holds all adjoints */
+    int64_t     size;     /* number of elements of all adjoints together */
+    bool        of[];     /* operands whose adjoints the value holds, one behind the other */
 } adjoint;
 
 static const char OP[] = "loop_adjoint";
 
 /* ---- the value ------------------------------------------------------------------------------- */
 
-/* A source with the value of node x; active: a sweep can reach it. */
+/* A source with the value of node x. An active source can be reached by a sweep. */
 static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
     t->active_mask = active ? COT__ACTIVE : 0;
     return cot__index(cot__parameter(t, x));
@@ -72,8 +73,8 @@ static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, uint32_t g, const u
     return ok;
 }
 
-/* The loop on sources of its own, so that nothing it leaves is seen by a sweep that may be under
- * way. */
+/* Runs the loop on sources of its own. Another sweep may be under way, and it must not see the
+ * nodes that this run leaves. */
 static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, const cot__view *flat) {
     cot_mark  m = cot__mark(t);
     uint32_t *x = cot__arena(t, ((size_t)a->operands + 1) * sizeof *x, a->name);
@@ -91,7 +92,7 @@ static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args)
     cot__attr  *attr = cot__attr_make(t, OP, 0, NULL, a->operands + 1, args);
     cot__result r;
     if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
-    /* an example: how long the loop runs, if it ends, is known when the body is played */
+    /* while a body is recorded the value is only an example; the loop might not even end */
     if (t->mode.body) t->backend->fill(&r.view, 0);
     else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
     attr->pointer = a;
@@ -128,7 +129,7 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         cot_var x = cot__rule_x(r, k);
         if (cot__failed(x)) return;
         args[k] = cot__index(x);
-        /* what only the test reads has no derivative */
+        /* the test has no derivative, so captures of the test get no adjoint */
         a->of[k] = k < n - tested && cot__rule_wants(r, k);
         if (!a->of[k]) continue;
         a->dtype = count++ ? cot__dtype_promote(a->dtype, cot_dtype_of(x)) : cot_dtype_of(x);
@@ -157,18 +158,18 @@ cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node) {
 
 /* ---- derivatives ----------------------------------------------------------------------------- */
 
-/* The loop with its tangents, on aliases of what it read. */
+/* The loop with its tangents, on fresh inputs that have the values of its operands. */
 typedef struct moving {
     cot_tape      *t;
     const adjoint *a;
-    cot_var       *x;       /* the aliases, of floats; other operands as they are; z̄ */
-    /* its carried values, and the tangents of its results that are floats */
+    cot_var       *x; /* fresh inputs for float operands, the other operands themselves, then z̄ */
+    /* the carried values of the loop, then the tangents of its float results */
     cot_var       *results;
-    uint32_t      *y;       /* those tangents, which seeds are for, … */
-    cot_var       *seeds;   /* … and they */
+    uint32_t      *y;       /* nodes of these tangents, and */
+    cot_var       *seeds;   /* the seed of each */
     int            seeded;
-    uint32_t      *to;      /* whose adjoints are wanted, … */
-    cot_var       *grads;   /* … and they */
+    uint32_t      *to;      /* nodes whose adjoints are wanted, and */
+    cot_var       *grads;   /* the adjoint of each */
     int            wanted;
 } moving;
 
@@ -190,14 +191,14 @@ static bool open_moving(moving *g, cot__rule *r) {
     return true;
 }
 
-/* How long the loop is where that is known; elsewhere nothing depends on it. */
+/* The length of the loop where it is known. For a cot_while no shape depends on the length. */
 static int64_t length_of(const adjoint *a) { return a->loop.test ? 0 : a->loop.length; }
 
 static bool run_moving(moving *g, const cot_var *dx) {
     return cot__loop_with_tangents(g->t, &g->a->loop, length_of(g->a), g->x, dx, g->results) == COT_OK;
 }
 
-/* Seeds for the tangents: the pieces of z̄. */
+/* Seeds the tangents with the pieces of z̄. */
 static bool seed(moving *g) {
     const cot__loop *l = &g->a->loop;
     int              n = l->carry + l->nys;
@@ -222,7 +223,7 @@ static void loop_adjoint_vjp(cot__rule *r) {
     moving    g;
     int64_t   at = 0;
     int       n = 0;
-    /* what is swept here must be active, whatever the caller records */
+    /* the nodes swept here must be active, also while the caller records without gradients */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot_var *u = open_moving(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
     for (int k = 0; u && k < g.a->operands; k++) u[k] = g.a->of[k] ? piece(r->g, &at, g.x[k]) : INVALID(t);
@@ -238,7 +239,7 @@ static void loop_adjoint_vjp(cot__rule *r) {
                                                   g.results + g.a->loop.carry));
 }
 
-/* Linear in z̄: the same of dz̄. */
+/* The operation is linear in z̄, so its tangent by z̄ is the same operation on dz̄. */
 static cot_var of_other(cot__rule *r, const adjoint *a, cot_var g) {
     uint32_t *args = cot__arena(r->t, ((size_t)a->operands + 1) * sizeof *args, OP);
     for (int k = 0; args && k < a->operands; k++) args[k] = cot__index(cot__rule_x(r, k));
@@ -277,8 +278,8 @@ static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* z̄ of the elements, one flat adjoint each, as that of the loop of all. What has no batch there
- * depends on nothing that is asked for: its z̄ counts for nothing. */
+/* The adjoint of the wide loop's flat value, from one flat adjoint z̄ for each element. A carried
+ * value without a batch depends on no wanted operand, so zeros stand for its adjoint. */
 static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
     const cot__loop *l = w->l;
     int              m = l->carry + l->nys;
@@ -300,8 +301,8 @@ static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
     return w->t->status == COT_OK ? cot_concat(m, parts, 0) : INVALID(w->t);
 }
 
-/* The operand of the new loop that is operand k of the old one, or -1: a capture that it does not
- * read. */
+/* The operand of the new loop that takes the value of operand k of the old one. -1: operand k is a
+ * capture that the new loop does not read. */
 static int wide_operand(const cot__wide *w, int k) {
     int first = cot__loop_first_capture(w->loop);
     if (k < cot__loop_first_capture(w->l)) return k < cot__loop_first_xs(w->l) ? k : k + w->masked;
@@ -310,7 +311,7 @@ static int wide_operand(const cot__wide *w, int k) {
     return -1;
 }
 
-/* The adjoints of all elements, one flat array, apart into those of each. */
+/* Splits the adjoints that the wide loop gave (one flat array) into one row for each element. */
 static cot_var each_apart(const adjoint *a, const adjoint *all, const cot__wide *w, cot_var flat) {
     int      n = 0;
     cot_var *parts = cot__arena(w->t, ((size_t)a->operands + 1) * sizeof *parts, OP);
@@ -327,8 +328,8 @@ static cot_var each_apart(const adjoint *a, const adjoint *all, const cot__wide 
     return parts && w->t->status == COT_OK ? cot_concat(n, parts, 1) : INVALID(w->t);
 }
 
-/* The way back through the loop of all elements. Each has adjoints of its own, also of what all
- * share: that is repeated first. */
+/* The way back through the loop of all elements. Each element has its own adjoint, also for
+ * operands that all elements share, so shared operands are repeated first. */
 static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_tape        *t = r->t;
     const adjoint   *a = cot__rule_attr(r)->pointer;
@@ -339,7 +340,8 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
     for (int k = 0; given && k < a->operands && t->status == COT_OK; k++) {
         given[k] = b->is[k] || a->of[k];
         if (given[k]) xs[k] = cot__batch_full(b, k, xs[k]);
-        if (a->of[k]) xs[k] = cot__fresh_input(xs[k]); /* no two are the same operand */
+        /* a node of its own, so that wide_operand finds exactly one operand */
+        if (a->of[k]) xs[k] = cot__fresh_input(xs[k]);
     }
     cot__wide w = {.t = t, .l = l, .extent = b->extent, .x = xs, .given = given};
     if (!given || t->status != COT_OK || !cot__widen(&w)) return INVALID(t);

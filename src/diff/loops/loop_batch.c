@@ -1,12 +1,12 @@
-/* loop_batch.c: a loop, condition or checkpoint for a batch, as one operation: the loop that
- * loop_wide.c makes, run, and its results laid out as those of the elements. A condition whose
- * choice is batched plays both bodies and chooses. Functions with derivatives of their own go one
- * by one. */
+/* loop_batch.c: a loop, condition or checkpoint on a batch, as one operation. loop_wide.c makes the
+ * loop of all elements; this file runs it and lays its results out as one flat value for each
+ * element. A condition whose choice is batched plays both bodies and chooses by element. Functions
+ * with derivatives of the user's are played for one element after the other. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
-/* Results as the flat values of the elements: stacked ones have the batch behind the steps, others
- * in front or not at all. */
+/* Makes one row, the flat value, for each element. Results stacked over steps have the batch behind
+ * the steps; carried values have it in front or not at all. */
 static cot_var flattened(cot__rule *r, const cot__wide *w, int m, cot_var *results) {
     const cot__loop *l = w->l;
     const bool      *carried = w->is + cot__loop_first_carry(l);
@@ -33,7 +33,7 @@ static bool inputs_of(const cot__wide *w, cot_var *in) {
     return w->t->status == COT_OK;
 }
 
-/* Both bodies, and of each element the results that it chose. */
+/* Plays both bodies, and takes for each element the results of the body that it chose. */
 static bool choose(cot__wide *w, int m, cot_var *results, cot_var *others) {
     const cot__loop *l = w->l;
     cot_tape        *t = w->t;
@@ -47,7 +47,7 @@ static bool choose(cot__wide *w, int m, cot_var *results, cot_var *others) {
     for (int k = 0; k < m && t->status == COT_OK; k++) {
         results[k] = cot_where(cot__batch_align(cot_not_equal(w->x[0], 0), cot_shape_of(results[k]).ndim - 1),
                                results[k], others[k]);
-        /* stacked, as of one step */
+        /* one step, stacked like the steps of a longer loop */
         if (k >= l->carry && !l->once) results[k] = cot_expand_dims(results[k], 0);
     }
     return t->status == COT_OK;
@@ -57,8 +57,8 @@ bool cot__loop_goes_one_by_one(const cot__loop *l, int64_t extent) {
     return l->rules || l->body[0]->m == 0 || (l->test && extent == 0);
 }
 
-/* The mask that it may carry stands last among the results of a cot_while, which gives nothing out:
- * there is room for it. */
+/* The wide loop may carry a mask as its last result. Only a cot_while does so, and it gives nothing
+ * out, so `results`, with room for 2 m values, can hold the mask too. */
 static bool run_wide(cot__wide *w, cot_var *results) {
     return cot__widen(w) && cot__loop_record(w->t, w->loop, w->args, results) == COT_OK;
 }

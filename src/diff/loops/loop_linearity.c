@@ -1,6 +1,6 @@
-/* loop_linearity.c: is a loop, condition or checkpoint linear in its operands? Its bodies are
- * walked as the tape is, until what is carried from step to step stays as it is. Bodies in bodies
- * are as deep as functions were nested. */
+/* loop_linearity.c: finds whether a loop, condition or checkpoint is linear in its operands. The
+ * walk goes through its bodies as through a tape, again and again until the answer for the carried
+ * values stays the same. Recursion is as deep as the user nested the functions. */
 #include "diff/engine/linearity.h"
 #include "diff/loops/loop.h"
 
@@ -8,7 +8,8 @@
 
 static uint8_t larger(uint8_t a, uint8_t b) { return a > b ? a : b; }
 
-/* What the results of a body depend on, with `in` for its inputs and captures; they go to out. */
+/* Finds how the results of a body depend on values outside, given how its inputs and captures do
+ * (`in`). The answers go to `out`. */
 static void play(const cot__places *p, const cot__region *body, const uint8_t *in, uint8_t *out) {
     const cot_tape *t = p->t;
     uint32_t        given = (uint32_t)(body->n + body->captures), at = given + body->fixed;
@@ -29,14 +30,16 @@ static void play(const cot__places *p, const cot__region *body, const uint8_t *i
     cot__free(&t->al, how, bytes);
 }
 
-/* A loop on its way to where nothing changes: what its operands and carried values depend on. */
+/* The state of a walk over a loop: how its operands (args) and carried values (carry) depend, with
+ * room for the inputs and results of a body. */
 typedef struct walk { const cot__loop *l; const uint8_t *args; uint8_t *carry, *in, *out; } walk;
 
 static void captures_of(const walk *w, const cot__region *body, int from) {
     for (int k = 0; k < body->captures; k++) w->in[body->n + k] = w->args[from + k];
 }
 
-/* One step of a body whose captures begin at operand `from`: the most that its results depend. */
+/* One step of a body whose captures begin at operand `from`. Returns the strongest dependence of
+ * its results. */
 static uint8_t step(const cot__places *p, const walk *w, const cot__region *body, int from) {
     const cot__loop *l = w->l;
     int              at = l->consts;
@@ -52,8 +55,8 @@ static uint8_t step(const cot__places *p, const walk *w, const cot__region *body
     return most;
 }
 
-/* Steps until the carried values stay as they are; what decides which body plays, and how often,
- * must not depend on anything. */
+/* Walks until the dependence of the carried values stays the same. The choice of a condition and
+ * the test of a cot_while must depend on nothing, or the loop is not linear. */
 static uint8_t settle(const cot__places *p, const walk *w) {
     const cot__loop *l = w->l;
     uint8_t          most = cot__loop_chosen(l) && w->args[0] ? COT__DEPENDS_OTHERWISE : COT__DEPENDS_NOT;

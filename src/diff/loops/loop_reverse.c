@@ -1,6 +1,6 @@
-/* loop_reverse.c: the way back through a loop, in numbers: from the last step to the first, each
- * played again from its state, swept and forgotten. States that were not kept are made again from
- * the last one before. */
+/* loop_reverse.c: the way back through a loop, in numbers. From the last step to the first, each
+ * step is played again from its state, swept and forgotten. A state that was not kept is computed
+ * again from the last kept state before it. */
 #include "rules/elementwise_ids.h"
 #include "diff/engine/find_kinks.h"
 #include "backend/elements.h"
@@ -9,17 +9,19 @@
 
 #include <string.h>
 
-/* Adjoints of everything the loop reads, as memory of the sweep: added up (constants, captures),
- * handed on (carried) or set row by row (xs). */
+/* The adjoints of the loop's operands, in memory of this sweep:
+ *   constants, captures   added up over the steps
+ *   carried values        handed from step to step
+ *   xs                    written row by row */
 typedef struct back {
     cot__rule     *rule;
     cot__stepper   s;
-    cot__storage **bar;     /* one for each operand; NULL: not wanted */
-    uint32_t      *source;  /* the node of each constant and capture in the steps */
-    uint32_t      *inputs;  /* the nodes of carried values and slices of the present step */
+    cot__storage **bar;     /* the adjoint of each operand; NULL: not wanted */
+    uint32_t      *source;  /* in the steps, the node that stands for each constant and capture */
+    uint32_t      *inputs;  /* in the present step, the nodes of carried values and slices */
     cot__loop_run *run;
-    void          *state;   /* before the present step */
-    cot__storage  *memory;  /* its memory */
+    void          *state;   /* the state before the present step */
+    cot__storage  *memory;  /* the storage of that state */
     int            operands;
 } back;
 
@@ -37,8 +39,8 @@ static bool is_sliced(const cot__loop *l, int k) {
 }
 static bool is_carried(const cot__loop *l, int k) { return k >= cot__loop_first_carry(l) && k < cot__loop_first_xs(l); }
 
-/* Every float operand that is carried, and every other that is wanted, gets an adjoint, zero at
- * first. */
+/* Carried operands with a float dtype, and other operands that are wanted, get an adjoint. It
+ * begins with zeros. */
 static bool open_bars(back *b) {
     cot_tape        *t = b->s.t;
     const cot__loop *l = b->s.loop;
@@ -55,7 +57,7 @@ static bool open_bars(back *b) {
     return true;
 }
 
-/* A constant of the sweep's own with the value of node x. */
+/* A passive copy of node x, above all nodes of the sweep that is under way. */
 static cot_var local(cot_tape *t, uint32_t x) {
     cot__scope scope = cot__scope_open(t, 0);
     cot_var p = cot__parameter(t, x);
@@ -63,8 +65,9 @@ static cot_var local(cot_tape *t, uint32_t x) {
     return p;
 }
 
-/* Whatever the steps read appears in them under numbers above those of the sweep that runs, so that
- * theirs does not touch its slots: as parameters what gets an adjoint, as constants the rest. */
+/* The steps read copies of the loop's operands. The copies lie above all nodes of the sweep that is
+ * under way, so the sweep of a step does not touch its slots. An operand that gets an adjoint is
+ * copied as an active parameter, any other as a passive one. */
 static bool open_sources(back *b) {
     cot_tape          *t = b->s.t;
     const cot__loop   *l = b->s.loop;
@@ -138,7 +141,7 @@ static void add_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     cot__run_value(t->backend, OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
 }
 
-/* What arrived goes where it belongs. */
+/* Moves the adjoints that arrived in one step to the storages of the operands. */
 static void collect(back *b, const cot__sweep *w, int64_t at) {
     const cot__loop *l = b->s.loop;
     int64_t          stride[COT_MAX_NDIM];
@@ -218,13 +221,13 @@ static bool go_on(back *b, int64_t k) {
 
 static bool reach(back *b, int64_t k) {
     cot__loop_run *run = b->run;
-    /* the one more was for the last step only */
+    /* The state of the last step was kept beyond `room`, so its memory is not used again. */
     while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
     int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
     if (b->s.loop->carry == 0) return true;
     if (run->kept) cot__state_back(b->s.t, b->s.loop, b->state, run->at[run->kept - 1].state, b->s.bytes);
     else cot__state_first(&b->s, b->state);
-    /* Only memory that the first run has left is used: more would not outlive this sweep. */
+    /* Only memory of the first run is used: new memory would not outlive this sweep. */
     int room = run->room;
     run->room = run->kept + run->spare;
     bool ok = true;
@@ -250,7 +253,7 @@ static bool open_back(back *b, cot__rule *r) {
     b->run = (cot__loop_run *)(uintptr_t)attr->pointer2;
     size_t n = (size_t)b->operands;
     for (int k = 0; k < b->operands; k++)
-        /* overwritten since: the steps would be others */
+        /* an operand was overwritten since: the steps would compute other values */
         if (cot__failed(cot__rule_x(r, k))) return false;
     b->bar = cot__arena(t, (n + 1) * sizeof *b->bar, l->name);
     b->source = b->bar ? cot__arena(t, (n + 1) * sizeof *b->source, l->name) : NULL;
@@ -280,7 +283,8 @@ static void start_carried(back *b, const cot__view *flat, const int64_t *place) 
     }
 }
 
-/* Hands the adjoints over. A wrapped storage would not outlive this function; a kept one does. */
+/* Hands the adjoints to the driver. A storage that the tape keeps outlives this function; wrapped
+ * memory would not. */
 static void give_all(back *b) {
     cot_tape *t = b->s.t;
     for (int k = 0; k < b->operands && t->status == COT_OK; k++) {
@@ -319,7 +323,7 @@ void cot__loop_reverse_numbers(cot__rule *r) {
     bool ok = open_back(&b, r);
     if (ok) {
         cot__view flat = cot__view_read(t, cot__index(g));
-        /* as in the first run, which had room for them */
+        /* cannot fail: the first run has computed the same places */
         cot__loop_places(t, l, b.run->length, flat.dtype, place);
         start_carried(&b, &flat, place);
         struct cot__findings *look = t->kinks.look;
@@ -327,7 +331,8 @@ void cot__loop_reverse_numbers(cot__rule *r) {
         for (int64_t k = b.run->length; ok && k-- > 0;) {
             flat = cot__view_read(t, cot__index(g));
             ok = reach(&b, k) && step_back(&b, k, &flat, place);
-            if (look && look->found != found) t->kinks.look = NULL; /* one step is told of */
+            /* report the kinks of one step only */
+            if (look && look->found != found) t->kinks.look = NULL;
         }
         t->kinks.look = look;
         t->active_mask = 0;

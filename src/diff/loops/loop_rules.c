@@ -1,37 +1,39 @@
-/* loop_rules.c: derivatives of a loop as loops, recorded: so they have derivatives again, of every
+/* loop_rules.c: derivatives of a loop as recorded loops, which have derivatives again, of every
  * order.
  *
- * Reverse: the loop once more, giving out the states before each step; then a loop over those from
- * the last to the first, whose body is the recorded gradient of the body, and whose carried values
- * are the adjoints of the carried values, of constants and of captures. Forward: one loop that
- * carries values and tangents. */
+ * Reverse: the loop runs once more and gives out the state before each step. Then a second loop
+ * goes through these states from the last to the first. Its body is the recorded gradient of the
+ * first body. Its carried values are the adjoints of the carried values, of constants and of
+ * captures.
+ *
+ * Forward: one loop carries values and tangents. */
 #include "diff/engine/find_kinks.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* What the derived bodies know. Everything is a value outside them. */
+/* The argument of the derived bodies. All values in it were recorded outside of these bodies. */
 typedef struct derived {
     cot_tape        *t;
     const cot__loop *l;
-    int              which;   /* body */
+    int              which;   /* which of the two bodies is played */
     const cot_var   *x;       /* operands of the loop */
-    const cot_var   *dx;      /* forward: their tangents, invalid where they do not move */
+    const cot_var   *dx; /* forward: tangents of the operands, invalid where they do not move */
     const bool      *wanted;  /* reverse: which operands get an adjoint */
 } derived;
 
 static bool is_float(const cot_tape *t, uint32_t node) { return cot__dtype_is_float(cot__dtype_at(&t->nodes[node])); }
 static bool var_is_float(cot_var x) { return cot__dtype_is_float(cot_dtype_of(x)); }
 
-/* A constant or capture of the playing body: the operand's number. */
+/* The operand that is constant or capture k of the body that is played. */
 static int outer_operand(const derived *d, int k) {
     const cot__loop *l = d->l;
     int              captured = cot__loop_first_capture(l) + (d->which ? l->body[0]->captures : 0);
     return k < l->consts ? cot__loop_first_const(l) + k : captured + k - l->consts;
 }
 static int outer_count(const derived *d) { return d->l->consts + d->l->body[d->which]->captures; }
-/* Its place among the values of a player. */
+/* The place of this operand among the values of a player. */
 static int outer_place(const derived *d, int k) {
     return k < d->l->consts ? k : d->l->body[d->which]->n + k - d->l->consts;
 }
@@ -41,7 +43,8 @@ static cot_var *vars(cot_tape *t, const cot__loop *l, int n) {
     return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), l->name);
 }
 
-/* Plays the body on inner inputs; outer values are given. */
+/* Plays the body: the count, carried values and slices come from the derived loop's inputs,
+ * constants and captures from `outer`. */
 static bool play(cot_tape *t, const derived *d, const cot_var *count, const cot_var *carry, const cot_var *slices,
                  const cot_var *outer, cot_var *out) {
     const cot__loop   *l = d->l;
@@ -71,8 +74,9 @@ static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     return 0;
 }
 
-/* Examples and operands of a derived loop, and its node. `first` are the operands in the order of
- * its body's inputs, without the count; sliced ones are named by nxs. */
+/* Records a derived loop: examples for its body, its operands and its node. `operands` are in the
+ * order of the body's inputs, without the count: first the carried values, then the nxs sliced
+ * ones. */
 static cot_status run_derived(cot_tape *t, cot__loop *to, cot_fn f, derived *d, const cot_var *operands,
                               cot_var *results) {
     const cot__loop *l = d->l;
@@ -108,8 +112,8 @@ static cot__loop *like(cot_tape *t, const cot__loop *l, int64_t length) {
 
 /* ---- reverse --------------------------------------------------------------------------------- */
 
-/* Which operands of the loop the carried adjoints after those of the carried values belong to:
- * constants and captures that are wanted. */
+/* Is operand k a constant or a capture? The adjoint of such an operand, if wanted, is carried from
+ * step to step, behind the adjoints of the carried values. */
 static bool is_outer(const cot__loop *l, int k) {
     return (k >= cot__loop_first_const(l) && k < cot__loop_first_carry(l)) || k >= cot__loop_first_capture(l);
 }
@@ -154,7 +158,7 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var *gx = g;
     for (int k = 0; k < l->nxs; k++) g += d->wanted[cot__loop_first_xs(l) + k];
     for (int k = 0, j = 0; k < operands; k++) {
-        /* the other body's captures, which it skips, get nothing */
+        /* captures of the other body are not read in this step: their adjoints stay as they are */
         if (!is_outer(l, k) || !d->wanted[k]) continue;
         while (j < outer_count(d) && outer_operand(d, j) < k) j++;
         bool mine = j < outer_count(d) && outer_operand(d, j) == k;
@@ -187,7 +191,7 @@ bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_v
     if (!pieces) return false;
     derived d = {.t = t, .l = l, .x = x, .wanted = wanted};
     cot__loop_apart(t, l, length, g, pieces);
-    /* the derived loop goes through them */
+    /* the derived loop goes through these pieces, so a single step needs an axis of extent 1 */
     for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0);
     for (int j = 0; j < l->carry; j++)
         if (var_is_float(x[cot__loop_first_carry(l) + j])) in[n++] = pieces[j];
@@ -264,7 +268,7 @@ static int forward_body(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
-/* The old test, on the values among what the new loop carries. */
+/* Plays the test of the old loop on the values that the new loop carries. Tangents are left out. */
 static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const derived     *d = user;
     const cot__region *test = d->l->test;
@@ -314,7 +318,8 @@ cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t leng
     to->reverse = l->reverse;
     to->once = l->once;
     if (l->test && (t->mode.body || l->bounded)) {
-        /* how long it runs is known in each step of that body only */
+        /* the length is known only when the body is played, so the derived loop is a cot_while
+         * too */
         to->length = l->length;
         to->test = t->status == COT_OK ? cot__region_record(t, l->name, forward_test, &d, to->carry, in, 1) : NULL;
         if (!to->test) return t->status;

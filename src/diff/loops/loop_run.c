@@ -1,5 +1,5 @@
-/* loop_run.c: the steps of a loop, one after the other. A step's operations are recorded, looked
- * at, and forgotten: the tape of a loop has the length of its body. */
+/* loop_run.c: runs the steps of a loop, one after the other. The operations of a step are recorded,
+ * read and forgotten, so the tape never grows longer than one body. */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { ALIGN = 64, FEW = 16 }; /* FEW: kept states that have a place from the beginning */
+enum { ALIGN = 64, FEW = 16 }; /* FEW: number of kept states that the first list has places for */
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
@@ -28,8 +28,8 @@ void cot__state_first(cot__stepper *s, void *state) {
     for (int k = 0; k < s->loop->carry; k++) store(s->t, carried(s, k), (char *)state + s->offset[k]);
 }
 
-/* Does a result lie in the state it came from: a carried value that is handed on, perhaps to
- * another place, or a view of one? */
+/* Does a result lie in the memory of the state that the step began with? It does if the step hands
+ * a carried value on, perhaps to another place, or a view of one. */
 static bool lies_in(const cot__stepper *s, const void *state) {
     for (int k = 0; k < s->loop->carry; k++) {
         const char *p = cot__view_read(s->t, cot__index(s->out[k])).data;
@@ -54,7 +54,7 @@ bool cot__state_next(cot__stepper *s, void *state) {
     return true;
 }
 
-/* A node with numbers from memory of the tape's device that outlives it. */
+/* A node whose numbers lie in memory of the tape's device. That memory must outlive the node. */
 static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride,
                            const void *p) {
     if (ndim == 0) {
@@ -71,7 +71,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* The slice k of an operand that the steps go through. */
+/* Slice k of an operand that the steps go through. */
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
     cot__view   v = cot__view_read(s->t, x);
     const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
@@ -172,7 +172,7 @@ cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int 
     return cot__dtype_at(&t->nodes[node]);
 }
 
-/* One float dtype that holds all results; f64 for integers, up to 2^53. */
+/* One float dtype that holds all results. Integers are held as f64, which is exact up to 2^53. */
 static cot_dtype packed_dtype(const cot_tape *t, const cot__loop *l) {
     bool      any = false;
     cot_dtype all = COT_F32;
@@ -224,7 +224,7 @@ static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     return ok;
 }
 
-/* Plays step k and writes what it gives out. */
+/* Plays step k and writes the values that it gives out to the flat result. */
 static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, cot__view *flat, const int64_t *place) {
     const cot__loop *l = s->loop;
     cot_mark         m = cot__mark(s->t);
@@ -241,13 +241,13 @@ static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, co
     return ok;
 }
 
-/* A loop of known length keeps what the optimal way back starts with: *next is the step whose state
- * is kept next. */
+/* A loop of known length keeps the states with which the optimal way back begins. *next is the step
+ * whose state is kept next. */
 static bool keep_planned(cot__stepper *s, cot__loop_run *run, int64_t k, int64_t *next, const void *state) {
     if (k != *next) return true;
     if (k > 0 && !cot__keep_state(s->t, s->loop, run, k, state, s->bytes)) return false;
     *next = cot__next_kept(run, k, run->length - 1);
-    /* The way back begins at the last step: its state is at hand now, and kept besides the
+    /* The way back begins at the last step. Its state is at hand now, and is kept beside the
      * others. */
     if (*next < 0) *next = k < run->length - 1 ? run->length - 1 : -1;
     return true;
@@ -264,7 +264,8 @@ static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
     const cot__loop *l = s->loop;
     bool             go;
     run->length = 0;
-    /* its values are examples, which may never end; the carried ones as they come are as good */
+    /* While a body is recorded the test reads examples, so the loop might never end. The initial
+     * carried values are examples as good as any. */
     if (s->t->mode.body) return true;
     for (;; run->length++) {
         if (!goes_on(s, state, &go)) return false;
@@ -296,7 +297,7 @@ static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *
     return run->at ? run : NULL;
 }
 
-/* The pieces of the flat value: where each result begins. Returns the number of elements, or -1. */
+/* Where each result begins in the flat value. Returns the number of elements, or -1. */
 int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place) {
     int64_t total = 0;
     for (int j = 0; j < l->carry + l->nys; j++) {
@@ -312,7 +313,7 @@ int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dt
     return -1;
 }
 
-/* The flat value, pushed as a node. */
+/* Runs the loop and pushes its flat value as a node. */
 static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *args, int64_t *place) {
     cot__stepper   s;
     cot__result    r;
@@ -398,7 +399,8 @@ static void loop_vjp(cot__rule *r) {
     const cot__loop     *l = cot__rule_attr(r)->pointer;
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
     const cot__sweep    *s = r->driver;
-    /* not known, or none, from which one could not tell what it reads elsewhere */
+    /* The length is unknown while a body is recorded. A run of 0 steps does not show what the loop
+     * reads at another point. */
     bool unknown = l->test && (r->t->mode.body || run->length == 0);
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);

@@ -31,12 +31,12 @@ void cot__state_back(const cot_tape *t, const cot__loop *l, void *state, const v
 
 /* ---- memory for them ------------------------------------------------------------------------- */
 
-/* Files hold many states each, since a process may map some ten thousands only: as many as there
- * are already, within these bounds. */
+/* A process can map only some ten thousand files, so a file holds many states: as many as there are
+ * already, within these bounds. */
 enum { LEAST_BLOCK = 1 << 12, LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
 
 static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
-    /* + 1: see cot__loop_run */
+    /* + 1: the last state, which `room` does not count */
     size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = have;
     if (bytes == 0) return 0;
     if (count < LEAST_FILE / bytes) count = LEAST_FILE / bytes;
@@ -45,7 +45,8 @@ static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
     return count > 1 ? count * bytes : bytes;
 }
 
-/* A storage has a header and is aligned: small states share one, once there are some. */
+/* A storage has a header and is aligned, so small states share one, as soon as there are
+ * several. */
 static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
     size_t have = (size_t)run->kept, wanted = (size_t)run->room + 1 - have, count = bytes ? LEAST_BLOCK / bytes : 1;
     if (count > have) count = have;
@@ -53,7 +54,8 @@ static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
     return count > 1 ? count * bytes : bytes;
 }
 
-/* Memory for one more state, used or new; it stays with the tape until the loop is forgotten. */
+/* Memory for one more state, used before or new. It stays with the tape until the loop is
+ * forgotten. */
 static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
     if (run->spare > 0) {
         run->spare--;
@@ -72,7 +74,8 @@ static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, si
     return state;
 }
 
-/* Places for twice as many. Behind the kept ones there is no spare one when this is needed. */
+/* Makes the list of kept states twice as long. There are no spare entries to copy: they would have
+ * been used first. */
 static bool grow(cot_tape *t, const cot__loop *l, cot__loop_run *run) {
     cot__kept *more = cot__arena(t, 2 * (size_t)run->capacity * sizeof *more, l->name);
     if (!more) return false;
@@ -91,7 +94,7 @@ bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_
     return true;
 }
 
-/* The last kept state that has one of a higher level behind it; -1: none. */
+/* The last kept state that has a state of a higher level behind it. -1: none. */
 static int dispensable(const cot__loop_run *run) {
     int highest = -1;
     for (int i = run->kept; i-- > 0;) {

@@ -1,14 +1,14 @@
-/* loop_wide.c: the loop of all elements of a batch, made from the loop of one. Its body plays the
- * old body by the batching rules.
+/* loop_wide.c: makes the loop of all elements of a batch from the loop of one. The body of the wide
+ * loop plays the old body by the batching rules.
  *
- * Which carried values need a batch is found first: one whose initial value has a batch, or to
- * which some step gives one. What the steps go through has the batch behind the steps. If the test
- * of a cot_while reads no batch, all elements take as many steps. Otherwise the new loop goes on
- * while any element does, and carries a mask of those that do. The body must not see the state of
- * an element that has ended: it may fail there (x[i] past the end), give NaN whose derivative times
- * 0 is NaN, or never end (a loop inside). So an ended element borrows the state, and all else that
- * the body reads with a batch, of the first one that goes on, without derivative, and keeps its own
- * state behind the body:
+ * First find which carried values need a batch: those whose initial value has one, and those to
+ * which some step gives one. Values that the steps go through have the batch behind the steps. If
+ * the test of a cot_while reads no batch, all elements take the same number of steps. Otherwise the
+ * wide loop goes on while any element does, and carries a mask of the elements that go on. The body
+ * must not see the state of an element that has ended: the body may fail there (x[i] past the end),
+ * give NaN whose derivative times 0 is NaN, or never end (a loop inside). So an ended element
+ * borrows, without derivative, the state and all other batched inputs of the first element that
+ * goes on. After the body it gets its own state back:
  *
  *     x    = where(mask, state, detach(state[argmax(mask)]))
  *     next = where(mask, body(x), state)
@@ -21,8 +21,8 @@
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* The operand that is input k of the body (constants, [count], carried values, slices); -1: the
- * count. */
+/* The operand that is input k of the body (constants, [count], carried values, slices). -1: input k
+ * is the count. */
 static int input_operand(const cot__loop *l, int k) {
     if (k < l->consts || !l->counts) return cot__loop_first_const(l) + k;
     return k == l->consts ? -1 : cot__loop_first_const(l) + k - 1;
@@ -48,7 +48,8 @@ static cot_var chosen(cot_var mask, cot_var x, cot_var y) {
     return x.tape->status == COT_OK ? cot_where(cot__batch_align(mask, cot_shape_of(x).ndim - 1), x, y) : x;
 }
 
-/* x of the elements that go on; of the others what `like`, the number of one that does, has. */
+/* x for the elements that go on. Ended elements borrow the x of element number `like`, which goes
+ * on. */
 static cot_var lent(cot_var mask, cot_var like, cot_var x) {
     return cot__failed(mask) ? x : chosen(mask, x, cot_detach(cot_take(x, like, 0)));
 }
@@ -74,7 +75,7 @@ bool cot__wide_play(cot__wide *w, const cot_var *xs, cot_var mask, cot_var *ys) 
     return ok;
 }
 
-/* Go on? Of all elements or, in a mask, of each. */
+/* Should the loop go on? One answer for all elements or, with a mask, one for each. */
 static cot_var tested(const cot__wide *w, const cot_var *carry) {
     const cot__region *test = w->l->test;
     cot_var           *values = vars(w, test->n + test->captures), go;
@@ -110,7 +111,7 @@ static int masked_test(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 
 /* ---- which carried values have a batch ------------------------------------------------------- */
 
-/* Once more through the body: does a step give a batch to a carried value that had none? */
+/* Goes through the body once: does a step give a batch to a carried value that had none? */
 static bool spread(cot__wide *w, bool *given, bool *more) {
     const cot__loop   *l = w->l;
     const cot__region *r = l->body[w->which];
@@ -149,7 +150,7 @@ static bool find_carried(cot__wide *w) {
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-/* Examples of the inputs of the body; x: the operands. */
+/* Examples for the inputs of the wide body, from the operands x of the wide loop. */
 static bool examples_of(const cot__wide *w, const cot__loop *wide, const cot_var *x, cot_var *examples) {
     for (int k = 0; k < wide->consts; k++) *examples++ = x[cot__loop_first_const(wide) + k];
     if (wide->counts) *examples++ = cot_data(w->t, COT_I64, COT_SCALAR, &wide->first);
@@ -159,7 +160,7 @@ static bool examples_of(const cot__wide *w, const cot__loop *wide, const cot_var
     return w->t->status == COT_OK;
 }
 
-/* The operands that are no captures, as the new loop has them. */
+/* The operands of the wide loop, without captures. */
 static bool operands_of(const cot__wide *w, const cot__loop *wide, cot_var *x) {
     const cot__loop *l = w->l;
     int              carry = cot__loop_first_carry(l), xs = cot__loop_first_xs(l);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* A failure leaves no numbers behind that could be taken for results: out is (rows, elements of the
+/* After a failure no numbers remain that could be taken for results. out is (rows, elements of the
  * vars). */
 static cot_status finish(cot_status status, double *out, int64_t rows, int n, const cot_var *vars) {
     if (status == COT_OK || !out) return status;
@@ -24,8 +24,8 @@ cot_status cot_jvps(int lanes, int n, const cot_var *xs, const double *tangents,
     return finish(cot__products("jvps", false, lanes, m, ys, n, xs, tangents, out), out, lanes, m, ys);
 }
 
-/* Unit directions in groups, so that the memory stays a few rows whatever the size; of small
- * matrices all at once. */
+/* Unit directions are taken in groups, so that memory stays a few rows whatever the size. Small
+ * matrices are one group. */
 enum { GROUP = 64, GROUP_ELEMENTS = 1 << 18 };
 
 static int64_t group_of(int64_t directions, int64_t results) {
@@ -46,7 +46,8 @@ static cot_status jacobian(const char *op, int m, const cot_var *ys, int n, cons
     bool    reverse = mode == COT_REVERSE || (mode == COT_AUTO && rows <= cols);
     int64_t directions = reverse ? rows : cols, results = reverse ? cols : rows;
     if (directions == 0 || results == 0)
-        return cot__products(op, reverse, 0, m, ys, n, xs, NULL, NULL); /* only its checks */
+        /* no lanes: only the checks */
+        return cot__products(op, reverse, 0, m, ys, n, xs, NULL, NULL);
     if (!out) {
         cot__fail(t, COT_VALUE, "[%s] the place for the result is NULL", op);
         return t->status;
@@ -95,7 +96,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         return t->status;
     }
     const char *before = cot__ask(t, op);
-    /* what is differentiated again here must be, also in a no-grad scope */
+    /* the gradient is differentiated again, so it must be active, also in a no-grad scope */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot__deferred_open(t); /* the gradient may be deferred until the product */
     cot__deferred_point since = cot__deferred_hold(t);

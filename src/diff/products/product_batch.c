@@ -1,14 +1,16 @@
 /* product_batch.c: many directions as one batch, in numbers.
  *
- * Small tensors cost more to dispatch than to compute, and a matrix times 64 vectors is one product
- * of matrices. So the sweep for one direction is recorded once, as the body of a vmap, and played
- * for a batch of directions: an operation of the sweep is then one operation for all of them.
- * Results have the bits of sweeps one by one (zeros perhaps another sign), because recorded rules
- * have those of sweeps in numbers, and an element of a batch those of the element alone. Operations
- * for which that does not hold say so in their record, sweeps_alone.
+ * Small tensors cost more to dispatch than to compute, and a matrix times 64 vectors is one matrix
+ * product. So the sweep for one direction is recorded once, as the body of a vmap, and played for a
+ * batch of directions: each operation of the sweep then serves all directions.
  *
- * Batches are a shorter way, never another result: where one does not apply or fails, products.c
- * sweeps one direction after the other, and what is wrong is said there. */
+ * The results have the same bits as sweeps one by one (a zero may have another sign). This holds
+ * because recorded rules have the bits of sweeps in numbers, and an element of a batch has the bits
+ * of the element alone. Operations for which it does not hold say so in their record
+ * (sweeps_alone).
+ *
+ * A batch is a shorter way to the same result. Where it does not apply or fails, products.c sweeps
+ * one direction after the other, and reports what is wrong. */
 #include "diff/products/products.h"
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"
@@ -18,16 +20,17 @@
 
 int64_t cot__batch_elements = 1 << 17, cot__batch_from = 8;
 
-/* All values of a batch lie side by side until it has been played: 16 MB in f64. */
+/* All values of a batch stay in memory until it has been played: at most 16 MB in f64. */
 enum { ALL_ELEMENTS = 1 << 21 };
-/* Elementwise work on more elements than this takes longer than its dispatch, and block kernels do
- * a whole partial in one pass, which a recorded one does not. */
+/* Elementwise work on more elements than this takes longer than its dispatch. There block kernels
+ * are better: they do a whole partial in one pass, and a recorded partial takes several. */
 enum { CHEAP_ELEMENTS = 64 };
 
 /* ---- does it apply? -------------------------------------------------------------------------- */
 
-/* A scalar that is 0 stops a sweep in numbers, and goes on in a recorded one, where a rule may make
- * NaN of it and an infinity. In 16 bits a recorded rule rounds more often. */
+/* Can the node be part of a batch? A sweep in numbers stops at a scalar adjoint of 0. A recorded
+ * sweep goes on, and a rule may make NaN of 0 and an infinity. In 16 bits a recorded rule rounds
+ * more often. */
 static bool can_batch(const cot__node *n) {
     cot_dtype      dtype = cot__dtype_at(n);
     const cot__op *op = cot__op_of(n->op);
@@ -35,8 +38,8 @@ static bool can_batch(const cot__node *n) {
     return n->op < OP_structural || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
 }
 
-/* How many directions a batch takes: so many that the largest value on the way from xs to ys stays
- * in a cache, and all of them in a few megabytes. 0: no batch. */
+/* How many directions a batch has: the largest value on the way from xs to ys must stay in a cache,
+ * and all values in a few megabytes. 0: no batch. */
 static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *ys, int lanes) {
     uint32_t lo = xs->lo, hi = ys->hi;
     uint8_t *needed = lo <= hi ? cot__needed(t, lo, hi, ys->n, ys->index, COT__EDGES_MOVING) : NULL;
@@ -78,13 +81,13 @@ static int record_sweep(int n, const cot_var *given, int m, cot_var *results, vo
 
 /* ---- directions in, products out ------------------------------------------------------------- */
 
-/* The strides of a batch of values that lie in rows of `row` elements. */
+/* The strides of a batch of values whose elements lie in rows of `row` elements. */
 static void row_strides(const cot_shape *batch, int64_t row, int64_t *stride) {
     cot__strides(batch->ndim, batch->dim, stride);
     stride[0] = row;
 }
 
-/* A batch of directions for value k of `from`, whose elements begin at `at` in each row of `in`. */
+/* A batch of directions for value k of `from`. Its elements begin at `at` in each row of `in`. */
 static cot_var directions(const cot__side *from, int k, int64_t at, const double *in, int64_t extent) {
     cot_tape   *t = from->t;
     uint32_t    i = from->index[k];
@@ -95,13 +98,14 @@ static cot_var directions(const cot__side *from, int k, int64_t at, const double
     if (t->status != COT_OK) return INVALID(t);
     if (!cot__result_open(t, &r, "vmap", cot__dtype_at(&t->nodes[i]), batch.ndim, batch.dim)) return INVALID(t);
     in += at;
-    memcpy(&data, &in, sizeof data); /* read only */
+    /* the copy of the pointer drops const; the memory is only read */
+    memcpy(&data, &in, sizeof data);
     row_strides(&batch, from->size, stride);
     t->backend->copy_in(&r.view, &(cot__view){data, COT_F64, batch.ndim, batch.dim, stride});
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 
-/* A product that depends on no direction, zeros, has no batch. */
+/* Copies product k to `out`. A product that depends on no direction is zeros and has no batch. */
 static void take_products(const cot__side *to, int k, int64_t at, cot_var y, bool is_batch, double *out,
                           int64_t extent) {
     cot_tape *t = to->t;
@@ -121,7 +125,7 @@ static void take_products(const cot__side *to, int k, int64_t at, cot_var y, boo
 
 typedef struct lists {
     cot_var *values, *out; /* inputs and captures of the body; its results */
-    bool    *given, *is;   /* which of them are batches */
+    bool    *given, *is;   /* which values and results are batches */
 } lists;
 
 static bool lists_open(lists *l, cot_tape *t, const cot__region *r) {

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* The first node from i to hi that the sweeps do not know; hi + 1: there is none. Most are
- * elementwise and f64, which one load of the head tells. */
+/* The first node from i to hi that the scalar sweeps do not know. hi + 1: there is none. Most nodes
+ * are elementwise and f64, which one load of the head shows. */
 static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
     for (; i <= hi; i++) {
 #if COT__HEADS
@@ -17,8 +17,9 @@ static uint32_t scalar_until(const cot__node *nodes, uint32_t i, uint32_t hi) {
     return i;
 }
 
-/* The tape often knows, because it has recorded nothing else since. Otherwise first without regard
- * to what the ys need, which is cheap and mostly enough. */
+/* The tape often knows the answer, because it has recorded nothing but such scalars since
+ * `scalars_from`. Otherwise all nodes are looked at first, which is cheap and mostly enough; then
+ * only the nodes that ys need. */
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys) {
     if (lo >= t->scalars_from) return true;
     uint32_t i = scalar_until(t->nodes, lo, hi);
@@ -37,7 +38,7 @@ static inline cot__slot_number *slot_at(const cot_tape *t, uint32_t i, int width
     return (cot__slot_number *)t->sweep.adjoints.data + (size_t)i * (size_t)width;
 }
 
-/* Rows of numbers, one for each lane, to or from the slots of these vars. */
+/* Adds rows of numbers, one for each lane, to the slots of these vars, or reads them from there. */
 static void slots_add(const cot__side *vars, int width, int used, const double *rows) {
     for (int l = 0; l < used; l++, rows += vars->size)
         for (int k = 0; k < vars->n; k++) slot_at(vars->t, vars->index[k], width)[l] += rows[k];
@@ -54,8 +55,8 @@ static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
                ((size_t)hi - lo + 1) * 8 * (size_t)width);
 }
 
-/* One reverse sweep, `used` of its lanes real. Wanted nodes stop the run: their adjoint is complete
- * then, and stays in its slot. */
+/* One reverse sweep; `used` lanes hold directions. A run stops at a wanted node: the adjoint is
+ * then complete, and is put back into its slot. */
 void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs *runs, int used, const double *seeds,
                            double *out) {
     cot_tape *t = ys->t;
@@ -66,13 +67,14 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
     while (i >= (int64_t)xs->lo) {
         cot__node *n = &t->nodes[i];
         if (n->op == OP_leaf || n->kind != COT_F64 || !(n->flags & COT__ACTIVE)) {
-            /* what is of another kind is not needed */
+            /* a node of another kind is not needed by ys */
             i--;
             continue;
         }
         uint8_t  stop = n->flags & (COT__WANTED | COT__RETAIN);
         uint32_t pushed = xs->lo; /* the run goes on down to the lowest input */
-        double   adjoint[4];      /* the run consumes it; nothing is added to it any more */
+        /* the run empties the slot, and nothing is added to it any more */
+        double   adjoint[4];
         for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_at(t, (uint32_t)i, w)[l];
         n->flags &= (uint8_t)~stop;
         int64_t next = runs->reverse_f64(t->nodes, i, t->sweep.adjoints.data, &pushed);
@@ -85,8 +87,8 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
     slots_clear(t, lo, ys->hi > xs->hi ? ys->hi : xs->hi, w);
 }
 
-/* Runs over node i alone, an input that is itself computed: it moves by its own tangent on top of
- * what moves it. */
+/* Sweeps node i alone, an input that is itself computed: it moves by its own tangent on top of the
+ * tangent from its operands. */
 static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs, cot__slot_number *slots) {
     double            given[4];
     cot__slot_number *at = slots + (size_t)i * (size_t)runs->lanes;
@@ -100,7 +102,7 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs,
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots) {
     for (uint32_t i = lo; i <= hi;) {
         const cot__node *n = &t->nodes[i];
-        /* what is not known here is not needed either */
+        /* a node that the sweep does not know is not needed by ys */
         bool known = cot__in_switch(n) && n->kind == COT_F64;
         if (!(n->flags & COT__ACTIVE) || !known)
             i++;

@@ -1,10 +1,10 @@
 /* products.c: many directions at once, in numbers.
  *
- * A sweep over f64 scalars carries up to four lanes (product_scalars.c). Where another node lies on
- * the way, the directions are swept one by one, but the results of several are only read when all
- * of these have been swept: elementwise work is deferred until then (ops/elementwise/deferred.c),
- * so that what the directions have in common, the values on the tape, passes through the caches
- * once for all of them. */
+ * A sweep over f64 scalars carries up to four lanes (product_scalars.c). If other nodes lie on the
+ * way, the directions are swept one by one, but the results of several are read only when all of
+ * these have been swept. Until then elementwise work is deferred (ops/elementwise/deferred.c). So
+ * the values on the tape, which all directions read, pass through the caches once for all of
+ * them. */
 #include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
 #include "ops/elementwise/deferred.h"
@@ -13,7 +13,8 @@
 
 /* ---- the vars of one side, flattened --------------------------------------------------------- */
 
-/* The name of an operand costs more than its check: it is only made for the message. */
+/* Writing the name of an operand costs more than checking it, so the name is made only for a
+ * message. */
 static bool output_operand(cot_tape *t, const char *op, int k, cot_var y, uint32_t *index) {
     char which[32];
     *index = cot__index(y);
@@ -30,7 +31,7 @@ int64_t cot__total_size(int n, const cot_var *vars) {
     return size;
 }
 
-/* The range and the elements of all of them. */
+/* Computes the range of nodes and the number of elements of all vars. */
 static void measure(cot__side *s) {
     uint32_t lo = UINT32_MAX, hi = 0;
     int      scalars = 0;
@@ -85,7 +86,7 @@ void cot__side_close(cot__side *s) { cot__free(&s->t->al, s->index, (size_t)s->n
 
 /* ---- one direction, any nodes ---------------------------------------------------------------- */
 
-/* A product whose numbers may still be deferred work. */
+/* A product whose numbers may still be deferred. */
 typedef struct held {
     int      lane, var;
     int64_t  at;
@@ -104,8 +105,8 @@ typedef struct work {
     size_t                 reach_bytes;
 } work;
 
-/* The numbers of node i, elements from `at` on of this lane's direction, added to its slot as an
- * adjoint or tangent. */
+/* Adds the numbers for node i to its slot, as an adjoint or tangent. They are the elements from
+ * `at` on of this lane's direction. */
 static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
     cot_tape     *t = s->t;
     const double *row = w->d->seed || !w->d->in ? w->d->in : w->d->in + w->lane * w->from->size + at;
@@ -118,7 +119,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
         cot__slot_add(t, i, number);
         return true;
     }
-    /* not memory that is kept for deferred work: it is written at once */
+    /* no memory that is kept for deferred work, because this memory is written at once */
     cot__storage *fresh =
         cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "backward");
     if (!fresh) return false;
@@ -128,7 +129,8 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
         w->d->seed(w->d->ctx, w->lane, at, &to);
     } else {
         double *data;
-        memcpy(&data, &row, sizeof data); /* read only */
+        /* the copy of the pointer drops const; the memory is only read */
+        memcpy(&data, &row, sizeof data);
         t->backend->copy_in(&to, &(cot__view){data, COT_F64, v.ndim, v.shape, stride});
     }
     bool listed_twice = *cot__slot(t, i) != 0;
@@ -160,7 +162,8 @@ static bool take(const work *w, int lane, int64_t at, int64_t size, const cot__v
     return true;
 }
 
-/* Result k of this lane: a tensor is kept until it is computed, and so taken later. */
+/* Takes result k of this lane. A tensor is held until its deferred work is done, and taken
+ * later. */
 static bool hold(work *w, int k, int64_t at, bool arrived, double scalar, const cot__acc *a) {
     uint32_t i = w->to->index[k];
     void    *list = w->held;
@@ -182,7 +185,7 @@ static bool reverse_lane(work *w) {
     s.reach = w->reach, s.reach_from = w->reach_from;
     int64_t    at = 0;
     bool       ok = seed(&s, w) && cot__reverse(&s);
-    /* the slots are free: an index */
+    /* the slots are free now: they serve as an index of arrivals */
     for (uint32_t a = 0; a < s.arrival_count && ok; a++) *cot__slot(t, s.arrivals[a].node) = (uint64_t)a + 1;
     for (int k = 0; k < xs->n && ok; k++) {
         uint64_t            slot = xs->index[k] <= s.top ? *cot__slot(t, xs->index[k]) : 0;
@@ -190,14 +193,14 @@ static bool reverse_lane(work *w) {
         ok = hold(w, k, at, a, a ? a->scalar : 0, a ? &a->tensor : NULL);
         at += cot__size_at(t, xs->index[k]);
     }
-    s.reach = NULL; /* it serves all lanes */
+    s.reach = NULL; /* all lanes share it */
     cot__sweep_close(&s, false);
     return ok;
 }
 
-/* The sweep goes down to all that the ys depend on, and so may come to an overwritten value that no
- * x needs. Then it is done again, on the way to the xs alone: marking that beforehand would cost
- * all the others. */
+/* The sweep goes down to all that the ys depend on, so it may come to an overwritten value that no
+ * x needs. Then it is done again, only on the way to the xs. Marking that way beforehand would cost
+ * time in all other cases. */
 static bool reverse_one(work *w) {
     cot__sweep marks = {.t = w->t};
     if (reverse_lane(w)) return true;
@@ -291,7 +294,7 @@ static void products(const char *op, bool reverse, cot__side *from, cot__side *t
     cot__mark_wanted(t, xs->n, xs->index, false);
 }
 
-/* Rows of numbers to read and to write. */
+/* Checks that there are rows of numbers to read and to write. */
 static bool lists_given(cot_tape *t, const char *op, const cot__side *from, const cot__side *to,
                         const cot__directions *d) {
     if (d->lanes == 0 || d->seed || ((d->in || from->size == 0) && (d->out || to->size == 0))) return true;

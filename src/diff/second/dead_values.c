@@ -7,13 +7,13 @@
  * they are computed. */
 #include "diff/second/second.h"
 
-/* Nothing spreads here: each node marks what its own derivative reads. The range and its marks are
- * those of a flow. */
+/* Here marks do not spread from node to node: each node marks the values that its own derivative
+ * reads. The flow only provides the range of nodes and their marks. */
 static void mark(cot__flow *w, uint32_t i) { cot__flow_start(w, 1, &i, 1); }
 
 static bool is_active(const cot_tape *t, uint32_t i) { return i != COT__NONE && t->nodes[i].flags & COT__ACTIVE; }
 
-/* What the partials read that a tangent may go through. */
+/* Marks the values that the partials by moving operands read. */
 static void mark_elementwise(cot__flow *w, uint32_t i) {
     const cot__node             *n = &w->t->nodes[i];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
@@ -25,7 +25,8 @@ static void mark_elementwise(cot__flow *w, uint32_t i) {
     }
 }
 
-/* Linear operations read operands that do not move; of others this does not ask. */
+/* The tangent of a linear operation reads operands that do not move. An operation of another kind
+ * counts as reading all its operands and its result. */
 static void mark_structural(cot__flow *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
     const cot__op   *op = cot__op_of(n->op);
@@ -37,12 +38,12 @@ static void mark_structural(cot__flow *w, uint32_t i) {
 
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from) {
     cot__flow w = {.t = t};
-    /* on smooth tapes, kinks are looked for in values; where memory is short, all are computed */
-    bool      worth = !t->options.smooth && t->status == COT_OK && cot__deferred_waits_since(t, since);
+    /* On smooth tapes kinks are looked for in all values. If memory is short, all are computed. */
+    bool      worth = !t->options.smooth && t->status == COT_OK && cot__deferred_any_since(t, since);
     if (worth && cot__flow_open(&w, t, from, t->count))
         for (uint32_t i = from; i < t->count; i++) {
             const cot__node *n = &t->nodes[i];
-            /* a lazy product is made from it */
+            /* a lazy product will be made from this value */
             if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&w, i);
             if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
             (n->op < OP_structural ? mark_elementwise : mark_structural)(&w, i);

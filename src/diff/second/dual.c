@@ -1,8 +1,8 @@
-/* dual.c: Hessian-vector products over scalars: forward over reverse in numbers.
+/* dual.c: Hessian-vector products over scalars: forward over reverse, in numbers.
  *
- * The partials written with dual words (dual_words.h) carry adjoint and tangent of the adjoint down
- * the tape together. Nothing is recorded: one forward run for the tangents, one reverse walk for
- * the pairs. */
+ * Partials written with dual words (dual_words.h) carry an adjoint and its tangent down the tape
+ * together. Nothing is recorded: there is one forward run for the tangents, and one reverse walk
+ * for the pairs. */
 #include "rules/elementwise_ids.h"
 #include "rules/words/dual_words.h"
 #include "diff/second/second.h"
@@ -22,8 +22,8 @@ static inline dual operand(const walk *w, const cot__node *n, uint32_t a) {
     return a == COT__NONE ? (dual){n->extra.number, 0} : (dual){w->nodes[a].value.f64, w->tangents[a]};
 }
 
-/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to
- * without asking, and never read. */
+/* Nodes below the lowest input depend on no input, so they are skipped. Inactive nodes above it may
+ * be pushed to: their slots are never read. */
 static inline void push(const walk *w, uint32_t a, dual g) {
     if (a < w->lo) return;
     w->bars[a - w->lo].v += g.v;
@@ -35,8 +35,9 @@ static void push_nary(const walk *w, const cot__node *n, dual g) {
     if (n->op == OP_sum_of)
         for (uint32_t k = 0; k < count; k++) push(w, args[k], g);
     else if (n->op == OP_logsumexp_of) {
-        /* A weight e/s = exp(x - z) moves by itself times dx - dz, where dz = Σ dx·e/s is what the
-         * operands move z by: z's own tangent holds more if z is an input, too. */
+        /* The weight e/s = exp(x - z) has the tangent e/s (dx - dz), where dz = Σ dx·e/s is the
+         * part of z's tangent that comes from its operands. If z is an input too, its own tangent
+         * holds more. */
         const double *e = n->extra.attr->pointer, s = n->extra.attr->number;
         double        dz = 0;
         for (uint32_t k = 0; k < count; k++) dz += smul_value_f64(w->tangents[args[k]], e[k], 0);
@@ -100,7 +101,8 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
     cot__sweep s = {.t = t, .lo = lo, .top = y};
     for (int k = 0; k < n; k++) *cot__slot_f64(t, xs[k]) += v[k];
     cot__mark_wanted(t, n, xs, true);
-    cot__forward(&s, lo); /* scalars only: it cannot fail */
+    /* only scalars, so it cannot fail */
+    cot__forward(&s, lo);
     cot__mark_wanted(t, n, xs, false);
     walk w = {t->nodes, (const double *)t->sweep.adjoints.data, bars, lo};
     bars[y - lo] = (dual){1, 0};

@@ -1,11 +1,14 @@
 /* dual_lanes.c: products of a Hessian with four directions in one walk, over f64 scalars, for
  * sparse Hessians.
  *
- * Duals with four tangents would be four times the code of dual.c. But what the directions have in
- * common is all there is to compute at a node: its partials p[k], and with its adjoint g the
- * curvatures s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are taken once, by duals along one operand at a
- * time, and applied to all lanes: x̄[k] += g p[k], and its tangent += ḡ p[k] + Σ s[k][u] ẋ[u]. A
- * zero wins over infinite factors, as in the rules. */
+ * Duals with four tangents would be four times the code of dual.c. But all that a node has to
+ * compute is the same for all directions: its partials p[k] and, with its adjoint g, the curvatures
+ * s[k][u] = d(g ∂z/∂x[k]) / dx[u]. These are computed once, by duals along one operand at a time.
+ * Then they are applied to all lanes, with ẋ the tangents of operands and ġ the tangent of g:
+ *
+ *     x̄[k] += g p[k]        tangent of x̄[k] += ġ p[k] + Σ s[k][u] ẋ[u]
+ *
+ * A zero wins over infinite factors, as in the rules. */
 #include "rules/elementwise_ids.h"
 #include "rules/saves.h" /* first: dual_words.h leaves its words' meaning behind */
 #include "rules/words/dual_words.h"
@@ -13,15 +16,15 @@
 
 enum { LANES = 4 };
 
-/* Two vectors of the baseline's width: gcc takes one of four apart in memory. Memory is aligned for
- * numbers, not for several. */
+/* Two vectors of two numbers, the width that every machine has: gcc spills one vector of four to
+ * memory. Slots are aligned for one number, not for a vector. */
 typedef double  numbers __attribute__((vector_size(16)));
 typedef int64_t masks __attribute__((vector_size(16)));
 typedef numbers pair __attribute__((may_alias, aligned(8)));
 typedef struct four { pair a, b; } four;
 
 typedef struct bar { double v; four d; } bar; /* an adjoint and its tangents */
-enum { BAR = 1 + LANES };                     /* in numbers */
+enum { BAR = 1 + LANES };                     /* size in numbers */
 _Static_assert(sizeof(four) == 8 * LANES && sizeof(bar) == 8 * BAR, "they lie in slots without gaps");
 
 typedef struct walk {
@@ -48,16 +51,16 @@ static inline four times(four x, double c) {
 
 typedef struct curve {
     double   x[3], z, g;             /* operands, result, adjoint */
-    /* operands that move: bits; 0 also where the partials are constants */
+    /* operands that move, as bits; 0 also if all partials are constants */
     uint32_t units;
-    /* partials, g times them; curvatures s[k][u] for the units u alone */
+    /* p: partials; give: g times partials; s[k][u]: curvatures, only for units u */
     double   p[3], give[3], s[3][3];
 } curve;
 
-/* Many and rarely all used: "cold" has gcc compile them for size, in a file whose walk is compiled
- * for speed. */
+/* There are many of these functions, and a program rarely uses all. "cold" lets gcc compile them
+ * for size, in a file whose walk is compiled for speed. */
 #define SMALL __attribute__((cold, noinline))
-/* Operand k as a dual along unit u */
+/* Operand k as a dual that moves along unit u */
 #define ALONG(k) ((dual){c->x[k], u == (k)})
 #define EACH_UNIT(arity) for (int u = 0; u < (arity); u++) if (c->units >> u & 1)
 #define UNARY(name, ...)                                                                                               \
@@ -96,8 +99,8 @@ typedef struct curve {
     }
 #include "rules/rules.def"
 
-/* By operation. A table, not a switch: gcc takes what follows the call of a cold function for cold
- * too. */
+/* The functions by operation. A table, not a switch: after the call of a cold function gcc would
+ * treat the following code as cold too. */
 static void (*const curves[])(curve *) = {
 #define UNARY(name, ...) name##_curve,
 #define BINARY(name, ...) name##_curve,
@@ -108,15 +111,15 @@ static void (*const curves[])(curve *) = {
 static inline double value(const walk *w, const cot__node *n, uint32_t a) {
     if (a == COT__NONE) return n->extra.number;
     const cot__node *x = &w->nodes[a];
-    /* a condition of where */
+    /* the condition of a where is not f64 */
     return LIKELY(x->kind == COT_F64) ? x->value.f64 : cot__load_f64(&x->value, cot__dtype_at(x));
 }
 
 static inline four moved(const walk *w, uint32_t a) { return (four){w->tangents[0][a], w->tangents[1][a]}; }
 static inline four tangent(const walk *w, uint32_t a) { return a == COT__NONE ? zero_tangents : moved(w, a); }
 
-/* What lies below the lowest input does not depend on any. Inactive nodes above it are pushed to
- * without asking, and never read. */
+/* Nodes below the lowest input depend on no input, so they are skipped. Inactive nodes above it may
+ * be pushed to: their slots are never read. */
 static inline void push(const walk *w, uint32_t a, double v, four d) {
     if (a == COT__NONE || a < w->lo) return;
     bar *to = &w->bars[a - w->lo];
@@ -128,8 +131,8 @@ static inline bool moves(const walk *w, uint32_t a) {
     return a != COT__NONE && a >= w->lo && w->nodes[a].flags & COT__ACTIVE;
 }
 
-/* The operations that functions of many scalars mostly consist of, inlined: there the walk is bound
- * by what it computes. Which curvatures there are is then known at compile time. */
+/* The operations of which functions of many scalars mostly consist, inlined. There the arithmetic
+ * takes the time. Inlined, the set of curvatures is known at compile time. */
 #define CURVATURE(D, name, u, x, y)                                                                                    \
     (name##_##D##_saves & (1 << (u) | COT__SAVES_Z)                                                                    \
          ? name##_##D((dual){g.v, 0}, (dual){x, (u) == 0}, (dual){y, (u) == 1}, (dual){0, 0}, (dual){z, p[u]}).d       \
@@ -173,7 +176,7 @@ static __attribute__((noinline)) void elementwise(const walk w, const cot__node 
     uint32_t                     a[3] = {n->a, n->b, COT__NONE};
     curve                        c;
     c.x[0] = value(&w, n, a[0]);
-    c.x[1] = value(&w, n, a[1]); /* of an operation with one operand: whatever */
+    c.x[1] = value(&w, n, a[1]); /* unused by an operation with one operand */
     if (e->arity == 3) {
         a[2] = n->extra.c;
         c.x[2] = value(&w, n, a[2]);
@@ -225,8 +228,8 @@ static inline bool is_zero(bar g) {
 
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
                     double *out) {
-    /* Tangents and adjoints lie in the slots, which are zero between sweeps: the walk zeroes them
-     * where it leaves them. */
+    /* Tangents and adjoints lie in the slots, which are zero between sweeps. The walk zeroes each
+     * slot after its last use. */
     if (!cot__slots(t, y, LANES + BAR, "hvp")) return false;
     pair *slots = t->sweep.adjoints.data;
     walk  w = {t->nodes, {slots, slots + y + 1}, (bar *)(slots + 2 * ((size_t)y + 1)), lo};
@@ -240,7 +243,7 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
         bar             *here = &w.bars[i - lo];
         const bar        g = {here->v, {here->d.a, here->d.b}};
         w.tangents[0][i] = w.tangents[1][i] = zero_tangents.a; /* nothing below reads it */
-        /* inactive nodes are pushed to without asking */
+        /* inactive nodes may have been pushed to, so they are zeroed too */
         if (!(node->flags & COT__WANTED)) here->v = 0, here->d = zero_tangents;
         if (!(node->flags & COT__ACTIVE) || node->op == OP_leaf || is_zero(g)) continue;
         if (hot(w, node, g)) continue;

@@ -1,5 +1,5 @@
-/* second.h: second derivatives: Hessian-vector products over scalars, which inputs may be moved by
- * themselves, and which values of a recorded gradient nothing will read.
+/* second.h: second derivatives: Hessian-vector products over scalars, inputs that can be moved
+ * alone, and dead values of a recorded gradient.
  *
  * May call: base, rules, backend, tape, ops, the engine. Must not touch: how a sweep runs. */
 #ifndef COT_SECOND_H
@@ -8,22 +8,23 @@
 #include "diff/engine/sweep.h"
 #include "ops/elementwise/deferred.h"
 
-/* Second derivatives: may each of the xs, which are valid, be moved alone? Otherwise sets the
- * error. (second_order_inputs.c) */
+/* Can each of the xs, which are valid, be moved alone, as second derivatives need? Otherwise sets
+ * the error. (second_order_inputs.c) */
 bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const cot_var *xs);
 
-/* Hessian-vector products in numbers, where every active node from lo to y is an f64 scalar. */
+/* Hessian-vector products in numbers. They apply if every active node from lo to y is an f64
+ * scalar. */
 bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out);
-/* The same for `used` directions, at most four: v and out (used, n). Applies to less: elementwise
- * operations, sum_of and dot_of. */
+/* The same for `used` directions, at most four: v and out are (used, n). Applies to fewer
+ * operations: elementwise ones, sum_of and dot_of. */
 bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
                     double *out);
 
-/* Drops the deferred work since then that computes values of nodes from … which tangents in numbers
- * do not read. For a gradient that was recorded between cot__deferred_open and _close, to be
- * differentiated and rewound. */
+/* Drops deferred work since `since` that computes values of nodes from `from` on which tangents in
+ * numbers do not read. It is meant for a gradient that was recorded between cot__deferred_open and
+ * _close, and that will be differentiated and rewound. */
 void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
 
 #endif

@@ -1,8 +1,9 @@
-/* second_order_inputs.c: can the inputs of second derivatives be moved one without the other?
+/* second_order_inputs.c: finds whether each input of a second derivative can be moved alone.
  *
- * An input that is itself computed moves by its own tangent on top of what moves it. But where it
- * was computed by an operation whose rule reads its result (exp, tanh), the recorded gradient by
- * what lies before it reads the moved value: a second derivative by both would be another one. */
+ * An input may itself be computed from another input. It then moves by its own tangent on top of
+ * the tangent of its operands. But if the rule of its operation reads its result (exp, tanh), the
+ * recorded gradient by the other input would read the moved value, and a second derivative by both
+ * would be wrong. */
 #include "diff/second/second.h"
 #include "ops/elementwise/elementwise.h"
 
@@ -16,7 +17,8 @@ static bool reads_result(const cot__node *n) {
 
 enum { MOVES = 1, INPUT = 2 };
 
-/* An input that another moves, and whose derivative reads it, stops the flow. */
+/* Stops the flow at an input that another input moves, if the rule of its operation reads its
+ * result. */
 static cot__onward refuse_tied(cot__flow *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
     uint32_t        *tied = w->ctx;

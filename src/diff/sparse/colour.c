@@ -1,5 +1,5 @@
-/* colour.c: colourings of columns; see colour.h. The work is the number of pairs of entries in a
- * row, at most entries times colours, which is less than the sweeps will take. */
+/* colour.c: colourings of columns; see colour.h. The work is the number of pairs of entries that
+ * share a row. That is at most entries times colours, less than the sweeps will take. */
 #include "diff/sparse/colour.h"
 
 #include <string.h>
@@ -14,7 +14,7 @@ bool cot__csr_transpose(const cot_allocator *al, const cot__csr *m, cot__csr *ou
     memset(out->row_start, 0, (size_t)(m->cols + 1) * sizeof *out->row_start);
     for (int64_t e = 0; e < m->nnz; e++) out->row_start[m->col[e] + 1]++;
     for (int64_t j = 0; j < m->cols; j++) out->row_start[j + 1] += out->row_start[j];
-    /* row_start[j] runs through row j and ends where j + 1 began */
+    /* row_start[j] is used as the next free place of row j, and ends where row j + 1 began */
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++)
             out->col[out->row_start[m->col[e]]++] = (int32_t)i;
@@ -32,8 +32,8 @@ int64_t cot__fullest_row(const cot__csr *m) {
     return most;
 }
 
-/* Does something to every column that shares a row with j, j included; again for each row that they
- * share. */
+/* Visits every column that shares a row with column j, j included. A column that shares several
+ * rows is visited once for each of them. */
 #define EACH_NEAR(m, t, j, other)                                                                                      \
     for (int64_t e_ = (t)->row_start[j]; e_ < (t)->row_start[(j) + 1]; e_++)                                           \
         for (int64_t f_ = (m)->row_start[(t)->col[e_]]; f_ < (m)->row_start[(t)->col[e_] + 1]; f_++)                   \
@@ -44,7 +44,8 @@ int64_t cot__fullest_row(const cot__csr *m) {
 static int32_t first_fit(const cot__csr *m, const cot__csr *t, int32_t *colour, int32_t *used) {
     int32_t colours = 0;
     for (int64_t j = 0; j < m->cols; j++) colour[j] = -1;
-    memset(used, 0xff, (size_t)m->cols * sizeof *used); /* by colour: the last column that saw it */
+    /* used[c]: the last column that has a neighbour of colour c */
+    memset(used, 0xff, (size_t)m->cols * sizeof *used);
     for (int32_t j = 0; j < m->cols; j++) {
         int32_t c = 0;
         EACH_NEAR(m, t, j, other) if (colour[other] >= 0) used[colour[other]] = j;
@@ -57,15 +58,16 @@ static int32_t first_fit(const cot__csr *m, const cot__csr *t, int32_t *colour, 
 
 /* ---- by saturation --------------------------------------------------------------------------- */
 
-/* Columns without colour in a heap: those that see most colours first, then those with most
- * neighbours, then the first. */
+/* Columns without a colour, in a heap. First come columns that see most colours (a column sees the
+ * colours of its neighbours), then those with most neighbours, then those with the lowest
+ * number. */
 typedef struct saturation {
     const cot__csr *m, *t;
-    int             words; /* of 64 colours */
-    uint64_t       *sees;  /* (cols, words) */
-    int32_t        *seen;  /* how many that are */
+    int             words; /* words of 64 bits in a row of `sees`, one bit for each colour */
+    uint64_t       *sees;  /* (cols, words): the colours that each column sees */
+    int32_t        *seen;  /* how many colours each column sees */
     int64_t        *degree;
-    int32_t        *heap, *place; /* place: of a column in the heap; -1: coloured */
+    int32_t        *heap, *place; /* place: where a column is in the heap; -1: it has a colour */
     int32_t         count;
 } saturation;
 
@@ -109,7 +111,7 @@ static int32_t lowest_unseen(const saturation *s, int32_t j) {
     return 64 * s->words;
 }
 
-/* Gives up, with -1, when it would need as many as `limit`. */
+/* Returns -1 as soon as it would need `limit` colours. */
 static int32_t saturate(saturation *s, int32_t *colour, int32_t limit) {
     int32_t colours = 0;
     for (int32_t j = 0; j < s->m->cols; j++) {
@@ -136,10 +138,11 @@ static int32_t saturate(saturation *s, int32_t *colour, int32_t limit) {
     return colours;
 }
 
-/* Colours better than those it is given, or leaves them. */
+/* Replaces the given colours if it finds fewer; otherwise leaves them. */
 static int32_t by_saturation(const cot_allocator *al, const cot__csr *m, const cot__csr *t, int32_t *colour,
                              int32_t colours) {
-    enum { MOST = 512 }; /* colours: beyond, the memory for what is seen would outgrow the gain */
+    /* With more colours than this, the memory for `sees` would cost more than the gain is worth. */
+    enum { MOST = 512 };
     if (colours > MOST) return colours;
     saturation s = {.m = m, .t = t, .words = (colours + 63) / 64};
     size_t     n = (size_t)m->cols, see_bytes = n * (size_t)s.words * sizeof *s.sees;
@@ -158,13 +161,15 @@ static int32_t by_saturation(const cot_allocator *al, const cot__csr *m, const c
     cot__free(al, s.sees, see_bytes);
     cot__free(al, s.degree, n * sizeof *s.degree);
     cot__free(al, s.seen, 4 * n * sizeof *s.seen);
-    return better > 0 ? better : colours; /* short of memory: what there is will do */
+    /* When memory is short, the colours of first fit will do. */
+    return better > 0 ? better : colours;
 }
 
 int32_t cot__colour_columns(const cot_allocator *al, const cot__csr *m, int32_t *colour) {
     int64_t least = cot__fullest_row(m);
     if (m->cols == 0) return 0;
-    if (least == m->cols) { /* a full row: every column its own, and no pairs to look at */
+    /* A full row: every column needs a colour of its own, so there is nothing to search. */
+    if (least == m->cols) {
         for (int32_t j = 0; j < m->cols; j++) colour[j] = j;
         return (int32_t)m->cols;
     }

@@ -1,32 +1,37 @@
 /* colour_star.c: star colouring of the graph of a symmetric pattern, first fit.
  *
- * Every vertex w keeps, for each colour c among its neighbours, how many have it and whether c is
- * barred there: one of them, x, has another neighbour of w's colour. A vertex v may not take the
- * colour of a neighbour, nor, through a neighbour w, a colour c at w if c is barred at w (v, w, x
- * and that other one would be a path of two colours) or if w is not the only neighbour of v with
- * its colour (a path around v). So each vertex costs its degree times the colours there are, also
- * beside a vertex that everything touches: an arrow is no worse than a band. */
+ * For each colour c among its neighbours, vertex w keeps how many neighbours have c, and whether c
+ * is barred at w. Colour c is barred at w if one of these neighbours, x, has another neighbour with
+ * the colour of w. A vertex v may not take
+ *   the colour of a neighbour;
+ *   through a neighbour w, a colour that is barred at w: v, w, x and the other neighbour of x
+ *       would be a path of two colours;
+ *   through a neighbour w, any colour at w if another neighbour of v has the colour of w: that
+ *       would be a path of two colours around v.
+ * So a vertex costs its degree times the number of colours, also beside a vertex that touches all
+ * others: an arrow is no worse than a band. */
 #include "diff/sparse/colour.h"
 
 #include <string.h>
 
 typedef struct beside {
     int32_t colour, count;
-    /* a neighbour of that colour; with count > 1 this vertex is the centre of a star */
+    /* a neighbour of that colour. With count > 1 the vertex that keeps this is the centre of a
+     * star */
     int32_t one;
     bool    barred;
 } beside;
 
 typedef struct stars {
     const cot__csr *m;
-    /* forbidden: by colour, the last vertex it was forbidden to */
+    /* forbidden[c]: the last vertex to which colour c was forbidden */
     int32_t        *colour, *forbidden;
-    /* of vertex v from m->row_start[v] on: as many as it has neighbours at most */
+    /* entries of vertex v begin at m->row_start[v]: at most one for each neighbour */
     beside         *beside;
-    int32_t        *kinds;  /* how many there are */
+    int32_t        *kinds;  /* how many entries each vertex has */
 } stars;
 
-/* What v knows of colour c among its neighbours; a new one if there was none. */
+/* The entry of vertex v for colour c, made if there was none. */
 static beside *colour_beside(stars *s, int32_t v, int32_t c) {
     beside *b = s->beside + s->m->row_start[v], *end = b + s->kinds[v];
     for (; b < end; b++)
@@ -51,8 +56,8 @@ static int32_t allowed(stars *s, int32_t v, int32_t colours) {
     return c;
 }
 
-/* v has got its colour c: tells its neighbours, and bars what two of one colour around a vertex
- * bar. */
+/* Vertex v has got its colour: updates the entries of its neighbours, and bars colours wherever a
+ * vertex now has two neighbours of one colour. */
 static void spread(stars *s, int32_t v) {
     int32_t c = s->colour[v];
     for (int64_t e = s->m->row_start[v]; e < s->m->row_start[v + 1]; e++) {
@@ -62,10 +67,12 @@ static void spread(stars *s, int32_t v) {
         at_w->count++;
         if (s->colour[w] >= 0) {
             beside *at_v = colour_beside(s, v, s->colour[w]);
-            /* v is a centre: w's colour stands beside it again */
+            /* v is a centre: it has another neighbour with the colour of w, so v's colour is barred
+             * at w */
             if (at_v->count > 1) at_w->barred = true;
             if (at_w->count > 1) {
-                /* w is a centre: to v, and to the first there, w's colour is barred */
+                /* w is a centre: the colour of w is barred at v, and at the first neighbour of w
+                 * with v's colour */
                 at_v->barred = true;
                 colour_beside(s, at_w->one, s->colour[w])->barred = true;
             }
@@ -99,8 +106,8 @@ int32_t cot__colour_star(const cot_allocator *al, const cot__csr *m, int32_t *co
         colours = star(&s);
         if (cot__fullest_row(m) <
             colours) {
-                /* columns that share no row are fine too, and on grids there is a better way to
-                 * find them */
+                /* Columns that share no row are a star colouring too, and on grids
+                 * cot__colour_columns may find fewer colours. */
             int32_t by_columns = cot__colour_columns(al, m, other);
             if (by_columns >= 0 && by_columns < colours) {
                 memcpy(colour, other, n * sizeof *colour);

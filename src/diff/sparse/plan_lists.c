@@ -1,8 +1,8 @@
-/* plan_lists.c: a plan put together: pattern, colours, and from both the list that says which entry
- * is read off which product.
+/* plan_lists.c: finishes a plan. From the pattern and the colours it makes the lists that say which
+ * entry is read off which product.
  *
- * The list is also the proof that the colours are right, so a plan from a file goes through the
- * same door. */
+ * Making the lists proves that the colours are right, so a plan that was read from a file is
+ * finished here too. */
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
 
@@ -35,8 +35,8 @@ cot_sparse_info cot_sparse_plan_info(const cot_sparse_plan *p) {
 
 /* ---- in which product an entry stands alone -------------------------------------------------- */
 
-/* Row i and colour c: how many entries of the row have a column of that colour? In a Jacobian more
- * than one is a mistake; in a Hessian the entry is then read in the other half. */
+/* Finds for each row and colour how many entries of the row have a column of that colour. More than
+ * one is a mistake in a Jacobian. In a Hessian such an entry is read in the other half. */
 typedef struct reader {
     const cot_sparse_plan *p;
     int32_t               *count; /* by colour */
@@ -52,7 +52,7 @@ static void find_alone(reader *r, const cot__csr *m, const int32_t *colour) {
     }
 }
 
-/* Where the entry (j, i) is; -1: nowhere. */
+/* The place of entry (j, i) in the lists of the pattern. -1: it is not in the pattern. */
 static int64_t find(const cot__csr *m, int32_t j, int32_t i) {
     int64_t low = m->row_start[j], high = m->row_start[j + 1];
     while (low < high) {
@@ -63,12 +63,12 @@ static int64_t find(const cot__csr *m, int32_t j, int32_t i) {
     return low < m->row_start[j + 1] && m->col[low] == i ? low : -1;
 }
 
-/* Entry e at (i, j): the product and its element that hold it. Both halves of a Hessian take the
- * same one, the upper if that can be. */
+/* Entry e is at (i, j). Finds the product, and the element of it, that holds the entry. (i, j) and
+ * (j, i) of a Hessian are read off the same element, that of the upper half if possible. */
 static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t *source) {
     const cot_sparse_plan *p = r->p;
     int32_t                j = p->pattern.col[e];
-    if (!p->forward) { /* checked by columns before */
+    if (!p->forward) { /* rows_apart has checked the colours */
         *c = p->colour[i];
         *source = j;
         return true;
@@ -80,7 +80,7 @@ static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t 
         if (other < 0) return false;
         upper = i < j ? e : other;
         row = i < j ? i : j, column = i < j ? j : i;
-        if (!r->alone[upper]) { /* the lower half then */
+        if (!r->alone[upper]) { /* read the lower half instead */
             int32_t swap = row;
             row = column, column = swap;
             upper = upper == e ? other : e;
@@ -91,8 +91,8 @@ static bool place_of(const reader *r, int64_t e, int32_t i, int32_t *c, int32_t 
     return r->alone[upper];
 }
 
-/* The pattern with its columns numbered anew, those without entries left out: a file of one entry
- * may claim a billion columns. Only `col` is new. */
+/* The pattern with its columns numbered anew, without columns that have no entries: a file with one
+ * entry may claim a billion columns. Only `col` is new memory. */
 static bool number_columns(const cot_allocator *al, const cot__csr *m, cot__csr *out) {
     uint32_t *sorted = cot__alloc(al, (size_t)m->nnz * sizeof *sorted);
     int64_t   n = 0;
@@ -120,7 +120,7 @@ static bool number_columns(const cot_allocator *al, const cot__csr *m, cot__csr 
     return true;
 }
 
-/* Of rows: no column has two of one colour. */
+/* Checks colours of rows: no column may have two rows of one colour. */
 static bool rows_apart(const cot_sparse_plan *p, reader *r, bool *memory) {
     cot__csr m = p->pattern, t;
     bool     renumbered = m.cols > m.nnz;
@@ -145,7 +145,7 @@ static bool fill(cot_sparse_plan *p, const reader *r) {
             p->entry_start[c / p->lanes + 1]++;
         }
     for (int32_t k = 0; k < groups; k++) p->entry_start[k + 1] += p->entry_start[k];
-    /* entry_start[g] runs through group g and ends where g + 1 began */
+    /* entry_start[g] is used as the next free place of group g, and ends where group g + 1 began */
     for (int64_t i = 0; i < m->rows; i++)
         for (int64_t e = m->row_start[i]; e < m->row_start[i + 1]; e++) {
             place_of(r, e, (int32_t)i, &c, &source);
@@ -160,14 +160,15 @@ static bool fill(cot_sparse_plan *p, const reader *r) {
 }
 
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p) {
-    /* the lists have 32 bits; the values alone would be 32 GiB */
+    /* the lists have 32-bit numbers; the values of that many entries alone would take 32 GiB */
     if (p->pattern.nnz > UINT32_MAX) return COT__PLAN_MEMORY;
     size_t nnz = (size_t)p->pattern.nnz, colours = (size_t)p->colours;
     reader  r      = {.p     = p,
                       .count = cot__alloc(&p->al, colours * sizeof *r.count),
                       .alone = cot__alloc(&p->al, nnz * sizeof *r.alone)};
     int32_t groups = (p->colours + COT__HELD - 1) / COT__HELD;
-    p->lanes = groups ? (p->colours + groups - 1) / groups : 0; /* of about the same size */
+    /* groups of about the same size */
+    p->lanes = groups ? (p->colours + groups - 1) / groups : 0;
     size_t starts = ((size_t)cot__plan_groups(p) + 1) * sizeof *p->entry_start;
     p->entry_start = cot__alloc(&p->al, starts);
     p->entry = groups > 1 ? cot__alloc(&p->al, nnz * sizeof *p->entry) : NULL;

@@ -1,10 +1,11 @@
-/* sets.c: see sets.h. One table holds lists and unions alike, found again by what they are made
- * of. */
+/* sets.c: see sets.h. One hash table holds lists and unions. A list is found again by its columns,
+ * a union by its two sets. */
 #include "diff/sparse/sets.h"
 
 #include <string.h>
 
-enum { LISTED = 64 }; /* a union of two lists with no more columns is a list at once */
+/* A union of two lists that has no more columns than this is written as a list at once. */
+enum { LISTED = 64 };
 
 bool cot__ensure(const cot_allocator *al, void **data, int64_t *capacity, int64_t count, size_t element) {
     if (count <= *capacity) return true;
@@ -52,7 +53,7 @@ static cot__set fail(cot__sets *s) {
 static void grow_table(cot__sets *s) {
     int64_t   wide = 2 * s->bucket_count;
     uint32_t *buckets = cot__alloc(s->al, (size_t)wide * sizeof *buckets);
-    if (!buckets) return; /* longer chains do as well */
+    if (!buckets) return; /* the old table still works, with longer chains */
     memset(buckets, 0, (size_t)wide * sizeof *buckets);
     for (int64_t i = 1; i < s->count; i++) {
         uint32_t *bucket = &buckets[s->entries[i].hash & (uint64_t)(wide - 1)];
@@ -80,7 +81,8 @@ static uint32_t mix(uint64_t h) {
     return (uint32_t)(h >> 32);
 }
 
-/* The list of n columns as a set. `columns` may be the scratch, not a part of the table. */
+/* The list of n columns as a set. `columns` may be the scratch array, but not a part of the
+ * table. */
 static cot__set list(cot__sets *s, const uint32_t *columns, int64_t n) {
     if (n == 0) return 0;
     uint64_t h = (uint64_t)n;
@@ -116,7 +118,7 @@ static void sift(uint32_t *a, int64_t i, int64_t n) {
     }
 }
 
-/* In place and without recursion; libc's may allocate. */
+/* Heap sort: in place and without recursion. The qsort of libc may allocate. */
 void cot__sort(uint32_t *a, int64_t n) {
     for (int64_t i = n / 2; i-- > 0;) sift(a, i, n);
     for (int64_t i = n; i-- > 1;) {
@@ -133,11 +135,12 @@ static bool push(cot__sets *s, int64_t *depth, cot__set a) {
     return true;
 }
 
-/* The columns of n sets into the scratch, ascending; their number, or -1. */
+/* Writes the columns of n sets to the scratch array, ascending. Returns their number, or -1. */
 static int64_t gather(cot__sets *s, int n, const cot__set *sets) {
     int64_t  depth = 0, found = 0;
     uint32_t low = UINT32_MAX, high = 0;
-    if (++s->round == 0) { /* numbers of four billion rounds ago must not count */
+    /* `round` has wrapped around: marks of four billion rounds ago must not count. */
+    if (++s->round == 0) {
         memset(s->seen, 0, (size_t)s->width * sizeof *s->seen);
         s->round = 1;
     }
@@ -161,7 +164,7 @@ static int64_t gather(cot__sets *s, int n, const cot__set *sets) {
         }
     }
     if (found > 0 && (int64_t)(high - low) < 8 * found) {
-        /* dense: reading the marks is quicker than sorting */
+        /* the columns are dense: reading the marks is faster than sorting */
         int64_t k = 0;
         for (uint32_t c = low; k < found; c++)
             if (s->seen[c] == s->round) s->scratch[k++] = c;
@@ -224,7 +227,7 @@ cot__set cot__set_union(cot__sets *s, cot__set a, cot__set b) {
     return whole;
 }
 
-/* The one list of a set's columns. */
+/* The set as a list. Equal sets have the same list. */
 static cot__set written(cot__sets *s, cot__set a) {
     a = s->entries[a].as;
     if (!s->entries[a].pair) return a;

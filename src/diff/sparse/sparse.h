@@ -1,8 +1,8 @@
-/* sparse.h: the inside of a plan for sparse derivatives. Nothing in it changes after
+/* sparse.h: the inside of a plan for sparse derivatives. A plan does not change after
  * cot__plan_finish.
  *
- * May call: base, rules, backend, tape, ops, the engine, second derivatives, products,
- * functions, loops. Must not touch: the inside of a sweep. */
+ * May call: base, rules, backend, tape, ops, the engine, second derivatives, products, functions,
+ * loops. Must not touch: the inside of a sweep. */
 #ifndef COT_SPARSE_H
 #define COT_SPARSE_H
 
@@ -13,11 +13,14 @@ struct cot_sparse_plan {
     bool          hessian, forward;
     cot__csr      pattern;
     int32_t       colours;
-    int32_t      *colour; /* of columns (forward) or rows */
-    /* Which entry is read off which product. Colours are taken in groups of `lanes`, the last maybe
-     * fewer; the entries of group g are k = entry_start[g] … entry_start[g + 1] - 1, in their
-     * order: values[entry[k]] = element source[k] of product lane[k] of the group. With one group
-     * entry[k] would be k, and is NULL. */
+    int32_t      *colour; /* of columns (forward) or of rows (reverse) */
+    /* The lists that say which entry is read off which product. Colours are taken in groups of
+     * `lanes`; the last group may have fewer. Group g has the numbers k = entry_start[g] …
+     * entry_start[g + 1] - 1:
+     *
+     *     values[entry[k]] = element source[k] of product lane[k] of the group
+     *
+     * With one group entry[k] is k, and `entry` is NULL. */
     int32_t   lanes;
     int64_t  *entry_start;
     uint32_t *entry;
@@ -32,15 +35,16 @@ static inline int64_t cot__plan_coloured(const cot_sparse_plan *p) {
     return p->forward ? p->pattern.cols : p->pattern.rows;
 }
 
-/* An empty plan on an allocator; NULL when memory is short. */
+/* Makes an empty plan with an allocator. NULL when memory is short. */
 cot_sparse_plan *cot__plan_create(const cot_allocator *al);
 
 typedef enum cot__plan_verdict { COT__PLAN_FINE, COT__PLAN_MEMORY, COT__PLAN_MIXES } cot__plan_verdict;
-/* Fills the lists from pattern and colours. MIXES: two entries of one product would fall on one
- * element, and neither could be read. */
+/* Makes the lists from pattern and colours. MIXES: two entries would fall on the same element of a
+ * product, and neither could be read. */
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p);
 
-/* The public functions of these names, under the name of the one that was called (sparse.c). */
+/* The public functions without the prefix. `op` is the public function that the user called, for
+ * messages (sparse_plan.c). */
 cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var *ys, int n, const cot_var *xs,
                                            cot_mode mode);
 cot_sparse_plan *cot__sparse_hessian_plan(const char *op, cot_var y, int n, const cot_var *xs);
@@ -49,8 +53,8 @@ cot_status       cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, 
 cot_status       cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
                                      double *values);
 
-/* The entries of the matrix of ys by xs that the plan is for, or of group g alone out of rows of
- * products (sparse_sweep.c). */
+/* _entries computes all entries of the derivative of ys by xs, for which the plan was made.
+ * _collect reads the entries of group g off its products (sparse_sweep.c). */
 void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, int m, const cot_var *ys, int n,
                          const cot_var *xs, double *values);
 void cot__sparse_seed(const cot_tape *t, const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to);

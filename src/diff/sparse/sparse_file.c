@@ -6,8 +6,8 @@
  *     u32 colour of each column (forward) or row
  *     u64 checksum of all before
  *
- * Little-endian. Numbers that are too large to be true are met with the end of the file before
- * memory is asked for: arrays grow as they are read. The lists of a plan are not in the file;
+ * Little-endian. A file may claim sizes that are too large to be true. Arrays grow while they are
+ * read, so the file ends before much memory is asked for. The lists of a plan are not in the file:
  * making them shows whether the colours are right. */
 #include "diff/sparse/sparse.h"
 
@@ -63,7 +63,7 @@ static uint64_t get(stream *s, int bytes) {
     return v;
 }
 
-/* `count` numbers, at most INT32_MAX each, into an array that has room for just as many in the end.
+/* Reads `count` numbers, at most INT32_MAX each. The array ends with room for exactly `count`.
  * False: short of memory. */
 static bool get_all(stream *s, const cot_allocator *al, int64_t count, int32_t **out) {
     int64_t  room = 0;
@@ -88,8 +88,8 @@ static bool get_all(stream *s, const cot_allocator *al, int64_t count, int32_t *
     return true;
 }
 
-/* Does what was read make sense? NULL, or what does not. Fills row_start from the lengths of the
- * rows. */
+/* Checks that the numbers read are consistent. Returns NULL, or what is wrong. Fills row_start from
+ * the lengths of the rows. */
 static const char *inspect(cot_sparse_plan *p, const int32_t *lengths) {
     cot__csr *m = &p->pattern;
     m->row_start[0] = 0;
@@ -120,7 +120,8 @@ static bool header(stream *s, cot_sparse_plan *p) {
     return true;
 }
 
-/* Everything between the header and the checksum; "memory" or what is wrong, NULL when fine. */
+/* Reads everything between header and checksum. Returns "memory" or what is wrong, NULL when all is
+ * fine. */
 static const char *body(stream *s, cot_sparse_plan *p) {
     static const char *const memory = "memory", *const ends = "it ends too early";
     cot__csr *m = &p->pattern;

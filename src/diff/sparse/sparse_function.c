@@ -1,12 +1,12 @@
-/* sparse_function.c: sparse derivatives of functions: run on inputs of its own like every form
- * (functions.h), do it on the tape, forget. */
+/* sparse_function.c: sparse derivatives of functions. The function is run on inputs of its own, as
+ * in functions.h; the derivative is computed on the tape; then everything is forgotten. */
 #include "diff/functions/functions.h"
 #include "diff/sparse/sparse.h"
 #include "diff/engine/sweep.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
-/* A function that has been run, and what it is differentiated at. */
+/* A function that has been run, and the inputs by which it is differentiated. */
 typedef struct recorded {
     cot_tape *t;
     cot_mark  mark;
@@ -14,8 +14,8 @@ typedef struct recorded {
     cot_var  *ys; /* in the arena */
 } recorded;
 
-/* A function may write to its inputs in place, and what it recorded is forgotten: it must not take
- * the numbers of xs with it. */
+/* A function may write to its inputs in place, and its recording is forgotten afterwards. It works
+ * on copies, so that xs keep their numbers. */
 static const cot_var *copies(cot_tape *t, const char *op, int n, const cot_var *xs) {
     cot_var *own = cot__arena(t, (size_t)n * sizeof *own, op);
     for (int k = 0; own && k < n; k++)
@@ -25,20 +25,20 @@ static const cot_var *copies(cot_tape *t, const char *op, int n, const cot_var *
 
 static bool record(recorded *r, const char *op, cot_fn f, void *user, int n, const cot_var *xs, int m) {
     *r = (recorded){.t = n > 0 ? cot__tape_of(n, xs) : NULL};
-    /* what f records has no numbers in a body */
+    /* while a body is recorded, values are examples and there are no numbers to differentiate */
     if (!r->t || !cot__may_sweep_numbers(r->t, op, r->t->count)) return false;
     r->mark = cot_tape_mark(r->t);
     r->ys   = cot__arena(r->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *r->ys, op);
     if (!r->ys || !(xs = copies(r->t, op, n, xs)) || !cot__form_open(&r->form, op, n, xs, 0, NULL) ||
         !cot__form_run(&r->form, f, user, xs, m, r->ys))
         return false;
-    /* as they were recorded, also in a no-grad scope */
+    /* as nodes, so that they are differentiated also in a no-grad scope */
     for (int k = 0; k < m; k++) r->ys[k] = VAR(r->t, r->form.y[k]);
     return true;
 }
 
-/* The user may have kept vars of f: the rewind is the public one, which makes them known as
- * forgotten. It would also forget an error. */
+/* The user may have kept vars of f. The public rewind makes them known as forgotten. It would also
+ * forget an error, so after one only the nodes are rewound, and the stamp is changed here. */
 static void forget(recorded *r) {
     if (!r->t) return;
     if (r->t->status == COT_OK)

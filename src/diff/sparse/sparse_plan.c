@@ -1,9 +1,9 @@
-/* sparse_plan.c: plans made from a tape, and sparse Jacobians and Hessians by them.
+/* sparse_plan.c: makes plans from a tape, and computes sparse Jacobians and Hessians by them.
  *
- * The pattern of a Hessian is that of the recorded gradient, whose rules are already the ones the
- * sweeps will run: a second analysis of which operands meet nonlinearly would be a second table to
- * keep true. It may lack symmetry where generic operations are taken as dense; both halves are
- * joined. */
+ * The pattern of a Hessian is the pattern of the recorded gradient. Its rules are the ones that the
+ * sweeps run. A separate analysis of which operands meet nonlinearly would be a second table to
+ * keep true. The pattern may lack symmetry where generic operations count as dense, so it is joined
+ * with its transpose. */
 #include "diff/second/second.h"
 #include "base/random.h"
 #include "diff/products/products.h"
@@ -15,7 +15,7 @@
 
 /* ---- colours --------------------------------------------------------------------------------- */
 
-/* The pattern together with its transpose. */
+/* Replaces the pattern by its union with the transpose. */
 static bool symmetrise(const cot_allocator *al, cot__csr *m) {
     cot__csr t, z = {m->rows, m->cols, 2 * m->nnz, NULL, NULL};
     if (!cot__csr_transpose(al, m, &t)) return false;
@@ -48,7 +48,7 @@ static bool symmetrise(const cot_allocator *al, cot__csr *m) {
     return ok;
 }
 
-/* Colours of the columns of m in p, if fewer than what it has. */
+/* Colours the columns of m, and stores the colours in p if they are fewer than those p has. */
 static bool take_if_fewer(cot_sparse_plan *p, const cot__csr *m, bool forward) {
     int32_t *colour = cot__alloc(&p->al, (size_t)m->cols * sizeof *colour);
     int32_t  colours = !colour      ? -1
@@ -73,8 +73,8 @@ static bool nothing_to_colour(cot_sparse_plan *p) {
     return p->colour != NULL;
 }
 
-/* The mode whose fullest line is shorter goes first: no colouring has fewer than that. The other is
- * tried if it could win. */
+/* No colouring has fewer colours than the fullest row (or column) has entries. The mode with the
+ * lower bound is coloured first. The other mode is tried only if it could need fewer. */
 static bool colour_plan(cot_sparse_plan *p, cot_mode mode) {
     if (p->pattern.nnz == 0) return nothing_to_colour(p);
     if (p->hessian) return take_if_fewer(p, &p->pattern, true);
@@ -101,9 +101,9 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
     cot__plan_verdict verdict = ok ? cot__plan_finish(p) : COT__PLAN_MEMORY;
     if (verdict == COT__PLAN_FINE) return p;
-    if (verdict == COT__PLAN_MIXES) /* a mistake of ours: they are made from the pattern */
+    if (verdict == COT__PLAN_MIXES) /* a mistake of ours */
         cot__fail(t, COT_VALUE, "[%s] its colours would mix entries", op);
-    /* unless another error stands already */
+    /* has no effect if another error stands already */
     cot__fail(t, COT_MEMORY, "[%s] out of memory: a plan for %d outputs and %d inputs", op, m, n);
     cot_sparse_plan_destroy(p);
     return NULL;
@@ -125,15 +125,15 @@ cot_sparse_plan *cot_sparse_jacobian_plan(int m, const cot_var *ys, int n, const
     return cot__sparse_jacobian_plan("sparse_jacobian_plan", m, ys, n, xs, mode);
 }
 
-/* The gradient of y, recorded: n vars of the tape's allocator, to be freed and rewound by the
- * caller; NULL after setting the error. */
+/* Records the gradient of y: n vars from the tape's allocator, which the caller frees and rewinds.
+ * NULL after setting the error. */
 static cot_var *gradient(const char *op, cot_tape *t, cot_var y, int n, const cot_var *xs) {
     size_t   count = (size_t)(n > 0 ? n : 0);
     cot_var *grads = cot__alloc(&t->al, count * sizeof *grads);
     if (!grads) cot__fail(t, COT_MEMORY, "[%s] out of memory: %d gradients", op, n);
     if (!grads) return NULL;
     bool    may = !cot_is_valid(y) || cot__may_sweep_numbers(t, op, cot__index(y));
-    /* what is differentiated again here must be, also in a no-grad scope */
+    /* the gradient is differentiated again, so it must be active, also in a no-grad scope */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot_status status = may ? cot__grad_of(op, y, NULL, n, xs, grads) : t->status;
     cot__scope_close(t, &scope);
@@ -159,7 +159,8 @@ cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
 
 /* ---- evaluations ----------------------------------------------------------------------------- */
 
-/* Does the plan belong here, and is there a list of its values? Otherwise sets the error. */
+/* Does the plan fit these values, and is there an array for the result? Otherwise sets the
+ * error. */
 static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
                  const double *values) {
     if (!p)
@@ -179,7 +180,7 @@ static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hes
     return false;
 }
 
-/* A failure leaves no numbers behind that could be taken for results. */
+/* After a failure no numbers remain that could be taken for results. */
 static cot_status finish(cot_status status, const cot_sparse_plan *p, double *values) {
     if (status == COT_OK || !p || !values) return status;
     for (int64_t k = 0; k < p->pattern.nnz; k++) values[k] = (double)NAN;
@@ -201,15 +202,16 @@ cot_status cot_sparse_jacobian(const cot_sparse_plan *p, int m, const cot_var *y
     return cot__sparse_jacobian("sparse_jacobian", p, m, ys, n, xs, values);
 }
 
-enum { AT_ONCE = 4 }; /* products with a Hessian that a sweep over scalars carries */
+enum { AT_ONCE = 4 }; /* Hessian-vector products that one sweep over scalars carries */
 
-/* Between f64 scalars products with the Hessian need no recording (dual.c). *done: that was so. */
+/* Between f64 scalars, Hessian-vector products need no recording (dual.c). *done: this way was
+ * taken. */
 static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, cot_var y, int n, const cot_var *xs,
                          double *values, bool *done) {
     bool     may = n > 0 && !t->options.smooth && cot_is_valid(y) && cot__may_sweep_numbers(t, op, cot__index(y));
     uint32_t yi, lo = UINT32_MAX, hi = 0, *index = may ? cot__alloc(&t->al, (size_t)n * sizeof *index) : NULL;
     *done = false;
-    if (!index) return; /* the recorded way says what is wrong */
+    if (!index) return; /* the recorded way will report the error */
     bool ok = cot__operand(t, y, op, "", &yi) && cot__check_inputs(t, op, n, xs, index) && t->nodes[yi].kind == COT_F64;
     for (int k = 0; k < n && ok; k++) {
         ok = t->nodes[index[k]].kind == COT_F64;
@@ -282,9 +284,9 @@ static double precision(const cot_tape *t, int n, const cot_var *vars, double le
     return least;
 }
 
-/* Rounding: half the digits of what a row adds up, and a few units of the last place of the largest
- * number anywhere, which the sweep may have had as an intermediate one on the way to a small
- * row. */
+/* The allowed difference by rounding: half the digits of the sum of a row, plus a few units in the
+ * last place of the largest number anywhere. The sweep may have had such a number as an
+ * intermediate one on the way to a small row. */
 static void compare(const char *op, cot_tape *t, const cot_sparse_plan *p, double unit, const double *v,
                     const double *want, const double *values) {
     const cot__csr *m = &p->pattern;
@@ -323,7 +325,8 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     double  *v = cot__alloc(&t->al, bytes), *out = v ? v + cols : NULL;
     if (!v) cot__fail(t, COT_MEMORY, "[%s] out of memory: a direction of %lld elements", op, (long long)cols);
     if (v && t->status == COT_OK) {
-        memset(out, 0, (size_t)rows * sizeof *out); /* products of nothing write nothing */
+        /* a matrix without entries writes no products */
+        memset(out, 0, (size_t)rows * sizeof *out);
         for (int64_t j = 0; j < cols; j++)
             v[j] = cot__mixed_direction(seed * UINT64_C(0xD1342543DE82EF95) + (uint64_t)j);
         if (cot__products(op, false, 1, hessian ? n : m, hessian ? grads : ys, n, xs, v, out) == COT_OK)

@@ -1,8 +1,8 @@
-/* sparse_sweep.c: the entries of a sparse matrix: all columns (or rows) of a colour are seeded with
- * 1, and the plan's lists say where in the products they are.
+/* sparse_sweep.c: computes the entries of a sparse matrix. All columns (or rows) of a colour are
+ * seeded with 1, and the plan's lists say where in the products the entries are.
  *
- * Seeds are written where the sweep wants them, and entries read where it left them, if that is one
- * array of doubles. */
+ * Seeds are written directly to the memory of the sweep. Products are read directly from the memory
+ * of the sweep if they are one array of doubles; otherwise they are copied. */
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
 
@@ -20,15 +20,15 @@ void cot__sparse_collect(const cot_tape *t, const cot_sparse_plan *p, int32_t gr
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* The colours of a group, on their way through the sweeps. */
+/* One group of colours that is being swept. */
 typedef struct evaluation {
     const char            *op;
     cot_tape              *t;
     const cot_sparse_plan *p;
     int32_t                group;
-    int64_t                to;   /* elements of a product */
-    bool                   held; /* products stay until they have been read */
-    /* of those products that are not an array of doubles; NULL: none was needed yet */
+    int64_t                to;   /* number of elements of a product */
+    bool                   held; /* the sweep keeps all products until they have been read */
+    /* copies of products that are not one array of doubles. NULL: no copy was needed yet */
     double                *rows;
     const double          *products[COT__HELD];
     double                *values;
@@ -73,7 +73,8 @@ static void done(void *ctx) {
     cot__sparse_collect(e->t, e->p, e->group, e->products, e->values);
 }
 
-/* Numbers only: sweeps carry several of them at once, from rows to rows of the host. */
+/* Computes numbers, without recording, in rows of the host: one sweep carries several products at
+ * once. */
 static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_var *xs) {
     const cot_sparse_plan *p = e->p;
     int64_t                from = cot__plan_coloured(p);

@@ -1,18 +1,18 @@
-/* sparsity.c: the walk up the tape that gives every element the set of inputs it depends on.
+/* sparsity.c: the walk up the tape that gives every element the set of inputs that it depends on.
  *
- * What an operation mixes follows from its kind, so there is no second table of rules:
+ * The kind of an operation says which elements it mixes, so there is no second table of rules:
  *   elementwise          element by element, the operands that have a derivative
  *   linear               the operation is run on element numbers (sparsity_linear.c); so is a
  *                        generic one whose rule reads no values (pad)
- *   bilinear             the same for each operand, the other one held fixed: the union over the
+ *   bilinear             the same for each operand while the other one is fixed: the union over the
  *                        contracted axes
  *   generic              dense over its core axes where its attributes name them (axes, axis,
- *                        from), else over everything
- *   loops and the like   their bodies, played and walked step by step (sparsity_loop.c)
- * The sets may be too large, never too small, for any values of the inputs that leave the tape as
- * it is: a branch of where or cot_cond counts also if not taken, and positions that the inputs
- * reach (an argsort in take) may be any (sparsity_index.c). Other positions are as they stand on
- * this tape. */
+ *                        from), else over all axes
+ *   loops and the like   their bodies are played and walked step by step (sparsity_loop.c)
+ * The sets may be too large but never too small. This holds for all values of the inputs that lead
+ * to the same tape: a branch of where or cot_cond counts also if it is not taken, and positions
+ * that depend on the inputs (an argsort in take) may be any (sparsity_index.c). Other positions are
+ * taken from this tape. */
 #include "rules/structural_ids.h"
 #include "diff/sparse/sparsity.h"
 
@@ -64,7 +64,7 @@ cot__set *cot__sets_at(cot__patterns *p, uint32_t node) {
 
 /* ---- elementwise ----------------------------------------------------------------------------- */
 
-/* Operands have the node's shape, or are 0-d and then do not move. */
+/* An operand has the shape of the node. Otherwise it is 0-d and does not depend on the inputs. */
 static bool elementwise(cot__patterns *p, uint32_t i) {
     cot_tape                    *t = p->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
@@ -82,8 +82,8 @@ static bool elementwise(cot__patterns *p, uint32_t i) {
 
 /* ---- contractions ---------------------------------------------------------------------------- */
 
-/* For each element of a shape in order: the number made of its index along the given axes, the
- * first counting most. */
+/* Walks the elements of a shape in order, and computes a number from the element's index along the
+ * given axes, the first axis counting most. */
 typedef struct counter {
     int     ndim;
     int64_t at[COT_MAX_NDIM], dim[COT_MAX_NDIM], weight[COT_MAX_NDIM], group;
@@ -127,9 +127,11 @@ bool cot__contract(cot__patterns *p, uint32_t z, uint32_t x, int shared, const i
 
 /* ---- generic: what the attributes say about the core axes ------------------------------------ */
 
-/* The axes that operand x shares with the result: those that are not in the core. Attributes name
- * it in one of three ways (cot__op.attrs): "axes:m keepdims:f" a reduction, "axis:a" along one
- * axis, "from:a" over that axis and all after it. */
+/* The axes that operand x shares with the result z, that is, those outside the core. Attributes
+ * name the core in one of three ways (cot__op.attrs):
+ *   "axes:m keepdims:f"   a reduction
+ *   "axis:a"              one axis
+ *   "from:a"              that axis and all after it */
 static int shared_axes(const cot_tape *t, uint32_t z, uint32_t x, int *x_axis, int *z_axis) {
     const char      *attrs = cot__op_of(t->nodes[z].op)->attrs;
     const cot__attr *a = attrs ? t->nodes[z].extra.attr : NULL;
@@ -159,7 +161,8 @@ bool cot__dense_pattern(cot__patterns *p, uint32_t i) {
     return true;
 }
 
-/* Numbers to a number, of any kind: all of them. Also sums of many thousand. */
+/* An operation of any kind that makes a number from numbers depends on all of them. Sums of many
+ * thousand numbers are of this kind too. */
 static bool all_scalars(cot__patterns *p, uint32_t i) {
     const cot__node *node = &p->t->nodes[i];
     int              n = cot__nargs(node);
@@ -170,9 +173,9 @@ static bool all_scalars(cot__patterns *p, uint32_t i) {
     return all;
 }
 
-/* Memory that was donated takes its sets along: nothing reads the old value any more, no output
- * either, unless it is a leaf that was given new numbers since. A loop of writes to slices stays
- * linear so. (In a body the memory is a copy of its own.) */
+/* Node i writes to the memory of its operand a, and takes over the sets of a. Nothing reads the old
+ * value any more, unless a is a leaf that was assigned new numbers since; then the sets are copied.
+ * So a loop of writes to slices costs linear time. (In a body the memory is a copy of its own.) */
 static cot__set *inherit(cot__patterns *p, uint32_t i) {
     uint32_t a = p->t->nodes[i].a;
     if (!cot__depends(p, a)) return cot__sets_at(p, i);
@@ -186,7 +189,7 @@ static cot__set *inherit(cot__patterns *p, uint32_t i) {
     return z;
 }
 
-/* x[slice] += y, or = y, in place: the rest stays. */
+/* x[slice] += y or x[slice] = y, in place. Elements outside the slice keep their sets. */
 static bool write_slice(cot__patterns *p, uint32_t i) {
     cot_tape      *t = p->t;
     uint32_t       y = t->nodes[i].b;
@@ -194,7 +197,7 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
     cot_shape      s = cot__shape_at(t, i);
     int64_t        inner = cot__count(s.ndim - 1 - (int)slice[0], s.dim + slice[0] + 1),
             outer        = cot__count((int)slice[0], s.dim);
-    /* has columns of its own, which no write takes away */
+    /* an input has columns of its own, which no write takes away */
     bool           input = p->of[i - p->lo] != 0, sets = cot__op_of(t->nodes[i].op)->writes == COT__SETS_SLICE;
     cot__set      *z = inherit(p, i);
     int64_t        from = 0;
@@ -209,8 +212,9 @@ static bool write_slice(cot__patterns *p, uint32_t i) {
     return true;
 }
 
-/* Of the node's own shape and one operand: a cast, whose indices would not survive in another
- * dtype, and a copy in place. */
+/* Node i has the shape of its operand k, and each element depends on the same element of the
+ * operand: a cast, because element numbers would not survive in another dtype, and a copy in
+ * place. */
 bool cot__same_pattern(cot__patterns *p, uint32_t i, int k) {
     uint32_t  x = cot__arg(&p->t->nodes[i], k);
     cot__set *z = cot__depends(p, x) ? cot__sets_at(p, i) : NULL;
@@ -253,7 +257,7 @@ static bool seed_inputs(cot__patterns *p, int n, const cot_var *xs) {
         if (!z) return false;
         p->varies[i - p->lo] = COT__VARIES;
         for (int64_t e = 0; e < size; e++)
-            /* one listed twice has both columns */
+            /* an input that is listed twice has both columns */
             cot__set_add(p, &z[e], cot__set_of(&p->sets, column++));
     }
     return true;
@@ -269,8 +273,8 @@ bool cot__patterns_grow(cot__patterns *p) {
     return true;
 }
 
-/* Does the value of node i vary? Whatever it computes from what does, with a derivative or without;
- * and what stands in the place of a solution. */
+/* Notes whether the value of node i varies. It does if an operand varies, with a derivative or
+ * without. It also does if it is an example that stands for a computed value. */
 static void note_varying(cot__patterns *p, uint32_t i) {
     const cot__node *n = &p->t->nodes[i];
     uint8_t          bits = p->varies[i - p->lo];
@@ -292,12 +296,12 @@ bool cot__patterns_walk(cot__patterns *p, uint32_t first, uint32_t end, const ui
     return ok;
 }
 
-/* Will the rows have more entries than that? Counted before memory is taken for them: by what the
- * sets name, repeated columns too, and only where that is too much by what they have. Rows of a
- * dense pattern mostly share a set. */
+/* Will the rows have more than `limit` entries? This is counted before memory is taken for them.
+ * First the columns that the sets name are counted, repeated ones too; only if they are too many,
+ * those that the sets really have (exactly). Rows of a dense pattern mostly share a set. */
 static bool exceeds(cot__patterns *p, int m, const cot_var *ys, int64_t limit, bool exactly) {
     int64_t  sum = 0, n = 0;
-    cot__set last = 0; /* the empty one: n is 0 */
+    cot__set last = 0; /* the empty set, which has n = 0 columns */
     for (int k = 0; k < m; k++) {
         uint32_t i = cot__index(ys[k]);
         for (int64_t e = 0, size = i >= p->lo ? cot__size_at(p->t, i) : 0; e < size; e++) {

@@ -1,13 +1,13 @@
 /* sparsity_index.c: linear operations whose positions were computed from the inputs (the argsort
- * behind a sort, the largest of a window): at another point they are others, so every element that
- * they could choose counts. */
+ * behind a sort, the largest of a window). At another point the positions may be others, so every
+ * element that they could choose counts. */
 #include "diff/sparse/sparsity.h"
 
 enum { VALUES, POSITIONS, UPDATES };
 
-/* Positions along one axis. `picked` has the positions in its place, `whole` has the axis: take
- * gives the one from the other, scatter_add adds the one to the other. All axes but these are
- * shared. */
+/* Positions along one axis. `whole` is the array that has the axis; `picked` has the axes of the
+ * positions in its place. take makes the picked array from the whole one, scatter_add adds the
+ * picked one to the whole. All other axes are shared. */
 static bool along_axis(cot__patterns *p, uint32_t node, uint32_t x, bool x_is_whole, int positions) {
     int       axis = (int)p->t->nodes[node].extra.attr->ints[0], whole[COT_MAX_NDIM], picked[COT_MAX_NDIM], n = 0;
     cot_shape s = cot__shape_at(p->t, x_is_whole ? x : node);
@@ -16,12 +16,13 @@ static bool along_axis(cot__patterns *p, uint32_t node, uint32_t x, bool x_is_wh
     return cot__contract(p, node, x, n, x_is_whole ? whole : picked, x_is_whole ? picked : whole);
 }
 
-/* The three spatial extents from 3 - space on, the others 1. */
+/* Writes `space` extents to the end of to[3]; the extents before them are 1. */
 static void spread(int space, const int64_t *from, int64_t to[3]) {
     for (int k = 0; k < 3; k++) to[k] = k < 3 - space ? 1 : from[k - (3 - space)];
 }
 
-/* max_pool, or max_unpool, which gives back: every element of a window may be its largest. */
+/* max_pool, and its transpose max_unpool (gives_back): every element of a window may be the
+ * largest. */
 static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
     cot_tape        *t     = p->t;
     const cot__attr *a     = t->nodes[node].extra.attr;
@@ -58,7 +59,7 @@ static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
     return true;
 }
 
-/* Elements of x, or of the updates of x, that are on one axis. */
+/* The operation chooses elements of x, or of the updates of x, along one axis. */
 static bool on_axis(cot__patterns *p, uint32_t node, const cot__op_choice *choice) {
     const cot__node *n = &p->t->nodes[node];
     uint32_t         x = cot__arg(n, VALUES);

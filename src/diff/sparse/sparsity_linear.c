@@ -1,21 +1,23 @@
-/* sparsity_linear.c: what goes where in a linear operation, found by running it.
+/* sparsity_linear.c: runs a linear operation to find where each element goes.
  *
- * Four ways, the first that fits:
+ * There are four ways, and the first that fits is taken:
  *   selection     On the numbers 1, 2, 3, … of its operands' elements the result holds, at each
  *                 place, the number of the element that came there, or 0: slice, take,
- *                 broadcast_to, concat, pad. That it was copied and not computed is seen from a
- *                 second run on random numbers, where the same elements must have come to the same
- *                 places to the bit.
- *   its transpose is one     Every element of an operand goes to one place, many may meet there:
- *                            sum, scatter_add.
- *   axes          What mixes more (matmul, cumsum, fft, convolution) may still leave axes alone:
- *                 axis b of an operand and axis a of the result are one if the operation commutes
- *                 with multiplying along them. The others are contracted: the union.
- *   taps          A product with a small operand (the kernel of a convolution) is a sum over its
- *                 elements: with one of them 1 and the others 0 it is a selection, if each is, and
- *                 the union over all is exact where axes would mix everything.
- * Random numbers are the same in every run. Two of 2^52 are equal by chance, or a sum to its own
- * scaled copy within 1e-9, about never. */
+ *                 broadcast_to, concat, pad. A second run on random numbers shows that elements
+ *                 were copied and not computed: the same elements must have come to the same places
+ *                 to the bit.
+ *   transpose     The transpose is a selection: every element of an operand goes to one place, and
+ *                 many may meet there (sum, scatter_add).
+ *   axes          An operation that mixes more (matmul, cumsum, fft, convolution) may still keep
+ *                 axes apart. Axis b of an operand and axis a of the result are one axis if the
+ *                 operation commutes with multiplying along them. All other axes are contracted:
+ *                 the union.
+ *   taps          A product with a small operand (the kernel of a convolution) is a sum over the
+ *                 elements of that operand, the taps. With one tap 1 and the others 0 the product
+ *                 may be a selection. If it is one for each tap, the union over all taps is exact,
+ *                 where axes would mix everything.
+ * Random numbers are the same in every run. It practically never happens that two of 2^52 are
+ * equal, or that a sum equals its own scaled copy within 1e-9, by chance. */
 #include "base/random.h"
 #include "diff/sparse/sparsity.h"
 #include "ops/structural.h"
@@ -25,11 +27,11 @@
 
 /* ---- tensors to run on ----------------------------------------------------------------------- */
 
-/* In [1, 2): a pure function of i. */
+/* A number in [1, 2) that depends on i alone. */
 static double noise_at(uint64_t i) { return 1 + (double)(cot__mixed(i) >> 12) * 0x1p-52; }
 
-/* At least n numbers and as much noise on the tape, below what is recorded for one node and
- * forgotten. */
+/* Ensures n element numbers and n random numbers on the tape. They stand below the nodes that are
+ * recorded for one probe and then forgotten. */
 static bool ensure_probes(cot__patterns *p, int64_t n) {
     if (n <= p->probes) return true;
     int64_t     size = 2 * p->probes > n ? 2 * p->probes : n > 512 ? n : 512;
@@ -51,12 +53,12 @@ static bool ensure_probes(cot__patterns *p, int64_t n) {
     return p->t->status == COT_OK;
 }
 
-/* Elements `from` on, as many as the shape has, in that shape. */
+/* A piece of `of` that begins at element `from`, in the given shape. */
 static cot_var piece(cot_var of, int64_t from, cot_shape shape) {
     return cot_reshape(cot_slice(of, 0, from, from + cot__count(shape.ndim, shape.dim), 1), shape);
 }
 
-/* The elements of v in one of the buffers; NULL after setting the error. */
+/* Reads the elements of v into buffer `which`. NULL after setting the error. */
 static const double *read(cot__patterns *p, cot_var v, int which) {
     cot_tape *t = p->t;
     if (t->status != COT_OK) return NULL;
@@ -74,15 +76,16 @@ static const double *read(cot__patterns *p, cot_var v, int which) {
 typedef struct probe {
     cot__patterns *p;
     cot__rule      r;
-    int            n;     /* operands */
-    cot_var       *xs;    /* what it is run on */
-    cot_var       *leaves, *grads; /* for the transpose: one for each operand that moves */
+    int            n;     /* number of operands */
+    cot_var       *xs;    /* the values that the operation is run on */
+    /* for the transpose: a leaf and two gradients for each operand that moves */
+    cot_var       *leaves, *grads;
     int64_t       *base;  /* elements of the moving operands before operand k; base[n]: of all */
 } probe;
 
 static cot_var run_on(probe *q) {
     if (q->p->t->status != COT_OK) return INVALID(q->p->t);
-    if (q->r.op->apply && q->r.op->kind != KIND_GENERIC) return q->r.op->apply(&q->r, q->xs);
+    if (q->r.op->kind != KIND_SOURCE && q->r.op->kind != KIND_GENERIC) return cot__apply(&q->r, q->xs);
     q->r.tangents = q->xs;
     q->r.tangent = INVALID(q->p->t);
     q->r.op->jvp(&q->r);
@@ -91,7 +94,7 @@ static cot_var run_on(probe *q) {
 
 static cot_shape operand_shape(const probe *q, int k) { return cot__rule_shape(&q->r, k); }
 
-/* An operand that does not move: as it is if it has no derivative, else zero. */
+/* The value of an operand that does not move: its own if it has no derivative, else zeros. */
 static cot_var resting(probe *q, int k) {
     bool passive = k < 32 && q->r.op->inactive >> k & 1;
     return passive ? cot__rule_x(&q->r, k) : cot_zeros(q->p->t, COT_F64, operand_shape(q, k));
@@ -103,7 +106,7 @@ static cot_var run_selection(probe *q, cot_var from) {
     return run_on(q);
 }
 
-/* Are `number` and `noise`, what came out of both runs, copies of elements or zero? */
+/* Both runs gave n results, `number` and `noise`. Are all of them copies of elements, or zero? */
 static bool copies(const double *in_noise, int64_t total, int64_t n, const double *number, const double *noise) {
     for (int64_t j = 0; j < n; j++) {
         double c = number[j];
@@ -113,7 +116,7 @@ static bool copies(const double *in_noise, int64_t total, int64_t n, const doubl
     return true;
 }
 
-/* The operand that element number c (from 0) of all belongs to. */
+/* The operand to which element number c (from 0, over all moving operands) belongs. */
 static int operand_with(const probe *q, int64_t c) {
     int low = 0, high = q->n;
     while (high - low > 1) {
@@ -142,8 +145,8 @@ static bool by_selection(probe *q, bool *fits) {
     return true;
 }
 
-/* The adjoints of all moving operands for the seeds 1, 2, 3, … and for noise, in q->grads: first
- * all of the one, then of the other. */
+/* Computes the adjoints of all moving operands, first for the seeds 1, 2, 3, …, then for random
+ * seeds. They stand in q->grads in this order. */
 static int transpose(probe *q, bool *ok) {
     cot_tape *t = q->p->t;
     int       moving = 0;
@@ -169,7 +172,7 @@ static bool by_transpose(probe *q, bool *fits) {
     int64_t        nz = cot__size_at(p->t, q->r.node);
     int            moving = transpose(q, &ok), at = 0;
     *fits = ok;
-    /* nothing is written before all are known to be copies */
+    /* write = 0 only checks, so no set is changed before all operands are known to be copies */
     for (int write = 0; write < 2 && *fits; write++, at = 0)
         for (int k = 0; k < q->n && *fits; k++) {
             if (!cot__moves(p, q->r.node, k)) continue;
@@ -188,8 +191,8 @@ static bool by_transpose(probe *q, bool *fits) {
 
 /* ---- axes ------------------------------------------------------------------------------------ */
 
-/* Operand k random, times factors along axis b (b < 0: none); the other one of a product random
- * too. */
+/* Runs the operation with random numbers for operand k, times factors along axis b (b < 0: no
+ * factors). The other operand of a product is random too. */
 static cot_var run_scaled(probe *q, int k, int b, cot_var factors) {
     cot_var noise = q->p->noise;
     int64_t other = q->n > 1 ? cot__size_at(q->p->t, cot__rule_arg(&q->r, k)) : 0;
@@ -205,7 +208,7 @@ static cot_var run_scaled(probe *q, int k, int b, cot_var factors) {
     return run_on(q);
 }
 
-/* Is `scaled` = `plain` times factors along axis a of the shape? */
+/* Is `scaled` equal to `plain` times factors along axis a of shape s? */
 static bool commutes(cot_shape s, int a, const double *plain, const double *scaled, const double *factors) {
     int64_t inner = cot__count(s.ndim - a - 1, s.dim + a + 1), n = cot__count(s.ndim, s.dim);
     for (int64_t j = 0; j < n; j++) {
@@ -219,7 +222,7 @@ static bool commutes(cot_shape s, int a, const double *plain, const double *scal
 
 enum { MOST_TAPS = 256 };
 
-/* A tensor of this shape with one 1. */
+/* A tensor of zeros with a single 1 at element `at`. */
 static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
     cot__result r;
     if (!cot__constant_open(p->t, &r, p->op, COT_F64, &shape)) return INVALID(p->t);
@@ -229,8 +232,8 @@ static cot_var unit(cot__patterns *p, cot_shape shape, int64_t at) {
     return cot__constant_push(p->t, &r);
 }
 
-/* Operand k of a product whose other operand has few elements. What was added before it turns out
- * not to fit does no harm. */
+/* Tries the taps for operand k of a product whose other operand has few elements. Sets added before
+ * a tap fails do no harm, because sets may be too large. */
 static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
     cot__patterns *p = q->p;
     cot_tape      *t = p->t;
@@ -290,7 +293,7 @@ static bool find(probe *q) {
     bool fits = false, transposable = q->r.op->kind == KIND_LINEAR;
     if (q->r.op->kind != KIND_BILINEAR && (!by_selection(q, &fits) || fits)) return fits;
     if (transposable && (!by_transpose(q, &fits) || fits)) return fits;
-    /* Those that move and have elements. */
+    /* operands that move and have elements */
     for (int k = 0; k < q->n; k++)
         if (q->base[k + 1] > q->base[k] && !by_axes(q, k)) return false;
     return true;
@@ -320,12 +323,12 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node) {
         total = cot__size_add(total, size);
     }
     widest = total > widest ? total : widest;
-    /* none: nothing goes anywhere, and extents may be larger than probes. Twice the widest, because
-     * by_axes takes the factors from the far end. */
+    /* none: no element goes anywhere, and extents may be larger than the probes. Twice the widest
+     * operand, because by_axes takes the factors from the other end. */
     bool    none = q.base[n] == 0 || cot__size_at(t, node) == 0;
     bool    ok = none || ensure_probes(p, cot__size_mul(2, widest));
     cot_mark mark = cot__mark(t);
-    /* the transpose needs it, whatever scope is open */
+    /* the transpose needs active nodes, whatever scope is open */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     ok = ok && (none || find(&q)) && t->status == COT_OK;
     cot__scope_close(t, &scope);

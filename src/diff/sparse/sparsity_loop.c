@@ -1,21 +1,27 @@
-/* sparsity_loop.c: the pattern of a loop, condition or checkpoint: its body is played as the loop
- * did it, and what it recorded is walked.
+/* sparsity_loop.c: the pattern of a loop, condition or checkpoint. The body is played as the loop
+ * played it, and the recorded nodes are walked.
  *
- * A loop of known length is played step by step on the values it had, the sets of carried values
- * going from one to the next; it ends early once they stay as they are, if no step took positions
- * that differ from step to step and none goes through slices that depend on the inputs. A cot_while
- * may run longer at another point, and so may the loops derived from it: their steps are joined
- * until the sets no longer grow, with every position that a step computes taken as varying. Of a
- * condition that the inputs reach both bodies count; the one that was not taken is played as bodies
- * are recorded, so that nothing is solved in it that may have no solution. A function with rules of
- * its own has the pattern of its recorded tangent: the body says nothing about it. */
+ * A loop of known length is played step by step on its own values. The sets of the carried values
+ * go from step to step. The walk ends early when the sets stay the same, if no step used positions
+ * that differ from step to step and no slice depends on the inputs.
+ *
+ * A cot_while may run longer at another point, and so may loops that were derived from it. Their
+ * steps are joined until the sets no longer grow, and every position that a step computes counts as
+ * varying.
+ *
+ * Both bodies of a condition count if its choice depends on the inputs. The body that was not taken
+ * is played as bodies are recorded, on examples, so that no equation is solved that may have no
+ * solution.
+ *
+ * A function with rules of the user's has the pattern of its recorded tangent: its body says
+ * nothing about the user's derivative. */
 #include "diff/loops/loop.h"
 #include "diff/sparse/sparsity.h"
 #include "ops/structural.h"
 
 #include <string.h>
 
-/* A part at the end of the tape that is walked and forgotten. */
+/* Nodes at the end of the tape that are walked and then forgotten. */
 typedef struct frame {
     cot_mark    mark;
     uint32_t    first;
@@ -56,11 +62,12 @@ static void frame_close(cot__patterns *p, const frame *f) {
     p->numbers = f->numbers, p->noise = f->noise, p->probes = f->probes;
     p->depth--;
     p->examples = f->examples;
-    cot__scope_close_unnoted(t, &f->scope); /* what plays again says nothing new */
+    /* Playing again repeats notes that the tape has already. */
+    cot__scope_close_unnoted(t, &f->scope);
     cot__rewind(t, f->mark);
 }
 
-/* Walks what the frame has so far for these results. */
+/* Walks the nodes of the frame, up to `end`, that the results `out` depend on. */
 static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, const cot_var *out) {
     cot_tape *t     = p->t;
     size_t    bytes = (size_t)m * sizeof(uint32_t);
@@ -77,14 +84,14 @@ static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, co
 
 /* ---- sets of the carried values -------------------------------------------------------------- */
 
-/* A loop at work. `now` and `next` hold the sets of all carried values one after the other, before
- * and after a step. */
+/* The walk over a loop. `now` and `next` hold the sets of all carried values one after the other,
+ * before and after a step. */
 typedef struct walker {
     cot__patterns   *p;
     const cot__loop *l;
     uint32_t         node;
     const uint32_t  *args;
-    int64_t          length, elements; /* of all carried values */
+    int64_t          length, elements; /* elements: of all carried values together */
     cot__stepper     s;
     void            *block, *state;
     size_t           bytes;
@@ -140,7 +147,7 @@ static bool set_input(cot__patterns *p, uint32_t input, int64_t n, const cot__se
     return to || !any;
 }
 
-/* The sets of slice `at` of what the steps go through; at < 0: the union of all slices. */
+/* Sets of slice `at` of operand k that the steps go through. at < 0: the union of all slices. */
 static bool set_slice(walker *w, int k, int64_t at) {
     cot__patterns *p = w->p;
     uint32_t       x = sliced(w, k), input = w->inputs[w->l->carry + k];
@@ -152,7 +159,7 @@ static bool set_slice(walker *w, int k, int64_t at) {
     return sets != NULL;
 }
 
-/* Gives the inputs of a step that was just played their sets. */
+/* Gives the inputs of a step that was just played their sets and `varies` bits. */
 static bool set_inputs(walker *w, const frame *f, int64_t at, uint8_t bits) {
     cot__patterns   *p = w->p;
     const cot__loop *l = w->l;
@@ -171,8 +178,9 @@ static bool set_inputs(walker *w, const frame *f, int64_t at, uint8_t bits) {
     return true;
 }
 
-/* What a step leaves: the carried sets in `next`, joined to what they were if asked, and what it
- * gave out in the node's own. */
+/* Takes the sets after a step. Those of carried values go to `next`, joined with the sets before
+ * the step if asked. Those of values that are given out go to the sets of the loop's node, for
+ * steps from … to - 1. */
 static bool take_outputs(walker *w, int64_t from, int64_t to, uint8_t bits, bool join) {
     cot__patterns   *p = w->p;
     const cot__loop *l = w->l;
@@ -228,7 +236,7 @@ static bool step_by_step(walker *w, bool examples) {
         ok         = play_step(w, &f, k, at, bit, &end) && walk_frame(p, &f, end, l->carry + l->nys, w->s.out) &&
              take_outputs(w, from, to, bit, false);
         done = ok && k + 1 < w->length && !moving && !(p->consulted & bit) && settled(w);
-        if (done) /* all steps to come do what this one did */
+        if (done) /* all further steps do what this one did */
             ok = take_outputs(w, l->reverse ? 0 : at + 1, l->reverse ? at : w->length, bit, false);
         else if (ok && k + 1 < w->length)
             ok = cot__state_next(&w->s, w->state);
@@ -242,8 +250,8 @@ static bool step_by_step(walker *w, bool examples) {
 
 enum { MOST_ROUNDS = 64 };
 
-/* All that anything in the loop can depend on, for every carried element: nothing grows any
- * more. */
+/* Gives every carried element all columns that anything in the loop can depend on. Then no set can
+ * grow any more. */
 static bool join_all(walker *w) {
     cot__patterns *p   = w->p;
     cot__set       all = 0;
@@ -319,14 +327,15 @@ static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
 
 /* ---- all of them ----------------------------------------------------------------------------- */
 
-/* The loop with these operands; examples: on values that it may not have been meant for. */
+/* The pattern of a loop on the given operands. examples: the steps are played on values that they
+ * may never meet. */
 static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, bool examples) {
     cot_tape            *t    = p->t;
     const cot__loop     *l    = t->nodes[node].extra.attr->pointer;
     const cot__loop_run *run  = t->nodes[node].extra.attr->pointer2;
     walker               w    = {.p = p, .l = l, .node = node, .args = args, .length = run->length};
     bool                 open = l->test || l->open;
-    /* no slice to play a step on */
+    /* there is no slice on which a step could be played */
     if (open && w.length == 0 && l->nxs > 0) return cot__dense_pattern(p, node);
     bool      ok = walker_open(&w) && (open ? until_settled(&w) : step_by_step(&w, examples));
     cot__set *z  = ok ? cot__sets_at(p, node) : NULL;
@@ -337,15 +346,16 @@ static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, 
     return z != NULL;
 }
 
-/* After a failure of what was played on values that it was not written for, the body that a
- * condition does not take here or a step that a cot_while does not: all that it reads counts. */
+/* Handles an error in a step that the loop would not take at this point: in the other body of a
+ * condition, or in a step of a cot_while. The error is cleared, and the node depends on all that
+ * its operands depend on. */
 static bool unless_it_failed(cot__patterns *p, uint32_t node, bool ok) {
     if (ok || p->t->status == COT_MEMORY || p->t->status == COT_LIMIT || p->t->status == COT_OK) return ok;
     cot_tape_clear_error(p->t);
     return cot__dense_pattern(p, node);
 }
 
-/* The body that a condition does not take here. */
+/* Adds the pattern of the body that the condition does not take at this point. */
 static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     cot_tape        *t      = p->t;
     const cot__loop *l      = t->nodes[node].extra.attr->pointer;
@@ -368,9 +378,10 @@ static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
 bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
     const cot__attr *a = p->t->nodes[node].extra.attr;
     const cot__loop *l = a->pointer;
-    cot__set        *z = cot__sets_at(p, node); /* before any frame, or it would go with it */
+    /* made before any frame is opened: closing a frame frees the sets made in it */
+    cot__set        *z = cot__sets_at(p, node);
     if (!z) return false;
-    /* with other operands its steps would be others */
+    /* an operand that was overwritten since would give other steps */
     for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++)
         if (!cot__saved_intact(p->t, node, a->args[k])) return false;
     if (l->rules) return by_rule(p, node, z);

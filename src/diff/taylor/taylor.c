@@ -1,4 +1,5 @@
-/* taylor.c: cot_taylor: what is asked for, and the answer. */
+/* taylor.c: cot_taylor and cot_taylor_values: checks the arguments, runs the walk, gives the
+ * derivatives. */
 #include "diff/taylor/taylor.h"
 
 #include "diff/engine/find_kinks.h"
@@ -10,10 +11,10 @@
 
 /* ---- inputs and outputs ---------------------------------------------------------------------- */
 
-/* What is asked for: the curve as vars (k-th input, j-th derivative: [j * n + k]; COT__NONE:
- * zero). */
+/* The arguments, checked. The curve is a list of nodes: derivative j of input k is at [j * n + k],
+ * COT__NONE stands for zero. */
 typedef struct question {
-    const char *op; /* the function that was called */
+    const char *op; /* the public function that was called */
     cot_tape *t;
     uint32_t  y;
     int       n, degree, order;
@@ -66,12 +67,12 @@ static void close_question(question *q) {
     if (q->t) cot__free(&q->t->al, q->xs, q->bytes);
 }
 
-/* curve[at], given as v: like input x. */
+/* Checks curve[at], given as v for input number k: it must have the dtype and shape of input x. */
 static bool take_curve(cot_tape *t, int at, int k, uint32_t x, cot_var v, uint32_t *out) {
     char which[40], a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     *out = COT__NONE;
     if (!v.tape && v.id == 0) return true; /* COT_NONE */
-    if (cot__is_number(v)) /* the same for every element */
+    if (cot__is_number(v)) /* a number stands for all elements */
         v = cot_full(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x), cot__number_value(v));
     snprintf(which, sizeof which, "curve[%d]", at);
     if (t->status != COT_OK || !cot__operand(t, v, "taylor", which, out)) return false;
@@ -85,7 +86,8 @@ static bool take_curve(cot_tape *t, int at, int k, uint32_t x, cot_var v, uint32
     return *out != COT__NONE;
 }
 
-/* The series of the inputs: derivatives over factorials. One that is listed twice moves by both. */
+/* Gives the inputs their series: derivatives divided by factorials. The series of an input that is
+ * listed twice are added. */
 static bool give_inputs(cot__taylor_walk *w, const question *q) {
     cot__taylor *s = &w->work;
     cot_tape    *t = s->t;
@@ -114,7 +116,8 @@ static bool give_inputs(cot__taylor_walk *w, const question *q) {
     return ok;
 }
 
-/* m! times the coefficient, by factors, so that nothing overflows before the result does. */
+/* m! times coefficient m. The factors are multiplied in one by one, so that nothing overflows
+ * before the result does. */
 static cot_var derivative(cot__taylor_walk *w, int m) {
     cot_var v = cot__taylor_loaded(w, w->top, m);
     for (int k = 2; k <= m && !cot__failed(v);) {
@@ -125,14 +128,15 @@ static cot_var derivative(cot__taylor_walk *w, int m) {
     return v;
 }
 
-/* Runs the whole walk; `give` takes each derivative (invalid: zero). */
+/* Runs the whole walk. `give` takes each derivative; an invalid one stands for zero. */
 static bool answer(const question *q, bool recording, bool (*give)(cot__taylor_walk *w, int m, cot_var v, void *out),
                    void *out) {
     cot_tape        *t = q->t;
     cot__taylor_walk w = {.work = {.t = t, .order = q->order, .from = q->y}, .recording = recording, .top = q->y};
     const char      *before = cot__ask(t, q->op);
     for (int k = 0; k < q->n; k++) w.work.from = q->xs[k] < w.work.from ? q->xs[k] : w.work.from;
-    cot__scope scope = cot__scope_open(t, COT__ACTIVE); /* rules leave out what is not active */
+    /* rules leave out what is not active */
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot__mark_wanted(t, q->n, q->xs, true);
     bool ok = cot__smooth_between(t, q->op, 1, &q->y, q->n, q->xs) && cot__taylor_open(&w);
     ok = ok && give_inputs(&w, q) && (q->order == 0 || cot__taylor_run(&w));
@@ -155,14 +159,15 @@ static bool give_var(cot__taylor_walk *w, int m, cot_var v, void *out) {
     cot_tape *t = w->work.t;
     cot_var  *to = (cot_var *)out + m;
     *to = cot__failed(v)   ? cot_zeros(t, cot__dtype_at(&t->nodes[w->top]), cot__shape_at(t, w->top))
-          : t->active_mask ? cot__unchanged(v, COT__COPY) /* that of y = x is the curve's */
+          /* for y = x the derivative is a var of the curve */
+          : t->active_mask ? cot__unchanged(v, COT__COPY)
                            : cot_detach(v);
     return t->status == COT_OK;
 }
 
 cot_status cot_taylor(cot_var y, int n, const cot_var *xs, int degree, const cot_var *curve, int order, cot_var *out) {
     question q;
-    /* an order that is refused says nothing of out's length */
+    /* an order that is refused says nothing about the length of `out` */
     int      given = out && order <= COT__TAYLOR_ORDERS ? order : -1;
     for (int m = 0; m <= given; m++) out[m] = cot__invalid(1, &y);
     bool ok = open_question(true, &q, y, n, xs, degree, curve, order, out);
@@ -182,7 +187,7 @@ static bool give_numbers(cot__taylor_walk *w, int m, cot_var v, void *out) {
     return true;
 }
 
-/* The curve as constants. */
+/* Makes constants of a curve that is given as numbers. */
 static bool curve_of_numbers(question *q, const double *curve) {
     cot_tape *t = q->t;
     for (int64_t at = 0; at < (int64_t)q->n * q->degree; at++) {

@@ -1,20 +1,24 @@
-/* taylor_rules.c: the coefficients of one operation. There is no rule here but the product and the
- * quotient of series.
+/* taylor_rules.c: the coefficients of one operation. The only rules written here are the product
+ * and the quotient of series.
  *
- * Sums, products, quotients and choices go coefficient by coefficient, linear operations are
- * applied to each, bilinear ones to pairs. Any other operation is run backward from its derivative:
- * its rule for forward mode is recorded once, with z' for the tangent it gives and x' for those it
- * gets, and then z_m = z'_(m-1) / m, where the coefficients of z' follow from the recorded
- * operations by this same file. These may be of the same kind, and need one order less each time.
- * What is recorded a second time is recognised, so that sin, whose rule has a cos, whose rule has a
- * sin, ends there: coefficients of order m then cost O(m). Where operations do not come back to
- * themselves (pow, digamma, solving), there are as many of them as orders, and the cost of all
- * coefficients is O(order³).
+ * Sums, products, quotients and choices are computed coefficient by coefficient. Linear operations
+ * are applied to each coefficient, bilinear ones to pairs. For any other operation its derivative
+ * is used: its rule for forward mode is recorded once, with tangents x' = dx/ds, and gives z' =
+ * dz/ds. Then
  *
- * Rules recorded for the coefficients of one order are all as deep in each other as that order, and
- * none is deeper. So what an earlier one recorded, and is used in its place, is no deeper, and has
- * the coefficient that is asked for: it needs at least as many, and comes first. The recursion is
- * over the order, never over the tape: what a rule recorded is walked in its order. */
+ *     z_m = z'_(m-1) / m
+ *
+ * and the coefficients of z' follow from the recorded operations by this same file. These
+ * operations may need their own rules, with one order less each time. An operation that was
+ * recorded before is recognised and not recorded again: the rule of sin has a cos, whose rule has a
+ * sin, and there it ends. Coefficients of order m then cost O(m). Where operations do not come back
+ * to themselves (pow, digamma, solving), there are as many of them as orders, and all coefficients
+ * together cost O(order³).
+ *
+ * Computing coefficient m nests rules at most m deep, because each level needs one order less. A
+ * node that is used again was recorded at the same depth or a smaller one, so at least as many of
+ * its coefficients are needed there, and they are computed first. The recursion is over the order,
+ * never over the tape: nodes that a rule recorded are walked in their order. */
 #include "rules/elementwise_ids.h"
 #include "diff/taylor/taylor.h"
 
@@ -22,8 +26,9 @@
 
 #include <string.h>
 
-#define ZERO   UINT32_MAX       /* in `where`: zero whatever happens */
-#define NEEDED (UINT32_MAX - 1) /* … while a rule is looked through: its result depends on this */
+#define ZERO   UINT32_MAX       /* in `where`: the node is zero at every order */
+/* in `where`, while a rule is looked through: the result depends on the node */
+#define NEEDED (UINT32_MAX - 1)
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
@@ -31,7 +36,7 @@ static uint32_t *where_of(const cot__taylor *s, uint32_t node) {
     return node < s->from || node - s->from >= s->where_capacity ? NULL : &s->where[node - s->from];
 }
 
-/* COT__NONE: the node does not move. */
+/* The entry of a node. COT__NONE: the node does not move. */
 static uint32_t entry_of(const cot__taylor *s, uint32_t node) {
     const uint32_t *w = node == COT__NONE ? NULL : where_of(s, node);
     return w && *w && *w < NEEDED ? *w - 1 : COT__NONE;
@@ -56,7 +61,7 @@ static bool grow(cot_tape *t, void *list, uint32_t *capacity, uint32_t need, siz
     return true;
 }
 
-/* Room in `where` for all nodes of the tape; new ones are not entries. */
+/* Makes room in `where` for all nodes of the tape. New nodes have no entry. */
 static bool where_room(cot__taylor *s) {
     uint32_t had = s->where_capacity, need = s->t->count - s->from;
     if (!grow(s->t, &s->where, &s->where_capacity, need, sizeof *s->where)) return false;
@@ -103,7 +108,7 @@ static cot_var operand(cot__taylor *s, uint32_t node, int k, int m) {
 static cot_var plus(cot_var a, cot_var b) { return cot__failed(a) ? b : cot__failed(b) ? a : cot_add(a, b); }
 static cot_var minus(cot_var a, cot_var b) { return cot__failed(b) ? a : cot__failed(a) ? cot_neg(b) : cot_sub(a, b); }
 
-/* The products are those of the rules: a zero wins over infinities. */
+/* Products are `smul`, as in the rules: a zero wins over infinities. */
 static cot_var product(cot__taylor *s, uint32_t node, int m) {
     cot_var sum = INVALID(s->t);
     for (int j = 0; j <= m; j++) {
@@ -113,8 +118,8 @@ static cot_var product(cot__taylor *s, uint32_t node, int m) {
     return sum;
 }
 
-/* x = y z, solved for the last coefficient of z. The two parts are divided apart, as the rule does:
- * at y = 0 they are infinities that may cancel. */
+/* x = y z, solved for the last coefficient of z. The two parts are divided one by one, as in the
+ * rule of division: at y = 0 they are infinities that may cancel. */
 static cot_var quotient(cot__taylor *s, uint32_t e, int m) {
     cot_tape *t = s->t;
     uint32_t  node = s->entries[e].node;
@@ -141,15 +146,15 @@ static cot_var bilinear(cot__taylor *s, uint32_t node, const cot__op *op, int m)
         xs[0] = j ? operand(s, node, 0, j) : cot__rule_x(&r, 0);
         if (cot__failed(xs[0])) continue;
         xs[1] = m - j ? operand(s, node, 1, m - j) : cot__rule_x(&r, 1);
-        if (!cot__failed(xs[1])) sum = plus(sum, op->apply(&r, xs));
+        if (!cot__failed(xs[1])) sum = plus(sum, cot__apply(&r, xs));
     }
     return sum;
 }
 
 /* ---- an operation by its rule ---------------------------------------------------------------- */
 
-/* The node that stands for the derivative of entry e: a new one with a series of its own, or the
- * first coefficient where there are no others. */
+/* The node that stands for the derivative of entry e. It is a new node with a series of its own, or
+ * the first coefficient if there are no higher ones. */
 static uint32_t derivative(cot__taylor *s, uint32_t e) {
     cot_tape *t = s->t;
     if (s->entries[e].derivative != COT__NONE) return s->entries[e].derivative;
@@ -160,7 +165,8 @@ static uint32_t derivative(cot__taylor *s, uint32_t e) {
     for (int m = 2; m <= s->order; m++) moves |= c[m] != COT__NONE;
     cot_var v = c[1] != COT__NONE ? VAR(t, c[1]) : cot_zeros(t, cot__dtype_at(&t->nodes[node]), cot__shape_at(t, node));
     if (cot__failed(v)) return COT__NONE;
-    if (moves) { /* what moves must be active, or rules would leave it out */
+    /* a node that moves must be active, or rules would leave it out */
+    if (moves) {
         v = cot__fresh_input(v);
         uint32_t d = cot__failed(v) ? COT__NONE : cot__taylor_enter(s, cot__index(v));
         if (d == COT__NONE) return COT__NONE;
@@ -169,15 +175,15 @@ static uint32_t derivative(cot__taylor *s, uint32_t e) {
     return s->entries[e].derivative = cot__index(v);
 }
 
-/* Does operand k of a node count for its derivative? */
+/* Does the derivative of the node depend on its operand k? */
 static bool counts(const cot__node *n, int k) {
     if (n->op < OP_structural) return cot__elementwise_table[n->op].partial[k] != NULL;
     const cot__op *op = cot__op_of(n->op);
     return op->kind != KIND_NONE && !(k < 32 && op->inactive >> k & 1);
 }
 
-/* Calls the forward rule of a structural or elementwise node with coefficients of its operands: of
- * order m or, at 0, their derivatives. */
+/* Calls the forward rule of a node with coefficients of its operands as tangents. With m > 0 they
+ * are the coefficients of order m, with m = 0 the derivatives by s. */
 static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
     cot_tape *t = s->t;
     int       n = cot__nargs(&t->nodes[node]);
@@ -202,8 +208,8 @@ static bool is_zero(const cot__taylor *s, const cot__node *n, int k) {
     return a == COT__NONE ? n->extra.number == 0 : a >= s->base && *where_of(s, a) == ZERO;
 }
 
-/* Zero by its form: pow(x, 0) has the derivative smul(smul(x', 0), pow(x, -1)), whatever becomes of
- * pow. */
+/* Is the node zero at every order by its form? pow(x, 0) has the derivative smul(smul(x', 0),
+ * pow(x, -1)), which is zero whatever pow(x, -1) is. */
 static bool stays_zero(const cot__taylor *s, const cot__node *n) {
     if (n->op == OP_smul) return is_zero(s, n, 0) || is_zero(s, n, 1);
     return (n->op == OP_sdiv || n->op == OP_neg) && is_zero(s, n, 0);
@@ -231,7 +237,7 @@ static bool same_number(const cot__node *a, const cot__node *b) {
     return !number || memcmp(&a->extra.number, &b->extra.number, sizeof a->extra.number) == 0;
 }
 
-/* The entry of a node that computes the same as `node`, from the same; COT__NONE. */
+/* The entry of a node that computes the same from the same operands. COT__NONE: there is none. */
 static uint32_t find_same(const cot__taylor *s, uint32_t node) {
     const cot_tape  *t = s->t;
     const cot__node *n = &t->nodes[node];
@@ -240,7 +246,7 @@ static uint32_t find_same(const cot__taylor *s, uint32_t node) {
         const cot__node *o = &t->nodes[s->entries[e].node];
         if (o->op != n->op || o->kind != n->kind || s->entries[e].shift != COT__NONE || !same_operands(s, n, o))
             continue;
-        /* overwritten */
+        /* its memory was overwritten since */
         if (cot__is_tensor(o) && o->value.tensor->version != o->value.tensor->storage->version) continue;
         cot_shape other = cot__shape_at(t, s->entries[e].node);
         if (!cot__same_shape(&shape, &other)) continue;
@@ -257,8 +263,8 @@ static bool moves(const cot__taylor *s, uint32_t node) {
     return false;
 }
 
-/* Entries for what the rule of entry e recorded from node lo on, as far as its result needs it,
- * moves, and is not known already. */
+/* Makes entries for the nodes that the rule of entry e recorded, from node lo on. Left out are
+ * nodes that the result does not need, that do not move, or that have an entry already. */
 static bool open_rule(cot__taylor *s, uint32_t e) {
     cot_tape *t = s->t;
     uint32_t  lo = t->count, hi, *w;

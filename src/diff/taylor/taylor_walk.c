@@ -1,9 +1,9 @@
-/* taylor_walk.c: the walk up the tape, with the series of every value that moves (taylor_rules.c
- * computes them, a node at a time).
+/* taylor_walk.c: the walk up the tape, which computes the series of every value that moves, one
+ * node at a time (taylor_rules.c).
  *
- * A series is kept until the last node that reads it. Where only numbers are wanted, what was
- * recorded for a node is forgotten after it, and its coefficients stay as plain numbers, or as
- * references on storages. */
+ * A series is kept until the last node that reads it. If only numbers are wanted, the nodes
+ * recorded for one node's series are forgotten after it. Its coefficients stay as plain numbers, or
+ * as references to storages. */
 #include "diff/taylor/taylor.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "ops/structural.h"
 
 typedef union coefficient {
-    uint32_t  node;   /* recording */
+    uint32_t  node;   /* if recording */
     double    number; /* of a scalar */
     cot__acc *tensor;
 } coefficient;
@@ -97,7 +97,7 @@ cot_var cot__taylor_loaded(cot__taylor_walk *w, uint32_t i, int m) {
         if (!cot__storage_keep(t, a->storage, "taylor")) return INVALID(t);
         v = cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, a->stride, a->offset, 0, NULL);
     }
-    /* as it would be if it were recorded */
+    /* active, as it would be if it had been recorded */
     if (!cot__failed(v)) t->nodes[cot__index(v)].flags |= COT__ACTIVE;
     return v;
 }
@@ -114,8 +114,8 @@ uint32_t cot__taylor_load(cot__taylor_walk *w, uint32_t i) {
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
-/* Is what the product or quotient of node i reads still what it was? Other rules look by
- * themselves. */
+/* Product and quotient read values of their operands here. Are these values still the ones of the
+ * recording? Other operations have rules that check this. */
 static bool intact(cot__taylor_walk *w, uint32_t i) {
     cot_tape *t = w->work.t;
     int       op = t->nodes[i].op;
@@ -130,7 +130,7 @@ static bool intact(cot__taylor_walk *w, uint32_t i) {
     return true;
 }
 
-/* Computes and keeps the series of node i; a given one (of an input) is added. */
+/* Computes and keeps the series of node i. If i is an input, its given series is added. */
 static bool compute(cot__taylor_walk *w, uint32_t i) {
     cot__taylor *s = &w->work;
     cot_tape    *t = s->t;

@@ -53,38 +53,103 @@ static bool enter_read_as_real(const char *op, cot_var x, cot_axes axes, reducti
     return true;
 }
 
-static bool not_empty(const reduction *c, const char *op) {
+/* ---- the record: infer and run --------------------------------------------------------------- */
+
+static bool not_empty(const cot__caller *c, int ndim, const int64_t *shape, int64_t count) {
     char text[COT__SHAPE_TEXT];
-    if (c->count > 0) return true;
-    cot__fail(c->t, COT_SHAPE, "[%s] shape %s has no elements along the reduced axes; an empty %s does not exist", op,
-              cot__shape_text_at(c->t, c->x, text), op);
-    return false;
+    return count > 0 ||
+           cot__refuse(c, COT_SHAPE, "shape %s has no elements along the reduced axes; an empty %s does not exist",
+                       cot__shape_text(ndim, shape, text), c->name);
 }
 
-/* x's shape without the axes of the mask. */
-static cot_shape dropped_shape(cot_shape x, uint32_t mask) {
-    cot_shape z = {0, {0}};
-    for (int k = 0; k < x.ndim; k++)
-        if (!(mask >> k & 1)) z.dim[z.ndim++] = x.dim[k];
-    return z;
+static uint32_t mask_of(const cot__job *j) { return (uint32_t)cot__job_int(j, MASK); }
+
+/* How many elements go into one result. */
+static int64_t reduced_count(const cot__job *j) {
+    int64_t count = 1;
+    for (int k = 0; k < j->x[0].ndim; k++)
+        if (mask_of(j) >> k & 1) count *= j->x[0].shape[k];
+    return count;
 }
 
-static cot_var push_reduction(int op, cot__reduction what, const reduction *c, cot_dtype dtype) {
-    cot_tape   *t = c->t;
-    const char *name = cot__op_of(op)->name;
-    cot_shape   x = cot__shape_at(t, c->x), kept = cot__kept_shape(x, c->mask),
-              z = c->keep ? kept : dropped_shape(x, c->mask);
-    int64_t     stride[COT_MAX_NDIM];
-    cot__result r;
-    cot__attr  *attr = cot__attr_make(t, name, REDUCE_INTS, (int64_t[]){c->mask, c->keep}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, name, dtype, z.ndim, z.dim)) return INVALID(t);
-    cot__strides(kept.ndim, kept.dim, stride);
-    cot__view to = {r.view.data, dtype, kept.ndim, kept.dim, stride};
-    if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to)) {
-        cot__view from = cot__view_read(t, c->x);
-        t->backend->reduce(what, &from, c->mask, &to);
+/* x's shape without the axes of the mask, or with extent 1 there. */
+static void reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint32_t mask, bool keep) {
+    z->ndim = 0;
+    for (int k = 0; k < ndim; k++) {
+        bool goes = mask >> k & 1;
+        if (!goes || keep) z->dim[z->ndim++] = goes ? 1 : shape[k];
     }
-    return cot__result_push(t, &r, op, 1, &c->x, attr);
+}
+
+static bool reduced(const cot__job *j, cot_dtype dtype, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, REDUCE_INTS) || !cot__job_range(j, MASK, 1, (1 << j->x[0].ndim) - 1)) return false;
+    z->dtype = dtype;
+    reduced_shape(&z->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), cot__job_int(j, KEEP));
+    return true;
+}
+
+/* A sum of integers is one in i64, or in f64 where a mean is made of it. */
+static bool sum_infer(const cot__job *j, cot__type *z) {
+    bool real = j->n > 0 && cot__dtype_is_float(j->x[0].dtype);
+    return reduced(j, real ? j->x[0].dtype : z->dtype == COT_F64 ? COT_F64 : COT_I64, z);
+}
+static bool real_infer(const cot__job *j, cot__type *z) {
+    return reduced(j, j->n > 0 && cot__dtype_is_float(j->x[0].dtype) ? j->x[0].dtype : COT_F64, z);
+}
+static bool extreme_infer(const cot__job *j, cot__type *z) {
+    return reduced(j, j->n > 0 ? j->x[0].dtype : COT_F64, z) &&
+           not_empty(j->caller, j->x[0].ndim, j->x[0].shape, reduced_count(j));
+}
+static bool position_infer(const cot__job *j, cot__type *z) {
+    if (!reduced(j, COT_I64, z)) return false;
+    if (mask_of(j) & (mask_of(j) - 1)) return cot__job_illegal(j, "positions along several axes");
+    return not_empty(j->caller, j->x[0].ndim, j->x[0].shape, reduced_count(j));
+}
+static bool truth_infer(const cot__job *j, cot__type *z) { return reduced(j, COT_BOOL, z); }
+
+/* Where the result goes, with the reduced axes at extent 1. */
+typedef struct kept_view { cot_shape shape; int64_t stride[COT_MAX_NDIM]; cot__view view; } kept_view;
+static void see_kept(kept_view *to, const cot__job *j) {
+    reduced_shape(&to->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), true);
+    cot__strides(to->shape.ndim, to->shape.dim, to->stride);
+    to->view = (cot__view){j->z.data, j->z.dtype, to->shape.ndim, to->shape.dim, to->stride};
+}
+
+static void reduce(const cot__job *j, cot__reduction what) {
+    kept_view to;
+    see_kept(&to, j);
+    j->backend->reduce(what, &j->x[0], mask_of(j), &to.view);
+}
+static void sum_run(const cot__job *j) { reduce(j, COT__SUM); }
+static void max_run(const cot__job *j) { reduce(j, COT__MAX); }
+static void min_run(const cot__job *j) { reduce(j, COT__MIN); }
+static void argmax_run(const cot__job *j) { reduce(j, COT__ARGMAX); }
+static void argmin_run(const cot__job *j) { reduce(j, COT__ARGMIN); }
+static void any_run(const cot__job *j) { reduce(j, COT__ANY); }
+static void all_run(const cot__job *j) { reduce(j, COT__ALL); }
+static void norm_run(const cot__job *j) { reduce(j, COT__NORM2); }
+static void logsumexp_run(const cot__job *j) { reduce(j, COT__LOGSUMEXP); }
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static bool has_elements(const reduction *c, const char *op) {
+    cot__caller caller = cot__tape_caller(c->t, op);
+    cot__view   v = cot__view_shape(c->t, c->x);
+    return not_empty(&caller, v.ndim, v.shape, c->count);
+}
+
+/* A lazy product is reduced without being written. */
+static cot_var push_reduction(int op, cot__reduction what, const reduction *c) {
+    cot_tape      *t = c->t;
+    const char    *name = cot__op_of(op)->name;
+    cot__attr     *attr = cot__attr_make(t, name, REDUCE_INTS, (int64_t[]){c->mask, c->keep}, 0, NULL);
+    cot__type      asked;
+    cot__recording r;
+    kept_view      to;
+    if (!attr || !cot__record_open(&r, t, name, op, 1, &c->x, attr, cot__ask_dtype(&asked, c->dtype))) return INVALID(t);
+    see_kept(&to, &r.job);
+    if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to.view) && !cot__record_run(&r)) return INVALID(t);
+    return cot__record_push(&r);
 }
 
 /* ---- for the rules --------------------------------------------------------------------------- */
@@ -105,7 +170,7 @@ static cot_axes axes_of(const cot__rule *r) {
 static cot_var norm2(cot_var x, cot_axes axes) {
     reduction c;
     if (!enter_read_as_real("norm", x, axes, &c)) return cot__invalid(1, &x);
-    return c.mask ? push_reduction(OP_norm, COT__NORM2, &c, c.dtype) : cot_abs(VAR(c.t, c.x));
+    return c.mask ? push_reduction(OP_norm, COT__NORM2, &c) : cot_abs(VAR(c.t, c.x));
 }
 
 /* ---- sum, mean, variance --------------------------------------------------------------------- */
@@ -113,24 +178,16 @@ static cot_var norm2(cot_var x, cot_axes axes) {
 cot_var cot_sum(cot_var x, cot_axes axes) {
     reduction c;
     if (!enter("sum", x, axes, &c)) return cot__invalid(1, &x);
-    cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
-    return c.mask ? push_reduction(OP_sum, COT__SUM, &c, dtype) : cot_cast(x, dtype);
+    if (!cot__dtype_is_float(c.dtype)) c.dtype = COT_I64;
+    return c.mask ? push_reduction(OP_sum, COT__SUM, &c) : cot_cast(x, c.dtype);
 }
 
 static void    sum_vjp(cot__rule *r) { cot__give(r, 0, cot_broadcast_to(kept(r, r->g), cot__rule_shape(r, 0))); }
-/* A sum of integers in f64 is what a mean is made of. */
-static cot_var sum_apply(cot__rule *r, const cot_var *xs) {
-    reduction c;
-    if (!cot__dtype_is_float(cot__dtype_at(cot__rule_node(r))) || cot__dtype_is_float(cot_dtype_of(xs[0])))
-        return cot_sum(xs[0], axes_of(r));
-    return enter_read_as_real("sum", xs[0], axes_of(r), &c) ? push_reduction(OP_sum, COT__SUM, &c, c.dtype)
-                                                            : INVALID(r->t);
-}
 
 const cot__op cot__op_sum = {
     .name = "sum", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f", .kind = KIND_LINEAR,
     .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
-    .apply = sum_apply,
+    .infer = sum_infer, .asks = COT__ASKS_DTYPE, .run = sum_run,
     .cost = {.each_x = 1},
     .operands = "x"};
 
@@ -139,7 +196,7 @@ cot_var cot_mean(cot_var x, cot_axes axes) {
     if (!enter_read_as_real("mean", x, axes, &c)) return cot__invalid(1, &x);
     if (!c.mask) return VAR(c.t, c.x);
     if (!cot__dtype_is_float(cot__dtype_at(&c.t->nodes[c.x])))
-        return cot_div(push_reduction(OP_sum, COT__SUM, &c, c.dtype), (double)c.count);
+        return cot_div(push_reduction(OP_sum, COT__SUM, &c), (double)c.count);
     cot_var wide = cot_cast(VAR(c.t, c.x), cot__dtype_compute(c.dtype));
     return cot_cast(cot_div(cot_sum(wide, axes), (double)c.count), c.dtype);
 }
@@ -191,8 +248,8 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     if (!enter("prod", x, axes, &c)) return cot__invalid(1, &x);
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
-    cot_shape s = cot__shape_at(t, c.x), kept_z = cot__kept_shape(s, c.mask),
-              z = c.keep ? kept_z : dropped_shape(s, c.mask);
+    cot_shape s = cot__shape_at(t, c.x), z;
+    reduced_shape(&z, s.ndim, s.dim, c.mask, c.keep);
     if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
     cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {
@@ -211,7 +268,7 @@ static cot_var extreme(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
     if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__invalid(1, &x);
     if (!c.mask) return x;
-    return not_empty(&c, cot__op_of(op)->name) ? push_reduction(op, what, &c, c.dtype) : INVALID(c.t);
+    return push_reduction(op, what, &c);
 }
 
 cot_var cot_max(cot_var x, cot_axes axes) { return extreme(OP_max, COT__MAX, x, axes); }
@@ -237,25 +294,35 @@ static void extreme_jvp(cot__rule *r) {
     cot_dtype d = cot__dtype_at(cot__rule_node(r));
     cot_var   hit, n = ties(r, false, &hit);
     cot_var   moved = cot_sum(cot_cast(cot_where(hit, r->tangents[0], 0.0), cot__dtype_compute(d)), axes_of(r));
-    r->tangent = cot_cast(cot_sdiv(moved, n), d);
+    r->tangent      = cot_cast(cot_sdiv(moved, n), d);
 }
 
-static cot_var max_apply(cot__rule *r, const cot_var *xs) { return cot_max(xs[0], axes_of(r)); }
-const cot__op cot__op_max = {.name = "max", .batch = cot__batch_shift, .apply = max_apply, .attrs = "axes:m keepdims:f",
-                             .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
-                             .vjp = extreme_vjp, .jvp = extreme_jvp,
-                             .formula = "z = max x; x̄ += [x = z] z̄ / (number of x = z)",
-                             .cost = {.each_x = 1},
+const cot__op cot__op_max = {.name     = "max",
+                             .batch    = cot__batch_shift,
+                             .attrs    = "axes:m keepdims:f",
+                             .infer    = extreme_infer,
+                             .run      = max_run,
+                             .kind     = KIND_GENERIC,
+                             .saves    = 1u | COT__SAVES_Z,
+                             .vjp      = extreme_vjp,
+                             .jvp      = extreme_jvp,
+                             .formula  = "z = max x; x̄ += [x = z] z̄ / (number of x = z)",
+                             .cost     = {.each_x = 1},
                              .operands = "x",
-                             .kinks = cot__extreme_kinks};
-static cot_var min_apply(cot__rule *r, const cot_var *xs) { return cot_min(xs[0], axes_of(r)); }
-const cot__op cot__op_min = {.name = "min", .batch = cot__batch_shift, .apply = min_apply, .attrs = "axes:m keepdims:f",
-                             .kind = KIND_GENERIC, .saves = 1u | COT__SAVES_Z,
-                             .vjp = extreme_vjp, .jvp = extreme_jvp,
-                             .formula = "z = min x; x̄ += [x = z] z̄ / (number of x = z)",
-                             .cost = {.each_x = 1},
+                             .kinks    = cot__extreme_kinks};
+const cot__op cot__op_min = {.name     = "min",
+                             .batch    = cot__batch_shift,
+                             .attrs    = "axes:m keepdims:f",
+                             .infer    = extreme_infer,
+                             .run      = min_run,
+                             .kind     = KIND_GENERIC,
+                             .saves    = 1u | COT__SAVES_Z,
+                             .vjp      = extreme_vjp,
+                             .jvp      = extreme_jvp,
+                             .formula  = "z = min x; x̄ += [x = z] z̄ / (number of x = z)",
+                             .cost     = {.each_x = 1},
                              .operands = "x",
-                             .kinks = cot__extreme_kinks};
+                             .kinks    = cot__extreme_kinks};
 
 /* ---- positions and truth --------------------------------------------------------------------- */
 
@@ -268,32 +335,32 @@ static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
         return cot__fail(c.t, COT_SHAPE,
                          "[%s] %d axes are listed; positions run along one axis, or along all with COT_ALL", name,
                          axes.n);
-    if (!not_empty(&c, name)) return INVALID(c.t);
-    if (axes.n >= 0 || ndim == 1) return push_reduction(op, what, &c, COT_I64);
+    if (!has_elements(&c, name)) return INVALID(c.t);
+    if (axes.n >= 0 || ndim == 1) return push_reduction(op, what, &c);
     cot_var   flat = cot_reshape(x, COT_SHAPE(c.count));
     cot_shape ones = {c.keep ? ndim : 0, {0}};
     if (cot__failed(flat)) return flat;
     reduction all = {c.t, cot__index(flat), 1, false, c.dtype, c.count};
     for (int k = 0; k < ones.ndim; k++) ones.dim[k] = 1;
-    return cot_reshape(push_reduction(op, what, &all, COT_I64), ones);
+    return cot_reshape(push_reduction(op, what, &all), ones);
 }
 
 cot_var cot_argmax(cot_var x, cot_axes axes) { return position(OP_argmax, COT__ARGMAX, x, axes); }
 cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__ARGMIN, x, axes); }
 
-static cot_var argmax_apply(cot__rule *r, const cot_var *xs) { return cot_argmax(xs[0], axes_of(r)); }
 const cot__op  cot__op_argmax = {.name     = "argmax",
                                  .batch    = cot__batch_shift,
-                                 .apply    = argmax_apply,
+                                 .infer    = position_infer,
+ .run = argmax_run,
                                  .attrs    = "axes:m keepdims:f",
                                  .kind     = KIND_NONE,
                                  .formula  = "z = the first i with x[i] = max x",
                                  .cost     = {.each_x = 1},
                                  .operands = "x"};
-static cot_var argmin_apply(cot__rule *r, const cot_var *xs) { return cot_argmin(xs[0], axes_of(r)); }
 const cot__op  cot__op_argmin = {.name     = "argmin",
                                  .batch    = cot__batch_shift,
-                                 .apply    = argmin_apply,
+                                 .infer    = position_infer,
+ .run = argmin_run,
                                  .attrs    = "axes:m keepdims:f",
                                  .kind     = KIND_NONE,
                                  .formula  = "z = the first i with x[i] = min x",
@@ -303,20 +370,22 @@ const cot__op  cot__op_argmin = {.name     = "argmin",
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;
     if (!enter(cot__op_of(op)->name, x, axes, &c)) return cot__invalid(1, &x);
-    return c.mask ? push_reduction(op, what, &c, COT_BOOL) : cot_not_equal(x, 0);
+    return c.mask ? push_reduction(op, what, &c) : cot_not_equal(x, 0);
 }
 
 cot_var cot_any(cot_var x, cot_axes axes) { return truth(OP_any, COT__ANY, x, axes); }
 cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, axes); }
 
-static cot_var any_apply(cot__rule *r, const cot_var *xs) { return cot_any(xs[0], axes_of(r)); }
-const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .apply = any_apply, .attrs = "axes:m keepdims:f",
+const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f",
+  .infer = truth_infer,
+ .run = any_run,
                              .kind = KIND_NONE,
                              .formula = "z = is any x non-zero?",
                              .cost = {.each_x = 1},
                              .operands = "x"};
-static cot_var all_apply(cot__rule *r, const cot_var *xs) { return cot_all(xs[0], axes_of(r)); }
-const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = all_apply, .attrs = "axes:m keepdims:f",
+const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f",
+  .infer = truth_infer,
+ .run = all_run,
                              .kind = KIND_NONE,
                              .formula = "z = are all x non-zero?",
                              .cost = {.each_x = 1},
@@ -327,7 +396,7 @@ const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .apply = 
 cot_var cot_logsumexp(cot_var x, cot_axes axes) {
     reduction c;
     if (!enter_read_as_real("logsumexp", x, axes, &c)) return cot__invalid(1, &x);
-    return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c, c.dtype) : VAR(c.t, c.x);
+    return c.mask ? push_reduction(OP_logsumexp, COT__LOGSUMEXP, &c) : VAR(c.t, c.x);
 }
 
 /* exp(x - z), and 0 where all of x is -inf. z is rounded, which exp would magnify by |z|: a shift
@@ -343,8 +412,8 @@ static cot_var weights(cot__rule *r) {
 static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }
 static void logsumexp_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], weights(r)), axes_of(r)); }
 
-static cot_var logsumexp_apply(cot__rule *r, const cot_var *xs) { return cot_logsumexp(xs[0], axes_of(r)); }
-const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shift, .apply = logsumexp_apply,
+const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shift, .infer = real_infer,
+ .run = logsumexp_run,
                                    .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
                                    .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
                                    .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)",
@@ -374,7 +443,7 @@ cot_var cot_norm(cot_var x, double order, cot_axes axes) {
     if (order == 0) return cot_cast(cot_sum(cot_not_equal(v, 0), axes), c.dtype);
     cot_var size = cot_abs(v);
     if (order == 1) return cot_sum(size, axes);
-    if (isinf(order) && !not_empty(&c, "norm")) return INVALID(c.t);
+    if (isinf(order) && !has_elements(&c, "norm")) return INVALID(c.t);
     if (isinf(order)) return order > 0 ? cot_max(size, axes) : cot_min(size, axes);
     size = cot_cast(size, cot__dtype_compute(c.dtype));
     if (c.count == 0) return cot_cast(cot_pow(cot_sum(cot_pow(size, order), axes), 1 / order), c.dtype);
@@ -389,10 +458,10 @@ static cot_var direction(cot__rule *r) { return cot_sdiv(cot__rule_x(r, 0), kept
 static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), direction(r))); }
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
-static cot_var norm_apply(cot__rule *r, const cot_var *xs) { return norm2(xs[0], axes_of(r)); }
 const cot__op  cot__op_norm = {.name     = "norm",
                                .batch    = cot__batch_shift,
-                               .apply    = norm_apply,
+                               .infer    = real_infer,
+ .run = norm_run,
                                .attrs    = "axes:m keepdims:f",
                                .kind     = KIND_GENERIC,
                                .saves    = 1u | COT__SAVES_Z,

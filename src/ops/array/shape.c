@@ -36,19 +36,34 @@ bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stri
     return true;
 }
 
-static cot_var push_reshape(cot_tape *t, uint32_t x, const cot_shape *shape) {
-    cot__view   v = cot__view_shape(t, x);
-    int64_t     stride[COT_MAX_NDIM], rows[COT_MAX_NDIM];
-    cot__result r;
-    if (cot__view_strides(&v, shape, stride))
-        return cot__push_view(t, OP_reshape, x, shape->ndim, shape->dim, stride, 0, NULL);
-    if (!cot__result_open(t, &r, "reshape", v.dtype, shape->ndim, shape->dim)) return INVALID(t);
-    cot__strides(v.ndim, v.shape, rows);
-    /* the new memory in the old shape */
-    cot__view old = {r.view.data, v.dtype, v.ndim, v.shape, rows};
-    v = cot__view_read(t, x);
-    t->backend->copy(&old, &v);
-    return cot__result_push(t, &r, OP_reshape, 1, &x, NULL);
+static bool reshape_infer(const cot__job *j, cot__type *z) {
+    char from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_check_type(j, z)) return false;
+    z->dtype = j->x[0].dtype;
+    int64_t size = cot__view_size(&j->x[0]);
+    return cot__count(z->shape.ndim, z->shape.dim) == size ||
+           cot__refuse(j->caller, COT_SHAPE,
+                       "%s has %lld elements and does not fit %s; the number of elements stays the same",
+                       cot__shape_text(j->x[0].ndim, j->x[0].shape, from), (long long)size,
+                       cot__shape_text(z->shape.ndim, z->shape.dim, to));
+}
+
+static bool reshape_view(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset) {
+    *offset = 0;
+    return cot__view_strides(&j->x[0], &z->shape, stride);
+}
+
+/* The new memory in the old shape is a copy. */
+static void reshape_run(const cot__job *j) {
+    const cot__view *x = &j->x[0];
+    int64_t          rows[COT_MAX_NDIM];
+    cot__strides(x->ndim, x->shape, rows);
+    j->backend->copy(&(cot__view){j->z.data, x->dtype, x->ndim, x->shape, rows}, x);
+}
+
+static cot_var push_reshape(cot_tape *t, const char *name, uint32_t x, const cot_shape *shape) {
+    cot__type asked;
+    return cot__record(t, name, OP_reshape, 1, &x, NULL, cot__ask_shape(&asked, shape));
 }
 
 /* Replaces an extent of -1 by what is left over. */
@@ -83,8 +98,7 @@ cot_var cot_reshape(cot_var x, cot_shape shape) {
     cot_tape *t = cot__enter(NULL, x, "reshape", "", &i);
     if (!t) return cot__invalid(1, &x);
     if (!infer_extent(t, i, &shape)) return INVALID(t);
-    cot_shape old = cot__shape_at(t, i);
-    return cot__same_shape(&old, &shape) ? x : push_reshape(t, i, &shape);
+    return cot__has_shape(t, i, &shape) ? x : push_reshape(t, "reshape", i, &shape);
 }
 
 cot_var cot_expand_dims(cot_var x, int axis) {
@@ -99,7 +113,7 @@ cot_var cot_expand_dims(cot_var x, int axis) {
     for (int k = s.ndim; k > axis; k--) s.dim[k] = s.dim[k - 1];
     s.dim[axis] = 1;
     s.ndim++;
-    return push_reshape(t, i, &s);
+    return push_reshape(t, "expand_dims", i, &s);
 }
 
 cot_var cot_squeeze(cot_var x, cot_axes axes) {
@@ -115,15 +129,15 @@ cot_var cot_squeeze(cot_var x, cot_axes axes) {
                              (long long)old.dim[k]);
         if (!goes || old.dim[k] != 1) s.dim[s.ndim++] = old.dim[k];
     }
-    return s.ndim == old.ndim ? x : push_reshape(t, i, &s);
+    return s.ndim == old.ndim ? x : push_reshape(t, "squeeze", i, &s);
 }
 
 static void    reshape_vjp(cot__rule *r) { cot__give(r, 0, cot_reshape(r->g, cot__rule_shape(r, 0))); }
-static cot_var reshape_apply(cot__rule *r, const cot_var *xs) { return cot_reshape(xs[0], cot__rule_result(r)); }
 
 const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .kind = KIND_LINEAR,
                                  .formula = "z = x in another shape; x̄ += z̄ in x's shape",
-                                 .vjp = reshape_vjp, .apply = reshape_apply,
+                                 .vjp = reshape_vjp, .infer = reshape_infer, .asks = COT__ASKS_SHAPE,
+                                 .view = reshape_view, .run = reshape_run,
                                  .cost = {.none = "moves data"},
                                  .operands = "x",
                                  .functions = "expand_dims squeeze"};
@@ -131,18 +145,32 @@ const cot__op cot__op_reshape = {.name = "reshape", .batch = cot__batch_shift, .
 /* ---- permute --------------------------------------------------------------------------------- */
 
 /* Axis k of the result is axis order[k] of x. */
-static cot_var push_permute(cot_tape *t, uint32_t x, const int64_t *order) {
-    cot__view v = cot__view_shape(t, x);
-    int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
-    bool      moves = false;
-    for (int k = 0; k < v.ndim; k++) {
-        shape[k] = v.shape[order[k]];
-        stride[k] = v.stride[order[k]];
-        moves |= order[k] != k;
+static bool permute_infer(const cot__job *j, cot__type *z) {
+    uint32_t seen = 0;
+    if (!cot__job_has(j, 1, 1, j->n == 1 ? j->x[0].ndim : 0)) return false;
+    z->dtype = j->x[0].dtype;
+    z->shape.ndim = j->x[0].ndim;
+    for (int k = 0; k < z->shape.ndim; k++) {
+        if (!cot__job_axis(j, k, z->shape.ndim)) return false;
+        seen |= 1u << cot__job_int(j, k);
+        z->shape.dim[k] = j->x[0].shape[cot__job_int(j, k)];
     }
+    return seen == (1u << z->shape.ndim) - 1 || cot__job_illegal(j, "an order that lists an axis twice");
+}
+
+static bool permute_view(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset) {
+    for (int k = 0; k < z->shape.ndim; k++) stride[k] = j->x[0].stride[cot__job_int(j, k)];
+    *offset = 0;
+    return true;
+}
+
+static cot_var push_permute(cot_tape *t, uint32_t x, const int64_t *order) {
+    int  n = cot__ndim_at(t, x);
+    bool moves = false;
+    for (int k = 0; k < n; k++) moves |= order[k] != k;
     if (!moves) return VAR(t, x);
-    cot__attr *attr = cot__attr_make(t, "permute", v.ndim, order, 0, NULL);
-    return attr ? cot__push_view(t, OP_permute, x, v.ndim, shape, stride, 0, attr) : INVALID(t);
+    cot__attr *attr = cot__attr_make(t, "permute", n, order, 0, NULL);
+    return attr ? cot__record(t, "permute", OP_permute, 1, &x, attr, NULL) : INVALID(t);
 }
 
 cot_var cot_transpose(cot_var x) {
@@ -179,47 +207,54 @@ cot_var cot__swap_last(cot_var x) {
     return push_permute(t, i, order);
 }
 
-static cot_var permute_by(cot_var x, const cot__attr *a, bool back) {
-    cot_axes order = {(int)a->nints, false, {0}};
-    for (int k = 0; k < order.n; k++)
-        if (back) order.axis[a->ints[k]] = k;
-        else order.axis[k] = (int)a->ints[k];
-    return cot_permute(x, order);
+static void permute_vjp(cot__rule *r) {
+    const cot__attr *a = cot__rule_attr(r);
+    cot_axes         back = {(int)a->nints, false, {0}};
+    for (int k = 0; k < back.n; k++) back.axis[a->ints[k]] = k;
+    cot__give(r, 0, cot_permute(r->g, back));
 }
-
-static void    permute_vjp(cot__rule *r) { cot__give(r, 0, permute_by(r->g, cot__rule_attr(r), true)); }
-static cot_var permute_apply(cot__rule *r, const cot_var *xs) { return permute_by(xs[0], cot__rule_attr(r), false); }
 
 const cot__op cot__op_permute = {.name = "permute", .batch = cot__batch_shift, .attrs = "order:p", .kind = KIND_LINEAR,
                                  .formula = "axis i of z is axis order[i] of x; x̄ += z̄ permuted back",
-                                 .vjp = permute_vjp, .apply = permute_apply,
+                                 .vjp = permute_vjp, .infer = permute_infer, .view = permute_view,
                                  .cost = {.none = "moves data"},
                                  .operands = "x",
                                  .functions = "transpose"};
 
 /* ---- broadcast_to ---------------------------------------------------------------------------- */
 
+static bool broadcast_to_infer(const cot__job *j, cot__type *z) {
+    char from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_check_type(j, z)) return false;
+    const cot__view *x = &j->x[0];
+    int              extra = z->shape.ndim - x->ndim;
+    bool             fits = extra >= 0;
+    for (int k = 0; fits && k < x->ndim; k++) fits = x->shape[k] == z->shape.dim[extra + k] || x->shape[k] == 1;
+    z->dtype = x->dtype;
+    return fits || cot__refuse(j->caller, COT_SHAPE,
+                               "%s does not broadcast to %s; aligned at the last axis, extents are equal or 1",
+                               cot__shape_text(x->ndim, x->shape, from),
+                               cot__shape_text(z->shape.ndim, z->shape.dim, to));
+}
+
+static bool broadcast_to_view(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset) {
+    const cot__view *x = &j->x[0];
+    int              extra = z->shape.ndim - x->ndim;
+    *offset = 0;
+    for (int k = 0; k < z->shape.ndim; k++) {
+        bool same = k >= extra && x->shape[k - extra] == z->shape.dim[k];
+        stride[k] = same ? x->stride[k - extra] : 0;
+    }
+    return true;
+}
+
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, op, "", &i);
-    int64_t   stride[COT_MAX_NDIM] = {0};
-    char      from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
+    cot__type asked;
     if (!t) return cot__invalid(1, &x);
-    if (!cot__check_shape(t, op, &shape)) return INVALID(t);
-    cot__view v = cot__view_shape(t, i);
-    int       extra = shape.ndim - v.ndim;
-    bool      repeats = extra != 0, fits = extra >= 0;
-    for (int k = 0; fits && k < v.ndim; k++) {
-        bool same = v.shape[k] == shape.dim[extra + k];
-        fits = same || v.shape[k] == 1;
-        repeats |= !same;
-        stride[extra + k] = same ? v.stride[k] : 0;
-    }
-    if (!fits)
-        return cot__fail(t, COT_SHAPE,
-                         "[%s] %s does not broadcast to %s; aligned at the last axis, extents are equal or 1", op,
-                         cot__shape_text(v.ndim, v.shape, from), cot__shape_text(shape.ndim, shape.dim, to));
-    return repeats ? cot__push_view(t, OP_broadcast_to, i, shape.ndim, shape.dim, stride, 0, NULL) : x;
+    if (cot__has_shape(t, i, &shape)) return x;
+    return cot__record(t, op, OP_broadcast_to, 1, &i, NULL, cot__ask_shape(&asked, &shape));
 }
 
 cot_var cot_broadcast_to(cot_var x, cot_shape shape) { return cot__broadcast_as("broadcast_to", x, shape); }
@@ -235,13 +270,10 @@ static void broadcast_to_vjp(cot__rule *r) {
     cot__give(r, 0, cot_reshape(cot_sum(r->g, repeated), x));
 }
 
-static cot_var broadcast_to_apply(cot__rule *r, const cot_var *xs) {
-    return cot_broadcast_to(xs[0], cot__rule_result(r));
-}
-
 const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batch_broadcast, .kind = KIND_LINEAR,
                                       .formula = "z = x repeated; x̄ += Σ z̄ over the repeated axes",
-                                      .vjp = broadcast_to_vjp, .apply = broadcast_to_apply,
+                                      .vjp = broadcast_to_vjp, .infer = broadcast_to_infer,
+                                      .asks = COT__ASKS_SHAPE, .view = broadcast_to_view,
                                       .cost = {.none = "moves data"},
                                       .operands = "x"};
 
@@ -249,19 +281,32 @@ const cot__op cot__op_broadcast_to = {.name = "broadcast_to", .batch = cot__batc
 
 enum { AXIS, FIRST, LENGTH, STEP, DROP, SLICE_INTS };
 
+static bool slice_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, SLICE_INTS) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
+    const cot__view *x = &j->x[0];
+    const int64_t   *s = j->attr->ints;
+    if (!cot__slice_is_inside(x->shape[s[AXIS]], s[FIRST], s[LENGTH], s[STEP]) || (s[DROP] && s[LENGTH] != 1))
+        return cot__job_illegal(j, "a slice that is not inside the axis");
+    z->dtype = x->dtype;
+    z->shape.ndim = 0;
+    for (int k = 0; k < x->ndim; k++)
+        if (k != s[AXIS] || !s[DROP]) z->shape.dim[z->shape.ndim++] = k == s[AXIS] ? s[LENGTH] : x->shape[k];
+    return true;
+}
+
+static bool slice_view(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset) {
+    const cot__view *x = &j->x[0];
+    const int64_t   *s = j->attr->ints;
+    (void)z;
+    for (int k = 0, n = 0; k < x->ndim; k++)
+        if (k != s[AXIS] || !s[DROP]) stride[n++] = k == s[AXIS] ? x->stride[k] * s[STEP] : x->stride[k];
+    *offset = s[FIRST] * x->stride[s[AXIS]];
+    return true;
+}
+
 static cot_var push_slice(cot_tape *t, uint32_t x, const int64_t s[SLICE_INTS]) {
-    cot__view  v = cot__view_shape(t, x);
-    int64_t    shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
-    int        n = 0;
     cot__attr *attr = cot__attr_make(t, "slice", SLICE_INTS, s, 0, NULL);
-    if (!attr) return INVALID(t);
-    for (int k = 0; k < v.ndim; k++) {
-        if (k == s[AXIS] && s[DROP]) continue;
-        shape[n] = k == s[AXIS] ? s[LENGTH] : v.shape[k];
-        stride[n] = k == s[AXIS] ? v.stride[k] * s[STEP] : v.stride[k];
-        n++;
-    }
-    return cot__push_view(t, OP_slice, x, n, shape, stride, s[FIRST] * v.stride[s[AXIS]], attr);
+    return attr ? cot__record(t, "slice", OP_slice, 1, &x, attr, NULL) : INVALID(t);
 }
 
 cot_var cot_slice(cot_var x, int axis, int64_t start, int64_t stop, int64_t step) {
@@ -326,18 +371,14 @@ static void slice_vjp(cot__rule *r) {
     cot__give_slice(r, 0, g, s);
 }
 
-static cot_var slice_apply(cot__rule *r, const cot_var *xs) {
-    uint32_t i;
-    return cot__enter(r->t, xs[0], "slice", "", &i) ? push_slice(r->t, i, cot__rule_attr(r)->ints) : INVALID(r->t);
-}
-
 const cot__op cot__op_slice = {.name      = "slice",
                                .batch     = cot__batch_shift,
                                .attrs     = "axis:a first:d length:d step:u drop:f",
                                .kind      = KIND_LINEAR,
                                .formula   = "z = x[first : : step] along one axis; x̄[first : : step] += z̄",
                                .vjp       = slice_vjp,
-                               .apply     = slice_apply,
+                               .infer     = slice_infer,
+                               .view      = slice_view,
                                .cost      = {.none = "moves data"},
                                .operands  = "x",
                                .functions = "index flip"};

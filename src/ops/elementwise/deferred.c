@@ -9,14 +9,14 @@
  * Invariants: if two views of deferred runs share memory, one of them written, they have the same
  * elements at the same numbers; otherwise the deferred runs are done before the second one is
  * added. Code that reads a value gets it through cot__view_read, which does them first. Memory that
- * they will touch is not given back before: in a sweep it is kept in the list `bury`, and may serve
- * for new accumulators. Work that is still deferred when the library returns to its caller touches
- * memory that only the tape can reach. */
+ * they will touch is not given back before: in a sweep its storages are kept in a list, and may
+ * serve for new accumulators. Work that is still deferred when the library returns to its caller
+ * touches memory that only the tape can reach. */
 #include "ops/elementwise/deferred.h"
 
 #include <string.h>
 
-enum { RUNS = COT__STAGE_RUNS, PLACES = 96, NUMBERS = 1024, BURIED = 32, MOVED = COT__STAGE_MOVED, STAGES = 8 };
+enum { RUNS = COT__STAGE_RUNS, PLACES = 96, NUMBERS = 1024, STORAGES = 32, MOVED = COT__STAGE_MOVED, STAGES = 8 };
 
 int64_t cot__deferred_from = 4096, cot__deferred_bytes = 32768;
 bool    cot__deferred_spoils = false;
@@ -39,9 +39,9 @@ typedef struct stage {
     int64_t size, cost;
 } stage;
 
-typedef struct queue {
+typedef struct work {
     cot__deferred  head; /* how many runs */
-    int           places, numbers, buried;
+    int           places, numbers, storages;
     int64_t       size, cost;
     int64_t       emptied; /* how often */
     int           stages;  /* after the first */
@@ -49,11 +49,11 @@ typedef struct queue {
     cot__block_run      run[RUNS];
     place         place[PLACES];
     int64_t       number[NUMBERS]; /* shapes, strides and single values that runs refer to */
-    cot__storage *bury[BURIED];
+    cot__storage *storage[STORAGES]; /* without references, kept until the runs are done */
     uint16_t      moves[RUNS]; /* see find_scratch */
-} queue;
+} work;
 
-static queue *queue_of(const cot_tape *t) { return (queue *)(void *)t->deferred.work; }
+static work *work_of(const cot_tape *t) { return (work *)(void *)t->deferred.work; }
 
 /* ---- which memory a run touches -------------------------------------------------------------- */
 
@@ -80,9 +80,9 @@ static bool same_elements(const place *a, const place *b) {
 
 static bool overlaps(const place *a, const char *lo, const char *hi) { return a->lo < hi && lo < a->hi; }
 
-static int first_place(const queue *q) { return q->stages ? q->before[q->stages - 1].places : 0; }
+static int first_place(const work *q) { return q->stages ? q->before[q->stages - 1].places : 0; }
 
-static bool in_the_way(const queue *q, const place *p) {
+static bool in_the_way(const work *q, const place *p) {
     for (int k = first_place(q); k < q->places; k++) {
         const place *other = &q->place[k];
         if ((p->written || other->written) && overlaps(other, p->lo, p->hi) && !same_elements(p, other)) return true;
@@ -90,7 +90,7 @@ static bool in_the_way(const queue *q, const place *p) {
     return false;
 }
 
-static void add_place(queue *q, const place *p) {
+static void add_place(work *q, const place *p) {
     for (int k = first_place(q); k < q->places; k++)
         if (same_elements(p, &q->place[k])) {
             q->place[k].written |= p->written;
@@ -104,7 +104,7 @@ static void add_place(queue *q, const place *p) {
 /* A kept storage that the runs write before they read it holds nothing of interest, before or
  * after. Then every block of a part can have the same piece of it, which stays in cache and need
  * not go to memory. That takes views of the whole storage, row by row. */
-static bool is_scratch(const queue *q, const cot__storage *s) {
+static bool is_scratch(const work *q, const cot__storage *s) {
     const char *lo = s->data, *hi = lo + s->bytes;
     for (int k = 0; k < q->places; k++) {
         const place *p = &q->place[k];
@@ -128,15 +128,15 @@ static uint16_t views_on(const cot__block_run *r, const void *data) {
     return (uint16_t)views;
 }
 
-static void find_scratch(queue *q) {
+static void find_scratch(work *q) {
     int moved = 0;
     for (int k = 0; k < q->head.runs; k++) q->moves[k] = 0;
-    for (int b = 0; b < q->buried && !q->stages; b++) {
+    for (int b = 0; b < q->storages && !q->stages; b++) {
         int more = 0;
-        if (!is_scratch(q, q->bury[b])) continue;
-        for (int k = 0; k < q->head.runs; k++) more += !q->moves[k] && views_on(&q->run[k], q->bury[b]->data);
+        if (!is_scratch(q, q->storage[b])) continue;
+        for (int k = 0; k < q->head.runs; k++) more += !q->moves[k] && views_on(&q->run[k], q->storage[b]->data);
         if (moved + more > MOVED) continue; /* then it is memory like other */
-        for (int k = 0; k < q->head.runs; k++) q->moves[k] |= views_on(&q->run[k], q->bury[b]->data);
+        for (int k = 0; k < q->head.runs; k++) q->moves[k] |= views_on(&q->run[k], q->storage[b]->data);
         moved += more;
     }
 }
@@ -144,7 +144,7 @@ static void find_scratch(queue *q) {
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* Runs first … end - 1: a stage. */
-static void run_stage(queue *q, int first, int end) {
+static void run_stage(work *q, int first, int end) {
     if (end == first) return;
     q->head.tape->backend->elementwise(&(cot__stage){.run = &q->run[first],
                                                      .count = end - first,
@@ -154,7 +154,7 @@ static void run_stage(queue *q, int first, int end) {
                                                      .moves = &q->moves[first]});
 }
 
-static void empty(queue *q) {
+static void empty(work *q) {
     stage last = {.size = q->size, .cost = q->cost};
     find_scratch(q);
     for (int k = 0; k < q->stages; k++) {
@@ -166,22 +166,22 @@ static void empty(queue *q) {
     q->cost = last.cost;
     run_stage(q, q->stages ? q->before[q->stages - 1].runs : 0, q->head.runs);
     q->stages = 0;
-    int buried = q->buried;
+    int storages = q->storages;
     q->emptied++;
     /* nothing is deferred any more: storages that are released now are freed */
-    q->head.runs = q->places = q->numbers = q->buried = 0;
+    q->head.runs = q->places = q->numbers = q->storages = 0;
     q->cost = 0;
-    for (int k = 0; k < buried; k++) cot__storage_release(q->head.tape, q->bury[k]);
+    for (int k = 0; k < storages; k++) cot__storage_release(q->head.tape, q->storage[k]);
 }
 
 void cot__deferred_run(const cot_tape *t) {
-    queue *q = queue_of(t);
+    work *q = work_of(t);
     empty(q);
     if (!t->deferred.sweeps) cot__deferred_forget(q->head.tape);
 }
 
 void cot__deferred_forget(cot_tape *t) {
-    cot__free(&t->al, t->deferred.work, t->deferred.work ? sizeof(queue) : 0);
+    cot__free(&t->al, t->deferred.work, t->deferred.work ? sizeof(work) : 0);
     t->deferred.work = NULL;
 }
 
@@ -209,27 +209,27 @@ void cot__deferred_resume(cot_tape *t, cot__paused before) {
 /* ---- memory that is kept until the runs are done --------------------------------------------- */
 
 bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s) {
-    queue      *q = queue_of(t);
+    work       *q = work_of(t);
     const char *lo = s->data, *hi = lo + s->bytes;
     bool        touched = false;
     for (int k = 0; k < q->places && !touched; k++) touched = overlaps(&q->place[k], lo, hi);
     if (!touched) return false;
-    if (s->borrowed || q->buried == BURIED || !t->deferred.sweeps) {
+    if (s->borrowed || q->storages == STORAGES || !t->deferred.sweeps) {
         /* code that frees memory outside of sweeps expects it to be free */
         cot__deferred_run(t);
         return false;
     }
     s->refs = 1;
-    q->bury[q->buried++] = s;
+    q->storage[q->storages++] = s;
     return true;
 }
 
 cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
-    queue *q = queue_of(t);
-    for (int k = q ? q->buried - 1 : -1; k >= 0; k--)
-        if (q->bury[k]->bytes == bytes) {
-            cot__storage *s = q->bury[k];
-            q->bury[k] = q->bury[--q->buried];
+    work *q = work_of(t);
+    for (int k = q ? q->storages - 1 : -1; k >= 0; k--)
+        if (q->storage[k]->bytes == bytes) {
+            cot__storage *s = q->storage[k];
+            q->storage[k] = q->storage[--q->storages];
             *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes, .data = s->data,
                                 /* like a new one */
                                 .saver_version = UINT32_MAX, .writer = COT__NONE};
@@ -241,18 +241,18 @@ cot__storage *cot__deferred_reuse(cot_tape *t, size_t bytes) {
 /* ---- runs whose results nothing will read ---------------------------------------------------- */
 
 cot__deferred_point cot__deferred_hold(cot_tape *t) {
-    const queue *q = queue_of(t);
+    const work *q = work_of(t);
     t->deferred.in_stages = true;
     return q ? (cot__deferred_point){q->emptied, q->head.runs} : (cot__deferred_point){0, 0};
 }
 
 /* If the list was emptied meanwhile, it holds nothing older. */
-static int first_since(const queue *q, cot__deferred_point since) {
+static int first_since(const work *q, cot__deferred_point since) {
     return q->emptied == since.emptied ? since.runs : 0;
 }
 
-bool cot__deferred_waits_since(const cot_tape *t, cot__deferred_point since) {
-    return t->deferred.work && first_since(queue_of(t), since) < t->deferred.work->runs;
+bool cot__deferred_any_since(const cot_tape *t, cot__deferred_point since) {
+    return t->deferred.work && first_since(work_of(t), since) < t->deferred.work->runs;
 }
 
 static bool reads(const cot__block_run *r, const place *z) {
@@ -268,7 +268,7 @@ static bool reads(const cot__block_run *r, const place *z) {
 }
 
 /* A run is dead if neither a needed value nor a living run after it reads its result. */
-static void forget(queue *q, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
+static void forget(work *q, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
     const cot_tape *t = q->head.tape;
     place           z[RUNS];
     bool            lives[RUNS];
@@ -299,7 +299,7 @@ static void forget(queue *q, cot__deferred_point since, uint32_t from, const uin
 }
 
 void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t from, const uint8_t *needed) {
-    queue *q = queue_of(t);
+    work *q = work_of(t);
     t->deferred.in_stages = false;
     if (q && needed) forget(q, since, from, needed);
     if (q && q->stages) empty(q);
@@ -307,17 +307,17 @@ void cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t f
 
 /* ---- deferring ------------------------------------------------------------------------------- */
 
-static queue *ready(cot_tape *t) {
-    if (!t->deferred.work && (t->deferred.work = cot__alloc(&t->al, sizeof(queue)))) {
-        queue *q = queue_of(t);
+static work *ready(cot_tape *t) {
+    if (!t->deferred.work && (t->deferred.work = cot__alloc(&t->al, sizeof(work)))) {
+        work *q = work_of(t);
         q->head = (cot__deferred){0, t};
-        q->places = q->numbers = q->buried = 0;
+        q->places = q->numbers = q->storages = 0;
         q->cost = q->emptied = q->stages = 0;
     }
-    return queue_of(t);
+    return work_of(t);
 }
 
-static const int64_t *keep_numbers(queue *q, const int64_t *numbers, int n) {
+static const int64_t *keep_numbers(work *q, const int64_t *numbers, int n) {
     memcpy(&q->number[q->numbers], numbers, (size_t)n * sizeof *numbers);
     q->numbers += n;
     return &q->number[q->numbers - n];
@@ -325,12 +325,12 @@ static const int64_t *keep_numbers(queue *q, const int64_t *numbers, int n) {
 
 /* Does the value lie where it may have moved when the runs are done: a number of the caller's, or a
  * 0-d value in its node? */
-static bool is_passing(const queue *q, const cot__view *v) {
+static bool is_passing(const work *q, const cot__view *v) {
     return v->ndim == 0 && (cot__is_number_view(v) || cot__scalars_in_nodes(q->head.tape));
 }
 
 /* Copies what the view refers to, a single value or shape and strides, into the list. */
-static void keep_view(queue *q, cot__view *v) {
+static void keep_view(work *q, cot__view *v) {
     if (!v->data) return; /* not read */
     if (is_passing(q, v)) {
         memcpy(&q->number[q->numbers], v->data, (size_t)cot__dtype_size(v->dtype));
@@ -354,24 +354,24 @@ static bool is_private(const cot_tape *t, int n, const uint32_t *nodes) {
     return true;
 }
 
-static bool may_wait(const cot_tape *t, const cot__view *z, int n, const uint32_t *nodes) {
+static bool may_defer(const cot_tape *t, const cot__view *z, int n, const uint32_t *nodes) {
     return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__deferred_from &&
            (t->deferred.sweeps || is_private(t, n, nodes));
 }
 
-static bool is_full(const queue *q) {
+static bool is_full(const work *q) {
     return q->head.runs == RUNS || q->places + VIEWS > PLACES || q->numbers + VIEWS * 2 * COT_MAX_NDIM > NUMBERS;
 }
 
 /* Can it be done block by block with the last stage? */
-static bool fits(const queue *q, int64_t size, const place *p, int n) {
+static bool fits(const work *q, int64_t size, const place *p, int n) {
     if (size != q->size) return false;
     for (int k = 0; k < n; k++)
         if (in_the_way(q, &p[k])) return false;
     return true;
 }
 
-static void make_room(queue *q, int64_t size, const place *p, int n) {
+static void make_room(work *q, int64_t size, const place *p, int n) {
     if (!q->head.runs) return;
     if (is_full(q)) {
         empty(q);
@@ -386,7 +386,7 @@ static void make_room(queue *q, int64_t size, const place *p, int n) {
 }
 
 /* No deferred run, this one included, reads the old contents. */
-static void spoil(const queue *q, const place *p, int n) {
+static void spoil(const work *q, const place *p, int n) {
     const place *z = &p[n - 1];
     for (int k = 0; k < q->places; k++)
         if (overlaps(z, q->place[k].lo, q->place[k].hi)) return;
@@ -395,7 +395,7 @@ static void spoil(const queue *q, const place *p, int n) {
     if (z->element > 0) cot__spoil(q->head.tape->backend, z->view.data, z->hi - z->lo);
 }
 
-static void keep(queue *q, cot__block_run *r) {
+static void keep(work *q, cot__block_run *r) {
     int64_t size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
     place   places[VIEWS];
     int     n = 0, of[VIEWS]; /* which operand each is of */
@@ -417,7 +417,7 @@ static void keep(queue *q, cot__block_run *r) {
 }
 
 static void now_or_later(cot_tape *t, cot__block_run *r, int n, const uint32_t *nodes) {
-    queue *q = may_wait(t, &r->out[0].to, n, nodes) ? ready(t) : NULL;
+    work *q = may_defer(t, &r->out[0].to, n, nodes) ? ready(t) : NULL;
     if (q) {
         keep(q, r);
         return;
@@ -442,7 +442,7 @@ void cot__deferred_partials(cot_tape *t, int op, cot_dtype compute, int n, const
 
 void cot__deferred_copy(cot_tape *t, const cot__view *to, const cot__view *from, const uint32_t *nodes) {
     cot__block_run r;
-    queue   *q = may_wait(t, to, 2, nodes) ? ready(t) : NULL;
+    work          *q = may_defer(t, to, 2, nodes) ? ready(t) : NULL;
     if (q) {
         cot__block_run_of_copy(&r, to, from);
         keep(q, &r);

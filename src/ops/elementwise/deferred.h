@@ -35,7 +35,7 @@ void cot__deferred_copy(cot_tape *t, const cot__view *to, const cot__view *from,
  * read: needed[i - from] is 0 for those. For recording alone. needed NULL: nothing is dropped. */
 typedef struct cot__deferred_point { int64_t emptied; int runs; } cot__deferred_point;
 cot__deferred_point cot__deferred_hold(cot_tape *t);
-bool             cot__deferred_waits_since(const cot_tape *t, cot__deferred_point since);
+bool             cot__deferred_any_since(const cot_tape *t, cot__deferred_point since);
 void             cot__deferred_drop_since(cot_tape *t, cot__deferred_point since, uint32_t from, const uint8_t *needed);
 
 /* A storage that only deferred work still needs. Work that is deferred after that may write its

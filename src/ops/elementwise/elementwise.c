@@ -63,11 +63,6 @@ static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var
     return true;
 }
 
-static bool same_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
-    cot__view v = cot__view_shape(t, i);
-    return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
-}
-
 /* A number becomes an immediate where the node has room for it (binary operations), else a 0-d
  * constant. */
 static uint32_t take_number(cot_tape *t, int n, cot_var x, cot_dtype dtype, double *immediate) {
@@ -93,7 +88,7 @@ static uint32_t take_var(cot_tape *t, cot_var x, cot_dtype dtype, const cot_shap
     if (t->status != COT_OK) return COT__NONE;
     n = &t->nodes[cot__index(x)];
     bool repeats = !cot__has_axes(n) && !(n->flags & COT__ACTIVE);
-    if (!repeats && !same_shape(t, cot__index(x), shape)) x = cot_broadcast_to(x, *shape);
+    if (!repeats && !cot__has_shape(t, cot__index(x), shape)) x = cot_broadcast_to(x, *shape);
     return cot__index(x);
 }
 
@@ -165,20 +160,23 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     cot_shape      shape;
     const int64_t *dims = shape.dim;
     int            ndim;
+    int64_t        size;
     double         immediate = 0;
     if (is_uniform(t, op, n, xs, args)) {
         cot__view v = cot__view_shape(t, args[0]);
         dtype = v.dtype;
         ndim = v.ndim;
         dims = v.shape; /* of the operand's record, which does not move */
+        size = cot__size_at(t, args[0]);
     } else {
         if (!unify(t, op, n, xs, args, &dtype, &shape, &immediate)) return INVALID(t);
         ndim = shape.ndim;
+        if ((size = cot__checked_size(t, e->name, dtype, ndim, dims)) < 0) return INVALID(t);
     }
 
     cot__result r;
     cot_dtype   compute = cot__dtype_compute(dtype), result = e->class == TEST ? COT_BOOL : dtype;
-    if (!cot__result_open(t, &r, e->name, result, ndim, dims)) return INVALID(t);
+    if (!cot__result_open_sized(t, &r, e->name, result, ndim, dims, size)) return INVALID(t);
     cot__value number;
     cot__store_f64(&number, compute, immediate);
     if (LIKELY(!t->deferred.products) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {

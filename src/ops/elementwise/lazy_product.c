@@ -29,12 +29,12 @@ typedef struct cot__lazy_product {
     cot__storage        *of;
     cot_tape            *t;
     struct cot__lazy_product *next, *before;
-} waiting;
+} lazy_product;
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
-static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
-    waiting *kept = cot__alloc(&t->al, sizeof *kept);
+static bool begin(cot_tape *t, const cot__result *r, const lazy_product *w) {
+    lazy_product *kept = cot__alloc(&t->al, sizeof *kept);
     if (!kept) return false; /* it is written now: no error */
     *kept = *w;
     kept->t = t;
@@ -43,7 +43,7 @@ static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
     kept->before = NULL;
     kept->next = t->deferred.products;
     if (kept->next) kept->next->before = kept;
-    t->deferred.products = kept->of->waits = kept;
+    t->deferred.products = kept->of->lazy = kept;
     for (int l = 0; l < kept->recipe.leaves; l++)
         if (kept->leaf[l]) kept->leaf[l]->refs++, kept->leaf[l]->readers++;
     if (cot__lazy_product_spoils) cot__spoil(t->backend, r->view.data, (int64_t)kept->of->bytes);
@@ -51,9 +51,9 @@ static bool begin(cot_tape *t, const cot__result *r, const waiting *w) {
 }
 
 void cot__lazy_product_drop(cot__storage *s) {
-    waiting  *w = s->waits;
-    cot_tape *t = w->t;
-    s->waits = NULL;
+    lazy_product *w = s->lazy;
+    cot_tape     *t = w->t;
+    s->lazy = NULL;
     if (w->next) w->next->before = w->before;
     if (w->before) w->before->next = w->next;
     else t->deferred.products = w->next;
@@ -66,13 +66,13 @@ void cot__lazy_product_drop(cot__storage *s) {
 }
 
 void cot__lazy_product_write(cot__storage *s) {
-    cot__deferred_finish(s->waits->t);
-    s->waits->t->backend->make(&s->waits->recipe);
+    cot__deferred_finish(s->lazy->t);
+    s->lazy->t->backend->make(&s->lazy->recipe);
     cot__lazy_product_drop(s);
 }
 
 void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s) {
-    for (waiting *w = t->deferred.products, *next; w && s->readers; w = next) {
+    for (lazy_product *w = t->deferred.products, *next; w && s->readers; w = next) {
         bool reads = false;
         next = w->next;
         for (int l = 0; l < w->recipe.leaves; l++) reads |= w->leaf[l] == s;
@@ -97,7 +97,7 @@ static size_t bytes_behind(const cot__view *v) {
 }
 
 /* A leaf, perhaps one that is there; COT__RECIPE_NONE: no room. */
-static int add_leaf(waiting *w, const waiting *from, int l) {
+static int add_leaf(lazy_product *w, const lazy_product *from, int l) {
     cot__recipe *r = &w->recipe;
     size_t       bytes = (size_t)r->ndim * sizeof *r->leaf[0].stride;
     for (int k = 0; k < r->leaves; k++)
@@ -121,7 +121,7 @@ static int add_step(cot__recipe *r, int op, const int8_t arg[3]) {
 }
 
 /* All that `from` does: the number of its last step here; -1: no room. */
-static int add_recipe(waiting *w, const waiting *from) {
+static int add_recipe(lazy_product *w, const lazy_product *from) {
     int at[COT__RECIPE_STEPS] = {0};
     for (int k = 0; k < from->recipe.steps; k++) {
         int8_t arg[3];
@@ -135,8 +135,8 @@ static int add_recipe(waiting *w, const waiting *from) {
     return at[from->recipe.steps - 1];
 }
 
-static waiting empty_of(cot_dtype dtype, int ndim, const int64_t *shape) {
-    waiting w = {.recipe = {.dtype = dtype, .ndim = ndim}};
+static lazy_product empty_of(cot_dtype dtype, int ndim, const int64_t *shape) {
+    lazy_product w = {.recipe = {.dtype = dtype, .ndim = ndim}};
     memcpy(w.recipe.shape, shape, (size_t)ndim * sizeof *shape);
     return w;
 }
@@ -147,7 +147,7 @@ bool cot__lazy_product_open(cot_tape *t, const cot__result *r, const uint32_t xs
                             const cot__view *b) {
     if (!may_begin(t, r) || r->tensor->storage->bytes < cot__lazy_product_times * (bytes_behind(a) + bytes_behind(b)))
         return false;
-    waiting w = empty_of(r->view.dtype, r->view.ndim, r->view.shape);
+    lazy_product w = empty_of(r->view.dtype, r->view.ndim, r->view.shape);
     int     leading = a->ndim > 2 ? a->ndim - 2 : 0, axis = leading;
     for (int k = 0; k < 2; k++) {
         w.leaf[k] = t->nodes[xs[k]].value.tensor->storage;
@@ -172,18 +172,18 @@ static bool is_cheap(int op) {
 }
 
 /* The lazy product that node x is the whole of, its elements in order; NULL: none. */
-static const waiting *waits_whole(const cot_tape *t, uint32_t x) {
+static const lazy_product *whole_lazy_product(const cot_tape *t, uint32_t x) {
     if (x == COT__NONE || !cot__is_tensor(&t->nodes[x])) return NULL;
-    const cot__tensor *v = t->nodes[x].value.tensor;
-    const waiting     *w = v->storage->waits;
+    const cot__tensor  *v = t->nodes[x].value.tensor;
+    const lazy_product *w = v->storage->lazy;
     bool whole = w && v->offset == 0 && (size_t)(v->size * cot__dtype_size(w->recipe.dtype)) == v->storage->bytes;
     return whole && cot__is_contiguous(v->ndim, v->dims, v->dims + v->ndim) ? w : NULL;
 }
 
 /* Adds an operand that is no lazy product, in the shape of the recipe: a leaf. */
-static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__value *number, const cot__view *z) {
+static int add_operand(lazy_product *w, const cot_tape *t, uint32_t x, const cot__value *number, const cot__view *z) {
     cot__recipe *r = &w->recipe;
-    waiting      one = empty_of(r->dtype, r->ndim, r->shape);
+    lazy_product one = empty_of(r->dtype, r->ndim, r->shape);
     size_t       bytes = (size_t)cot__dtype_size(r->dtype);
     one.recipe.leaves = 1;
     if (x == COT__NONE || !cot__is_tensor(&t->nodes[x])) {
@@ -196,7 +196,7 @@ static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__val
     one.leaf[0] = t->nodes[x].value.tensor->storage;
     memcpy(shape.dim, r->shape, (size_t)r->ndim * sizeof *r->shape);
     size_t whole = (size_t)cot__count(z->ndim, z->shape) * bytes;
-    if (v.dtype != r->dtype || one.leaf[0]->waits || one.leaf[0]->borrowed ||
+    if (v.dtype != r->dtype || one.leaf[0]->lazy || one.leaf[0]->borrowed ||
         bytes_behind(&v) * cot__lazy_product_times > whole || !cot__view_strides(&v, &shape, stride))
         return COT__RECIPE_NONE;
     one.recipe.leaf[0].data = v.data;
@@ -206,13 +206,13 @@ static int add_operand(waiting *w, const cot_tape *t, uint32_t x, const cot__val
 
 bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, const uint32_t *xs,
                               const cot__value *number) {
-    const waiting *first = NULL, *from[3] = {NULL, NULL, NULL};
+    const lazy_product *first = NULL, *from[3] = {NULL, NULL, NULL};
     int8_t         arg[3] = {COT__RECIPE_NONE, COT__RECIPE_NONE, COT__RECIPE_NONE};
     if (!is_cheap(op) || !may_begin(t, r)) return false;
     for (int k = 0; k < n; k++)
-        if ((from[k] = waits_whole(t, xs[k])) && !first) first = from[k];
+        if ((from[k] = whole_lazy_product(t, xs[k])) && !first) first = from[k];
     if (!first) return false;
-    waiting w = empty_of(r->view.dtype, first->recipe.ndim, first->recipe.shape);
+    lazy_product w = empty_of(r->view.dtype, first->recipe.ndim, first->recipe.shape);
     for (int k = 0; k < n; k++) {
         int at = COT__RECIPE_NONE;
         if (!from[k]) at = add_operand(&w, t, xs[k], number, &r->view);
@@ -234,7 +234,7 @@ bool cot__lazy_product_extend(cot_tape *t, const cot__result *r, int op, int n, 
 /* ---- reductions ------------------------------------------------------------------------------ */
 
 bool cot__lazy_product_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
-    const waiting *w = waits_whole(t, x);
+    const lazy_product *w = whole_lazy_product(t, x);
     if (!w) return false;
     cot__deferred_finish(t);
     cot__view v = cot__view_shape(t, x);

@@ -22,8 +22,8 @@ static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
     if (b.ndim > 1) z.dim[z.ndim++] = n;
     if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim))
         return INVALID(t);
-    bool waits = a.shape[a.ndim - 1] == 1 && cot__lazy_product_open(t, &r, xs, &a, &b);
-    if (!waits && !t->backend->matmul(&t->al, &a, &b, r.view.data, m, n))
+    bool lazy = a.shape[a.ndim - 1] == 1 && cot__lazy_product_open(t, &r, xs, &a, &b);
+    if (!lazy && !t->backend->matmul(&t->al, &a, &b, r.view.data, m, n))
         return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
     return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
 }

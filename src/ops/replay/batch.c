@@ -71,7 +71,7 @@ cot_var cot__batch_apply(cot__rule *r, int64_t extent, const cot_var *xs) {
     cot_shape z = cot__batch_shape(r->t, extent, cot__shape_at(r->t, r->node));
     if (r->op->attrs && !(batched.attr = shifted_attr(r))) return INVALID(r->t);
     batched.result = &z;
-    return r->t->status == COT_OK ? r->op->apply(&batched, xs) : INVALID(r->t);
+    return r->t->status == COT_OK ? cot__apply(&batched, xs) : INVALID(r->t);
 }
 
 cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs) {

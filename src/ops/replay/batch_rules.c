@@ -84,14 +84,14 @@ cot_var cot__batch_last_writer(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot__attr *attr = cot__attr_make(r->t, r->op->name, 1, (int64_t[]){n * b->extent}, 0, NULL);
     if (!attr) return INVALID(r->t);
     all.attr = attr;
-    cot_var index = global_positions(xs[0], n), z = cot_reshape(r->op->apply(&all, &index), COT_SHAPE(b->extent, n));
+    cot_var index = global_positions(xs[0], n), z = cot_reshape(cot__apply(&all, &index), COT_SHAPE(b->extent, n));
     cot_var first =
         cot_mul(cot_reshape(cot_arange(r->t, COT_I64, 0, (double)b->extent, 1), COT_SHAPE(b->extent, 1)), count);
     return cot_where(cot_less(z, 0), z, cot_sub(z, first));
 }
 
 cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs) {
-    return b->is[0] ? cot__batch_loop(r, b, xs) : r->op->apply(r, xs);
+    return b->is[0] ? cot__batch_loop(r, b, xs) : cot__apply(r, xs);
 }
 
 /* ---- products and sums ----------------------------------------------------------------------- */
@@ -208,7 +208,7 @@ cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs) {
     if (b->extent == 0) return cot__batch_loop(r, b, xs);
     if (!b->is[1] && op != OP_conv_weight) {
         xs[0] = folded(xs[0]);
-        return unfolded(r->op->apply(r, xs), b->extent, z.dim[0]);
+        return unfolded(cot__apply(r, xs), b->extent, z.dim[0]);
     }
     /* all read the same channels: no groups needed */
     bool       shared = !b->is[0] && of->ints[0] == 1 && op != OP_conv_transpose;
@@ -219,7 +219,7 @@ cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs) {
     grouped.attr = attr;
     cot_var left = shared ? xs[0] : side_by_side(cot__batch_full(b, 0, xs[0])), right = cot__batch_full(b, 1, xs[1]);
     right = op == OP_conv_weight ? side_by_side(right) : folded(right);
-    cot_var y = r->op->apply(&grouped, (cot_var[]){left, right});
+    cot_var y = cot__apply(&grouped, (cot_var[]){left, right});
     if (op == OP_conv_weight) return unfolded(y, b->extent, z.dim[0]);
     return cot__moved_axis(reshaped_front(y, 2, 3, (int64_t[]){z.dim[0], b->extent, z.dim[1]}), 1, 0);
 }

@@ -22,5 +22,5 @@ cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs) {
     int op = t->nodes[node].op;
     if (op < OP_structural) return reapply_elementwise(t, node, xs);
     cot__rule r = {.t = t, .node = node, .op = cot__op_of(op)};
-    return r.op->kind == KIND_SOURCE ? VAR(t, node) : r.op->apply(&r, xs);
+    return r.op->kind == KIND_SOURCE ? VAR(t, node) : cot__apply(&r, xs);
 }

@@ -7,8 +7,8 @@
 #include <math.h>
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__FMA__)
-/* Are the functions below without a call? Code that asks this first, before it loads what shall
- * stay in registers, needs to save none of them. */
+/* Are the functions below inlined? Code that asks this before it loads values into registers need
+ * not save these registers around a call. */
 static inline int    cot__fma_is_inline(void) { return __builtin_cpu_supports("fma"); }
 static inline double cot__fma(double a, double b, double c) {
     if (!__builtin_cpu_supports("fma")) return fma(a, b, c);

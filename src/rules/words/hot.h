@@ -1,7 +1,7 @@
-/* hot.h: HOT(name) is 1 for the elementwise operations that programs on scalars are made of, and
- * that their recorded derivatives are made of (smul, sdiv); else 0. Their partials are inlined in
- * the scalar sweeps, and their recording is built for speed; of the others a call or two more is
- * little beside what most of them compute. */
+/* hot.h: HOT(name) is 1 for the elementwise operations of which programs on scalars consist, and
+ * for those of which their recorded derivatives consist (smul, sdiv); else 0. Their partials are
+ * inlined in the scalar sweeps, and their recording is built for speed. For most of the others a
+ * call or two more is little beside their own cost. */
 #ifndef COT_HOT_H
 #define COT_HOT_H
 

@@ -11,7 +11,7 @@
  * Operands and result stay scalars: a cosine is taken once, whatever the number of lanes. */
 
 #if defined(LANES) && LANES > 1
-/* Is any of these lanes, each all ones or all zeros, set? */
+/* Is any of these lanes set? Each is all ones or all zeros. */
 static inline bool NL(any)(LI lanes) {
 #if defined(__SSE2__) && LANES == 2
     typedef double pair __attribute__((vector_size(16)));
@@ -22,8 +22,8 @@ static inline bool NL(any)(LI lanes) {
     return any != 0;
 #endif
 }
-/* 0 times anything is 0. Where the plain product is a number it is that already, but for the sign
- * of zeros, which adding to an adjoint or tangent, never a -0, takes away. */
+/* 0 times anything is 0. If the plain product is a number, it is right already, but for the sign of
+ * zeros. Adding to an adjoint or tangent, which is never -0, removes that sign. */
 static inline L NL(w_smul)(L a, T b) {
     L r = a * b;
     return __builtin_expect(NL(any)(r != r), 0) ? (L)((LI)r & (a != 0) & (LI_LANE)(b != 0 ? -1 : 0)) : r;
@@ -32,7 +32,7 @@ static inline L NL(w_sdiv)(L a, T b) {
     L r = a / b;
     return __builtin_expect(b == 0 || b != b, 0) ? (L)((LI)r & (a != 0)) : r;
 }
-/* By mask, not by a choice of vectors, which gcc 12 cannot always expand. */
+/* Uses a mask, because gcc 12 cannot always expand a choice between vectors. */
 static inline L NL(w_gate)(T c, L g) { return (L)((LI)g & (LI_LANE)(c != 0 ? -1 : 0)); }
 #define SMUL(a, b) _Generic((a), L: NL(w_smul), T: N(w_smul))(a, b)
 #define SDIV(a, b) _Generic((a), L: NL(w_sdiv), T: N(w_sdiv))(a, b)

@@ -14,7 +14,7 @@
 #include "rules/words/fused.h"
 
 #ifdef VECTOR_WORDS
-/* The same without short cuts, so that loops over them become vector instructions. */
+/* The same without short cuts, so that loops over these functions become vector instructions. */
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
 static inline T N(w_smul)(T a, T b) {
@@ -30,8 +30,8 @@ static inline T N(w_minimum)(T a, T b) { return ((a < b) | (a != a)) ? a : b; }
 #else
 static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
-/* Strong zero: a zero wins over anything, also over inf and NaN. Only where the plain result is NaN
- * can it have been denied. */
+/* Strong zero: a zero wins over anything, also over inf and NaN. The plain result can be wrong only
+ * where it is NaN. */
 static inline T N(w_smul)(T a, T b) {
     T r = a * b;
     return UNLIKELY(r != r) && (a == 0 || b == 0) ? (T)0 : r;

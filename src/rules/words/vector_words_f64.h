@@ -1,6 +1,6 @@
-/* vector_words_f64.h: what F(name) and S(name) of kernel_vocabulary.h mean in vector kernels of
- * double: the functions of vmath_f64.h and builtins; below the line those that stay with libm,
- * whose operations blocks_vector.inc leaves out. */
+/* vector_words_f64.h: F(name) and S(name) of kernel_vocabulary.h for vector kernels of double: the
+ * functions of vmath_f64.h and builtins. The functions below the line stay with libm;
+ * blocks_vector.inc leaves out their operations. */
 #ifndef COT_VECTOR_WORDS_F64_H
 #define COT_VECTOR_WORDS_F64_H
 

@@ -1,5 +1,5 @@
-/* cost.c: what the derivative of a recorded function costs in either mode, and where the two
- * cross. */
+/* cost.c: computes what the derivative of a recorded function costs in either mode, and for how
+ * many outputs both cost the same. */
 #include "trace/cost/cost.h"
 
 #include "base/number.h"
@@ -8,17 +8,17 @@
 
 #include <string.h>
 
-/* What is known of each node 0 … y. */
+/* Data on each node 0 … y. */
 typedef struct survey {
     cot_tape *t;
     uint32_t  y;
-    uint8_t  *shown;   /* y depends on it (SHOWN), by a way that adjoints take (FLOWS) */
-    uint8_t  *matters; /* it lies between an input and y, on a way that derivatives take */
+    uint8_t  *shown;   /* y depends on the node (SHOWN), on a path that adjoints take (FLOWS) */
+    uint8_t  *matters; /* the node lies between an input and y, on a path that derivatives take */
     uint8_t  *input;
-    uint8_t  *arrived; /* notes of a walk */
-    uint32_t *owner;   /* the node in whose memory its value lies */
-    uint32_t *last;    /* of an owner: the last node that uses it */
-    /* of an owner: the first node whose backward rule reads it, COT__NONE: none */
+    uint8_t  *arrived; /* marks of the present walk */
+    uint32_t *owner;   /* the node whose memory holds the value */
+    uint32_t *last;    /* of an owner: the last node that uses its memory */
+    /* of an owner: the first node whose backward rule reads its memory; COT__NONE: none */
     uint32_t *reader;
     char     *memory;
     size_t    bytes;
@@ -52,7 +52,8 @@ static cot__onward where_adjoints_flow(cot__flow *w, uint32_t i) {
     return s->shown[i] & FLOWS ? COT__FLOW_ON : COT__FLOW_PAST;
 }
 
-/* Down: what y depends on and where adjoints flow. Up: which of those depend on an input. */
+/* Down: finds what y depends on and where adjoints flow. Up: finds which of these nodes depend on
+ * an input. */
 static void survey_paths(survey *s, int n, const cot_var *inputs) {
     cot_tape *t = s->t;
     cot__flow down = {.t = t, .end = s->y + 1, .mark = s->shown};
@@ -95,14 +96,14 @@ static double bytes_at(const survey *s, uint32_t i) {
     return (double)cot__bytes_at(s->t, i);
 }
 
-/* A value goes after its last use; what was given, leaves and constants, and y stay. */
+/* A value is freed after its last use. Inputs, leaves, constants and y stay. */
 static bool stays(const survey *s, uint32_t owner) {
     return s->input[owner] || owner == s->owner[s->y] || cot__op_of(s->t->nodes[owner].op)->kind == KIND_SOURCE;
 }
 
 typedef enum mode { EVALUATE, FORWARD, REVERSE } mode;
 
-/* The most that is held at once while y is computed; *left: what is held at the end. */
+/* The most memory that is held at once while y is computed. *left: the memory held at the end. */
 static double peak_upward(survey *s, mode m, double *left) {
     double live = 0, peak = 0;
     memset(s->arrived, 0, (size_t)s->y + 1);
@@ -117,7 +118,8 @@ static double peak_upward(survey *s, mode m, double *left) {
             a = s->owner[a];
             if (s->arrived[a] || s->last[a] != i || stays(s, a) || (m == REVERSE && s->reader[a] != COT__NONE))
                 continue;
-            s->arrived[a] = 1; /* goes once, however often it is an operand */
+            /* freed once, however often it is an operand */
+            s->arrived[a] = 1;
             live -= (m == FORWARD && s->matters[a] ? 2 : 1) * bytes_at(s, a);
         }
     }
@@ -125,8 +127,8 @@ static double peak_upward(survey *s, mode m, double *left) {
     return peak;
 }
 
-/* The sweep: an adjoint is held from what first arrives to its own step, a saved value to the last
- * rule (the first recorded) that reads it. */
+/* The sweep. An adjoint is held from its first contribution to its own step. A saved value is held
+ * until the last rule that reads it, which is the rule of the node recorded first. */
 static double peak_downward(survey *s, double live, double peak) {
     memset(s->arrived, 0, (size_t)s->y + 1);
     s->arrived[s->y] = 1;
@@ -147,7 +149,7 @@ static double peak_downward(survey *s, double live, double peak) {
             a = s->owner[a];
             if (s->reader[a] != i || stays(s, a)) continue;
             live -= bytes_at(s, a);
-            s->reader[a] = COT__NONE; /* only once */
+            s->reader[a] = COT__NONE; /* freed once */
         }
     }
     return peak;
@@ -155,8 +157,8 @@ static double peak_downward(survey *s, double live, double peak) {
 
 /* ---- both together --------------------------------------------------------------------------- */
 
-/* A rule that cannot run (what it reads was overwritten, a custom operation has no such rule) makes
- * its mode impossible: NaN. False when memory is short. */
+/* A mode is impossible (NaN) if a rule cannot run: a value that it reads was overwritten, or a
+ * custom operation has no such rule. False when memory is short. */
 static bool impossible(survey *s, double *sweep, char why[512]) {
     cot_tape *t = s->t;
     memcpy(why, t->errors.message, sizeof t->errors.message);
@@ -251,9 +253,9 @@ bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char wh
 }
 
 /* The classical bounds (Griewank and Walther, Evaluating Derivatives, chapter 4): value and one
- * tangent within 5/2 evaluations, value and one gradient within 4. Memory: at least inputs and
- * outputs and as many tangents or adjoints, in f64; reverse mode keeps the tape besides, which
- * grows with the operations of the function, of which nothing is known here. */
+ * tangent within 5/2 evaluations, value and one gradient within 4. Memory: at least the inputs and
+ * outputs, and as many tangents or adjoints, in f64. Reverse mode keeps the tape besides. It grows
+ * with the operations of the function, which are not known here. */
 void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m) {
     *c                = (cot__cost){.inputs              = n,
                                     .outputs             = m,

@@ -1,14 +1,15 @@
 /* cost.h: what derivatives cost: operations, sweeps and memory of forward and reverse mode.
  *
  * One operation is one arithmetic operation, comparison, choice or call of an elementary function
- * on one element; moving data is none. Elementwise operations are counted in the very formulas of
- * rules.def; the others by their sizes, as their records say. In sweeps, the second and each
- * further contribution to an adjoint or tangent costs one addition an element.
+ * on one element. Moving data does not count. Elementwise operations are counted in the formulas of
+ * rules.def, the others by their sizes, as their records say. In sweeps, the second and each
+ * further contribution to an adjoint or tangent costs one addition for each element.
  *
- * Bytes are those of values that have to be held at once: evaluating lets go of a value after its
- * last use, but not of leaves and constants; forward mode holds a tangent beside every active one;
- * reverse mode holds all that the backward rules read, from when it is computed to the sweep, and
- * the adjoints under way.
+ * Bytes are those of values that must be held at once:
+ *   evaluation     a value is freed after its last use, but leaves and constants stay
+ *   forward mode   a tangent is held beside every active value
+ *   reverse mode   all values that backward rules read are held until the sweep, and adjoints
+ *                  during the sweep
  *
  * May call: base, rules, tape, JSON. Must not touch: values: costs follow from shapes. */
 #ifndef COT_COST_H
@@ -17,27 +18,29 @@
 #include "trace/json/json.h"
 
 typedef struct cot__cost {
-    int64_t inputs, outputs;     /* elements */
-    /* sizes only: the unit of operations is one evaluation of the function */
+    int64_t inputs, outputs;     /* in elements */
+    /* only sizes are known: the unit of operations is one evaluation of the function */
     bool    abstract;
     double  function_operations, function_bytes;
     /* operations of one sweep, without the function itself; NaN (in JSON null): impossible */
     double  forward_sweep, reverse_sweep;
-    double  forward_operations, forward_bytes; /* function and all sweeps: one for each input */
-    double  reverse_operations, reverse_bytes; /* one for each output */
+    /* function and all sweeps, one for each input */
+    double  forward_operations, forward_bytes;
+    double  reverse_operations, reverse_bytes; /* the same, with one sweep for each output */
     int     cheaper;             /* -1 forward, 0 equal, 1 reverse */
-    /* the number of outputs at which both cost the same, with these inputs; NaN: there is none */
+    /* the number of outputs at which both modes cost the same, with these inputs; NaN: there is
+     * none */
     double  crossing;
     char    why[256];
 } cot__cost;
 
-/* Of y by n inputs (0: by all leaves that y depends on). False, with a sentence in why, when memory
- * is short or y is no value of a tape. */
+/* The cost of y by n inputs (0: by all leaves that y depends on). False, with a sentence in why,
+ * when memory is short or y is not a value of a tape. */
 bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]);
-/* Of any function from n inputs to m outputs. */
+/* The cost for any function from n inputs to m outputs. */
 void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m);
 
-/* Operations and bytes of the value of one node; bytes: 0 for views. */
+/* Operations and bytes of the value of one node. A view has 0 bytes. */
 void cot__cost_of_node(const cot_tape *t, uint32_t node, int64_t *operations, int64_t *bytes);
 
 void cot__cost_json(cot__json *j, const cot__cost *c); /* an object */

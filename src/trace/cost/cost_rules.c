@@ -1,5 +1,5 @@
-/* cost_rules.c: an elementwise rule is counted as it is written; any other runs once, on ones, and
- * the operations it records are counted. */
+/* cost_rules.c: counts the operations of rules. An elementwise rule is counted as it is written.
+ * Any other rule runs once, on ones, and the operations it records are counted. */
 #include "trace/cost/cost_rules.h"
 
 #include "diff/engine/sweep.h"
@@ -11,7 +11,8 @@ static bool wanted(const cot__cost_sweep *s, uint32_t node, int k) {
     return a != COT__NONE && s->matters[a];
 }
 
-/* One more contribution of `size` elements to the adjoint of node `to`: the first is only kept. */
+/* Counts one more contribution of `size` elements to the adjoint of node `to`. The first one is
+ * only kept. */
 static void arrive(cot__cost_sweep *s, uint32_t to, double size) {
     if (s->arrived[to]) s->operations += size;
     s->arrived[to] = 1;
@@ -40,7 +41,7 @@ static void elementwise_forward(cot__cost_sweep *s, uint32_t node) {
 
 /* ---- structural ------------------------------------------------------------------------------ */
 
-/* What a rule sees as its driver: the sweep first. */
+/* The driver as a rule sees it: the sweep comes first. */
 typedef struct counter { cot__sweep sweep; cot__cost_sweep *cost; } counter;
 
 static double given(cot_var v) { return cot__is_number(v) || !cot_is_valid(v) ? 1 : (double)cot_size(v); }
@@ -56,7 +57,8 @@ static void give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis
     cot__cost_sweep *s = ((counter *)r->driver)->cost;
     (void)index, (void)axis, (void)along;
     if (!cot__rule_wants(r, k) || !wanted(s, r->node, k)) return;
-    s->operations += given(v); /* positions may be equal: every element is added */
+    /* positions may be equal, so every element is added */
+    s->operations += given(v);
     s->arrived[cot__rule_arg(r, k)] = 1;
 }
 
@@ -99,8 +101,8 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     return t->status == COT_OK;
 }
 
-/* A linear operation is itself on tangents; a product is taken once for each factor that moves; any
- * other runs its rule. */
+/* The tangent of a linear operation is the operation on the tangents. A product runs once for each
+ * factor that moves. Any other operation runs its rule. */
 static bool structural_forward(cot__cost_sweep *s, uint32_t node, const cot__op *op, cot_var *tangents) {
     cot_tape *t = s->t;
     int64_t   own, bytes;

@@ -43,7 +43,7 @@ static void line(FILE *out, const char *name, const char *sweeps, double operati
             cot__shortest(bytes, b));
 }
 
-/* A sentence in lines of at most 79 characters. */
+/* Breaks a sentence into lines of at most 79 characters. */
 static void wrapped(FILE *out, const char *text) {
     for (int column = 0; *text;) {
         int word = (int)strcspn(text, " ");

@@ -1,4 +1,4 @@
-/* json.c: JSON, written as it comes. */
+/* json.c: a JSON writer that streams. */
 #include "trace/json/json.h"
 
 #include "base/number.h"
@@ -70,15 +70,15 @@ void cot__json_string(cot__json *j, const char *s) {
 
 static const char *odd_number(double v) { return isnan(v) ? "nan" : v > 0 ? "inf" : "-inf"; }
 
-/* At most 24 characters for 17 digits; gcc's sanitizer builds reckon with more, and would warn. */
+/* 17 digits take at most 24 characters. In sanitizer builds gcc expects more, and would warn. */
 static void write_digits(char *buf, int digits, double v) {
     char text[64];
     int  n = cot__format(text, sizeof text, "%.*g", digits, v);
     memcpy(buf, text, n < 31 ? (size_t)n + 1 : 32);
 }
 
-/* 15 digits (6 of a float) always survive; where they do not say it all, one or two more do.
- * Subnormal numbers have fewer. */
+/* 15 digits (6 for a float) are always exact. If they do not read back to the same number, one or
+ * two more do. Subnormal numbers have fewer exact digits. */
 const char *cot__shortest(double v, char *buf) {
     if (!isfinite(v)) return strcpy(buf, odd_number(v));
     if (v == 0) return strcpy(buf, signbit(v) ? "-0.0" : "0");

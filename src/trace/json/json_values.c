@@ -1,11 +1,11 @@
-/* json_values.c: values of any dtype and shape as JSON: whole, or, when they are large, as a
- * picture of themselves. */
+/* json_values.c: values of any dtype and shape as JSON: in full or, when they are large, as a
+ * summary. */
 #include "trace/json/json.h"
 
 #include "backend/cpu/table/cpu.h"
 #include "diff/engine/kept_adjoints.h"
 
-/* The element at this place in memory, in elements behind the first. */
+/* Writes one element; offset counts elements from the first. */
 static void element(cot__json *j, const cot__view *v, int64_t offset) {
     char        buf[32];
     uint64_t    p = 0;
@@ -19,17 +19,17 @@ static void element(cot__json *j, const cot__view *v, int64_t offset) {
     fprintf(j->out, odd ? "\"%s\"" : "%s", text);
 }
 
-/* How many lists an array without elements has inside of each other, at most: those before its
- * first axis of extent 0. */
+/* The number of empty lists that an array without elements would print: the product of the extents
+ * before its first axis of extent 0. */
 static int64_t lists_of(const cot__view *v) {
     int64_t n = 1;
     for (int k = 0; k < v->ndim && v->shape[k] > 0; k++) n *= v->shape[k];
     return n;
 }
 
-/* An odometer over the axes, so that no depth of nesting is a depth of calls. An axis of extent 0
- * ends the nesting: "[[],[]]"; where that would be more empty lists than a picture has numbers, one
- * stands for all: "[]". */
+/* Counts through the axes like an odometer, so deep nesting needs no deep calls. An axis of extent
+ * 0 ends the nesting: "[[],[]]". If that would be more empty lists than a summary has numbers, one
+ * list stands for all: "[]". */
 void cot__json_view(cot__json *j, const cot__view *v) {
     int64_t     at[COT_MAX_NDIM] = {0};
     int64_t     p = 0;
@@ -43,7 +43,8 @@ void cot__json_view(cot__json *j, const cot__view *v) {
         cot__json_close(j, ']');
         return;
     }
-    for (;;) { /* a list of `axis` is open; at[axis] of its items are written */
+    /* A list of axis `axis` is open, and at[axis] of its items are written. */
+    for (;;) {
         if (at[axis] == v->shape[axis]) {
             cot__json_close(j, ']');
             p -= at[axis] * v->stride[axis];
@@ -86,8 +87,9 @@ static void statistic(cot__json *j, const char *key, const summary *s, double v)
     cot__json_number(j, s->finite ? v : (double)NAN);
 }
 
-/* Block means, one row of blocks after the other. A block that holds something not finite shows it
- * (the sum does so by itself): a mean over the rest would hide what one looks for. */
+/* Block means, one row of blocks after the other. The sum of a block with an element that is not
+ * finite is not finite either, so the block shows it. A mean over the other elements would hide
+ * it. */
 static void grid(cot__json *j, const cot__view *v, int64_t rows, int64_t columns) {
     int64_t tall = rows < COT__JSON_GRID ? rows : COT__JSON_GRID,
             wide = columns < COT__JSON_GRID ? columns : COT__JSON_GRID;

@@ -1,5 +1,4 @@
-/* listing.c: the tables of the library put side by side, one entry for each operation and
- * function. */
+/* listing.c: joins the tables of the library: one entry for each operation and function. */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "trace/listing/listing.h"
@@ -88,7 +87,7 @@ static void kinks_of_elementwise(cot__listing *l, int op) {
                      cot__kinks[k].convention);
 }
 
-/* An array's convention is called after the function, or the operation, it is about: std_0,
+/* The convention of an array operation is named after its function or operation: std_0,
  * max_pool_tie. */
 static void kinks_of_arrays(cot__listing *l, const char *function, const char *operation) {
     static const struct { const char *id; cot__array_kink_id number; } ids[] = {
@@ -135,7 +134,7 @@ static void get_elementwise(cot__listing *l, int op) {
     kinks_of_elementwise(l, op);
 }
 
-/* Is this one of the words? */
+/* Is `name` one of the words? */
 static bool names(const char *words, const char *name) {
     size_t n = strlen(name);
     for (const char *p = words; p && *p; p += strcspn(p, " "), p += *p == ' ')
@@ -143,8 +142,8 @@ static bool names(const char *words, const char *name) {
     return false;
 }
 
-/* The operation that a function records: of its own name, or the one whose record names it; -1: it
- * is made of others. */
+/* The operation that a function records: the one with its name, or the one whose record names the
+ * function. -1: the function is made of others. */
 static int operation_behind(const entry *e) {
     for (int op = OP_structural; e->op < 0 && e->function && op < OP_count; op++)
         if (names(cot__op_of(op)->functions, e->function->name)) return op;
@@ -153,7 +152,7 @@ static int operation_behind(const entry *e) {
 
 static bool differentiable(const cot__op *record) { return record->kind != KIND_NONE && record->kind != KIND_SOURCE; }
 
-/* What stands before the adjoints; all of it where there are none. */
+/* The part of the formula before the adjoints; all of it if there are no adjoints. */
 static void get_value(const cot__op *record, char *buf, size_t size) {
     const char *formula = record->formula ? record->formula : "";
     if (differentiable(record))
@@ -184,7 +183,7 @@ void cot__listing_get(int i, cot__listing *l) {
             snprintf(l->adjoints, sizeof l->adjoints, "%s", cot__formula_adjoints(record->formula));
         if (e.function) get_value(record, l->recorded_value, sizeof l->recorded_value);
     }
-    /* dropout and shuffle say it themselves */
+    /* dropout and shuffle have remarks of their own */
     bool constant = strcmp(e.family, "Creation") == 0 || strcmp(e.family, "Random") == 0;
     l->remark = record && record->kind == KIND_NONE ? "no derivative"
                 : record || constant                ? "" : "made of other operations, whose rules apply";

@@ -1,5 +1,5 @@
-/* cot_vmap equals the loop: for every operation of the tables, every choice of batched inputs,
- * nested, differentiated inside and outside. */
+/* cot_vmap equals the loop over the elements: for every operation of the tables and every choice of
+ * batched inputs, nested, and differentiated inside and outside. */
 /* ctest: timeout=240 */
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
@@ -631,7 +631,8 @@ static int writes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var z = cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(4)), x = xs[0], part = cot_reshape(xs[0], COT_SHAPE(1, 3));
     cot_update_slice(&z, 0, 0, 3, 1, xs[0]);
     cot_add_into(&z, 1.0);
-    cot_mul_into(&x, 3.0); /* of the element, not of what the batch lies in */
+    /* memory of the element, not of the whole batch */
+    cot_mul_into(&x, 3.0);
     cot_add_into(&part, 5.0);
     ys[0] = cot_concat(3, (cot_var[]){z, x, cot_reshape(part, COT_SHAPE(3))}, 0);
     return 0;

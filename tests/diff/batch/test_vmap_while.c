@@ -1,9 +1,8 @@
-/* test_vmap_while.c: a batch of cot_while runs together, each element as long as it needs, and
- * equals the loop over the elements: values and derivatives to third order, in both modes, inside
- * and outside of the batch, in batches of batches and in the bodies of other loops. What the body
- * would do on the state of an element that has ended (fail, divide by zero, never end) is never
- * seen. */
 /* ctest: timeout=240 */
+/* test_vmap_while.c: a batch of cot_while runs together, each element as long as it needs. It
+ * equals the loop over the elements: values and derivatives to third order, in both modes, inside
+ * and outside of the batch, in batches of batches and in bodies of other loops. The body never sees
+ * the state of an element that has ended, on which it could fail, divide by zero or never end. */
 #include "rules/structural_ids.h"
 #include "support/support.h"
 #include "diff/loops/loop.h"
@@ -37,8 +36,8 @@ BODY(roots) {
     return 0;
 }
 
-/* A quotient of the state and of what the body captures: 0/0 at the end, and infinite for the state
- * of one element with the c of another. */
+/* A quotient of the state and a capture: 0/0 at the end, and infinite for the state of one element
+ * with the c of another. */
 BODY(above_capture) { UNUSED; ys[0] = cot_greater(xs[0], cot_mul(0.5, (*(pair *)user)[1])); return 0; }
 BODY(quotient_step) {
     UNUSED;
@@ -112,7 +111,7 @@ BODY(nested_loops) {
     return cot_while(outer_test, outer_step, &c, 1, xs, ys, NULL) != COT_OK;
 }
 
-/* All run equally long, whatever the batch: what counts has none. */
+/* All elements run equally long, because the counter has no batch. */
 BODY(three_more) { UNUSED; ys[0] = cot_less(xs[1], 3); return 0; }
 BODY(equal_step) {
     UNUSED;
@@ -156,7 +155,7 @@ BODY(just_sine) { UNUSED; ys[0] = cot_sin(cot_mul(xs[0], xs[1])); return 0; }
 BODY(in_cond) { return cot_cond(cot_greater(xs[0], 4.0), quotients, just_sine, user, n, xs, m, ys) != COT_OK; }
 BODY(in_checkpoint) { return cot_checkpoint(roots, user, n, xs, m, ys) != COT_OK; }
 
-/* … and derivatives inside. */
+/* The same with derivatives inside. */
 BODY(slope_of_roots) {
     UNUSED;
     cot_var g[2];
@@ -468,7 +467,7 @@ BODY(past) {
     return 0;
 }
 
-/* What an element that goes on does wrong is told, with the step. */
+/* An error of an element that goes on is reported, with the step. */
 static void errors_of_those_that_go_on_are_told(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);

@@ -1,5 +1,5 @@
-/* Rules of the user's that have to be transposed must be linear in what they are given: what an
- * operation is linear in is a fact of its record. */
+/* Rules of the user's that must be transposed must be linear in their tangents or adjoints. The
+ * record of each operation says in which operands it is linear. */
 /* ctest: timeout=120 */
 #include "rules/structural_ids.h"
 #include "samples/samples.h"
@@ -80,7 +80,7 @@ JVP(through_a_solution) {
     return 0;
 }
 
-/* Bodies: what they make of a value counts, wherever it comes in. */
+/* Bodies count like operations, wherever the value enters. */
 static int squares(int n, const cot_var *x, int m, cot_var *y, void *user) {
     (void)n, (void)m, (void)user;
     y[0] = cot_square(x[0]);
@@ -101,7 +101,7 @@ static int is_large(int n, const cot_var *x, int m, cot_var *y, void *user) {
     y[0] = cot_greater(cot_sum(x[0], COT_ALL), 1.0);
     return 0;
 }
-/* (s, x) becomes (s + p, p), p = x times what is captured: curved from the second step on. */
+/* (s, x) becomes (s + p, p), where p = x times a capture: curved from the second step on. */
 static int follows(int n, const cot_var *x, int m, cot_var *y, void *user) {
     (void)n, (void)m;
     y[1] = cot_mul(x[1], *(const cot_var *)user);
@@ -216,7 +216,7 @@ JVP(by_a_solution) { IGNORED; cot_var by = xs[0]; dys[0] = cot_linear_solve(divi
 /* in another order, and in another precision */
 JVP(by_copies) { IGNORED; dys[0] = cot_cast(cot_cast(cot_flip(dxs[0], COT_ALL), COT_F32), COT_F64); return 0; }
 
-/* the same steps as above, with the tangent as what is multiplied */
+/* the same steps as above, but the tangent is the factor */
 JVP(by_steps) {
     IGNORED;
     cot_var by = xs[0], out[2], in[2] = {cot_mul(2.0, dxs[0]), dxs[0]};
@@ -285,7 +285,7 @@ static void looking_at_rules_survives_no_memory(void **state) {
             cot_grad_of(y, 1, &x, &g);
             bool failed = c.failed > 0;
             said += strstr(cot_tape_message(t), "] out of memory: marks for what depends on the inputs") != NULL;
-            bool spared = test_waits() && cot_tape_status(t) == COT_OK;
+            bool spared = test_defers() && cot_tape_status(t) == COT_OK;
             if (failed && !spared) assert_int_equal(cot_tape_status(t), COT_MEMORY);
             if (!failed) assert_ok(t);
             cot_tape_destroy(t);
@@ -332,8 +332,8 @@ static void gradients_of(const test_function *f, bool ruled, double *out) {
     cot_tape_destroy(t);
 }
 
-/* The forward rule of every operation, taken for a rule of the user's, has its transpose. Only what
- * has a shape that depends on values can be in no body. */
+/* The forward rule of every operation, used as a rule of the user's, has its transpose. Only
+ * operations whose shape depends on values cannot be in a body. */
 static void the_forward_rule_of_every_operation_has_a_transpose(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(samples); i++) {
@@ -353,7 +353,7 @@ static void the_forward_rule_of_every_operation_has_a_transpose(void **state) {
 
 enum { OPERANDS = 8, MOST = 512 };
 
-/* What was seen of an operation: how often differences were taken, and where they were not 0. */
+/* Observations of an operation: how often differences were taken, and where they were not 0. */
 typedef struct seen {
     int  looks;
     bool looked[OPERANDS], curved[OPERANDS], multiplied[OPERANDS];
@@ -433,8 +433,8 @@ static bool says_itself(const cot__op *op) {
     return op->kind != KIND_NONE && op->kind != KIND_SOURCE && !op->opaque && !op->depends;
 }
 
-/* By differences: linear in the operands the record names and in no others, but for those that are
- * only multiplied by each other. */
+/* By differences: an operation is linear in the operands that its record names and in no others,
+ * except for those that are only multiplied by each other. */
 static void records_say_what_their_operations_are_linear_in(void **state) {
     (void)state;
     static seen all[OP_count];

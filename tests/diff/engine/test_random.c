@@ -1,7 +1,7 @@
-/* Random programs over scalars and small tensors: reverse against forward mode by inner product,
- * against central differences, numeric sweeps against recorded ones to the bit, Hessian-vector
- * products against differences of gradients. A failure prints its seed and tape; COT_TEST_SEED=n
- * runs that one alone. */
+/* Random programs over scalars and small tensors. They compare reverse with forward mode by inner
+ * product, both with central differences, sweeps in numbers with recorded ones to the bit, and
+ * Hessian-vector products with differences of gradients. A failure prints its seed and tape;
+ * COT_TEST_SEED=n runs that one alone. */
 /* ctest: timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "support/tape_test.h"
@@ -16,8 +16,8 @@ typedef struct program {
     cot_tape *t;
     cot_var  pool[POOL];
     int      count;
-    /* What detach cut off is a constant: differences must hold it still. The first run notes the
-     * values, the others take them. */
+    /* A detached value is a constant, so differences must hold it fixed. The first run notes the
+     * values, the others use them. */
     bool   replay;
     int    frozen;
     double frozen_value[FROZEN][SIZE];
@@ -297,7 +297,7 @@ static double scale(const double *a, const double *b) {
     return s;
 }
 
-/* Value and gradient at another point, with what was detached held still. */
+/* Value and gradient at another point, with detached values held fixed. */
 static double at(program *p, const double *x, double h, const double *v, double *gradient) {
     double    moved[INPUTS];
     cot_var   leaves[LEAVES];

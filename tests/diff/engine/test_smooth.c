@@ -1,5 +1,5 @@
-/* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function takes it and
- * wherever the operation is; and cot_report looks into loops. */
+/* test_smooth.c: a smooth tape refuses every derivative at a kink, whichever function asks for it
+ * and wherever the operation stands. Also: cot_report looks into loops. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
@@ -261,10 +261,10 @@ static void sentences_say_where(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A step of a loop in a body is played on examples and forgotten, with what was noted to be looked
- * at later. While the notes stayed, a constant of the body that was recorded in the same place (the
- * adjoint of a carried value that no step reads) became something to be computed at each step, of
- * which nothing was known but its shape: its memory was never written. */
+/* A step of a loop in a body is played on examples and forgotten, together with the notes about
+ * nodes to be checked later. While these notes stayed, a constant of the body that was recorded in
+ * the same place (the adjoint of a carried value that no step reads) was taken for a value to be
+ * computed at each step. Only its shape was known, and its memory was never written. */
 static cot_var whole;
 static int     steep(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;

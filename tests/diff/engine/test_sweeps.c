@@ -1,5 +1,5 @@
-/* test_sweeps.c: corners of the drivers: what is inactive, inputs that are listed twice or depend
- * on each other, many of everything. */
+/* test_sweeps.c: special cases of the drivers: inactive values, inputs that are listed twice or
+ * depend on each other, large numbers of inputs and outputs. */
 #include <float.h>
 #include "support/tape_test.h"
 
@@ -13,8 +13,8 @@ static void finish(cot_tape *t) {
 
 /* ---- inactive operands ----------------------------------------------------------------------- */
 
-/* Scalar runs push to operands without asking whether they are active: what is not must be passed
- * over, whatever it is. */
+/* Scalar runs push to operands without asking whether they are active, so a sweep must pass over
+ * inactive nodes of any kind. */
 static void inactive_sums_and_dots_are_passed_over(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -256,7 +256,7 @@ static void an_empty_input_moves_no_column(void **state) {
     finish(t);
 }
 
-/* What lies between an input and an output when many directions are asked for, each the
+/* The nodes between an input and an output when many directions are asked for; each is the
  * identity. */
 static cot_var through_f32(cot_var x) {
     return cot_cast(cot_mul(cot_cast(x, COT_F32), cot_scalar_of(x.tape, COT_F32, 1)), COT_F64);
@@ -269,8 +269,8 @@ static cot_var through_a_detour(cot_var x) {
 }
 static cot_var through_scalars(cot_var x) { return cot_mul(x, 1.0); }
 
-/* The tape remembers from where on it holds nothing but f64 scalars. It must notice everything
- * else, and a rewind must not make it forget what is still there. */
+/* The tape remembers from which node on it holds only f64 scalars. It must notice every other node,
+ * and a rewind must not make it forget a node that is still there. */
 static void lanes_notice_what_is_no_scalar(void **state) {
     (void)state;
     cot_var (*const between[])(cot_var) = {through_f32, through_f32_alone, through_a_tensor, through_a_detour,

@@ -1,4 +1,4 @@
-/* test_nesting.c: transformations inside each other, and bodies of unusual kinds, each against the
+/* test_nesting.c: transformations inside each other, and unusual bodies. Each is compared with the
  * same thing written out in plain C: value, gradient in numbers and recorded, tangents, second
  * order. */
 /* ctest: timeout=240 */
@@ -416,8 +416,8 @@ WHOLE(mixed_dtypes) {
 }
 WHOLE(mixed_dtypes_plain) { IGNORE; return cot_add(cot_mul(8.0, cot_mul(2.0, cot_sin(cot_mul(2.0, x[0])))), 3.5); }
 
-/* a root and loops of constants alone inside a body: what stands there while it is recorded is no
- * value */
+/* a root and loops of constants alone inside a body: while it is recorded their values are
+ * examples */
 BODY(two_less) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), 2.0); return 0; }
 BODY(below_nine) { UNUSED; ys[0] = cot_less(xs[0], 9.0); return 0; }
 BODY(constant_inside) { UNUSED; ys[0] = cot_root(two_less, NULL, NULL, xs[0], 0, NULL, NULL); return 0; }
@@ -596,7 +596,7 @@ static void a_while_goes_back_inside_a_scan(void **state) {
         test_tape_ok(t, "the tangents of while in scan");
         cot_tape_destroy(t);
     }
-    /* Three loops up to 100 multiply what rounding leaves by about as much each. */
+    /* Three loops up to 100 multiply rounding errors by about 100 each. */
     for (int k = 0; k < 6; k++)
         TEST_CHECK(fabs(out[0][k] - out[1][k]) <= 1e-9 * (1 + fabs(out[1][k])), "number %d is %.17g, not %.17g", k,
                    out[0][k], out[1][k]);
@@ -739,8 +739,8 @@ static void a_body_may_stop_gradients(void **state) {
     test_verdict();
 }
 
-/* What a function's derivative is does not depend on a scope around it; what comes out of it is a
- * constant there. */
+/* The derivative of a function does not depend on a scope around it; in that scope the result is a
+ * constant. */
 static void forms_work_in_scopes_without_gradients(void **state) {
     (void)state;
     cot_tape   *t = cot_tape_create(NULL);
@@ -775,7 +775,7 @@ BODY(uses_outside) { UNUSED; ys[0] = cot_mul(xs[0], *(cot_var *)user); return 0;
 
 BODY(flat) { UNUSED; ys[0] = cot_floor(xs[0]); return 0; }
 
-/* The tangent of what is flat is a loop that reads nothing. */
+/* The tangent of a constant function is a loop that reads nothing. */
 static void a_loop_on_nothing_is_well_formed(void **state) {
     (void)state;
     char      why[300];

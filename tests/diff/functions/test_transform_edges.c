@@ -1,6 +1,5 @@
-/* test_transform_edges.c: what the transformations do at the edges of what they take: operands that
- * are numbers or on another tape, lists that are not there, bounds beyond need, functions that are
- * not linear. */
+/* test_transform_edges.c: transformations with unusual arguments: operands that are numbers or on
+ * another tape, missing lists, bounds that are never reached, functions that are not linear. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -256,7 +255,7 @@ static void only_linear_systems_are_solved(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Rules of one's own: one direction may be bent, if nobody asks for its transpose. */
+/* Rules of the user's: one direction may be nonlinear, if its transpose is never needed. */
 static int clips(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars, void *user) {
     UNUSED;
     xbars[0] = cot_clamp(ybars[0], -1.0, 1.0);

@@ -1,5 +1,5 @@
-/* test_implicit.c: values given by equations against closed forms: values, both modes, second
- * order; solvers of the user's; errors. */
+/* test_implicit.c: compares values that equations define with closed forms: values, both modes,
+ * second order; also solvers of the user's, and errors. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
@@ -158,7 +158,7 @@ static void minima_are_found_not_maxima_or_saddles(void **state) {
         for (int k = 0; k < n; k++) assert_near(fabs(at[k]), 1, d == COT_F64 ? 1e-14 : 1e-5);
     }
     for (int k = -3; k <= 3; k++) {
-        /* a steep start: 5e9 (a - 1)² + sin b, whose minima are those of sin */
+        /* a steep start: 5e9 (a - 1)² + sin b, whose minima are where sin b has its minima */
         cot_var start = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){3, k - 0.4});
         cot_read(cot_minimize(steep, NULL, NULL, start, 0, NULL, NULL), at, 2);
         assert_ok(t);
@@ -278,7 +278,8 @@ static void many_unknowns_of_any_shape(void **state) {
         assert_ok(t);
         /* differences: f‴ step²/6, and rounding of f, about 1e2, by step */
         assert_near(cot_value(g[1]), slope, 1e-7);
-        assert_near(cot_value(h), curve, 1e-3);    /* … by step² */
+        /* the error is of order step² */
+        assert_near(cot_value(h), curve, 1e-3);
         assert_near(cot_value(cot_jvp(f, 1, &c, (cot_var[]){cot_constant(t, 2)})), 2 * cot_value(g[1]), 1e-9);
         cot_backward(f);
         assert_ok(t);
@@ -292,7 +293,7 @@ static void many_unknowns_of_any_shape(void **state) {
 
 BODY(diagonal) { UNUSED; ys[0] = cot_mul(cot_add(cot_square(*(cot_var *)user), 1.0), xs[0]); return 0; }
 
-/* What the dtype can give, by elimination and by GMRES. */
+/* As exact as the dtype allows, by elimination and by GMRES. */
 static void fewer_bits_solve_too(void **state) {
     (void)state;
     static const struct {
@@ -363,8 +364,8 @@ static void a_solver_runs_at_every_step(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What a solver of the user's finds is looked at: a third of the digits of the terms is enough,
- * whatever their size, and less is not. */
+/* The result of a solver of the user's is checked: a third of the digits of the terms is enough,
+ * whatever their size, and fewer are not. */
 typedef struct off { double by; } off;
 static int roughly(int n, const cot_array *theta, cot_array *x, void *user) {
     (void)n;
@@ -409,7 +410,7 @@ static void a_solver_is_not_believed(void **state) {
 BODY(off_the_mean) { UNUSED; ys[0] = cot_sub(xs[0], cot_mean(xs[0], COT_KEEP_ALL)); return 0; }
 BODY(by_matrix) { UNUSED; ys[0] = cot_matmul(*(cot_var *)user, xs[0]); return 0; }
 
-/* Elimination leaves pivots of 1e-16, and solves what is near with an x of 1e16 whose A x is any
+/* Elimination leaves pivots of 1e-16, and solves a system nearby with an x of 1e16 whose A x is any
  * vector. */
 static void singular_systems_are_seen_by_their_residual(void **state) {
     (void)state;
@@ -461,7 +462,7 @@ static void ill_conditioned_systems_are_solved(void **state) {
     cot_read(y, got, N);
     for (int i = 0; i < N; i++) residual = fmax(residual, fabs(got[i] - 1));
     if (residual <= 1e-12) fail_msg("%g is no residual of an ill-conditioned system", residual);
-    /* what was asked is asked */
+    /* a tolerance that was asked for is kept */
     assert_false(cot_is_valid(cot_linear_solve(by_matrix, &m, b, &(cot_solve_options){.tolerance = 1e-14})));
     cot_tape_clear_error(t);
     assert_true(cot_is_valid(cot_linear_solve(by_matrix, &m, b, &(cot_solve_options){.tolerance = 1e-6})));

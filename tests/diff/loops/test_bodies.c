@@ -1,5 +1,5 @@
-/* test_bodies.c: bodies at their limits: many captures, many states in files, values handed round,
- * what a failed body leaves, lists that are read and filled at once. */
+/* test_bodies.c: bodies at their limits: many captures, many states in files, carried values that
+ * change places, failed bodies, lists that are read and written at once. */
 #define _GNU_SOURCE
 #include "rules/structural_ids.h"
 #include "support/body_test.h"
@@ -25,8 +25,8 @@ static int64_t mappings(void) {
     return lines;
 }
 
-/* More states than a process may have mappings (65,530 by default), in a few of them; a rewind
- * gives those back. */
+/* More states than a process may have mappings (65,530 by default), in a few files. A rewind gives
+ * these back. */
 static void many_small_states_lie_in_few_files(void **state) {
     (void)state;
     int       steps = test_small() ? 2000 : 100000;
@@ -245,8 +245,8 @@ BODY(doubles) { UNUSED; ys[0] = cot_mul(xs[0], 2.0); return 0; }
 BODY(minus_two) { UNUSED; ys[0] = cot_sub(cot_square(xs[0]), 4.0); return 0; }
 BODY(three_times) { UNUSED; ys[0] = cot_mul(xs[0], 3.0); return 0; }
 
-/* A loop, a root and a linear solve of constants alone: what stands in their places while the body
- * is recorded is an example. */
+/* A loop, a root and a linear solve of constants alone: while the body is recorded their values are
+ * examples. */
 BODY(on_constants) {
     UNUSED;
     double   *starts = user;

@@ -1,5 +1,5 @@
-/* test_body_numbers.c: no function gives numbers of what is being recorded in a body: the numbers
- * of an example would stand for every step. */
+/* test_body_numbers.c: while a body is recorded, no function gives numbers of its values: an
+ * example stands for every step, and has no number of its own. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -18,7 +18,7 @@ static cot_var y_of(cot_fn f, const cot_var *x) {
     return y;
 }
 
-/* Each with its name in messages and what it proposes. */
+/* Each function, its name in messages, and the advice that it gives. */
 #define READ "choose by values with cot_where or cot_cond"
 #define MATRIX "record the derivatives with cot_fn_jacobian"
 #define SQUARE "record the derivatives with cot_fn_hessian"
@@ -117,7 +117,7 @@ static void bodies_give_no_numbers(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What was recorded before the body has values, and its derivatives too. */
+/* Values recorded before the body can be read, and so can their derivatives. */
 static cot_var outside_y;
 BODY(jacobian_of_outside) { UNUSED; cot_jacobian(1, &outside_y, 1, user, COT_AUTO, got); ys[0] = xs[0]; return 0; }
 

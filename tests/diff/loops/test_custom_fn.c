@@ -1,5 +1,5 @@
 /* Functions with derivatives of the user's: results of several dtypes, tangents of the wrong shape,
- * and rules that have loops inside and are transposed where a body is recorded. */
+ * and rules with loops inside that are transposed while a body is recorded. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -258,7 +258,8 @@ JVP(scaled_jvp) {
     return cot_fn_jvp(scaled, user, n, xs, dxs, m, &again, dys) != COT_OK;
 }
 
-/* An input that does not move has no tangent, and the function forms take that for what it is. */
+/* An input that does not move has no tangent, and the function forms accept such a missing
+ * tangent. */
 static void tangents_that_are_not_there_can_be_handed_on(void **state) {
     (void)state;
     static const cot_fn_rules rules = {"scaled", NULL, scaled_jvp};
@@ -299,8 +300,8 @@ JVP(by_a_root) {
     return 0;
 }
 
-/* Each is what it is in its own direction; in the other it would lose what it adds. Right sides
- * that sum to 0 would hide a sum of it. */
+/* Each rule is right in its own direction; transposed, it would lose the term that it adds.
+ * Right-hand sides that sum to 0 would hide a sum of this term. */
 static void rules_that_add_something_have_no_transpose(void **state) {
     (void)state;
     static const cot_fn_rules jvps[]       = {{"more", NULL, one_more}, {"always", NULL, always}},

@@ -1,6 +1,7 @@
-/* test_guarded_positions.c: a condition may guard a position, and a loop of no step may have one
- * that is none: a body is recorded on examples, which need not be positions. They must be where the
- * body is played, and constants of the body, which hold for every step, always. */
+/* test_guarded_positions.c: a condition may guard a position, and a loop without steps may hold an
+ * invalid one. A body is recorded on examples, which need not be valid positions. Positions must be
+ * valid when the body is played. Positions that are constants of the body, and so the same in every
+ * step, must always be valid. */
 #include "support/support.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)

@@ -1,5 +1,5 @@
-/* test_loop_errors.c: what bodies may not do, and every error of loops, conditions and function
- * forms: its code and its exact sentence; memory that fails. */
+/* test_loop_errors.c: all that bodies may not do, and every error of loops, conditions and function
+ * forms: its code and its exact sentence; also memory that fails. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
@@ -225,7 +225,7 @@ static void loops_say_what_is_wrong(void **state) {
 
 BODY(times) { UNUSED; ys[0] = cot_mul(xs[0], *(cot_var *)user); return 0; }
 
-/* The way back needs what the loop read, captured, given or carried. */
+/* The way back needs all that the loop read: captures, constants and carried values. */
 static void overwritten_operands_are_an_error(void **state) {
     (void)state;
     for (int which = 0; which < 3; which++)
@@ -288,8 +288,8 @@ static void forms_say_what_is_wrong(void **state) {
 
 /* ---- user data ------------------------------------------------------------------------------- */
 
-/* Bodies are recorded once and not called again: what they were given may be gone when derivatives
- * are taken. */
+/* Bodies are recorded once and not called again. Their arguments may be gone when derivatives are
+ * taken. */
 typedef struct weight { cot_var w; bool alive; } weight;
 BODY(weighs) {
     const weight *g = user;
@@ -396,7 +396,8 @@ BODY(risen) {
 }
 BODY(slope_of_risen) { return UNUSED, cot_value_and_grad(risen, user, 1, xs, NULL, ys); }
 
-/* A loop of unknown length swept back inside a body, and what was recorded so, again, both ways. */
+/* Sweeps back through a loop of unknown length inside a body, and differentiates the recorded
+ * result again, both ways. */
 static void work_on_while(cot_tape *t, void *user) {
     (void)user;
     double  numbers[2] = {0.1, 0.2};

@@ -1,5 +1,5 @@
-/* test_loops.c: loops, conditions and checkpoints against the same thing written out, in every
- * mode. */
+/* test_loops.c: compares loops, conditions and checkpoints with the same computation written out,
+ * in every mode. */
 /* ctest: timeout=240 */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
@@ -384,8 +384,10 @@ static void a_million_steps_go_back_in_little_memory(void **state) {
     cot_scan(logistic, &r, steps, 1, &x, 0, NULL, &y, 0, NULL, NULL);
     cot_backward(y);
     assert_ok(t);
-    assert_near(cot_value(y), 0.6, 1e-15);            /* the fixed point 1 - 1/r, … */
-    assert_near(cot_grad_value(r), 1 / (2.5 * 2.5), 1e-14); /* … whose derivative is 1/r² */
+    /* the fixed point 1 - 1/r */
+    assert_near(cot_value(y), 0.6, 1e-15);
+    /* its derivative is 1/r² */
+    assert_near(cot_grad_value(r), 1 / (2.5 * 2.5), 1e-14);
     assert_true(cot_tape_length(t) < 60);
     assert_true(cot_tape_bytes(t) < 64 << 20);
     cot_tape_destroy(t);

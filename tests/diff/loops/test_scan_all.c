@@ -10,8 +10,8 @@
 
 enum { STEPS = 2, NUMBERS = 4096 };
 
-/* y of step s is f(x · 1), f(x · ½): what a sample computes, at a different point each step; f uses
- * values from outside. */
+/* y of step s is f(x · 1), f(x · ½): a sample at a different point in each step; f uses values from
+ * outside. */
 typedef struct inner { cot_function f; void *user; int n; const cot_var *x; } inner;
 
 static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -56,7 +56,7 @@ static cot_var checkpointed(const inner *in, cot_var start) {
 }
 static cot_var as_it_is(const inner *in, cot_var start) { (void)start; return in->f(in->n, in->x, in->user); }
 
-/* Bodies refuse what depends on values, and say so. */
+/* Bodies refuse operations that depend on values, and say so. */
 static bool is_refused(const cot_tape *t) {
     return strstr(cot_tape_message(t), "which is recorded once, the ") != NULL;
 }

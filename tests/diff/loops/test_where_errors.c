@@ -1,6 +1,6 @@
-/* test_where_errors.c: what goes wrong inside a function of the user's is told by the operation
- * that failed, and where that was: each transformation names itself, once, whichever way its
- * function fails. */
+/* test_where_errors.c: the message of an error inside a function of the user's names the operation
+ * that failed, and where it was: each transformation names itself, once, however its function
+ * fails. */
 #include "support/tape_test.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
@@ -131,7 +131,8 @@ static void an_operation_that_fails_is_named_and_what_it_is_in(void **state) {
         snprintf(want, sizeof want, MISMATCH " (in the %s of [%s])", f->part, f->name);
         f->of(mismatched, x);
         expect(t, COT_SHAPE, want);
-        f->of(mismatched_and_says_so, x); /* the code that it returns adds nothing */
+        /* the code that the function returns adds nothing to the message */
+        f->of(mismatched_and_says_so, x);
         expect(t, COT_SHAPE, want);
         /* of one name, or the index comes first */
         if (f->of == in_scan || f->of == in_fori) continue;
@@ -166,7 +167,7 @@ static void a_function_that_fails_is_named_once(void **state) {
     cot_tape_destroy(other);
 }
 
-/* What a body does with other values than it was recorded on may fail later, where it is played. */
+/* A body may fail later, when it is played on other values than it was recorded on. */
 static void a_body_that_fails_when_it_is_played_is_named(void **state) {
     (void)state;
     cot_var   x, y;

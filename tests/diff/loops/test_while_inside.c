@@ -1,6 +1,6 @@
-/* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where nobody knows
- * how long it will run: against the same thing written out in plain C up to third order, against
- * differences, and under the bound on stored states. */
+/* test_while_inside.c: recorded derivatives of a cot_while inside other bodies, where its length is
+ * not known. They are compared with the same computation in plain C up to third order, and with
+ * differences, also under the bound on kept states. */
 /* ctest: timeout=240 */
 #include "support/pair_test.h"
 
@@ -428,8 +428,8 @@ static void states_stay_under_the_bound(void **state) {
     /* sums of 400 steps in two orders */
     TEST_CHECK(fabs(reverse - forward) <= 1e-11 * fabs(forward), "reverse gives %.17g, forward %.17g", reverse,
                forward);
-    /* 7 states of the loop and as many, twice as wide, of its tangent, what a step works with, and
-     * free blocks: measured 85. */
+    /* 7 states of the loop, as many of its tangent, which are twice as wide, the memory of one
+     * step, and free blocks: measured 85. */
     TEST_CHECK(p.most < (size_t)WIDE * 8 * 120, "%zu bytes were in use at once, %zu states", p.most,
                p.most / (WIDE * 8));
     cot_tape_destroy(t);

@@ -85,7 +85,7 @@ static void a_batch_of_products_has_the_bits_of_each_alone(void **state) {
             }
             cot_tape_destroy(t);
         }
-    /* loops, solvers and what has no batch of its own are the ones left out */
+    /* only loops, solvers and operations without a batch of their own are left out */
     TEST_CHECK(batched > 2 * TEST_COUNT(samples), "only %d of %d products went in batches", batched,
                4 * TEST_COUNT(samples));
     test_verdict();
@@ -260,7 +260,7 @@ static void notes_are_those_of_single_sweeps(void **state) {
     assert_non_null(strstr(said[0], "equal eigenvalues"));
 }
 
-/* An error on the way is that of a single sweep: nothing tells of batches. */
+/* An error inside a batch is the error of a single sweep: the message does not speak of batches. */
 static void errors_are_those_of_single_sweeps(void **state) {
     (void)state;
     double    jacobian[64], data[8] = {0};

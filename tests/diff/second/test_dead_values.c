@@ -1,6 +1,6 @@
 /* Values of a recorded gradient that no tangent reads are not computed (diff/second/dead_values.c),
- * and that does not show: random functions whose elementwise work all waits, in memory full of NaN
- * until it is done, have the same bits of Hessians and products as where nothing waits. */
+ * and no result shows it. Random functions run with all elementwise work deferred, in memory full
+ * of NaN until it is done. Hessians and products have the same bits as without deferring. */
 #include "diff/second/second.h"
 #include "support/support.h"
 
@@ -14,8 +14,8 @@ enum { N = 9, POOL = 12, PROGRAMS = 400 };
 typedef struct draw { uint64_t at; } draw;
 static int below(draw *d, int n) { return (int)(cot__mixed(d->at++) % (uint64_t)n); }
 
-/* What is new from two values of the same shape; some read their operands' values back, some their
- * own result, some nothing. */
+/* A new value from two values of the same shape. The rules of some read their operands, of some
+ * their own result, of some nothing. */
 static cot_var step(draw *d, cot_var a, cot_var b, cot_var matrix) {
     switch (below(d, 13)) {
     case 0: return cot_add(a, b);
@@ -45,12 +45,12 @@ static cot_var program(draw d, cot_tape *t, cot_var x) {
 
 typedef struct results { double product[N], matrix[N * N], gradient[N]; } results;
 
-static void evaluate(int seed, bool waits, results *r) {
+static void evaluate(int seed, bool defers, results *r) {
     int64_t from = cot__deferred_from, bytes = cot__deferred_bytes;
     bool    spoils = cot__deferred_spoils;
-    cot__deferred_from = waits ? 1 : INT64_MAX;
+    cot__deferred_from = defers ? 1 : INT64_MAX;
     cot__deferred_bytes = 1;
-    cot__deferred_spoils = waits;
+    cot__deferred_spoils = defers;
     cot_tape *t = cot_tape_create(NULL);
     double    at[N], v[N];
     for (int k = 0; k < N; k++) at[k] = 0.5 + 0.04 * k, v[k] = 1.0 - 0.3 * k;
@@ -69,10 +69,10 @@ static void evaluate(int seed, bool waits, results *r) {
 static void what_is_not_computed_is_not_read(void **state) {
     (void)state;
     for (int seed = 0; seed < PROGRAMS; seed++) {
-        results waited, at_once;
-        evaluate(seed, true, &waited);
+        results deferred, at_once;
+        evaluate(seed, true, &deferred);
         evaluate(seed, false, &at_once);
-        TEST_CHECK(memcmp(&waited, &at_once, sizeof waited) == 0, "program %d differs where its work waits", seed);
+        TEST_CHECK(memcmp(&deferred, &at_once, sizeof deferred) == 0, "program %d differs with deferred work", seed);
     }
     test_verdict();
 }
@@ -89,9 +89,9 @@ static void what_nobody_reads_is_not_computed(void **state) {
     cot__deferred_point since = cot__deferred_hold(t);
     uint32_t         from = t->count;
     assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_OK);
-    TEST_CHECK(cot__deferred_waits_since(t, since), "nothing waits");
+    TEST_CHECK(cot__deferred_any_since(t, since), "nothing is deferred");
     cot__drop_dead_values(t, since, from);
-    TEST_CHECK(!cot__deferred_waits_since(t, since), "%d runs wait", t->deferred.work->runs);
+    TEST_CHECK(!cot__deferred_any_since(t, since), "%d runs are deferred", t->deferred.work->runs);
     cot__deferred_close(t);
     cot_tape_destroy(t);
     test_verdict();

@@ -1,4 +1,4 @@
-/* Colourings: valid on anything, and with the least number of colours where that is known: bands,
+/* Colourings: valid on any pattern, and with the least number of colours where it is known: bands,
  * grids, arrows. */
 #include "support/support.h"
 
@@ -169,7 +169,7 @@ static void dense_empty_diagonal_and_nothing(void **state) {
     test_verdict();
 }
 
-/* More than 64 colours: what a column sees no longer fits one word. */
+/* More than 64 colours: the colours that a column sees no longer fit one word. */
 static void many_colours(void **state) {
     (void)state;
     assert_int_equal(colours_of("wide band", pattern(600, 600, band, 70, 70), false), 141);

@@ -1,5 +1,5 @@
 /* Sparse Jacobians and Hessians: equal to the dense ones, with as many sweeps as the structure
- * needs; plans that are reused, saved and loaded, and what is said when they do not fit. */
+ * needs; plans that are reused, saved and loaded; and the errors when they do not fit. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
@@ -161,8 +161,8 @@ static void a_zero_wins_over_infinite_partials_in_lanes(void **state) {
     test_verdict();
 }
 
-/* Its tangents and adjoints lie where those of every sweep lie, and are gone afterwards: of leaves
- * that were not asked for, of constants, of inputs that are themselves computed. */
+/* Its tangents and adjoints lie in the slots of all sweeps, and are gone afterwards: those of
+ * leaves that were not asked for, of constants, and of inputs that are themselves computed. */
 static void a_hessian_over_scalars_leaves_nothing_to_the_next_sweep(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -638,8 +638,8 @@ static void functions_are_differentiated_as_other_forms_do(void **state) {
     cot_tape_destroy(t);
 }
 
-/* The Hessian of what is active is right in a no-grad scope; a value that was recorded in one has
- * lost its derivative, and says so. */
+/* The Hessian of active values is right in a no-grad scope. A value that was recorded in such a
+ * scope has no derivative, and that is an error. */
 static void no_grad_scopes_give_no_zeros(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);

@@ -1,6 +1,6 @@
 /* Directions that are swept before any result is read (diff/products/products.c), in groups of any
- * size: sparse entries are those of the dense matrices, from arrays that are read where the sweep
- * left them as from rows they are copied to, and neither waiting nor threads show. */
+ * size. Sparse entries equal those of the dense matrices, whether they are read from the sweep's
+ * own arrays or from copied rows. Neither deferring nor threads show in the results. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
@@ -12,8 +12,8 @@
 
 enum { N = 40, MOST = 23 };
 
-/* Every entry is the dense one; exactly, as a seed of zeros adds nothing. dense (rows, cols), those
- * left out zero. */
+/* Every entry equals the dense one exactly, because a seed of zeros adds nothing. Entries of dense
+ * (rows, cols) that the plan leaves out are zero. */
 static void same_as_dense(const char *what, const cot_sparse_plan *p, const double *values, const double *dense) {
     cot_sparse_info in = cot_sparse_plan_info(p);
     double         *left = malloc((size_t)(in.rows * in.cols) * sizeof *left);

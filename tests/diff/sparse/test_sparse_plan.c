@@ -1,5 +1,5 @@
-/* Plans as objects: every allocation failing, files that are cut, altered or lie, and threads that
- * share one. */
+/* Plans as objects: every allocation fails once, files are cut, altered or inconsistent, and
+ * threads share one plan. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
@@ -82,7 +82,7 @@ static void program(cot_tape *t, answer *a) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What running short may say, when one of our own requests fails. */
+/* Possible messages when one of our own requests for memory fails. */
 static const char *const ours[] = {
     "[sparse_jacobian_plan] out of memory: the sparsity pattern",
     "[sparse_hessian_plan] out of memory: the sparsity pattern",
@@ -268,7 +268,7 @@ static cot_sparse_plan *load(cot_tape *t, const unsigned char *bytes, size_t n) 
     return p;
 }
 
-/* A right checksum for wrong contents: what a liar would write. */
+/* Writes a right checksum for wrong contents, as a forged file would have. */
 static void seal(image *i) {
     uint64_t sum = 0;
     for (size_t k = 0; k + 8 < i->n; k++) sum = (sum ^ i->bytes[k]) * UINT64_C(0x100000001b3);
@@ -363,8 +363,8 @@ static void files_with_any_bit_turned_are_refused(void **state) {
     }
 }
 
-/* Rows of one colour in two billion columns, of which they name few: the file is small, and so is
- * what loading it takes. */
+/* Rows of one colour in two billion columns, of which few have entries: the file is small, and
+ * loading it takes little memory. */
 static void few_entries_in_many_columns_take_little_memory(void **state) {
     (void)state;
     /* of row 0, then of row 1 */

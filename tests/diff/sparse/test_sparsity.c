@@ -1,5 +1,5 @@
-/* Which inputs each element depends on: over every operation of the tables the pattern covers the
- * dense Jacobian, and for those that only move, add and multiply it is the Jacobian's. */
+/* Which inputs each element depends on. For every operation of the tables the pattern covers the
+ * dense Jacobian; for operations that only move, add and multiply, both are equal. */
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
@@ -318,8 +318,8 @@ static void a_batch_stays_apart(void **state) {
     test_verdict();
 }
 
-/* A kernel moved over a grid: the neighbours, not everything with everything; in its own weights a
- * channel is what it is. */
+/* A kernel moved over a grid connects neighbours, not everything with everything. By the weights of
+ * its kernel a result is dense. */
 static void convolutions_reach_as_far_as_their_kernel(void **state) {
     (void)state;
     enum { SIDE = 9, N = SIDE * SIDE };
@@ -369,7 +369,7 @@ static void a_band_of_scalars_takes_linear_memory(void **state) {
     assert_true(cot__sparsity("test", t, NULL, n, ys, n, xs, &c));
     assert_int_equal(c.nnz, 2 * (int64_t)n);
     cot__csr_free(NULL, &c);
-    /* what the analysis took is kept as spare */
+    /* memory of the analysis is kept for later use */
     assert_true(cot_tape_bytes(t) < before + 400 * (int64_t)n);
 
     /* A running sum beside it: as lists its sets would be n²/2 columns. */

@@ -46,8 +46,8 @@ BODY(sum_of_squares) {
     return 0;
 }
 
-/* Linear: what comes back into f does not depend on the inputs, so all of the Hessian is f's
- * own. */
+/* Linear: the values that come back into f do not depend on the inputs, so f alone makes the whole
+ * Hessian. */
 BODY(plain_sum) {
     UNUSED;
     const summed *s = user;
@@ -160,7 +160,7 @@ BODY(nested) {
     return cot_scan(nested_step, NULL, 2, 1, xs, 0, NULL, ys, 0, NULL, NULL);
 }
 
-/* The slices and what is given out: y[k] = Σ_{i<=k} x[i] sin x[k], the other way round too. */
+/* The slices and the values given out: y[k] = Σ_{i<=k} x[i] sin x[k], in both directions. */
 BODY(running) {
     UNUSED;
     ys[0] = cot_add(xs[0], xs[1]);
@@ -247,7 +247,7 @@ BODY(while_pairs) {
     ys[0] = out[0];
     return 0;
 }
-/* … that does not run at all where the plan is made, with the body of a chain: 0 <- 1 <- … <- 5. */
+/* A body that does not run at the point where the plan is made; it is a chain: 0 <- 1 <- … <- 5. */
 BODY(if_large) {
     UNUSED;
     ys[0] = cot_logical_and(cot_greater(cot_sum(cot_square(xs[0]), COT_ALL), 0.02), cot_less(xs[1], 3.0));
@@ -270,8 +270,8 @@ BODY(while_chain) {
     return 0;
 }
 
-/* What the steps give out once the carried values have settled, from either end; and slices alone,
- * with nothing carried that moves. */
+/* Values that the steps give out after the sets of carried values have settled, from either end;
+ * and slices alone, with no carried value that moves. */
 BODY(settles) {
     UNUSED;
     ys[0] = cot_sin(xs[0]);
@@ -332,8 +332,8 @@ BODY(carried) {
     ys[0] = out[0];
     return 0;
 }
-/* A branch whose position is what a while finds; and one that would not end, and is taken nowhere
- * here. */
+/* A branch whose position a cot_while finds; and a branch that would not end, which is taken
+ * nowhere here. */
 BODY(below_three) {
     UNUSED;
     ys[0] = cot_less(xs[0], 3);
@@ -435,7 +435,8 @@ static const sample bodies[] = {
     /* its way back is one operation, dense */
     {"a branch that would not end", endless_branch, N, 0},
     {"a vjp", with_vjp, N, N},
-    {"a jvp", with_jvp, N, -1}, /* what is no derivative has no symmetric second one */
+    /* a wrong derivative has no symmetric second one */
+    {"a jvp", with_jvp, N, -1},
 };
 
 static void plans_are_as_sparse_as_bodies(void **state) {
@@ -604,7 +605,7 @@ static void a_no_grad_scope_makes_no_difference(void **state) {
     test_verdict();
 }
 
-/* A hundred thousand elements: what was N² is 2 N, and the bytes that it takes too. */
+/* A hundred thousand elements: 2 N entries instead of N², and as many bytes. */
 static void a_stencil_in_a_scan_stays_linear(void **state) {
     (void)state;
     enum { MANY = 100000, STEPS = 3 };
@@ -661,8 +662,8 @@ static void a_branch_that_fails_where_it_is_not_taken_counts(void **state) {
 
 /* ---- a batch of loops ------------------------------------------------------------------------ */
 
-/* Elements that have ended lend the state of another one, and what it captured: that brings no
- * entry of the other's. */
+/* Elements that have ended borrow the state and the captures of another element: that must bring no
+ * entries of the other element. */
 BODY(below_two) { UNUSED; ys[0] = cot_less(xs[0], 2.0); return 0; }
 BODY(grows) { UNUSED; ys[0] = cot_add(cot_mul(1.3, xs[0]), cot_add(0.1, cot_square(*(cot_var *)user))); return 0; }
 BODY(one_loop) {
@@ -804,7 +805,7 @@ static const sample positions[] = {
     {"positions in a scan", p_in_scan, N *N, 0},
 };
 
-/* Marks the operations with positions on this function's tape and on that of its gradient. */
+/* Marks the operations with positions on the tape of this function and on that of its gradient. */
 static void mark_operations(cot_fn f, bool *met) {
     cot_tape *t = cot_tape_create(NULL);
     summed    s = {f, NULL};

@@ -1,5 +1,5 @@
-/* cot_taylor: closed forms to order 10, matrices, recursions, cost by count of operations, kinks,
- * errors, memory, threads. */
+/* cot_taylor: closed forms to order 10, matrices, recursions, cost as a number of operations,
+ * kinks, errors, memory, threads. */
 /* ctest: timeout=300 labels=threads */
 #include "support/tape_test.h"
 
@@ -365,8 +365,8 @@ static void overwritten_values_are_not_found_again(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What is recorded has derivatives: d/dx of the second one along x is the third; of a direction
- * too. */
+/* Recorded coefficients have derivatives: d/dx of the second one along x is the third; the same
+ * holds for the derivative by a direction. */
 static void recorded(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -550,7 +550,7 @@ static void *million(void *failed) {
         double exact = (k & 1 ? 1 : -1) * factorial(k) / pow(1.5, k + 1);
         *(bool *)failed |= !(fabs(out[k] - exact) <= 1e-9 * fabs(exact)); /* a million roundings */
     }
-    /* the tape keeps what it has freed for the next sweep: 40 bytes a node, whatever the order */
+    /* the tape keeps freed memory for the next sweep: 40 bytes a node, whatever the order */
     *(bool *)failed |= c.live > before + 40 * (size_t)t->count;
     cot_tape_destroy(t);
     *(bool *)failed |= c.live != 0;
@@ -604,7 +604,8 @@ static void errors(void **state) {
     cot_var   one = cot_number(1), zs[3], k = cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){3});
     double    out[100], d[3] = {1, 1, 1};
     expect(cot_taylor(y, 1, &x, 1, &one, -1, zs), COT_VALUE, "[taylor] order -1; orders run from 0 to 60");
-    zs[0] = zs[1] = zs[2] = y; /* what has no such order has no such length: nothing is written */
+    /* an order that is refused gives no length of the list, so nothing is written */
+    zs[0] = zs[1] = zs[2] = y;
     expect(cot_taylor(y, 1, &x, 1, &one, 61, zs), COT_VALUE, "[taylor] order 61; orders run from 0 to 60");
     out[0] = 7;
     expect(cot_taylor_values(y, 1, &x, 1, d, 61, out), COT_VALUE, "[taylor_values] order 61; orders run from 0 to 60");
@@ -665,7 +666,8 @@ static void every_allocation_may_fail(void **state) {
         total = cot_add(y, cot_sum_of(12, many));
         assert_ok(t);
         double direction[10] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 1}, out[4] = {0};
-        cot_tape_trim(t); /* or it would help itself with memory it had kept */
+        /* otherwise the tape would use memory that it had kept */
+        cot_tape_trim(t);
         let_succeed(&c, n);
         cot_status a = cot_taylor_values(total, 2, (cot_var[]){m, s}, 1, direction, 3, out);
         if (a != COT_OK) assert_true(a == COT_MEMORY && strstr(cot_tape_message(t), "out of memory") && isnan(out[3]));

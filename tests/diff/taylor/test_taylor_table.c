@@ -197,8 +197,8 @@ static void no_cost_explodes(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(samples); i++) {
         if (samples[i].op && (strcmp(samples[i].op, "loop") == 0 || strcmp(samples[i].op, "loop_adjoint") == 0))
-            /* the derivative of a loop is one that carries twice as much, and that of its way back
-             * the way back through such a loop */
+            /* The derivative of a loop is a loop that carries twice as much. The derivative of its
+             * way back is the way back through such a loop. */
             continue;
         test_function f = function_of(&samples[i], i, 0);
         double        few = cost(&f, 5), many = cost(&f, 10);

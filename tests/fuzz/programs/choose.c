@@ -1,5 +1,5 @@
-/* choose.c: bytes as decisions. The same bytes decide the same things in every way of running,
- * since nothing here looks at a value: only at shapes and dtypes. */
+/* choose.c: turns bytes into decisions. The same bytes decide the same things in every way of
+ * running, because decisions look at shapes and dtypes only, never at values. */
 #include "program.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* derive.c: what is asked at the end of a program: values, then one loss and its derivatives in
+/* derive.c: the questions at the end of a program: values, then one loss and its derivatives in
  * every mode.
  *
- * Between two ways of running, all of it must agree in every bit. Within one run these
- * judgements are made, and the first that fails is what the run has shown to be wrong:
+ * Between two ways of running, all answers must agree in every bit. Within one run these checks are
+ * made, and the first failure is reported:
  *
  *   - recorded gradients have the bits of those in numbers (f64 and f32, and no bodies);
  *   - forward and reverse mode agree: <dy, J v> = <Jᵀ dy, v>;
@@ -11,11 +11,10 @@
  *   - a Taylor series has the tangent as its first derivative;
  *   - the tape is well formed.
  *
- * Where rounding may differ, half of the digits must agree (as in cot_sparse_check), in parts of
- * what flowed: Σ |adjoint| |tangent| over all values on the way, which bounds what rounding at
- * any of them can do to the result, but for cancellation inside one operation. Operations that
- * amplify without a bound set run.ill, and numbers that are not finite are compared as bits
- * alone. */
+ * Where rounding may differ, half of the digits must agree (as in cot_sparse_check), relative to Σ
+ * |adjoint| |tangent| over all values on the way. This sum bounds the effect of rounding at any of
+ * them on the result, but for cancellation inside one operation. Operations that amplify without a
+ * bound set run.ill. Numbers that are not finite are compared as bits only. */
 #include "program.h"
 
 #include <math.h>
@@ -53,8 +52,8 @@ static void keep(state *s, const char *what, int64_t n, const double *numbers) {
     for (int64_t i = 0; i < n; i++) outcome_add(s->r->out, numbers[i]);
 }
 
-/* The same number. Zeros of either sign are one: a sweep in numbers skips what has a zero
- * adjoint. */
+/* Are both the same number? Zeros of either sign are, because a sweep in numbers skips nodes with a
+ * zero adjoint. */
 static bool same(double a, double b) { return (isnan(a) && isnan(b)) || a == b; }
 
 /* May rounding be judged? Not in few digits, nor where numbers around 1 stand beside such as
@@ -209,8 +208,9 @@ static void forward(state *s) {
                     bound);
 }
 
-/* The entries of a plan against a dense matrix, in parts of its largest one; where all of them
- * are small they are what is left of numbers around 1. */
+/* Compares the entries of a plan with a dense matrix, relative to its largest entry. If all entries
+ * are below 2^-20, they are the result of cancellation between numbers around 1, and are compared
+ * relative to 2^-20. */
 static void compare_sparse(state *s, const char *what, const cot_sparse_plan *plan, const double *values,
                            const double *dense) {
     cot_sparse_info info    = cot_sparse_plan_info(plan);
@@ -272,7 +272,7 @@ static void sparse_hessian(state *s) {
     cot_sparse_plan_destroy(plan);
 }
 
-/* What people are told about the result: the words, too, are the same in every way. */
+/* The reports about the result for people: their words must be the same in every way. */
 static void words(state *s) {
     static char text[20000];
     cot_explain(s->loss, text, sizeof text);

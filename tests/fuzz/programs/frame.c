@@ -1,4 +1,4 @@
-/* frame.c: the values that steps can use, what each of them is good for, and the listing of
+/* frame.c: the values that steps can use, the tests that choose among them, and the listing of
  * calls. */
 #include "program.h"
 
@@ -56,7 +56,7 @@ bool broadcasts(value x, value beside) {
 
 /* ---- picking --------------------------------------------------------------------------------- */
 
-/* Value number i of a frame and those around it, the newest first. */
+/* Value number i of a frame and of the frames around it, the newest first. */
 static value nth(const frame *f, int i) {
     for (; f; f = f->outer) {
         if (i < f->count) return f->at[f->count - 1 - i];

@@ -1,5 +1,5 @@
-/* outcome.c: what a run gave: numbers in named sections, texts as numbers of their letters. Two
- * runs agree when they have the same sections with the same bits; any two NaN are the same
+/* outcome.c: the results of a run: numbers in named sections; texts are numbers of their letters.
+ * Two runs agree when they have the same sections with the same bits. Any two NaN count as the same
  * number. */
 #include "program.h"
 

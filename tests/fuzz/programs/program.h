@@ -1,17 +1,20 @@
 /* program.h: random programs that are read from bytes, run in several ways, and compared.
  *
  * A program is a head of HEAD bytes and steps of STEP bytes each. The first byte of a step says
- * which call it makes, and the others decide its operands and parameters; every string of bytes
- * is a program. A step whose first byte is NO_STEP does nothing, so a program stays the same
- * program when steps are taken out of it: that is how the minimiser works, and why a step always
- * fills its own place.
+ * which call it makes, and the others decide its operands and parameters; every string of bytes is
+ * a program. A step whose first byte is NO_STEP does nothing, so a program stays the same program
+ * when steps are taken out of it. That is how the minimiser works, and why a step always fills its
+ * own place.
  *
- * The files: choose.c turns bytes into decisions; frame.c keeps values and writes the listing;
- * step_*.c make the calls, one family each, and steps.c is their table; outcome.c keeps what a
- * run gave; derive.c differentiates the result in every mode; ways.c is the table of ways to
- * run; trial.c runs one program in all of them and gives the verdict. fuzz_program.c is the
- * target for libFuzzer, and random_programs.c a program that draws programs from seeds,
- * minimises and prints them. */
+ *   choose.c            turns bytes into decisions
+ *   frame.c             keeps values and writes the listing
+ *   step_*.c, steps.c   make the calls, one family each; steps.c is their table
+ *   outcome.c           keeps the results of a run
+ *   derive.c            differentiates the result in every mode
+ *   ways.c              is the table of ways to run
+ *   trial.c             runs one program in all ways and gives the verdict
+ *   fuzz_program.c      is the target for libFuzzer
+ *   random_programs.c   draws programs from seeds, minimises and prints them */
 #ifndef COT_FUZZ_PROGRAM_H
 #define COT_FUZZ_PROGRAM_H
 
@@ -28,15 +31,15 @@ enum {
     MOST_ELEMENTS = 2000
 };
 
-/* What the first byte of the head asks for. */
+/* Bits of the first byte of the head. */
 enum {
-    WILD       = 1, /* operands and parameters that do not fit, too */
+    WILD       = 1, /* also operands and parameters that do not fit */
     SPECIAL    = 2, /* infinities, NaN, zeros of both signs and subnormal numbers among the data */
     STRICT     = 4, /* cot_options.strict */
-    /* cot_options.smooth; only where SMOOTH_TOO is set as well, as it refuses much */
+    /* cot_options.smooth; only if SMOOTH_TOO is set as well, because it refuses much */
     SMOOTH     = 8,
     SMOOTH_TOO = 16,
-    MIXED      = 32, /* leaves of all float dtypes, and not of f64 alone */
+    MIXED      = 32, /* leaves of all float dtypes, not only of f64 */
     HEAD_FLAGS = 63
 };
 
@@ -60,8 +63,8 @@ typedef struct outcome {
     int64_t  count, room;
     section *part;
     int      parts, part_room;
-    char     wrong[600]; /* what this run alone has shown to be wrong; "" while there is nothing */
-    /* … where rounding counts: that is believed of a stable tangent alone, see trial.c */
+    char     wrong[600]; /* an error that this run alone has shown; "": none */
+    /* the error may be rounding: it counts only if the tangent is stable, see trial.c */
     bool     rounded;
     double   tangent, scale;
 } outcome;
@@ -72,15 +75,15 @@ void outcome_open(outcome *o, const char *format, ...) __attribute__((format(pri
 void outcome_add(outcome *o, double number);
 /* A status, and its message as numbers; the error is cleared. True: there was none. */
 bool outcome_status(outcome *o, cot_tape *t);
-/* The elements of x, or the error that reading them is. */
+/* Adds the elements of x, or the error of reading them. */
 bool outcome_value(outcome *o, cot_var x);
 void outcome_text(outcome *o, const char *text);
-/* The first fault that a run finds in itself stays. */
+/* Notes an error that a run finds in itself. The first one stays. */
 void outcome_wrong(outcome *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The same, of numbers that only need to agree in half of their digits. */
+/* The same, for numbers that only need to agree in half of their digits. */
 void outcome_far(outcome *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Writes the first difference to `why`; any two NaN are the same number. False: there is none. */
-/* zeros_alike: zeros of both signs are the same. */
+/* Writes the first difference to `why`; any two NaN are the same number. False: there is none.
+ * zeros_alike: zeros of both signs are the same. */
 bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, char *why, size_t size);
 
 /* ---- ways.c ---------------------------------------------------------------------------------- */
@@ -89,13 +92,13 @@ bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, char 
 typedef struct way {
     const char *name;
     int         threads;
-    int64_t     grain;            /* 0: as it is */
-    /* elementwise work waits, in the shortest blocks, its memory full of NaN */
-    bool        work_waits;
-    bool        products_wait;    /* products of a column and a row wait, likewise */
-    /* directions go in batches wherever they may; zeros may change their sign */
+    int64_t     grain;            /* 0: unchanged */
+    /* elementwise work is deferred, in the shortest blocks, its memory full of NaN */
+    bool        defers_work;
+    bool        lazy_products;    /* the same for products of a column and a row */
+    /* directions are batched wherever possible; zeros may change their sign */
     bool        batches;
-    /* one of them, which the head chooses: any error is fine, a crash or leak is not */
+    /* one allocation, which the head chooses, fails: any error is fine, a crash or leak is not */
     bool        allocations_fail;
 } way;
 extern const way ways[];
@@ -107,11 +110,12 @@ void             way_unset(void);
 
 typedef struct value {
     cot_var var;
-    int     name; /* as in v3; -1: none */
-    int     step; /* that made it */
+    int     name; /* the number in "v3"; -1: none */
+    int     step; /* the step that made it */
 } value;
 
-typedef struct memory { /* counts what the tape holds, and fails the allocation number fail_at */
+/* counts the bytes that the tape holds, and fails allocation number fail_at */
+typedef struct memory {
     size_t  used;
     int64_t calls, fail_at; /* 0: none fails */
 } memory;
@@ -123,16 +127,16 @@ typedef struct run {
     outcome       *out;
     FILE          *listing; /* NULL: none */
     memory         memory;
-    /* leaves are multiplied by 1 and so much; 0 but for judging how stable a result is */
+    /* leaves are multiplied by 1 + shake; 0 except to judge how stable a result is */
     double         shake;
     uint8_t        flags;
     int            names;
     value          leaf[MOST_LEAVES];
     int            leaves;
     bool           narrow; /* a bf16 or f16 value has a gradient: recorded rules round more often */
-    bool           single; /* an f32 value has one: half of fewer digits */
-    bool           ill;    /* an operation whose derivative may be as large as it likes */
-    /* a loop and the like: its recorded derivative is another loop, with other rounding */
+    bool           single; /* an f32 value has a gradient: half of fewer digits */
+    bool           ill;    /* an operation whose derivative is not bounded */
+    /* there is a loop or the like: its recorded derivative is another loop, with other rounding */
     bool           bodies;
     bool           marked;
     cot_mark       mark;
@@ -143,7 +147,7 @@ typedef struct run {
 
 typedef struct frame {
     run                *run;
-    const struct frame *outer; /* of a body: what it may capture */
+    const struct frame *outer; /* for a body: the values that it may capture */
     value               at[MOST_VALUES];
     int                 count;
     int                 depth;
@@ -153,7 +157,7 @@ typedef struct frame {
     bool                failed; /* a step of a body failed, so the body does */
 } frame;
 
-/* Decisions of one step. Behind its last byte they go on as a mixture of all of them. */
+/* Decisions of one step. Behind its last byte they are mixed from all of its bytes. */
 typedef struct chooser {
     const uint8_t *byte;
     int            at;
@@ -164,12 +168,13 @@ typedef struct chooser {
 chooser   chooser_of(const program *p, int step);
 unsigned  choose(chooser *c, unsigned n); /* 0 … n - 1 */
 bool      chance(chooser *c, unsigned one_in);
-bool      wild(const frame *f, chooser *c); /* shall this decision be a bad one? */
+/* should this decision be a bad one? */
+bool      wild(const frame *f, chooser *c);
 double    choose_number(const frame *f, chooser *c);
 int64_t   choose_extent(chooser *c);
 cot_shape choose_shape(chooser *c, int most_axes);
 cot_axes  choose_axes(const frame *f, chooser *c, value x);
-/* negative ones too; beyond 1: of a new axis */
+/* also negative axes; beyond 1: the axis may be a new one */
 int       choose_axis(const frame *f, chooser *c, value x, int beyond);
 cot_dtype choose_dtype(chooser *c);
 cot_dtype choose_float(chooser *c, bool mixed);
@@ -177,7 +182,8 @@ cot_dtype choose_float(chooser *c, bool mixed);
 /* ---- frame.c --------------------------------------------------------------------------------- */
 
 typedef bool (*test)(value x, value beside);
-/* A value of the frame, or of those around it, that passes the test; none has the name -1. */
+/* A value of this frame, or of the frames around it, that passes the test. If there is none, its
+ * name is -1. */
 value              pick(const frame *f, chooser *c, test passes, value beside);
 value              any_of(const frame *f, chooser *c);
 value              float_of(const frame *f, chooser *c); /* a float with elements */
@@ -189,23 +195,24 @@ bool    is_integer(value x, value beside);
 bool    is_vector(value x, value beside); /* a float of one axis */
 bool    has_axes(value x, value beside);
 bool    has_matrix(value x, value beside); /* a float of at least two axes */
-bool    is_alike(value x, value beside);   /* of the shape and dtype of the other */
+/* has the shape and dtype of the other */
+bool    is_alike(value x, value beside);
 bool    broadcasts(value x, value beside);
 bool    is_small(value x, value beside); /* up to 64 elements */
 int     rank(value x);
 int64_t extent(value x, int axis); /* negative axes count from the end */
 bool    is_float_dtype(cot_dtype d);
 
-/* Writes the call that comes now to the listing. */
+/* Writes the next call to the listing. */
 void say(frame *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Keeps a result, or what went wrong, and says so in the listing. */
+/* Keeps a result, or its error, and writes it to the listing. */
 value put(frame *f, cot_var x);
-/* Keeps the status of a call that gives nothing else. */
+/* Keeps the status of a call without a result. */
 void put_status(frame *f);
-/* x in the shape and dtype of `like`, and bounded. */
+/* x in the shape and dtype of `like`, with bounded values. */
 cot_var fit(cot_var x, cot_var like);
 
-/* Texts for the listing; each lives until some further ones have been made. */
+/* Texts for the listing. Each stays valid until some more have been made. */
 const char *name_of(value x);
 const char *shape_text(cot_shape s);
 const char *axes_text(cot_axes a);
@@ -213,7 +220,7 @@ const char *number_text(double x);
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* Runs step k in a frame and returns the step that comes after it: a body takes several. */
+/* Runs step k in a frame and returns the step after it. A body takes several steps. */
 int step_run(frame *f, int k);
 
 #define STEP_FUNCTION(name) void step_##name(frame *f, chooser *c)
@@ -231,13 +238,13 @@ int step_run(frame *f, int k);
 STEPS(DECLARE_STEP)
 #undef DECLARE_STEP
 
-/* Up to four of the steps behind this one as the body of a transformation. The frame goes on
- * behind them. */
+/* Makes up to four of the next steps the body of a transformation. The frame goes on behind
+ * them. */
 typedef struct body {
     frame *outer;
     int    from, to;
     int    counter;     /* 1: the first input counts steps, and comes back one larger */
-    /* result k looks like input first_input + k; else it is whatever came last */
+    /* result k has the shape and dtype of input first_input + k; else it is the last value */
     bool   like_inputs;
     int    first_input;
 } body;
@@ -246,18 +253,18 @@ int  body_play(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
 /* ---- derive.c, trial.c ----------------------------------------------------------------------- */
 
-/* Values and derivatives of all modes at the end of a program, with the judgements that one run
- * allows. */
+/* Computes values and derivatives of all modes at the end of a program, with the checks that one
+ * run allows. */
 void derive(frame *f);
 
 /* Runs a program one way. */
 void run_program(const program *p, const way *w, outcome *o, double shake, FILE *listing);
-/* How much programs really do, counted in the first way: what the generator is worth. */
+/* Counts how much programs really do, in the first way: this shows what the generator is worth. */
 typedef struct tally {
     int64_t programs, values, errors, gradients, judged, sparse;
 } tally;
 extern tally total;
-/* Runs it in all ways; false, and what is wrong, when something is. */
+/* Runs a program in all ways. False, with the reason in `why`, if something is wrong. */
 bool trial(const program *p, char *why, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* random_programs: draws programs from seeds, and looks into those that are wrong.
+/* random_programs: draws programs from seeds, and examines those that fail.
  *
  *     random_programs COUNT [FIRST]    so many programs, one for each seed from FIRST (1) on
  *     random_programs --replay FILE…   programs in files, which libFuzzer or this program has
@@ -6,9 +6,9 @@
  *     random_programs --show FILE      the calls of one
  *
  * Programs run in a child process, so a crash or an endless loop is a finding like others: the
- * parent knows the seed. A finding is made smaller, by taking steps out of it as long as it
- * stays one, written to program-SEED.bin in the current folder, and printed as a list of calls.
- * Exit status 1: there was one. */
+ * parent knows the seed. A finding is made smaller by taking out steps as long as it still fails.
+ * It is written to program-SEED.bin in the current folder, and printed as a list of calls. Exit
+ * status 1: there was a finding. */
 #include "program.h"
 
 #include <signal.h>
@@ -27,7 +27,8 @@ const char *__tsan_default_options(void) { return "halt_on_error=1"; }
 
 static int patience = 30; /* seconds; programs take some milliseconds */
 
-typedef struct shared { /* what the child tells the parent */
+/* written by the child, read by the parent */
+typedef struct shared {
     uint64_t seed;
     char     why[800];
     tally    total;
@@ -61,7 +62,7 @@ static void in_child(const uint8_t *bytes, size_t size) {
     if (!trial(&p, told->why, sizeof told->why)) _exit(1);
 }
 
-/* What became of it: "" where nothing is wrong. */
+/* How the child ended: "" if nothing is wrong. */
 static const char *fate(pid_t child) {
     int status;
     while (waitpid(child, &status, 0) < 0) {
@@ -116,7 +117,7 @@ static void show(const uint8_t *bytes, size_t size) {
 
 /* ---- findings -------------------------------------------------------------------------------- */
 
-/* Takes out the steps, from the last to the first, without which it is still wrong; then
+/* Takes out steps, from the last to the first, without which the program is still wrong; then
  * simplifies the head and the end. */
 static size_t minimise(uint8_t *bytes, size_t size) {
     int usual = patience;

@@ -1,4 +1,5 @@
-/* step_derive.c: derivatives on the way, as values: so that programs have those of higher order. */
+/* step_derive.c: derivatives inside a program, as values, so that programs have derivatives of
+ * higher order. */
 #include "program.h"
 
 static const cot_axes all = {-1, false, {0}};

@@ -1,5 +1,5 @@
-/* step_network.c: what networks are made of: losses, normalisation, attention, convolutions,
- * pools, random numbers. */
+/* step_network.c: operations of networks: losses, normalisation, attention, convolutions, pools,
+ * random numbers. */
 #include "program.h"
 
 STEP_FUNCTION(loss) {

@@ -1,4 +1,4 @@
-/* step_reduce.c: what goes along axes: sums, extremes, norms, cumulative operations, order,
+/* step_reduce.c: operations along axes: sums, extremes, norms, cumulative operations, order,
  * softmax. */
 #include "program.h"
 

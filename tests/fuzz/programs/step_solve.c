@@ -38,9 +38,8 @@ static int bowl(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-/* Solutions are as exact as the tolerance of the solver, so derivatives through them are too;
- * and what a body holds may be steep, where no solver converges: that is an error, the same in
- * every way. */
+/* Solutions are as exact as the tolerance of the solver, and so are derivatives through them. A
+ * body may be so steep that no solver converges: that is an error, the same in every way. */
 STEP_FUNCTION(root) {
     value theta = pick(f, c, is_small, no_value);
     body  b     = body_of(f, c);

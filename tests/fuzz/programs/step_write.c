@@ -1,5 +1,5 @@
-/* step_write.c: writes in place, new numbers for leaves, marks and rewinds, looks at values on
- * the way. */
+/* step_write.c: writes in place, new numbers for leaves, marks and rewinds, values read in
+ * between. */
 #include "program.h"
 
 /* An old var stays in the frame when its memory is written: reading it later is an error, the
@@ -38,7 +38,7 @@ STEP_FUNCTION(update_slice) {
     put(f, z);
 }
 
-/* Derivatives that would read the old numbers of a leaf are errors from here on; those of new
+/* From here on derivatives that would read the old numbers of a leaf are errors; derivatives of new
  * values are not. */
 STEP_FUNCTION(assign) {
     run *r = f->run;
@@ -70,8 +70,8 @@ STEP_FUNCTION(mark) {
     r->marked_leaves = r->leaves;
 }
 
-/* Some vars from behind the mark stay in the frame: they are forgotten, which every use of them
- * must say. */
+/* Some vars from behind the mark stay in the frame. They are forgotten, and every use of them must
+ * say so. */
 STEP_FUNCTION(rewind) {
     run *r = f->run;
     if (f->depth > 0 || !r->marked) return;

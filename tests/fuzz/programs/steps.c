@@ -1,4 +1,4 @@
-/* steps.c: which byte is which step. */
+/* steps.c: the table of steps, by their first byte. */
 #include "program.h"
 
 typedef void (*step)(frame *f, chooser *c);

@@ -1,4 +1,4 @@
-/* trial.c: one program, run in every way, and the verdict. */
+/* trial.c: runs one program in every way, and gives the verdict. */
 #include "program.h"
 
 #include <math.h>
@@ -42,9 +42,10 @@ void run_program(const program *p, const way *w, outcome *o, double shake, FILE 
     for (int k = 0; k < r.lends; k++) free(r.lent[k]);
 }
 
-/* Where a program amplifies rounding, as the logarithm of what is left of two equal numbers,
- * forward and reverse mode may give any numbers. There the tangent itself moves when the leaves do,
- * by 2^-40 of themselves, and by more than the two modes may differ: such a point is not judged. */
+/* A program may amplify rounding, as in the logarithm of the difference of two nearly equal
+ * numbers; then forward and reverse mode may give any numbers. At such a point the tangent itself
+ * changes when the leaves change by 2^-40 of themselves, by more than the two modes may differ.
+ * Such a point is not judged. */
 static bool is_stable(const program *p, const way *w, const outcome *o) {
     const double little = 1.0 / (INT64_C(1) << 40), shakes[] = {little, -little, little / 3, -little / 5};
     bool         stable = true;

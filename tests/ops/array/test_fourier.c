@@ -71,8 +71,8 @@ static const int64_t odd_lengths[] = {121, 127, 128, 210,  243,  251,  256,  343
                                       512, 625, 700, 1000, 1009, 1024, 1155, 2003, 2048};
 
 /* Every step rounds by half an eps and there are about 2 log2 n of them; Bluestein does three
- * transforms of four times the length. One eps for each level is what a transform with exact tables
- * keeps; wrong or sloppy tables grow with n and do not. */
+ * transforms of four times the length. A transform with exact tables keeps within one eps for each
+ * level. The errors of wrong or sloppy tables grow with n and do not. */
 static void check_length(int64_t n, cot_dtype d) {
     static double      x[2 * MOST], have[2 * MOST];
     static long double want[2 * MOST];
@@ -97,8 +97,8 @@ static void check_length(int64_t n, cot_dtype d) {
     if (!(off <= 1)) fail_msg("rfft of %lld points in %s is off by %g", (long long)n, cot_dtype_name(d), off);
     if (have[1] != 0 || (n % 2 == 0 && have[n + 1] != 0))
         fail_msg("rfft of %lld points: a real bin has an imaginary part", (long long)n);
-    /* irfft: the bins and their mirror images, made here; what is imaginary in its own mirror image
-     * does not count */
+    /* irfft: the bins and their mirror images are made here. The imaginary part of a bin that is
+     * its own mirror image does not count */
     int64_t bins = n / 2 + 1;
     for (int64_t k = 0; k < n; k++) {
         int64_t from = k < bins ? k : n - k;

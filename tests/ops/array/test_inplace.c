@@ -1,5 +1,5 @@
 /* In-place operations are functional operations on donated memory: same values, same derivatives,
- * and whatever saw the old value is told. */
+ * and every use of the old value is reported. */
 #include "support/tape_test.h"
 
 #include "backend/elements.h"
@@ -272,7 +272,8 @@ static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **st
     double g[3];
     cot_read_grad(x, g, 3); /* a sweep that failed adds nothing */
     assert_near(g[0], 0, 0);
-    cot_backward(cot_sum(v, COT_ALL)); /* what does not need the old value still works */
+    /* a derivative that does not need the old value still works */
+    cot_backward(cot_sum(v, COT_ALL));
     assert_ok(t);
     assert_grads(x, 3, (double[]){1, 1, 1});
     cot_var grad;
@@ -344,8 +345,8 @@ static void a_strict_tape_allows_what_spoils_nothing(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What saved a value may itself be forgotten: then the write is free again, whatever stands at its
- * index now. */
+/* The node that saved a value may itself be forgotten. Then the write is free again, whatever node
+ * has its index now. */
 static void a_saver_forgotten_by_a_rewind_does_not_forbid_the_write(void **state) {
     (void)state;
     cot_tape *t = strict_tape();
@@ -671,7 +672,7 @@ static void assignment_survives_a_rewind(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A step need not be followed by a rewind: what is recorded after it is new. */
+/* A step need not be followed by a rewind: nodes recorded after it are new. */
 static void what_is_recorded_after_a_step_has_a_gradient(void **state) {
     (void)state;
     cot_tape *t = open_tape();

@@ -8,7 +8,7 @@ static double noise(uint64_t *s) {
     return (double)(int64_t)(*s >> 11) * 0x1p-53 * 2 - 1;
 }
 
-static const double *keys; /* what qsort compares */
+static const double *keys; /* the keys that qsort compares */
 static bool          down;
 
 /* NaN above everything; of equals the first. */

@@ -1,5 +1,5 @@
-/* Reductions, products of matrices and softmax: values against plain loops, what halves and
- * integers do, conventions at kinks. */
+/* Reductions, matrix products and softmax: values against plain loops, results for halves and
+ * integers, conventions at kinks. */
 #include "support/structural_test.h"
 
 
@@ -245,8 +245,8 @@ static void halves_share_among_many_ties(void **state) {
     cot_tape_destroy(t);
 }
 
-/* Σ z̄ is 2^17, no f16; the adjoint 1 - exp(z) Σ z̄ is small: what is left is the rounding of z,
- * relative to 1 2^-11 · |z| at most. */
+/* Σ z̄ is 2^17, which no f16 holds; the adjoint 1 - exp(z) Σ z̄ is small. The remaining error is the
+ * rounding of z: relative to 1 at most 2^-11 · |z|. */
 static void softmax_of_halves_sums_wide(void **state) {
     (void)state;
     enum { N = 1 << 17 };

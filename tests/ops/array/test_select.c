@@ -1,6 +1,6 @@
-/* roll, tile, repeat, diag, tril, triu, trace, kron, gather, scatter and masks: edges, dtypes, what
- * zeros do beside infinities, every error. And for these and the cumulative and ordering
- * operations: threads, and memory that runs out. */
+/* roll, tile, repeat, diag, tril, triu, trace, kron, gather, scatter and masks: edges, dtypes,
+ * zeros beside infinities, every error. And for these and the cumulative and ordering operations:
+ * threads, and memory that runs out. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
@@ -116,7 +116,7 @@ static void edges_of_arrangements(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What is left out may be infinite or NaN: values and gradients stay clean. */
+/* Elements that are left out may be infinite or NaN: values and gradients stay clean. */
 static void triangles_leave_no_nan_behind(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -139,7 +139,7 @@ static void the_last_of_equal_positions_wins_and_the_losers_get_nothing(void **s
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(4), (double[]){0, 4, 0, 9});
     cot_var   u = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0, 16, 25});
     cot_var   i = places(t, COT_SHAPE(3), (int64_t[]){2, 0, -2});
-    /* sqrt'(0) is infinite at what was overwritten and at the loser */
+    /* sqrt'(0) is infinite at the overwritten element and at the losing update */
     cot_var   z = cot_scatter(cot_sqrt(x), i, cot_sqrt(u), 0);
     VALUES(z, 4, 2, 5, 3);
     cot_backward(cot_sum(z, COT_ALL));

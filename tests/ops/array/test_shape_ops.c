@@ -60,7 +60,8 @@ static void a_constant_like_another_value_has_its_shape_dtype_and_tape(void **st
     /* a constant: x gets no gradient through it … */
     cot_var ones = cot_full_like(x, 1), once = cot_mul(x, ones);
     assert_false(cot_requires_grad(ones));
-    assert_int_equal(cot_add_into(&ones, 1.0), COT_OK); /* … and memory of its own */
+    /* it has memory of its own */
+    assert_int_equal(cot_add_into(&ones, 1.0), COT_OK);
     VALUES(x, S(2, 3), 0, 0, 0, 0, 0, 0);
     /* the product had saved it */
     assert_int_equal(cot_backward(cot_sum(once, COT_ALL)), COT_STALE);

@@ -1,6 +1,6 @@
-/* Elementwise work that is put off (ops/elementwise/deferred.c): neither that it waits, nor in
- * which blocks and by how many threads it is done, may show in any bit of a result. Here everything
- * waits, in the shortest blocks, and is compared with runs in which nothing does. */
+/* Elementwise work that is deferred (ops/elementwise/deferred.c). No bit of a result may show that
+ * it was deferred, nor in which blocks and by how many threads it was done. Here all work is
+ * deferred, in the shortest blocks, and compared with runs in which none is. */
 /* ctest: labels=threads timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "support/support.h"
@@ -100,7 +100,7 @@ static int64_t derivatives(cot_dtype dtype, uint64_t seed, double *out) {
     return n + 2;
 }
 
-static void waiting_does_not_show(void **state) {
+static void deferring_does_not_show(void **state) {
     (void)state;
     static double at_once[NUMBERS], later[NUMBERS];
     settings      before = usual();
@@ -125,8 +125,8 @@ static void waiting_does_not_show(void **state) {
 
 /* ---- every elementwise operation ------------------------------------------------------------- */
 
-/* Σ f(x, y, w) sin(x), whose adjoints wait together, for one operation f; of those that are not
- * floats the mean alone. */
+/* Σ f(x, y, w) sin(x), whose adjoints are deferred together, for one operation f. For results that
+ * are not floats only the mean. */
 static int64_t of_operation(int op, cot_dtype dtype, double *out) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     cot_tape                    *t = cot_tape_create(NULL);
@@ -152,7 +152,7 @@ static int64_t of_operation(int op, cot_dtype dtype, double *out) {
     return n;
 }
 
-static void every_operation_may_wait(void **state) {
+static void every_operation_may_be_deferred(void **state) {
     (void)state;
     static double at_once[3 * LENGTH], later[3 * LENGTH];
     settings      before = usual();
@@ -175,29 +175,29 @@ static void every_operation_may_wait(void **state) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Accumulators that are used up serve again while work waits: a long chain holds two or three at a
- * time, not one for each operation. */
-static void waiting_holds_no_more_memory(void **state) {
+/* Accumulators that are used up serve again while work is deferred: a long chain holds two or three
+ * at a time, not one for each operation. */
+static void deferring_holds_no_more_memory(void **state) {
     (void)state;
     settings before = usual();
     int64_t  most[2];
     enum { N = 1 << 14, CHAIN = 60 };
     static double x[N];
-    for (int waits = 0; waits < 2; waits++) {
-        set((settings){before.grain, waits ? 1 : INT64_MAX, before.bytes});
+    for (int defers = 0; defers < 2; defers++) {
+        set((settings){before.grain, defers ? 1 : INT64_MAX, before.bytes});
         cot_tape *t = cot_tape_create(NULL);
         cot_var   v = cot_tensor(t, COT_F64, COT_SHAPE(N), x), y = v;
         for (int k = 0; k < CHAIN; k++) y = cot_add(cot_sin(y), cot_mul(y, v));
         y = cot_sum(y, COT_ALL);
         int64_t recorded = cot_tape_bytes(t);
         cot_backward(y);
-        most[waits] = cot_tape_bytes(t) - recorded;
+        most[defers] = cot_tape_bytes(t) - recorded;
         test_tape_ok(t, "a chain");
         cot_tape_destroy(t);
     }
     set(before);
     TEST_CHECK(most[1] <= most[0] + N * 8 + 65536,
-               "a sweep whose work waits takes %lld bytes, one that does all at once %lld", (long long)most[1],
+               "a sweep whose work is deferred takes %lld bytes, one that does all at once %lld", (long long)most[1],
                (long long)most[0]);
     test_verdict();
 }
@@ -206,11 +206,11 @@ static void waiting_holds_no_more_memory(void **state) {
 
 enum { FEW = 600 };
 
-/* In these tests everything waits, and values are spoilt until they are done. */
+/* In these tests everything is deferred, and values are spoilt until they are done. */
 static settings before;
 static bool     spoiling;
 
-static int let_wait(void **state) {
+static int defer_all(void **state) {
     (void)state;
     before = usual(), spoiling = cot__deferred_spoils;
     set((settings){before.grain, 1, 1});
@@ -227,7 +227,7 @@ static int let_be(void **state) {
 
 static const void *memory_of(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->data; }
 
-static bool waits(cot_var x) {
+static bool is_deferred(cot_var x) {
     const uint64_t *bits = memory_of(x);
     return x.tape->deferred.work && *bits == UINT64_MAX;
 }
@@ -243,19 +243,19 @@ static void fill(double *x, double v) {
     for (int i = 0; i < FEW; i++) x[i] = v;
 }
 
-/* Who changes what a waiting operation reads, finds it done first; a look does it too. */
-static void writers_come_after_what_waits(void **state) {
+/* Code that changes an operand of deferred work finds the work done first; a look does it too. */
+static void writers_come_after_deferred_work(void **state) {
     (void)state;
     double x[FEW];
     fill(x, 2);
     cot_tape *t = cot_tape_create(NULL);
     cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x), a = cot_mul(leaf, leaf), b = cot_mul(a, 3.0);
-    TEST_CHECK(waits(a) && waits(b), "recorded work does not wait");
+    TEST_CHECK(is_deferred(a) && is_deferred(b), "recorded work is not deferred");
     all_are(b, 12, "a chain");
-    TEST_CHECK(!t->deferred.work, "a look leaves something to wait");
+    TEST_CHECK(!t->deferred.work, "a look leaves deferred work");
 
     a = cot_add(leaf, 1.0);
-    TEST_CHECK(waits(a), "a sum does not wait");
+    TEST_CHECK(is_deferred(a), "a sum is not deferred");
     fill(x, 5);
     cot_assign_data(leaf, x);
     all_are(a, 3, "before cot_assign_data");
@@ -267,7 +267,7 @@ static void writers_come_after_what_waits(void **state) {
     cot_add_into(&copy, 1.0);
     cot_var of_new = cot_mul(copy, 10.0);
     cot_copy_into(&copy, 0.0);
-    TEST_CHECK(waits(of_old) && waits(of_new), "work before and after a write does not wait");
+    TEST_CHECK(is_deferred(of_old) && is_deferred(of_new), "work before and after a write is not deferred");
     all_are(of_new, 80, "after cot_add_into");
     all_are(of_old, 70, "before cot_add_into");
     all_are(copy, 0, "after cot_copy_into");
@@ -276,19 +276,19 @@ static void writers_come_after_what_waits(void **state) {
     all_are(of_half, 14, "before cot_update_slice");
     assert_int_equal(cot_tape_status(t), COT_OK);
     a = cot_mul(leaf, 2.0);
-    TEST_CHECK(waits(a), "nothing waits when the tape is destroyed");
+    TEST_CHECK(is_deferred(a), "nothing is deferred when the tape is destroyed");
     cot_tape_destroy(t);
     test_verdict();
 }
 
-/* Memory that the caller can write or read around the library: what touches it is done when the
- * call returns. */
-static void borrowed_memory_does_not_wait(void **state) {
+/* The caller can write or read this memory around the library, so work that touches it is done when
+ * the call returns. */
+static void work_on_borrowed_memory_is_not_deferred(void **state) {
     (void)state;
     double x[FEW];
     fill(x, 2);
     cot_tape *t = cot_tape_create(NULL);
-    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(FEW), x), waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 4.0);
+    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(FEW), x), later = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 4.0);
     cot_var   z = cot_mul(w, 3.0), of_view = cot_mul(cot_reshape(w, COT_SHAPE(2, FEW / 2)), 5.0),
             of_part = cot_neg(cot_slice(w, 0, 0, 10, 1));
     fill(x, 9);
@@ -296,19 +296,19 @@ static void borrowed_memory_does_not_wait(void **state) {
     all_are(of_view, 10, "of a view of it");
     TEST_CHECK(cot_value(cot_sum(of_part, COT_ALL)) == -20, "a part of it is %g", cot_value(cot_sum(of_part, COT_ALL)));
     cot_touch(&w);
-    cot_mul_into(&w, waiting);
+    cot_mul_into(&w, later);
     TEST_CHECK(x[0] == 36 && x[FEW - 1] == 36, "a write in place has not arrived: %g", x[0]);
-    waiting = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 8.0);
-    TEST_CHECK(waits(waiting), "nothing waits for the next write");
-    cot_copy_into(&w, waiting);
+    later = cot_mul(cot_ones(t, COT_F64, COT_SHAPE(FEW)), 8.0);
+    TEST_CHECK(is_deferred(later), "nothing is deferred before the next write");
+    cot_copy_into(&w, later);
     TEST_CHECK(x[0] == 8 && x[FEW - 1] == 8, "a copy in place has not arrived: %g", x[0]);
     assert_int_equal(cot_tape_status(t), COT_OK);
     cot_tape_destroy(t);
     test_verdict();
 }
 
-/* A rewind gives memory back at once, and what is older than the mark keeps its value. */
-static void a_rewind_does_what_waits(void **state) {
+/* A rewind gives memory back at once, and values older than the mark stay. */
+static void a_rewind_does_deferred_work(void **state) {
     (void)state;
     double x[FEW];
     fill(x, 2);
@@ -319,7 +319,7 @@ static void a_rewind_does_what_waits(void **state) {
     for (int k = 0; k < 100; k++) {
         cot_var y = old;
         for (int i = 0; i < 3; i++) y = cot_sin(y);
-        TEST_CHECK(waits(y), "round %d: nothing waits", k);
+        TEST_CHECK(is_deferred(y), "round %d: nothing is deferred", k);
         cot_tape_rewind(t, m);
         TEST_CHECK(cot_tape_storage_bytes(t) == bytes && !t->deferred.work,
                    "round %d: %lld bytes instead of %lld after the rewind", k, (long long)cot_tape_storage_bytes(t),
@@ -333,12 +333,12 @@ static void a_rewind_does_what_waits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waiting_does_not_show),
-        cmocka_unit_test(every_operation_may_wait),
-        cmocka_unit_test(waiting_holds_no_more_memory),
-        cmocka_unit_test_setup_teardown(writers_come_after_what_waits, let_wait, let_be),
-        cmocka_unit_test_setup_teardown(borrowed_memory_does_not_wait, let_wait, let_be),
-        cmocka_unit_test_setup_teardown(a_rewind_does_what_waits, let_wait, let_be),
+        cmocka_unit_test(deferring_does_not_show),
+        cmocka_unit_test(every_operation_may_be_deferred),
+        cmocka_unit_test(deferring_holds_no_more_memory),
+        cmocka_unit_test_setup_teardown(writers_come_after_deferred_work, defer_all, let_be),
+        cmocka_unit_test_setup_teardown(work_on_borrowed_memory_is_not_deferred, defer_all, let_be),
+        cmocka_unit_test_setup_teardown(a_rewind_does_deferred_work, defer_all, let_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
-/* Products that wait (ops/elementwise/lazy_product.c): whether they are written, when, and by how
- * many threads what waits is reduced, may not show in any bit of a result. Here every product of
- * depth 1 waits, its memory full of NaN, and results are compared with those of products that are
- * written at once. */
+/* Lazy products (ops/elementwise/lazy_product.c). No bit of a result may show whether and when they
+ * were written, nor by how many threads they were reduced. Here every product of depth 1 is lazy,
+ * its memory full of NaN, and results are compared with those of products that are written at
+ * once. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
@@ -23,10 +23,10 @@ static void set(settings s) {
     cot__lazy_product_from = s.from, cot__lazy_product_times = s.times, cot__lazy_product_spoils = s.spoils,
     cot__grain = s.grain;
 }
-static void all_wait(void) { cot__lazy_product_from = cot__lazy_product_times = 0, cot__lazy_product_spoils = true; }
-static void     none_waits(void) { cot__lazy_product_from = SIZE_MAX; }
+static void all_lazy(void) { cot__lazy_product_from = cot__lazy_product_times = 0, cot__lazy_product_spoils = true; }
+static void     none_lazy(void) { cot__lazy_product_from = SIZE_MAX; }
 
-static bool waits(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->waits != NULL; }
+static bool is_lazy(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->lazy != NULL; }
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -163,13 +163,13 @@ static int64_t everything(cot_dtype dtype, const batch *b, int layout, bool spec
     return n;
 }
 
-static void waiting_does_not_show(void **state) {
+static void laziness_does_not_show(void **state) {
     (void)state;
     static const batch shapes[] = {
         {2, {3, 5}},      {2, {1, 1}},      {2, {300, 1}},     {2, {1, 700}},     {3, {5, 7, 33}},
         {3, {4, 3, 512}}, {3, {3, 2, 700}}, {3, {18, 40, 10}}, {4, {2, 3, 4, 5}}, {3, {1, 9, 260}},
     };
-    static double written[1 << 20], waited[1 << 20];
+    static double written[1 << 20], lazy[1 << 20];
     settings      before = usual();
     for (int s = 0; s < TEST_COUNT(shapes); s++)
         for (int d = COT_F64; d <= COT_F32; d++)
@@ -177,17 +177,17 @@ static void waiting_does_not_show(void **state) {
                 bool special = (s + d + layout) % 2;
                 char name[96];
                 cot_set_threads(1);
-                none_waits();
+                none_lazy();
                 int64_t n = everything((cot_dtype)d, &shapes[s], layout, special, false, written, TEST_COUNT(written));
-                all_wait();
+                all_lazy();
                 for (int threads = 1; threads <= 3; threads += 2) {
                     cot_set_threads(threads);
                     cot__grain = threads == 1 ? before.grain : 1;
                     int64_t m =
-                        everything((cot_dtype)d, &shapes[s], layout, special, false, waited, TEST_COUNT(waited));
+                        everything((cot_dtype)d, &shapes[s], layout, special, false, lazy, TEST_COUNT(lazy));
                     snprintf(name, sizeof name, "shape %d, dtype %d, layout %d, %d threads", s, d, layout, threads);
                     assert_int_equal(m, n);
-                    test_same_array("waiting", name, n, waited, written);
+                    test_same_array("lazy", name, n, lazy, written);
                 }
                 set(before);
             }
@@ -199,22 +199,22 @@ static void waiting_does_not_show(void **state) {
 static void large_products_have_the_same_sums(void **state) {
     (void)state;
     static const batch shapes[] = {{3, {2, 40, 512}}, {3, {2, 600, 1024}}, {3, {2, 700, 300}}, {2, {3000, 100}}};
-    static double      written[1 << 20], waited[1 << 20];
+    static double      written[1 << 20], lazy[1 << 20];
     settings           before = usual();
     cot__isa           isa = cot__cpu_isa();
     for (int s = 0; s < (test_small() ? 1 : TEST_COUNT(shapes)); s++)
         for (int d = COT_F64; d <= COT_F32; d++) {
             char name[96];
             cot_set_threads(2);
-            none_waits();
+            none_lazy();
             int64_t n = everything((cot_dtype)d, &shapes[s], 0, d == COT_F32, true, written, TEST_COUNT(written));
             cot__lazy_product_from = 1 << 16;
             for (int k = 0; k <= (int)isa; k++) {
                 if (!cot__cpu_use((cot__isa)k)) continue;
-                int64_t m = everything((cot_dtype)d, &shapes[s], 0, d == COT_F32, true, waited, TEST_COUNT(waited));
+                int64_t m = everything((cot_dtype)d, &shapes[s], 0, d == COT_F32, true, lazy, TEST_COUNT(lazy));
                 snprintf(name, sizeof name, "large shape %d, dtype %d, %s", s, d, cot__isa_name((cot__isa)k));
                 assert_int_equal(m, n);
-                test_same_array("waiting", name, n, waited, written);
+                test_same_array("lazy", name, n, lazy, written);
             }
             cot__cpu_use(isa);
             set(before);
@@ -223,7 +223,7 @@ static void large_products_have_the_same_sums(void **state) {
     test_verdict();
 }
 
-/* ---- what waits, and what ends it ------------------------------------------------------------ */
+/* ---- which products are lazy, and until when ------------------------------------------------- */
 
 typedef struct fixture { cot_tape *t; cot_var c, r, g; } fixture;
 
@@ -240,30 +240,30 @@ static fixture product_of(int64_t b, int64_t m, int64_t n) {
 static void only_who_reads_elements_has_them_written(void **state) {
     (void)state;
     settings before = usual();
-    all_wait();
+    all_lazy();
     fixture f = product_of(3, 4, 15);
     cot_var flat = cot_reshape(f.g, COT_SHAPE(3, 60)), square = cot_square(flat),
             scaled = cot_mul(f.g, cot_slice(f.c, 1, 0, 1, 1));
     cot_var mean = cot_mean(f.g, COT_AXES(0)), norms = cot_sum(square, COT_AXES(1));
-    assert_true(waits(f.g) && waits(flat) && waits(square) && waits(scaled));
-    assert_false(waits(mean) || waits(norms));
+    assert_true(is_lazy(f.g) && is_lazy(flat) && is_lazy(square) && is_lazy(scaled));
+    assert_false(is_lazy(mean) || is_lazy(norms));
     double out[180];
     cot_read(square, out, 180);
-    assert_true(waits(f.g) && waits(scaled) && !waits(square));
+    assert_true(is_lazy(f.g) && is_lazy(scaled) && !is_lazy(square));
     cot_read(cot_slice(f.g, 0, 0, 1, 1), out, 60);
-    assert_false(waits(f.g) || waits(flat));
-    assert_true(waits(scaled));
-    /* what takes longer than writing is not done twice */
-    assert_false(waits(cot_exp(scaled)) || waits(scaled));
-    assert_false(waits(cot_matmul(cot_cast(f.c, COT_BF16), cot_cast(f.r, COT_BF16))));
+    assert_false(is_lazy(f.g) || is_lazy(flat));
+    assert_true(is_lazy(scaled));
+    /* an operation that takes longer than writing is not done twice */
+    assert_false(is_lazy(cot_exp(scaled)) || is_lazy(scaled));
+    assert_false(is_lazy(cot_matmul(cot_cast(f.c, COT_BF16), cot_cast(f.r, COT_BF16))));
     assert_true(test_tape_ok(f.t, "reading"));
     cot_tape_destroy(f.t);
-    set((settings){1 << 20, 4, false, before.grain}); /* as they are without COT_TEST_WAIT */
+    set((settings){1 << 20, 4, false, before.grain}); /* as they are without COT_TEST_DEFER */
     fixture small = product_of(3, 4, 5), large = product_of(4, 200, 200);
-    assert_false(waits(small.g));
-    assert_true(waits(large.g));
+    assert_false(is_lazy(small.g));
+    assert_true(is_lazy(large.g));
     /* an operand as large as the result */
-    assert_false(waits(cot_mul(large.g, cot_add(cot_copy(large.g), 1))));
+    assert_false(is_lazy(cot_mul(large.g, cot_add(cot_copy(large.g), 1))));
     cot_tape_destroy(small.t);
     cot_tape_destroy(large.t);
     set(before);
@@ -276,15 +276,15 @@ static void an_array_may_be_both_factors(void **state) {
     settings before = usual();
     double   data[N], out[2][2 * N];
     numbers("both", 0, false, N, data);
-    for (int wait = 0; wait < 2; wait++) {
-        if (wait) all_wait();
-        else none_waits();
+    for (int lazy = 0; lazy < 2; lazy++) {
+        if (lazy) all_lazy();
+        else none_lazy();
         cot_tape *t = cot_tape_create(NULL);
         cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(N), data);
         cot_var   h = cot_mul(3, cot_matmul(cot_reshape(x, COT_SHAPE(N, 1)), cot_reshape(x, COT_SHAPE(1, N))));
-        assert_int_equal(waits(h), wait);
-        cot_read(cot_sum(h, COT_AXES(0)), out[wait], N);
-        cot_read(cot_slice(h, 0, 1, 2, 1), out[wait] + N, N);
+        assert_int_equal(is_lazy(h), lazy);
+        cot_read(cot_sum(h, COT_AXES(0)), out[lazy], N);
+        cot_read(cot_slice(h, 0, 1, 2, 1), out[lazy] + N, N);
         assert_true(test_tape_ok(t, "both"));
         cot_tape_destroy(t);
     }
@@ -293,46 +293,46 @@ static void an_array_may_be_both_factors(void **state) {
     test_verdict();
 }
 
-/* A leaf whose own numbers still wait in the queue: they are there before any element is made, for
- * sums and for who has it written. */
-static void a_leaf_may_wait_in_the_queue(void **state) {
+/* A leaf whose own numbers are still deferred: they are computed before any element is made, both
+ * for sums and when the product is written. */
+static void a_leaf_may_be_deferred(void **state) {
     (void)state;
     enum { M = 30, N = 40 };
     settings before = usual();
     int64_t  from = cot__deferred_from;
     bool     spoils = cot__deferred_spoils;
     double   out[2][M + M * N];
-    for (int wait = 0; wait < 2; wait++) {
-        if (wait) all_wait();
-        else none_waits();
-        cot__deferred_from = wait ? 1 : INT64_MAX;
-        cot__deferred_spoils = wait;
+    for (int lazy = 0; lazy < 2; lazy++) {
+        if (lazy) all_lazy();
+        else none_lazy();
+        cot__deferred_from = lazy ? 1 : INT64_MAX;
+        cot__deferred_spoils = lazy;
         fixture f = product_of(1, M, N);
         cot_var sums = cot_sum(cot_mul(f.g, cot_add(f.r, 1)), COT_AXES(0, 2)), g = cot_mul(cot_sub(f.c, 2), f.g);
-        assert_int_equal(waits(g), wait);
-        /* written, but nobody has asked for a value yet */
-        cot_read(cot_exp(g), out[wait] + M, M * N);
-        cot_read(sums, out[wait], M);
-        assert_true(test_tape_ok(f.t, "queue"));
+        assert_int_equal(is_lazy(g), lazy);
+        /* written, though no value was read yet */
+        cot_read(cot_exp(g), out[lazy] + M, M * N);
+        cot_read(sums, out[lazy], M);
+        assert_true(test_tape_ok(f.t, "deferred"));
         cot_tape_destroy(f.t);
     }
     cot__deferred_from = from;
     cot__deferred_spoils = spoils;
     set(before);
-    test_same_array("leaves", "in the queue", M + M * N, out[1], out[0]);
+    test_same_array("leaves", "deferred", M + M * N, out[1], out[0]);
     test_verdict();
 }
 
-/* Every way to change an operand, after which the product is still that of the old numbers. */
+/* Every way to change an operand: the product keeps the value of the old numbers. */
 static void who_changes_an_operand_has_the_product_written(void **state) {
     (void)state;
     settings before = usual();
     enum { WAYS = 9 };
     for (int way = 0; way < WAYS; way++) {
         double old[2][120], zeros[24] = {0}, m[24] = {0}, v[24] = {0};
-        for (int wait = 0; wait < 2; wait++) {
-            if (wait) all_wait();
-            else none_waits();
+        for (int lazy = 0; lazy < 2; lazy++) {
+            if (lazy) all_lazy();
+            else none_lazy();
             fixture f = product_of(3, 8, 5);
             cot_var c = cot_copy(f.c), used = way < 4 ? f.c : c, g = cot_matmul(used, f.r), h = cot_mul(2, g);
             cot_backward(cot_sum(used, COT_ALL));
@@ -352,11 +352,11 @@ static void who_changes_an_operand_has_the_product_written(void **state) {
             }
             }
             assert_int_equal(cot_tape_status(f.t), COT_OK);
-            assert_false(waits(g) || waits(h));
+            assert_false(is_lazy(g) || is_lazy(h));
             /* the var of a value whose operand was assigned may be refused: the number stays */
             uint32_t  i = cot__index(h);
             cot__view z = cot__view_read(f.t, i);
-            memcpy(old[wait], z.data, sizeof old[wait]);
+            memcpy(old[lazy], z.data, sizeof old[lazy]);
             cot_tape_destroy(f.t);
         }
         char name[32];
@@ -367,25 +367,25 @@ static void who_changes_an_operand_has_the_product_written(void **state) {
     test_verdict();
 }
 
-/* Memory of the caller's may change at any time; what is written in place waits no more. */
-static void what_others_can_change_does_not_wait(void **state) {
+/* The caller's memory may change at any time. A value that is written in place is lazy no more. */
+static void what_others_can_change_is_not_lazy(void **state) {
     (void)state;
     settings before = usual();
     double   mine[8] = {1, 2, 3, 4, 5, 6, 7, 8}, out[64];
-    all_wait();
+    all_lazy();
     cot_tape *t = cot_tape_create(NULL);
     cot_var   c = cot_wrap(t, COT_F64, COT_SHAPE(8, 1), mine), r = cot_data(t, COT_F64, COT_SHAPE(1, 8), mine),
             g = cot_matmul(c, r);
-    assert_false(waits(g));
+    assert_false(is_lazy(g));
     mine[0] = 100;
     cot_read(g, out, 64);
     assert_true(out[0] == 1 && out[63] == 64);
     cot_var h = cot_matmul(cot_reshape(r, COT_SHAPE(8, 1)), r);
-    assert_true(waits(h));
-    assert_false(waits(cot_mul(h, cot_wrap(t, COT_F64, COT_SHAPE(1, 8), mine))) || waits(h));
+    assert_true(is_lazy(h));
+    assert_false(is_lazy(cot_mul(h, cot_wrap(t, COT_F64, COT_SHAPE(1, 8), mine))) || is_lazy(h));
     h = cot_matmul(cot_reshape(r, COT_SHAPE(8, 1)), r);
     cot_add_into(&h, 1);
-    assert_false(waits(h));
+    assert_false(is_lazy(h));
     cot_read(h, out, 64);
     assert_true(out[0] == 2 && out[63] == 65);
     assert_true(test_tape_ok(t, "wrapped"));
@@ -396,20 +396,20 @@ static void what_others_can_change_does_not_wait(void **state) {
 static void rewinding_forgets_products_unwritten(void **state) {
     (void)state;
     settings before = usual();
-    all_wait();
+    all_lazy();
     fixture  f = product_of(3, 4, 5);
     int64_t  held = f.t->nodes[cot__index(f.c)].value.tensor->storage->refs;
     cot_mark m = cot_tape_mark(f.t);
     cot_var  later = cot_square(cot_matmul(cot_neg(f.c), f.r));
-    assert_true(waits(later));
+    assert_true(is_lazy(later));
     cot_tape_rewind(f.t, m);
-    assert_true(waits(f.g)); /* older than the mark */
+    assert_true(is_lazy(f.g)); /* older than the mark */
     assert_int_equal(f.t->nodes[cot__index(f.c)].value.tensor->storage->refs, held);
-    assert_ptr_equal(f.t->deferred.products, f.t->nodes[cot__index(f.g)].value.tensor->storage->waits);
+    assert_ptr_equal(f.t->deferred.products, f.t->nodes[cot__index(f.g)].value.tensor->storage->lazy);
     double a[60], b[60];
     cot_read(f.g, a, 60);
     assert_null(f.t->deferred.products);
-    none_waits();
+    none_lazy();
     cot_read(cot_matmul(f.c, f.r), b, 60);
     assert_memory_equal(a, b, sizeof a);
     assert_int_equal(cot_tape_status(f.t), COT_OK);
@@ -427,8 +427,8 @@ static int gradient_of_one(int n, const cot_var *xs, int count, cot_var *ys, voi
     return cot_grad_of(cot_square(cot_sum(cot_matmul(h, w[1]), COT_ALL)), count, w, ys) == COT_OK ? 0 : 1;
 }
 
-/* Norms of each example's gradients, their mean after clipping; and the derivatives of what is left
- * by weights and inputs, in every way. */
+/* Norms of each example's gradients, their mean after clipping; and the derivatives of this mean by
+ * weights and inputs, in every way. */
 static int64_t clipped(double *out) {
     static double data[MOST];
     numbers("net", 0, false, MOST, data);
@@ -462,15 +462,15 @@ static int64_t clipped(double *out) {
     return n;
 }
 
-static void derivatives_of_what_waits_are_the_same(void **state) {
+static void derivatives_of_lazy_products_are_the_same(void **state) {
     (void)state;
-    static double written[4096], waited[4096];
+    static double written[4096], lazy[4096];
     settings      before = usual();
-    none_waits();
+    none_lazy();
     int64_t n = clipped(written);
-    all_wait();
-    assert_int_equal(clipped(waited), n);
-    test_same_array("derivatives", "clipped", n, waited, written);
+    all_lazy();
+    assert_int_equal(clipped(lazy), n);
+    test_same_array("derivatives", "clipped", n, lazy, written);
     set(before);
     test_verdict();
 }
@@ -499,7 +499,7 @@ static void failing_allocations_are_survived(void **state) {
     double   data[24], want[24], got[24];
     int64_t  n = 0;
     numbers("memory", 0, false, 24, data);
-    all_wait();
+    all_lazy();
     for (bool done = false; !done; n++) {
         budget    b = {n == 0 ? INT64_MAX : n - 1, 0};
         cot_tape *t = cot_tape_create(&(cot_options){.allocator = {spend, &b}});
@@ -526,15 +526,15 @@ static void failing_allocations_are_survived(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waiting_does_not_show),
+        cmocka_unit_test(laziness_does_not_show),
         cmocka_unit_test(large_products_have_the_same_sums),
         cmocka_unit_test(only_who_reads_elements_has_them_written),
         cmocka_unit_test(an_array_may_be_both_factors),
-        cmocka_unit_test(a_leaf_may_wait_in_the_queue),
+        cmocka_unit_test(a_leaf_may_be_deferred),
         cmocka_unit_test(who_changes_an_operand_has_the_product_written),
-        cmocka_unit_test(what_others_can_change_does_not_wait),
+        cmocka_unit_test(what_others_can_change_is_not_lazy),
         cmocka_unit_test(rewinding_forgets_products_unwritten),
-        cmocka_unit_test(derivatives_of_what_waits_are_the_same),
+        cmocka_unit_test(derivatives_of_lazy_products_are_the_same),
         cmocka_unit_test(failing_allocations_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

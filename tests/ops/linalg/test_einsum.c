@@ -36,7 +36,7 @@ static int64_t offset_of(const char *axes, const cot_shape *s, const int64_t *at
     return o;
 }
 
-/* want[out] = Σ over every index of every label; labels that nobody has count once. */
+/* want[out] = Σ over every index of every label. A label that no operand has counts once. */
 static void define(problem *p) {
     int64_t at[LABELS] = {0}, n = 1;
     bool    used[LABELS] = {false};

@@ -1,5 +1,5 @@
-/* Linear algebra: factors multiply back, solutions solve, residuals are what the arithmetic allows;
- * trouble stays in its matrix. */
+/* Linear algebra: factors multiply back, solutions solve, residuals are as small as the arithmetic
+ * allows; a bad matrix of a batch does not affect the others. */
 /* ctest: labels=threads timeout=300 */
 #include "support/tape_test.h"
 
@@ -38,7 +38,7 @@ static int64_t dim(cot_var x, int k) {
     return s.dim[k < 0 ? s.ndim + k : k];
 }
 
-/* |x - y| small against n units of the size of what was multiplied. */
+/* |x - y| is small against n units of the size of the factors. */
 static void assert_close_at(cot_var x, cot_var y, double bound, int line) {
     double off = largest(cot_sub(cot_cast(x, COT_F64), cot_cast(y, COT_F64)));
     if (!(off <= bound)) {
@@ -673,7 +673,7 @@ static void any_number_of_threads_gives_the_same_bits(void **state) {
     cot_set_threads(0);
 }
 
-/* Where a LAPACK can be loaded, it and our own kernels agree on what has one answer. */
+/* If a LAPACK can be loaded, it agrees with our own kernels on results that have one answer. */
 static void our_kernels_agree_with_lapack(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__

@@ -99,7 +99,7 @@ static void same(const char *what, const problem *p, int narrower, cot_dtype d, 
     }
 }
 
-/* Row-major arrays of the two dtypes; `narrow` is what the kernel reads. */
+/* Row-major arrays of the two dtypes; the kernel reads `narrow`. */
 typedef struct array { int64_t n, shape[3], stride[3]; double *wide; void *narrow; cot__view view; } array;
 
 static void array_make(array *a, cot_dtype d, int64_t x, int64_t y, int64_t z, uint64_t seed) {
@@ -302,8 +302,8 @@ static void a_query_without_keys_gives_zeros(void **state) {
     cot_tape_destroy(t);
 }
 
-/* What a masked key holds reaches neither values nor first gradients, also where it shares a tile
- * with keys that are seen; a NaN that is seen reaches its query and no other. */
+/* The contents of a masked key reach neither values nor first gradients, also if it shares a tile
+ * with visible keys. A visible NaN reaches its query and no other. */
 static void nan_stays_where_it_is_seen(void **state) {
     (void)state;
     float     q[70 * 3], kv[70 * 3];

@@ -321,8 +321,8 @@ static void nothing_to_sum_is_zero_and_nothing_to_make_is_empty(void **s) {
     cot_tape_destroy(t);
 }
 
-/* Lanes beyond a row, and what lies beside a tap, touch nothing: an infinity stays where its taps
- * are. */
+/* Lanes beyond a row, and elements beside a tap, have no effect: an infinity reaches only the
+ * places of its taps. */
 static void infinities_stay_where_they_belong(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);

@@ -1,5 +1,4 @@
-/* Losses and embeddings: values against formulas, the ends of their ranges, what is not a number,
- * dtypes, errors. */
+/* Losses and embeddings: values against formulas, the ends of their ranges, NaN, dtypes, errors. */
 #include "support/structural_test.h"
 
 #define LEAF(shape, ...) cot_tensor(t, COT_F64, shape, (double[]){__VA_ARGS__})

@@ -15,8 +15,8 @@ static double x_data[MOST], seed[MOST], z_want[MOST], x_want[MOST], got[MOST];
 
 typedef struct pool { int64_t planes, x[3], z[3]; int space; cot_pool_options o; } pool;
 
-/* Those that fit; in ceil mode one more, if something is left for it and it starts before the
- * padding behind. */
+/* The windows that fit. In ceil mode there is one more, if elements are left for it and it starts
+ * before the padding behind. */
 static int64_t windows(int64_t n, int64_t k, int64_t s, int64_t p, bool ceil_mode) {
     int64_t z = 0;
     while (z * s + k <= n + 2 * p) z++;
@@ -47,7 +47,8 @@ static void define(const pool *g, bool max) {
         int64_t at[3] = {q % zn / g->z[2] / g->z[1], q % zn / g->z[2] % g->z[1], q % zn % g->z[2]}, best = -1,
                 inside = 0, padded = 0;
         double  sum = 0;
-        for (int round = 0; round < 2; round++) /* the second spreads what the first has counted */
+        /* round 1 spreads what round 0 has counted */
+        for (int round = 0; round < 2; round++)
             for (int64_t t = 0; t < k[0] * k[1] * k[2]; t++) {
                 int64_t tap[3] = {t / k[2] / k[1], t / k[2] % k[1], t % k[2]}, i = q / zn;
                 bool    in = true, near = true;

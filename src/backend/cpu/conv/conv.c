@@ -22,7 +22,7 @@
 #define COT__CONV_ISA 2
 #endif
 
-/* Bytes of padded copies at a time: images beyond wait. */
+/* Bytes of padded copies at a time; more images come in a further round. */
 #ifndef COT__CONV_SLAB
 #define COT__CONV_SLAB (32 << 20)
 #endif
@@ -34,18 +34,18 @@
 #endif
 
 enum {
-    /* bytes of one that a part reads again and again: they shall stay in the second cache */
+    /* bytes that a part reads again and again: they should stay in the second cache */
     NEAR  = 256 << 10,
-    /* vectors of places that pass while a tile of weights is in registers: what they read stays in
-     * the first cache */
+    /* vectors of places that pass while a tile of weights is in registers: their data stay in the
+     * first cache */
     STEPS = 64,
     HIGH  = 4,         /* channels of z of a tile of weights */
-    UNITS = 16,        /* tiles of weights that take turns over these */
+    UNITS = 16,        /* tiles of weights that take turns over these vectors */
     MOST  = 16,        /* parts asked for when there are few large pieces of work */
 };
 
-/* What w from (x, z) needs besides the layout: z in chunks, zero in lanes without a place, and
- * masks that clear the same lanes of x. */
+/* The data of w from (x, z) beside the layout: z in chunks, with zeros in lanes without a place,
+ * and masks that clear the same lanes of x. */
 typedef struct cot__correlation {
     const cot__chunk *chunks;
     const void       *masks;
@@ -352,8 +352,8 @@ typedef struct weighing {
     bool              add;
 } weighing;
 
-/* A chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes without a
- * place are 0. plain: contiguous and of the right dtype. */
+/* Copies a chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes
+ * without a place become 0. plain: contiguous and of the right dtype. */
 static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain, char *to) {
     const cot__view  *z = w->z;
     const cot__chunk *chunk = &w->s->chunks[c];
@@ -369,7 +369,7 @@ static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain
     for (int64_t l = 0, n; l < lanes; l += n) {
         n = 1;
         if (at[l] < 0) continue;
-        /* to the end of its row */
+        /* up to the end of its row */
         while (l + n < lanes && at[l + n] == at[l] + n && at[l + n] % row) n++;
         int64_t x = at[l] % row, y = at[l] / row % w->g->z[1], d = at[l] / row / w->g->z[1];
         if (plain) memcpy(to + l * size, from + at[l] * size, (size_t)(n * size));
@@ -427,7 +427,7 @@ static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t
                   vector = w->e->lanes * size;
     int64_t       count = w->s->chunk_count, i_step = STEPS / count > 0 ? STEPS / count : 1;
     const char   *z = w->cut + (group * outs + o) * w->j.z_channel * size, *x = w->x + group * in * w->channel * size;
-    /* tiles of fewer taps end at rows of at least four: not so many */
+    /* tiles with fewer taps end at rows of at least four taps, so there are not more */
     struct { int64_t p, first, last, n; } tile[4 * UNITS];
     /* rows times taps of a tile: at most 24 vectors of 64 bytes */
     _Alignas(64) char lanes[UNITS * 24 * 64];

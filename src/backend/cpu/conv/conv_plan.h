@@ -1,11 +1,10 @@
 /* conv_plan.h: a convolution as lists of offsets, so that its inner loops know neither stride nor
  * dilation nor rank.
  *
- * The operand that is read at shifted places (x, or z when x is wanted) is copied once into a
- * padded layout in which neighbouring places of the result read neighbouring elements, for every
- * tap: elements a stride apart lie side by side, in one slot for each remainder that the taps use,
- * and zeros stand for what is outside. A tap is then one offset. Plans depend on the geometry
- * only. */
+ * One operand is read at shifted places (x, or z when x is wanted). It is copied once into a padded
+ * layout in which neighbouring places of the result read neighbouring elements, for every tap:
+ * elements a stride apart lie side by side, in one slot for each remainder that the taps use, and
+ * zeros stand for elements outside. A tap is then one offset. Plans depend on the geometry only. */
 #ifndef COT_CONV_PLAN_H
 #define COT_CONV_PLAN_H
 
@@ -31,16 +30,16 @@ typedef struct cot__layout {
     int64_t  channel; /* elements; -1: more than can be addressed */
 } cot__layout;
 
-/* The taps along one axis: which of the kernel, where it reads, and for which places [low, high)
- * that is inside the source. */
+/* The taps along one axis: their element of the kernel, where they read, and the places [low, high)
+ * for which that is inside the source. */
 typedef struct cot__axis_taps {
     int64_t  n;
     int64_t *kernel, *offset, *low, *high;
 } cot__axis_taps;
 
 /* Up to a vector of neighbouring places: where they start in a channel of the layout and in one of
- * the result, and the taps [first, last) that read something else than zeros there. lanes 0: places
- * not evenly spaced, see cot__sweep.places. */
+ * the result, and the taps [first, last) that read anything but zeros there. lanes 0: the places
+ * are not evenly spaced, see cot__sweep.places. */
 typedef struct cot__chunk { int64_t at, out, first, last; int lanes; } cot__chunk;
 
 /* One set of places that share their taps. A result has one, but when x is wanted there is one for
@@ -52,10 +51,10 @@ typedef struct cot__sweep {
     int         skip;      /* the axis along which taps beyond the border are left out */
     int64_t     taps;      /* over all channels of a group */
     int64_t    *offset;    /* of each tap, the channel's included */
-    int64_t    *channel;   /* which channel it reads, … */
-    int64_t    *kernel;    /* … and which element of the kernel it takes */
+    int64_t    *channel;   /* the channel that each tap reads, and */
+    int64_t    *kernel;    /* the element of the kernel that it takes */
     cot__chunk *chunks;
-    int64_t     chunk_count, chunks_a_row; /* a row: 0 when places are flattened */
+    int64_t     chunk_count, chunks_a_row; /* chunks_a_row: 0 when places are flattened */
     int64_t    *places;    /* flattened: the place of each lane, -1: none */
     int64_t     out_step;  /* between lanes, in the result */
     int64_t     plane;     /* elements of a channel of the result */

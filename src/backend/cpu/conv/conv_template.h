@@ -1,18 +1,24 @@
 /* conv_template.h: the inner loops of convolution for one float type and one instruction set;
  * included by conv.c for each pair.
  *
- * T is the type, TI an integer of its size, V a vector of T, N(name) decorates names, TARGET is the
- * function attribute, FMADD the multiply-add; STORE_SOME(p, v, n) stores the first n elements of v.
- * ROWS is the height of the largest tile, WIDE the most taps of a tile of the gradient with respect
- * to the weight. Lanes run along the last axis of the places everywhere. */
+ *   T, TI     the type, and an integer of its size
+ *   V         a vector of T
+ *   N(name)   decorates names
+ *   TARGET    the function attribute
+ *   FMADD     the multiply-add
+ *   STORE_SOME(p, v, n)   stores the first n elements of v
+ *   ROWS      the height of the largest tile
+ *   WIDE      the most taps of a tile of the gradient with respect to the weight
+ *
+ * Lanes always run along the last axis of the places. */
 
 enum { N(VL) = sizeof(V) / sizeof(T) };
 typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
 
 /* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ---------------- */
 
-/* Puts down a tile, done[row][chunk] from chunk `index` on. Apart from the tile, of which there are
- * many copies. */
+/* Writes a tile, done[row][chunk] from chunk `index` on. A function of its own, because the tile
+ * has many copies. */
 static __attribute__((noinline)) TARGET void N(put)(const int rows, const int vecs, const cot__sweep *s, int64_t index,
                                                     const V *done, T *out) {
     for (int j = 0; j < vecs; j++, index++) {
@@ -111,7 +117,7 @@ static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_c
 /* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] ------- */
 
 /* Adds to sums[row][tap], a vector each: lanes are summed at the end. There is at least one image
- * and one chunk: without a way around the loops nothing is moved or kept for it. */
+ * and one chunk, so the compiler need not keep anything for the case without. */
 static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps,
                                                                       const cot__correlation *j, const T *x, const T *z,
                                                                       const int64_t *offset, int64_t n, int64_t n_end,
@@ -140,7 +146,7 @@ static inline __attribute__((always_inline)) TARGET void N(correlate)(const int 
         UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * taps + t) * N(VL), &acc[i][t], sizeof(V));
 }
 
-/* out[row][tap] = the sum of the lanes, as a tree (or + that). */
+/* out[row][tap] = the sum of the lanes, as a tree; with `add` it is added to out. */
 static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
     for (int i = 0; i < rows * taps; i++) {
         T lane[N(VL)], *to = (T *)out + i / taps * row_stride + i % taps;

@@ -1,4 +1,4 @@
-/* pool.c: pooling over planes, which are shared out among threads whole; see pool.h for what is
+/* pool.c: pooling over planes; each thread takes whole planes. See backend/backend.h for what is
  * computed. */
 #include "backend/cpu/conv/pool.h"
 #include "base/cpu.h"
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Taps [first, last) of a window that meet elements; start: the element under its first tap,
+/* Taps [first, last) of a window that meet elements. start: the element under its first tap,
  * negative inside the padding. */
 typedef struct span { int64_t start, first, last; } span;
 
@@ -23,8 +23,8 @@ static inline span places_of(const cot__pool *g, int64_t k) {
     return (span){at, first < last ? first : last, last};
 }
 
-/* Taps [first, last) of a row that meet an element in any of its windows: a wide window is mostly
- * padding. */
+/* Taps [first, last) of a row that meet an element in any of its windows. The taps of a wide window
+ * mostly meet padding. */
 static inline span taps_of(const cot__pool *g) {
     int64_t first = g->before[2] - (g->z[2] - 1) * g->stride[2], last = g->x[2] + g->before[2];
     return (span){0, first > 0 ? first : 0, last < g->window[2] ? last : g->window[2]};
@@ -107,8 +107,8 @@ typedef struct work {
     const char      *x;
     const char      *z;
     const int32_t   *index;
-    char            *to;    /* the result, … */
-    int32_t         *chose; /* … and the positions when those are a result */
+    char            *to;    /* the result, and */
+    int32_t         *chose; /* the positions, if they are a result too */
     int64_t          x_plane, z_plane, parts;
 } work;
 

@@ -1,5 +1,5 @@
 /* pool.h: windows over planes: the largest element of each, its mean, and the transposes of both.
- * backend/backend.h tells what each computes. */
+ * backend/backend.h says what each computes. */
 #ifndef COT_POOL_H
 #define COT_POOL_H
 

@@ -1,11 +1,16 @@
 /* pool_template.h: pooling of one plane for one type and one instruction set; included by pool.c
  * for each pair.
  *
- * T is the type, LOWEST its least value, N(name) decorates names, TARGET is the function attribute;
- * SUMS asks for what adds, and MAX_ROW_2X2 and PUT_ROW_2X2 may name rows of the commonest window,
- * written for the instruction set. Rows of windows are handled tap by tap, so that the inner loop
- * runs along the row; taps come in row-major order and only a larger element takes over, so the
- * first wins. */
+ *   T             the type
+ *   LOWEST        its least value
+ *   N(name)       decorates names
+ *   TARGET        the function attribute
+ *   SUMS          asks for the kernels that add
+ *   MAX_ROW_2X2, PUT_ROW_2X2   may name rows of the commonest window, written for the
+ *                              instruction set
+ *
+ * Rows of windows are handled tap by tap, so that the inner loop runs along the row. Taps come in
+ * row-major order and only a larger element replaces the present one, so the first wins. */
 
 #define LARGER(a, b) (((a) > (b)) | (((a) != (a)) & ((b) == (b))))
 

@@ -14,8 +14,8 @@ static cot__view spread(const cot__view *x, const cot__view *z) {
     return x->ndim == z->ndim ? *x : (cot__view){x->data, x->dtype, z->ndim, z->shape, zero_strides};
 }
 
-/* Blocks of every operand and a buffer for each that is not already a plain array of the compute
- * type. */
+/* Blocks of every operand. An operand that is not already a plain array of the compute type has a
+ * buffer. */
 typedef struct feed {
     int         n;
     cot__cursor cursor[7];
@@ -30,7 +30,8 @@ static void feed_add(feed *f, const cot__view *v, const cot__view *z, cot_dtype 
 static const void *feed_next(feed *f, int k, int n) { return cot__cursor_load(&f->cursor[k], n, &f->buffer[k]); }
 static bool        is_read(const cot__view *x) { return x->data != NULL; }
 
-/* Operands that a partial does not read are g: kernels may load what they do not use. */
+/* Operands that a partial does not read are set to g, because kernels may load values that they do
+ * not use. */
 static void fill_unread(const cot__block_run *r, const void **p) {
     for (int k = 0; k < r->n && !r->value; k++)
         if (!p[k]) p[k] = p[r->out[0].g];
@@ -56,14 +57,14 @@ static void run_plain(const cot__block_run *r, int64_t start, int64_t stop) {
     }
 }
 
-/* All kernels on one block, the first one last, then what is written from buffers: the first output
- * may be one of the operands, and others may add to it. */
+/* Runs all kernels on one block, the first output last, then writes the outputs that are in
+ * buffers: the first output may be one of the operands, and others may add to it. */
 static void run_blocks(const cot__block_run *r, int64_t start, int64_t stop) {
     feed        f;
     cot__cursor to[3];
     block       result[3];
     int64_t     size = cot__dtype_size(r->compute), most = (int64_t)sizeof(block) / size;
-    f.n = 0; /* not the rest: zeroing the buffers would cost more than a short vector's work */
+    f.n = 0; /* the rest stays: zeroing buffers would cost more than a short vector */
     for (int k = 0; k < r->n; k++)
         feed_add(&f, is_read(&r->x[k]) ? &r->x[k] : &r->out[0].to, &r->out[0].to, r->compute);
     for (int k = 0; k < r->outputs; k++) cot__cursor_open(&to[k], &r->out[k].to, r->compute);
@@ -142,8 +143,8 @@ static void run_simple(const cot__block_run *r, int64_t start, int64_t stop, cot
     }
 }
 
-/* Operands that are plain or repeat (a view with strides 0 counts), outputs that are plain and
- * written directly or added to. */
+/* Are all operands plain or repeated (a view with strides 0), and all outputs plain and written
+ * directly or added to? */
 static bool is_simple(cot__block_run *r) {
     int repeats = 0;
     for (int k = 0; k < r->outputs; k++)
@@ -204,7 +205,7 @@ void cot__block_run_prepare(cot__block_run *r) {
     for (int k = 0; k < r->outputs; k++) {
         cot__output *o = &r->out[k];
         o->direct = !o->accumulate && cot__is_dense(&o->to, r->compute);
-        /* the first may replace an operand: it is done last */
+        /* the first output may replace an operand, so it is written last */
         for (int i = 0; i < r->n && k > 0; i++) o->direct &= r->x[i].data != o->to.data;
     }
     r->plain = r->outputs == 1 && r->out[0].direct;

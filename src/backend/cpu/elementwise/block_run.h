@@ -5,12 +5,13 @@
 
 #include "backend/cpu/elementwise/blocks.h"
 
-/* Chooses kernels and the way; the views stay as they are then. */
+/* Chooses kernels and the way to run. The views must stay as they are after that. */
 void cot__block_run_prepare(cot__block_run *r);
 
-/* Blocks full of numbers that repeat (the 2 of 2·x), kept from one range or run to the next; count
- * and next are 0 at first. */
-enum { COT__LONG = 512, COT__REPEATED = 3 }; /* on the stack: programs may have small ones */
+/* Blocks filled with numbers that repeat (the 2 of 2·x), kept from one range or run to the next.
+ * count and next are 0 at first. */
+/* small, because they are on the stack and a program's threads may have small stacks */
+enum { COT__LONG = 512, COT__REPEATED = 3 };
 typedef struct cot__repeated {
     int count, next;
     struct {

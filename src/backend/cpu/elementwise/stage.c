@@ -1,5 +1,5 @@
-/* stage.c: runs of elementwise work done together: all of them on a block of elements while it
- * is in cache, on each of the pool's threads. */
+/* stage.c: does runs of elementwise work together: all runs on a block of elements while it is in
+ * cache, on each of the pool's threads. */
 #include "backend/cpu/elementwise/block_run.h"
 #include "base/parallel.h"
 
@@ -12,7 +12,7 @@ static void move_back(cot__view *v, int64_t elements) {
 static void run_part(void *ctx, int64_t part) {
     const cot__stage *s = ctx;
     const cot__block_run *run[COT__STAGE_RUNS];
-    /* the part's own: their views move from block to block */
+    /* copies of the part's own, whose views move from block to block */
     cot__block_run        moved[COT__STAGE_MOVED];
     uint16_t        moves[COT__STAGE_MOVED];
     cot__repeated   repeated;

@@ -16,7 +16,7 @@
 #define COT__FFT_ISA 1
 #endif
 
-/* The steps of the loop below do not touch each other's elements: the compiler need not prove
+/* The steps of the next loop do not touch each other's elements, so the compiler need not prove
  * it. */
 #if defined(__clang__)
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -64,8 +64,8 @@
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-/* The angle is brought to within an eighth of a turn in integers, so that what should be 0, 1 or
- * equal is. */
+/* The angle is reduced to an eighth of a turn in integers, so that values that should be 0, 1 or
+ * equal are exactly so. */
 void cot__fft_root(int64_t j, int64_t n, double *re, double *im) {
     int64_t quarter = (4 * j + n / 2) / n, rest = 4 * j - quarter * n;
     double  angle = 1.57079632679489661923 * (double)rest / (double)n, c = cos(angle), s = sin(angle);

@@ -24,13 +24,14 @@ typedef struct cot__fft_plan {
     void   *root[2];       /* m: exp(-2πi j/m) */
     void   *chirp[2];      /* n: exp(-πi j²/n) */
     void   *kernel[2];     /* m: the transform of the conjugate chirp, over m */
-    /* n + 1, when a real row of 2n numbers goes as n complex ones; else 0, and */
+    /* n + 1 if a real row of 2n numbers is transformed as n complex ones; else 0, and twist is
+     * NULL */
     int64_t twists;
-    void   *twist[2];      /* exp(-2πi k/2n) for k <= n, is NULL */
+    void   *twist[2];      /* exp(-2πi k/2n) for k <= n */
 } cot__fft_plan;
 
-/* Rows in groups of `lanes`, which are transformed side by side: element j of row r of a group at j
- * * lanes + r. */
+/* Rows in groups of `lanes`, which are transformed side by side: element j of row r of a group is
+ * at j * lanes + r. */
 typedef struct cot__fft_work {
     cot__fft_job  job;
     cot__fft_plan plan;

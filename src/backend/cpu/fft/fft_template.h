@@ -131,7 +131,7 @@ static void TYPED(complex_group)(const cot__fft_work *w, int64_t row, int64_t la
     TYPED(store)(w, row, lanes, n, 0, 1, 1, a.im);
 }
 
-/* Bins that are their own mirror images by `ends`, the others by `inner`. */
+/* Multiplies bins that are their own mirror images by `ends`, the others by `inner`. */
 static void TYPED(weigh)(const cot__fft_work *w, int64_t lanes, T ends, T inner, TYPED(pair) a) {
     /* inner bins: 1 … last - 1 */
     int64_t n = w->job.n, bins = n / 2 + 1, last = n % 2 ? bins : bins - 1;

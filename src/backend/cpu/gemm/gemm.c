@@ -1,12 +1,15 @@
 /* gemm.c: matrix products.
  *
- * f32 and f64 run the kernels for the widest instruction set the machine has; the half formats are
- * widened to f32 and rounded once at the end; integers multiply modulo 2^64. On one machine the
- * bits of an element depend on its row of A, its column of B and its old value, and on nothing
- * else: every path keeps the same chain. For each depth block of COT__DEEP, t = 0, t = a*b + t over
- * the block in order; the first block gives c = t (or c + t when accumulating), each later one c =
- * c + t. Contractions longer than LONG are done in sections that are then added up in the same way:
- * sums of sums lose fewer digits. Shapes are the caller's to check. */
+ * f32 and f64 run the kernels for the widest instruction set of the machine. The half formats are
+ * widened to f32 and rounded once at the end. Integers multiply modulo 2^64. On one machine the
+ * bits of an element depend only on its row of A, its column of B and its old value, because every
+ * path keeps the same chain. For each depth block of COT__DEEP:
+ *
+ *     t = 0, then t = a*b + t over the block in order
+ *     c = t (or c + t when accumulating) for the first block, c = c + t for each later one
+ *
+ * Contractions longer than LONG are done in sections that are then added up in the same way: sums
+ * of sums lose fewer digits. The caller checks shapes. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/strip.h"
 
@@ -28,8 +31,8 @@ static bool short_product(const cot__gemm_kernels *g, const cot_allocator *al, v
     return cot__gemm_blocks(g, al, scratch, a, b, c, add);
 }
 
-/* Of as many depth blocks as there are sections, but not shorter than a product that is done in
- * one. */
+/* A section has as many depth blocks as there are sections, but is not shorter than a product that
+ * is done in one. */
 static int64_t section_of(int64_t k) {
     int64_t least = (LONG + COT__DEEP - 1) / COT__DEEP, root = (int64_t)sqrt((double)k / COT__DEEP);
     return k <= LONG ? k : COT__DEEP * (root > least ? root : least);
@@ -69,7 +72,8 @@ size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth)
 void cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, void *scratch) {
     if (c.rows == 0 || c.cols == 0) return;
     if (a.cols > 0) gemm_float(NULL, scratch, d, a, b, c, accumulate);
-    else if (!accumulate) cot__gemm(NULL, d, a, b, c, false); /* zeros: nothing is allocated */
+    /* zeros: nothing is allocated */
+    else if (!accumulate) cot__gemm(NULL, d, a, b, c, false);
 }
 
 /* Copies between matrices of two dtypes through the library's one cast. */

@@ -1,9 +1,12 @@
-/* gemm.h: what the files of the matrix product share: the kernels of one float type and instruction
- * set, and the functions that drive them.
+/* gemm.h: the common part of the files of the matrix product: the kernels of one float type and
+ * instruction set, and the functions that run them.
  *
- * gemm_kernels.c has the kernels, made from gemm_template.h; gemm_blocks.c cuts products into
- * tiles, gemm_thin.c multiplies vectors with matrices, gemm.c chooses. Strides are in elements,
- * pointers to elements of the kernels' type.
+ *   gemm_kernels.c   has the kernels, made from gemm_template.h
+ *   gemm_blocks.c    cuts products into tiles
+ *   gemm_thin.c      multiplies vectors with matrices
+ *   gemm.c           chooses
+ *
+ * Strides are in elements, pointers are to elements of the kernels' type.
  *
  * May call: base, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_GEMM_H
@@ -21,9 +24,9 @@ typedef struct cot__gemm_kernels {
     /* bytes of an element; the tile: rows, which come in thirds, and columns */
     int size, rows, cols;
 
-    /* c = or += a b in one tile at rows i, columns j of c, over at most COT__DEEP: a of `height`
-     * rows, one to three thirds of the tile's, b of the tile's columns side by side, bs apart from
-     * depth to depth. What lies outside of c is not stored. */
+    /* c = a b, or c += a b, in one tile at rows i, columns j of c, over at most COT__DEEP. a has
+     * `height` rows, one to three thirds of the tile's; b has the tile's columns side by side, bs
+     * apart from depth to depth. Elements outside of c are not stored. */
     void (*tile)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs,
                  const cot__matrix *c, int64_t i, int64_t j, bool add);
 
@@ -44,14 +47,14 @@ typedef struct cot__gemm_kernels {
 
 const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d); /* f64 or f32 */
 
-/* Products with k >= 1 and c not empty, c = a b or c + a b. A scratch of the caller's means: on
- * this thread; otherwise memory comes from al, and false means that there was none. */
+/* Products with k >= 1 and c not empty: c = a b or c + a b. With a scratch of the caller's they run
+ * on this thread. Otherwise memory comes from al, and false means that there was none. */
 bool cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add);
 size_t cot__gemm_blocks_scratch(const cot__gemm_kernels *g, int64_t rows, int64_t cols, int64_t depth);
 bool   cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add);
-/* … for a few terms, without memory. */
+/* The same for a few terms, without memory. */
 void   cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add);
 
 static inline cot__matrix cot__turned(cot__matrix m) {

@@ -12,18 +12,18 @@
 #include <string.h>
 
 enum {
-    ROWS   = 1536,      /* of A that are packed at a time, at most, … */
-    PACKED = 4 << 20,   /* … as deep as this many bytes hold */
+    ROWS   = 1536,      /* most rows of A that are packed at a time, and */
+    PACKED = 4 << 20,   /* most bytes of these rows, which bound the depth */
     /* an operand of at most this many bytes stays in the second cache wherever it lies */
     NEAR   = 128 << 10,
-    PARTS  = 16,        /* into which C is cut, at least, where it is large enough */
-    PANELS = 4,         /* of a strip, at most */
-    SLOTS  = 64,        /* parts at work at a time, at most */
+    PARTS  = 16,        /* least number of parts of a large enough C */
+    PANELS = 4,         /* most panels of a strip */
+    SLOTS  = 64,        /* most parts at work at a time */
     LINE   = 64,
 };
 
 typedef struct plan {
-    bool    a_lies, b_lies; /* read where they lie */
+    bool    a_lies, b_lies; /* the operand is read where it lies */
     int64_t m, k, width;    /* of a chunk; of a strip */
     int64_t a_room, b_room; /* bytes: packed A, packed strip */
 } plan;
@@ -41,7 +41,7 @@ typedef struct job {
     _Atomic bool             taken[SLOTS];
 } job;
 
-/* How the parts are run: by cot__parallel, or by the caller alone. */
+/* How the parts are run: by cot__parallel, or on the caller's thread. */
 typedef void spread(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
@@ -58,7 +58,7 @@ static char   *element(const cot__matrix *m, int size, int64_t i, int64_t j) {
 
 static int64_t take_slot(_Atomic bool *taken, int64_t slots) {
     int64_t slot = 0;
-    /* the part that has one gives it back soon */
+    /* the part that has a room gives it back soon */
     while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots;
     return slot;
 }
@@ -124,13 +124,13 @@ static void strip_part(void *ctx, int64_t part) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Without operands: with the most room that any may need. Only one thread at a time may read A
- * where it lies, for the sake of its last rows. */
+/* The plan for a product; without operands, the most room that any may need. Only one thread at a
+ * time may read A where it lies, because of its last rows. */
 static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
                     int64_t depth, bool alone) {
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP), wide = panels / 8;
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
-    /* its rows would fall on the same lines of the cache */
+    /* otherwise its rows would fall on the same lines of the cache */
     bool    aliased = a && a->row_stride * g->size % 4096 == 0 && rows > 8;
     x.a_lies = a && alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR && !aliased;
     x.b_lies = b && b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
@@ -162,7 +162,7 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
             w.m = cot__least(x->m, c.rows - w.i0);
             w.pack_rows = round_up(ratio_up(w.m, 8), g->rows);
             if (!x->a_lies) run(ratio_up(w.m, w.pack_rows), pack_part, &w);
-            /* each packs the strip again: not for a few rows */
+            /* each group packs the strip again, which does not pay for a few rows */
             int64_t groups = cot__least(w.m / (8 * g->rows), PARTS / w.strips);
             w.rows = round_up(ratio_up(w.m, groups < 1 ? 1 : groups), g->rows);
             run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);

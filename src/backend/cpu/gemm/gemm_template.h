@@ -1,13 +1,16 @@
 /* gemm_template.h: the kernels of the matrix product for one float type and one instruction set;
  * included by gemm_kernels.c for each pair.
  *
- * T is the type, N(name) decorates names, TARGET is the function attribute, V a vector of T, MR x
- * (NV vectors) the tile held in registers, FMADD(a, b, c) and FMADD1 the multiply-add on vectors
- * and scalars: both fused or both not; squares of SQUARE are transposed in registers by N(turn), if
- * TURNS.
+ *   T               the type
+ *   N(name)         decorates names
+ *   TARGET          the function attribute
+ *   V               a vector of T
+ *   MR, NV          the tile held in registers: MR rows, NV vectors
+ *   FMADD, FMADD1   the multiply-add on vectors and on scalars: both fused or both not
+ *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
  *
- * The chain of an element is one and the same in all of them: t = 0, then t = a*b + t over the
- * depth block in order. */
+ * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
+ * in order. */
 
 enum { N(VL) = sizeof(V) / sizeof(T), N(NR) = NV * N(VL), N(UNIT) = MR / 3, N(LINE) = 64 / sizeof(T) };
 
@@ -60,8 +63,8 @@ static void N(put)(void *c, int64_t cs, const void *t, int64_t n, bool add) {
     else memcpy(to, from, (size_t)n * sizeof(T));
 }
 
-/* Where the tile reaches beyond c's columns, or they do not lie side by side, it goes by way of a
- * copy. */
+/* If the tile reaches beyond the columns of c, or these do not lie side by side, the tile is
+ * computed in a copy. */
 static void N(place)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs,
                      const cot__matrix *c, int64_t i, int64_t j, bool add) {
     T      *to = (T *)c->data + i * c->row_stride + j * c->col_stride, out[MR * N(NR)];
@@ -76,7 +79,7 @@ static void N(place)(int height, int64_t k, const void *a, int64_t rs, int64_t p
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* `panels` of them side by side, each depth a run of `width`: what is read of a depth lies
+/* Copies `panels` panels, each depth a run of `width`. All that is read for one depth lies
  * together. */
 static inline __attribute__((always_inline)) TARGET void N(copy_panels)(T *restrict to, const T *from, int64_t ps,
                                                                         int64_t k, const int width, int64_t panels) {
@@ -168,8 +171,8 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
     for (; p < k; p++) N(add_rows)(1, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
-/* DOTS chains side by side: as many as hide the latency of one. What the next ones read is on its
- * way meanwhile. */
+/* DOTS chains side by side: as many as hide the latency of one. The data of the next ones are
+ * fetched meanwhile. */
 static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs,
                            int64_t n, void *t) {
     for (int64_t j = 0; j < n; j += DOTS) {

@@ -5,7 +5,8 @@
  * depth: sums of depth blocks are kept and added up in order. */
 #include "backend/cpu/gemm/gemm.h"
 
-enum { UNIT = 8 }; /* parts have multiples of as many columns: the kernels' chains side by side */
+/* parts have a multiple of this many columns: the chains that the kernels keep side by side */
+enum { UNIT = 8 };
 
 typedef struct thin {
     const cot__gemm_kernels *g;

@@ -1,5 +1,4 @@
-/* matmul.c: batches of matrix products: each shared out over threads, or as many small ones to
- * each. */
+/* matmul.c: batches of matrix products: threads share a large product, or each takes small ones. */
 #include "backend/cpu/kernels.h"
 #include "base/parallel.h"
 
@@ -68,9 +67,9 @@ bool cot__matmul(const cot_allocator *al, const cot__view *a, const cot__view *b
     products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
     double   work = (double)m * (double)n * (double)k;
     bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
-    if (m == 0 || n == 0) return true; /* however many products of nothing */
+    if (m == 0 || n == 0) return true; /* whatever the number of empty products */
     if (k == 1 && kernel) {
-        /* gradients of weights for one example each: nothing to pack, everything to write */
+        /* gradients of weights for one example each: nothing to pack, much to write */
         x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
         cot__parallel(x.parts, some_rows, &x);
         return true;

@@ -1,4 +1,4 @@
-/* recipe.c: making ranges of arrays that are not written. */
+/* recipe.c: makes ranges of arrays that are not written. */
 #include "backend/cpu/gemm/recipe.h"
 #include "backend/cpu/strip.h"
 #include "base/parallel.h"
@@ -77,7 +77,7 @@ static int in_row(const cot__recipe *r, const int64_t *index, int n) {
     return left < n ? (int)left : n;
 }
 
-/* n elements of a leaf: where they lie, or in buf. */
+/* n elements of a leaf: a pointer to them, or to a copy in buf. */
 static const void *operand(const cot__recipe *r, int l, const int64_t *first, int n, void *buf) {
     int64_t        inner = r->leaf[l].stride[r->ndim - 1], index[COT__RECIPE_AXES];
     cot__strip_fn *strip = cot__strip(r->dtype, r->dtype);
@@ -96,14 +96,15 @@ static const void *one_of(cot_dtype dtype) {
     return dtype == COT_F64 ? (const void *)&f64 : &f32;
 }
 
-/* A column, which repeats along rows, times a row; otherwise (one row, one column, any strides)
- * numbers times numbers, each a row of one. */
+/* A column, which repeats along rows, times a row. Otherwise (one row, one column, any strides)
+ * numbers times numbers, each a row of one element. */
 static void product(const cot__recipe *r, int step, const int64_t *first, int n, void *to) {
     int     a = ~r->step[step].arg[0], b = ~r->step[step].arg[1], last = r->ndim - 1;
     bool    rows = r->leaf[a].stride[last] == 0;
     int64_t index[COT__RECIPE_AXES];
     block   buf;
-    if (!rows && r->leaf[b].stride[last] == 0) { /* a column of one row: the other way round */
+    /* a column of one row: exchange the two */
+    if (!rows && r->leaf[b].stride[last] == 0) {
         int other = a;
         a = b, b = other;
         rows = true;
@@ -177,7 +178,7 @@ static void write_part(void *ctx, int64_t part) {
             stop    = cot__part_start(s->blocks, s->parts, part + 1) * COT__BLOCK;
     if (stop > s->size) stop = s->size;
     for (int n; at < stop; at += n) {
-        /* a product needs no blocks between */
+        /* a single product needs no blocks in between */
         int most = s->r->steps == 1 ? COT__BLOCK << 10 : COT__BLOCK;
         n = stop - at < most ? (int)(stop - at) : most;
         cot__recipe_load(s->r, at, n, (char *)s->r->data + at * s->r->bytes);

@@ -1,4 +1,4 @@
-/* recipe.h: making elements of arrays that are not written (backend/recipe.h) on the CPU. */
+/* recipe.h: makes elements of arrays that are not written (backend/recipe.h), on the CPU. */
 #ifndef COT_CPU_RECIPE_H
 #define COT_CPU_RECIPE_H
 
@@ -14,12 +14,12 @@ typedef struct cot__row_kernels {
 } cot__row_kernels;
 const cot__row_kernels *cot__row_kernels_of(cot_dtype dtype);
 
-/* The same made ready for the functions below: as few axes as possible, strides in bytes. It must
- * not move. */
+/* Prepares a recipe for the functions below: as few axes as possible, strides in bytes. `ready`
+ * must not move. */
 void cot__recipe_ready(const cot__recipe *r, cot__recipe *ready);
-/* Elements first … first + n - 1; n <= COT__BLOCK, or any where there is one step. */
+/* Makes elements first … first + n - 1; n <= COT__BLOCK, or any n if there is one step. */
 void cot__recipe_load(const cot__recipe *r, int64_t first, int n, void *to);
-/* All elements, to r->data, on the pool's threads; r need not be ready. */
+/* Writes all elements to r->data, on the pool's threads. r need not be prepared. */
 void cot__recipe_write(const cot__recipe *r);
 
 /* Sums of products, of their squares and of their multiples, where a faster way is known than

@@ -23,7 +23,7 @@ static TARGET void N(row)(const void *f, const void *y, const void *s, int n, vo
     }
 }
 
-/* Two at a time: the chains of one would wait for their own additions. */
+/* Two at a time, because the chains of one would wait for their own additions. */
 static inline __attribute__((always_inline)) TARGET void N(pair)(T x, const T *y, const T *other, bool squared,
                                                                  T sum[2]) {
     typedef T vector __attribute__((vector_size(BYTES)));
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) TARGET void N(pair)(T x, const T *y
             UNROLL for (int c = 0; c < CHAINS; c++) {
                 memcpy(&v, (g ? other : y) + i + c * WIDE, sizeof v);
                 v = x * v;
-                chain[g][c] += squared ? v * v : v + (T)0; /* the square of -0 is 0 without + 0 */
+                chain[g][c] += squared ? v * v : v + (T)0; /* the square of -0 is 0 already */
             }
     UNROLL for (int g = 0; g < 2; g++) {
         UNROLL for (int half = CHAINS / 2; half > 0; half /= 2)

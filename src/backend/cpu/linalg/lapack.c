@@ -1,19 +1,19 @@
-/* lapack.c: eigenvalues and singular values through a LAPACK of the user's choice, loaded at run
- * time.
+/* lapack.c: eigenvalues and singular values by a LAPACK of the user's choice, loaded at run time.
  *
- * Only when the environment says so: COTANGENT_LAPACK=liblapack.so.3 (or a path). Without it our
- * own kernels do everything, for two reasons. A LAPACK may split its work by a number of threads
- * that is the host program's to set, and its results then depend on it; and some builds (the
- * serial OpenBLAS of Debian) give wrong results when two threads call them at once, from which
- * no lock of ours protects a host that calls the same library itself. Whoever sets the variable
- * knows the library. Our own calls take turns.
+ * This happens only when the environment asks for it: COTANGENT_LAPACK=liblapack.so.3 (or a path).
+ * Without it our own kernels do everything, for two reasons. A LAPACK may split its work by a
+ * number of threads that the host program sets, and then its results depend on that number. And
+ * some builds (the serial OpenBLAS of Debian) give wrong results when two threads call them at
+ * once; no lock of ours protects a host that calls the same library itself. A user who sets the
+ * variable knows the library. Our own calls take turns.
  *
- * The shared library has this file, and so has the command. In the static library, and
- * everywhere with COT_LAPACK_AT_RUN_TIME=OFF, lapack_none.c stands in its place: a program that
- * is linked -static could load a library only beside the very glibc that it was linked with, and
- * the linker warns of that.
+ * The shared library has this file, and so has the command. In the static library, and everywhere
+ * with COT_LAPACK_AT_RUN_TIME=OFF, lapack_none.c replaces it: a program that is linked -static
+ * could load a library only beside the very glibc that it was linked with, and the linker warns
+ * about that.
  *
- * Integers of the library are taken to be 32 bits wide (LP64), so larger matrices stay with us. */
+ * Integers of the library are taken to be 32 bits wide (LP64), so larger matrices stay with our
+ * kernels. */
 #define _GNU_SOURCE
 #include "backend/cpu/linalg/lin.h"
 
@@ -56,7 +56,7 @@ bool cot__lapack_use(const char *library) {
             handle = NULL;
         }
     }
-    /* one that was used before stays loaded: another thread may be inside */
+    /* a library that was used before stays loaded, because another thread may be inside */
     lapack.handle = handle;
     return handle != NULL;
 }
@@ -90,7 +90,7 @@ int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t size, void *a
     return work ? info != 0 : -1;
 }
 
-/* What is row-major to us is a transpose to LAPACK: aᵀ = v s uᵀ, whose factors then lie as we want
+/* Our row-major matrix is a transpose for LAPACK: aᵀ = v s uᵀ, whose factors then lie as we need
  * them. */
 int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s,
                     void *vt) {

@@ -57,7 +57,7 @@ bool cot__lin_svd(const cot_allocator *al, const cot__view *a, const cot__view *
 
 /* ---- shared by the files lin_*.c ------------------------------------------------------------- */
 
-/* How many matrices there are to be done: none where they have no elements. */
+/* The number of matrices to be done: 0 if they have no elements. */
 static inline int64_t cot__lin_count(const cot__view *v, int tail) {
     return cot__count(v->ndim, v->shape) == 0 ? 0 : cot__count(v->ndim - tail, v->shape);
 }
@@ -81,8 +81,8 @@ typedef struct cot__lin_job {
     bool (*one)(const struct cot__lin_job *j, int64_t i, void *work); /* false: out of memory */
 } cot__lin_job;
 
-/* count matrices of about `cost` operations each; alone: `one` allocates or shares out work itself,
- * so matrices go one by one. */
+/* Runs a kernel on `count` matrices of about `cost` operations each. alone: `one` allocates or
+ * shares out work itself, so matrices are done one by one. */
 bool cot__lin_run(const cot__lin_job *j, int64_t count, double cost, double work, bool alone);
 
 /* Elements of work that a block of reflections needs for `rows` rows and `columns` columns, and the
@@ -106,7 +106,7 @@ bool cot__lapack_takes(int64_t m, int64_t n);
 int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t n, void *a, void *w);
 /* a (m,n), row-major, is destroyed; u (m,k), s (k), vt (k,n), row-major. */
 int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt);
-/* For tests: NULL gives up what is loaded; anything else loads it, or returns false. */
+/* For tests: NULL gives up the loaded library; any other name loads it, or false is returned. */
 bool cot__lapack_use(const char *library);
 
 #endif

@@ -1,12 +1,12 @@
 /* attention.c: softmax(scale q kᵀ + bias) v, tile by tile, so that memory grows with the sequence
  * and not with its square.
  *
- * Forward keeps, for each query, the running maximum and sum of its weights and rescales what it
- * has when the maximum grows; it saves the log of the sum. Backward computes the weights of a tile
- * again from it. Work is split by shapes only: forward by tiles of queries; backward by head and,
- * where heads are few, by chunks of keys, each with a sum for dq of its own that are added in
- * order. So every number of threads gives the same bits. A masked key weighs nothing, whatever it
- * holds; a query without keys gives zeros. */
+ * Forward keeps, for each query, the running maximum and sum of its weights, and rescales its
+ * result when the maximum grows; it saves the log of the sum. Backward computes the weights of a
+ * tile again from it. Work is split by shapes only: forward by tiles of queries; backward by head
+ * and, where heads are few, by chunks of keys. Each chunk has its own sum for dq, and the sums are
+ * added in order. So every number of threads gives the same bits. A masked key has weight 0,
+ * whatever it holds; a query without keys gives zeros. */
 #include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
@@ -18,8 +18,7 @@
 #include <immintrin.h>
 #endif
 
-/* gcc makes vectors of 256 bits out of loops unless it is told otherwise; clang has no such
- * word. */
+/* gcc makes vectors of 256 bits unless it is told otherwise; clang has no such attribute. */
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
 #define AVX512 "avx512f,avx512dq,avx2,fma"
@@ -27,14 +26,14 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #define AVX512 "avx512f,avx512dq,avx2,fma,prefer-vector-width=512"
-/* one copy: there are six instances of everything */
+/* not copied, because there are six instances of everything */
 #define ONCE __attribute__((noinline, noclone))
 #endif
 
 enum {
     TILE   = 64, /* queries and keys of a tile; part of the definition of the result, like CHUNKS */
     PAD    = 16, /* columns of tiles are a multiple: every vector divides it */
-    PARTS  = 32, /* at most so many, because each has tiles of its own */
+    PARTS  = 32, /* most parts, because each has tiles of its own */
     CHUNKS = 16, /* heads times chunks of keys that backward aims at */
 };
 
@@ -44,7 +43,7 @@ typedef struct plan {
     cot__view q, k, v, mask, bias, z, lse, g, dq, dk, dv_out;
     bool      causal;
     double    scale;
-    cot_dtype wide;             /* F64 or F32: what is computed in */
+    cot_dtype wide;             /* the type of the computation: F64 or F32 */
     int64_t   heads, queries, keys, tiles; /* heads: all leading axes; tiles of queries */
     int64_t   d, dv;            /* extents of q and k, of v, rounded up to PAD */
     int64_t   parts, chunks;
@@ -74,12 +73,12 @@ static matrix matrix_of(const cot__view *v, int64_t head, cot_dtype wide) {
 
 /* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------ */
 
-/* 2^n times a polynomial on [-log 2 / 2, log 2 / 2], within 1.1 ulp; what would be below 2^-126 is
+/* 2^n times a polynomial on [-log 2 / 2, log 2 / 2], within 1.1 ulp; results below 2^-126 become
  * 0. */
 static inline __attribute__((always_inline)) float exp_f32(float x) {
     union { float f; int32_t i; } power;
     float in = x < -87.0f ? -87.0f : x > 88.0f ? 88.0f : x;      /* NaN stays */
-    /* rounded to an integer by what a float holds */
+    /* rounds to an integer: a float of this size has no fraction bits */
     float n = (in * 1.44269504f + 12582912.0f) - 12582912.0f;
     float r = (in - n * 0.693359375f) - n * -2.12194440e-4f;
     float p = 1.9875691500e-4f;
@@ -220,7 +219,7 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
     p->wide = cot__dtype_compute(a->q.dtype);
     p->kernel = &kernels[isa > 0 ? isa : 0][p->wide == COT_F32];
     p->heads = cot__count(n - 2, a->q.shape);
-    /* Nothing is to be written then, for any number of heads. */
+    /* Then nothing is written, whatever the number of heads. */
     if (backward && !has_elements(&a->q) && !has_elements(&a->k) && !has_elements(&a->v)) p->heads = 0;
     p->queries = a->q.shape[n - 2];
     p->keys = a->k.shape[n - 2];

@@ -79,7 +79,7 @@ static ONCE TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict 
             for (int64_t p = p0; p < p0 + PAD; p++) to[p * TILE + i] = from[i * ld + p];
 }
 
-/* What masks do to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs].
+/* Applies masks to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs].
  * Keys from n on are padding, which no sum includes. */
 static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs,
                          int64_t cs) {
@@ -107,8 +107,8 @@ static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, 
 /* ---- forward: one tile of queries, over all keys --------------------------------------------- */
 
 /* Takes a tile of scores, keys in rows and queries in columns, into the running maxima `top` and
- * sums; the scores become weights relative to the new maxima, and `fade` is what older weights
- * shrink by. */
+ * sums. The scores become weights relative to the new maxima; `fade` is the factor by which older
+ * weights shrink. */
 static ONCE TARGET void N(soften)(T *restrict s, int64_t n, T *restrict top, T *restrict sum, T *restrict fade) {
     T shift[TILE], old[TILE], part[TILE] = {0};
     for (int i = 0; i < TILE; i++) old[i] = top[i];

@@ -1,5 +1,5 @@
 /* nn.h: kernels of networks: normalisation, attention, and the passes of optimisers.
- * backend/backend.h tells what each computes.
+ * backend/backend.h says what each computes.
  *
  * May call: base, the shared kernels. Must not touch: tapes, nodes, vars. */
 #ifndef COT_CPU_NN_H

@@ -51,7 +51,7 @@ static inline TARGET double N(total)(const T *x, int64_t n) {
     return total;
 }
 
-/* Where squares leave the range of T: scaled by the largest deviation, in f64. */
+/* For squares that leave the range of T: scales by the largest deviation, and computes in f64. */
 static N(stats) N(careful)(const T *x, const cot__rows *r) {
     double mean = 0, m = 0, sum = 0, n = (double)r->n;
     for (int64_t i = 0; !r->rms && i < r->n; i++) mean += (double)x[i] / n;
@@ -68,8 +68,8 @@ static N(stats) N(careful)(const T *x, const cot__rows *r) {
     return (N(stats)){(T)mean, (T)scale};
 }
 
-/* Mean, then deviations from it; what the rounding of the mean left over (Σ (x - mean) is not 0)
- * corrects both. */
+/* Mean, then deviations from it. The rounding of the mean leaves a rest (Σ (x - mean) is not 0),
+ * which corrects both. */
 static TARGET N(stats) N(stats_of)(const T *x, const cot__rows *r) {
     double share = 1 / (double)r->n, left = 0, squares = 0;
     T      mean = r->rms ? 0 : (T)(N(total)(x, r->n) * share);
@@ -82,7 +82,7 @@ static TARGET N(stats) N(stats_of)(const T *x, const cot__rows *r) {
     return (N(stats)){mean + (T)left, (T)(1 / sqrt(v))};
 }
 
-/* Of one row, known or kept for later if there is room. */
+/* The statistics of one row: known already, or computed and kept if there is room. */
 static inline TARGET N(stats) N(stats_at)(const rows_job *j, int64_t row, const T *x) {
     N(stats) *kept = j->r.stats, s;
     if (kept && j->r.known) return kept[row];

@@ -11,7 +11,7 @@
 
 typedef struct pair { uint64_t key; int64_t at; } pair;
 
-/* FEW: at most one in FEW: a heap instead of a sort */
+/* FEW: if at most one element in FEW is asked for, a heap is used instead of a sort */
 enum { RUN = 12, BLOCK = 1 << 14, MOST_PARTS = 32, FEW = 16 };
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -115,8 +115,8 @@ static void sift_down(pair *heap, int64_t n, int64_t i) {
     heap[i] = x;
 }
 
-/* The k first: a heap of the best so far with the last of them on top, which every better element
- * replaces. */
+/* Finds the k first: a heap of the best so far, with the last of them on top. Every better element
+ * replaces the top. */
 static void select_row(const sorting *s, int64_t x_offset, int64_t z_offset, pair *heap) {
     pair next[COT__BLOCK];
     load_pairs(s, x_offset, 0, s->k, heap);

@@ -20,7 +20,7 @@ enum {
     /* chains per leaf: enough to hide the latency of an addition in 16-byte registers */
     LANES  = 16,
     LEVELS = 48,         /* LEAF * 2^LEVELS exceeds any array */
-    /* levels kept when slices are folded side by side; longer slices go alone, to spare the
+    /* levels kept when slices are folded side by side; longer slices are folded alone, to spare the
      * stack */
     SHALLOW = 17,
     ROW    = 512,        /* bytes of a row of slices folded side by side */
@@ -28,8 +28,7 @@ enum {
     /* slices side by side that are worth cutting: more are shared out as they are */
     CHUNKED_WIDTH = 16,
     READY  = 64,         /* leaves of sums that are asked for at once */
-    /* into which a long slice is cut, at most; each but the last is a power of two of leaves, a
-     * subtree */
+    /* most chunks of a long slice; each but the last is a power of two of leaves, a subtree */
     CHUNKS = 64,
 };
 
@@ -40,9 +39,9 @@ typedef struct fold_plan {
     int64_t   from;  /* the first of them to fold; n is where to stop */
     int64_t   step;  /* from one slice to its neighbour */
     bool      alone; /* slices one at a time: they run closer in memory than their neighbours lie */
-    /* x is not there but for its place: its elements are made; NULL: x is there */
+    /* x has memory but no elements, which this recipe makes. NULL: x has elements */
     const cot__recipe *made;
-    int64_t   first; /* the number of x's first element among those */
+    int64_t   first; /* the number of x's first element among them */
 } fold_plan;
 
 /* ---- values that are not in memory ----------------------------------------------------------- */
@@ -69,7 +68,7 @@ static const void *make(const fold_plan *f, int64_t offset, int64_t done, int n,
     return buf;
 }
 
-/* Sums of leaves from there on, as many as come ready. */
+/* Sums of leaves from there on, as many as the recipe can give at once. */
 static int make_sums(const fold_plan *f, int64_t offset, int64_t done, void *sums) {
     int64_t whole = (f->n - done) / LEAF;
     if (f->slice.ndim != 1 || f->slice.stride[0][0] != 1 || whole == 0) return 0;

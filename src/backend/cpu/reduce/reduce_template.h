@@ -1,12 +1,13 @@
-/* reduce_template.h: folding one slice, or several neighbouring slices at once; included by
- * reduce.c once per compute type.
+/* reduce_template.h: folds one slice, or several neighbouring slices at once; included by reduce.c
+ * once for each compute type.
  *
  * T is the type, N(name) decorates names, FLOATING says whether T is a float. A slice is a sequence
- * of n values; its tree is the same whether it is folded alone along contiguous memory or next to
+ * of n values. Its tree is the same whether it is folded alone along contiguous memory or next to
  * others, row by row:
- *   leaves of LEAF values; in a leaf LANES chains, value i going to chain i % LANES; the chains
- *       folded by halves;
- *   the leaves then combined pairwise, as a binary counter would carry. */
+ *
+ *   - leaves have LEAF values;
+ *   - a leaf has LANES chains; value i goes to chain i % LANES; chains are folded by halves;
+ *   - leaves are then combined pairwise, as a binary counter would carry. */
 
 #define WIDTH (ROW / (int)sizeof(T))
 
@@ -72,7 +73,7 @@ static T N(leaf)(fold_op op, const T *p, int n) {
     return 0;
 }
 
-/* What is done to each value before it is folded; q[i * qs] belongs to value i. */
+/* The map of each value before it is folded; q[i * qs] belongs to value i. */
 static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q, int qs, int n) {
     switch (map) {
     case MAP_NONE: return p;
@@ -100,8 +101,8 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
     return buf;
 }
 
-/* One slice, read through a cursor. Not inlined, nor its sibling, so that their buffers never add
- * up on the stack. */
+/* Folds one slice, read through a cursor. Neither this function nor fold_many is inlined, so that
+ * their buffers never add up on the stack. */
 static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map,
                                                const T *q) {
     cot__cursor c;

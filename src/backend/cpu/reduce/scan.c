@@ -20,16 +20,17 @@ typedef struct scan {
     cot__view a, b, z;
     int64_t   n;                   /* elements of a slice */
     int64_t   axis[3];             /* strides of a, b, z along it, in the direction of the scan */
-    /* offset of the coefficient of element 0: not read, backward it lies behind the array */
+    /* offset of the coefficient of element 0, which is not read: backward it lies behind the
+     * array */
     int64_t   a_first;
-    cot__walk outer;               /* the other axes but one, … */
-    int64_t   neighbours, step[3]; /* … which numbers neighbouring slices */
+    cot__walk outer;               /* the other axes but one, and */
+    int64_t   neighbours, step[3]; /* that one, which numbers neighbouring slices */
     int64_t   groups, per_row;     /* groups of up to LANES slices; of one index of `outer` */
     bool      alone;               /* slice by slice */
     int64_t   parts;
 } scan;
 
-/* What a slice remembers between blocks. */
+/* The state of a slice between blocks. */
 typedef struct carry { lane value; int64_t at; } carry;
 
 /* ---- one step of each kind: n values of b (and a); the i-th belongs to s[i * side] ----------- */

@@ -1,0 +1,103 @@
+/* job_run.c: a job of any operation, asked and run. An elementwise operation needs no record for
+ * this: its class and arity say all. */
+#include "backend/job_run.h"
+#include "backend/elements.h"
+#include "base/sizes.h"
+#include "rules/elementwise_ids.h"
+
+#include <stdio.h>
+
+/* ---- elementwise operations ------------------------------------------------------------------ */
+
+/* The operand whose dtype the others have: the first that is no number and no condition. */
+static int leading_operand(const cot__job *j) {
+    for (int k = j->op == OP_where; k < j->n; k++)
+        if (!(j->numbers >> k & 1)) return k;
+    return -1;
+}
+
+static bool same_extents(const cot__view *v, const cot_shape *s) {
+    bool same = v->ndim == s->ndim;
+    for (int i = 0; same && i < v->ndim; i++) same = v->shape[i] == s->dim[i];
+    return same;
+}
+
+/* Operands have one dtype and one shape; a 0-d one repeats. A number has the computing dtype. */
+static bool infer_elementwise(const cot__job *j, cot__type *z) {
+    const cot__elementwise_info *e = &cot__elementwise_table[j->op];
+    int                          arity = cot__elementwise_arity(j->op), lead = leading_operand(j);
+    if (!cot__job_has(j, arity, arity, 0)) return false;
+    if (lead < 0) return cot__job_illegal(j, "all operands are numbers");
+    cot_dtype dtype = j->x[lead].dtype;
+    if (e->class == REAL && !cot__job_float(j, lead)) return false;
+    z->shape = (cot_shape){0};
+    for (int k = 0; k < j->n; k++)
+        if (j->x[k].ndim > z->shape.ndim) z->shape = cot__view_extents(&j->x[k]);
+    for (int k = 0; k < j->n; k++) {
+        bool condition = j->op == OP_where && k == 0, number = j->numbers >> k & 1;
+        if (!cot__job_dtype(j, k, condition ? COT_BOOL : number ? cot__dtype_compute(dtype) : dtype)) return false;
+        if (j->x[k].ndim > 0 && !same_extents(&j->x[k], &z->shape))
+            return cot__job_shape(j, k, z->shape.ndim, z->shape.dim);
+    }
+    z->dtype = e->class == TEST ? COT_BOOL : dtype;
+    return true;
+}
+
+static void run_elementwise(const cot__job *j) {
+    cot_dtype dtype = j->x[leading_operand(j)].dtype;
+    cot__run_value(j->backend, j->op, cot__dtype_compute(dtype), j->n, j->x, &j->z);
+}
+
+/* ---- any operation --------------------------------------------------------------------------- */
+
+bool cot__job_infer(const cot__job *j, cot__type *z) {
+    return (j->op < OP_structural ? infer_elementwise(j, z) : j->record->infer(j, z)) && cot__job_check_type(j, z);
+}
+
+int64_t cot__job_workspace(const cot__job *j) {
+    return j->op >= OP_structural && j->record->workspace ? j->record->workspace(j) : 0;
+}
+
+bool cot__job_check(const cot__job *j) {
+    return j->op < OP_structural || !j->record->check || j->record->check(j);
+}
+
+void cot__job_found(const cot__job *j, int64_t found[2]) {
+    static const int64_t two[1] = {2}, one[1] = {1};
+    j->backend->read(&(cot__view){j->status, COT_I64, 1, two, one}, 0, 2, COT_I64, found);
+}
+
+void cot__job_run(const cot__job *j) {
+    if (j->op < OP_structural) run_elementwise(j);
+    else j->record->run(j);
+}
+
+/* ---- positions ------------------------------------------------------------------------------- */
+
+const char *cot__place_text(int ndim, const int64_t *shape, int64_t k, char *buf) {
+    int64_t at[COT_MAX_NDIM];
+    int     n = 0;
+    for (int i = ndim - 1; i >= 0; i--) at[i] = k % shape[i], k /= shape[i];
+    buf[0] = 0;
+    for (int i = 0; i < ndim && n < COT__SHAPE_TEXT - 24; i++)
+        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), "%s%lld", i ? "," : "[", (long long)at[i]);
+    if (ndim) snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), "]");
+    return buf;
+}
+
+bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t extent, bool wrap) {
+    const cot__view *v = &j->x[k];
+    int64_t          found[2];
+    char             place[COT__SHAPE_TEXT];
+    j->backend->bad_position(v, extent, wrap, j->status);
+    cot__job_found(j, found);
+    if (!found[0]) return true;
+    long long value = cot__element_i64(j->backend, v, found[1]);
+    if (extent > 0 && j->caller->excuse && j->caller->excuse(j->caller, k)) return true;
+    cot__place_text(v->ndim, v->shape, found[1], place);
+    if (extent == 0)
+        return cot__refuse(j->caller, COT_VALUE, "%s%s is %lld, but the axis has extent 0; it has no positions", what,
+                           place, value);
+    return cot__refuse(j->caller, COT_VALUE, "%s%s is %lld, out of range for extent %lld; values run from %lld to %lld",
+                       what, place, value, (long long)extent, (long long)(wrap ? -extent : 0), (long long)extent - 1);
+}

@@ -1,0 +1,114 @@
+/* job.c: the words of jobs, and the checks that the `infer` of records is made of. */
+#include "job/job.h"
+#include "base/number.h"
+#include "base/sizes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { TEXT = 512 }; /* as much as a tape keeps of a message */
+
+/* "[name] text" in buf. */
+static void word(const cot__caller *c, char buf[TEXT], const char *format, va_list args) {
+    int n = snprintf(buf, TEXT, "[%s] ", c->name);
+    if (n >= 0 && n < TEXT) cot__vformat(buf + n, (size_t)(TEXT - n), format, args);
+}
+
+bool cot__refuse(const cot__caller *c, cot_status code, const char *format, ...) {
+    char    text[TEXT];
+    va_list args;
+    va_start(args, format);
+    word(c, text, format, args);
+    va_end(args);
+    c->fail(c, code, text);
+    return false;
+}
+
+void cot__remark(const cot__caller *c, const char *format, ...) {
+    char    text[TEXT];
+    va_list args;
+    va_start(args, format);
+    word(c, text, format, args);
+    va_end(args);
+    c->note(c, text);
+}
+
+bool cot__job_illegal(const cot__job *j, const char *format, ...) {
+    char    text[TEXT];
+    va_list args;
+    va_start(args, format);
+    cot__vformat(text, sizeof text, format, args);
+    va_end(args);
+    return cot__refuse(j->caller, COT_VALUE, "%s; this is no legal operation", text);
+}
+
+bool cot__job_has(const cot__job *j, int least, int most, int ints) {
+    int has = j->attr ? (int)j->attr->nints : 0;
+    if (j->n < least || j->n > most)
+        return cot__job_illegal(j, "%d operands, where %d to %d belong", j->n, least, most);
+    if (has < ints) return cot__job_illegal(j, "%d attributes, where %d belong", has, ints);
+    return true;
+}
+
+bool cot__job_range(const cot__job *j, int at, int64_t low, int64_t high) {
+    int64_t v = cot__job_int(j, at);
+    return (v >= low && v <= high) ||
+           cot__job_illegal(j, "attribute %d is %lld, not from %lld to %lld", at, (long long)v, (long long)low,
+                            (long long)high);
+}
+
+bool cot__job_axis(const cot__job *j, int at, int ndim) { return cot__job_range(j, at, 0, ndim - 1); }
+
+bool cot__job_dtype(const cot__job *j, int k, cot_dtype dtype) {
+    return j->x[k].dtype == dtype || cot__job_illegal(j, "operand %d has dtype %s, not %s", k,
+                                                      cot__dtype_name(j->x[k].dtype), cot__dtype_name(dtype));
+}
+
+bool cot__job_float(const cot__job *j, int k) {
+    return cot__dtype_is_float(j->x[k].dtype) ||
+           cot__job_illegal(j, "operand %d has dtype %s, not a float", k, cot__dtype_name(j->x[k].dtype));
+}
+
+bool cot__job_integers(const cot__job *j, int k, const char *what) {
+    cot_dtype d = j->x[k].dtype;
+    return d == COT_I64 || d == COT_I32 || d == COT_U8 ||
+           cot__refuse(j->caller, COT_DTYPE, "%s have dtype %s; they must be integers", what, cot__dtype_name(d));
+}
+
+bool cot__job_shape(const cot__job *j, int k, int ndim, const int64_t *shape) {
+    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    bool same = j->x[k].ndim == ndim;
+    for (int i = 0; same && i < ndim; i++) same = j->x[k].shape[i] == shape[i];
+    return same || cot__job_illegal(j, "operand %d has shape %s, not %s", k,
+                                    cot__shape_text(j->x[k].ndim, j->x[k].shape, a), cot__shape_text(ndim, shape, b));
+}
+
+bool cot__slice_is_inside(int64_t extent, int64_t first, int64_t length, int64_t step) {
+    if (length == 0) return first == 0;
+    int64_t last = cot__size_add(first, cot__size_mul(length - 1, step));
+    return length > 0 && first >= 0 && first < extent && last >= 0 && last < extent && (length == 1 || step != 0);
+}
+
+bool cot__job_check_type(const cot__job *j, const cot__type *z) {
+    char text[COT__SHAPE_TEXT];
+    int  n = z->shape.ndim;
+    if ((unsigned)z->dtype >= COT_DTYPE_COUNT)
+        return cot__refuse(j->caller, COT_DTYPE, "%d is not a dtype; dtypes are COT_F64 … COT_BOOL", (int)z->dtype);
+    if (n < 0 || n > COT_MAX_NDIM)
+        return cot__refuse(j->caller, COT_LIMIT, "a shape of %d axes; shapes have 0 to %d axes", n, COT_MAX_NDIM);
+    for (int k = 0; k < n; k++)
+        if (z->shape.dim[k] < 0)
+            return cot__refuse(j->caller, COT_SHAPE, "axis %d of shape %s has extent %lld; extents are not negative", k,
+                               cot__shape_text(n, z->shape.dim, text), (long long)z->shape.dim[k]);
+    return cot__size_product(n, z->shape.dim) <= COT__SIZE_MOST / 16 ||
+           cot__refuse(j->caller, COT_LIMIT, "shape %s has too many elements to address",
+                       cot__shape_text(n, z->shape.dim, text));
+}
+
+const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
+    int n = snprintf(buf, COT__SHAPE_TEXT, "(");
+    for (int k = 0; k < ndim && n < COT__SHAPE_TEXT - 24; k++)
+        n += snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), k ? ",%lld" : "%lld", (long long)shape[k]);
+    snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), ndim == 1 ? ",)" : ")");
+    return buf;
+}

@@ -1,0 +1,332 @@
+/* Every operation runs on arrays without a tape, by its record alone: the type that `infer` gives
+ * is the node's, and `run` or `view` gives the node's bits in memory that is exactly as large as
+ * the record says. Hostile jobs are refused or run within their memory. */
+/* ctest: timeout=240 */
+#include "rules/structural_ids.h"
+#include "samples/samples.h"
+
+#include "backend/job_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_ARGS = 64, HEARD = 512 };
+
+/* ---- a caller that remembers ----------------------------------------------------------------- */
+
+typedef struct heard { int errors, notes; char text[HEARD]; } heard;
+
+static void hear_error(const cot__caller *c, cot_status code, const char *text) {
+    heard *h = c->to;
+    (void)code;
+    if (h->errors++ == 0) snprintf(h->text, sizeof h->text, "%s", text);
+}
+static void hear_note(const cot__caller *c, const char *text) {
+    (void)text;
+    ((heard *)c->to)->notes++;
+}
+
+/* ---- a job of a node ------------------------------------------------------------------------- */
+
+static bool overwritten(const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
+}
+
+typedef struct workbench {
+    cot__caller caller;
+    heard       said;
+    cot__job    job;
+    cot__view   x[MAX_ARGS];
+    cot__value  number;
+    cot__type   type;
+    int64_t     status[2], stride[COT_MAX_NDIM];
+} workbench;
+
+/* The operands of node i as views. False: one of them was overwritten since. */
+static bool open_bench(workbench *w, cot_tape *t, uint32_t i) {
+    static const int64_t no_axes[1];
+    const cot__node     *n = &t->nodes[i];
+    int                  count = cot__nargs(n);
+    assert_in_range(count, 0, MAX_ARGS);
+    *w = (workbench){.type = {cot__dtype_at(n), cot__shape_at(t, i)}};
+    w->caller = (cot__caller){cot__op_of(n->op)->name, &w->said, hear_error, hear_note, NULL};
+    w->job    = (cot__job){.caller = &w->caller, .backend = t->backend, .record = cot__op_of(n->op), .op = n->op,
+                           .n = count, .x = w->x, .status = w->status,
+                           .attr = n->op >= OP_structural ? n->extra.attr : NULL};
+    for (int k = 0; k < count; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a != COT__NONE && overwritten(t, a)) return false;
+        if (a != COT__NONE) w->x[k] = cot__view_read(t, a);
+        else w->job.numbers |= 1u << k;
+    }
+    for (int k = 0; k < count; k++) {
+        if (!(w->job.numbers >> k & 1)) continue;
+        cot_dtype compute = cot__dtype_compute(w->x[1 - k].dtype);
+        cot__store_f64(&w->number, compute, n->extra.number);
+        w->x[k] = (cot__view){&w->number, compute, 0, no_axes, no_axes};
+    }
+    return true;
+}
+
+static size_t bytes_of(const cot__type *z) {
+    return (size_t)(cot__count(z->shape.ndim, z->shape.dim) * cot__dtype_size(z->dtype));
+}
+
+/* Runs an accepted job in memory of its own; `bits` gets the result, row-major. False: refused. */
+static bool run_bench(workbench *w, char *bits) {
+    const cot__op *op = w->job.record;
+    int64_t        offset = 0, rows[COT_MAX_NDIM];
+    cot__view      packed = {bits, w->type.dtype, w->type.shape.ndim, w->type.shape.dim, rows};
+    cot__strides(packed.ndim, packed.shape, rows);
+    if (w->job.op >= OP_structural && op->view && op->view(&w->job, &w->type, w->stride, &offset)) {
+        cot__view seen = packed;
+        seen.stride = w->stride;
+        seen.data = (char *)w->x[0].data + offset * cot__dtype_size(w->x[0].dtype);
+        w->job.backend->copy(&packed, &seen);
+        return true;
+    }
+    w->job.z = packed;
+    int64_t need = cot__job_workspace(&w->job);
+    assert_true(need >= 0);
+    w->job.z.data = malloc(bytes_of(&w->type) + 1);
+    w->job.workspace = need ? malloc((size_t)need) : NULL;
+    memset(w->job.z.data, 0xff, bytes_of(&w->type));
+    if (need) memset(w->job.workspace, 0xff, (size_t)need);
+    if (op->in_place) w->job.backend->copy(&w->job.z, &w->x[0]);
+    bool legal = cot__job_check(&w->job);
+    w->status[0] = w->status[1] = 0;
+    if (legal) cot__job_run(&w->job);
+    if (legal && op->tell && w->status[0]) op->tell(&w->job, w->status);
+    memcpy(bits, w->job.z.data, bytes_of(&w->type));
+    free(w->job.z.data);
+    free(w->job.workspace);
+    return legal;
+}
+
+/* ---- every node of every sample -------------------------------------------------------------- */
+
+static bool needs_tape(int op) {
+    return op >= OP_structural && (cot__op_of(op)->kind == KIND_SOURCE || cot__op_of(op)->needs_tape);
+}
+
+static uint8_t ran[OP_count];
+
+static void compare_node(cot_tape *t, uint32_t i, const char *sample) {
+    static char want[1 << 16], got[1 << 16];
+    workbench   w;
+    int         op = t->nodes[i].op;
+    const char *name = cot__op_of(op)->name;
+    if (needs_tape(op) || cot__in_body(&t->nodes[i]) || overwritten(t, i) || !open_bench(&w, t, i)) return;
+    /* records_bring_what_runs_them names these */
+    if (op >= OP_structural && !cot__op_of(op)->infer) return;
+    cot__type node = w.type;
+    if (bytes_of(&node) > sizeof want) return;
+    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_SHAPE)) w.type.shape = (cot_shape){3, {9, 9, 9}};
+    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_DTYPE)) w.type.dtype = COT_U8;
+    bool known = cot__job_infer(&w.job, &w.type);
+    TEST_CHECK(known, "%s: %s (%%%u) is refused: %s", sample, name, i, w.said.text);
+    if (!known) return;
+    TEST_CHECK(w.type.dtype == node.dtype && cot__same_shape(&w.type.shape, &node.shape),
+               "%s: infer gives %s (%%%u) another type", sample, name, i);
+    if (w.type.dtype != node.dtype || bytes_of(&w.type) != bytes_of(&node)) return;
+    cot__view v = cot__view_read(t, i);
+    cot__read_view(t, name, &v, v.dtype, want, cot__view_size(&v));
+    bool legal = run_bench(&w, got);
+    TEST_CHECK(legal, "%s: %s (%%%u) does not run: %s", sample, name, i, w.said.text);
+    TEST_CHECK(!legal || memcmp(want, got, bytes_of(&node)) == 0, "%s: %s (%%%u) has other bits without a tape", sample,
+               name, i);
+    ran[op] = 1;
+}
+
+static cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }
+
+static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
+    for (int k = 0; k < f->n; k++) {
+        double *data = (double *)(uintptr_t)f->in[k].data;
+        char    raw[TEST_MAX_SIZE * sizeof(double)];
+        cot_var cast = cot_cast(cot_data(t, COT_F64, f->in[k].shape, data), dtype);
+        cot__view v = cot__view_read(t, cot__index(cast));
+        cot__read_view(t, "test", &v, dtype, raw, cot__view_size(&v));
+        xs[k] = cot_tensor(t, dtype, f->in[k].shape, raw);
+    }
+}
+
+static void every_node_runs_without_a_tape(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16};
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++)
+        for (int d = 0; d < TEST_COUNT(dtypes); d++) {
+            test_function f = function_of(&samples[i], i, 0);
+            cot_tape     *t = cot_tape_create(NULL);
+            cot_var       xs[TEST_MAX_INPUTS], grads[TEST_MAX_INPUTS];
+            leaves_of(t, &f, dtypes[d], xs);
+            cot_var y = loss(f.f(f.n, xs, f.user));
+            if (cot_tape_status(t) == COT_OK) cot_grad_of(y, f.n, xs, grads);
+            for (uint32_t k = 0; k < t->count; k++) compare_node(t, k, f.name);
+            cot_tape_destroy(t);
+        }
+    for (int op = OP_structural; op < OP_count; op++)
+        TEST_CHECK(ran[op] || needs_tape(op) || !cot__op_of(op)->infer, "%s never ran", cot__op_of(op)->name);
+    test_verdict();
+}
+
+/* ---- the records ----------------------------------------------------------------------------- */
+
+/* Records that do not bring these functions yet. */
+static const char *const not_yet[] = {
+    /* elementwise */
+    "sum_of", "dot_of", "logsumexp_of",
+    /* array */
+    "detach", "alias", "concat", "pad", "take", "take_along_axis", "scatter_add", "scatter_add_along", "one_hot",
+    "copy_into", "update_slice", "add_slice", "cumsum", "recurrence", "cumargmax", "argsort", "searchsorted",
+    "ravel_index", "last_writer", "nonzero",
+    /* linalg */
+    "matmul", "fft", "rfft", "irfft",
+    "lu_factors", "lu_permutation", "lu", "lu_solve", "det", "det_sign", "logabsdet", "triangular_solve", "cholesky",
+    "qr", "eigh", "svd", "cofactors",
+    /* nn */
+    "softmax", "log_softmax", "softmax_cross_entropy", "cross_entropy", "mse",
+    "layer_norm", "rms_norm", "norm_back", "norm_weights",
+    "attention_lse", "attention", "attention_backward",
+    "conv", "conv_transpose", "conv_weight",
+    "max_pool", "max_pool_index", "max_unpool", "avg_pool", "avg_unpool",
+    /* bodies, random numbers, functions of the user */
+    "loop", "loop_adjoint", "linear_solve", "root", "draw_at", "custom", "custom_numbers",
+};
+static bool is_for_later(const char *name) {
+    for (int i = 0; i < TEST_COUNT(not_yet); i++)
+        if (strcmp(not_yet[i], name) == 0) return true;
+    return false;
+}
+
+static void records_bring_what_runs_them(void **state) {
+    (void)state;
+    for (int op = OP_structural; op < OP_count; op++) {
+        const cot__op *o = cot__op_of(op);
+        if (o->kind == KIND_SOURCE || is_for_later(o->name)) continue;
+        if (o->needs_tape) {
+            TEST_CHECK(o->apply && o->needs_tape[0] && !o->infer && !o->run,
+                       "%s needs a tape: it says why and brings apply", o->name);
+            continue;
+        }
+        TEST_CHECK(o->infer && (o->run || o->view), "%s brings no %s", o->name, o->infer ? "run" : "infer");
+    }
+    test_verdict();
+}
+
+/* ---- hostile jobs ---------------------------------------------------------------------------- */
+
+static uint64_t next_random(uint64_t *s) {
+    *s += UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t z = *s;
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static int64_t odd_number(uint64_t *s) {
+    static const int64_t odd[] = {-1, 0, 1, 2, 3, 4, 5, 7, 16, 17, 64, -2, INT32_MAX, INT64_MAX, INT64_MIN, 1 << 20};
+    return odd[next_random(s) % TEST_COUNT(odd)];
+}
+
+/* Other operands than the node has: of other shapes, dtypes, or fewer. Their memory is theirs
+ * alone, so that a sanitizer sees every access outside. */
+typedef struct hostile {
+    cot_shape shape[MAX_ARGS];
+    int64_t   stride[MAX_ARGS][COT_MAX_NDIM];
+    void     *data[MAX_ARGS];
+} hostile;
+
+static void change_shape(cot_shape *s, uint64_t *seed) {
+    int what = (int)(next_random(seed) % 4);
+    if (what == 0 && s->ndim > 0) s->ndim--;
+    else if (what == 1 && s->ndim < 5) s->dim[s->ndim++] = (int64_t)(next_random(seed) % 4);
+    else if (s->ndim > 0) s->dim[next_random(seed) % (uint64_t)s->ndim] = (int64_t)(next_random(seed) % 5);
+}
+
+static void spoil_operands(workbench *w, hostile *h, uint64_t *seed) {
+    for (int k = 0; k < w->job.n; k++) {
+        cot__view *v = &w->x[k], old = *v;
+        h->shape[k] = cot__view_extents(v);
+        if (next_random(seed) % 3 == 0) change_shape(&h->shape[k], seed);
+        if (next_random(seed) % 6 == 0) v->dtype = (cot_dtype)(next_random(seed) % COT_DTYPE_COUNT);
+        v->ndim = h->shape[k].ndim;
+        v->shape = h->shape[k].dim;
+        v->stride = h->stride[k];
+        cot__strides(v->ndim, v->shape, h->stride[k]);
+        size_t  bytes = (size_t)(cot__view_size(v) * cot__dtype_size(v->dtype));
+        int64_t size = cot__view_size(&old), used = cot__view_size(v);
+        v->data = h->data[k] = malloc(bytes + 1);
+        memset(v->data, 0, bytes + 1);
+        /* values as they were, as far as they reach */
+        for (int64_t i = 0; i < used && size; i++) {
+            double x;
+            w->job.backend->read(&old, i % size, 1, COT_F64, &x);
+            w->job.backend->write(v, i, 1, COT_F64, &x);
+        }
+    }
+    if (w->job.n > 0 && next_random(seed) % 16 == 0) w->job.n--;
+}
+
+static void spoil_attributes(cot__attr *to, const cot__attr *from, uint64_t *seed) {
+    memcpy(to, from, sizeof *from + from->nints * sizeof from->ints[0]);
+    if (next_random(seed) % 3 && to->nints) to->ints[next_random(seed) % to->nints] = odd_number(seed);
+    if (next_random(seed) % 16 == 0 && to->nints) to->nints--;
+    if (next_random(seed) % 16 == 0) to->number = (double)odd_number(seed);
+}
+
+static void try_hostile(cot_tape *t, uint32_t i, uint64_t seed) {
+    static char bits[1 << 20];
+    static union { cot__attr attr; char room[4096]; } changed;
+    workbench   w;
+    hostile     h = {0};
+    if (!open_bench(&w, t, i) || w.job.numbers) return;
+    int n = w.job.n;
+    spoil_operands(&w, &h, &seed);
+    if (w.job.attr && sizeof(cot__attr) + w.job.attr->nints * 8 < sizeof changed) {
+        spoil_attributes(&changed.attr, w.job.attr, &seed);
+        w.job.attr = &changed.attr;
+    }
+    if (next_random(&seed) % 4 == 0) change_shape(&w.type.shape, &seed);
+    if (next_random(&seed) % 8 == 0) w.type.dtype = (cot_dtype)(next_random(&seed) % 9);
+    bool accepted = cot__job_infer(&w.job, &w.type);
+    TEST_CHECK(accepted == (w.said.errors == 0), "%s: infer is %s, with %d errors", w.caller.name,
+               accepted ? "content" : "not content", w.said.errors);
+    if (accepted && bytes_of(&w.type) <= sizeof bits) {
+        bool legal = run_bench(&w, bits);
+        TEST_CHECK(legal == (w.said.errors == 0), "%s: check is %s, with %d errors", w.caller.name,
+                   legal ? "content" : "not content", w.said.errors);
+    }
+    for (int k = 0; k < n; k++) free(h.data[k]);
+}
+
+static void hostile_jobs_are_refused_or_stay_in_their_memory(void **state) {
+    enum { TRIES = 40 };
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        cot_tape     *t = cot_tape_create(NULL);
+        cot_var       xs[TEST_MAX_INPUTS], grads[TEST_MAX_INPUTS];
+        leaves_of(t, &f, COT_F64, xs);
+        cot_var y = loss(f.f(f.n, xs, f.user));
+        if (cot_tape_status(t) == COT_OK) cot_grad_of(y, f.n, xs, grads);
+        for (uint32_t k = 0; k < t->count; k++) {
+            int op = t->nodes[k].op;
+            if (needs_tape(op) || cot__in_body(&t->nodes[k])) continue;
+            if (op >= OP_structural && !cot__op_of(op)->infer) continue;
+            for (uint64_t s = 0; s < TRIES; s++) try_hostile(t, k, ((uint64_t)i << 40) + ((uint64_t)k << 16) + s);
+        }
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(records_bring_what_runs_them),
+        cmocka_unit_test(every_node_runs_without_a_tape),
+        cmocka_unit_test(hostile_jobs_are_refused_or_stay_in_their_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
