@@ -77,9 +77,13 @@ static void directly(const layer *l, cot__conv_pass pass, float *x, float *w, fl
             st[3][5];
     cot__strides(5, xs, st[0]), cot__strides(5, ws, st[1]), cot__strides(5, zs, st[2]);
     cot__view vx = {x, COT_F32, 5, xs, st[0]}, vw = {w, COT_F32, 5, ws, st[1]}, vz = {z, COT_F32, 5, zs, st[2]};
-    if (pass == COT__CONV_OUTPUT) cot__conv_run(NULL, &g, pass, &vx, &vw, &vz);
-    else if (pass == COT__CONV_INPUT) cot__conv_run(NULL, &g, pass, &vz, &vw, &vx);
-    else cot__conv_run(NULL, &g, pass, &vx, &vz, &vw);
+    const cot__view *left = pass == COT__CONV_INPUT ? &vz : &vx, *right = pass == COT__CONV_WEIGHT ? &vz : &vw,
+                    *result = pass == COT__CONV_OUTPUT ? &vz : pass == COT__CONV_INPUT ? &vx : &vw;
+    int64_t          bytes = cot__conv_bytes(&g, pass, left, right, result);
+    void            *room = malloc((size_t)bytes);
+    if (bytes < 0 || !room) exit(1);
+    cot__conv_run(&g, pass, left, right, result, room);
+    free(room);
 }
 
 int main(void) {

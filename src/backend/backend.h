@@ -14,15 +14,14 @@
  *
  * Promises of every entry: the result depends on shapes and values only, so that it has the same
  * bits whatever the number of threads. Bad data (an index out of range, a singular matrix) is
- * reported in what the entry returns or in its array `bad`, and never ends the process.
+ * reported in status words, in what the entry returns or in its array `bad`, and never ends the
+ * process.
  *
  * Not yet:
- * - Entries that take an allocator ask it for their workspace. Only argsort, normalize_weights and
- *   the two of attention tell how much they need and are given it.
+ * - Entries that take an allocator ask it for their workspace, which then lies on the host. The
+ *   others tell how much they need, and are given it in memory of the backend.
  * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
  *   backend would keep what `bad` and the returned values say in a status word until then.
- * - That allocator, and some callers that hand a workspace in, take it from the host. A device that
- *   cannot load from there needs it in memory of its own, as a recorded job gets it.
  *
  * Operands and results lie in memory of the backend, arrays of rank 0 too. From the host come:
  * plain numbers of elementwise runs (cot__number_view), what `write` and `copy_in` bring and `read`
@@ -185,13 +184,15 @@ typedef struct cot__backend {
      * with the same bits. False, and nothing is done: writing it first is better. */
     bool (*reduce_made)(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                         const cot__view *z);
-    /* Σ (x - y)² of two arrays of one shape, in f64, block by block. */
-    double (*sum_squares)(const cot__view *x, const cot__view *y);
-    /* -Σ log p[row, label] over the rows of p, in f64: labels are integers and in range, one for
-     * each row. logarithm: the logarithm of p is still to be taken. */
-    double (*sum_labelled)(const cot__view *p, const cot__view *labels, bool logarithm);
-    /* -Σ q log p, where q is not 0. */
-    double (*sum_weighted)(const cot__view *p, const cot__view *q, bool logarithm);
+    /* z (a float, 0-d) = the mean of (x - y)² of two arrays of one shape, in f64, block by
+     * block. */
+    void (*mean_squares)(const cot__view *x, const cot__view *y, const cot__view *z);
+    /* z (a float, 0-d) = the mean of -log p[row, label] over the rows of p, in f64: labels are
+     * integers and in range, one for each row. logarithm: the logarithm of p is still to be
+     * taken. */
+    void (*mean_labelled)(const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z);
+    /* The same of -Σ q log p, where q is not 0. */
+    void (*mean_weighted)(const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z);
     /* Softmax and log-softmax along one axis, stable; z like x. */
     void (*softmax)(const cot__view *x, int axis, bool logarithm, const cot__view *z);
     /* Scans along one axis, carried in f64 or i64; z like x (integers: z is I64). reverse: from the
@@ -237,9 +238,9 @@ typedef struct cot__backend {
     /* writers[p] (I64, a vector) = the last element of index that is p, counted row-major; -1:
      * there is none. */
     void (*last_writer)(const cot__view *index, const cot__view *writers);
-    /* The numbers of the elements that are not zero, in order, as many as `places` (I64, a vector)
-     * holds, then -1; returns how many. places NULL: counts them all. */
-    int64_t (*nonzero)(const cot__view *mask, const cot__view *places);
+    /* The numbers of the elements that are not zero, in order, as many as `places` (I64, a
+     * row-major vector) holds, then -1; status[0] = how many. places NULL: counts them all. */
+    void (*nonzero)(const cot__view *mask, const cot__view *places, int64_t *status);
     /* z[.., k] = 1 where index[..] = k, else 0; z is row-major. */
     void (*one_hot)(const cot__view *index, const cot__view *z);
 
@@ -251,14 +252,15 @@ typedef struct cot__backend {
 
     /* The order of x along an axis: z (I64) is like x with any extent k <= x's along the axis: the
      * places of the k first, equal elements in their order. -0 equals 0; a NaN is above everything,
-     * so it comes last, descending first. scratch: argsort_workspace bytes. */
-    size_t (*argsort_workspace)(const cot__view *x, int axis, int64_t k);
+     * so it comes last, descending first. scratch: argsort_workspace bytes, which is negative when
+     * no memory could hold it. */
+    int64_t (*argsort_workspace)(const cot__view *x, int axis, int64_t k);
     void (*argsort)(const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch);
     /* z[i] = how many of the sorted vector are < v[i] (right: <= v[i]), in the same order; both of
-     * one dtype. */
-    void (*searchsorted)(const cot__view *sorted, const cot__view *v, bool right, int64_t *z);
-    /* The first i with x[i] < x[i-1] of a vector; -1: it is sorted. */
-    int64_t (*first_descent)(const cot__view *x);
+     * one dtype. z (I64) is like v, row-major. */
+    void (*searchsorted)(const cot__view *sorted, const cot__view *v, bool right, const cot__view *z);
+    /* Looks for elements x[i] < x[i-1] of a vector: status as bad_position gives it. */
+    void (*first_descent)(const cot__view *x, int64_t *status);
 
     /* ---- random numbers ---- */
 
@@ -270,8 +272,9 @@ typedef struct cot__backend {
      * keep: high where the 53 bits of u are >= low, else 0 */
     void (*draw)(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
 
-    /* 0 … n - 1 in an order drawn from the key, by Fisher and Yates. */
-    void (*permutation)(cot_key key, int64_t n, int64_t *z);
+    /* z (I64, a row-major vector of extent n) = 0 … n - 1 in an order drawn from the key, by Fisher
+     * and Yates. */
+    void (*permutation)(cot_key key, const cot__view *z);
 
     /* ---- networks ---- */
 
@@ -281,8 +284,8 @@ typedef struct cot__backend {
      * 0, whatever x is. */
     void (*normalize_back)(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
     /* z (2,n): Σ g y and Σ g over the rows; where g is 0 nothing is added, whatever y is. scratch:
-     * normalize_workspace bytes. */
-    size_t (*normalize_workspace)(const cot__rows *r);
+     * normalize_workspace bytes, which is negative when no memory could hold it. */
+    int64_t (*normalize_workspace)(const cot__rows *r);
     void (*normalize_weights)(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
     /* Backward takes g, the adjoint of z, with z and lse, and writes dq, dk, dv. `memory` has
      * attention_workspace bytes, which is negative when no memory could hold it. */
@@ -290,15 +293,19 @@ typedef struct cot__backend {
     void (*attention_forward)(const cot__attention *a, void *memory);
     void (*attention_backward)(const cot__attention *a, void *memory);
     /* Views of five axes: x (batch, in, …), w (out, in/groups, …), z (batch, out, …); floats of one
-     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. False: no
-     * workspace. */
-    bool (*conv)(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-                 const cot__view *b, const cot__view *result);
+     * dtype; the result is contiguous. bf16 and f16 are computed in f32 and rounded once. `memory`
+     * has conv_workspace bytes, which follow from shapes and strides; negative: no memory could
+     * hold them. */
+    int64_t (*conv_workspace)(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                              const cot__view *result);
+    void (*conv)(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                 const cot__view *result, void *memory);
     /* Of dtype F64, F32 or any integers: z[q] = the largest element of window q (a NaN counts as
      * larger), index[q] = which one, the first of equals, counted row-major over the whole
      * window. */
     void (*max_pool)(const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index);
-    /* z[q] = the element of window q that index[q] names; elements of any `size`. */
+    /* z[q] = the element of window q that index[q] names; elements of any `size`. What names no
+     * element of its plane takes 0, and puts nothing. */
     void (*pool_take)(const cot__pool *g, int size, const void *x, const int32_t *index, void *z);
     /* Its transpose, F64 or F32: x = 0, then the named element += z[q]. */
     void (*pool_put)(const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x);

@@ -72,6 +72,38 @@ void cot__job_run(const cot__job *j) {
     else j->record->run(j);
 }
 
+/* ---- row-major copies ------------------------------------------------------------------------ */
+
+int64_t cot__room_bytes(const cot__view *v, cot_dtype dtype) {
+    return (cot__view_size(v) * cot__dtype_size(dtype) + 16) & ~(int64_t)15;
+}
+
+int64_t cot__pack_bytes(const cot__view *v, cot_dtype dtype) {
+    bool packed = v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride);
+    return packed ? 0 : cot__room_bytes(v, dtype);
+}
+
+void *cot__pack_room(const cot__view *v, cot_dtype dtype, char **at) {
+    int64_t bytes = cot__pack_bytes(v, dtype);
+    if (!bytes) return v->data;
+    *at += bytes;
+    return *at - bytes;
+}
+
+const void *cot__pack_operand(const cot__job *j, int k, cot_dtype dtype, char **at) {
+    const cot__view *v = &j->x[k];
+    int64_t          stride[COT_MAX_NDIM];
+    void            *data = cot__pack_room(v, dtype, at);
+    if (data == v->data) return data;
+    cot__strides(v->ndim, v->shape, stride);
+    j->backend->copy(&(cot__view){data, dtype, v->ndim, v->shape, stride}, v);
+    return data;
+}
+
+void cot__unpack(const cot__job *j, const cot__view *z, cot_dtype dtype, void *data) {
+    if (data != z->data) j->backend->copy(z, &(cot__view){data, dtype, z->ndim, z->shape, z->stride});
+}
+
 /* ---- positions ------------------------------------------------------------------------------- */
 
 const char *cot__place_text(int ndim, const int64_t *shape, int64_t k, char *buf) {
@@ -85,10 +117,10 @@ const char *cot__place_text(int ndim, const int64_t *shape, int64_t k, char *buf
     return buf;
 }
 
-bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t extent, bool wrap) {
-    const cot__view *v = &j->x[k];
-    int64_t          found[2];
-    char             place[COT__SHAPE_TEXT];
+/* v is operand k or a part of it. */
+static bool positions(const cot__job *j, int k, const cot__view *v, const char *what, int64_t extent, bool wrap) {
+    int64_t found[2];
+    char    place[COT__SHAPE_TEXT];
     j->backend->bad_position(v, extent, wrap, j->status);
     cot__job_found(j, found);
     if (!found[0]) return true;
@@ -100,4 +132,15 @@ bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t exte
                            place, value);
     return cot__refuse(j->caller, COT_VALUE, "%s%s is %lld, out of range for extent %lld; values run from %lld to %lld",
                        what, place, value, (long long)extent, (long long)(wrap ? -extent : 0), (long long)extent - 1);
+}
+
+bool cot__job_positions(const cot__job *j, int k, const char *what, int64_t extent, bool wrap) {
+    return positions(j, k, &j->x[k], what, extent, wrap);
+}
+
+bool cot__job_positions_in(const cot__job *j, int k, int64_t column, const char *what, int64_t extent, bool wrap) {
+    cot__view part = j->x[k];
+    part.ndim--;
+    part.data = (char *)part.data + column * part.stride[part.ndim] * cot__dtype_size(part.dtype);
+    return positions(j, k, &part, what, extent, wrap);
 }

@@ -84,9 +84,9 @@ bool cot__job_shape(const cot__job *j, int k, int ndim, const int64_t *shape) {
 }
 
 bool cot__slice_is_inside(int64_t extent, int64_t first, int64_t length, int64_t step) {
-    if (length == 0) return first == 0;
+    if (length <= 0) return length == 0 && first == 0;
     int64_t last = cot__size_add(first, cot__size_mul(length - 1, step));
-    return length > 0 && first >= 0 && first < extent && last >= 0 && last < extent && (length == 1 || step != 0);
+    return first >= 0 && first < extent && last >= 0 && last < extent && (length == 1 || step != 0);
 }
 
 bool cot__job_check_type(const cot__job *j, const cot__type *z) {
@@ -103,6 +103,18 @@ bool cot__job_check_type(const cot__job *j, const cot__type *z) {
     return cot__size_product(n, z->shape.dim) <= COT__SIZE_MOST / 16 ||
            cot__refuse(j->caller, COT_LIMIT, "shape %s has too many elements to address",
                        cot__shape_text(n, z->shape.dim, text));
+}
+
+bool cot__infer_same(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0)) return false;
+    cot__type_like(z, j->x[0].dtype, &j->x[0]);
+    return true;
+}
+
+bool cot__view_same(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset) {
+    for (int k = 0; k < z->shape.ndim; k++) stride[k] = j->x[0].stride[k];
+    *offset = 0;
+    return true;
 }
 
 const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {

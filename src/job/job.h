@@ -59,7 +59,7 @@ typedef struct cot__job {
     /* infer, workspace, view: shapes and strides; check, run: elements too. */
     cot__view                  *x;
     const cot__attr            *attr; /* NULL: none */
-    /* workspace: the shape; run: where the result goes, row-major. */
+    /* workspace, check: the shape; run: where the result goes, row-major. */
     cot__view                   z;
     /* Further results of a run that makes several at once, for whoever wants them; data NULL: not
      * wanted. The record says what they are. */
@@ -96,6 +96,9 @@ bool cot__job_shape(const cot__job *j, int k, int ndim, const int64_t *shape);
  * and a number of elements that can be addressed even if empty extents counted as 1? What infer was
  * given must be looked at; what it gives is. */
 bool cot__job_check_type(const cot__job *j, const cot__type *z);
+/* infer and view of an operation whose only operand has the elements of its result. */
+bool cot__infer_same(const cot__job *j, cot__type *z);
+bool cot__view_same(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset);
 /* "[name] operand k …: this is no legal operation". */
 bool cot__job_illegal(const cot__job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

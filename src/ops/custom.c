@@ -528,6 +528,7 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .vjp          = custom_vjp,
                                         .jvp          = custom_jvp,
                                         .apply        = custom_apply,
+                                        .needs_tape   = "a function of the user's may ask the tape and fail on it",
                                         /* the cost of the user's function is not known: one
                                          * operation for each element */
                                         .cost         = {.each_z = 1},
@@ -542,6 +543,7 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .vjp          = numbers_again,
                                         .jvp          = numbers_again,
                                         .apply        = numbers_apply,
+                                        .needs_tape   = "a function of the user's may fail, and its tape tells why",
                                         .cost         = {.each_z = 1},
                                         .opaque       = true,
                                         .operands     = "*"};

@@ -20,9 +20,9 @@ static bool check_float(cot_tape *t, const char *op, cot_dtype dtype) {
 /* A permutation is drawn like numbers, except for its dtype. */
 enum { PERMUTATION = COT__KEEP + 1 };
 
-static void draw(const cot_tape *t, int kind, cot_key key, const cot__view *z, double low, double high) {
-    if (kind == PERMUTATION) t->backend->permutation(key, z->shape[0], z->data);
-    else t->backend->draw((cot__draw_kind)kind, key, z, low, high);
+static void draw(const cot__backend *b, int kind, cot_key key, const cot__view *z, double low, double high) {
+    if (kind == PERMUTATION) b->permutation(key, z);
+    else b->draw((cot__draw_kind)kind, key, z, low, high);
 }
 
 static bool has_step(cot_key key) { return key.step.tape || key.step.id; }
@@ -36,7 +36,7 @@ static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dty
     if (!cot__usable(t) || (kind != PERMUTATION && !check_float(t, op, dtype))) return INVALID(t);
     if (has_step(key)) return at_step(t, op, kind, key, dtype, shape, low, high);
     if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
-    draw(t, kind, key, &r.view, low, high);
+    draw(t->backend, kind, key, &r.view, low, high);
     return cot__constant_push(t, &r);
 }
 
@@ -89,46 +89,46 @@ static double number_of(int64_t bits) {
     return v;
 }
 
-static cot_var drawn_at(cot_tape *t, const char *op, uint32_t steps, cot_dtype dtype, int nints, const int64_t *ints) {
-    cot_shape z = cot__shape_at(t, steps);
-    int       ndim = nints - AT_SHAPE;
-    if (z.ndim + ndim > COT_MAX_NDIM)
-        return cot__fail(t, COT_LIMIT, "[%s] a draw of %d axes for steps of %d; there are at most %d", op, ndim, z.ndim,
-                         COT_MAX_NDIM);
-    for (int k = 0; k < ndim; k++) z.dim[z.ndim++] = ints[AT_SHAPE + k];
-    cot__result r;
-    if (!cot__check_shape(t, op, &z) || !cot__result_open(t, &r, op, dtype, z.ndim, z.dim)) return INVALID(t);
-    cot__view v = cot__view_read(t, steps), part = r.view;
-    int64_t   stride[COT_MAX_NDIM];
-    part.ndim = ndim;
-    part.shape = ints + AT_SHAPE;
-    part.stride = stride;
-    cot__strides(ndim, part.shape, stride);
-    const cot_key key = {.word = {(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
-    cot__elements e;
-    cot__elements_open(&e, t->backend, &v, COT_I64);
+static int draw_ndim(const cot__job *j) { return (int)j->attr->nints - AT_SHAPE; }
+
+/* Floats of any dtype, or a permutation, which is a vector of positions. */
+static bool draw_at_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, AT_SHAPE) || !cot__job_integers(j, 0, "steps")) return false;
+    if (!cot__job_range(j, AT_KIND, 0, PERMUTATION) || !cot__job_range(j, AT_KEY, 0, UINT32_MAX) ||
+        !cot__job_range(j, AT_KEY + 1, 0, UINT32_MAX))
+        return false;
+    bool permutation = cot__job_int(j, AT_KIND) == PERMUTATION;
+    if (permutation ? z->dtype != COT_I64 || draw_ndim(j) != 1 : !cot__dtype_is_float(z->dtype))
+        return cot__job_illegal(j, permutation ? "a permutation that is no vector of i64" : "numbers, but no floats");
+    int ndim = draw_ndim(j);
+    z->shape = cot__view_extents(&j->x[0]);
+    if (z->shape.ndim + ndim > COT_MAX_NDIM)
+        return cot__refuse(j->caller, COT_LIMIT, "a draw of %d axes for steps of %d; there are at most %d", ndim,
+                           z->shape.ndim, COT_MAX_NDIM);
+    for (int k = 0; k < ndim; k++) z->shape.dim[z->shape.ndim++] = cot__job_int(j, AT_SHAPE + k);
+    return true;
+}
+
+static void draw_at_run(const cot__job *j) {
+    const int64_t *ints = j->attr->ints;
+    const cot_key  key = {.word = {(uint32_t)ints[AT_KEY], (uint32_t)ints[AT_KEY + 1]}};
+    int64_t        stride[COT_MAX_NDIM], size = cot__count(draw_ndim(j), ints + AT_SHAPE);
+    cot__view      part = {NULL, j->z.dtype, draw_ndim(j), ints + AT_SHAPE, stride};
+    cot__elements  e;
+    cot__strides(part.ndim, part.shape, stride);
+    cot__elements_open(&e, j->backend, &j->x[0], COT_I64);
     while (cot__elements_next(&e))
         for (int k = 0; k < e.n; k++) {
-            int64_t first = (e.first + k) * cot__count(ndim, part.shape);
-            part.data = (char *)r.view.data + first * cot__dtype_size(dtype);
-            draw(t, (int)ints[AT_KIND], cot_key_fold(key, (uint64_t)e.i64[k]), &part, number_of(ints[AT_LOW]),
-                 number_of(ints[AT_HIGH]));
+            part.data = (char *)j->z.data + (e.first + k) * size * cot__dtype_size(part.dtype);
+            draw(j->backend, (int)ints[AT_KIND], cot_key_fold(key, (uint64_t)e.i64[k]), &part,
+                 number_of(ints[AT_LOW]), number_of(ints[AT_HIGH]));
         }
-    cot__attr *attr = cot__attr_make(t, op, nints, ints, 0, NULL);
-    return attr ? cot__result_push(t, &r, OP_draw_at, 1, &steps, attr) : INVALID(t);
 }
 
-static cot_var draw_at_apply(cot__rule *r, const cot_var *xs) {
-    const cot__attr *a = cot__rule_attr(r);
-    uint32_t         i;
-    if (!cot__enter(r->t, xs[0], "draw_at", "", &i)) return INVALID(r->t);
-    return drawn_at(r->t, "draw_at", i, cot__dtype_at(cot__rule_node(r)), (int)a->nints, a->ints);
-}
-
-static cot_var draw_at_batch(cot__rule *r, const cot__batch *b, cot_var *xs) { return (void)b, draw_at_apply(r, xs); }
-
-const cot__op cot__op_draw_at = {.name = "draw_at", .batch = draw_at_batch, .kind = KIND_NONE, .attrs = "kind:d key:l",
-                                 .formula = "random numbers of the key folded with the step", .apply = draw_at_apply,
+const cot__op cot__op_draw_at = {.name = "draw_at", .batch = cot__batch_shift, .kind = KIND_NONE,
+                                 .attrs = "kind:d key:l",
+                                 .formula = "random numbers of the key folded with the step",
+                                 .infer = draw_at_infer, .asks = COT__ASKS_DTYPE, .run = draw_at_run,
                                  .cost = {.none = "draws are not counted"},
                                  .operands = "x"};
 
@@ -147,7 +147,9 @@ static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_d
                          cot__shape_text_at(t, step, text));
     if (!cot__check_shape(t, op, shape)) return INVALID(t);
     for (int k = 0; k < shape->ndim; k++) ints[AT_SHAPE + k] = shape->dim[k];
-    return drawn_at(t, op, step, dtype, AT_SHAPE + shape->ndim, ints);
+    cot__attr *attr = cot__attr_make(t, op, AT_SHAPE + shape->ndim, ints, 0, NULL);
+    cot__type  asked = {.dtype = dtype};
+    return attr ? cot__record(t, op, OP_draw_at, 1, &step, attr, &asked) : INVALID(t);
 }
 
 cot_key cot_key_at(cot_key key, cot_var step) {

@@ -96,13 +96,8 @@ bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start
 
 bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap) {
     cot__recording r;
-    size_t         bytes;
     cot__recording_begin(&r, t, op, 1, &i);
-    if (!cot__job_integers(&r.job, 0, what) || !cot__recording_read(&r) || !cot__recording_room(&r, 0, &bytes))
-        return false;
-    bool fit = cot__job_positions(&r.job, 0, what, extent, wrap);
-    cot__recording_leave(&r, bytes);
-    return fit;
+    return cot__job_integers(&r.job, 0, what) && cot__recording_positions(&r, what, extent, wrap);
 }
 
 /* ---- operands -------------------------------------------------------------------------------- */
@@ -173,11 +168,10 @@ bool cot__same_shape(const cot_shape *a, const cot_shape *b) {
     return a->ndim == b->ndim && memcmp(a->dim, b->dim, (size_t)a->ndim * sizeof *a->dim) == 0;
 }
 
-bool cot__taken_shape(cot_tape *t, const char *op, uint32_t xi, uint32_t indices, int axis, cot_shape *z) {
-    cot_shape x = cot__shape_at(t, xi), p = cot__shape_at(t, indices);
-    *z = (cot_shape){x.ndim - 1 + p.ndim, {0}};
-    if (z->ndim <= COT_MAX_NDIM)
-        for (int k = 0; k < z->ndim; k++)
-            z->dim[k] = k < axis ? x.dim[k] : k < axis + p.ndim ? p.dim[k - axis] : x.dim[k - p.ndim + 1];
-    return cot__check_shape(t, op, z);
+cot_shape cot__taken_shape(const cot__view *x, const cot__view *p, int axis) {
+    cot_shape z;
+    z.ndim = x->ndim - 1 + p->ndim;
+    for (int k = 0; z.ndim <= COT_MAX_NDIM && k < z.ndim; k++)
+        z.dim[k] = k < axis ? x->shape[k] : k < axis + p->ndim ? p->shape[k - axis] : x->shape[k - p->ndim + 1];
+    return z;
 }

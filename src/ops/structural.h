@@ -64,8 +64,9 @@ bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stri
 /* cot_take and cot_broadcast_to on behalf of `op`, whose name errors have. */
 cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis);
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape);
-/* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:], checked. */
-bool cot__taken_shape(cot_tape *t, const char *op, uint32_t x, uint32_t indices, int axis, cot_shape *z);
+/* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:]. It may have more axes or
+ * elements than there can be, which the caller looks at. */
+cot_shape cot__taken_shape(const cot__view *x, const cot__view *indices, int axis);
 /* Room for a constant of dtype and shape, with all checks; a NULL or failed tape gives false. Write
  * through r->view, then push. */
 bool    cot__constant_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dtype, const cot_shape *shape);

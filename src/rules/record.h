@@ -49,6 +49,9 @@ typedef struct cot__op {
     const char *operands;
     /* Public functions of other names that record this operation and have its rule: "dot outer". */
     const char *functions;
+    /* How messages call it when it is recorded again, where users do not know its name: "gather".
+     * NULL: by its name. */
+    const char *called;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
     /* ---- running it on arrays, without a tape (job.h) ---- */

@@ -2,7 +2,6 @@
  *
  * Gradients of small scalar functions walk each time they are asked for, so the loops are compiled
  * once for each kind of edge, and read operands without calls. */
-#include "rules/structural_ids.h"
 #include "tape/flow.h"
 
 #include <string.h>
@@ -37,16 +36,17 @@ IN_LOOP bool has_edges(const cot__node *n, const cot__op *op, cot__edges edges) 
     return op->kind != KIND_NONE && op->kind != KIND_SOURCE && cot__dtype_is_float(cot__dtype_at(n));
 }
 
-IN_LOOP uint32_t blind_operands(const cot__node *n, const cot__op *op, cot__edges edges) {
+IN_LOOP uint32_t blind_operands(const cot__op *op, cot__edges edges) {
     if (edges == COT__EDGES_ALL) return 0;
-    return edges == COT__EDGES_VALUES ? n->op == OP_copy_into : op->inactive;
+    if (edges != COT__EDGES_VALUES) return op->inactive;
+    return op->same ? ~(1u << (op->same - 1)) : 0; /* it has the elements of one operand alone */
 }
 
 IN_LOOP void operands_of(operands *o, const cot__node *n, cot__edges edges) {
     const cot__op *op = cot__op_of(n->op);
     o->count = 0;
     if (op->kind == KIND_SOURCE || !has_edges(n, op, edges)) return;
-    o->blind = blind_operands(n, op, edges);
+    o->blind = blind_operands(op, edges);
     if (n->flags & COT__NARY) {
         o->at = n->extra.attr->args;
         o->count = (int)n->extra.attr->nargs;

@@ -58,36 +58,43 @@ static bool excuse(const cot__caller *c, int k) {
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-/* Views of the operands: on the stack, or in the arena where they are many. */
-bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int n, const uint32_t *args) {
-    cot__view *x = n <= COT__FEW_OPERANDS ? r->few : cot__arena(t, (size_t)n * sizeof *x, name);
-    cot__job  *j = &r->job;
-    if (!x) return false;
+/* x has room for views of the n operands. */
+static void begin(cot__recording *r, cot_tape *t, const char *name, int n, const uint32_t *args, cot__view *x) {
+    cot__job *j = &r->job;
     r->t = t;
     r->args = args;
     r->caller = (cot__caller){name, t, fail, note, excuse};
     /* one by one: views of results that are not there need no zeros */
     j->caller = &r->caller;
     j->backend = t->backend;
+    j->op = 0;
     j->n = n;
     j->numbers = 0;
     j->x = x;
     j->more[0].data = j->more[1].data = j->workspace = NULL;
     j->status = r->status;
     for (int k = 0; k < n; k++) x[k] = cot__view_shape(t, args[k]);
-    return true;
 }
 
+/* The views on the stack, or in the arena where they are many. */
+bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int n, const uint32_t *args) {
+    cot__view *x = n <= COT__FEW_OPERANDS ? r->few : cot__arena(t, (size_t)n * sizeof *x, name);
+    if (x) begin(r, t, name, n, args, x);
+    return x != NULL;
+}
+
+/* While no work is deferred, the elements lie where the shapes were found. */
 bool cot__recording_read(cot__recording *r) {
-    for (int k = 0; k < r->job.n; k++) r->job.x[k] = cot__view_read(r->t, r->args[k]);
-    return r->t->status == COT_OK;
+    const cot_tape *t = r->t;
+    if (t->deferred.products || (t->deferred.work && t->deferred.work->runs))
+        for (int k = 0; k < r->job.n; k++) r->job.x[k] = cot__view_read(r->t, r->args[k]);
+    return t->status == COT_OK;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
 
-static bool infer(cot__recording *r, cot_tape *t, const char *name, int op, int n, const uint32_t *args,
-                  cot__attr *attr, const cot__type *asked, cot__type *z) {
-    if (!cot__recording_begin(r, t, name, n, args)) return false;
+/* After the recording was begun. */
+static bool infer(cot__recording *r, int op, cot__attr *attr, const cot__type *asked, cot__type *z) {
     r->attr = attr;
     r->job.attr = attr;
     r->job.op = op;
@@ -102,8 +109,8 @@ static bool infer(cot__recording *r, cot_tape *t, const char *name, int op, int 
 
 static bool make_room(cot__recording *r, const cot__type *z) {
     const cot_shape *s = &z->shape;
-    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, cot__count(s->ndim, s->dim)))
-        return false;
+    int64_t          size = cot__count(s->ndim, s->dim);
+    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, size)) return false;
     r->job.z = r->result.view;
     return true;
 }
@@ -111,46 +118,69 @@ static bool make_room(cot__recording *r, const cot__type *z) {
 bool cot__record_open(cot__recording *r, cot_tape *t, const char *name, int op, int n, const uint32_t *args,
                       cot__attr *attr, const cot__type *asked) {
     cot__type z;
-    return infer(r, t, name, op, n, args, attr, asked, &z) && make_room(r, &z);
+    return cot__recording_begin(r, t, name, n, args) && infer(r, op, attr, asked, &z) && make_room(r, &z);
 }
 
-bool cot__recording_room(cot__recording *r, int64_t need, size_t *bytes) {
-    cot_tape *t = r->t;
-    bool      host = cot__on_host(t->backend);
-    size_t    status = host ? 0 : sizeof r->status;
-    *bytes = (((size_t)need + 15) & ~(size_t)15) + status;
-    r->status[0] = r->status[1] = 0;
-    if (need == 0 && host) return true;
-    void *p = need < 0 ? NULL : cot__device_alloc(t, *bytes);
-    if (!p) {
-        cot__fail(t, COT_MEMORY, need < 0 ? "[%s] the workspace would be larger than any memory"
-                                          : "[%s] out of memory: %zu bytes of workspace", r->caller.name, *bytes);
-        return false;
-    }
-    r->job.workspace = p;
-    if (host) return true;
+void *cot__workspace_open(cot_tape *t, const char *op, int64_t bytes) {
+    size_t size = (size_t)bytes;
+    if (bytes < 0) return cot__fail(t, COT_MEMORY, "[%s] the workspace would be larger than any memory", op), NULL;
+    void *p = cot__device_alloc(t, size);
+    if (!p) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes of workspace", op, size);
+    return p;
+}
+
+void cot__workspace_close(cot_tape *t, void *memory, int64_t bytes) {
+    cot__device_free(t, memory, (size_t)bytes);
+}
+
+/* The workspace, and behind it the status words where the host does not compute. */
+static bool open_workspace(cot__recording *r, int64_t *bytes) {
     static const int64_t two[1] = {2}, one[1] = {1};
-    r->job.status = (int64_t *)((char *)p + *bytes - status);
+    cot_tape            *t = r->t;
+    bool                 host = cot__on_host(t->backend);
+    int64_t              need = cot__job_workspace(&r->job), status = host ? 0 : (int64_t)sizeof r->status;
+    r->status[0] = r->status[1] = 0;
+    *bytes = need < 0 ? need : ((need + 15) & ~(int64_t)15) + status;
+    if (*bytes == 0) return true;
+    r->job.workspace = cot__workspace_open(t, r->caller.name, *bytes);
+    if (!r->job.workspace || host) return r->job.workspace != NULL;
+    r->job.status = (int64_t *)((char *)r->job.workspace + *bytes - status);
     t->backend->fill(&(cot__view){r->job.status, COT_I64, 1, two, one}, 0);
     return true;
 }
 
-void cot__recording_leave(cot__recording *r, size_t bytes) {
-    cot__device_free(r->t, r->job.workspace, bytes);
+static void close_workspace(cot__recording *r, int64_t bytes) {
+    if (r->job.workspace) cot__workspace_close(r->t, r->job.workspace, bytes);
     r->job.workspace = NULL;
 }
 
+bool cot__recording_look(cot__recording *r, void (*look)(const cot__job *j), int64_t found[2]) {
+    int64_t bytes;
+    if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
+    look(&r->job);
+    cot__job_found(&r->job, found);
+    close_workspace(r, bytes);
+    return true;
+}
+
+bool cot__recording_positions(cot__recording *r, const char *what, int64_t extent, bool wrap) {
+    int64_t bytes;
+    if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
+    bool legal = cot__job_positions(&r->job, 0, what, extent, wrap);
+    close_workspace(r, bytes);
+    return legal;
+}
+
 bool cot__record_run(cot__recording *r) {
-    size_t  bytes;
-    int64_t found[2];
-    if (!cot__recording_read(r) || !cot__recording_room(r, cot__job_workspace(&r->job), &bytes)) return false;
+    int64_t bytes, found[2];
+    if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
     bool legal = cot__job_check(&r->job);
     if (legal) cot__job_run(&r->job);
     if (legal && r->job.record->tell) {
         cot__job_found(&r->job, found);
         if (found[0]) r->job.record->tell(&r->job, found);
     }
-    cot__recording_leave(r, bytes);
+    close_workspace(r, bytes);
     return legal;
 }
 
@@ -160,21 +190,42 @@ cot_var cot__record_push(cot__recording *r) {
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* The same after the recording was begun. */
+static cot_var finish(cot__recording *r, int op, cot__attr *attr, const cot__type *asked) {
+    cot__type z;
+    int64_t   stride[COT_MAX_NDIM], offset = 0;
+    if (!infer(r, op, attr, asked, &z)) return INVALID(r->t);
+    if (r->job.record->view && r->job.record->view(&r->job, &z, stride, &offset))
+        return cot__push_view_as(r->t, r->caller.name, op, r->args[0], &z, stride, offset, attr);
+    return make_room(r, &z) && cot__record_run(r) ? cot__record_push(r) : INVALID(r->t);
+}
+
+/* Views of many operands are as large as the values of many scalars, so they do not stay. */
+static cot_var record_many(cot_tape *t, const char *name, int op, int n, const uint32_t *args, cot__attr *attr,
+                           const cot__type *asked) {
+    cot__recording r;
+    size_t         bytes = (size_t)n * sizeof(cot__view);
+    cot__view     *x = cot__alloc(&t->al, bytes);
+    if (!x) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to see %d operands", name, bytes, n);
+    begin(&r, t, name, n, args, x);
+    cot_var z = finish(&r, op, attr, asked);
+    cot__free(&t->al, x, bytes);
+    return z;
+}
+
 cot_var cot__record(cot_tape *t, const char *name, int op, int n, const uint32_t *args, cot__attr *attr,
                     const cot__type *asked) {
     cot__recording r;
-    cot__type      z;
-    int64_t        stride[COT_MAX_NDIM], offset = 0;
-    if (!infer(&r, t, name, op, n, args, attr, asked, &z)) return INVALID(t);
-    if (r.job.record->view && r.job.record->view(&r.job, &z, stride, &offset))
-        return cot__push_view_as(t, name, op, args[0], &z, stride, offset, attr);
-    return make_room(&r, &z) && cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
+    if (n > COT__FEW_OPERANDS) return record_many(t, name, op, n, args, attr, asked);
+    begin(&r, t, name, n, args, r.few);
+    return finish(&r, op, attr, asked);
 }
 
-/* The attributes in the arena, as a rule may have them on its stack, without operands. */
-static cot__attr *attributes_of(const cot__rule *r) {
+/* The attributes in the arena, as a rule may have them on its stack, with these operands where a
+ * node lists them. */
+static cot__attr *attributes_of(const cot__rule *r, int n, const uint32_t *args) {
     const cot__attr *of = cot__rule_attr(r);
-    cot__attr       *attr = cot__attr_make(r->t, r->op->name, (int)of->nints, of->ints, 0, NULL);
+    cot__attr       *attr = cot__attr_make(r->t, r->op->name, (int)of->nints, of->ints, n > 2 ? n : 0, args);
     if (attr) attr->number = of->number, attr->pointer = of->pointer, attr->pointer2 = of->pointer2;
     return attr;
 }
@@ -182,15 +233,17 @@ static cot__attr *attributes_of(const cot__rule *r) {
 static cot_var record_again(cot__rule *r, const cot_var *xs) {
     cot_tape        *t = r->t;
     const cot__node *node = cot__rule_node(r);
+    const char      *name = r->op->called ? r->op->called : r->op->name;
     int              n = cot__nargs(node), op = node->op;
     cot__type        asked = {cot__dtype_at(node), cot__rule_result(r)};
     uint32_t         few[COT__FEW_OPERANDS],
-        *args = n <= COT__FEW_OPERANDS ? few : cot__arena(t, (size_t)n * sizeof *args, r->op->name);
+        *args = n <= COT__FEW_OPERANDS ? few : cot__arena(t, (size_t)n * sizeof *args, name);
     cot__attr *attr = NULL;
-    if (!args || (cot__rule_attr(r) && !(attr = attributes_of(r)))) return INVALID(t);
+    if (!args) return INVALID(t);
     for (int k = 0; k < n; k++)
-        if (!cot__enter_listed(t, xs[k], r->op->name, "operand", k, "", &args[k])) return INVALID(t);
-    return cot__record(t, r->op->name, op, n, args, attr, &asked);
+        if (!cot__enter_listed(t, xs[k], name, "operand", k, "", &args[k])) return INVALID(t);
+    if (cot__rule_attr(r) && !(attr = attributes_of(r, n, args))) return INVALID(t);
+    return cot__record(t, name, op, n, args, attr, &asked);
 }
 
 cot_var cot__apply(cot__rule *r, const cot_var *xs) { return r->op->apply ? r->op->apply(r, xs) : record_again(r, xs); }

@@ -49,12 +49,17 @@ bool cot__record_run(cot__recording *r);
 /* The node; invalid after a failure. */
 cot_var cot__record_push(cot__recording *r);
 
+/* Memory of the tape's backend for the time of one call, `bytes` > 0 (negative: more than there can
+ * be), and its return. NULL after setting the error. */
+void *cot__workspace_open(cot_tape *t, const char *op, int64_t bytes);
+void  cot__workspace_close(cot_tape *t, void *memory, int64_t bytes);
+
 /* The first halves of record_open and record_run: a job of no operation, for checks alone. */
 bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int n, const uint32_t *args);
 bool cot__recording_read(cot__recording *r);
-/* The workspace, `need` bytes, and behind it the status words where the host does not compute;
- * `bytes` in all, which are given back afterwards. */
-bool cot__recording_room(cot__recording *r, int64_t need, size_t *bytes);
-void cot__recording_leave(cot__recording *r, size_t bytes);
+/* Reads the operands and calls `look`, which writes status words; found: these. */
+bool cot__recording_look(cot__recording *r, void (*look)(const cot__job *j), int64_t found[2]);
+/* Reads operand 0 and checks that its elements are positions (cot__job_positions). */
+bool cot__recording_positions(cot__recording *r, const char *what, int64_t extent, bool wrap);
 
 #endif

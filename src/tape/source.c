@@ -1,6 +1,7 @@
 /* source.c: makes sources: leaves, constants, borrowed memory; and detach. */
 #include "rules/structural_ids.h"
 #include "backend/elements.h"
+#include "tape/record_job.h"
 #include "tape/tape.h"
 
 #include <string.h>
@@ -11,13 +12,12 @@ const cot__op cot__op_leaf = {
 const cot__op cot__op_constant = {.name = "constant", .kind = KIND_SOURCE, .formula = "given numbers",
                                   .cost = {.none = "is given"}};
 
-static cot_var detach_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_detach(xs[0]); }
-
 const cot__op cot__op_detach = {.name     = "detach",
                                 .batch    = cot__batch_shift,
                                 .kind     = KIND_NONE,
                                 .formula  = "x, with no gradient through it",
-                                .apply    = detach_apply,
+                                .infer    = cot__infer_same,
+                                .view     = cot__view_same,
                                 .cost     = {.none = "moves data"},
                                 .operands = "x"};
 
@@ -125,9 +125,7 @@ cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory) {
 cot_var cot__detach(const char *op, cot_var x) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, op, "", &i);
-    if (!t) return cot__invalid(1, &x);
-    cot__view v = cot__view_read(t, i);
-    return cot__push_view(t, OP_detach, i, v.ndim, v.shape, v.stride, 0, NULL);
+    return t ? cot__record(t, op, OP_detach, 1, &i, NULL, NULL) : cot__invalid(1, &x);
 }
 
 cot_var cot_detach(cot_var x) { return cot__detach("detach", x); }

@@ -2,4 +2,5 @@
  * the definition. */
 #define COT__CONV_ISA 1
 #define cot__conv_run conv_avx2
+#define cot__conv_bytes conv_avx2_bytes
 #include "backend/cpu/conv/conv.c"

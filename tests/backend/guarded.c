@@ -90,7 +90,7 @@ int64_t guarded_calls(void) { return calls; }
 /* ---- is everything where it belongs? --------------------------------------------------------- */
 
 /* A device could load neither operands nor results from the host, and the host no element: every
- * view and pointer of an entry is looked at, but for workspaces. */
+ * view and pointer of an entry is looked at, workspaces and status words too. */
 static _Thread_local const char *entry;
 
 static int refuse(const char *what) {
@@ -172,12 +172,13 @@ GIVE(bool, reduce_made, (cot__reduction what, const cot__view *x, const cot__rec
     const cot__view *z),
     (what, x, made, axes, z),
     recipe_at(made) + at(z))
-GIVE(double, sum_squares, (const cot__view *x, const cot__view *y), (x, y),
-    at(x) + at(y))
-GIVE(double, sum_labelled, (const cot__view *p, const cot__view *labels, bool logarithm), (p, labels, logarithm),
-    at(p) + at(labels))
-GIVE(double, sum_weighted, (const cot__view *p, const cot__view *q, bool logarithm), (p, q, logarithm),
-    at(p) + at(q))
+DO(mean_squares, (const cot__view *x, const cot__view *y, const cot__view *z), (x, y, z),
+    at(x) + at(y) + at(z))
+DO(mean_labelled, (const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z),
+    (p, labels, logarithm, z),
+    at(p) + at(labels) + at(z))
+DO(mean_weighted, (const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z), (p, q, logarithm, z),
+    at(p) + at(q) + at(z))
 DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z),
     at(x) + at(z))
 DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z),
@@ -206,48 +207,52 @@ DO(ravel_index, (const cot__view *index, int d, const int64_t *extent, const cot
     at(index) + at(places))
 DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers),
     at(index) + at(writers))
-GIVE(int64_t, nonzero, (const cot__view *mask, const cot__view *places), (mask, places),
-    at(mask) + at(places))
+DO(nonzero, (const cot__view *mask, const cot__view *places, int64_t *status), (mask, places, status),
+    at(mask) + at(places) + in(status))
 DO(one_hot, (const cot__view *index, const cot__view *z), (index, z),
     at(index) + at(z))
 DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z),
     host_at(which) + at(z))
 DO(pick, (const cot__picks *p), (p),
     picks_at(p))
-GIVE(size_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k),
+GIVE(int64_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k),
     0)
 DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch),
     (x, axis, descending, z, scratch),
-    at(x) + at(z))
-DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, int64_t *z), (sorted, v, right, z),
-    at(sorted) + at(v) + in(z))
-GIVE(int64_t, first_descent, (const cot__view *x), (x),
-    at(x))
+    at(x) + at(z) + in(scratch))
+DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, const cot__view *z), (sorted, v, right, z),
+    at(sorted) + at(v) + at(z))
+DO(first_descent, (const cot__view *x, int64_t *status), (x, status),
+    at(x) + in(status))
 DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high),
     at(z))
-DO(permutation, (cot_key key, int64_t n, int64_t *z), (key, n, z),
-    n ? in(z) : 0)
+DO(permutation, (cot_key key, const cot__view *z), (key, z),
+    at(z))
 DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void *bias, void *z),
     (r, x, weight, bias, z),
     in(x) + in(weight) + in(bias) + in(r->stats) + in(z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
     (r, x, weight, g, z),
     in(x) + in(weight) + in(g) + in(r->stats) + in(z))
-GIVE(size_t, normalize_workspace, (const cot__rows *r), (r),
+GIVE(int64_t, normalize_workspace, (const cot__rows *r), (r),
     0)
 DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *scratch, void *z),
     (r, x, g, scratch, z),
-    in(x) + in(g) + in(r->stats) + in(z))
+    in(x) + in(g) + in(r->stats) + in(scratch) + in(z))
 GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward),
     0)
 DO(attention_forward, (const cot__attention *a, void *memory), (a, memory),
-    attention_at(a))
+    attention_at(a) + in(memory))
 DO(attention_backward, (const cot__attention *a, void *memory), (a, memory),
-    attention_at(a))
-GIVE(bool, conv, (const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-    const cot__view *b, const cot__view *result),
-    (al, g, pass, a, b, result),
-    at(a) + at(b) + at(result))
+    attention_at(a) + in(memory))
+GIVE(int64_t, conv_workspace, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+    const cot__view *result),
+    (g, pass, a, b, result),
+    0)
+DO(conv, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *result,
+    void *memory),
+    (g, pass, a, b, result, memory),
+    at(a) + at(b) + at(result) + in(memory))
 DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index),
     in(x) + in(z) + in(index))
 DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z),
@@ -299,6 +304,7 @@ DO(sync, (void), (),
 const cot__backend guarded_backend = {
     .name = "guarded",
     .scalars_in_nodes = false,
+    /* scalars_in_nodes: no */
     .alloc = take_block,
     .free = give_block,
     .sync = guarded_sync,
@@ -312,9 +318,9 @@ const cot__backend guarded_backend = {
     .make = guarded_make,
     .reduce = guarded_reduce,
     .reduce_made = guarded_reduce_made,
-    .sum_squares = guarded_sum_squares,
-    .sum_labelled = guarded_sum_labelled,
-    .sum_weighted = guarded_sum_weighted,
+    .mean_squares = guarded_mean_squares,
+    .mean_labelled = guarded_mean_labelled,
+    .mean_weighted = guarded_mean_weighted,
     .softmax = guarded_softmax,
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
@@ -344,6 +350,7 @@ const cot__backend guarded_backend = {
     .attention_workspace = guarded_attention_workspace,
     .attention_forward = guarded_attention_forward,
     .attention_backward = guarded_attention_backward,
+    .conv_workspace = guarded_conv_workspace,
     .conv = guarded_conv,
     .max_pool = guarded_max_pool,
     .pool_take = guarded_pool_take,

@@ -72,6 +72,9 @@ static void errors_name_the_operation_the_facts_and_the_rule(void **state) {
          "[take_along_axis] x has shape (2,3), indices (1,1); they agree in all extents but the one along axis 1");
     SAYS(cot_scatter_add(v, INTS(S(2), 0, 1), v, 0), COT_SHAPE,
          "[scatter_add] the updates have shape (3,); the positions ask for (2,)");
+    SAYS(cot_scatter_add(cot_zeros(t, COT_BF16, S(3)), cot_broadcast_to(INTS(S(1), 0), S((int64_t)1 << 57)),
+                         cot_number(1), 0),
+         COT_MEMORY, "[scatter_add] out of memory: 576460752303423504 bytes of workspace");
     SAYS(cot_one_hot(INTS(S(2), 0, 4), 4, COT_F64), COT_VALUE,
          "[one_hot] indices[1] is 4, out of range for extent 4; values run from -4 to 3");
     SAYS(cot_matmul(cot_zeros(t, COT_F32, S(64, 128)), cot_zeros(t, COT_F32, S(64, 10))), COT_SHAPE,

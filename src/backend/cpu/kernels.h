@@ -40,9 +40,9 @@ void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const c
 bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                       const cot__view *z);
 
-double cot__sum_squares(const cot__view *x, const cot__view *y);
-double cot__sum_labelled(const cot__view *p, const cot__view *labels, bool logarithm);
-double cot__sum_weighted(const cot__view *p, const cot__view *q, bool logarithm);
+void cot__mean_squares(const cot__view *x, const cot__view *y, const cot__view *z);
+void cot__mean_labelled(const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z);
+void cot__mean_weighted(const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z);
 
 void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view *z);
 
@@ -67,7 +67,7 @@ void    cot__scatter_add_along(const cot__view *x, int axis, const cot__view *in
 
 void    cot__ravel_index(const cot__view *index, int d, const int64_t *extent, const cot__view *places);
 void    cot__last_writer(const cot__view *index, const cot__view *writers);
-int64_t cot__nonzero(const cot__view *mask, const cot__view *places);
+void    cot__nonzero(const cot__view *mask, const cot__view *places, int64_t *status);
 void    cot__one_hot(const cot__view *index, const cot__view *z);
 
 void cot__equal_to(const int32_t *which, int32_t value, const cot__view *z);
@@ -77,12 +77,12 @@ void cot__cumsum(const cot__view *x, int axis, bool reverse, const cot__view *z)
 void cot__recurrence(const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z);
 void cot__cumargmax(const cot__view *x, int axis, bool smallest, const cot__view *z);
 
-size_t  cot__argsort_scratch(const cot__view *x, int axis, int64_t k);
+int64_t cot__argsort_scratch(const cot__view *x, int axis, int64_t k);
 void    cot__argsort(const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch);
-void    cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, int64_t *z);
-int64_t cot__first_descent(const cot__view *x);
+void    cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, const cot__view *z);
+void    cot__first_descent(const cot__view *x, int64_t *status);
 
 void cot__draw(cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high);
-void cot__permutation(cot_key key, int64_t n, int64_t *z);
+void cot__permutation(cot_key key, const cot__view *z);
 
 #endif

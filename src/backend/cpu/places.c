@@ -46,7 +46,7 @@ void cot__last_writer(const cot__view *index, const cot__view *writers) {
     for (int64_t i = 0; i < n; i++) z[wrap(integers_next(&in), extent)] = i;
 }
 
-int64_t cot__nonzero(const cot__view *mask, const cot__view *places) {
+void cot__nonzero(const cot__view *mask, const cot__view *places, int64_t *status) {
     int64_t n = cot__count(mask->ndim, mask->shape), found = 0, room = places ? places->shape[0] : n;
     int64_t *z = places ? places->data : NULL;
     integers in;
@@ -57,7 +57,7 @@ int64_t cot__nonzero(const cot__view *mask, const cot__view *places) {
         found++;
     }
     for (int64_t i = found; z && i < room; i++) z[i] = -1;
-    return found;
+    status[0] = found;
 }
 
 void cot__one_hot(const cot__view *index, const cot__view *z) {

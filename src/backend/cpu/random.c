@@ -100,8 +100,9 @@ static uint64_t product_high(uint64_t x, uint64_t y) {
 
 /* Fisher and Yates: from the end, each place changes with one of those up to it. Of 2^64 equally
  * likely words a place gets its share up to one: a bias below n / 2^64. */
-void cot__permutation(cot_key key, int64_t n, int64_t *z) {
+void cot__permutation(cot_key key, const cot__view *to) {
     uint32_t a[COT__BLOCK], b[COT__BLOCK];
+    int64_t *z = to->data, n = to->shape[0];
     for (int64_t i = 0; i < n; i++) z[i] = i;
     for (int64_t i = n - 1, k = COT__BLOCK; i > 0; i--, k++) {
         if (k == COT__BLOCK) cot__random_words(key, (uint64_t)(n - 1 - i), COT__BLOCK, a, b), k = 0;

@@ -8,6 +8,9 @@
  *                           sweep alone
  * All slots are zero between sweeps.
  *
+ * The door of the folder: accumulate.h, scalar_sweep.h, saved_values.h and recorded.h, which this
+ * one includes, each belong to the files they name.
+ *
  * May call: base, rules, backend, tape, ops. Must not touch: the transformations above, which
  * call the engine. */
 #ifndef COT_SWEEP_H
@@ -54,76 +57,7 @@ typedef struct cot__sweep {
     bool          read_later;
 } cot__sweep;
 
-/* Slots for nodes 0 … top, `lanes` wide; zeroed. False after setting the error. */
-bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op);
-typedef uint64_t cot__slot_bits __attribute__((may_alias)); /* slots are seen with several types */
-typedef double   cot__slot_number __attribute__((may_alias));
-static inline cot__slot_bits   *cot__slot(cot_tape *t, uint32_t i) {
-    return (cot__slot_bits *)t->sweep.adjoints.data + i;
-}
-static inline cot__slot_number *cot__slot_f64(cot_tape *t, uint32_t i) {
-    return (cot__slot_number *)t->sweep.adjoints.data + i;
-}
-/* The number in a scalar node's slot, and adding to it, whatever its dtype. */
-double cot__slot_get(cot_tape *t, uint32_t i);
-void   cot__slot_add(cot_tape *t, uint32_t i, double v);
-
-/* Accumulators (numbers, tensors). Views are valid until the next push. */
-cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride_buffer);
-bool      cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride);
-/* row-major memory of its own */
-bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty);
-/* += v, which is shaped like the node */
-bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);
-void      cot__acc_drop(cot__sweep *s, uint32_t node);
-/* the adjoint in the slot arrives, and stays there (a reference for tensors) */
-bool      cot__arrive(cot__sweep *s, uint32_t node);
-/* the arrival at a node; NULL: none */
-cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node);
-/* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail
- * half way. */
-bool cot__own_arrivals(cot__sweep *s);
-/* Adds what arrived to the gradients of leaves and retained values. */
-void cot__commit_arrivals(cot__sweep *s);
-/* Frees all; zeroes the slots lo … top unless the sweep has consumed them already. */
-void cot__sweep_close(cot__sweep *s, bool consumed);
-
-/* Runs of scalar nodes. They stop at the first node that is not a scalar of that kind, or is
- * wanted, and return its index. reverse: downward from i, stops below *lo, which follows the lowest
- * slot pushed to. forward: upward to `end`. */
-typedef int64_t (*cot__reverse_run)(const cot__node *nodes, int64_t i, void *slots, uint32_t *lo);
-typedef uint32_t (*cot__forward_run)(const cot__node *nodes, uint32_t i, uint32_t end, void *slots);
-typedef struct cot__scalar_runs {
-    int              lanes;
-    cot__reverse_run reverse_f64, reverse_f32;
-    cot__forward_run forward_f64, forward_f32;
-} cot__scalar_runs;
-/* The widest instance not wider than `lanes`: 1, 2 or 4; only the first knows f32. */
-const cot__scalar_runs *cot__scalar_runs_for(int lanes);
-
-/* The forward runs from lo to hi over f64 scalars: slots of the inputs, marked COT__WANTED, hold
- * their tangents. */
-void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots);
-
-/* Was node x, a leaf or constant, assigned after node `by` was recorded? (What a body read when it
- * was recorded is an example.) */
-static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
-    const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
-    if (!cot__was_assigned(n) || cot__in_body(user)) return false;
-    return n->b / 4 > user->stamp || (n->b / 4 == user->stamp && n->a > by);
-}
-/* Has the value of node x, as node `by` saw it, been overwritten? */
-static inline bool cot__overwritten(const cot_tape *t, uint32_t x, uint32_t by) {
-    const cot__node *n = &t->nodes[x];
-    return (cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version) ||
-           cot__assigned_since(t, x, by);
-}
-/* Is the value of node x still the one that node `by` saw? Otherwise sets the error that names both
- * operations. */
-bool cot__saved_intact(cot_tape *t, uint32_t by, uint32_t x);
-/* The same for all that an elementwise partial of node i reads (a mask of
- * elementwise_info.saves). */
-bool cot__saves_intact(cot_tape *t, uint32_t i, uint32_t saves);
+/* ---- drivers, and what they share ------------------------------------------------------------ */
 
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
@@ -154,23 +88,6 @@ cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangent
 
 /* The var a rule sees for an adjoint or tangent that is a number so far. */
 cot_var cot__slot_var(cot__sweep *s, uint32_t node);
-/* Recorded reverse sweep: the gradients of Σ <seeds[k], ys[k]> with respect to xs, all of them
- * indices. A y that does not depend on any x counts for nothing. */
-cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
-                             const uint32_t *xs, cot_var *grads);
-/* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs,
- * shaped like them. A tangent that is zero is recorded as zeros for float ys, and invalid for
- * others. */
-cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs,
-                             const uint32_t *dxs, cot_var *dys);
-cot_status cot__grad_recorded(cot_tape *t, const char *op, uint32_t y, cot_var seed, int n, const uint32_t *xs,
-                              cot_var *grads);
-
-/* v, a derivative that was recorded, as the user gets it: not a seed or tangent itself, which are
- * older than node `from`, where the sweep began; and, in a no-grad scope, without a gradient: rules
- * that differentiate bodies record some even there. */
-cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
-
 /* No y was computed from an x while no gradients were recorded; otherwise sets the error
  * (no_grad_check.c). */
 bool cot__no_grad_check(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
@@ -181,14 +98,16 @@ bool cot__may_sweep(cot_tape *t, const char *op);
 /* May a sweep begin that gives numbers, of a value y? Not of values in a body that is being
  * recorded either. */
 bool cot__may_sweep_numbers(cot_tape *t, const char *op, uint32_t y);
-/* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that the user
- * called. */
-cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
-
 /* The elements of all vars together; 0 for a NULL list. */
 int64_t cot__total_size(int n, const cot_var *vars);
 /* Checks xs for a sweep: alive and active; gives indices. */
 bool cot__check_inputs(cot_tape *t, const char *op, int n, const cot_var *xs, uint32_t *index);
 void cot__mark_wanted(cot_tape *t, int n, const uint32_t *index, bool on);
+
+/* The other headers of the folder, for whoever comes by its door. */
+#include "diff/engine/accumulate.h"
+#include "diff/engine/recorded.h"
+#include "diff/engine/saved_values.h"
+#include "diff/engine/scalar_sweep.h"
 
 #endif

@@ -368,6 +368,7 @@ const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENER
                                       .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; with u the adjoint of x̄, z̄ "
                                                  "gets J u, x the way back of z̄ through J u",
                                       .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply,
+                                      .needs_tape = "it plays a body and sweeps it back, on the tape of the body",
                                       .batch = loop_adjoint_batch,
                                       .cost = {.none = "what its functions do is not counted"},
                                       .opaque = true,

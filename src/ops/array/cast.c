@@ -14,12 +14,6 @@ static bool cast_infer(const cot__job *j, cot__type *z) {
     return true;
 }
 
-static bool copy_infer(const cot__job *j, cot__type *z) {
-    if (!cot__job_has(j, 1, 1, 0)) return false;
-    cot__type_like(z, j->x[0].dtype, &j->x[0]);
-    return true;
-}
-
 cot_var cot_cast(cot_var x, cot_dtype dtype) {
     uint32_t  i;
     cot_tape *t = cot__enter(NULL, x, "cast", "", &i);
@@ -64,7 +58,7 @@ const cot__op cot__op_copy = {.name     = "copy",
                               .kind     = KIND_LINEAR,
                               .formula  = "z = x, contiguous; x̄ += z̄",
                               .vjp      = copy_vjp,
-                              .infer    = copy_infer,
+                              .infer    = cot__infer_same,
                               .run      = copy_run,
                               .cost     = {.none = "moves data"},
                               .operands = "x"};

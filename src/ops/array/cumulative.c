@@ -8,34 +8,38 @@
 #include "ops/kinks.h"
 #include "ops/structural.h"
 
-enum { AXIS, REVERSE, STRONG };
+enum { AXIS, REVERSE, STRONG, RECURRENCE_INTS };
 
 /* Integers are counted in i64, as by sum. */
 static cot_dtype sum_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? d : COT_I64; }
+
+static int axis_in(const cot__job *j) { return (int)cot__job_int(j, AXIS); }
 
 static cot_var flipped(cot_var x, int axis) { return cot_flip(x, (cot_axes){1, false, {axis}}); }
 
 /* ---- cumsum ---------------------------------------------------------------------------------- */
 
+static bool cumsum_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, REVERSE + 1) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
+    cot__type_like(z, sum_dtype(j->x[0].dtype), &j->x[0]);
+    return true;
+}
+
+static void cumsum_run(const cot__job *j) {
+    j->backend->cumsum(&j->x[0], axis_in(j), cot__job_int(j, REVERSE) != 0, &j->z);
+}
+
 cot_var cot_cumsum(cot_var x, int axis, bool reverse) {
-    uint32_t    i;
-    cot_tape   *t = cot__enter_axis("cumsum", x, &axis, &i);
-    cot__result r;
+    uint32_t  i;
+    cot_tape *t = cot__enter_axis("cumsum", x, &axis, &i);
     if (!t) return cot__invalid(1, &x);
-    cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, "cumsum", 2, (int64_t[]){axis, reverse}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, "cumsum", sum_dtype(v.dtype), v.ndim, v.shape)) return INVALID(t);
-    t->backend->cumsum(&v, axis, reverse, &r.view);
-    return cot__result_push(t, &r, OP_cumsum, 1, &i, attr);
+    return attr ? cot__record(t, "cumsum", OP_cumsum, 1, &i, attr, NULL) : INVALID(t);
 }
 
 static void cumsum_vjp(cot__rule *r) {
     const int64_t *a = cot__rule_attr(r)->ints;
     cot__give(r, 0, cot_cumsum(r->g, (int)a[AXIS], !a[REVERSE]));
-}
-static cot_var cumsum_apply(cot__rule *r, const cot_var *xs) {
-    const int64_t *a = cot__rule_attr(r)->ints;
-    return cot_cumsum(xs[0], (int)a[AXIS], a[REVERSE] != 0);
 }
 
 const cot__op cot__op_cumsum = {.name     = "cumsum",
@@ -44,7 +48,8 @@ const cot__op cot__op_cumsum = {.name     = "cumsum",
                                 .kind     = KIND_LINEAR,
                                 .formula  = "z[k] = x[0] + … + x[k]; x̄[k] += z̄[k] + z̄[k+1] + …",
                                 .vjp      = cumsum_vjp,
-                                .apply    = cumsum_apply,
+                                .infer    = cumsum_infer,
+                                .run      = cumsum_run,
                                 .cost     = {.each_x = 1},
                                 .operands = "x"};
 
@@ -54,16 +59,24 @@ enum { COEFFICIENTS, TERMS };
 
 /* z[k] = b[k] + a[k] z[k-1]; reverse: z[k] = b[k] + a[k+1] z[k+1]. a[0] is not used. a and b have
  * one shape and dtype. */
+static bool recurrence_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, RECURRENCE_INTS) || !cot__job_axis(j, AXIS, j->x[TERMS].ndim)) return false;
+    const cot__view *b = &j->x[TERMS];
+    cot__type_like(z, b->dtype, b);
+    return cot__job_dtype(j, COEFFICIENTS, b->dtype) && cot__job_shape(j, COEFFICIENTS, b->ndim, b->shape);
+}
+
+static void recurrence_run(const cot__job *j) {
+    j->backend->recurrence(&j->x[COEFFICIENTS], &j->x[TERMS], axis_in(j), cot__job_int(j, REVERSE) != 0,
+                           cot__job_int(j, STRONG) != 0, &j->z);
+}
+
 static cot_var recurrence(cot_var a, cot_var b, int axis, bool reverse, bool strong) {
-    uint32_t    index[2];
-    cot_tape   *t = cot__enter(NULL, a, "recurrence", "first", &index[COEFFICIENTS]);
-    cot__result r;
+    uint32_t  index[2];
+    cot_tape *t = cot__enter(NULL, a, "recurrence", "first", &index[COEFFICIENTS]);
     if (!t || !cot__enter(t, b, "recurrence", "second", &index[TERMS])) return cot__invalid(1, &a);
-    cot__view  va = cot__view_read(t, index[COEFFICIENTS]), vb = cot__view_read(t, index[TERMS]);
-    cot__attr *attr = cot__attr_make(t, "recurrence", 3, (int64_t[]){axis, reverse, strong}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, "recurrence", vb.dtype, vb.ndim, vb.shape)) return INVALID(t);
-    t->backend->recurrence(&va, &vb, axis, reverse, strong, &r.view);
-    return cot__result_push(t, &r, OP_recurrence, 2, index, attr);
+    cot__attr *attr = cot__attr_make(t, "recurrence", RECURRENCE_INTS, (int64_t[]){axis, reverse, strong}, 0, NULL);
+    return attr ? cot__record(t, "recurrence", OP_recurrence, 2, index, attr, NULL) : INVALID(t);
 }
 
 /* x without its first (or last) element along the axis. */
@@ -102,17 +115,13 @@ static void recurrence_jvp(cot__rule *r) {
                                  : recurrence(cot__rule_x(r, COEFFICIENTS), db, axis, s[REVERSE] != 0, true);
 }
 
-static cot_var recurrence_apply(cot__rule *r, const cot_var *xs) {
-    const int64_t *s = cot__rule_attr(r)->ints;
-    return recurrence(xs[COEFFICIENTS], xs[TERMS], (int)s[AXIS], s[REVERSE] != 0, s[STRONG] != 0);
-}
-
 const cot__op cot__op_recurrence = {
     .name     = "recurrence",
     .batch    = cot__batch_shift,
     .attrs    = "axis:a reverse:f strong:f",
     .kind     = KIND_GENERIC,
-    .apply    = recurrence_apply,
+    .infer    = recurrence_infer,
+    .run      = recurrence_run,
     .saves    = 1u << COEFFICIENTS | COT__SAVES_Z,
     .formula  = "z[k] = b[k] + a[k] z[k-1]; b̄[k] += s[k] = z̄[k] + a[k+1] s[k+1], ā[k] += s[k] z[k-1]",
     .vjp      = recurrence_vjp,
@@ -151,15 +160,21 @@ static cot_dtype place_dtype(int64_t extent) {
     return extent <= UINT8_MAX + 1 ? COT_U8 : extent <= (int64_t)INT32_MAX + 1 ? COT_I32 : COT_I64;
 }
 
+static bool cumargmax_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, SMALLEST + 1) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
+    cot__type_like(z, place_dtype(j->x[0].shape[axis_in(j)]), &j->x[0]);
+    return true;
+}
+
+static void cumargmax_run(const cot__job *j) {
+    j->backend->cumargmax(&j->x[0], axis_in(j), cot__job_int(j, SMALLEST) != 0, &j->z);
+}
+
 static cot_var push_places(const char *op, cot_tape *t, cot_var x, int axis, bool smallest) {
-    uint32_t    i;
-    cot__result r;
+    uint32_t i;
     if (!cot__enter(t, x, op, "", &i)) return INVALID(t);
-    cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, op, 2, (int64_t[]){axis, smallest}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, op, place_dtype(v.shape[axis]), v.ndim, v.shape)) return INVALID(t);
-    t->backend->cumargmax(&v, axis, smallest, &r.view);
-    return cot__result_push(t, &r, OP_cumargmax, 1, &i, attr);
+    return attr ? cot__record(t, op, OP_cumargmax, 1, &i, attr, NULL) : INVALID(t);
 }
 
 static cot_var extreme(const char *op, cot_var x, int axis, bool reverse, bool smallest) {
@@ -174,16 +189,12 @@ static cot_var extreme(const char *op, cot_var x, int axis, bool reverse, bool s
 cot_var cot_cummax(cot_var x, int axis, bool reverse) { return extreme("cummax", x, axis, reverse, false); }
 cot_var cot_cummin(cot_var x, int axis, bool reverse) { return extreme("cummin", x, axis, reverse, true); }
 
-static cot_var cumargmax_apply(cot__rule *r, const cot_var *xs) {
-    const int64_t *a = cot__rule_attr(r)->ints;
-    return push_places("cumargmax", r->t, xs[0], (int)a[AXIS], a[SMALLEST] != 0);
-}
-
 const cot__op cot__op_cumargmax = {.name     = "cumargmax",
                                    .batch    = cot__batch_shift,
                                    .attrs    = "axis:a smallest:f",
                                    .kind     = KIND_NONE,
-                                   .apply    = cumargmax_apply,
+                                   .infer    = cumargmax_infer,
+                                   .run      = cumargmax_run,
                                    .formula  = "z[k] = the first i with x[i] = max(x[0], …, x[k])",
                                    .cost     = {.each_x = 1},
                                    .operands = "x",

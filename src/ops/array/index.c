@@ -9,7 +9,7 @@
 
 enum { VALUES, POSITIONS, UPDATES };
 
-/* Enters x and indices and checks the axis; the positions themselves are checked by the caller. */
+/* Enters x and indices and checks the axis. */
 static cot_tape *enter(const char *op, cot_var x, cot_var indices, int *axis, uint32_t *index) {
     cot_tape *t = cot__tape_of(2, (cot_var[]){x, indices});
     if (!t || !cot__enter(t, x, op, "first", &index[VALUES]) || !cot__enter(t, indices, op, "index", &index[POSITIONS]))
@@ -17,39 +17,50 @@ static cot_tape *enter(const char *op, cot_var x, cot_var indices, int *axis, ui
     return cot__check_axis(t, op, *axis, cot__ndim_at(t, index[VALUES]), axis) ? t : NULL;
 }
 
-static cot__attr *axis_attr(cot_tape *t, const char *op, int axis) {
-    return cot__attr_make(t, op, 1, (int64_t[]){axis}, 0, NULL);
+static int axis_of(const cot__rule *r) { return (int)cot__rule_attr(r)->ints[0]; }
+static int axis_in(const cot__job *j) { return (int)cot__job_int(j, 0); }
+
+/* So many operands, an axis of the values, and integers for positions. */
+static bool has_positions(const cot__job *j, int n) {
+    return cot__job_has(j, n, n, 1) && cot__job_axis(j, 0, j->x[VALUES].ndim) &&
+           cot__job_integers(j, POSITIONS, "indices");
 }
 
-static int axis_of(const cot__rule *r) { return (int)cot__rule_attr(r)->ints[0]; }
+static bool positions_check(const cot__job *j) {
+    return cot__job_positions(j, POSITIONS, "indices", j->x[VALUES].shape[axis_in(j)], true);
+}
+
+static cot_var record(cot_tape *t, const char *name, int op, int n, const uint32_t *index, int axis) {
+    cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, n > 2 ? n : 0, n > 2 ? index : NULL);
+    return attr ? cot__record(t, name, op, n, index, attr, NULL) : INVALID(t);
+}
 
 /* ---- take: x.shape[:axis] + indices.shape + x.shape[axis+1:] --------------------------------- */
 
+static bool take_infer(const cot__job *j, cot__type *z) {
+    if (!has_positions(j, 2)) return false;
+    z->dtype = j->x[VALUES].dtype;
+    z->shape = cot__taken_shape(&j->x[VALUES], &j->x[POSITIONS], axis_in(j));
+    return true;
+}
+
+static void take_run(const cot__job *j) { j->backend->take(&j->x[VALUES], axis_in(j), &j->x[POSITIONS], &j->z); }
+
 cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
-    uint32_t    index[2];
-    cot_tape   *t = enter(op, x, indices, &axis, index);
-    cot_shape   shape;
-    cot__result r;
-    if (!t) return cot__invalid(1, &x);
-    if (!cot__taken_shape(t, op, index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
-    cot__view v = cot__view_read(t, index[VALUES]);
-    if (!cot__check_positions(t, op, "indices", index[POSITIONS], v.shape[axis], true)) return INVALID(t);
-    cot__view  p = cot__view_read(t, index[POSITIONS]);
-    cot__attr *attr = axis_attr(t, op, axis);
-    if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
-    t->backend->take(&v, axis, &p, &r.view);
-    return cot__result_push(t, &r, OP_take, 2, index, attr);
+    uint32_t  index[2];
+    cot_tape *t = enter(op, x, indices, &axis, index);
+    return t ? record(t, op, OP_take, 2, index, axis) : cot__invalid(1, &x);
 }
 
 cot_var cot_take(cot_var x, cot_var indices, int axis) { return cot__take_as("take", x, indices, axis); }
 
 static void take_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), false); }
-static cot_var take_apply(cot__rule *r, const cot_var *xs) { return cot_take(xs[VALUES], xs[POSITIONS], axis_of(r)); }
 
 const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs = "axis:a", .kind = KIND_LINEAR,
                               .inactive = 1u << POSITIONS,
                               .saves = 1u << POSITIONS,
-                              .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp, .apply = take_apply,
+                              .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp,
+                              .infer = take_infer, .check = positions_check, .run = take_run,
                               .cost = {.none = "moves data"},
                               .operands = "x indices",
                               .functions = "embedding",
@@ -57,34 +68,32 @@ const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs =
 
 /* ---- take_along_axis: the shape of indices --------------------------------------------------- */
 
-static bool aligned(cot_tape *t, const char *op, const uint32_t *index, int axis) {
-    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    cot_shape x = cot__shape_at(t, index[VALUES]), p = cot__shape_at(t, index[POSITIONS]);
-    bool      fits = x.ndim == p.ndim;
-    for (int k = 0; fits && k < x.ndim; k++) fits = k == axis || x.dim[k] == p.dim[k];
-    if (!fits)
-        cot__fail(t, COT_SHAPE, "[%s] x has shape %s, indices %s; they agree in all extents but the one along axis %d",
-                  op, cot__shape_text(x.ndim, x.dim, a), cot__shape_text(p.ndim, p.dim, b), axis);
-    return fits && cot__check_positions(t, op, "indices", index[POSITIONS], x.dim[axis], true);
+static bool aligned(const cot__caller *c, const cot__view *x, const cot__view *p, int axis) {
+    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    bool fits = x->ndim == p->ndim;
+    for (int k = 0; fits && k < x->ndim; k++) fits = k == axis || x->shape[k] == p->shape[k];
+    return fits ||
+           cot__refuse(c, COT_SHAPE, "x has shape %s, indices %s; they agree in all extents but the one along axis %d",
+                       cot__shape_text(x->ndim, x->shape, a), cot__shape_text(p->ndim, p->shape, b), axis);
+}
+
+static bool along_infer(const cot__job *j, cot__type *z) {
+    if (!has_positions(j, 2) || !aligned(j->caller, &j->x[VALUES], &j->x[POSITIONS], axis_in(j))) return false;
+    cot__type_like(z, j->x[VALUES].dtype, &j->x[POSITIONS]);
+    return true;
+}
+
+static void along_run(const cot__job *j) {
+    j->backend->take_along(&j->x[VALUES], axis_in(j), &j->x[POSITIONS], &j->z);
 }
 
 cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
-    uint32_t    index[2];
-    cot_tape   *t = enter("take_along_axis", x, indices, &axis, index);
-    cot__result r;
-    if (!t) return cot__invalid(1, &x);
-    if (!aligned(t, "take_along_axis", index, axis)) return INVALID(t);
-    cot__view  v = cot__view_read(t, index[VALUES]), p = cot__view_read(t, index[POSITIONS]);
-    cot__attr *attr = axis_attr(t, "take_along_axis", axis);
-    if (!attr || !cot__result_open(t, &r, "take_along_axis", v.dtype, p.ndim, p.shape)) return INVALID(t);
-    t->backend->take_along(&v, axis, &p, &r.view);
-    return cot__result_push(t, &r, OP_take_along_axis, 2, index, attr);
+    uint32_t  index[2];
+    cot_tape *t = enter("take_along_axis", x, indices, &axis, index);
+    return t ? record(t, "take_along_axis", OP_take_along_axis, 2, index, axis) : cot__invalid(1, &x);
 }
 
 static void along_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), true); }
-static cot_var along_apply(cot__rule *r, const cot_var *xs) {
-    return cot_take_along_axis(xs[VALUES], xs[POSITIONS], axis_of(r));
-}
 
 const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .batch    = cot__batch_shift,
@@ -94,7 +103,9 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .saves    = 1u << POSITIONS,
                                          .formula  = "z[i,j] = x[i, indices[i,j]]; x̄[i, indices[i,j]] += z̄[i,j]",
                                          .vjp      = along_vjp,
-                                         .apply    = along_apply,
+                                         .infer    = along_infer,
+                                         .check    = positions_check,
+                                         .run      = along_run,
                                          .cost     = {.none = "moves data"},
                                          .operands = "x indices",
                                          .choice   = {.from = COT__CHOOSES_ON_AXIS, .along = true}};
@@ -103,37 +114,82 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
 
 static bool is_half(cot_dtype d) { return d == COT_BF16 || d == COT_F16; }
 
-bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u,
-                  bool along) {
+/* Copies in f32: of halves, x and u. */
+static int64_t scatter_workspace(const cot__view *x, const cot__view *u) {
+    size_t  bytes;
+    int64_t added = cot__view_size(u);
+    if (!is_half(x->dtype) || added == 0) return 0;
+    return cot__size_bytes(cot__size_add(cot__view_size(x), added), sizeof(float), &bytes) ? (int64_t)bytes : -1;
+}
+
+static void scatter(const cot__backend *b, const cot__view *x, int axis, const cot__view *index, const cot__view *u,
+                    bool along, float *workspace) {
     void (*add)(const cot__view *, int, const cot__view *, const cot__view *) =
-        along ? t->backend->scatter_add_along : t->backend->scatter_add;
+        along ? b->scatter_add_along : b->scatter_add;
+    if (cot__view_size(u) == 0) return;
     if (!is_half(x->dtype)) {
         add(x, axis, index, u);
-        return true;
+        return;
     }
     int64_t x_stride[COT_MAX_NDIM], u_stride[COT_MAX_NDIM];
-    int64_t nx = cot__count(x->ndim, x->shape), nu = cot__count(u->ndim, u->shape);
-    size_t  bytes = (size_t)(nx + nu) * sizeof(float);
-    float  *wide = cot__device_alloc(t, bytes);
-    if (!wide) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to sum halves in f32", op, bytes);
-        return false;
-    }
     cot__strides(x->ndim, x->shape, x_stride);
     cot__strides(u->ndim, u->shape, u_stride);
-    cot__view xw = {wide, COT_F32, x->ndim, x->shape, x_stride}, uw = {wide + nx, COT_F32, u->ndim, u->shape, u_stride};
-    t->backend->copy(&xw, x);
-    t->backend->copy(&uw, u);
+    cot__view xw = {workspace, COT_F32, x->ndim, x->shape, x_stride},
+              uw = {workspace + cot__view_size(x), COT_F32, u->ndim, u->shape, u_stride};
+    b->copy(&xw, x);
+    b->copy(&uw, u);
     add(&xw, axis, index, &uw);
-    t->backend->copy(x, &xw);
-    cot__device_free(t, wide, bytes);
+    b->copy(x, &xw);
+}
+
+bool cot__scatter(cot_tape *t, const char *op, const cot__view *x, int axis, const cot__view *index, const cot__view *u,
+                  bool along) {
+    int64_t bytes = scatter_workspace(x, u);
+    void   *workspace = NULL;
+    if (bytes && !(workspace = cot__workspace_open(t, op, bytes))) return false;
+    scatter(t->backend, x, axis, index, u, along, workspace);
+    if (bytes) cot__workspace_close(t, workspace, bytes);
     return true;
 }
 
-static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, int axis, const cot_shape *shape) {
+/* Both records: the updates have the shape that the positions ask for. */
+static bool scatter_infer(const cot__job *j, const cot_shape *shape, cot__type *z) {
+    char             a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    const cot__view *x = &j->x[VALUES], *u = &j->x[UPDATES];
+    cot_shape        given = cot__view_extents(u);
+    z->dtype = x->dtype;
+    z->shape = *shape;
+    if (!cot__job_check_type(j, z) || !cot__job_dtype(j, UPDATES, x->dtype)) return false;
+    cot__type_like(z, x->dtype, x);
+    return cot__same_shape(&given, shape) ||
+           cot__refuse(j->caller, COT_SHAPE, "the updates have shape %s; the positions ask for %s",
+                       cot__shape_text(u->ndim, u->shape, a), cot__shape_text(shape->ndim, shape->dim, b));
+}
+
+static bool scatter_add_infer(const cot__job *j, cot__type *z) {
+    if (!has_positions(j, 3)) return false;
+    cot_shape shape = cot__taken_shape(&j->x[VALUES], &j->x[POSITIONS], axis_in(j));
+    return scatter_infer(j, &shape, z);
+}
+
+static bool scatter_add_along_infer(const cot__job *j, cot__type *z) {
+    if (!has_positions(j, 3) || !aligned(j->caller, &j->x[VALUES], &j->x[POSITIONS], axis_in(j))) return false;
+    cot_shape shape = cot__view_extents(&j->x[POSITIONS]);
+    return scatter_infer(j, &shape, z);
+}
+
+static int64_t scatter_add_workspace(const cot__job *j) { return scatter_workspace(&j->x[VALUES], &j->x[UPDATES]); }
+
+static void run_scatter(const cot__job *j, bool along) {
+    j->backend->copy(&j->z, &j->x[VALUES]);
+    scatter(j->backend, &j->z, axis_in(j), &j->x[POSITIONS], &j->x[UPDATES], along, j->workspace);
+}
+static void scatter_add_run(const cot__job *j) { run_scatter(j, false); }
+static void scatter_add_along_run(const cot__job *j) { run_scatter(j, true); }
+
+/* Brings the updates to the dtype of the result, and one number for all positions to `shape`. */
+static cot_var record_scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, int axis, const cot_shape *shape) {
     const char *name = cot__op_of(op)->name;
-    char        a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    cot__result r;
     if (!cot__enter(t, updates, name, "updates", &index[UPDATES])) return INVALID(t);
     cot_dtype dtype = cot__dtype_at(&t->nodes[index[VALUES]]);
     if (!cot__is_number(updates)) dtype = cot__dtype_promote(dtype, cot__dtype_at(&t->nodes[index[UPDATES]]));
@@ -142,42 +198,30 @@ static cot_var scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, in
     if ((index[VALUES] = cot__as(t, index[VALUES], dtype)) == COT__NONE) return INVALID(t);
     if ((index[UPDATES] = cot__as(t, index[UPDATES], dtype)) == COT__NONE) return INVALID(t);
     if (cot__ndim_at(t, index[UPDATES]) == 0 && shape->ndim > 0) {
-        /* one number for all positions */
         cot_var wide = cot_broadcast_to(VAR(t, index[UPDATES]), *shape);
         if (cot__failed(wide)) return INVALID(t);
         index[UPDATES] = cot__index(wide);
     }
-    cot_shape u = cot__shape_at(t, index[UPDATES]);
-    if (!cot__same_shape(&u, shape))
-        return cot__fail(t, COT_SHAPE, "[%s] the updates have shape %s; the positions ask for %s", name,
-                         cot__shape_text(u.ndim, u.dim, a), cot__shape_text(shape->ndim, shape->dim, b));
-    cot__view x = cot__view_read(t, index[VALUES]), p = cot__view_read(t, index[POSITIONS]),
-              v     = cot__view_read(t, index[UPDATES]);
-    cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 3, index);
-    if (!attr || !cot__result_open(t, &r, name, dtype, x.ndim, x.shape)) return INVALID(t);
-    t->backend->copy(&r.view, &x);
-    if (!cot__scatter(t, name, &r.view, axis, &p, &v, op == OP_scatter_add_along)) return INVALID(t);
-    return cot__result_push(t, &r, op, 3, index, attr);
+    return record(t, name, op, 3, index, axis);
 }
 
 cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add", x, indices, &axis, index);
-    cot_shape shape;
     if (!t) return cot__invalid(1, &x);
-    if (!cot__taken_shape(t, "scatter_add", index[VALUES], index[POSITIONS], axis, &shape)) return INVALID(t);
-    int64_t extent = cot__view_read(t, index[VALUES]).shape[axis];
-    if (!cot__check_positions(t, "scatter_add", "indices", index[POSITIONS], extent, true)) return INVALID(t);
-    return scatter(OP_scatter_add, t, index, updates, axis, &shape);
+    cot__view v = cot__view_shape(t, index[VALUES]), p = cot__view_shape(t, index[POSITIONS]);
+    cot_shape shape = cot__taken_shape(&v, &p, axis);
+    return cot__check_shape(t, "scatter_add", &shape)
+               ? record_scatter(OP_scatter_add, t, index, updates, axis, &shape)
+               : INVALID(t);
 }
 
 cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add_along", x, indices, &axis, index);
     if (!t) return cot__invalid(1, &x);
-    if (!aligned(t, "scatter_add_along", index, axis)) return INVALID(t);
     cot_shape shape = cot__shape_at(t, index[POSITIONS]);
-    return scatter(OP_scatter_add_along, t, index, updates, axis, &shape);
+    return record_scatter(OP_scatter_add_along, t, index, updates, axis, &shape);
 }
 
 static void scatter_add_vjp(cot__rule *r) {
@@ -191,13 +235,6 @@ static void scatter_add_along_vjp(cot__rule *r) {
         cot__give(r, UPDATES, cot_take_along_axis(r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
 }
 
-static cot_var scatter_add_apply(cot__rule *r, const cot_var *xs) {
-    return cot_scatter_add(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r));
-}
-static cot_var scatter_add_along_apply(cot__rule *r, const cot_var *xs) {
-    return cot__scatter_add_along_axis(xs[VALUES], xs[POSITIONS], xs[UPDATES], axis_of(r));
-}
-
 /* One addition for each element of the updates. */
 static double scatter_cost(const cot_tape *t, uint32_t node) { return cot__operand_size(t, node, UPDATES); }
 
@@ -209,7 +246,10 @@ const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .saves    = 1u << POSITIONS,
                                            .formula  = "z = x, z[indices] += u; x̄ += z̄, ū += z̄[indices]",
                                            .vjp      = scatter_add_vjp,
-                                           .apply    = scatter_add_apply,
+                                           .infer    = scatter_add_infer,
+                                           .check    = positions_check,
+                                           .workspace = scatter_add_workspace,
+                                           .run      = scatter_add_run,
                                            .cost     = {.more = scatter_cost},
                                            .operands = "x indices u",
                                            .choice   = {.from = COT__CHOOSES_ON_AXIS, .puts = true}};
@@ -222,37 +262,44 @@ const cot__op cot__op_scatter_add_along = {
     .saves    = 1u << POSITIONS,
     .formula  = "z = x, z[i, indices[i,j]] += u[i,j]; x̄ += z̄, ū[i,j] += z̄[i, indices[i,j]]",
     .vjp      = scatter_add_along_vjp,
-    .apply    = scatter_add_along_apply,
+    .infer    = scatter_add_along_infer,
+    .check    = positions_check,
+    .workspace = scatter_add_workspace,
+    .run      = scatter_add_along_run,
     .cost     = {.more = scatter_cost},
     .operands = "x indices u",
     .choice   = {.from = COT__CHOOSES_ON_AXIS, .along = true, .puts = true}};
 
 /* ---- one_hot --------------------------------------------------------------------------------- */
 
-cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
-    uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, indices, "one_hot", "index", &i);
-    cot__result r;
-    if (!t) return cot__invalid(1, &indices);
-    if (!cot__check_dtype(t, "one_hot", dtype)) return INVALID(t);
-    cot_shape shape = cot__shape_at(t, i);
-    if (shape.ndim < COT_MAX_NDIM) shape.dim[shape.ndim] = n;
-    shape.ndim++;
-    if (!cot__check_shape(t, "one_hot", &shape) || !cot__check_positions(t, "one_hot", "indices", i, n, true))
-        return INVALID(t);
-    if (!cot__result_open(t, &r, "one_hot", dtype, shape.ndim, shape.dim)) return INVALID(t);
-    cot__view p = cot__view_read(t, i);
-    t->backend->one_hot(&p, &r.view);
-    return cot__result_push(t, &r, OP_one_hot, 1, &i, NULL);
+/* How many there are is the last extent of the shape that is asked for. */
+static bool one_hot_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_check_type(j, z)) return false;
+    int  ndim = j->x[0].ndim;
+    bool fits = z->shape.ndim == ndim + 1;
+    for (int k = 0; fits && k < ndim; k++) fits = z->shape.dim[k] == j->x[0].shape[k];
+    return fits ? cot__job_integers(j, 0, "indices") : cot__job_illegal(j, "another shape than that of the indices");
 }
 
-static cot_var one_hot_apply(cot__rule *r, const cot_var *xs) {
-    cot_shape z = cot__shape_at(r->t, r->node);
-    return cot_one_hot(xs[0], z.dim[z.ndim - 1], cot__dtype_at(cot__rule_node(r)));
+static bool one_hot_check(const cot__job *j) {
+    return cot__job_positions(j, 0, "indices", j->z.shape[j->z.ndim - 1], true);
+}
+
+static void one_hot_run(const cot__job *j) { j->backend->one_hot(&j->x[0], &j->z); }
+
+cot_var cot_one_hot(cot_var indices, int64_t n, cot_dtype dtype) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, indices, "one_hot", "index", &i);
+    if (!t) return cot__invalid(1, &indices);
+    cot__type asked = {dtype, cot__shape_at(t, i)};
+    if (asked.shape.ndim < COT_MAX_NDIM) asked.shape.dim[asked.shape.ndim] = n;
+    asked.shape.ndim++;
+    return cot__record(t, "one_hot", OP_one_hot, 1, &i, NULL, &asked);
 }
 
 const cot__op cot__op_one_hot = {.name = "one_hot", .batch = cot__batch_shift, .kind = KIND_NONE,
                                  .formula = "z[.., k] = 1 where indices[..] = k, else 0",
-                                 .apply = one_hot_apply,
+                                 .infer = one_hot_infer, .asks = COT__ASKS_DTYPE | COT__ASKS_SHAPE,
+                                 .check = one_hot_check, .run = one_hot_run,
                                  .cost = {.none = "moves data"},
                                  .operands = "x"};

@@ -293,6 +293,44 @@ void cot_touch(cot_var *x) {
     *x = z;
 }
 
+/* ---- running without a tape ------------------------------------------------------------------ */
+
+enum { AXIS, FIRST, LENGTH, STEP, SLICE_INTS };
+
+static bool copy_into_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 0)) return false;
+    const cot__view *x = &j->x[0];
+    cot__type_like(z, x->dtype, x);
+    return cot__job_dtype(j, 1, x->dtype) && cot__job_shape(j, 1, x->ndim, x->shape);
+}
+
+static void copy_into_run(const cot__job *j) { j->backend->copy(&j->z, &j->x[1]); }
+
+/* y has x's dtype, and the shape of the slice. */
+static bool slice_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, SLICE_INTS) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
+    const cot__view *x = &j->x[0];
+    const int64_t   *s = j->attr->ints;
+    if (!cot__slice_is_inside(x->shape[s[AXIS]], s[FIRST], s[LENGTH], s[STEP]))
+        return cot__job_illegal(j, "a slice that is not inside the axis");
+    cot__type_like(z, x->dtype, x);
+    cot_shape part = z->shape;
+    part.dim[s[AXIS]] = s[LENGTH];
+    return cot__job_dtype(j, 1, x->dtype) && cot__job_shape(j, 1, part.ndim, part.dim);
+}
+
+static void update_slice_run(const cot__job *j) {
+    int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
+    cot__view part = cot__slice_view(&j->z, j->attr->ints, shape, stride);
+    j->backend->copy(&part, &j->x[1]);
+}
+
+static void add_slice_run(const cot__job *j) {
+    int64_t   shape[COT_MAX_NDIM], stride[COT_MAX_NDIM];
+    cot__view part = cot__slice_view(&j->z, j->attr->ints, shape, stride), pair[2] = {part, j->x[1]};
+    cot__run_value(j->backend, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
+}
+
 /* ---- rules ----------------------------------------------------------------------------------- */
 
 static const int64_t *slice_of(cot__rule *r) { return cot__rule_attr(r)->ints; }
@@ -317,10 +355,10 @@ static void update_slice_vjp(cot__rule *r) {
     if (cot__rule_wants(r, 1)) cot__give(r, 1, cut(r, r->g));
 }
 
+/* In place, but on a copy. */
 static cot_var write_apply(cot__rule *r, const cot_var *xs) {
     cot_var z = xs[0].id == UINT64_MAX ? xs[0] : cot__copy_var(r->t, cot__index(xs[0]));
-    int     op = cot__rule_node(r)->op;
-    write_part(op, &z, xs[1], r->op->name, op == OP_copy_into ? NULL : slice_of(r));
+    write_part(cot__rule_node(r)->op, &z, xs[1], r->op->name, slice_of(r));
     return z;
 }
 
@@ -340,6 +378,9 @@ const cot__op cot__op_add_slice    = {.name     = "add_slice",
                                       .formula  = "z = x with x[slice] += y, in place; x̄ += z̄, ȳ += z̄[slice]",
                                       .vjp      = add_slice_vjp,
                                       .apply    = write_apply,
+                                      .infer    = slice_infer,
+                                      .run      = add_slice_run,
+                                      .in_place = true,
                                       .cost     = {.more = add_slice_cost},
                                       .operands = "x y",
                                       .writes   = COT__ADDS_SLICE};
@@ -351,6 +392,9 @@ const cot__op cot__op_update_slice = {.name     = "update_slice",
                                           "z = x with x[slice] = y, in place; x̄ += z̄ with z̄[slice] = 0, ȳ += z̄[slice]",
                                       .vjp      = update_slice_vjp,
                                       .apply    = write_apply,
+                                      .infer    = slice_infer,
+                                      .run      = update_slice_run,
+                                      .in_place = true,
                                       .cost     = {.none = "moves data"},
                                       .operands = "x y",
                                       .writes   = COT__SETS_SLICE};
@@ -358,6 +402,7 @@ const cot__op cot__op_update_slice = {.name     = "update_slice",
 const cot__op cot__op_copy_into = {.name = "copy_into", .batch = cot__batch_shift, .kind = KIND_GENERIC, .inactive = 1,
                                    .formula = "z = y, in x's memory; ȳ += z̄",
                                    .vjp = copy_into_vjp, .jvp = copy_into_jvp, .apply = copy_into_apply,
+                                   .infer = copy_into_infer, .run = copy_into_run, .in_place = true,
                                    .cost = {.none = "moves data"},
                                    .linear = 2u,
                                    .operands = "x y",

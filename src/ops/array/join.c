@@ -4,6 +4,7 @@
 #include "backend/elements.h"
 #include "ops/structural.h"
 
+#include <limits.h>
 #include <string.h>
 
 /* ---- concat and stack ------------------------------------------------------------------------ */
@@ -11,75 +12,77 @@
 enum { FEW = 64 };           /* operands whose indices fit on the stack */
 enum { AXIS, NEW, JOIN_INTS }; /* NEW: the axis is new, each operand one index of it */
 
-static void copy_parts(const cot_tape *t, const cot__view *z, int n, const uint32_t *xs, int axis, bool new_axis) {
-    int64_t at = 0, size = cot__dtype_size(z->dtype);
-    for (int k = 0; k < n; k++) {
-        cot__view x = cot__view_read(t, xs[k]);
-        char     *data = (char *)z->data + at * z->stride[axis] * size;
-        int64_t   stride[COT_MAX_NDIM];
-        at += new_axis ? 1 : x.shape[axis];
-        if (x.ndim == 0) {
-            cot__copy_element(t->backend, data, x.data, z->dtype);
-            continue;
-        }
-        for (int i = 0; i < x.ndim; i++) stride[i] = z->stride[i + (new_axis && i >= axis)];
-        cot__view part = {data, z->dtype, x.ndim, x.shape, stride};
-        t->backend->copy(&part, &x);
-    }
+/* Have operands of this rank the axis, or room for a new one? */
+static bool has_axis(const cot__caller *c, int ndim, bool new_axis) {
+    if (!new_axis && ndim == 0)
+        return cot__refuse(c, COT_SHAPE, "the operands are scalars, which have no axis; cot_stack joins scalars");
+    return !new_axis || ndim < COT_MAX_NDIM ||
+           cot__refuse(c, COT_LIMIT, "the operands have %d axes already; there are at most %d", ndim, COT_MAX_NDIM);
 }
 
-/* The shape of the result; operands agree in all extents but, in a concat, the one along the
+/* Operand k agrees with the first in dtype and all extents but, in a concat, the one along the
  * axis. */
-static bool joined_shape(cot_tape *t, const char *op, int n, const uint32_t *xs, int *axis, bool new_axis,
-                         cot_shape *z) {
-    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    *z = cot__shape_at(t, xs[0]);
-    if (!new_axis && z->ndim == 0) {
-        cot__fail(t, COT_SHAPE, "[concat] the operands are scalars, which have no axis; cot_stack joins scalars");
-        return false;
+static bool joins(const cot__job *j, int k, int axis, bool new_axis) {
+    char             a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    const cot__view *first = &j->x[0], *x = &j->x[k];
+    bool             same = x->ndim == first->ndim;
+    for (int i = 0; same && i < x->ndim; i++) same = x->shape[i] == first->shape[i] || (!new_axis && i == axis);
+    if (!same)
+        return cot__refuse(j->caller, COT_SHAPE, "xs[0] has shape %s, xs[%d] has %s; %s",
+                           cot__shape_text(first->ndim, first->shape, a), k, cot__shape_text(x->ndim, x->shape, b),
+                           new_axis ? "all shapes must be equal"
+                                    : "all extents but the one along the axis must be equal");
+    return cot__job_dtype(j, k, first->dtype);
+}
+
+static bool concat_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, INT_MAX, JOIN_INTS)) return false;
+    bool             new_axis = cot__job_int(j, NEW) != 0;
+    const cot__view *first = &j->x[0];
+    if (!has_axis(j->caller, first->ndim, new_axis) || !cot__job_axis(j, AXIS, first->ndim + new_axis)) return false;
+    int     axis = (int)cot__job_int(j, AXIS);
+    int64_t total = new_axis ? j->n : first->shape[axis];
+    for (int k = 1; k < j->n; k++) {
+        if (!joins(j, k, axis, new_axis)) return false;
+        if (!new_axis) total = cot__size_add(total, j->x[k].shape[axis]);
     }
-    if (new_axis && z->ndim == COT_MAX_NDIM) {
-        cot__fail(t, COT_LIMIT, "[stack] the operands have %d axes already; there are at most %d", z->ndim,
-                  COT_MAX_NDIM);
-        return false;
-    }
-    if (!cot__check_axis(t, op, *axis, z->ndim + new_axis, axis)) return false;
-    int64_t total = new_axis ? n : z->dim[*axis];
-    for (int k = 1; k < n; k++) {
-        cot__view x = cot__view_read(t, xs[k]);
-        bool      same = x.ndim == z->ndim;
-        for (int i = 0; same && i < x.ndim; i++) same = x.shape[i] == z->dim[i] || (!new_axis && i == *axis);
-        if (!same) {
-            cot__fail(t, COT_SHAPE, "[%s] xs[0] has shape %s, xs[%d] has %s; %s", op,
-                      cot__shape_text(z->ndim, z->dim, a), k, cot__shape_text(x.ndim, x.shape, b),
-                      new_axis ? "all shapes must be equal" : "all extents but the one along the axis must be equal");
-            return false;
-        }
-        if (!new_axis) total = cot__size_add(total, x.shape[*axis]);
-    }
+    cot__type_like(z, first->dtype, first);
     if (new_axis) {
-        memmove(z->dim + *axis + 1, z->dim + *axis, (size_t)(z->ndim - *axis) * sizeof *z->dim);
-        z->ndim++;
+        memmove(z->shape.dim + axis + 1, z->shape.dim + axis, (size_t)(first->ndim - axis) * sizeof *z->shape.dim);
+        z->shape.ndim++;
     }
-    z->dim[*axis] = total;
-    return cot__check_shape(t, op, z);
+    z->shape.dim[axis] = total;
+    return true;
+}
+
+static void concat_run(const cot__job *j) {
+    int64_t axis = cot__job_int(j, AXIS), at = 0, size = cot__dtype_size(j->z.dtype), stride[COT_MAX_NDIM];
+    bool    new_axis = cot__job_int(j, NEW) != 0;
+    for (int k = 0; k < j->n; k++) {
+        const cot__view *x = &j->x[k];
+        char            *data = (char *)j->z.data + at * j->z.stride[axis] * size;
+        at += new_axis ? 1 : x->shape[axis];
+        if (x->ndim == 0) {
+            cot__copy_element(j->backend, data, x->data, j->z.dtype);
+            continue;
+        }
+        for (int i = 0; i < x->ndim; i++) stride[i] = j->z.stride[i + (new_axis && i >= axis)];
+        j->backend->copy(&(cot__view){data, j->z.dtype, x->ndim, x->shape, stride}, x);
+    }
 }
 
 static cot_var join(const char *op, int n, const cot_var *xs, int axis, bool new_axis) {
-    cot_tape   *t = n > 0 ? cot__tape_of(n, xs) : NULL;
-    uint32_t    few[FEW], *index = few;
-    cot_shape   shape;
-    cot__result r;
+    cot_tape *t = n > 0 ? cot__tape_of(n, xs) : NULL;
+    uint32_t  few[FEW], *index = few;
     if (!t) return cot__invalid(n, xs);
     if (n > FEW && !(index = cot__arena(t, (size_t)n * sizeof *index, op))) return INVALID(t);
     if (!cot__enter_all(op, NULL, n, xs, false, index)) return INVALID(t);
-    if (!joined_shape(t, op, n, index, &axis, new_axis, &shape)) return INVALID(t);
+    cot__caller caller = cot__tape_caller(t, op);
+    int         ndim = cot__ndim_at(t, index[0]);
+    if (!has_axis(&caller, ndim, new_axis) || !cot__check_axis(t, op, axis, ndim + new_axis, &axis)) return INVALID(t);
     cot__attr *attr =
         cot__attr_make(t, op, JOIN_INTS, (int64_t[]){axis, new_axis}, n > 2 ? n : 0, n > 2 ? index : NULL);
-    if (!attr || !cot__result_open(t, &r, op, cot__dtype_at(&t->nodes[index[0]]), shape.ndim, shape.dim))
-        return INVALID(t);
-    copy_parts(t, &r.view, n, index, axis, new_axis);
-    return cot__result_push(t, &r, OP_concat, n, index, attr);
+    return attr ? cot__record(t, op, OP_concat, n, index, attr, NULL) : INVALID(t);
 }
 
 cot_var cot_concat(int n, const cot_var *xs, int axis) { return join("concat", n, xs, axis, false); }
@@ -98,19 +101,14 @@ static void concat_vjp(cot__rule *r) {
     }
 }
 
-static cot_var concat_apply(cot__rule *r, const cot_var *xs) {
-    const cot__attr *a = cot__rule_attr(r);
-    return join(a->ints[NEW] ? "stack" : "concat", cot__nargs(cot__rule_node(r)), xs, (int)a->ints[AXIS],
-                a->ints[NEW] != 0);
-}
-
 const cot__op cot__op_concat = {.name      = "concat",
                                 .batch     = cot__batch_shift,
                                 .attrs     = "axis:a new:f",
                                 .kind      = KIND_LINEAR,
                                 .formula   = "z = x[0], x[1], … along an axis; x̄[k] += its part of z̄",
                                 .vjp       = concat_vjp,
-                                .apply     = concat_apply,
+                                .infer     = concat_infer,
+                                .run       = concat_run,
                                 .cost      = {.none = "moves data"},
                                 .operands  = "x*",
                                 .functions = "stack"};
@@ -119,43 +117,46 @@ const cot__op cot__op_concat = {.name      = "concat",
 
 /* Affine rather than linear when the border is not 0: the tangent's border is. ints: before, after,
  * for each axis. */
-static bool padded_shape(cot_tape *t, const cot_shape *before, const cot_shape *after, cot_shape *z) {
-    if (before->ndim != z->ndim || after->ndim != z->ndim) {
-        cot__fail(t, COT_SHAPE, "[pad] %d extents before and %d after for rank %d; one of each for every axis",
-                  before->ndim, after->ndim, z->ndim);
-        return false;
+static bool pad_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, j->n == 1 ? 2 * j->x[0].ndim : 0)) return false;
+    if (j->x[0].ndim == 0) return cot__job_illegal(j, "a border around a scalar");
+    cot__type_like(z, j->x[0].dtype, &j->x[0]);
+    for (int k = 0; k < z->shape.ndim; k++) {
+        int64_t before = cot__job_int(j, 2 * k), after = cot__job_int(j, 2 * k + 1);
+        if (before < 0 || after < 0)
+            return cot__refuse(j->caller, COT_VALUE,
+                               "%lld before and %lld after on axis %d; a border is not negative", (long long)before,
+                               (long long)after, k);
+        z->shape.dim[k] = cot__size_add(cot__size_add(z->shape.dim[k], before), after);
     }
-    for (int k = 0; k < z->ndim; k++) {
-        if (before->dim[k] < 0 || after->dim[k] < 0) {
-            cot__fail(t, COT_VALUE, "[pad] %lld before and %lld after on axis %d; a border is not negative",
-                      (long long)before->dim[k], (long long)after->dim[k], k);
-            return false;
-        }
-        z->dim[k] = cot__size_add(cot__size_add(z->dim[k], before->dim[k]), after->dim[k]);
-    }
-    return cot__check_shape(t, "pad", z);
+    return true;
+}
+
+static void pad_run(const cot__job *j) {
+    const cot__view *x = &j->x[0];
+    int64_t          offset = 0;
+    j->backend->fill(&j->z, j->attr->number);
+    for (int k = 0; k < x->ndim; k++) offset += cot__job_int(j, 2 * k) * j->z.stride[k];
+    cot__view inside = {(char *)j->z.data + offset * cot__dtype_size(x->dtype), x->dtype, x->ndim, x->shape,
+                        j->z.stride};
+    j->backend->copy(&inside, x);
 }
 
 cot_var cot_pad(cot_var x, cot_shape before, cot_shape after, double value) {
-    uint32_t    i;
-    cot_tape   *t = cot__enter(NULL, x, "pad", "", &i);
-    int64_t     ints[2 * COT_MAX_NDIM], offset = 0;
-    cot__result r;
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, x, "pad", "", &i);
+    int64_t   ints[2 * COT_MAX_NDIM];
     if (!t) return cot__invalid(1, &x);
-    cot_shape shape = cot__shape_at(t, i);
-    if (!padded_shape(t, &before, &after, &shape)) return INVALID(t);
-    if (shape.ndim == 0) return x;
-    for (int k = 0; k < shape.ndim; k++) ints[2 * k] = before.dim[k], ints[2 * k + 1] = after.dim[k];
-    cot__attr *attr = cot__attr_make(t, "pad", 2 * shape.ndim, ints, 0, NULL);
-    cot__view  v = cot__view_read(t, i);
-    if (!attr || !cot__result_open(t, &r, "pad", v.dtype, shape.ndim, shape.dim)) return INVALID(t);
+    int ndim = cot__ndim_at(t, i);
+    if (before.ndim != ndim || after.ndim != ndim)
+        return cot__fail(t, COT_SHAPE, "[pad] %d extents before and %d after for rank %d; one of each for every axis",
+                         before.ndim, after.ndim, ndim);
+    if (ndim == 0) return x;
+    for (int k = 0; k < ndim; k++) ints[2 * k] = before.dim[k], ints[2 * k + 1] = after.dim[k];
+    cot__attr *attr = cot__attr_make(t, "pad", 2 * ndim, ints, 0, NULL);
+    if (!attr) return INVALID(t);
     attr->number = value;
-    t->backend->fill(&r.view, value);
-    for (int k = 0; k < shape.ndim; k++) offset += before.dim[k] * r.view.stride[k];
-    cot__view inside = {(char *)r.view.data + offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
-                        r.view.stride};
-    t->backend->copy(&inside, &v);
-    return cot__result_push(t, &r, OP_pad, 1, &i, attr);
+    return cot__record(t, "pad", OP_pad, 1, &i, attr, NULL);
 }
 
 /* x̄ += the inside of z̄ */
@@ -174,17 +175,10 @@ static void pad_jvp(cot__rule *r) {
     r->tangent = cot_pad(r->tangents[0], before, after, 0);
 }
 
-static cot_var pad_apply(cot__rule *r, const cot_var *xs) {
-    const cot__attr *a = cot__rule_attr(r);
-    cot_shape        before = {(int)a->nints / 2, {0}}, after = before;
-    for (int k = 0; k < before.ndim; k++) before.dim[k] = a->ints[2 * k], after.dim[k] = a->ints[2 * k + 1];
-    return cot_pad(xs[0], before, after, a->number);
-}
-
 const cot__op cot__op_pad = {
     .name = "pad", .batch = cot__batch_shift, .attrs = "border:b value:n", .kind = KIND_GENERIC,
     .formula = "z = x with a border; x̄ += the inside of z̄",
-    .vjp = pad_vjp, .jvp = pad_jvp, .apply = pad_apply,
+    .vjp = pad_vjp, .jvp = pad_jvp, .infer = pad_infer, .run = pad_run,
     .cost = {.none = "moves data"},
     .linear = 1u,
     .operands = "x"};

@@ -146,7 +146,8 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c) {
     cot__type      asked;
     cot__recording r;
     kept_view      to;
-    if (!attr || !cot__record_open(&r, t, name, op, 1, &c->x, attr, cot__ask_dtype(&asked, c->dtype))) return INVALID(t);
+    cot__ask_dtype(&asked, c->dtype);
+    if (!attr || !cot__record_open(&r, t, name, op, 1, &c->x, attr, &asked)) return INVALID(t);
     see_kept(&to, &r.job);
     if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to.view) && !cot__record_run(&r)) return INVALID(t);
     return cot__record_push(&r);

@@ -9,34 +9,41 @@
 
 /* ---- gather ---------------------------------------------------------------------------------- */
 
-/* Are the d coordinates of each position within the first d extents of x? */
-static bool check_coordinates(cot_tape *t, uint32_t indices, int d, const cot_shape *x) {
-    cot_dtype dtype = cot__dtype_at(&t->nodes[indices]);
-    char      what[40];
-    if (dtype != COT_I64 && dtype != COT_I32 && dtype != COT_U8) {
-        cot__fail(t, COT_DTYPE, "[gather] indices have dtype %s; they must be integers", cot__dtype_name(dtype));
-        return false;
-    }
-    cot_mark m = cot__mark(t);
-    for (int k = 0; k < d; k++) {
-        cot_var column = cot_index(VAR(t, indices), -1, k);
+/* Positions in axes of these extents, flattened: indices.shape[:-1]. */
+static bool ravel_infer(const cot__job *j, cot__type *z) {
+    int d = j->attr ? (int)j->attr->nints : 0;
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_integers(j, 0, "indices")) return false;
+    const cot__view *x = &j->x[0];
+    if (x->ndim == 0 || x->shape[x->ndim - 1] != d) return cot__job_illegal(j, "not one coordinate for each extent");
+    cot__type all = {COT_I64, {d, {0}}};
+    for (int k = 0; d <= COT_MAX_NDIM && k < d; k++) all.shape.dim[k] = cot__job_int(j, k);
+    cot__type_like(z, COT_I64, x);
+    z->shape.ndim--;
+    return cot__job_check_type(j, &all);
+}
+
+/* Are the coordinates of each position within the extents? */
+static bool ravel_check(const cot__job *j) {
+    char what[40];
+    for (int k = 0, d = (int)j->attr->nints; k < d; k++) {
         snprintf(what, sizeof what, "coordinate %d of indices", k);
-        if (cot__failed(column) || !cot__check_positions(t, "gather", what, cot__index(column), x->dim[k], true))
-            return false;
+        if (!cot__job_positions_in(j, 0, k, what, cot__job_int(j, k), true)) return false;
     }
-    cot__rewind(t, m);
     return true;
 }
 
-/* Positions in the first d axes of x, flattened: indices.shape[:-1]. */
+static void ravel_run(const cot__job *j) {
+    j->backend->ravel_index(&j->x[0], (int)j->attr->nints, j->attr->ints, &j->z);
+}
+
 static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape *x) {
-    cot_shape   shape = cot__shape_at(t, indices);
-    cot__result r;
-    cot__attr  *attr = cot__attr_make(t, "gather", d, x->dim, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, "gather", COT_I64, shape.ndim - 1, shape.dim)) return INVALID(t);
-    cot__view v = cot__view_read(t, indices);
-    t->backend->ravel_index(&v, d, x->dim, &r.view);
-    return cot__result_push(t, &r, OP_ravel_index, 1, &indices, attr);
+    cot__attr *attr = cot__attr_make(t, "gather", d, x->dim, 0, NULL);
+    return attr ? cot__record(t, "gather", OP_ravel_index, 1, &indices, attr, NULL) : INVALID(t);
+}
+
+static bool are_integers(cot_tape *t, uint32_t indices) {
+    cot__recording r;
+    return cot__recording_begin(&r, t, "gather", 1, &indices) && cot__job_integers(&r.job, 0, "indices");
 }
 
 cot_var cot_gather(cot_var x, cot_var indices) {
@@ -57,22 +64,13 @@ cot_var cot_gather(cot_var x, cot_var indices) {
     cot_shape z = {p.ndim - 1 + shape.ndim - (int)d, {0}};
     if (z.ndim <= COT_MAX_NDIM)
         for (int k = 0; k < z.ndim; k++) z.dim[k] = k < p.ndim - 1 ? p.dim[k] : shape.dim[k - (p.ndim - 1) + d];
-    if (!cot__check_shape(t, "gather", &z) || !check_coordinates(t, ii, (int)d, &shape)) return INVALID(t);
+    if (!cot__check_shape(t, "gather", &z)) return INVALID(t);
     /* positions without coordinates: x at each */
-    if (d == 0 && shape.ndim == COT_MAX_NDIM) return cot_broadcast_to(x, z);
+    if (d == 0 && shape.ndim == COT_MAX_NDIM)
+        return are_integers(t, ii) ? cot_broadcast_to(x, z) : INVALID(t);
     for (int k = 0; k < d; k++) flat.dim[0] *= shape.dim[k];
     for (int k = (int)d; k < shape.ndim; k++) flat.dim[flat.ndim++] = shape.dim[k];
     return cot_take(cot_reshape(x, flat), push_ravel(t, ii, (int)d, &shape), 0);
-}
-
-static cot_var ravel_apply(cot__rule *r, const cot_var *xs) {
-    const cot__attr *a = cot__rule_attr(r);
-    cot_shape        x = {(int)a->nints, {0}};
-    uint32_t         i;
-    for (int k = 0; k < x.ndim; k++) x.dim[k] = a->ints[k];
-    if (!cot__enter(r->t, xs[0], "gather", "index", &i) || !check_coordinates(r->t, i, x.ndim, &x))
-        return INVALID(r->t);
-    return push_ravel(r->t, i, x.ndim, &x);
 }
 
 const cot__op cot__op_ravel_index = {
@@ -80,7 +78,10 @@ const cot__op cot__op_ravel_index = {
     .batch    = cot__batch_shift,
     .attrs    = "extents:l",
     .kind     = KIND_NONE,
-    .apply    = ravel_apply,
+    .called   = "gather",
+    .infer    = ravel_infer,
+    .check    = ravel_check,
+    .run      = ravel_run,
     .formula  = "z[..] = the place of x[indices[..,0], indices[..,1], …] among the elements of x",
     .cost     = {.none = "finds positions"},
     .operands = "x"};
@@ -88,13 +89,21 @@ const cot__op cot__op_ravel_index = {
 /* ---- scatter --------------------------------------------------------------------------------- */
 
 /* For each of the extent positions: the last update that goes there, -1: none. */
+static bool last_writer_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 1) || !cot__job_integers(j, 0, "indices")) return false;
+    *z = (cot__type){COT_I64, {1, {cot__job_int(j, 0)}}};
+    return true;
+}
+
+static bool last_writer_check(const cot__job *j) {
+    return cot__job_positions(j, 0, "indices", cot__job_int(j, 0), true);
+}
+
+static void last_writer_run(const cot__job *j) { j->backend->last_writer(&j->x[0], &j->z); }
+
 static cot_var push_last_writer(cot_tape *t, uint32_t indices, int64_t extent) {
-    cot__result r;
-    cot__attr  *attr = cot__attr_make(t, "scatter", 1, &extent, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, "scatter", COT_I64, 1, &extent)) return INVALID(t);
-    cot__view v = cot__view_read(t, indices);
-    t->backend->last_writer(&v, &r.view);
-    return cot__result_push(t, &r, OP_last_writer, 1, &indices, attr);
+    cot__attr *attr = cot__attr_make(t, "scatter", 1, &extent, 0, NULL);
+    return attr ? cot__record(t, "scatter", OP_last_writer, 1, &indices, attr, NULL) : INVALID(t);
 }
 
 cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
@@ -104,12 +113,12 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
     if (!t || !cot__enter(t, x, "scatter", "first", &xi) || !cot__enter(t, indices, "scatter", "index", &ii) ||
         !cot__enter(t, updates, "scatter", "updates", &ui))
         return cot__invalid(1, &x);
-    cot_shape s = cot__shape_at(t, xi), u = cot__shape_at(t, ui), row = s, z;
+    cot_shape s = cot__shape_at(t, xi), u = cot__shape_at(t, ui), row = s;
     if (!cot__check_axis(t, "scatter", axis, s.ndim, &axis)) return INVALID(t);
-    int64_t extent = s.dim[axis], n = cot__size_at(t, ii);
-    if (!cot__taken_shape(t, "scatter", xi, ii, axis, &z) ||
-        !cot__check_positions(t, "scatter", "indices", ii, extent, true))
-        return INVALID(t);
+    cot__view v = cot__view_shape(t, xi), p = cot__view_shape(t, ii);
+    cot_shape z = cot__taken_shape(&v, &p, axis);
+    int64_t   extent = s.dim[axis], n = cot__view_size(&p);
+    if (!cot__check_shape(t, "scatter", &z)) return INVALID(t);
     if (u.ndim > 0 && !cot__same_shape(&u, &z))
         return cot__fail(t, COT_SHAPE, "[scatter] the updates have shape %s; the positions ask for %s",
                          cot__shape_text(u.ndim, u.dim, a), cot__shape_text(z.ndim, z.dim, b));
@@ -126,17 +135,9 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
     return cot_where(written, updates, x);
 }
 
-static cot_var last_writer_apply(cot__rule *r, const cot_var *xs) {
-    int64_t  extent = cot__rule_attr(r)->ints[0];
-    uint32_t i;
-    if (!cot__enter(r->t, xs[0], "scatter", "index", &i) ||
-        !cot__check_positions(r->t, "scatter", "indices", i, extent, true))
-        return INVALID(r->t);
-    return push_last_writer(r->t, i, extent);
-}
-
 const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d",
-                                     .kind = KIND_NONE, .apply = last_writer_apply,
+                                     .kind = KIND_NONE, .called = "scatter",
+                                     .infer = last_writer_infer, .check = last_writer_check, .run = last_writer_run,
                                      .formula = "z[p] = the last i with indices[i] = p, else -1",
                                      .cost = {.none = "finds positions"},
                                      .operands = "x"};
@@ -167,7 +168,27 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
     return NULL;
 }
 
-/* The places of true in a vector: as many as there are, or the first `size`, filled up with -1. */
+/* The places of true in a vector: as many as there are, or the first `size`, filled up with -1. How
+ * many there are is the extent that is asked for. */
+static bool nonzero_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 1)) return false;
+    int64_t size = cot__job_int(j, 0);
+    if (j->x[0].ndim != 1) return cot__job_illegal(j, "the mask is no vector");
+    if (size >= 0) z->shape = (cot_shape){1, {size}};
+    z->dtype = COT_I64;
+    return z->shape.ndim == 1 || cot__job_illegal(j, "the places are no vector");
+}
+
+static void nonzero_run(const cot__job *j) { j->backend->nonzero(&j->x[0], &j->z, j->status); }
+
+/* How many of the elements of node i are true; negative after setting the error. */
+static void    count_run(const cot__job *j) { j->backend->nonzero(&j->x[0], NULL, j->status); }
+static int64_t count_true(const char *op, cot_tape *t, uint32_t i) {
+    cot__recording r;
+    int64_t        found[2];
+    return cot__recording_begin(&r, t, op, 1, &i) && cot__recording_look(&r, count_run, found) ? found[0] : -1;
+}
+
 static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t size) {
     if (size < 0 && t->mode.body)
         return cot__fail(t, COT_SHAPE,
@@ -175,13 +196,9 @@ static cot_var push_nonzero(const char *op, cot_tape *t, uint32_t mask, int64_t 
                          "values; use cot_where, or "
                          "cot_compress_to with a given size",
                          op, t->mode.body);
-    cot__result r;
-    cot__view   v = cot__view_read(t, mask);
-    int64_t     room = size < 0 ? t->backend->nonzero(&v, NULL) : size;
-    cot__attr *attr = cot__attr_make(t, op, 1, &size, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, op, COT_I64, 1, &room)) return INVALID(t);
-    t->backend->nonzero(&v, &r.view);
-    return cot__result_push(t, &r, OP_nonzero, 1, &mask, attr);
+    cot__type  asked = {COT_I64, {1, {size < 0 ? count_true(op, t, mask) : size}}};
+    cot__attr *attr = t->status == COT_OK ? cot__attr_make(t, op, 1, &size, 0, NULL) : NULL;
+    return attr ? cot__record(t, op, OP_nonzero, 1, &mask, attr, &asked) : INVALID(t);
 }
 
 cot_var cot_compress(cot_var x, cot_var mask, int axis) {
@@ -229,6 +246,7 @@ cot_var cot_masked_select(cot_var x, cot_var mask) {
     return cot_take(rows, push_nonzero("masked_select", t, cot__index(kept), -1), 0);
 }
 
+/* Of other masks there may be more or fewer, which are counted again. */
 static cot_var nonzero_apply(cot__rule *r, const cot_var *xs) {
     uint32_t i;
     return cot__enter(r->t, xs[0], "nonzero", "mask", &i) ? push_nonzero("nonzero", r->t, i, cot__rule_attr(r)->ints[0])
@@ -240,6 +258,9 @@ const cot__op cot__op_nonzero = {
     .attrs    = "size:d",
     .kind     = KIND_NONE,
     .apply    = nonzero_apply,
+    .infer    = nonzero_infer,
+    .asks     = COT__ASKS_SHAPE,
+    .run      = nonzero_run,
     .formula  = "z = every i with x[i] true, in order; with a size: the first ones, filled up with -1",
     .cost     = {.none = "finds positions"},
     .operands = "x"};

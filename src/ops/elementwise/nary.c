@@ -8,6 +8,7 @@
 #include "ops/costs.h"
 #include "ops/structural.h"
 
+#include <limits.h>
 #include <math.h>
 
 /* All operands must be alive 0-d values of one float dtype; anything else is told to use the tensor
@@ -41,57 +42,68 @@ static cot_dtype common(const cot_var *xs, int n, cot_dtype d, bool *any) {
     return d;
 }
 
-/* An operand, wherever it lies. */
-static double number_at(const cot_tape *t, uint32_t i) {
-    const cot__node *n = &t->nodes[i];
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* Operand k of a list: of f64 nodes, which the fast way reads where they are, of any nodes, or of a
+ * job. Functions that take a reader are inlined, and so is the reader. */
+typedef double reader(const void *list, int k);
+#define INLINED static inline __attribute__((always_inline))
+
+typedef struct listed { const cot_tape *t; const uint32_t *x; } listed;
+INLINED double of_node(const void *list, int k) {
+    const listed *l = list;
+    return l->t->nodes[l->x[k]].value.f64;
+}
+
+INLINED double of_any_node(const void *list, int k) {
+    const listed    *l = list;
+    const cot__node *n = &l->t->nodes[l->x[k]];
     if (LIKELY(!cot__is_tensor(n))) return cot__load_f64(&n->value, cot__dtype_at(n));
-    cot__view v = cot__view_read(t, i);
-    return cot__element_f64(t->backend, &v, 0);
+    cot__view v = cot__view_read(l->t, l->x[k]);
+    return cot__element_f64(l->t->backend, &v, 0);
 }
 
-/* Of f64: does it stand in its node? Where all do, the loops below are short. */
-static inline __attribute__((always_inline)) double f64_at(const cot_tape *t, uint32_t i, bool in_node) {
-    return in_node ? t->nodes[i].value.f64 : number_at(t, i);
+INLINED double of_job(const void *list, int k) {
+    const cot__job *j = list;
+    if (LIKELY(cot__on_host(j->backend))) return cot__load_f64(j->x[k].data, j->x[k].dtype);
+    return cot__element_f64(j->backend, &j->x[k], 0);
 }
 
-static inline __attribute__((always_inline)) double sum_f64(const cot_tape *t, const uint32_t *x, int n, bool in_node) {
+INLINED double sum_f64(reader *at, const void *list, int n) {
     double s = 0;
-    for (int k = 0; k < n; k++) s += f64_at(t, x[k], in_node);
+    for (int k = 0; k < n; k++) s += at(list, k);
     return s;
 }
 
-static inline __attribute__((always_inline)) double dot_f64(const cot_tape *t, const uint32_t *x, const uint32_t *y,
-                                                            int n, bool in_node) {
+/* The second factors stand behind the n first ones. */
+INLINED double dot_f64(reader *at, const void *list, int n) {
     double s = 0;
-    for (int k = 0; k < n; k++) s += f64_at(t, x[k], in_node) * f64_at(t, y[k], in_node);
+    for (int k = 0; k < n; k++) s += at(list, k) * at(list, k + n);
     return s;
 }
 
 /* The other dtypes: products and sums in f32, rounded once at the end for bf16 and f16. */
-static double slow(const cot_tape *t, const uint32_t *x, const uint32_t *y, int n) {
+static double sum_f32(const cot__job *j, int n, bool dot) {
     float s = 0;
     for (int k = 0; k < n; k++) {
-        float a = (float)number_at(t, x[k]);
-        float b = y ? (float)number_at(t, y[k]) : 1;
+        float a = (float)of_job(j, k), b = dot ? (float)of_job(j, k + n) : 1;
         s += a * b;
     }
     return (double)s;
 }
 
-/* ---- log Σ exp ------------------------------------------------------------------------------- */
-
 /* The largest value; a NaN if there is one. Two selects a value and no jump: where the largest
  * stands cannot be foretold. */
-#define TOP(top, n, value)                                                                                             \
-    do {                                                                                                               \
-        bool odd = false;                                                                                              \
-        for (int k = 0; k < (n); k++) {                                                                                \
-            const double v = (value);                                                                                  \
-            top            = v > top ? v : top;                                                                        \
-            odd |= v != v;                                                                                             \
-        }                                                                                                              \
-        if (odd) top = (double)NAN;                                                                                    \
-    } while (0)
+INLINED double top_of(reader *at, const void *list, int n) {
+    double top = -INFINITY;
+    bool   odd = false;
+    for (int k = 0; k < n; k++) {
+        const double v = at(list, k);
+        top = v > top ? v : top;
+        odd |= v != v;
+    }
+    return odd ? (double)NAN : top;
+}
 
 /* What is subtracted before exp: the largest value, but 0 where all are -inf, so that all
  * exponentials are 0 and not NaN. */
@@ -99,29 +111,64 @@ static double shift_of(double top) { return top == -INFINITY ? 0 : top; }
 
 /* The derivative is e/s with e = exp(x - shift) and s = Σ e. Both are kept with the node, so the
  * sweeps need no exponential; they are made as the rule below records them, with the same
- * functions, and so have the same bits. */
-static inline __attribute__((always_inline)) double logsumexp_f64(const cot_tape *t, const uint32_t *x, int n,
-                                                                  double *e, double *s, bool in_node) {
-    double top = -INFINITY, sum = 0;
-    TOP(top, n, f64_at(t, x[k], in_node));
+ * functions, and so have the same bits. e, s NULL: nobody keeps them. */
+INLINED double logsumexp_f64(reader *at, const void *list, int n, double *e, double *s) {
+    double       top = top_of(at, list, n), sum = 0;
     const double shift = shift_of(top);
-    for (int k = 0; k < n; k++) sum += e[k] = exp(f64_at(t, x[k], in_node) - shift);
-    *s = sum;
+    for (int k = 0; k < n; k++) {
+        double v = exp(at(list, k) - shift);
+        sum += v;
+        if (e) e[k] = v;
+    }
+    if (s) *s = sum;
     return isfinite(top) ? top + log(sum) : top;
 }
 
-static double logsumexp_slow(const cot_tape *t, const uint32_t *x, int n, double *e, double *s) {
-    double top = -INFINITY;
-    TOP(top, n, number_at(t, x[k]));
+static double logsumexp_f32(const cot__job *j, double *e, double *s) {
+    double      top = top_of(of_job, j, j->n);
     const float shift = (float)shift_of(top);
     float       sum = 0;
-    for (int k = 0; k < n; k++) {
-        float v = expf((float)number_at(t, x[k]) - shift);
+    for (int k = 0; k < j->n; k++) {
+        float v = expf((float)of_job(j, k) - shift);
         sum += v;
-        e[k] = (double)v;
+        if (e) e[k] = (double)v;
     }
-    *s = (double)sum;
+    if (s) *s = (double)sum;
     return isfinite(top) ? (double)((float)top + logf(sum)) : top;
+}
+
+/* ---- running without a tape ------------------------------------------------------------------ */
+
+/* Scalars of one float dtype. */
+static bool list_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, INT_MAX, 0) || !cot__job_float(j, 0)) return false;
+    *z = (cot__type){j->x[0].dtype, {0}};
+    for (int k = 0; k < j->n; k++) {
+        if (LIKELY(j->x[k].dtype == z->dtype && j->x[k].ndim == 0)) continue;
+        return cot__job_dtype(j, k, z->dtype) && cot__job_shape(j, k, 0, NULL);
+    }
+    return true;
+}
+
+static bool dot_of_infer(const cot__job *j, cot__type *z) {
+    return j->n % 2 == 0 ? list_infer(j, z) : cot__job_illegal(j, "%d operands, which are no pairs", j->n);
+}
+
+static void store(const cot__job *j, double value) { cot__set_f64(j->backend, &j->z, value); }
+
+static void sum_of_run(const cot__job *j) {
+    store(j, j->z.dtype == COT_F64 ? sum_f64(of_job, j, j->n) : sum_f32(j, j->n, false));
+}
+
+static void dot_of_run(const cot__job *j) {
+    store(j, j->z.dtype == COT_F64 ? dot_f64(of_job, j, j->n / 2) : sum_f32(j, j->n / 2, true));
+}
+
+/* Further results, in f64 on the host: the exponentials and their sum. */
+enum { EXPONENTIALS, SUM };
+static void logsumexp_of_run(const cot__job *j) {
+    double *e = j->more[EXPONENTIALS].data, *s = j->more[SUM].data;
+    store(j, j->z.dtype == COT_F64 ? logsumexp_f64(of_job, j, j->n, e, s) : logsumexp_f32(j, e, s));
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -151,12 +198,11 @@ static bool take_f64(const cot_tape *t, int n, const cot_var *xs, uint32_t *out,
     return true;
 }
 
-static inline __attribute__((always_inline)) double value_f64(const cot_tape *t, int op, cot__attr *list, int n,
-                                                              bool in_node) {
-    const uint32_t *x = list->args;
-    return op == OP_dot_of   ? dot_f64(t, x, x + n, n, in_node)
-           : op == OP_sum_of ? sum_f64(t, x, n, in_node)
-                             : logsumexp_f64(t, x, n, numbers_of(list), &list->number, in_node);
+static double value_f64(const cot_tape *t, int op, cot__attr *list, int n) {
+    const listed of = {t, list->args};
+    return op == OP_dot_of   ? dot_f64(of_node, &of, n)
+           : op == OP_sum_of ? sum_f64(of_node, &of, n)
+                             : logsumexp_f64(of_node, &of, n, numbers_of(list), &list->number);
 }
 
 static cot_var record_f64(cot_tape *t, int op, uint32_t flags, cot__attr *list, double value) {
@@ -180,17 +226,16 @@ static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const
     if (!cot__dtype_is_float(dtype)) dtype = COT_F64;
     if (!take_scalars(t, name, "first", n, xs, list->args, dtype)) return INVALID(t);
     if (ys && !take_scalars(t, name, "second", n, ys, list->args + n, dtype)) return INVALID(t);
-    cot__result r;
-    if (!cot__result_open(t, &r, name, dtype, 0, NULL)) return INVALID(t);
-    double value = dtype == COT_F64        ? value_f64(t, op, list, n, false)
-                   : op == OP_logsumexp_of ? logsumexp_slow(t, list->args, n, numbers_of(list), &list->number)
-                                           : slow(t, list->args, ys ? list->args + n : NULL, n);
-    cot__set_f64(t->backend, &r.view, value);
-    return cot__result_push(t, &r, op, (int)list->nargs, list->args, list);
+    int nargs = (int)list->nargs;
+    if (op != OP_logsumexp_of) return cot__record(t, name, op, nargs, list->args, list, NULL);
+    cot__recording r;
+    if (!cot__record_open(&r, t, name, op, nargs, list->args, list, NULL)) return INVALID(t);
+    r.job.more[EXPONENTIALS].data = numbers_of(list);
+    r.job.more[SUM].data = &list->number;
+    return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 
-static inline __attribute__((always_inline)) cot_var record(int op, const char *name, int n, const cot_var *xs,
-                                                            const cot_var *ys) {
+INLINED cot_var record(int op, const char *name, int n, const cot_var *xs, const cot_var *ys) {
     cot_tape *t = cot__tape_of(n > 0 ? n : 0, xs);
     if (!t && ys) t = cot__tape_of(n > 0 ? n : 0, ys);
     if (!t) return cot__invalid(n > 0 ? n : 0, xs);
@@ -199,7 +244,7 @@ static inline __attribute__((always_inline)) cot_var record(int op, const char *
     uint32_t flags = 0;
     if (LIKELY(t->count < t->fast_limit && take_f64(t, n, xs, list->args, &flags) &&
                (!ys || take_f64(t, n, ys, list->args + n, &flags))))
-        return record_f64(t, op, flags, list, value_f64(t, op, list, n, true));
+        return record_f64(t, op, flags, list, value_f64(t, op, list, n));
     return record_other(t, op, name, n, xs, ys, list);
 }
 
@@ -260,10 +305,9 @@ static cot_var *exponentials(cot__rule *r, cot_var *s) {
     const cot__node *node = cot__rule_node(r);
     const uint32_t  *x = node->extra.attr->args;
     const int        n = cot__nargs(node);
-    double           top = -INFINITY;
     cot_var         *e = cot__arena(r->t, (size_t)n * sizeof *e, "logsumexp_of");
     if (!e) return NULL;
-    TOP(top, n, number_at(r->t, x[k]));
+    double        top = top_of(of_any_node, &(listed){r->t, x}, n);
     const cot_var shift = r->t->mode.body ? recorded_shift(r, n) : cot_number(shift_of(top));
     for (int k = 0; k < n; k++) e[k] = cot_exp(cot_sub(cot__rule_x(r, k), shift));
     *s = cot_sum_of(n, e);
@@ -293,6 +337,7 @@ static void logsumexp_of_jvp(cot__rule *r) {
     r->tangent = cot__failed(sum) ? sum : cot_sdiv(sum, s);
 }
 
+/* As lists, which the sweeps over numbers read, and with the exponentials. */
 static cot_var nary_apply(cot__rule *r, const cot_var *xs) {
     int n = cot__nargs(cot__rule_node(r));
     int op = cot__rule_node(r)->op;
@@ -313,6 +358,8 @@ const cot__op cot__op_sum_of = {.name     = "sum_of",
                                 .vjp      = sum_of_vjp,
                                 .jvp      = sum_of_jvp,
                                 .apply    = nary_apply,
+                                .infer    = list_infer,
+                                .run      = sum_of_run,
                                 .cost     = {.more = sum_of_cost},
                                 .linear   = 0x7fu,
                                 .operands = "x*"};
@@ -329,6 +376,8 @@ const cot__op cot__op_dot_of       = {.name         = "dot_of",
                                       .vjp          = dot_of_vjp,
                                       .jvp          = dot_of_jvp,
                                       .apply        = nary_apply,
+                                      .infer        = dot_of_infer,
+                                      .run          = dot_of_run,
                                       .cost         = {.more = sum_of_cost},
                                       .linear       = 0x7fu,
                                       .factor       = dot_of_factor,
@@ -342,6 +391,8 @@ const cot__op cot__op_logsumexp_of = {.name         = "logsumexp_of",
                                       .vjp          = logsumexp_of_vjp,
                                       .jvp          = logsumexp_of_jvp,
                                       .apply        = nary_apply,
+                                      .infer        = list_infer,
+                                      .run          = logsumexp_of_run,
                                       .cost         = {.more = logsumexp_of_cost},
                                       .operands     = "x*",
                                       .unwatched    = 0x7fu};

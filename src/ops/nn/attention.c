@@ -15,7 +15,8 @@
 enum { Q, K, V, LSE, MASKS };
 /* and of attention_backward */
 enum { BACK_G, BACK_Q, BACK_K, BACK_V, BACK_Z, BACK_LSE, BACK_MASKS };
-enum { CAUSAL, HAS_MASK, HAS_BIAS };          /* attributes; attr->number is the scale */
+/* attributes; attr->number is the scale */
+enum { CAUSAL, HAS_MASK, HAS_BIAS, ATTENTION_INTS };
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -91,121 +92,196 @@ static bool enter_mask(cot_tape *t, cot_var mask, const char *what, bool truth, 
     return !cot__failed(wide);
 }
 
-/* ---- the nodes ------------------------------------------------------------------------------- */
+/* ---- the jobs -------------------------------------------------------------------------------- */
 
-/* What the kernel sees of operands q, k, v at xs and masks at `masks`. */
-static cot__attention job_of(const cot_tape *t, const uint32_t *qkv, const uint32_t *masks, const cot__attr *attr) {
-    cot__attention a = {.q = cot__view_read(t, qkv[0]), .k = cot__view_read(t, qkv[1]), .v = cot__view_read(t, qkv[2]),
-                        .causal = attr->ints[CAUSAL] != 0, .scale = attr->number};
-    if (attr->ints[HAS_MASK]) a.mask = cot__view_read(t, *masks++);
-    if (attr->ints[HAS_BIAS]) a.bias = cot__view_read(t, *masks);
-    return a;
+/* How many of mask and bias an operation with these attributes has. */
+static int masks_of(const cot__attr *attr) { return (attr->ints[HAS_MASK] != 0) + (attr->ints[HAS_BIAS] != 0); }
+
+/* As many operands as `fixed` and the masks. */
+static bool has_operands(const cot__job *j, int fixed) {
+    if (!cot__job_has(j, fixed, fixed + 2, ATTENTION_INTS)) return false;
+    int n = fixed + masks_of(j->attr);
+    return cot__job_has(j, n, n, ATTENTION_INTS);
 }
 
-/* Runs a kernel in memory that the next call finds again: the tape keeps large blocks for a
- * while. */
-static bool run(cot_tape *t, const char *op, const cot__attention *a, bool backward) {
-    int64_t bytes = t->backend->attention_workspace(a, backward);
-    if (bytes < 0) {
-        char text[COT__SHAPE_TEXT];
-        cot__fail(t, COT_LIMIT, "[%s] q has shape %s; its tiles are larger than memory can hold", op,
-                  cot__shape_text(a->q.ndim, a->q.shape, text));
-        return false;
-    }
-    cot__storage *s = cot__storage_create(t, (size_t)bytes, op);
-    if (!s) return false;
-    if (backward) t->backend->attention_backward(a, s->data);
-    else t->backend->attention_forward(a, s->data);
-    cot__storage_release(t, s);
+/* Operand k has this dtype, and the leading axes of q before extents m and n; n < 0: before m
+ * alone. */
+static bool is_matrix(const cot__job *j, int q, int k, cot_dtype dtype, int64_t m, int64_t n) {
+    cot_shape want = cot__view_extents(&j->x[q]);
+    want.dim[want.ndim - 2] = m;
+    want.dim[want.ndim - 1] = n;
+    return cot__job_dtype(j, k, dtype) && cot__job_shape(j, k, want.ndim - (n < 0), want.dim);
+}
+
+/* q (…,T,d), k (…,S,d), and masks (…,T,S) at operand `masks`. */
+static bool check_scores(const cot__job *j, int q, int masks) {
+    const cot__view *x = &j->x[q], *k = &j->x[q + 1];
+    int              n = x->ndim;
+    if (!cot__job_float(j, q)) return false;
+    if (n < 2 || k->ndim != n) return cot__job_illegal(j, "queries of %d axes, keys of %d", n, k->ndim);
+    int64_t queries = x->shape[n - 2], keys = k->shape[n - 2];
+    if (!is_matrix(j, q, q + 1, x->dtype, keys, x->shape[n - 1])) return false;
+    if (j->attr->ints[HAS_MASK] && !is_matrix(j, q, masks++, COT_BOOL, queries, keys)) return false;
+    return !j->attr->ints[HAS_BIAS] || is_matrix(j, q, masks, x->dtype, queries, keys);
+}
+
+/* The same, v (…,S,e), and log-sums (…,T) at operand `lse`. */
+static bool check_values(const cot__job *j, int q, int lse, int masks) {
+    if (!check_scores(j, q, masks)) return false;
+    const cot__view *x = &j->x[q], *k = &j->x[q + 1], *v = &j->x[q + 2];
+    int              n = x->ndim;
+    if (v->ndim != n) return cot__job_illegal(j, "queries of %d axes, values of %d", n, v->ndim);
+    return is_matrix(j, q, q + 2, x->dtype, k->shape[n - 2], v->shape[n - 1]) &&
+           is_matrix(j, q, lse, cot__dtype_compute(x->dtype), x->shape[n - 2], -1);
+}
+
+static bool attention_lse_infer(const cot__job *j, cot__type *z) {
+    if (!has_operands(j, V) || !check_scores(j, Q, V)) return false;
+    *z = (cot__type){cot__dtype_compute(j->x[Q].dtype), cot__view_extents(&j->x[Q])};
+    z->shape.ndim--;
     return true;
 }
 
+static bool attention_infer(const cot__job *j, cot__type *z) {
+    if (!has_operands(j, MASKS) || !check_values(j, Q, LSE, MASKS)) return false;
+    *z = (cot__type){j->x[Q].dtype, cot__view_extents(&j->x[Q])};
+    z->shape.dim[z->shape.ndim - 1] = j->x[V].shape[z->shape.ndim - 1];
+    return true;
+}
+
+static bool attention_backward_infer(const cot__job *j, cot__type *z) {
+    if (!has_operands(j, BACK_MASKS) || !check_values(j, BACK_Q, BACK_LSE, BACK_MASKS)) return false;
+    const cot__view *q = &j->x[BACK_Q], *v = &j->x[BACK_V];
+    int64_t          queries = q->shape[q->ndim - 2], features = v->shape[q->ndim - 1], total = 0;
+    for (int k = BACK_Q; k <= BACK_V; k++) total += cot__view_size(&j->x[k]);
+    *z = (cot__type){q->dtype, COT_SHAPE(total)};
+    return is_matrix(j, BACK_Q, BACK_G, q->dtype, queries, features) &&
+           is_matrix(j, BACK_Q, BACK_Z, q->dtype, queries, features);
+}
+
+/* What the kernel sees of q, k, v from operand `q` on, and of the masks. */
+static cot__attention kernel_job(const cot__job *j, int q, int masks) {
+    const cot__attr *attr = j->attr;
+    cot__attention   a = {.q = j->x[q], .k = j->x[q + 1], .causal = attr->ints[CAUSAL] != 0, .scale = attr->number};
+    if (j->op != OP_attention_lse) a.v = j->x[q + 2];
+    if (attr->ints[HAS_MASK]) a.mask = j->x[masks++];
+    if (attr->ints[HAS_BIAS]) a.bias = j->x[masks];
+    return a;
+}
+
+/* attention: more[0] gets the log-sums; else the workspace takes them, before the tiles. */
+static int64_t lse_bytes(const cot__job *j) {
+    return j->more[0].data ? 0 : cot__room_bytes(&j->x[LSE], j->x[LSE].dtype);
+}
+
+static int64_t attention_workspace(const cot__job *j) {
+    cot__attention a = kernel_job(j, Q, MASKS);
+    int64_t        tiles = j->backend->attention_workspace(&a, false);
+    return tiles < 0 ? tiles : cot__size_add(tiles, lse_bytes(j));
+}
+
+static void attention_run(const cot__job *j) {
+    cot__attention a = kernel_job(j, Q, MASKS);
+    int64_t        stride[COT_MAX_NDIM];
+    char          *memory = j->workspace;
+    a.z = j->z;
+    a.lse = j->x[LSE];
+    a.lse.data = j->more[0].data ? j->more[0].data : memory;
+    a.lse.stride = stride;
+    cot__strides(a.lse.ndim, a.lse.shape, stride);
+    j->backend->attention_forward(&a, memory + lse_bytes(j));
+}
+
+/* The log-sums alone are an attention to values of no features: no element of v and z is
+ * touched. */
+typedef struct no_features { int64_t v[COT_MAX_NDIM], z[COT_MAX_NDIM], stride[COT_MAX_NDIM]; } no_features;
+static cot__attention lse_job(const cot__job *j, no_features *none) {
+    cot__attention a = kernel_job(j, Q, V);
+    int            n = a.q.ndim;
+    *none = (no_features){.stride = {0}};
+    for (int i = 0; i < n - 1; i++) none->v[i] = a.k.shape[i], none->z[i] = a.q.shape[i];
+    a.v = (cot__view){a.k.data, a.k.dtype, n, none->v, none->stride};
+    a.z = (cot__view){a.q.data, a.q.dtype, n, none->z, none->stride};
+    a.lse = j->z;
+    return a;
+}
+
+static int64_t attention_lse_workspace(const cot__job *j) {
+    no_features    none;
+    cot__attention a = lse_job(j, &none);
+    return j->backend->attention_workspace(&a, false);
+}
+
+static void attention_lse_run(const cot__job *j) {
+    no_features    none;
+    cot__attention a = lse_job(j, &none);
+    j->backend->attention_forward(&a, j->workspace);
+}
+
+static int64_t attention_backward_workspace(const cot__job *j) {
+    cot__attention a = kernel_job(j, BACK_Q, BACK_MASKS);
+    int64_t        tiles = j->backend->attention_workspace(&a, true);
+    return tiles < 0 ? tiles : cot__size_add(tiles, cot__pack_bytes(&j->x[BACK_LSE], j->x[BACK_LSE].dtype));
+}
+
+/* [q̄, k̄, v̄], one after the other. */
+static void attention_backward_run(const cot__job *j) {
+    cot__attention a = kernel_job(j, BACK_Q, BACK_MASKS);
+    cot__view     *part[3] = {&a.dq, &a.dk, &a.dv};
+    int64_t        stride[3][COT_MAX_NDIM];
+    char          *to = j->z.data, *memory = j->workspace;
+    for (int i = 0; i < 3; i++) {
+        const cot__view *like = &j->x[BACK_Q + i];
+        cot__strides(like->ndim, like->shape, stride[i]);
+        *part[i] = (cot__view){to, like->dtype, like->ndim, like->shape, stride[i]};
+        to += cot__view_size(like) * cot__dtype_size(like->dtype);
+    }
+    a.g = j->x[BACK_G];
+    a.z = j->x[BACK_Z];
+    a.lse = j->x[BACK_LSE];
+    a.lse.data = (void *)(uintptr_t)cot__pack_operand(j, BACK_LSE, a.lse.dtype, &memory);
+    j->backend->attention_backward(&a, memory);
+}
+
+/* ---- the nodes ------------------------------------------------------------------------------- */
+
 static cot__attr *attr_like(cot_tape *t, const char *op, const int64_t ints[3], double scale, int n,
                             const uint32_t *args) {
-    cot__attr *attr = cot__attr_make(t, op, 3, ints, n, args);
+    cot__attr *attr = cot__attr_make(t, op, ATTENTION_INTS, ints, n, args);
     if (attr) attr->number = scale;
     return attr;
 }
 
-/* masks: the indices of mask and bias, those that there are. */
+/* Both results come of one pass: the node of the log-sums stands first, as it is an operand of the
+ * other, and the run of that one writes them. masks: the indices of mask and bias, those that there
+ * are. */
 static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, const uint32_t *mask,
                               const int64_t ints[3], double scale) {
-    uint32_t    args[MASKS + 2] = {qkv[0], qkv[1], qkv[2], COT__NONE}, lse_args[4] = {qkv[0], qkv[1]};
-    cot__view   q = cot__view_read(t, qkv[0]), v = cot__view_read(t, qkv[2]);
-    cot_shape   shape = cot__shape_at(t, qkv[0]);
-    cot__result z, lse;
-    for (int i = 0; i < masks; i++) args[MASKS + i] = lse_args[2 + i] = mask[i];
-    cot__attr *lse_attr = attr_like(t, "attention", ints, scale, 2 + masks, lse_args);
-    if (!lse_attr || !cot__result_open(t, &lse, "attention", cot__dtype_compute(q.dtype), shape.ndim - 1, shape.dim))
+    static const char name[] = "attention";
+    uint32_t          args[MASKS + 2] = {qkv[0], qkv[1], qkv[2], COT__NONE}, lse_args[V + 2] = {qkv[0], qkv[1]};
+    cot__recording    sums, r;
+    for (int i = 0; i < masks; i++) args[MASKS + i] = lse_args[V + i] = mask[i];
+    cot__attr *lse_attr = attr_like(t, name, ints, scale, V + masks, lse_args);
+    if (!lse_attr || !cot__record_open(&sums, t, name, OP_attention_lse, V + masks, lse_args, lse_attr, NULL))
         return INVALID(t);
-    shape.dim[shape.ndim - 1] = v.shape[v.ndim - 1];
-    if (!cot__check_shape(t, "attention", &shape) ||
-        !cot__result_open(t, &z, "attention", q.dtype, shape.ndim, shape.dim))
-        return INVALID(t);
-    cot__attention a = job_of(t, qkv, mask, lse_attr);
-    a.z = z.view, a.lse = lse.view;
-    if (!run(t, "attention", &a, false)) return INVALID(t);
-    cot_var sums = cot__result_push(t, &lse, OP_attention_lse, 2 + masks, lse_args, lse_attr);
-    if (cot__failed(sums)) return sums;
-    args[LSE] = cot__index(sums);
-    cot__attr *attr = attr_like(t, "attention", ints, scale, MASKS + masks, args);
-    return attr ? cot__result_push(t, &z, OP_attention, MASKS + masks, args, attr) : INVALID(t);
+    cot_var lse = cot__record_push(&sums);
+    if (cot__failed(lse)) return lse;
+    args[LSE] = cot__index(lse);
+    cot__attr *attr = attr_like(t, name, ints, scale, MASKS + masks, args);
+    if (!attr || !cot__record_open(&r, t, name, OP_attention, MASKS + masks, args, attr, NULL)) return INVALID(t);
+    r.job.more[0] = sums.result.view;
+    return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 
-/* [q̄, k̄, v̄], one after the other; xs as in the node, `of` the attributes of the attention. */
-static cot_var push_backward(cot_tape *t, const cot__attr *of, int masks, const cot_var *xs) {
-    uint32_t    args[BACK_MASKS + 2];
-    int64_t     total = 0;
-    cot__result z;
-    for (int i = 0; i < BACK_MASKS + masks; i++)
-        if (!cot__operand(t, xs[i], "attention_backward", "", &args[i])) return INVALID(t);
-    if ((args[BACK_LSE] = cot__dense(t, args[BACK_LSE])) == COT__NONE) return INVALID(t);
-    for (int i = BACK_Q; i <= BACK_V; i++) total += cot__size_at(t, args[i]);
-    cot__attr *attr = attr_like(t, "attention_backward", of->ints, of->number, BACK_MASKS + masks, args);
-    if (!attr || !cot__result_open(t, &z, "attention_backward", cot__dtype_at(&t->nodes[args[BACK_Q]]), 1, &total))
-        return INVALID(t);
-    cot__attention a = job_of(t, args + BACK_Q, args + BACK_MASKS, attr);
-    cot__view     *part[3] = {&a.dq, &a.dk, &a.dv}, like[3] = {a.q, a.k, a.v};
-    int64_t        stride[3][COT_MAX_NDIM];
-    char          *at = z.view.data;
-    for (int i = 0; i < 3; i++) {
-        cot__strides(like[i].ndim, like[i].shape, stride[i]);
-        *part[i] = (cot__view){at, like[i].dtype, like[i].ndim, like[i].shape, stride[i]};
-        at += cot__count(like[i].ndim, like[i].shape) * cot__dtype_size(like[i].dtype);
-    }
-    a.g = cot__view_read(t, args[BACK_G]), a.z = cot__view_read(t, args[BACK_Z]),
-    a.lse = cot__view_read(t, args[BACK_LSE]);
-    if (!run(t, "attention_backward", &a, true)) return INVALID(t);
-    return cot__result_push(t, &z, OP_attention_backward, BACK_MASKS + masks, args, attr);
-}
-
-/* Applied to other operands, each of the two nodes runs the kernel for itself: the log-sums with
- * values of no features, the values with room for log-sums that nobody sees. */
-static cot_var attention_apply(cot__rule *r, const cot_var *xs) {
-    cot_tape   *t = r->t;
-    int op = cot__rule_node(r)->op, n = cot__nargs(cot__rule_node(r)), first_mask = op == OP_attention ? MASKS : V;
-    const char *name = cot__op_of(op)->name;
-    uint32_t    args[MASKS + 2];
-    cot__result z, lse;
+/* xs as in the node, `of` the attributes of the attention. */
+static cot_var push_backward(cot_tape *t, const cot__attr *of, const cot_var *xs) {
+    static const char name[] = "attention_backward";
+    uint32_t          args[BACK_MASKS + 2];
+    int               n = BACK_MASKS + masks_of(of);
     for (int i = 0; i < n; i++)
         if (!cot__operand(t, xs[i], name, "", &args[i])) return INVALID(t);
-    cot__attr *attr = attr_like(t, name, cot__rule_attr(r)->ints, cot__rule_attr(r)->number, n, args);
-    if (!attr) return INVALID(t);
-    cot__attention a =
-        job_of(t, (uint32_t[]){args[Q], args[K], op == OP_attention ? args[V] : args[K]}, args + first_mask, attr);
-    cot_shape      shape = cot__shape_at(t, args[Q]), no_features = cot__shape_at(t, args[K]);
-    no_features.dim[no_features.ndim - 1] = 0;
-    if (op == OP_attention_lse) a.v.shape = no_features.dim;
-    if (!cot__result_open(t, &lse, name, cot__dtype_compute(a.q.dtype), shape.ndim - 1, shape.dim)) return INVALID(t);
-    shape.dim[shape.ndim - 1] = a.v.shape[a.v.ndim - 1];
-    if (!cot__result_open(t, &z, name, a.q.dtype, shape.ndim, shape.dim)) return INVALID(t);
-    a.z = z.view, a.lse = lse.view;
-    if (!run(t, name, &a, false)) return INVALID(t);
-    return cot__result_push(t, op == OP_attention ? &z : &lse, op, n, args, attr);
-}
-
-static cot_var backward_apply(cot__rule *r, const cot_var *xs) {
-    return push_backward(r->t, cot__rule_attr(r), cot__nargs(cot__rule_node(r)) - BACK_MASKS, xs);
+    cot__attr *attr = attr_like(t, name, of->ints, of->number, n, args);
+    return attr ? cot__record(t, name, OP_attention_backward, n, args, attr, NULL) : INVALID(t);
 }
 
 /* ---- the public function --------------------------------------------------------------------- */
@@ -318,11 +394,11 @@ static cot_var part_of(cot__rule *r, cot_var flat, int q, int k) {
 
 static void attention_vjp(cot__rule *r) {
     if (cot__rule_wants(r, Q) || cot__rule_wants(r, K) || cot__rule_wants(r, V)) {
-        int     masks = cot__nargs(cot__rule_node(r)) - MASKS;
+        int     masks = masks_of(cot__rule_attr(r));
         cot_var xs[BACK_MASKS + 2] = {r->g,           cot__rule_x(r, Q),  cot__rule_x(r, K), cot__rule_x(r, V),
                                       cot__rule_z(r), cot__rule_x(r, LSE)};
         for (int i = 0; i < masks; i++) xs[BACK_MASKS + i] = cot__rule_x(r, MASKS + i);
-        cot_var flat = push_backward(r->t, cot__rule_attr(r), masks, xs);
+        cot_var flat = push_backward(r->t, cot__rule_attr(r), xs);
         for (int i = Q; i <= V; i++)
             if (cot__rule_wants(r, i)) cot__give(r, i, part_of(r, flat, Q, i));
     }
@@ -378,45 +454,54 @@ static double attention_cost(const cot_tape *t, uint32_t node) {
     return keys * (2 * (q + z) + 5 * q / (features > 0 ? features : 1));
 }
 
+/* Five products over the keys: the scores, q̄ and k̄ have the features of q, z̄ vᵀ and v̄ those of
+ * v. */
 static double attention_backward_cost(const cot_tape *t, uint32_t node) {
-    return 10 * cot__operand_extent(t, node, BACK_Q, -2) * cot__operand_size(t, node, BACK_G);
+    double q = cot__operand_size(t, node, BACK_Q), g = cot__operand_size(t, node, BACK_G);
+    return cot__operand_extent(t, node, BACK_K, -2) * 2 * (3 * q + 2 * g);
 }
 
-const cot__op cot__op_attention_lse = {.name     = "attention_lse",
-                                       .batch    = cot__batch_shift,
-                                       .kind     = KIND_NONE,
-                                       .attrs    = ATTRS,
-                                       .apply    = attention_apply,
-                                       .formula  = "z = log Σ exp(scale q kᵀ + bias)",
-                                       .cost     = {.more = attention_lse_cost},
-                                       .operands = "q k b b"};
+const cot__op cot__op_attention_lse = {.name      = "attention_lse",
+                                       .batch     = cot__batch_shift,
+                                       .kind      = KIND_NONE,
+                                       .attrs     = ATTRS,
+                                       .infer     = attention_lse_infer,
+                                       .workspace = attention_lse_workspace,
+                                       .run      = attention_lse_run,
+                                       .formula   = "z = log Σ exp(scale q kᵀ + bias)",
+                                       .cost      = {.more = attention_lse_cost},
+                                       .operands  = "q k b b"};
 const cot__op cot__op_attention     = {
-        .name     = "attention",
-        .batch    = cot__batch_shift,
-        .kind     = KIND_GENERIC,
-        .attrs    = ATTRS,
-        .inactive = 1u << LSE,
-        .saves    = 0x7fu | COT__SAVES_Z,
+        .name      = "attention",
+        .batch     = cot__batch_shift,
+        .kind      = KIND_GENERIC,
+        .attrs     = ATTRS,
+        .inactive  = 1u << LSE,
+        .saves     = 0x7fu | COT__SAVES_Z,
         .vjp      = attention_vjp,
         .jvp      = attention_jvp,
-        .apply    = attention_apply,
+        .infer     = attention_infer,
+        .workspace = attention_workspace,
+        .run      = attention_run,
         .formula =
             "z = p v, p = softmax(scale q kᵀ + bias); v̄ += pᵀ z̄, s̄ = p (z̄ vᵀ - Σ z z̄), "
             "q̄ += scale s̄ k, k̄ += scale s̄ᵀ q",
-        .cost     = {.more = attention_cost},
-        .linear   = 1u << V,
-        .operands = "q k v lse b b"};
+        .cost      = {.more = attention_cost},
+        .linear    = 1u << V,
+        .operands  = "q k v lse b b"};
 const cot__op cot__op_attention_backward = {
-    .name     = "attention_backward",
-    .batch    = cot__batch_attention_backward,
-    .kind     = KIND_GENERIC,
-    .attrs    = ATTRS,
-    .inactive = 1u << BACK_Z | 1u << BACK_LSE,
-    .saves    = 0x4fu,
+    .name      = "attention_backward",
+    .batch     = cot__batch_attention_backward,
+    .kind      = KIND_GENERIC,
+    .attrs     = ATTRS,
+    .inactive  = 1u << BACK_Z | 1u << BACK_LSE,
+    .saves     = 0x4fu,
     .vjp      = attention_backward_vjp,
-    .apply    = backward_apply,
+    .infer     = attention_backward_infer,
+    .workspace = attention_backward_workspace,
+    .run      = attention_backward_run,
     .formula =
         "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
-    .cost     = {.more = attention_backward_cost},
-    .linear   = 1u << BACK_G,
-    .operands = "g q k v z lse b b"};
+    .cost      = {.more = attention_backward_cost},
+    .linear    = 1u << BACK_G,
+    .operands  = "g q k v z lse b b"};

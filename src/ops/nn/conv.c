@@ -11,95 +11,170 @@
 
 enum { LEFT, RIGHT };
 
-/* ---- the nodes ------------------------------------------------------------------------------- */
+/* ---- geometry -------------------------------------------------------------------------------- */
+
+static const int ops[] = {
+    [COT__CONV_OUTPUT] = OP_conv, [COT__CONV_INPUT] = OP_conv_transpose, [COT__CONV_WEIGHT] = OP_conv_weight};
+
+static cot__conv_pass pass_of(int op) {
+    return op == OP_conv ? COT__CONV_OUTPUT : op == OP_conv_transpose ? COT__CONV_INPUT : COT__CONV_WEIGHT;
+}
+
+/* The spatial extents of what a pass computes. */
+static int64_t *result_of(cot__conv *g, cot__conv_pass pass) {
+    return pass == COT__CONV_OUTPUT ? g->z : pass == COT__CONV_INPUT ? g->x : g->k;
+}
+
+/* Attributes: the groups, then stride, dilation, padding and the result's extents, as many each as
+ * spatial axes. */
+static int space_of(const cot__attr *attr) { return ((int)attr->nints - 1) / 4; }
+
+/* The geometry of a pass over operands of these shapes, whose last axes are spatial. */
+static cot__conv geometry_of(cot__conv_pass pass, const cot__attr *attr, const int64_t *a, const int64_t *b) {
+    cot__conv      g = {a[0], attr->ints[0], a[1], b[0], {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
+    int            space = space_of(attr);
+    int64_t       *left = pass == COT__CONV_INPUT ? g.z : g.x, *right = pass == COT__CONV_WEIGHT ? g.z : g.k;
+    const int64_t *ints = attr->ints + 1;
+    if (pass == COT__CONV_INPUT) g.in = cot__size_mul(b[1], g.groups);
+    if (pass == COT__CONV_WEIGHT) g.out = b[1];
+    for (int i = 0, to = COT__SPACE - space; i < space; i++, to++) {
+        left[to] = a[2 + i], right[to] = b[2 + i];
+        g.stride[to] = ints[i], g.dilation[to] = ints[space + i], g.before[to] = ints[2 * space + i];
+        result_of(&g, pass)[to] = ints[3 * space + i];
+    }
+    return g;
+}
+
+/* Elements that the kernel reaches over along an axis. */
+static int64_t reach(const cot__conv *g, int a) { return cot__size_reach(g->k[a], g->dilation[a]); }
+
+/* ---- the jobs -------------------------------------------------------------------------------- */
+
+static cot__conv geometry_of_job(const cot__job *j) {
+    return geometry_of(pass_of(j->op), j->attr, j->x[LEFT].shape, j->x[RIGHT].shape);
+}
+
+/* Two operands of one float dtype with one, two or three spatial axes. */
+static bool has_space(const cot__job *j) {
+    if (!cot__job_has(j, 2, 2, 1 + 4)) return false;
+    int space = space_of(j->attr);
+    if ((int)j->attr->nints != 1 + 4 * space || space > COT__SPACE)
+        return cot__job_illegal(j, "%d attributes", (int)j->attr->nints);
+    if (j->x[LEFT].ndim != space + 2 || j->x[RIGHT].ndim != space + 2)
+        return cot__job_illegal(j, "operands of %d and %d axes, where %d are spatial", j->x[LEFT].ndim,
+                                j->x[RIGHT].ndim, space);
+    return cot__job_float(j, LEFT) && cot__job_dtype(j, RIGHT, j->x[LEFT].dtype);
+}
+
+/* The groups divide the channels, and the operands agree about these and about images. */
+static bool check_channels(const cot__job *j, const cot__conv *g) {
+    const int64_t *a = j->x[LEFT].shape, *b = j->x[RIGHT].shape;
+    int            op = j->op;
+    if (g->groups < 1 || g->in % g->groups || g->out % g->groups)
+        return cot__job_illegal(j, "%lld groups of %lld and %lld channels", (long long)g->groups, (long long)g->in,
+                                (long long)g->out);
+    bool fits = op == OP_conv             ? a[1] == cot__size_mul(b[1], g->groups)
+                : op == OP_conv_transpose ? a[1] == b[0]
+                                          : a[0] == b[0];
+    return fits || cot__job_illegal(j, "operands that begin with (%lld,%lld) and (%lld,%lld)", (long long)a[0],
+                                    (long long)a[1], (long long)b[0], (long long)b[1]);
+}
+
+/* Does the kernel, at all of its places, stay within what the options of the public functions can
+ * make of x by padding? Then no place overflows. */
+static bool check_places(const cot__job *j, const cot__conv *g) {
+    for (int a = 0; a < COT__SPACE; a++) {
+        const int64_t most = 2 * (int64_t)INT32_MAX, *extents[3] = {g->x, g->k, g->z};
+        for (int i = 0; i < 3; i++)
+            if (extents[i][a] < (i > 0) || extents[i][a] > COT__SIZE_MOST / 16)
+                return cot__job_illegal(j, "an extent of %lld", (long long)extents[i][a]);
+        if (g->stride[a] < 1 || g->stride[a] > INT32_MAX || g->dilation[a] < 1 || g->dilation[a] > INT32_MAX ||
+            g->before[a] < 0 || g->before[a] > most)
+            return cot__job_illegal(j, "stride %lld, dilation %lld, padding %lld", (long long)g->stride[a],
+                                    (long long)g->dilation[a], (long long)g->before[a]);
+        if (cot__size_add(cot__size_mul(g->z[a] - 1, g->stride[a]), reach(g, a)) > g->x[a] + g->before[a] + most)
+            return cot__job_illegal(j, "%lld places of a kernel over %lld elements", (long long)g->z[a],
+                                    (long long)g->x[a]);
+    }
+    return true;
+}
+
+static bool conv_infer(const cot__job *j, cot__type *z) {
+    if (!has_space(j)) return false;
+    cot__conv g = geometry_of_job(j);
+    int       space = space_of(j->attr);
+    if (!check_channels(j, &g) || !check_places(j, &g)) return false;
+    *z = (cot__type){j->x[LEFT].dtype, {2 + space, {g.batch, j->op == OP_conv ? g.out : g.in}}};
+    if (j->op == OP_conv_weight) z->shape.dim[0] = g.out, z->shape.dim[1] = g.in / g.groups;
+    for (int i = 0; i < space; i++) z->shape.dim[2 + i] = result_of(&g, pass_of(j->op))[COT__SPACE - space + i];
+    return true;
+}
 
 /* (N, C, spatial axes) as five axes. */
-static cot__view with_space(const cot__view *v, int64_t shape[5], int64_t stride[5]) {
+typedef struct five_axes { int64_t shape[5], stride[5]; cot__view view; } five_axes;
+static void with_space(five_axes *to, const cot__view *v) {
     int space = v->ndim - 2;
     for (int a = 0; a < 5; a++) {
         int from = a < 2 ? a : a - 5 + v->ndim;
-        shape[a] = a < 2 || a >= 5 - space ? v->shape[from] : 1;
-        stride[a] = a < 2 || a >= 5 - space ? v->stride[from] : 0;
+        to->shape[a] = a < 2 || a >= 5 - space ? v->shape[from] : 1;
+        to->stride[a] = a < 2 || a >= 5 - space ? v->stride[from] : 0;
     }
-    return (cot__view){v->data, v->dtype, 5, shape, stride};
+    to->view = (cot__view){v->data, v->dtype, 5, to->shape, to->stride};
 }
 
-static cot__attr *attr_of(cot_tape *t, const char *op, const cot__conv *g, int space, const int64_t *extent) {
-    int64_t ints[1 + 4 * COT__SPACE] = {g->groups};
+/* Operands and result, which is row-major. */
+typedef struct arrays { five_axes a, b, z; } arrays;
+static void arrays_of(arrays *to, const cot__job *j) {
+    with_space(&to->a, &j->x[LEFT]);
+    with_space(&to->b, &j->x[RIGHT]);
+    with_space(&to->z, &j->z);
+    cot__strides(5, to->z.shape, to->z.stride);
+}
+
+static int64_t conv_workspace(const cot__job *j) {
+    cot__conv g = geometry_of_job(j);
+    arrays    v;
+    arrays_of(&v, j);
+    return j->backend->conv_workspace(&g, pass_of(j->op), &v.a.view, &v.b.view, &v.z.view);
+}
+
+static void conv_run(const cot__job *j) {
+    cot__conv g = geometry_of_job(j);
+    arrays    v;
+    arrays_of(&v, j);
+    j->backend->conv(&g, pass_of(j->op), &v.a.view, &v.b.view, &v.z.view, j->workspace);
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static cot_var push(cot_tape *t, cot__conv_pass pass, cot__conv *g, int space, const uint32_t xs[2]) {
+    const char    *name = cot__op_of(ops[pass])->name;
+    const int64_t *extent = result_of(g, pass);
+    int64_t        ints[1 + 4 * COT__SPACE] = {g->groups};
     for (int a = 0, from = COT__SPACE - space; a < space; a++) {
         ints[1 + a] = g->stride[from + a];
         ints[1 + space + a] = g->dilation[from + a];
         ints[1 + 2 * space + a] = g->before[from + a];
         ints[1 + 3 * space + a] = extent[from + a];
     }
-    return cot__attr_make(t, op, 1 + 4 * space, ints, 0, NULL);
-}
-
-static cot_var push(cot_tape *t, cot__conv_pass pass, const cot__conv *g, int space, const uint32_t xs[2]) {
-    static const int ops[] = {
-        [COT__CONV_OUTPUT] = OP_conv, [COT__CONV_INPUT] = OP_conv_transpose, [COT__CONV_WEIGHT] = OP_conv_weight};
-    const char      *name = cot__op_of(ops[pass])->name;
-    const int64_t   *extent = pass == COT__CONV_OUTPUT ? g->z : pass == COT__CONV_INPUT ? g->x : g->k;
-    cot_shape        shape = {2 + space, {g->batch, pass == COT__CONV_OUTPUT ? g->out : g->in}};
-    int64_t          s[3][2][5];
-    cot__result      r;
-    if (pass == COT__CONV_WEIGHT) shape.dim[0] = g->out, shape.dim[1] = g->in / g->groups;
-    for (int a = 0; a < space; a++) shape.dim[2 + a] = extent[COT__SPACE - space + a];
-    cot__view  a = cot__view_read(t, xs[LEFT]), b = cot__view_read(t, xs[RIGHT]);
-    cot__attr *attr = attr_of(t, name, g, space, extent);
-    if (!attr || !cot__check_shape(t, name, &shape) || !cot__result_open(t, &r, name, a.dtype, shape.ndim, shape.dim))
-        return INVALID(t);
-    cot__view a5 = with_space(&a, s[0][0], s[0][1]), b5 = with_space(&b, s[1][0], s[1][1]),
-              z5 = with_space(&r.view, s[2][0], s[2][1]);
-    cot__strides(5, z5.shape, s[2][1]);
-    if (!t->backend->conv(&t->al, g, pass, &a5, &b5, &z5))
-        return cot__fail(t, COT_MEMORY, "[%s] out of memory for padded copies of the operands", name);
-    return cot__result_push(t, &r, ops[pass], 2, xs, attr);
+    cot__attr *attr = cot__attr_make(t, name, 1 + 4 * space, ints, 0, NULL);
+    return attr ? cot__record(t, name, ops[pass], 2, xs, attr, NULL) : INVALID(t);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static cot__conv_pass pass_of(const cot__rule *r) {
-    int op = cot__rule_node(r)->op;
-    return op == OP_conv ? COT__CONV_OUTPUT : op == OP_conv_transpose ? COT__CONV_INPUT : COT__CONV_WEIGHT;
-}
-
-/* The geometry of a node, from its attributes and shapes. */
-static cot__conv geometry_of(const cot__rule *r, int *space) {
-    const cot__attr *attr = cot__rule_attr(r);
-    cot__conv_pass   pass = pass_of(r);
-    cot_shape        a = cot__rule_shape(r, LEFT), b = cot__rule_shape(r, RIGHT), z = cot__shape_at(r->t, r->node);
-    const cot_shape *xs = pass == COT__CONV_INPUT ? &z : &a, *ws = pass == COT__CONV_WEIGHT ? &z : &b;
-    const cot_shape *zs = pass == COT__CONV_OUTPUT ? &z : pass == COT__CONV_INPUT ? &a : &b;
-    cot__conv        g  = {xs->dim[0], attr->ints[0], xs->dim[1], zs->dim[1], {1, 1, 1},
-                           {1, 1, 1},  {1, 1, 1},     {1, 1, 1},  {1, 1, 1},  {0}};
-    *space = xs->ndim - 2;
-    for (int i = 0, to = COT__SPACE - *space; i < *space; i++, to++) {
-        g.x[to] = xs->dim[2 + i], g.k[to] = ws->dim[2 + i], g.z[to] = zs->dim[2 + i];
-        g.stride[to] = attr->ints[1 + i], g.dilation[to] = attr->ints[1 + *space + i],
-        g.before[to] = attr->ints[1 + 2 * *space + i];
-    }
-    return g;
-}
-
+/* Another pass over the geometry of r's node. */
 static cot_var record(cot__rule *r, cot__conv_pass pass, cot_var a, cot_var b) {
-    int       space;
-    cot__conv g = geometry_of(r, &space);
-    uint32_t  xs[2];
-    const char *name = cot__op_of(cot__rule_node(r)->op)->name;
+    const cot__attr *attr = cot__rule_attr(r);
+    int              op = cot__rule_node(r)->op;
+    cot_shape        left = cot__rule_shape(r, LEFT), right = cot__rule_shape(r, RIGHT);
+    cot__conv        g = geometry_of(pass_of(op), attr, left.dim, right.dim);
+    uint32_t         xs[2];
+    const char      *name = cot__op_of(op)->name;
     if (!cot__enter(r->t, a, name, "left", &xs[LEFT]) || !cot__enter(r->t, b, name, "right", &xs[RIGHT]))
         return INVALID(r->t);
-    if (pass == pass_of(r)) {
-        /* other operands may have more images, or more channels in more groups */
-        cot_shape sa = cot__shape_at(r->t, xs[LEFT]), sb = cot__shape_at(r->t, xs[RIGHT]);
-        g.batch = sa.dim[0];
-        g.in = pass == COT__CONV_INPUT ? sb.dim[1] * g.groups : sa.dim[1];
-        g.out = pass == COT__CONV_WEIGHT ? sb.dim[1] : sb.dim[0];
-    }
-    return push(r->t, pass, &g, space, xs);
+    return push(r->t, pass, &g, space_of(attr), xs);
 }
-
-static cot_var apply(cot__rule *r, const cot_var *xs) { return record(r, pass_of(r), xs[LEFT], xs[RIGHT]); }
 
 static void conv_vjp(cot__rule *r) {
     if (cot__rule_wants(r, LEFT)) cot__give(r, LEFT, record(r, COT__CONV_INPUT, r->g, cot__rule_x(r, RIGHT)));
@@ -140,7 +215,9 @@ const cot__op cot__op_conv           = {.name         = "conv",
                                         .kind         = KIND_BILINEAR,
                                         .saves        = 3u,
                                         .vjp          = conv_vjp,
-                                        .apply        = apply,
+                                        .infer        = conv_infer,
+                                        .workspace    = conv_workspace,
+                                        .run          = conv_run,
                                         .formula =
                                             "z[n,o,q] = Σ x[n,c, q·stride + k·dilation - padding] w[o,c,k]; "
                                             "x̄ += conv_transpose(z̄, w), w̄ += conv_weight(x, z̄)",
@@ -154,7 +231,9 @@ const cot__op cot__op_conv_transpose = {.name         = "conv_transpose",
                                         .kind         = KIND_BILINEAR,
                                         .saves        = 3u,
                                         .vjp          = conv_transpose_vjp,
-                                        .apply        = apply,
+                                        .infer        = conv_infer,
+                                        .workspace    = conv_workspace,
+                                        .run          = conv_run,
                                         .formula      = "z = convᵀ(x, w); x̄ += conv(z̄, w), w̄ += conv_weight(z̄, x)",
                                         .cost         = {.more = conv_transpose_cost},
                                         .operands     = "x w",
@@ -167,7 +246,9 @@ const cot__op cot__op_conv_weight    = {
        .kind         = KIND_BILINEAR,
        .saves        = 3u,
        .vjp          = conv_weight_vjp,
-       .apply        = apply,
+       .infer        = conv_infer,
+       .workspace    = conv_workspace,
+       .run          = conv_run,
        .formula =
            "z[o,c,k] = Σ x[n,c, q·stride + k·dilation - padding] y[n,o,q]; x̄ += conv_transpose(y, z̄), ȳ += conv(x, z̄)",
        .cost         = {.more = conv_weight_cost},
@@ -256,9 +337,6 @@ static cot_tape *enter(const char *op, int space, bool transposed, cot_var x, co
     }
     return t;
 }
-
-/* Elements that the kernel reaches over along an axis. */
-static int64_t reach(const cot__conv *g, int a) { return cot__size_reach(g->k[a], g->dilation[a]); }
 
 static cot_var convolve(const char *op, int space, cot_var x, cot_var w, const cot_conv_options *o) {
     cot__conv g;

@@ -11,28 +11,30 @@
 
 /* ---- softmax --------------------------------------------------------------------------------- */
 
+static bool softmax_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 1) || !cot__job_float(j, 0) || !cot__job_axis(j, 0, j->x[0].ndim)) return false;
+    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    return true;
+}
+
+static void softmax_run(const cot__job *j) {
+    j->backend->softmax(&j->x[0], (int)cot__job_int(j, 0), j->op == OP_log_softmax, &j->z);
+}
+
 static cot_var push_softmax(int op, cot_var x, int axis) {
     const char *name = cot__op_of(op)->name;
     uint32_t    i;
     cot_tape   *t = cot__enter(NULL, x, name, "", &i);
-    cot__result r;
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, name, axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE)
         return INVALID(t);
-    cot__view  v = cot__view_read(t, i);
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, name, v.dtype, v.ndim, v.shape)) return INVALID(t);
-    t->backend->softmax(&v, axis, op == OP_log_softmax, &r.view);
-    return cot__result_push(t, &r, op, 1, &i, attr);
+    return attr ? cot__record(t, name, op, 1, &i, attr, NULL) : INVALID(t);
 }
 
 cot_var cot_softmax(cot_var x, int axis) { return push_softmax(OP_softmax, x, axis); }
 cot_var cot_log_softmax(cot_var x, int axis) { return push_softmax(OP_log_softmax, x, axis); }
-
-static cot_var softmax_apply(cot__rule *r, const cot_var *xs) {
-    return push_softmax(cot__rule_node(r)->op, xs[0], (int)cot__rule_attr(r)->ints[0]);
-}
 
 static cot_var sum_along(cot__rule *r, cot_var v) { return cot_sum(v, COT_KEEP((int)cot__rule_attr(r)->ints[0])); }
 
@@ -53,7 +55,7 @@ static void softmax_jvp(cot__rule *r) { r->tangent = softmax_product(r, r->tange
 
 const cot__op cot__op_softmax = {.name = "softmax", .batch = cot__batch_shift, .attrs = "axis:a", .kind = KIND_GENERIC,
                                  .saves = COT__SAVES_Z,
-                                 .vjp = softmax_vjp, .jvp = softmax_jvp, .apply = softmax_apply,
+                                 .vjp = softmax_vjp, .jvp = softmax_jvp, .infer = softmax_infer, .run = softmax_run,
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)",
                                  /* max, subtract, exp, add, divide */
                                  .cost = {.each_x = 5},
@@ -75,8 +77,9 @@ const cot__op cot__op_log_softmax = {.name     = "log_softmax",
                                      .kind     = KIND_GENERIC,
                                      .saves    = COT__SAVES_Z,
                                      .vjp      = log_softmax_vjp,
-                                     .apply    = softmax_apply,
                                      .jvp      = log_softmax_jvp,
+                                     .infer    = softmax_infer,
+                                     .run      = softmax_run,
                                      .formula  = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄",
                                      /* max, subtract, exp, add, subtract */
                                      .cost     = {.each_x = 5},
@@ -90,24 +93,26 @@ static bool is_labels(const cot_tape *t, uint32_t target) {
     return !cot__dtype_is_float(cot__dtype_at(&t->nodes[target]));
 }
 
-/* Floats: the predictions' shape. Labels: that shape without the last axis, each naming a position
- * on it. */
-static bool check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
-    cot_shape p = cot__shape_at(t, xs[PREDICTION]), q = cot__shape_at(t, xs[TARGET]), want = p;
+/* Floats: the predictions' shape. Labels: that shape without the last axis. */
+static bool check_shapes(const cot__caller *op, cot_shape p, cot_shape q, bool labels) {
+    cot_shape want = p;
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT], c[COT__SHAPE_TEXT];
-    bool      labels = is_labels(t, xs[TARGET]);
-    if (p.ndim == 0 || p.dim[p.ndim - 1] == 0) {
-        cot__fail(t, COT_SHAPE, "[%s] the predictions have shape %s; the last axis holds the classes, at least one", op,
-                  cot__shape_text(p.ndim, p.dim, a));
-        return false;
-    }
+    if (p.ndim == 0 || p.dim[p.ndim - 1] == 0)
+        return cot__refuse(op, COT_SHAPE,
+                           "the predictions have shape %s; the last axis holds the classes, at least one",
+                           cot__shape_text(p.ndim, p.dim, a));
     want.ndim -= labels;
-    if (!cot__same_shape(&q, &want)) {
-        cot__fail(t, COT_SHAPE, "[%s] predictions of shape %s need %s of shape %s; these have %s", op,
-                  cot__shape_text(p.ndim, p.dim, a), labels ? "labels" : "targets",
-                  cot__shape_text(want.ndim, want.dim, b), cot__shape_text(q.ndim, q.dim, c));
-        return false;
-    }
+    return cot__same_shape(&q, &want) ||
+           cot__refuse(op, COT_SHAPE, "predictions of shape %s need %s of shape %s; these have %s",
+                       cot__shape_text(p.ndim, p.dim, a), labels ? "labels" : "targets",
+                       cot__shape_text(want.ndim, want.dim, b), cot__shape_text(q.ndim, q.dim, c));
+}
+
+bool cot__check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
+    cot_shape   p = cot__shape_at(t, xs[PREDICTION]), q = cot__shape_at(t, xs[TARGET]);
+    bool        labels = is_labels(t, xs[TARGET]);
+    cot__caller caller = cot__tape_caller(t, op);
+    if (!check_shapes(&caller, p, q, labels)) return false;
     return !labels || cot__check_positions(t, op, "labels", xs[TARGET], p.dim[p.ndim - 1], false);
 }
 
@@ -119,47 +124,57 @@ cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target,
     cot_dtype d = cot__dtype_at(&t->nodes[xs[PREDICTION]]);
     if (!cot__dtype_is_float(d) && (xs[PREDICTION] = cot__as(t, xs[PREDICTION], d = COT_F64)) == COT__NONE) return NULL;
     if (!is_labels(t, xs[TARGET]) && (xs[TARGET] = cot__as(t, xs[TARGET], d)) == COT__NONE) return NULL;
-    return check_targets(t, op, xs) ? t : NULL;
+    return t;
 }
 
-static cot_var push_loss(cot_tape *t, int op, const uint32_t xs[2], double total, int64_t n) {
-    cot__result r;
-    cot_dtype   dtype = cot__dtype_at(&t->nodes[xs[0]]);
-    if (!cot__result_open(t, &r, cot__op_of(op)->name, dtype, 0, NULL)) return INVALID(t);
-    cot__set_f64(t->backend, &r.view, total / (double)n);
-    return cot__result_push(t, &r, op, 2, xs, NULL);
+static bool has_labels(const cot__job *j) { return !cot__dtype_is_float(j->x[TARGET].dtype); }
+
+static bool cross_entropy_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 0) || !cot__job_float(j, PREDICTION)) return false;
+    cot_shape p = cot__view_extents(&j->x[PREDICTION]), q = cot__view_extents(&j->x[TARGET]);
+    *z = (cot__type){j->x[PREDICTION].dtype, {0}};
+    return check_shapes(j->caller, p, q, has_labels(j)) && (has_labels(j) ? cot__job_integers(j, TARGET, "labels")
+                                                                          : cot__job_dtype(j, TARGET, z->dtype));
+}
+
+/* A label names a position on the last axis of the predictions. */
+static bool cross_entropy_check(const cot__job *j) {
+    const cot__view *p = &j->x[PREDICTION];
+    return !has_labels(j) || cot__job_positions(j, TARGET, "labels", p->shape[p->ndim - 1], false);
+}
+
+static void write_loss(const cot__job *j, const cot__view *p, bool logarithm) {
+    (has_labels(j) ? j->backend->mean_labelled : j->backend->mean_weighted)(p, &j->x[TARGET], logarithm, &j->z);
+}
+
+static void cross_entropy_run(const cot__job *j) { write_loss(j, &j->x[PREDICTION], true); }
+
+/* The logarithms of the probabilities, in the computing type. */
+static int64_t softmax_cross_entropy_workspace(const cot__job *j) {
+    const cot__view *x = &j->x[PREDICTION];
+    return cot__view_size(x) * cot__dtype_size(cot__dtype_compute(x->dtype));
+}
+
+static void softmax_cross_entropy_run(const cot__job *j) {
+    const cot__view *x = &j->x[PREDICTION];
+    int64_t          stride[COT_MAX_NDIM];
+    cot__view        log_p = {j->workspace, cot__dtype_compute(x->dtype), x->ndim, x->shape, stride};
+    cot__strides(x->ndim, x->shape, stride);
+    j->backend->softmax(x, x->ndim - 1, true, &log_p);
+    write_loss(j, &log_p, false);
+}
+
+static cot_var push_cross_entropy(int op, cot_var prediction, cot_var target) {
+    uint32_t  xs[2];
+    cot_tape *t = cot__enter_targets(cot__op_of(op)->name, prediction, target, xs);
+    return t ? cot__record(t, cot__op_of(op)->name, op, 2, xs, NULL, NULL) : cot__invalid(1, &prediction);
 }
 
 cot_var cot_softmax_cross_entropy(cot_var logits, cot_var targets) {
-    static const char name[] = "softmax_cross_entropy";
-    uint32_t          xs[2];
-    cot_tape         *t = cot__enter_targets(name, logits, targets, xs);
-    int64_t           stride[COT_MAX_NDIM];
-    if (!t) return cot__invalid(1, &logits);
-    cot__view x = cot__view_read(t, xs[PREDICTION]), q = cot__view_read(t, xs[TARGET]);
-    int64_t   n = cot__count(x.ndim, x.shape);
-    cot_dtype wide = cot__dtype_compute(x.dtype);
-    size_t    bytes = (size_t)(n * cot__dtype_size(wide));
-    void     *memory = bytes ? cot__device_alloc(t, bytes) : NULL;
-    if (bytes && !memory)
-        return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the logarithms", name, bytes);
-    cot__strides(x.ndim, x.shape, stride);
-    cot__view log_p = {memory, wide, x.ndim, x.shape, stride};
-    t->backend->softmax(&x, x.ndim - 1, true, &log_p);
-    double total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&log_p, &q, false)
-                                            : t->backend->sum_weighted(&log_p, &q, false);
-    cot__device_free(t, memory, bytes);
-    return push_loss(t, OP_softmax_cross_entropy, xs, total, n / x.shape[x.ndim - 1]);
+    return push_cross_entropy(OP_softmax_cross_entropy, logits, targets);
 }
-
 cot_var cot_cross_entropy(cot_var probabilities, cot_var targets) {
-    uint32_t  xs[2];
-    cot_tape *t = cot__enter_targets("cross_entropy", probabilities, targets, xs);
-    if (!t) return cot__invalid(1, &probabilities);
-    cot__view p = cot__view_read(t, xs[PREDICTION]), q = cot__view_read(t, xs[TARGET]);
-    double    total = is_labels(t, xs[TARGET]) ? t->backend->sum_labelled(&p, &q, true)
-                                               : t->backend->sum_weighted(&p, &q, true);
-    return push_loss(t, OP_cross_entropy, xs, total, cot__count(p.ndim - 1, p.shape));
+    return push_cross_entropy(OP_cross_entropy, probabilities, targets);
 }
 
 /* z̄ / rows: what each row receives */
@@ -186,22 +201,21 @@ static void softmax_cross_entropy_vjp(cot__rule *r) {
     if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_neg(cot_smul(share, cot_log_softmax(x, -1))));
 }
 
-static cot_var softmax_cross_entropy_apply(cot__rule *r, const cot_var *xs) {
-    return (void)r, cot_softmax_cross_entropy(xs[PREDICTION], xs[TARGET]);
-}
-
 const cot__op cot__op_softmax_cross_entropy = {
-    .name     = "softmax_cross_entropy",
-    .batch    = cot__batch_loss,
-    .kind     = KIND_GENERIC,
-    .saves    = 3u,
-    .vjp      = softmax_cross_entropy_vjp,
-    .apply    = softmax_cross_entropy_apply,
-    .formula  = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
+    .name      = "softmax_cross_entropy",
+    .batch     = cot__batch_loss,
+    .kind      = KIND_GENERIC,
+    .saves     = 3u,
+    .vjp       = softmax_cross_entropy_vjp,
+    .infer     = cross_entropy_infer,
+    .check     = cross_entropy_check,
+    .workspace = softmax_cross_entropy_workspace,
+    .run       = softmax_cross_entropy_run,
+    .formula   = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
     /* as softmax, and the product with the target */
-    .cost     = {.each_x = 6},
-    .linear   = 1u << TARGET,
-    .operands = "x q"};
+    .cost      = {.each_x = 6},
+    .linear    = 1u << TARGET,
+    .operands  = "x q"};
 
 static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
@@ -215,16 +229,14 @@ static void cross_entropy_vjp(cot__rule *r) {
     if (cot__rule_wants(r, TARGET)) cot__give(r, TARGET, cot_smul(share, cot_log(p)));
 }
 
-static cot_var cross_entropy_apply(cot__rule *r, const cot_var *xs) {
-    return (void)r, cot_cross_entropy(xs[PREDICTION], xs[TARGET]);
-}
-
 const cot__op cot__op_cross_entropy = {.name     = "cross_entropy",
                                        .batch    = cot__batch_loss,
                                        .kind     = KIND_GENERIC,
                                        .saves    = 3u,
                                        .vjp      = cross_entropy_vjp,
-                                       .apply    = cross_entropy_apply,
+                                       .infer    = cross_entropy_infer,
+                                       .check    = cross_entropy_check,
+                                       .run      = cross_entropy_run,
                                        .formula  = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
                                        /* log, multiply, add */
                                        .cost     = {.each_x = 3},
@@ -249,15 +261,20 @@ bool cot__match_shapes(cot_tape *t, const char *op, uint32_t xs[2]) {
     return !cot__failed(wide);
 }
 
+static bool mse_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 0) || !cot__job_float(j, 0) || !cot__job_dtype(j, 1, j->x[0].dtype)) return false;
+    *z = (cot__type){j->x[0].dtype, {0}};
+    return cot__job_shape(j, 1, j->x[0].ndim, j->x[0].shape);
+}
+
+static void mse_run(const cot__job *j) { j->backend->mean_squares(&j->x[0], &j->x[1], &j->z); }
+
 cot_var(cot_mse)(cot_var x, cot_var y) {
     static const char *const names[] = {"left", "right"};
     uint32_t    xs[2];
     cot_tape   *t = cot__enter_all("mse", names, 2, (cot_var[]){x, y}, true, xs);
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
-    if (!cot__match_shapes(t, "mse", xs)) return INVALID(t);
-    cot__view v = cot__view_read(t, xs[0]), w = cot__view_read(t, xs[1]);
-    int64_t   n = cot__count(v.ndim, v.shape);
-    return push_loss(t, OP_mse, xs, t->backend->sum_squares(&v, &w), n);
+    return cot__match_shapes(t, "mse", xs) ? cot__record(t, "mse", OP_mse, 2, xs, NULL, NULL) : INVALID(t);
 }
 
 static void mse_vjp(cot__rule *r) {
@@ -267,10 +284,8 @@ static void mse_vjp(cot__rule *r) {
     if (cot__rule_wants(r, 1)) cot__give(r, 1, cot_neg(v));
 }
 
-static cot_var mse_apply(cot__rule *r, const cot_var *xs) { return (void)r, cot_mse(xs[0], xs[1]); }
-
 const cot__op cot__op_mse = {.name = "mse", .batch = cot__batch_loss, .kind = KIND_GENERIC, .saves = 3u, .vjp = mse_vjp,
-                             .apply = mse_apply,
+                             .infer = mse_infer, .run = mse_run,
                              .formula = "z = mean of (x - y)²; x̄ += 2 z̄ (x - y) / n, ȳ += -2 z̄ (x - y) / n",
                              /* subtract, square, add */
                              .cost = {.each_x = 3},

@@ -16,10 +16,14 @@
 
 static bool is_absent(cot_var x) { return !x.tape; }
 
+static bool legal_eps(const cot__caller *op, double eps) {
+    return (eps >= 0 && isfinite(eps)) ||
+           cot__refuse(op, COT_VALUE, "eps is %g; it must be finite and at least 0", eps);
+}
+
 static bool check_eps(cot_tape *t, const char *op, double eps) {
-    if (eps >= 0 && isfinite(eps)) return true;
-    cot__fail(t, COT_VALUE, "[%s] eps is %g; it must be finite and at least 0", op, eps);
-    return false;
+    cot__caller caller = cot__tape_caller(t, op);
+    return legal_eps(&caller, eps);
 }
 
 /* The axes from `axis` on, and those before it. */
@@ -35,21 +39,82 @@ static cot_shape shape_from(cot_shape x, int axis) {
     return s;
 }
 
-/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row
- * of x, beside the tape, or NULL. A rule hands them on to the operations it records, all on the
- * same x, which therefore live no longer than they do. */
-typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
+/* ---- the jobs -------------------------------------------------------------------------------- */
 
-static cot__rows rows_of(const cot_tape *t, uint32_t x, manner m) {
-    cot_shape s = cot__shape_at(t, x);
-    return (cot__rows){cot__count(m.axis, s.dim),
-                       cot__count(s.ndim - m.axis, s.dim + m.axis),
-                       m.eps,
-                       m.rms,
-                       cot__dtype_at(&t->nodes[x]),
-                       m.stats,
-                       m.stats != NULL};
+/* Attributes; attr->number is eps. */
+enum { AXIS, RMS, NORM_INTS };
+
+/* Operands of one dtype that kernels know, the first `full` like x and the others like the axes
+ * from AXIS on. */
+static bool norm_operands(const cot__job *j, int least, int most, int full) {
+    if (!cot__job_has(j, least, most, NORM_INTS) || !cot__job_axis(j, AXIS, j->x[0].ndim)) return false;
+    const cot__view *x = &j->x[0];
+    int              axis = (int)cot__job_int(j, AXIS);
+    if (x->dtype != COT_F64 && !cot__job_dtype(j, 0, COT_F32)) return false;
+    for (int k = 1; k < j->n; k++) {
+        int from = k < full ? 0 : axis;
+        if (!cot__job_dtype(j, k, x->dtype) || !cot__job_shape(j, k, x->ndim - from, x->shape + from)) return false;
+    }
+    return legal_eps(j->caller, j->attr->number);
 }
+
+static bool norm_infer(const cot__job *j, cot__type *z) {
+    if (!norm_operands(j, 1, 3, 1)) return false;
+    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    return true;
+}
+
+static bool norm_back_infer(const cot__job *j, cot__type *z) {
+    if (!norm_operands(j, 2, 3, 2)) return false;
+    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    return true;
+}
+
+static bool norm_weights_infer(const cot__job *j, cot__type *z) {
+    if (!norm_operands(j, 2, 2, 2)) return false;
+    int axis = (int)cot__job_int(j, AXIS);
+    *z = (cot__type){j->x[0].dtype, COT_SHAPE(2, cot__count(j->x[0].ndim - axis, j->x[0].shape + axis))};
+    return true;
+}
+
+/* more[0] gets mean and r of each row of x, (rows,2). more[1] holds what an earlier run on the same
+ * x wrote there. */
+static cot__rows rows_of(const cot__job *j) {
+    const cot__view *x = &j->x[0];
+    int              axis = (int)cot__job_int(j, AXIS);
+    bool             known = j->more[1].data != NULL;
+    return (cot__rows){cot__count(axis, x->shape),
+                       cot__count(x->ndim - axis, x->shape + axis),
+                       j->attr->number,
+                       cot__job_int(j, RMS) != 0,
+                       x->dtype,
+                       j->more[known].data,
+                       known};
+}
+
+static int64_t norm_workspace(const cot__job *j) {
+    cot__rows r = rows_of(j);
+    int64_t   bytes = j->op == OP_norm_weights ? j->backend->normalize_workspace(&r) : 0;
+    for (int k = 0; bytes >= 0 && k < j->n; k++) bytes = cot__size_add(bytes, cot__pack_bytes(&j->x[k], r.dtype));
+    return bytes;
+}
+
+static void norm_run(const cot__job *j) {
+    cot__rows   r = rows_of(j);
+    const void *x[3] = {NULL, NULL, NULL};
+    char       *at = j->workspace;
+    for (int k = 0; k < j->n; k++) x[k] = cot__pack_operand(j, k, r.dtype, &at);
+    if (j->op == OP_norm_weights) j->backend->normalize_weights(&r, x[0], x[1], at, j->z.data);
+    else if (j->op == OP_norm_back) j->backend->normalize_back(&r, x[0], x[2], x[1], j->z.data);
+    else j->backend->normalize(&r, x[0], x[1], x[2], j->z.data);
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+/* How an operation of this file normalises: attributes of its node. stats: mean and r of each row
+ * of x, or NULL. A rule hands them on to the operations it records, all on the same x, which
+ * therefore live no longer than they do. */
+typedef struct manner { int axis; bool rms; double eps; void *stats; } manner;
 
 static bool has_derivative(const cot_tape *t, const uint32_t *xs, int n) {
     for (int k = 0; k < n; k++)
@@ -57,40 +122,34 @@ static bool has_derivative(const cot_tape *t, const uint32_t *xs, int n) {
     return false;
 }
 
-/* Memory of the device that lives as long as what is recorded next. */
-static void *keep_room(cot_tape *t, size_t bytes, const char *op) {
-    if (cot__on_host(t->backend)) return cot__arena(t, bytes, op);
-    cot__storage *s = cot__storage_create(t, bytes, op);
-    return s && cot__storage_keep(t, s, op) ? s->data : NULL;
+/* Room for what becomes statistics of the node: in the arena, or in a tensor of the device that
+ * nobody else sees. Both last as long as the node. NULL after a failure. */
+static void *room_for_stats(cot_tape *t, const char *name, cot_dtype dtype, const int64_t shape[2]) {
+    cot__result z;
+    if (cot__on_host(t->backend)) return cot__arena(t, (size_t)(shape[0] * 2 * cot__dtype_size(dtype)), name);
+    return cot__result_open(t, &z, name, dtype, 2, shape) ? z.view.data : NULL;
 }
 
-/* Makes n operands dense and records: the result is like operand 0, or (2,n). */
+/* Makes n operands dense and records. Statistics that are known are read, and others are written
+ * where a rule will want them. */
 static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
-    const char *name = cot__op_of(op)->name;
-    cot__result r;
+    const char    *name = cot__op_of(op)->name;
+    cot__recording r;
     for (int k = 0; k < n; k++)
         if ((xs[k] = cot__dense(t, xs[k])) == COT__NONE) return INVALID(t);
-    cot__rows  rows = rows_of(t, xs[0], m);
-    cot_shape  shape = op == OP_norm_weights ? COT_SHAPE(2, rows.n) : cot__shape_at(t, xs[0]);
-    cot__attr *attr = cot__attr_make(t, name, 2, (int64_t[]){m.axis, m.rms}, n > 2 ? n : 0, n > 2 ? xs : NULL);
-    if (attr && !m.stats && has_derivative(t, xs, n)) {
-        size_t bytes = (size_t)rows.rows * 2 * (size_t)cot__dtype_size(rows.dtype);
-        if (bytes && !(rows.stats = keep_room(t, bytes, name))) return INVALID(t);
-    }
-    if (!attr || !cot__result_open(t, &r, name, rows.dtype, shape.ndim, shape.dim)) return INVALID(t);
+    cot__attr *attr = cot__attr_make(t, name, NORM_INTS, (int64_t[]){m.axis, m.rms}, n > 2 ? n : 0, n > 2 ? xs : NULL);
+    if (!attr) return INVALID(t);
     attr->number = m.eps;
-    attr->pointer = rows.stats;
-    const void *data[3] = {NULL, NULL, NULL};
-    for (int k = 0; k < n; k++) data[k] = cot__view_read(t, xs[k]).data;
-    if (op == OP_norm_weights) {
-        size_t bytes = t->backend->normalize_workspace(&rows);
-        void  *scratch = bytes ? cot__alloc(&t->al, bytes) : NULL;
-        if (bytes && !scratch) return cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for sums", name, bytes);
-        t->backend->normalize_weights(&rows, data[0], data[1], scratch, r.view.data);
-        if (scratch) cot__free(&t->al, scratch, bytes);
-    } else if (op == OP_norm_back) t->backend->normalize_back(&rows, data[0], data[2], data[1], r.view.data);
-    else t->backend->normalize(&rows, data[0], data[1], data[2], r.view.data);
-    return cot__result_push(t, &r, op, n, xs, attr);
+    if (!cot__record_open(&r, t, name, op, n, xs, attr, NULL)) return INVALID(t);
+    cot__rows rows = rows_of(&r.job);
+    int64_t   shape[2] = {rows.rows, 2}, stride[2] = {2, 1};
+    bool      known = m.stats != NULL;
+    if (!known && rows.rows && has_derivative(t, xs, n) &&
+        !(m.stats = room_for_stats(t, name, rows.dtype, shape)))
+        return INVALID(t);
+    attr->pointer = m.stats;
+    r.job.more[known] = (cot__view){m.stats, rows.dtype, 2, shape, stride};
+    return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 
 /* On vars of one dtype, F64 or F32, with their shapes checked; weight and bias may be absent, a
@@ -161,7 +220,8 @@ static void norm_jvp(cot__rule *r) {
     r->tangent = dz;
 }
 
-/* Any operation of this file on other operands, whose means and scales are not the node's. */
+/* Any operation of this file on other operands: their means and scales are not the node's, whose
+ * attributes hold these, and a batch leaves weights out. */
 static cot_var norm_apply(cot__rule *r, const cot_var *xs) {
     manner m = manner_of(r);
     int    n = operands(r);
@@ -178,6 +238,9 @@ const cot__op cot__op_layer_norm = {
     .saves        = 3u,
     .vjp          = norm_vjp,
     .jvp          = norm_jvp,
+    .infer        = norm_infer,
+    .workspace    = norm_workspace,
+    .run          = norm_run,
     .apply        = norm_apply,
     .formula      = "z = y·w + b, y = (x - μ) r; x̄ += r (h - mean h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y, b̄ += Σ z̄",
     /* mean 1, variance 3, scale and shift 4 */
@@ -193,6 +256,9 @@ const cot__op cot__op_rms_norm = {.name         = "rms_norm",
                                   .saves        = 3u,
                                   .vjp          = norm_vjp,
                                   .jvp          = norm_jvp,
+                                  .infer        = norm_infer,
+                                  .workspace    = norm_workspace,
+                                  .run          = norm_run,
                                   .apply        = norm_apply,
                                   .formula      = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y",
                                   .cost         = {.each_x = 4},
@@ -236,6 +302,9 @@ const cot__op cot__op_norm_back = {
     .kind         = KIND_GENERIC,
     .saves        = 7u,
     .vjp          = norm_back_vjp,
+    .infer        = norm_back_infer,
+    .workspace    = norm_workspace,
+    .run          = norm_run,
     .apply        = norm_apply,
     .formula      = "z = J h, h = g·w, J = ∂y/∂x; x̄ += -(r/n) ((z̄·Jh) y + (h·y) Jz̄ + (z̄·y) Jh), "
                     "ḡ += w·Jz̄, w̄ += Σ g·Jz̄",
@@ -259,6 +328,9 @@ const cot__op cot__op_norm_weights = {.name         = "norm_weights",
                                       .kind         = KIND_GENERIC,
                                       .saves        = 3u,
                                       .vjp          = norm_weights_vjp,
+                                      .infer        = norm_weights_infer,
+                                      .workspace    = norm_workspace,
+                                      .run          = norm_run,
                                       .apply        = norm_apply,
                                       .formula      = "z = (Σ g y, Σ g); x̄ += J (g·z̄[0]), ḡ += y·z̄[0] + z̄[1]",
                                       .cost         = {.each_x = 5},

@@ -10,65 +10,25 @@
 
 enum { VALUES, CHOSEN };
 
-/* The geometry behind a node, one of whose arrays is `pooled`. Attributes are [exclude,] then
- * window, stride, padding and x's extents, as many each as spatial axes. */
-static cot__pool geometry_of(const cot_tape *t, const cot__attr *attr, int flags, uint32_t pooled, int *space) {
-    cot__pool g = {1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
-    *space = ((int)attr->nints - flags) / 4;
-    const int64_t *ints = attr->ints + flags;
-    cot_shape      z = cot__shape_at(t, pooled);
-    g.planes = cot__count(z.ndim - *space, z.dim);
-    for (int i = 0, to = 3 - *space; i < *space; i++, to++) {
-        g.window[to] = ints[i], g.stride[to] = ints[*space + i], g.before[to] = ints[2 * *space + i],
-        g.x[to] = ints[3 * *space + i];
-        g.z[to] = z.dim[z.ndim - *space + i];
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* Attributes are [exclude,] then window, stride, padding and x's extents, as many each as spatial
+ * axes. */
+static int flags_of(int op) { return op == OP_avg_pool || op == OP_avg_unpool; }
+static int space_of(const cot__job *j) { return ((int)j->attr->nints - flags_of(j->op)) / 4; }
+
+/* The geometry behind a job whose pooled array has this shape. */
+static cot__pool geometry_of(const cot__job *j, int ndim, const int64_t *pooled) {
+    cot__pool      g = {1, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0}};
+    int            space = space_of(j);
+    const int64_t *ints = j->attr->ints + flags_of(j->op);
+    g.planes = cot__count(ndim - space, pooled);
+    for (int i = 0, to = 3 - space; i < space; i++, to++) {
+        g.window[to] = ints[i], g.stride[to] = ints[space + i], g.before[to] = ints[2 * space + i],
+        g.x[to] = ints[3 * space + i];
+        g.z[to] = pooled[ndim - space + i];
     }
     return g;
-}
-
-/* ---- values in the dtype that kernels know --------------------------------------------------- */
-
-typedef struct flat { const void *data; void *copy; size_t bytes; } flat;
-
-/* The elements of v, contiguous and in `dtype`: themselves or a copy. */
-static bool flatten(cot_tape *t, const char *op, const cot__view *v, cot_dtype dtype, flat *f) {
-    *f = (flat){v->data, NULL, 0};
-    if (v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride)) return true;
-    int64_t stride[COT_MAX_NDIM];
-    f->bytes = (size_t)(cot__count(v->ndim, v->shape) * cot__dtype_size(dtype)) + 1;
-    f->copy = cot__device_alloc(t, f->bytes);
-    if (!f->copy) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to copy x", op, f->bytes);
-        return false;
-    }
-    cot__strides(v->ndim, v->shape, stride);
-    t->backend->copy(&(cot__view){f->copy, dtype, v->ndim, v->shape, stride}, v);
-    f->data = f->copy;
-    return true;
-}
-
-/* Room for a result in `dtype`: its own, or a copy that `deliver` rounds. */
-static bool prepare(cot_tape *t, const char *op, const cot__view *z, cot_dtype dtype, flat *f) {
-    *f = (flat){z->data, NULL, 0};
-    if (z->dtype == dtype) return true;
-    f->bytes = (size_t)(cot__count(z->ndim, z->shape) * cot__dtype_size(dtype)) + 1;
-    f->copy = cot__device_alloc(t, f->bytes);
-    f->data = f->copy;
-    if (!f->copy)
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the result before rounding", op, f->bytes);
-    return f->copy != NULL;
-}
-
-static void *room(const flat *f, const cot__view *z) { return f->copy ? f->copy : z->data; }
-
-static void deliver(cot_tape *t, const cot__view *z, cot_dtype dtype, flat *f) {
-    if (!f->copy) return;
-    t->backend->copy(z, &(cot__view){f->copy, dtype, z->ndim, z->shape, z->stride});
-    cot__device_free(t, f->copy, f->bytes);
-}
-
-static void drop(cot_tape *t, flat *f) {
-    cot__device_free(t, f->copy, f->bytes);
 }
 
 /* x's shape with other spatial extents. */
@@ -77,139 +37,185 @@ static cot_shape shaped(cot_shape s, int space, const int64_t extent[3]) {
     return s;
 }
 
-static cot__attr *attr_of(cot_tape *t, const char *op, const cot__pool *g, int space, int flags, bool exclude) {
-    int64_t ints[1 + 4 * 3] = {exclude};
-    for (int i = 0, from = 3 - space; i < space; i++, from++) {
-        ints[flags + i] = g->window[from], ints[flags + space + i] = g->stride[from];
-        ints[flags + 2 * space + i] = g->before[from], ints[flags + 3 * space + i] = g->x[from];
-    }
-    return cot__attr_make(t, op, flags + 4 * space, ints, 0, NULL);
+/* As many attributes as one, two or three spatial axes have, and an operand that has these axes. */
+static bool has_space(const cot__job *j, int operands) {
+    int flags = flags_of(j->op);
+    if (!cot__job_has(j, operands, operands, flags + 4)) return false;
+    int space = space_of(j), ndim = j->x[VALUES].ndim;
+    if ((int)j->attr->nints != flags + 4 * space || space > 3)
+        return cot__job_illegal(j, "%d attributes of windows", (int)j->attr->nints - flags);
+    return ndim >= space || cot__job_illegal(j, "an operand of %d axes, where %d are spatial", ndim, space);
 }
+
+/* Do the windows lie as the public functions lay them? Then each begins before the padding behind x
+ * and ends after the one in front, so it holds an element if x does. */
+static bool check_windows(const cot__job *j, const cot__pool *g) {
+    double  elements = 1;
+    int64_t least = flags_of(j->op) ? 0 : 1; /* an empty maximum does not exist */
+    for (int a = 0; a < 3; a++) {
+        int64_t w = g->window[a], s = g->stride[a], p = g->before[a];
+        if (w < 1 || w > INT32_MAX || s < 1 || s > INT32_MAX || p < 0 || p > w / 2)
+            return cot__job_illegal(j, "a window of %lld elements, stride %lld, padding %lld", (long long)w,
+                                    (long long)s, (long long)p);
+        if (g->x[a] < least || g->z[a] < 1 || cot__size_mul(g->z[a] - 1, s) >= cot__size_add(g->x[a], p))
+            return cot__job_illegal(j, "%lld windows at stride %lld over %lld elements", (long long)g->z[a],
+                                    (long long)s, (long long)g->x[a]);
+        elements *= (double)w;
+    }
+    return elements <= INT32_MAX || cot__job_illegal(j, "a window of %.0f elements", elements);
+}
+
+/* ---- the types ------------------------------------------------------------------------------- */
+
+/* z pools operand 0. Its spatial extents are asked for, as in ceil mode there may be one window
+ * more. */
+static bool pooled_infer(const cot__job *j, cot_dtype dtype, cot__type *z) {
+    if (!has_space(j, 1) || !cot__job_check_type(j, z)) return false;
+    int     space = space_of(j), skip = z->shape.ndim - space;
+    int64_t extent[3];
+    if (skip < 0) return cot__job_illegal(j, "a result of %d axes, where %d are spatial", z->shape.ndim, space);
+    for (int i = 0; i < space; i++) extent[3 - space + i] = z->shape.dim[skip + i];
+    *z = (cot__type){dtype, shaped(cot__view_extents(&j->x[0]), space, extent)};
+    cot__pool g = geometry_of(j, z->shape.ndim, z->shape.dim);
+    cot_shape x = shaped(z->shape, space, g.x);
+    return check_windows(j, &g) && cot__job_shape(j, 0, x.ndim, x.dim);
+}
+
+static bool max_pool_index_infer(const cot__job *j, cot__type *z) { return pooled_infer(j, COT_I32, z); }
+static bool avg_pool_infer(const cot__job *j, cot__type *z) {
+    return pooled_infer(j, j->n > 0 ? j->x[0].dtype : COT_F64, z) && cot__job_float(j, 0);
+}
+
+/* The choice has the shape of the pooled array. */
+static bool max_pool_infer(const cot__job *j, cot__type *z) {
+    if (!has_space(j, 2) || !cot__job_dtype(j, CHOSEN, COT_I32)) return false;
+    int space = space_of(j);
+    *z = (cot__type){j->x[VALUES].dtype, cot__view_extents(&j->x[CHOSEN])};
+    if (z->shape.ndim < space) return cot__job_illegal(j, "a choice of %d axes", z->shape.ndim);
+    cot__pool g = geometry_of(j, z->shape.ndim, z->shape.dim);
+    cot_shape x = shaped(z->shape, space, g.x);
+    return check_windows(j, &g) && cot__job_shape(j, VALUES, x.ndim, x.dim);
+}
+
+/* Operand 0 is pooled; z has the extents of the attributes. */
+static bool unpooled_infer(const cot__job *j, int operands, cot__type *z) {
+    if (!has_space(j, operands) || !cot__job_float(j, VALUES)) return false;
+    const cot__view *x = &j->x[VALUES];
+    cot__pool        g = geometry_of(j, x->ndim, x->shape);
+    *z = (cot__type){x->dtype, shaped(cot__view_extents(x), space_of(j), g.x)};
+    return check_windows(j, &g);
+}
+
+static bool avg_unpool_infer(const cot__job *j, cot__type *z) { return unpooled_infer(j, 1, z); }
+static bool max_unpool_infer(const cot__job *j, cot__type *z) {
+    return unpooled_infer(j, 2, z) && cot__job_dtype(j, CHOSEN, COT_I32) &&
+           cot__job_shape(j, CHOSEN, j->x[VALUES].ndim, j->x[VALUES].shape);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* Halves are pooled in f32; integers are compared as they are. */
+static cot_dtype kernel_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? cot__dtype_compute(d) : d; }
 
 /* ---- max_pool -------------------------------------------------------------------------------- */
 
+/* more[0]: the largest elements, which are found with their places; else the workspace takes
+ * them. */
+static int64_t max_pool_index_workspace(const cot__job *j) {
+    cot_dtype        dtype = kernel_dtype(j->x[0].dtype);
+    const cot__view *largest = &j->more[0];
+    return cot__pack_bytes(&j->x[0], dtype) +
+           (largest->data ? cot__pack_bytes(largest, dtype) : cot__room_bytes(&j->z, dtype));
+}
+
+static void max_pool_index_run(const cot__job *j) {
+    cot__pool   g = geometry_of(j, j->z.ndim, j->z.shape);
+    cot_dtype   dtype = kernel_dtype(j->x[0].dtype);
+    char       *at = j->workspace;
+    const void *x = cot__pack_operand(j, 0, dtype, &at);
+    void       *largest = j->more[0].data ? cot__pack_room(&j->more[0], dtype, &at) : at;
+    j->backend->max_pool(&g, dtype, x, largest, j->z.data);
+    if (j->more[0].data) cot__unpack(j, &j->more[0], dtype, largest);
+}
+
 /* z = x at the chosen elements: what max_pool is once the choice stands. */
-static cot_var take(cot_tape *t, const cot__pool *g, int space, uint32_t x, uint32_t chosen) {
-    const char *op = "max_pool";
-    cot_shape   shape = shaped(cot__shape_at(t, x), space, g->z);
-    cot__result r;
-    flat        f;
-    cot__view   v = cot__view_read(t, x), p = cot__view_read(t, chosen);
-    cot__attr  *attr = attr_of(t, op, g, space, 0, false);
-    if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, v.dtype, &f))
+static int64_t max_pool_workspace(const cot__job *j) {
+    return cot__pack_bytes(&j->x[VALUES], j->x[VALUES].dtype) + cot__pack_bytes(&j->x[CHOSEN], COT_I32);
+}
+
+static void max_pool_run(const cot__job *j) {
+    cot__pool   g = geometry_of(j, j->z.ndim, j->z.shape);
+    char       *at = j->workspace;
+    const void *x = cot__pack_operand(j, VALUES, j->z.dtype, &at), *chosen = cot__pack_operand(j, CHOSEN, COT_I32, &at);
+    j->backend->pool_take(&g, cot__dtype_size(j->z.dtype), x, chosen, j->z.data);
+}
+
+static int64_t max_unpool_workspace(const cot__job *j) {
+    cot_dtype dtype = kernel_dtype(j->z.dtype);
+    return cot__pack_bytes(&j->x[VALUES], dtype) + cot__pack_bytes(&j->x[CHOSEN], COT_I32) +
+           cot__pack_bytes(&j->z, dtype);
+}
+
+static void max_unpool_run(const cot__job *j) {
+    cot__pool   g = geometry_of(j, j->x[VALUES].ndim, j->x[VALUES].shape);
+    cot_dtype   dtype = kernel_dtype(j->z.dtype);
+    char       *at = j->workspace;
+    const void *x = cot__pack_operand(j, VALUES, dtype, &at), *chosen = cot__pack_operand(j, CHOSEN, COT_I32, &at);
+    void       *z = cot__pack_room(&j->z, dtype, &at);
+    j->backend->pool_put(&g, dtype, x, chosen, z);
+    cot__unpack(j, &j->z, dtype, z);
+}
+
+/* Both results in one pass over x; only then are they recorded. */
+static cot_var record_largest(cot_tape *t, uint32_t x, const cot_shape *shape, cot__attr *attr) {
+    cot__type      asked = {.shape = *shape};
+    cot__recording r;
+    cot__result    z;
+    if (!cot__record_open(&r, t, "max_pool", OP_max_pool_index, 1, &x, attr, &asked) ||
+        !cot__result_open(t, &z, "max_pool", cot__dtype_at(&t->nodes[x]), shape->ndim, shape->dim))
         return INVALID(t);
-    t->backend->pool_take(g, cot__dtype_size(v.dtype), f.data, p.data, r.view.data);
-    drop(t, &f);
-    return cot__result_push(t, &r, OP_max_pool, 2, (uint32_t[]){x, chosen}, attr);
+    r.job.more[0] = z.view;
+    if (!cot__record_run(&r)) return INVALID(t);
+    cot_var chosen = cot__record_push(&r);
+    if (cot__failed(chosen)) return chosen;
+    return cot__result_push(t, &z, OP_max_pool, 2, (uint32_t[]){x, cot__index(chosen)}, attr);
 }
 
-static cot_var put(cot_tape *t, const cot__pool *g, int space, uint32_t z, uint32_t chosen) {
-    const char *op = "max_unpool";
-    cot_shape   shape = shaped(cot__shape_at(t, z), space, g->x);
-    cot__result r;
-    flat        f, to;
-    cot__view   v = cot__view_read(t, z), p = cot__view_read(t, chosen);
-    cot_dtype   dtype = cot__dtype_compute(v.dtype);
-    cot__attr  *attr = attr_of(t, op, g, space, 0, false);
-    if (!attr || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f))
-        return INVALID(t);
-    bool done = prepare(t, op, &r.view, dtype, &to);
-    if (done) {
-        t->backend->pool_put(g, dtype, f.data, p.data, room(&to, &r.view));
-        deliver(t, &r.view, dtype, &to);
-    }
-    drop(t, &f);
-    return done ? cot__result_push(t, &r, OP_max_unpool, 2, (uint32_t[]){z, chosen}, attr) : INVALID(t);
+/* Another operation on the windows of r's node; `pooled` is the shape that it is asked for. */
+static cot_var record_like(cot__rule *r, int op, int n, const cot_var *xs, cot_shape pooled) {
+    static const char *const what[] = {"first", "index"};
+    const char              *name = cot__op_of(op)->name;
+    const cot__attr         *of = cot__rule_attr(r);
+    cot__type                asked = {.shape = pooled};
+    uint32_t                 args[2];
+    for (int k = 0; k < n; k++)
+        if (!cot__enter(r->t, xs[k], name, what[k], &args[k])) return INVALID(r->t);
+    cot__attr *attr = cot__attr_make(r->t, name, (int)of->nints, of->ints, 0, NULL);
+    return attr ? cot__record(r->t, name, op, n, args, attr, &asked) : INVALID(r->t);
 }
 
-/* Both results in one pass over x; only then are they recorded, the choice alone if wanted. */
-static cot_var max_pool(cot_tape *t, const cot__pool *g, int space, uint32_t x, bool choice_alone) {
-    const char *op = "max_pool";
-    cot_shape   shape = shaped(cot__shape_at(t, x), space, g->z);
-    cot__result index, r;
-    flat        f, to;
-    cot__view   v = cot__view_read(t, x);
-    /* Integers are compared as they are. */
-    cot_dtype   dtype = cot__dtype_is_float(v.dtype) ? cot__dtype_compute(v.dtype) : v.dtype;
-    cot__attr  *attr = attr_of(t, op, g, space, 0, false);
-    if (!attr || !cot__check_shape(t, op, &shape) ||
-        !cot__result_open(t, &index, "max_pool_index", COT_I32, shape.ndim, shape.dim) ||
-        !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) || !flatten(t, op, &v, dtype, &f))
-        return INVALID(t);
-    bool done = prepare(t, op, &r.view, dtype, &to);
-    if (done) {
-        t->backend->max_pool(g, dtype, f.data, room(&to, &r.view), index.view.data);
-        deliver(t, &r.view, dtype, &to);
-    }
-    drop(t, &f);
-    if (!done) return INVALID(t);
-    cot_var chosen = cot__result_push(t, &index, OP_max_pool_index, 1, &x, attr);
-    if (choice_alone || cot__failed(chosen)) return chosen;
-    return cot__result_push(t, &r, OP_max_pool, 2, (uint32_t[]){x, cot__index(chosen)}, attr);
-}
-
-/* The geometry of a node for another operand x, whose leading axes may be others. */
-static cot__pool geometry_for(cot__rule *r, int flags, uint32_t pooled, uint32_t x, int *space) {
-    cot__pool g = geometry_of(r->t, cot__rule_attr(r), flags, pooled, space);
-    cot_shape s = cot__shape_at(r->t, x);
-    g.planes = cot__count(s.ndim - *space, s.dim);
-    return g;
-}
-
-static cot_var max_pool_index_apply(cot__rule *r, const cot_var *xs) {
-    int      space;
-    uint32_t x;
-    if (!cot__enter(r->t, xs[0], "max_pool", "first", &x)) return INVALID(r->t);
-    cot__pool g = geometry_for(r, 0, r->node, x, &space);
-    return max_pool(r->t, &g, space, x, true);
-}
-
-static cot_var record_take(cot__rule *r, cot_var x, cot_var chosen, uint32_t pooled) {
-    int       space;
-    uint32_t  xs[2];
-    if (!cot__enter(r->t, x, "max_pool", "first", &xs[VALUES]) ||
-        !cot__enter(r->t, chosen, "max_pool", "index", &xs[CHOSEN]))
-        return INVALID(r->t);
-    if ((xs[CHOSEN] = cot__dense(r->t, xs[CHOSEN])) == COT__NONE) return INVALID(r->t);
-    cot__pool g = geometry_for(r, 0, pooled, xs[VALUES], &space);
-    return take(r->t, &g, space, xs[VALUES], xs[CHOSEN]);
-}
-
-static cot_var record_put(cot__rule *r, cot_var z, cot_var chosen, uint32_t pooled) {
-    int       space;
-    uint32_t  xs[2];
-    if (!cot__enter(r->t, z, "max_unpool", "first", &xs[VALUES]) ||
-        !cot__enter(r->t, chosen, "max_unpool", "index", &xs[CHOSEN]))
-        return INVALID(r->t);
-    if ((xs[CHOSEN] = cot__dense(r->t, xs[CHOSEN])) == COT__NONE) return INVALID(r->t);
-    cot__pool g = geometry_for(r, 0, pooled, xs[VALUES], &space);
-    return put(r->t, &g, space, xs[VALUES], xs[CHOSEN]);
-}
-
-/* In both nodes the choice has the shape of the pooled array. */
 static void max_pool_vjp(cot__rule *r) {
-    cot__give(r, VALUES, record_put(r, r->g, cot__rule_x(r, CHOSEN), cot__rule_arg(r, CHOSEN)));
+    cot_var xs[2] = {r->g, cot__rule_x(r, CHOSEN)};
+    cot__give(r, VALUES, record_like(r, OP_max_unpool, 2, xs, (cot_shape){0}));
 }
 static void max_unpool_vjp(cot__rule *r) {
-    cot__give(r, VALUES, record_take(r, r->g, cot__rule_x(r, CHOSEN), cot__rule_arg(r, CHOSEN)));
-}
-static cot_var max_pool_apply(cot__rule *r, const cot_var *xs) {
-    return record_take(r, xs[VALUES], xs[CHOSEN], cot__rule_arg(r, CHOSEN));
-}
-static cot_var max_unpool_apply(cot__rule *r, const cot_var *xs) {
-    return record_put(r, xs[VALUES], xs[CHOSEN], cot__rule_arg(r, CHOSEN));
+    cot_var xs[2] = {r->g, cot__rule_x(r, CHOSEN)};
+    cot__give(r, VALUES, record_like(r, OP_max_pool, 2, xs, (cot_shape){0}));
 }
 
 #define GEOMETRY "window,stride,padding,extent:l"
-const cot__op cot__op_max_pool_index = {.name     = "max_pool_index",
-                                        .batch    = cot__batch_shift,
-                                        .attrs    = GEOMETRY,
-                                        .kind     = KIND_NONE,
-                                        .apply    = max_pool_index_apply,
-                                        .formula =
+const cot__op cot__op_max_pool_index = {.name      = "max_pool_index",
+                                        .batch     = cot__batch_shift,
+                                        .attrs     = GEOMETRY,
+                                        .kind      = KIND_NONE,
+                                        .infer     = max_pool_index_infer,
+                                        .asks      = COT__ASKS_SHAPE,
+                                        .workspace = max_pool_index_workspace,
+                                        .run      = max_pool_index_run,
+                                        .formula   =
                                             "z[q] = the first i with x[i] = max over window q, counted in the window",
-                                        .cost     = {.each_x = 1},
-                                        .operands = "x"};
+                                        .cost      = {.each_x = 1},
+                                        .operands  = "x"};
 const cot__op cot__op_max_pool       = {.name      = "max_pool",
                                         .batch     = cot__batch_shift,
                                         .attrs     = GEOMETRY,
@@ -218,82 +224,77 @@ const cot__op cot__op_max_pool       = {.name      = "max_pool",
                                         .saves     = 1u << CHOSEN,
                                         .formula   = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]",
                                         .vjp       = max_pool_vjp,
-                                        .apply     = max_pool_apply,
+                                        .infer     = max_pool_infer,
+                                        .workspace = max_pool_workspace,
+                                        .run       = max_pool_run,
                                         .cost      = {.none = "moves data"},
                                         .operands  = "x index",
                                         .functions = "max_pool1d max_pool2d max_pool3d",
                                         .kinks     = cot__pool_kinks,
                                         .choice    = {.from = COT__CHOOSES_IN_WINDOW}};
-const cot__op cot__op_max_unpool     = {.name     = "max_unpool",
-                                        .batch    = cot__batch_shift,
-                                        .attrs    = GEOMETRY,
-                                        .kind     = KIND_LINEAR,
-                                        .inactive = 1u << CHOSEN,
-                                        .saves    = 1u << CHOSEN,
-                                        .formula  = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]",
+const cot__op cot__op_max_unpool     = {.name      = "max_unpool",
+                                        .batch     = cot__batch_shift,
+                                        .attrs     = GEOMETRY,
+                                        .kind      = KIND_LINEAR,
+                                        .inactive  = 1u << CHOSEN,
+                                        .saves     = 1u << CHOSEN,
+                                        .formula   = "z[index[q] of window q] += x[q]; x̄[q] += z̄[index[q] of window q]",
                                         .vjp      = max_unpool_vjp,
-                                        .apply    = max_unpool_apply,
-                                        .cost     = {.each_x = 1},
-                                        .operands = "x index",
-                                        .choice   = {.from = COT__CHOOSES_IN_WINDOW, .puts = true}};
+                                        .infer     = max_unpool_infer,
+                                        .workspace = max_unpool_workspace,
+                                        .run      = max_unpool_run,
+                                        .cost      = {.each_x = 1},
+                                        .operands  = "x index",
+                                        .choice    = {.from = COT__CHOOSES_IN_WINDOW, .puts = true}};
 
 /* ---- avg_pool -------------------------------------------------------------------------------- */
 
-static cot_var average(cot_tape *t, const cot__pool *g, int space, bool exclude, bool spread, uint32_t x) {
-    int         id = spread ? OP_avg_unpool : OP_avg_pool;
-    const char *op = cot__op_of(id)->name;
-    cot_shape   shape = shaped(cot__shape_at(t, x), space, spread ? g->x : g->z);
-    cot__result r;
-    flat        f, to;
-    cot__view   v = cot__view_read(t, x);
-    cot_dtype   dtype = cot__dtype_compute(v.dtype);
-    cot__attr  *attr = attr_of(t, op, g, space, 1, exclude);
-    if (!attr || !cot__check_shape(t, op, &shape) || !cot__result_open(t, &r, op, v.dtype, shape.ndim, shape.dim) ||
-        !flatten(t, op, &v, dtype, &f))
-        return INVALID(t);
-    bool done = prepare(t, op, &r.view, dtype, &to);
-    if (done) {
-        (spread ? t->backend->avg_unpool : t->backend->avg_pool)(g, dtype, exclude, f.data, room(&to, &r.view));
-        deliver(t, &r.view, dtype, &to);
-    }
-    drop(t, &f);
-    return done ? cot__result_push(t, &r, id, 1, &x, attr) : INVALID(t);
+static int64_t average_workspace(const cot__job *j) {
+    cot_dtype dtype = kernel_dtype(j->z.dtype);
+    return cot__pack_bytes(&j->x[0], dtype) + cot__pack_bytes(&j->z, dtype);
 }
 
-/* The operation of r's node, or its transpose, on x. */
-static cot_var record_average(cot__rule *r, bool spread, cot_var x) {
-    int       space;
-    uint32_t  i;
-    bool      unpool = cot__rule_node(r)->op == OP_avg_unpool;
-    if (!cot__enter(r->t, x, "avg_pool", "first", &i)) return INVALID(r->t);
-    cot__pool g = geometry_for(r, 1, unpool ? cot__rule_arg(r, 0) : r->node, i, &space);
-    return average(r->t, &g, space, cot__rule_attr(r)->ints[0] != 0, spread, i);
+static void average_run(const cot__job *j) {
+    bool             spread = j->op == OP_avg_unpool;
+    const cot__view *pooled = spread ? &j->x[0] : &j->z;
+    cot__pool        g = geometry_of(j, pooled->ndim, pooled->shape);
+    cot_dtype        dtype = kernel_dtype(j->z.dtype);
+    char            *at = j->workspace;
+    const void      *x = cot__pack_operand(j, 0, dtype, &at);
+    void            *z = cot__pack_room(&j->z, dtype, &at);
+    (spread ? j->backend->avg_unpool : j->backend->avg_pool)(&g, dtype, cot__job_int(j, 0) != 0, x, z);
+    cot__unpack(j, &j->z, dtype, z);
 }
 
-static void    avg_pool_vjp(cot__rule *r) { cot__give(r, 0, record_average(r, true, r->g)); }
-static void    avg_unpool_vjp(cot__rule *r) { cot__give(r, 0, record_average(r, false, r->g)); }
-static cot_var avg_pool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, false, xs[0]); }
-static cot_var avg_unpool_apply(cot__rule *r, const cot_var *xs) { return record_average(r, true, xs[0]); }
+static void avg_pool_vjp(cot__rule *r) { cot__give(r, 0, record_like(r, OP_avg_unpool, 1, &r->g, (cot_shape){0})); }
+static void avg_unpool_vjp(cot__rule *r) {
+    cot__give(r, 0, record_like(r, OP_avg_pool, 1, &r->g, cot__rule_shape(r, 0)));
+}
 
 const cot__op cot__op_avg_pool   = {.name      = "avg_pool",
                                     .batch     = cot__batch_shift,
                                     .attrs     = "exclude_padding:f " GEOMETRY,
                                     .kind      = KIND_LINEAR,
                                     .vjp       = avg_pool_vjp,
-                                    .apply     = avg_pool_apply,
+                                    .infer     = avg_pool_infer,
+                                    .asks      = COT__ASKS_SHAPE,
+                                    .workspace = average_workspace,
+                                    .run       = average_run,
                                     .formula   = "z[q] = Σ x over window q / n; x̄ over window q += z̄[q] / n",
                                     .cost      = {.each_x = 1},
                                     .operands  = "x",
                                     .functions = "avg_pool1d avg_pool2d avg_pool3d"};
-const cot__op cot__op_avg_unpool = {.name     = "avg_unpool",
-                                    .batch    = cot__batch_shift,
-                                    .attrs    = "exclude_padding:f " GEOMETRY,
-                                    .kind     = KIND_LINEAR,
+const cot__op cot__op_avg_unpool = {.name      = "avg_unpool",
+                                    .batch     = cot__batch_shift,
+                                    .attrs     = "exclude_padding:f " GEOMETRY,
+                                    .kind      = KIND_LINEAR,
                                     .vjp      = avg_unpool_vjp,
-                                    .apply    = avg_unpool_apply,
-                                    .formula  = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n",
-                                    .cost     = {.each_z = 1},
-                                    .operands = "x"};
+                                    .infer     = avg_unpool_infer,
+                                    .workspace = average_workspace,
+                                    .run      = average_run,
+                                    .formula   = "z over window q += x[q] / n; x̄[q] += Σ z̄ over window q / n",
+                                    .cost      = {.each_z = 1},
+                                    .operands  = "x"};
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -362,13 +363,27 @@ static cot_tape *enter(const char *op, int space, bool real, cot_var x, const co
     return NULL;
 }
 
+/* The attributes of an operation on these windows, and the shape of what pools x. */
+static cot__attr *attr_of(cot_tape *t, const char *op, uint32_t x, const cot__pool *g, int space, int flags,
+                          bool exclude, cot_shape *pooled) {
+    int64_t ints[1 + 4 * 3] = {exclude};
+    for (int i = 0, from = 3 - space; i < space; i++, from++) {
+        ints[flags + i] = g->window[from], ints[flags + space + i] = g->stride[from];
+        ints[flags + 2 * space + i] = g->before[from], ints[flags + 3 * space + i] = g->x[from];
+    }
+    *pooled = shaped(cot__shape_at(t, x), space, g->z);
+    return cot__attr_make(t, op, flags + 4 * space, ints, 0, NULL);
+}
+
 static cot_var largest(const char *op, int space, cot_var x, const cot_pool_options *o) {
     uint32_t  i;
     cot__pool g;
     cot_tape *t = enter(op, space, false, x, o, &i, &g);
     if (!t) return cot__invalid(1, &x);
     const char *before = cot__ask(t, op);
-    cot_var     z = max_pool(t, &g, space, i, false);
+    cot_shape   pooled;
+    cot__attr  *attr = attr_of(t, "max_pool", i, &g, space, 0, false, &pooled);
+    cot_var     z = attr ? record_largest(t, i, &pooled, attr) : INVALID(t);
     cot__asked(t, before);
     return z;
 }
@@ -379,7 +394,9 @@ static cot_var mean(const char *op, int space, cot_var x, const cot_pool_options
     cot_tape *t = enter(op, space, true, x, o, &i, &g);
     if (!t) return cot__invalid(1, &x);
     const char *before = cot__ask(t, op);
-    cot_var     z = average(t, &g, space, o->exclude_padding, false, i);
+    cot__type   asked = {0};
+    cot__attr  *attr = attr_of(t, "avg_pool", i, &g, space, 1, o->exclude_padding, &asked.shape);
+    cot_var     z = attr ? cot__record(t, "avg_pool", OP_avg_pool, 1, &i, attr, &asked) : INVALID(t);
     cot__asked(t, before);
     return z;
 }

@@ -7,10 +7,14 @@
 #include "base/half.h"
 
 /* The narrower instruction sets, as if the machine had no wider one. */
-bool conv_baseline(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-                   const cot__view *b, const cot__view *z);
-bool conv_avx2(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
-               const cot__view *z);
+void    conv_baseline(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                      const cot__view *z, void *room);
+int64_t conv_baseline_bytes(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                            const cot__view *z);
+void    conv_avx2(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *z,
+                  void *room);
+int64_t conv_avx2_bytes(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                        const cot__view *z);
 
 static uint64_t state;
 static int64_t  below(int64_t n) {
@@ -86,12 +90,28 @@ static cot__conv random_geometry(int space) {
     return g;
 }
 
-typedef bool run_fn(const cot_allocator *, const cot__conv *, cot__conv_pass, const cot__view *, const cot__view *,
-                    const cot__view *);
+typedef struct variant {
+    const char *name;
+    int64_t (*bytes)(const cot__conv *, cot__conv_pass, const cot__view *, const cot__view *, const cot__view *);
+    void (*run)(const cot__conv *, cot__conv_pass, const cot__view *, const cot__view *, const cot__view *, void *);
+} variant;
+
+/* Runs in exactly as much memory as the kernel told, which holds no zeros. */
+static void run_in_its_memory(const variant *f, const cot__conv *g, cot__conv_pass pass, const cot__view v[3]) {
+    enum { MARK = 64 };
+    int64_t bytes = f->bytes(g, pass, &v[0], &v[1], &v[2]);
+    assert_true(bytes >= 0);
+    char *room = malloc((size_t)bytes + MARK);
+    memset(room, 0xff, (size_t)bytes);
+    memset(room + bytes, 0x5a, MARK);
+    f->run(g, pass, &v[0], &v[1], &v[2], room);
+    for (int i = 0; i < MARK; i++) assert_int_equal(room[bytes + i], 0x5a);
+    free(room);
+}
 
 /* Runs one pass in a dtype and compares each element with the definition: the error of a sum is at
  * most its terms' sizes times their number (and 2) in units of the dtype. */
-static void check_pass(run_fn *run, const char *name, const cot__conv *g, cot__conv_pass pass, cot_dtype d) {
+static void check_pass(const variant *f, const cot__conv *g, cot__conv_pass pass, cot_dtype d) {
     static const int operands[3][3] = {{0, 1, 2}, {2, 1, 0}, {0, 2, 1}};
     const double    *data[3] = {x_data, w_data, z_data};
     int64_t          shape[3][5], stride[3][5], n = elements(g, operands[pass][2]);
@@ -112,8 +132,7 @@ static void check_pass(run_fn *run, const char *name, const cot__conv *g, cot__c
     memset(want, 0, sizeof want), memset(size_of, 0, sizeof size_of);
     sums s = {pass, x_data, w_data, z_data, want, size_of};
     each_term(g, sum_term, &s);
-    cot_allocator al = {counting_alloc, &(counting){0}};
-    assert_true(run(&al, g, pass, &v[0], &v[1], &v[2]));
+    run_in_its_memory(f, g, pass, v);
     double  unit = d == COT_F64 ? 0x1p-52 : d == COT_F32 ? 0x1p-23 : d == COT_BF16 ? 0x1p-8 : 0x1p-11;
     double  terms = (double)(elements(g, 0) + elements(g, 1) + elements(g, 2));
     double  wide = d == COT_F64 || d == COT_F32 ? unit : 0x1p-23;
@@ -122,7 +141,7 @@ static void check_pass(run_fn *run, const char *name, const cot__conv *g, cot__c
         if (fabs(got - want[j]) <=
             wide * (2 + sqrt(terms)) * size_of[j] + (wide != unit ? unit * fabs(want[j]) + 0x1p-24 : 0))
             continue;
-        fprintf(stderr, "%s, pass %d, %s: element %lld is %.9g, not %.9g\n", name, pass, cot_dtype_name(d),
+        fprintf(stderr, "%s, pass %d, %s: element %lld is %.9g, not %.9g\n", f->name, pass, cot_dtype_name(d),
                 (long long)j, got, want[j]);
         fprintf(stderr, "batch %lld groups %lld in %lld out %lld\n", (long long)g->batch, (long long)g->groups,
                 (long long)g->in, (long long)g->out);
@@ -141,29 +160,29 @@ static void fill(const cot__conv *g) {
         for (int64_t j = 0; j < elements(g, i); j++) data[i][j] = (double)(below(255) - 127) / 64;
 }
 
-static void check_variant(run_fn *run, const char *name, int rounds) {
+static void check_variant(const variant *f, int rounds) {
     state = 1;
     for (int round = 0; round < rounds; round++) {
         cot__conv g = random_geometry(1 + round % 3);
         if (elements(&g, 0) > MOST || elements(&g, 1) > MOST || elements(&g, 2) > MOST) continue;
         fill(&g);
         for (int pass = 0; pass < 3; pass++) {
-            check_pass(run, name, &g, (cot__conv_pass)pass, COT_F64);
-            check_pass(run, name, &g, (cot__conv_pass)pass, COT_F32);
-            check_pass(run, name, &g, (cot__conv_pass)pass, round % 2 ? COT_BF16 : COT_F16);
+            check_pass(f, &g, (cot__conv_pass)pass, COT_F64);
+            check_pass(f, &g, (cot__conv_pass)pass, COT_F32);
+            check_pass(f, &g, (cot__conv_pass)pass, round % 2 ? COT_BF16 : COT_F16);
         }
     }
 }
 
 static void the_kernels_are_the_definition(void **s) {
     (void)s;
-    check_variant(cot__conv_run, "widest", test_small() ? 60 : 600);
+    check_variant(&(variant){"widest", cot__conv_bytes, cot__conv_run}, test_small() ? 60 : 600);
 }
 
 static void the_narrow_kernels_too(void **s) {
     (void)s;
-    check_variant(conv_baseline, "baseline", test_small() ? 60 : 300);
-    check_variant(conv_avx2, "AVX2", test_small() ? 60 : 300);
+    check_variant(&(variant){"baseline", conv_baseline_bytes, conv_baseline}, test_small() ? 60 : 300);
+    check_variant(&(variant){"AVX2", conv_avx2_bytes, conv_avx2}, test_small() ? 60 : 300);
 }
 
 /* ---- through the public functions ------------------------------------------------------------ */

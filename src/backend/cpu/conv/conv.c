@@ -229,11 +229,11 @@ static int64_t slab_of(int64_t batch, int64_t each, int64_t size) {
     return n < 1 ? 1 : n > batch ? batch : n;
 }
 
-/* v as a contiguous array of dtype: itself, or a copy. NULL: no memory. */
+/* v as a contiguous array of dtype: itself, or a copy. */
 static const void *flat_of(cot__scratch *m, const cot__view *v, cot_dtype dtype) {
     if (v->dtype == dtype && cot__is_contiguous(v->ndim, v->shape, v->stride)) return v->data;
     void *to = cot__scratch_get(m, cot__count(v->ndim, v->shape), cot__dtype_size(dtype));
-    if (!to) return NULL;
+    if (!cot__scratch_fills(m)) return NULL;
     int64_t stride[COT_MAX_NDIM];
     cot__strides(v->ndim, v->shape, stride);
     cot__copy(&(cot__view){to, dtype, v->ndim, v->shape, stride}, v);
@@ -272,14 +272,17 @@ static void product_part(void *ctx, int64_t part) {
     }
 }
 
+static char *room_for_weights(cot__scratch *m, const product *p) {
+    return cot__scratch_get(m, cot__size_mul(p->groups * p->outs, p->s->taps), p->e->size);
+}
+
 /* One sweep over the images of a slab. w (outs·groups or in·groups, …) contiguous, read with the
  * strides given. */
-static bool run_sweep(cot__scratch *m, product *p, const void *w, int64_t images, int64_t m_stride, int64_t c_stride,
+static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images, int64_t m_stride, int64_t c_stride,
                       int64_t group_stride) {
     const cot__sweep *s = p->s;
-    if (s->chunk_count == 0) return true;
-    char *packed = cot__scratch_get(m, p->groups * p->outs, s->taps * p->e->size);
-    if (!packed) return false;
+    char             *packed = room_for_weights(m, p);
+    if (s->chunk_count == 0) return;
     for (int64_t g = 0; g < p->groups; g++)
         p->e->pack(s, packed + g * p->outs * s->taps * p->e->size, (const char *)w + g * group_stride * p->e->size,
                    p->outs, m_stride, c_stride);
@@ -293,7 +296,6 @@ static bool run_sweep(cot__scratch *m, product *p, const void *w, int64_t images
     int64_t cost = s->chunk_count * (s->taps + 8) * p->outs / (p->chunk_blocks * p->row_blocks) + 1;
     p->parts = cot__parts(p->items, cost, p->items);
     cot__parallel(p->parts, product_part, p);
-    return true;
 }
 
 static int64_t phases_of(const cot__conv *g) {
@@ -302,7 +304,18 @@ static int64_t phases_of(const cot__conv *g) {
     return n;
 }
 
-static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
+/* What run_sweep and the plans of its phases ask for. */
+static void count_sweeps(cot__scratch *m, const cot__conv *g, bool input, const cot__layout *l, const product *p,
+                         cot__sweep *s) {
+    for (int which = 0; which < (input ? COT__PHASE_SIZES : 1); which++) {
+        int64_t kept = m->used;
+        if (input) cot__count_phase(m, g, p->in, p->e->lanes, l, which, s);
+        room_for_weights(m, p);
+        m->used = kept;
+    }
+}
+
+static void run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
                         cot_dtype dtype, char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
@@ -310,12 +323,17 @@ static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const c
     int64_t       in = g->in / g->groups, outs = g->out / g->groups, kernel = g->k[0] * g->k[1] * g->k[2];
     product       p = {.e = e, .s = &s, .groups = g->groups, .in = input ? outs : in, .outs = input ? in : outs};
     const void   *w = flat_of(m, b, dtype);
-    if (!w || !(input ? cot__plan_input(m, g, &l) : cot__plan_output(m, g, in, e->lanes, &l, &s))) return false;
+    if (input) cot__plan_input(m, g, &l);
+    else cot__plan_output(m, g, in, e->lanes, &l, &s);
     int64_t channels = a->shape[1], image = cot__size_mul(l.channel, channels), plane = 1;
-    if (image > COT__SIZE_MOST / 64) return false;
+    if (image > COT__SIZE_MOST / 64) m->failed = true;
+    if (m->failed) return;
     int64_t slab = slab_of(g->batch, image, e->size);
     char   *padded = cot__scratch_get(m, slab * image + e->lanes, e->size);
-    if (!padded) return false;
+    if (!cot__scratch_fills(m)) {
+        count_sweeps(m, g, input, &l, &p, &s);
+        return;
+    }
     for (int i = 0; i < COT__SPACE; i++) plane *= input ? g->x[i] : g->z[i];
     p.source = padded, p.channel = l.channel;
     for (int64_t n = 0; n < g->batch; n += slab) {
@@ -323,15 +341,12 @@ static bool run_product(cot__scratch *m, const cot__conv *g, bool input, const c
         lay(&l, a, dtype, n, images, padded, e->lanes);
         p.out = out + n * p.outs * g->groups * plane * e->size;
         for (int64_t phase = 0; phase < phases; phase++) {
-            int  kept = m->n;
-            bool done = (!input || cot__plan_phase(m, g, p.in, e->lanes, &l, phase, &s)) &&
-                        run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel,
-                                  outs * in * kernel);
-            cot__scratch_free(m, kept);
-            if (!done) return false;
+            int64_t kept = m->used;
+            if (input) cot__plan_phase(m, g, p.in, e->lanes, &l, phase, &s);
+            run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel, outs * in * kernel);
+            m->used = kept;
         }
     }
-    return true;
 }
 
 /* ---- w from (x, z) --------------------------------------------------------------------------- */
@@ -479,7 +494,7 @@ static void weigh_part(void *ctx, int64_t part) {
 /* Which lanes of each chunk have a place: all bits set, else 0. */
 static const void *masks_of(cot__scratch *m, const engine *e, const cot__sweep *s) {
     char *masks = cot__scratch_get(m, s->chunk_count * e->lanes, e->size);
-    for (int64_t i = 0; masks && i < s->chunk_count * e->lanes; i++) {
+    for (int64_t i = 0; cot__scratch_fills(m) && i < s->chunk_count * e->lanes; i++) {
         int lanes = s->chunks[i / e->lanes].lanes;
         memset(masks + i * e->size, (lanes ? i % e->lanes < lanes : s->places[i] >= 0) ? 0xff : 0, (size_t)e->size);
     }
@@ -497,13 +512,13 @@ static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dt
     for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
 }
 
-static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
+static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
                        char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
     cot__sweep    s;
     int64_t       in = g->in / g->groups, outs = g->out / g->groups;
-    if (!cot__plan_output(m, g, in, e->lanes, &l, &s)) return false;
+    cot__plan_output(m, g, in, e->lanes, &l, &s);
     weighing w      = {.e       = e,
                        .s       = &s,
                        .g       = g,
@@ -515,8 +530,9 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
     w.j = (cot__correlation){s.chunks, masks_of(m, e, &s), 0, 0, s.chunk_count * e->lanes, s.taps};
     int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
-    if (m->failed || image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) return false;
-    for (int64_t p = 0; p < s.taps; p++) offset[s.channel[p] * kernel + s.kernel[p]] = s.offset[p];
+    if (image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) m->failed = true;
+    if (m->failed) return;
+    for (int64_t p = 0; m->memory && p < s.taps; p++) offset[s.channel[p] * kernel + s.kernel[p]] = s.offset[p];
     int64_t slab = slab_of(g->batch, image + cut, e->size), panels = g->groups * ((outs + HIGH - 1) / HIGH);
     /* tiles of taps: blocks of UNITS, or fewer where there are few panels */
     int64_t units = (s.taps + w.width - 1) / w.width;
@@ -529,7 +545,7 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
          *places = cot__scratch_get(m, slab * cut, e->size);
     w.x = padded, w.cut = places;
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
-    if (m->failed) return false;
+    if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
         lay(&l, x, dtype, n, w.images, padded, e->lanes);
@@ -544,29 +560,42 @@ static bool run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
         sum_splits(w.sums, w.splits, g->out * s.taps, dtype);
         memcpy(out, w.sums, (size_t)(g->out * s.taps * e->size));
     }
-    return true;
 }
 
 /* ---- the entry ------------------------------------------------------------------------------- */
 
 static bool is_empty(const cot__view *v) { return cot__count(v->ndim, v->shape) == 0; }
 
-__attribute__((cold)) /* plans and hands out: built for size */
-bool cot__conv_run(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-                   const cot__view *b, const cot__view *result) {
-    if (is_empty(result)) return true;
+/* Plans and hands out, so it is built for size, as what calls it. */
+#define COLD __attribute__((cold))
+
+static COLD void convolve(cot__scratch *m, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
+                          const cot__view *b, const cot__view *result) {
+    cot_dtype dtype = cot__dtype_compute(result->dtype);
+    bool      direct = dtype == result->dtype;
+    char     *out =
+        direct ? result->data : cot__scratch_get(m, cot__count(result->ndim, result->shape), cot__dtype_size(dtype));
+    if (pass == COT__CONV_WEIGHT) run_weight(m, g, a, b, dtype, out);
+    else run_product(m, g, pass == COT__CONV_INPUT, a, b, dtype, out);
+    if (!direct && cot__scratch_fills(m))
+        cot__copy(result, &(cot__view){out, dtype, result->ndim, result->shape, result->stride});
+}
+
+COLD int64_t cot__conv_bytes(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                             const cot__view *result) {
+    cot__scratch m = {0};
+    if (is_empty(result) || is_empty(a) || is_empty(b)) return 0;
+    convolve(&m, g, pass, a, b, result);
+    return m.failed || m.most > COT__SIZE_MOST / 2 ? -1 : m.most + 64;
+}
+
+COLD void cot__conv_run(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                        const cot__view *result, void *memory) {
+    if (is_empty(result)) return;
     if (is_empty(a) || is_empty(b)) { /* nothing to sum */
         memset(result->data, 0, (size_t)(cot__count(result->ndim, result->shape) * cot__dtype_size(result->dtype)));
-        return true;
+        return;
     }
-    cot__scratch m = {.al = al};
-    cot_dtype    dtype = cot__dtype_compute(result->dtype);
-    bool         direct = dtype == result->dtype;
-    char        *out =
-        direct ? result->data : cot__scratch_get(&m, cot__count(result->ndim, result->shape), cot__dtype_size(dtype));
-    bool done = out && (pass == COT__CONV_WEIGHT ? run_weight(&m, g, a, b, dtype, out)
-                                                 : run_product(&m, g, pass == COT__CONV_INPUT, a, b, dtype, out));
-    if (done && !direct) cot__copy(result, &(cot__view){out, dtype, result->ndim, result->shape, result->stride});
-    cot__scratch_free(&m, 0);
-    return done;
+    cot__scratch m = {.memory = (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63)};
+    convolve(&m, g, pass, a, b, result);
 }

@@ -10,8 +10,10 @@
 
 #include "backend/cpu/kernels.h"
 
-/* The entry `conv` of the table; false also when memory for the padded operand cannot be had. */
-bool cot__conv_run(const cot_allocator *al, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
-                   const cot__view *b, const cot__view *result);
+/* The entries `conv_workspace` and `conv` of the table. */
+int64_t cot__conv_bytes(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                        const cot__view *result);
+void    cot__conv_run(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
+                      const cot__view *result, void *memory);
 
 #endif

@@ -5,27 +5,13 @@
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void *cot__scratch_get(cot__scratch *s, int64_t count, int64_t size) {
-    size_t bytes;
-    if (s->failed || s->n == COUNTOF(s->block) || !cot__size_bytes(count, size, &bytes)) {
-        s->failed = true;
-        return NULL;
-    }
-    bytes += 128;
-    void *memory = cot__alloc(s->al, bytes);
-    if (!memory) {
-        s->failed = true;
-        return NULL;
-    }
-    s->block[s->n].memory = memory;
-    s->block[s->n++].bytes = bytes;
-    return (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
-}
-
-void cot__scratch_free(cot__scratch *s, int down_to) {
-    while (s->n > down_to) {
-        s->n--;
-        cot__free(s->al, s->block[s->n].memory, s->block[s->n].bytes);
-    }
+    size_t  bytes;
+    int64_t at = s->used;
+    if (!cot__size_bytes(count, size, &bytes)) s->failed = true;
+    else s->used = cot__size_add(at, (int64_t)((bytes + 63) & ~(size_t)63));
+    if (s->used == COT__SIZE_MOST) s->failed = true;
+    if (s->used > s->most) s->most = s->used;
+    return cot__scratch_fills(s) ? s->memory + at : NULL;
 }
 
 /* ---- small arithmetic ------------------------------------------------------------------------ */
@@ -34,18 +20,28 @@ void cot__scratch_free(cot__scratch *s, int down_to) {
 static int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 static int64_t clip(int64_t i, int64_t high) { return i < 0 ? 0 : i > high ? high : i; }
 
-static bool axis_taps(cot__scratch *m, cot__axis_taps *t, int64_t n) {
-    int64_t *all = cot__scratch_get(m, 4 * n, sizeof *all);
-    if (!all) return false;
-    *t = (cot__axis_taps){0, all, all + n, all + 2 * n, all + 3 * n};
-    return true;
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
 }
 
-/* Elements of a channel; the layout's rooms and slots are known. -1: more than any memory has. */
-static void measure(cot__layout *l) {
+/* After so many taps along an axis their remainders modulo the stride repeat. */
+static int64_t period(const cot__conv *g, int a) { return g->stride[a] / common_divisor(g->stride[a], g->dilation[a]); }
+
+static void axis_taps(cot__scratch *m, cot__axis_taps *t, int64_t n) {
+    int64_t *all = cot__scratch_get(m, 4 * n, sizeof *all);
+    *t = (cot__axis_taps){0};
+    if (all) *t = (cot__axis_taps){0, all, all + n, all + 2 * n, all + 3 * n};
+}
+
+/* Elements of a channel; the layout's rooms and slots are known. */
+static void measure(cot__scratch *m, cot__layout *l) {
     l->channel = 1;
     for (int a = 0; a < COT__SPACE; a++) l->channel = cot__size_mul(l->channel, cot__size_mul(l->slots[a], l->room[a]));
-    if (l->channel == COT__SIZE_MOST) l->channel = -1;
+    if (l->channel == COT__SIZE_MOST) m->failed = true;
 }
 
 static int64_t room_stride(const cot__layout *l, int a) {
@@ -104,11 +100,11 @@ static void cut_flat(cot__sweep *s, const cot__layout *l, int lanes) {
     }
 }
 
-static bool cut(cot__scratch *m, cot__sweep *s, const cot__layout *l, int lanes) {
+static void cut(cot__scratch *m, cot__sweep *s, const cot__layout *l, int lanes) {
     const int64_t *e = s->extent;
     if (e[0] == 0 || e[1] == 0 || e[2] == 0) {
         s->chunk_count = 0;
-        return true;
+        return;
     }
     int64_t a_row = (e[2] + lanes - 1) / lanes, rows = e[0] * e[1] * a_row;
     int64_t flat = (((e[0] - 1) * l->room[1] + e[1] - 1) * l->room[2] + e[2] + lanes - 1) / lanes;
@@ -118,26 +114,18 @@ static bool cut(cot__scratch *m, cot__sweep *s, const cot__layout *l, int lanes)
     s->chunk_count = by_rows ? rows : flat;
     s->chunks = cot__scratch_get(m, s->chunk_count, sizeof *s->chunks);
     if (!s->chunks_a_row) s->places = cot__scratch_get(m, s->chunk_count * lanes, sizeof *s->places);
-    if (m->failed) return false;
+    if (!cot__scratch_fills(m)) return;
     if (s->chunks_a_row) cut_rows(s, l, lanes);
     else cut_flat(s, l, lanes);
-    return true;
 }
 
 /* ---- taps ------------------------------------------------------------------------------------ */
 
-/* Lists the taps of all channels, those along the skip axis outermost, and cuts the places. */
-static bool finish(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l,
-                   cot__sweep *s) {
-    s->skip = g->k[0] > 1 ? 0 : 1;
+/* Lists the taps of all channels, those along the skip axis outermost. */
+static void list_taps(const cot__conv *g, int64_t channels, const cot__layout *l, cot__sweep *s) {
     int                   other = 1 - s->skip;
     const cot__axis_taps *x = &s->axis[s->skip], *y = &s->axis[other], *z = &s->axis[2];
-    int64_t               k_stride[COT__SPACE] = {g->k[1] * g->k[2], g->k[2], 1}, p = 0, count = x->n * y->n * z->n;
-    s->taps = cot__size_mul(count, channels);
-    s->offset = cot__scratch_get(m, s->taps, sizeof *s->offset);
-    s->channel = cot__scratch_get(m, s->taps, sizeof *s->channel);
-    s->kernel = cot__scratch_get(m, s->taps, sizeof *s->kernel);
-    if (m->failed) return false;
+    int64_t               k_stride[COT__SPACE] = {g->k[1] * g->k[2], g->k[2], 1}, p = 0;
     for (int64_t i = 0; i < x->n; i++)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t j = 0; j < y->n; j++)
@@ -146,42 +134,53 @@ static bool finish(cot__scratch *m, const cot__conv *g, int64_t channels, int la
                     s->channel[p] = c;
                     s->kernel[p] = x->kernel[i] * k_stride[s->skip] + y->kernel[j] * k_stride[other] + z->kernel[k];
                 }
+}
+
+/* What follows from the taps along each axis: all taps, and the places in chunks. */
+static void finish(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l,
+                   cot__sweep *s) {
+    s->skip = g->k[0] > 1 ? 0 : 1;
+    s->taps = channels;
+    for (int a = 0; a < COT__SPACE; a++) s->taps = cot__size_mul(s->taps, s->axis[a].n);
+    s->offset = cot__scratch_get(m, s->taps, sizeof *s->offset);
+    s->channel = cot__scratch_get(m, s->taps, sizeof *s->channel);
+    s->kernel = cot__scratch_get(m, s->taps, sizeof *s->kernel);
+    if (cot__scratch_fills(m)) list_taps(g, channels, l, s);
     s->out_step = s->out_stride[2];
     s->plane = s->result[0] * s->result[1] * s->result[2];
-    return cut(m, s, l, lanes);
+    cut(m, s, l, lanes);
 }
 
 /* x at q·stride + k·dilation − before = (q + a)·stride + r − before: element q + a of the slot of
  * remainder r. */
-bool cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *l, cot__sweep *s) {
+static void output_taps(const cot__conv *g, int a, cot__layout *l, cot__axis_taps *t) {
+    for (int64_t k = 0, slots = 0; k < g->k[a]; k++) {
+        int64_t at = k * g->dilation[a] - g->before[a], start = k * g->dilation[a] % g->stride[a] - g->before[a];
+        int64_t slot = 0;
+        while (slot < slots && l->start[a][slot] != start) slot++;
+        if (slot == slots) l->start[a][slots++] = start;
+        t->offset[k] = slot * slot_stride(l, a) + k * g->dilation[a] / g->stride[a] * room_stride(l, a);
+        t->kernel[k] = k;
+        t->low[k] = clip(ceil_div(-at, g->stride[a]), g->z[a]);
+        t->high[k] = clip(ceil_div(g->x[a] - at, g->stride[a]), g->z[a]);
+    }
+}
+
+void cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *l, cot__sweep *s) {
     *s = (cot__sweep){.out_stride = {1, 1, 1}};
     for (int a = 0; a < COT__SPACE; a++) {
-        int64_t step = g->stride[a], most = (g->k[a] - 1) * g->dilation[a] / step;
+        int64_t most = (g->k[a] - 1) * g->dilation[a] / g->stride[a], slots = period(g, a);
         s->extent[a] = s->result[a] = g->z[a];
-        l->source[a] = g->x[a], l->step[a] = step, l->slots[a] = 0, l->room[a] = g->z[a] + most;
+        l->source[a] = g->x[a], l->step[a] = g->stride[a], l->room[a] = g->z[a] + most;
+        l->slots[a] = slots < g->k[a] ? slots : g->k[a];
         l->start[a] = cot__scratch_get(m, g->k[a], sizeof(int64_t));
-        if (!l->start[a] || !axis_taps(m, &s->axis[a], g->k[a])) return false;
-        for (int64_t k = 0; k < g->k[a]; k++) {
-            int64_t start = k * g->dilation[a] % step - g->before[a], slot = 0;
-            while (slot < l->slots[a] && l->start[a][slot] != start) slot++;
-            if (slot == l->slots[a]) l->start[a][l->slots[a]++] = start;
-            s->axis[a].kernel[k] = slot; /* for now: offsets need all slots to be known */
-        }
+        axis_taps(m, &s->axis[a], g->k[a]);
+        s->axis[a].n = g->k[a];
     }
-    measure(l);
-    if (l->channel < 0) return false;
-    for (int a = 0; a < COT__SPACE; a++) {
-        cot__axis_taps *t = &s->axis[a];
-        t->n = g->k[a];
-        for (int64_t k = 0; k < t->n; k++) {
-            int64_t at = k * g->dilation[a] - g->before[a];
-            t->offset[k] = t->kernel[k] * slot_stride(l, a) + k * g->dilation[a] / g->stride[a] * room_stride(l, a);
-            t->kernel[k] = k;
-            t->low[k] = clip(ceil_div(-at, g->stride[a]), g->z[a]);
-            t->high[k] = clip(ceil_div(g->x[a] - at, g->stride[a]), g->z[a]);
-        }
-    }
-    return finish(m, g, channels, lanes, l, s);
+    measure(m, l);
+    if (m->failed) return;
+    for (int a = 0; a < COT__SPACE && m->memory; a++) output_taps(g, a, l, &s->axis[a]);
+    finish(m, g, channels, lanes, l, s);
 }
 
 /* Place j·stride + r of x meets tap k where stride divides r + before − k·dilation, at place j +
@@ -192,7 +191,7 @@ static bool meets(const cot__conv *g, int a, int64_t r, int64_t k, int64_t *shif
     return d % g->stride[a] == 0;
 }
 
-bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *l) {
+void cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *l) {
     for (int a = 0; a < COT__SPACE; a++) {
         int64_t low = 0, high = 0, shift, phases = g->stride[a] < g->x[a] ? g->stride[a] : g->x[a];
         bool    any = false;
@@ -211,14 +210,27 @@ bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *l) {
         l->source[a] = g->z[a], l->step[a] = l->slots[a] = 1;
         l->room[a] = high - low > most ? high - low + 1 : most + 1;
         l->start[a] = cot__scratch_get(m, 1, sizeof(int64_t));
-        if (!l->start[a]) return false;
-        l->start[a][0] = low;
+        if (l->start[a]) l->start[a][0] = low;
     }
-    measure(l);
-    return l->channel >= 0;
+    measure(m, l);
 }
 
-bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l,
+/* Of the phases along an axis the first has most places, and others have one less or as many. No
+ * phase meets more taps than their number over the period, rounded up. */
+void cot__count_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l, int which,
+                      cot__sweep *s) {
+    *s = (cot__sweep){.skip = 0};
+    for (int a = COT__SPACE - 1; a >= 0; a--) {
+        int64_t places = (g->x[a] - 1) / g->stride[a] + 1 - (which >> a & 1);
+        s->extent[a] = places > 1 ? places : 1;
+        s->result[a] = g->x[a];
+        axis_taps(m, &s->axis[a], g->k[a]);
+        s->axis[a].n = ceil_div(g->k[a], period(g, a));
+    }
+    finish(m, g, channels, lanes, l, s);
+}
+
+void cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *l,
                      int64_t phase, cot__sweep *s) {
     *s = (cot__sweep){.skip = 0};
     for (int a = COT__SPACE - 1; a >= 0; a--) {
@@ -227,7 +239,7 @@ bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int 
         phase /= phases;
         s->extent[a] = (g->x[a] - r - 1) / g->stride[a] + 1;
         s->out_start[a] = r, s->out_stride[a] = g->stride[a], s->result[a] = g->x[a];
-        if (!axis_taps(m, t, g->k[a])) return false;
+        axis_taps(m, t, g->k[a]);
         for (int64_t k = 0; k < g->k[a]; k++) {
             if (!meets(g, a, r, k, &shift)) continue;
             t->kernel[t->n] = k;
@@ -236,5 +248,5 @@ bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int 
             t->high[t->n++] = clip(g->z[a] - shift, s->extent[a]);
         }
     }
-    return finish(m, g, channels, lanes, l, s);
+    finish(m, g, channels, lanes, l, s);
 }

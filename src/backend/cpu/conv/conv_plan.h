@@ -10,17 +10,19 @@
 
 #include "backend/cpu/conv/conv.h"
 
-/* Memory of one run, freed together. A failed request gives NULL and is remembered. */
+/* Memory of one run, handed out from its front; who is done sets `used` back. The same code runs
+ * once without memory, to find out how much it will ask for: it then makes all its requests, each
+ * at least as large, and writes nothing. A request for more than any memory has is remembered. */
 typedef struct cot__scratch {
-    const cot_allocator *al;
-    int                  n;
-    bool                 failed;
-    struct { void *memory; size_t bytes; } block[40];
+    char   *memory; /* 64-byte aligned; NULL: requests are counted */
+    int64_t used, most;
+    bool    failed;
 } cot__scratch;
 
-void *cot__scratch_get(cot__scratch *s, int64_t count, int64_t size); /* 64-byte aligned */
-/* all blocks but the first `down_to` */
-void  cot__scratch_free(cot__scratch *s, int down_to);
+/* 64-byte aligned; NULL while requests are counted, and after a failure. */
+void *cot__scratch_get(cot__scratch *s, int64_t count, int64_t size);
+/* May what was requested be written? */
+static inline bool cot__scratch_fills(const cot__scratch *s) { return s->memory && !s->failed; }
 
 /* A channel in padded memory: [slot][slot][slot][room][room][room]; element u of slot s is element
  * u·step + start[s] of the source. */
@@ -61,12 +63,17 @@ typedef struct cot__sweep {
 } cot__sweep;
 
 /* The padded layout of x, and the one sweep over the places of z. */
-bool cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *layout,
+void cot__plan_output(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, cot__layout *layout,
                       cot__sweep *s);
 /* The padded layout of z; then, for each remainder of the places of x modulo the strides (`phase`
  * counts them), its sweep. */
-bool cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *layout);
-bool cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *layout,
+void cot__plan_input(cot__scratch *m, const cot__conv *g, cot__layout *layout);
+void cot__plan_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *layout,
                      int64_t phase, cot__sweep *s);
+/* The requests of all phases: those of each are no larger than the requests of one of these
+ * COT__PHASE_SIZES, whose number is `which`. */
+enum { COT__PHASE_SIZES = 8 };
+void cot__count_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int lanes, const cot__layout *layout,
+                      int which, cot__sweep *s);
 
 #endif

@@ -116,8 +116,11 @@ static void take_plane(const work *w, const char *x, const int32_t *index, char 
     const cot__pool *g = w->g;
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++)
-            for (int64_t q = 0; q < g->z[2]; q++, z += w->size, index++)
-                memcpy(z, x + element_of(g, d, h, q, *index) * w->size, (size_t)w->size);
+            for (int64_t q = 0; q < g->z[2]; q++, z += w->size, index++) {
+                int64_t at = element_of(g, d, h, q, *index);
+                if ((uint64_t)at < (uint64_t)w->x_plane) memcpy(z, x + at * w->size, (size_t)w->size);
+                else memset(z, 0, (size_t)w->size);
+            }
 }
 
 /* One plane: a case for each kernel and type, as their arguments differ. */

@@ -106,10 +106,14 @@ static TARGET void N(put_plane)(const cot__pool *g, const T *z, const int32_t *i
             PUT_ROW_2X2(z + h * g->z[2], index + h * g->z[2], x + 2 * h * g->x[2], x + (2 * h + 1) * g->x[2], g->z[2]);
         return;
     }
-    memset(x, 0, (size_t)(g->x[0] * g->x[1] * g->x[2]) * sizeof(T));
+    uint64_t plane = (uint64_t)(g->x[0] * g->x[1] * g->x[2]);
+    memset(x, 0, (size_t)plane * sizeof(T));
     for (int64_t d = 0; d < g->z[0]; d++)
         for (int64_t h = 0; h < g->z[1]; h++)
-            for (int64_t w = 0; w < g->z[2]; w++, z++, index++) x[element_of(g, d, h, w, *index)] += *z;
+            for (int64_t w = 0; w < g->z[2]; w++, z++, index++) {
+                int64_t at = element_of(g, d, h, w, *index);
+                if ((uint64_t)at < plane) x[at] += *z;
+            }
 }
 
 /* How many elements window w of a row counts. */

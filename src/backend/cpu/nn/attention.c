@@ -35,6 +35,7 @@ enum {
     PAD    = 16, /* columns of tiles are a multiple: every vector divides it */
     PARTS  = 32, /* most parts, because each has tiles of its own */
     CHUNKS = 16, /* heads times chunks of keys that backward aims at */
+    ALIGNMENT = 64,
 };
 
 /* ---- what a part sees ------------------------------------------------------------------------ */
@@ -252,11 +253,17 @@ int64_t cot__attention_bytes(const cot__attention *a, bool backward) {
     /* as large as lse, which exists */
     int64_t deltas = backward ? p.heads * p.queries * cot__dtype_size(p.wide) : 0;
     int64_t sums = backward ? cot__size_mul((int64_t)p.sum_bytes, p.heads * p.chunks) : 0;
-    int64_t bytes = cot__size_add(cot__size_add(cot__size_mul((int64_t)p.stride, p.parts), sums), deltas);
+    int64_t bytes = cot__size_add(cot__size_add(cot__size_mul((int64_t)p.stride, p.parts), sums), deltas + ALIGNMENT);
     return bytes == COT__SIZE_MOST ? -1 : bytes;
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
+
+/* Where tiles begin in memory of attention_bytes: no vector of theirs crosses a line of the
+ * cache. */
+static char *aligned(void *memory) {
+    return (char *)(((uintptr_t)memory + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+}
 
 static void run_forward(void *ctx, int64_t part) {
     const plan *p = ctx;
@@ -293,14 +300,14 @@ static void run_deltas(void *ctx, int64_t part) {
 void cot__attention_forward(const cot__attention *a, void *memory) {
     plan p;
     if (!make_plan(a, false, &p)) return;
-    p.memory = memory;
+    p.memory = aligned(memory);
     cot__parallel(p.parts, run_forward, &p);
 }
 
 void cot__attention_backward(const cot__attention *a, void *memory) {
     plan p;
     if (!make_plan(a, true, &p)) return;
-    p.memory = memory;
+    p.memory = aligned(memory);
     p.sums = p.memory + (size_t)p.parts * p.stride;
     p.deltas = p.sums + p.sum_bytes * (size_t)(p.heads * p.chunks);
     cot__parallel(p.parts, run_deltas, &p);

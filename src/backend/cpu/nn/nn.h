@@ -9,7 +9,7 @@
 
 void    cot__normalize(const cot__rows *r, const void *x, const void *weight, const void *bias, void *z);
 void    cot__normalize_back(const cot__rows *r, const void *x, const void *weight, const void *g, void *z);
-size_t  cot__normalize_scratch(const cot__rows *r);
+int64_t cot__normalize_scratch(const cot__rows *r);
 void    cot__normalize_weights(const cot__rows *r, const void *x, const void *g, void *scratch, void *z);
 int64_t cot__attention_bytes(const cot__attention *a, bool backward);
 void    cot__attention_forward(const cot__attention *a, void *memory);

@@ -122,7 +122,10 @@ void cot__normalize_back(const cot__rows *r, const void *x, const void *weight, 
     cot__parallel(j.parts, backward_part, &j);
 }
 
-size_t cot__normalize_scratch(const cot__rows *r) { return (size_t)sums_of(r) * (size_t)r->n * 4 * sizeof(double); }
+int64_t cot__normalize_scratch(const cot__rows *r) {
+    int64_t bytes = cot__size_mul(sums_of(r) * 4 * (int64_t)sizeof(double), r->n);
+    return bytes == COT__SIZE_MOST ? -1 : bytes;
+}
 
 void cot__normalize_weights(const cot__rows *r, const void *x, const void *g, void *scratch, void *z) {
     rows_job j = {.r = *r, .x = x, .g = g, .parts = sums_of(r), .totals = scratch};

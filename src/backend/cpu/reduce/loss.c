@@ -1,9 +1,12 @@
-/* loss.c: the sums of losses, in f64, block by block. */
+/* loss.c: the means of losses, summed in f64, block by block, and rounded once. */
 #include "backend/cpu/kernels.h"
 
-/* -Σ q log p over all rows. p: values of which, with `logarithm`, the logarithm is still to be
- * taken. */
-double cot__sum_labelled(const cot__view *p, const cot__view *labels, bool logarithm) {
+static void write_mean(const cot__view *z, double total, int64_t n) {
+    cot__store_f64(z->data, z->dtype, total / (double)n);
+}
+
+/* p: values of which, with `logarithm`, the logarithm is still to be taken. */
+void cot__mean_labelled(const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z) {
     int64_t     rows = cot__count(p->ndim - 1, p->shape), buf[COT__BLOCK], at[COT_MAX_NDIM] = {0};
     double      total = 0;
     cot__cursor c;
@@ -25,10 +28,10 @@ double cot__sum_labelled(const cot__view *p, const cot__view *labels, bool logar
         }
         total += part;
     }
-    return total;
+    write_mean(z, total, rows);
 }
 
-double cot__sum_weighted(const cot__view *p, const cot__view *q, bool logarithm) {
+void cot__mean_weighted(const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z) {
     double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
     int64_t     n = cot__count(p->ndim, p->shape);
     cot__cursor cp, cq;
@@ -42,10 +45,10 @@ double cot__sum_weighted(const cot__view *p, const cot__view *q, bool logarithm)
             if (w[i] != 0) part -= w[i] * (logarithm ? log(v[i]) : v[i]);
         total += part;
     }
-    return total;
+    write_mean(z, total, cot__count(p->ndim - 1, p->shape));
 }
 
-double cot__sum_squares(const cot__view *x, const cot__view *y) {
+void cot__mean_squares(const cot__view *x, const cot__view *y, const cot__view *z) {
     double      a[COT__BLOCK], b[COT__BLOCK], total = 0;
     int64_t     n = cot__count(x->ndim, x->shape);
     cot__cursor cx, cy;
@@ -58,5 +61,5 @@ double cot__sum_squares(const cot__view *x, const cot__view *y) {
         for (int i = 0; i < len; i++) part += (p[i] - q[i]) * (p[i] - q[i]);
         total += part;
     }
-    return total;
+    write_mean(z, total, n);
 }

@@ -228,9 +228,10 @@ static sorting plan(const cot__view *x, int axis, int64_t k, bool descending, co
     return s;
 }
 
-size_t cot__argsort_scratch(const cot__view *x, int axis, int64_t k) {
+int64_t cot__argsort_scratch(const cot__view *x, int axis, int64_t k) {
     sorting s = plan(x, axis, k, false, NULL);
-    return (size_t)(s.parts * s.each) * sizeof(pair);
+    size_t  bytes;
+    return cot__size_bytes(cot__size_mul(s.parts, s.each), sizeof(pair), &bytes) ? (int64_t)bytes : -1;
 }
 
 void cot__argsort(const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch) {
@@ -244,15 +245,19 @@ void cot__argsort(const cot__view *x, int axis, bool descending, const cot__view
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
-int64_t cot__first_descent(const cot__view *x) {
+void cot__first_descent(const cot__view *x, int64_t *status) {
     uint64_t key[COT__BLOCK], last = 0;
+    status[0] = 0;
     for (int64_t i = 0; i < x->shape[0]; i += COT__BLOCK) {
         int len = x->shape[0] - i < COT__BLOCK ? (int)(x->shape[0] - i) : COT__BLOCK;
         load_keys(x, i * x->stride[0], x->stride[0], len, key);
         for (int j = 0; j < len; last = key[j++])
-            if (key[j] < last) return i + j;
+            if (key[j] < last) {
+                status[0] = 1;
+                status[1] = i + j;
+                return;
+            }
     }
-    return -1;
 }
 
 typedef struct searching {
@@ -284,8 +289,8 @@ static void search_part(void *ctx, int64_t part) {
     }
 }
 
-void cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, int64_t *z) {
-    searching s = {*sorted, *v, right, z, cot__count(v->ndim, v->shape), 1};
+void cot__searchsorted(const cot__view *sorted, const cot__view *v, bool right, const cot__view *z) {
+    searching s = {*sorted, *v, right, z->data, cot__count(v->ndim, v->shape), 1};
     if (s.count == 0) return;
     s.parts = cot__parts(s.count, 256, 64);
     cot__parallel(s.parts, search_part, &s);
