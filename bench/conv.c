@@ -51,6 +51,13 @@ static void patches(const layer *l, float *image, float *columns, bool back) {
             }
 }
 
+static void product(cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate) {
+    cot__lent room = {NULL, cot__gemm_workspace(COT_F32, c.rows, c.cols, a.cols)};
+    if (room.bytes && !(room.memory = malloc(room.bytes))) exit(1);
+    cot__gemm(COT_F32, a, b, c, accumulate, room);
+    free(room.memory);
+}
+
 static void by_columns(const layer *l, cot__conv_pass pass, float *x, float *w, float *z, float *columns) {
     int64_t     n2 = l->size * l->size, depth = l->in * l->window * l->window;
     cot__matrix kernel = {w, l->out, depth, depth, 1}, turned = {w, depth, l->out, 1, depth};
@@ -59,10 +66,10 @@ static void by_columns(const layer *l, cot__conv_pass pass, float *x, float *w, 
         cot__matrix out = {z + b * l->out * n2, l->out, n2, n2, 1}, c = {columns, depth, n2, n2, 1},
                     ct = {columns, n2, depth, 1, n2};
         if (pass != COT__CONV_INPUT) patches(l, image, columns, false);
-        if (pass == COT__CONV_OUTPUT) cot__gemm(NULL, COT_F32, kernel, c, out, false);
-        else if (pass == COT__CONV_WEIGHT) cot__gemm(NULL, COT_F32, out, ct, kernel, b > 0);
+        if (pass == COT__CONV_OUTPUT) product(kernel, c, out, false);
+        else if (pass == COT__CONV_WEIGHT) product(out, ct, kernel, b > 0);
         else {
-            cot__gemm(NULL, COT_F32, turned, out, c, false);
+            product(turned, out, c, false);
             for (int64_t i = 0; i < l->in * n2; i++) image[i] = 0;
             patches(l, image, columns, true);
         }

@@ -14,20 +14,19 @@
  *
  * Promises of every entry: the result depends on shapes and values only, so that it has the same
  * bits whatever the number of threads. Bad data (an index out of range, a singular matrix) is
- * reported in status words, in what the entry returns or in its array `bad`, and never ends the
- * process.
+ * reported in what the entry returns or in status words, and never ends the process. An entry that
+ * needs workspace tells how much, and is given it.
  *
  * Not yet:
- * - Entries that take an allocator ask it for their workspace, which then lies on the host. The
- *   others tell how much they need, and are given it in memory of the backend.
  * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
- *   backend would keep what `bad` and the returned values say in a status word until then.
+ *   backend would keep what the returned values say in a status word until then.
  *
- * Operands and results lie in memory of the backend, arrays of rank 0 too. From the host come:
- * plain numbers of elementwise runs (cot__number_view), what `write` and `copy_in` bring and `read`
- * and `copy_out` fetch, the array `bad`, the list of `equal_to`, the lists and values of `pick`.
- * AdamW's moments are the caller's, so they travel to a device and back in each step; states that a
- * loop spills to files travel, too. cot_wrap is refused where the backend has memory of its own. */
+ * Operands, results, workspaces and status words lie in memory of the backend, arrays of rank 0
+ * too. From the host come: plain numbers of elementwise runs (cot__number_view), what `write` and
+ * `copy_in` bring and `read` and `copy_out` fetch, the list of `equal_to`, the lists and values of
+ * `pick`. AdamW's moments are the caller's, so they travel to a device and back in each step;
+ * states that a loop spills to files travel, too. cot_wrap is refused where the backend has memory
+ * of its own. */
 #ifndef COT_BACKEND_H
 #define COT_BACKEND_H
 
@@ -212,8 +211,9 @@ typedef struct cot__backend {
      * or (k,); c has m n elements for each, row-major. Any strides of a and b, so every transpose
      * is free. One chain over k per element in a fixed order, so the bits do not depend on m, n or
      * tiling. bf16 and f16 are multiplied with f32 accumulation, integers wrap. Products of depth 1
-     * are outer products. False: no workspace. */
-    bool (*matmul)(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n);
+     * are outer products. scratch: matmul_workspace bytes, NULL where that is 0. */
+    size_t (*matmul_workspace)(const cot__view *a, const cot__view *b, int64_t m, int64_t n);
+    void (*matmul)(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch);
 
     /* ---- positions ---- */
 
@@ -324,24 +324,28 @@ typedef struct cot__backend {
 
     /* ---- Fourier transforms ---- */
 
-    /* Any float dtypes; computed in f64 for f64, else in f32. False: no workspace. */
-    bool (*fft)(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
+    /* Any float dtypes; computed in f64 for f64, else in f32. scratch: fft_workspace bytes, which
+     * is negative when no memory could hold it. */
+    int64_t (*fft_workspace)(const cot__fft_job *job, const cot__view *x);
+    void (*fft)(const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch);
 
     /* ---- linear algebra ----
      *
      * A batch is a view, F64 or F32, whose last two axes are the matrix and whose leading axes
      * count the matrices, in row-major order. Operands that are only read may have any strides;
      * results and what is worked on in place are row-major. A matrix that cannot be factored is NaN
-     * in the result and 1 in `bad`, an array of the host with a byte for each matrix that the
-     * caller has zeroed; the others are not touched by it. All return false when there is no
-     * workspace, and nothing else. */
+     * in the result, and the others are not touched by it; status[0] becomes how many there were,
+     * status[1] the number of the first. scratch: what the entry of that name with _workspace
+     * tells, negative when no memory could hold it. */
 
     /* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation
      * (…, m) is i64. A singular matrix is fine. */
-    bool (*lu)(const cot_allocator *al, const cot__view *a, const cot__view *permutation);
+    int64_t (*lu_workspace)(const cot__view *a);
+    void (*lu)(const cot__view *a, const cot__view *permutation, void *scratch);
     /* z = a⁻¹ b, or a⁻ᵀ b, from what lu made of a. An exact zero on U's diagonal is bad. */
-    bool (*lu_solve)(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
-                     const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad);
+    int64_t (*lu_solve_workspace)(const cot__view *factors, const cot__view *b);
+    void (*lu_solve)(const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
+                     const cot__view *z, void *scratch, int64_t *status);
     /* det a, or (log) log |det a|; z (…). */
     void (*lu_det)(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z);
     /* The sign of det a: 1, -1, or 0; NaN for NaN. */
@@ -350,20 +354,25 @@ typedef struct cot__backend {
     void (*lu_pack)(const cot__view *factors, const cot__view *packed);
     /* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero
      * on the diagonal is bad, but the numbers are left as the divisions made them. */
-    bool (*triangular)(const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad);
+    int64_t (*triangular_workspace)(const cot__view *a, const cot__view *b);
+    void (*triangular)(const cot__view *a, int flags, const cot__view *b, void *scratch, int64_t *status);
     /* a becomes L, lower, L Lᵀ = a; only the lower half of a is read. bad: not positive
      * definite. */
-    bool (*cholesky)(const cot_allocator *al, const cot__view *a, uint8_t *bad);
+    int64_t (*cholesky_workspace)(const cot__view *a);
+    void (*cholesky)(const cot__view *a, void *scratch, int64_t *status);
     /* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in
      * LAPACK: each reflection sends a column to minus the sign of its leading element. */
-    bool (*qr)(const cot_allocator *al, const cot__view *a, const cot__view *packed);
+    int64_t (*qr_workspace)(const cot__view *a);
+    void (*qr)(const cot__view *a, const cot__view *packed, void *scratch);
     /* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The
      * sign of an eigenvector: its first element of (to a thousandth) the largest magnitude is
      * positive. bad: no convergence. NaN or infinities in a: NaN. */
-    bool (*eigh)(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+    int64_t (*eigh_workspace)(const cot__view *a);
+    void (*eigh)(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
     /* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the
      * singular values, descending. Signs: as above, by the columns of U. */
-    bool (*svd)(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+    int64_t (*svd_workspace)(const cot__view *a);
+    void (*svd)(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
 } cot__backend;
 
 #endif

@@ -83,8 +83,9 @@ int64_t cot__pack_bytes(const cot__view *v, cot_dtype dtype) {
     return packed ? 0 : cot__room_bytes(v, dtype);
 }
 
+/* Without a workspace there is nothing that needs one. */
 void *cot__pack_room(const cot__view *v, cot_dtype dtype, char **at) {
-    int64_t bytes = cot__pack_bytes(v, dtype);
+    int64_t bytes = *at ? cot__pack_bytes(v, dtype) : 0;
     if (!bytes) return v->data;
     *at += bytes;
     return *at - bytes;

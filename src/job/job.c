@@ -83,10 +83,11 @@ bool cot__job_shape(const cot__job *j, int k, int ndim, const int64_t *shape) {
                                     cot__shape_text(j->x[k].ndim, j->x[k].shape, a), cot__shape_text(ndim, shape, b));
 }
 
+/* The step of fewer than two elements is 1: nothing else bounds it, and it multiplies a stride. */
 bool cot__slice_is_inside(int64_t extent, int64_t first, int64_t length, int64_t step) {
-    if (length <= 0) return length == 0 && first == 0;
+    if (length <= 0) return length == 0 && first == 0 && step == 1;
     int64_t last = cot__size_add(first, cot__size_mul(length - 1, step));
-    return first >= 0 && first < extent && last >= 0 && last < extent && (length == 1 || step != 0);
+    return first >= 0 && first < extent && last >= 0 && last < extent && (length == 1 ? step == 1 : step != 0);
 }
 
 bool cot__job_check_type(const cot__job *j, const cot__type *z) {

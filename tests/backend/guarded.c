@@ -188,9 +188,11 @@ DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, 
     at(a) + at(b) + at(z))
 DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z),
     at(x) + at(z))
-GIVE(bool, matmul, (const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n),
-    (al, a, b, c, m, n),
-    at(a) + at(b) + (m > 0 && n > 0 ? in(c) : 0))
+GIVE(size_t, matmul_workspace, (const cot__view *a, const cot__view *b, int64_t m, int64_t n), (a, b, m, n),
+    0)
+DO(matmul, (const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch),
+    (a, b, c, m, n, scratch),
+    at(a) + at(b) + in(scratch) + (m > 0 && n > 0 ? in(c) : 0))
 DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status),
     at(index) + in(status))
 DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z),
@@ -269,15 +271,20 @@ DO(sgd, (cot_dtype dtype, int64_t n, void *w, const void *g, double rate), (dtyp
     in(w) + in(g))
 DO(adamw, (const cot__adamw_pass *p), (p),
     in(p->w) + in(p->m) + in(p->v) + in(p->g))
-GIVE(bool, fft, (const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z),
-    (al, job, x, z),
-    at(x) + at(z))
-GIVE(bool, lu, (const cot_allocator *al, const cot__view *a, const cot__view *permutation), (al, a, permutation),
-    at(a) + at(permutation))
-GIVE(bool, lu_solve, (const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
-    const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad),
-    (al, factors, permutation, b, transposed, z, bad),
-    at(factors) + at(permutation) + at(b) + at(z) + host_at(bad))
+GIVE(int64_t, fft_workspace, (const cot__fft_job *job, const cot__view *x), (job, x),
+    0)
+DO(fft, (const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch), (job, x, z, scratch),
+    at(x) + at(z) + in(scratch))
+GIVE(int64_t, lu_workspace, (const cot__view *a), (a),
+    0)
+DO(lu, (const cot__view *a, const cot__view *permutation, void *scratch), (a, permutation, scratch),
+    at(a) + at(permutation) + in(scratch))
+GIVE(int64_t, lu_solve_workspace, (const cot__view *factors, const cot__view *b), (factors, b),
+    0)
+DO(lu_solve, (const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
+    const cot__view *z, void *scratch, int64_t *status),
+    (factors, permutation, b, transposed, z, scratch, status),
+    at(factors) + at(permutation) + at(b) + at(z) + in(scratch) + in(status))
 DO(lu_det, (const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z),
     (factors, permutation, logarithm, z),
     at(factors) + at(permutation) + at(z))
@@ -285,19 +292,27 @@ DO(lu_sign, (const cot__view *factors, const cot__view *permutation, const cot__
     at(factors) + at(permutation) + at(z))
 DO(lu_pack, (const cot__view *factors, const cot__view *packed), (factors, packed),
     at(factors) + at(packed))
-GIVE(bool, triangular, (const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad),
-    (al, a, flags, b, bad),
-    at(a) + at(b) + host_at(bad))
-GIVE(bool, cholesky, (const cot_allocator *al, const cot__view *a, uint8_t *bad), (al, a, bad),
-    at(a) + host_at(bad))
-GIVE(bool, qr, (const cot_allocator *al, const cot__view *a, const cot__view *packed), (al, a, packed),
-    at(a) + at(packed))
-GIVE(bool, eigh, (const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad),
-    (al, a, packed, bad),
-    at(a) + at(packed) + host_at(bad))
-GIVE(bool, svd, (const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad),
-    (al, a, packed, bad),
-    at(a) + at(packed) + host_at(bad))
+GIVE(int64_t, triangular_workspace, (const cot__view *a, const cot__view *b), (a, b),
+    0)
+DO(triangular, (const cot__view *a, int flags, const cot__view *b, void *scratch, int64_t *status),
+    (a, flags, b, scratch, status),
+    at(a) + at(b) + in(scratch) + in(status))
+GIVE(int64_t, cholesky_workspace, (const cot__view *a), (a),
+    0)
+DO(cholesky, (const cot__view *a, void *scratch, int64_t *status), (a, scratch, status),
+    at(a) + in(scratch) + in(status))
+GIVE(int64_t, qr_workspace, (const cot__view *a), (a),
+    0)
+DO(qr, (const cot__view *a, const cot__view *packed, void *scratch), (a, packed, scratch),
+    at(a) + at(packed) + in(scratch))
+GIVE(int64_t, eigh_workspace, (const cot__view *a), (a),
+    0)
+DO(eigh, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status),
+    at(a) + at(packed) + in(scratch) + in(status))
+GIVE(int64_t, svd_workspace, (const cot__view *a), (a),
+    0)
+DO(svd, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status),
+    at(a) + at(packed) + in(scratch) + in(status))
 DO(sync, (void), (),
     0)
 
@@ -325,6 +340,7 @@ const cot__backend guarded_backend = {
     .cumsum = guarded_cumsum,
     .recurrence = guarded_recurrence,
     .cumargmax = guarded_cumargmax,
+    .matmul_workspace = guarded_matmul_workspace,
     .matmul = guarded_matmul,
     .bad_position = guarded_bad_position,
     .take = guarded_take,
@@ -359,15 +375,23 @@ const cot__backend guarded_backend = {
     .avg_unpool = guarded_avg_unpool,
     .sgd = guarded_sgd,
     .adamw = guarded_adamw,
+    .fft_workspace = guarded_fft_workspace,
     .fft = guarded_fft,
+    .lu_workspace = guarded_lu_workspace,
     .lu = guarded_lu,
+    .lu_solve_workspace = guarded_lu_solve_workspace,
     .lu_solve = guarded_lu_solve,
     .lu_det = guarded_lu_det,
     .lu_sign = guarded_lu_sign,
     .lu_pack = guarded_lu_pack,
+    .triangular_workspace = guarded_triangular_workspace,
     .triangular = guarded_triangular,
+    .cholesky_workspace = guarded_cholesky_workspace,
     .cholesky = guarded_cholesky,
+    .qr_workspace = guarded_qr_workspace,
     .qr = guarded_qr,
+    .eigh_workspace = guarded_eigh_workspace,
     .eigh = guarded_eigh,
+    .svd_workspace = guarded_svd_workspace,
     .svd = guarded_svd,
 };

@@ -254,24 +254,11 @@ static void it_does_not_matter_where_the_operands_lie(void **state) {
 
 /* ---- the records ----------------------------------------------------------------------------- */
 
-/* Records that do not bring these functions yet. */
-static const char *const not_yet[] = {
-    /* linalg */
-    "matmul", "fft", "rfft", "irfft",
-    "lu_factors", "lu_permutation", "lu", "lu_solve", "det", "det_sign", "logabsdet", "triangular_solve", "cholesky",
-    "qr", "eigh", "svd", "cofactors",
-};
-static bool is_for_later(const char *name) {
-    for (int i = 0; i < TEST_COUNT(not_yet); i++)
-        if (strcmp(not_yet[i], name) == 0) return true;
-    return false;
-}
-
 static void records_bring_what_runs_them(void **state) {
     (void)state;
     for (int op = OP_structural; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
-        if (o->kind == KIND_SOURCE || is_for_later(o->name)) continue;
+        if (o->kind == KIND_SOURCE) continue;
         if (o->needs_tape) {
             TEST_CHECK(o->apply && o->needs_tape[0] && !o->infer && !o->run,
                        "%s needs a tape: it says why and brings apply", o->name);

@@ -46,18 +46,23 @@ void cot__mean_weighted(const cot__view *p, const cot__view *q, bool logarithm, 
 
 void cot__softmax(const cot__view *x, int axis, bool logarithm, const cot__view *z);
 
-/* C(m,n) = A(m,k) B(k,n) + (accumulate ? C : 0), any row and column strides. False when the packing
- * buffer cannot be allocated. */
 typedef struct cot__matrix { void *data; int64_t rows, cols, row_stride, col_stride; } cot__matrix;
-bool cot__gemm(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate);
-/* The same for f64 and f32 inside a part of cot__parallel: on this thread, in scratch memory of the
- * caller's. */
-void   cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, void *scratch);
-size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
+/* Memory that a caller lends for as long as a kernel runs. */
+typedef struct cot__lent { void *memory; size_t bytes; } cot__lent;
+/* C(m,n) = A(m,k) B(k,n) + (accumulate ? C : 0), any row and column strides. It is as fast as it
+ * can be in cot__gemm_workspace(d, m, n, k) bytes (NULL where that is 0), or, where the columns of
+ * C are contiguous and not its rows, in those of (n, m). What is enough for a product is enough for
+ * every smaller one of that dtype: with less than its own it only shares out less of its work. */
+void   cot__gemm(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, cot__lent room);
+size_t cot__gemm_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
+/* The same for f64 and f32 inside a part of cot__parallel: on this thread. */
+void   cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, cot__lent room);
+size_t cot__gemm_alone_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
 /* Rows first … end - 1 of c = a b with depth 1, f64 or f32, on this thread; the rows of c are
  * contiguous. The same bits. */
 void cot__outer_rows(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, int64_t first, int64_t end);
-bool cot__matmul(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n);
+size_t cot__matmul_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n);
+void   cot__matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch);
 
 void cot__bad_position(const cot__view *index, int64_t extent, bool wrap, int64_t *status);
 void    cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z);

@@ -17,44 +17,103 @@
 
 enum { AXIS, SCALED, INVERSE };
 
-/* ---- the records' functions ------------------------------------------------------------------ */
+/* ---- infer and run --------------------------------------------------------------------------- */
 
-static cot_var push(cot_tape *t, int op, uint32_t x, const cot_shape *shape, const cot__fft_job *job) {
+static bool has_pairs(const cot__caller *c, const cot__view *v) {
+    char text[COT__SHAPE_TEXT];
+    return (v->ndim > 0 && v->shape[v->ndim - 1] == 2) ||
+           cot__refuse(
+               c, COT_SHAPE,
+               "the operand has shape %s; complex values have a last axis of extent 2, real and imaginary part",
+               cot__shape_text(v->ndim, v->shape, text));
+}
+
+static bool has_points(const cot__caller *c, int64_t n) {
+    return n > 0 || cot__refuse(c, COT_SHAPE, "the axis has no points; a transform has at least one, give n");
+}
+
+/* What the three have in common; is_complex: operands are pairs. */
+static bool transformed(const cot__job *j, int ints, bool is_complex, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, ints) || !cot__job_float(j, 0) || (is_complex && !has_pairs(j->caller, &j->x[0])) ||
+        !cot__job_axis(j, AXIS, j->x[0].ndim - is_complex))
+        return false;
+    z->dtype = j->x[0].dtype;
+    return true;
+}
+
+static int64_t extent_of(const cot__job *j) { return j->x[0].shape[cot__job_int(j, AXIS)]; }
+
+static bool fft_infer(const cot__job *j, cot__type *z) {
+    if (!transformed(j, 3, true, z)) return false;
+    z->shape = cot__view_extents(&j->x[0]);
+    return has_points(j->caller, extent_of(j));
+}
+
+static bool rfft_infer(const cot__job *j, cot__type *z) {
+    if (!transformed(j, 2, false, z)) return false;
+    z->shape = cot__view_extents(&j->x[0]);
+    z->shape.dim[cot__job_int(j, AXIS)] = extent_of(j) / 2 + 1;
+    if (z->shape.ndim < COT_MAX_NDIM) z->shape.dim[z->shape.ndim] = 2;
+    z->shape.ndim++; /* a shape of too many axes is refused */
+    return has_points(j->caller, extent_of(j));
+}
+
+/* The number of points is asked for: two have as many bins. */
+static bool irfft_infer(const cot__job *j, cot__type *z) {
+    if (!transformed(j, 2, true, z)) return false;
+    cot_shape s = cot__view_extents(&j->x[0]);
+    int64_t   axis = cot__job_int(j, AXIS), n = axis < z->shape.ndim ? z->shape.dim[axis] : 0;
+    if (n > 0 && n / 2 + 1 != s.dim[axis])
+        return cot__job_illegal(j, "%lld bins for %lld points", (long long)s.dim[axis], (long long)n);
+    s.ndim--;
+    s.dim[axis] = n;
+    z->shape = s;
+    return has_points(j->caller, n);
+}
+
+/* The transform that a job of one of the three is; z: the shape of its result. */
+static cot__fft_job fft_of(const cot__job *j) {
+    int axis = (int)cot__job_int(j, AXIS);
+    switch (j->op) {
+    case OP_fft:
+        return (cot__fft_job){COT__FFT_COMPLEX, axis, extent_of(j), cot__job_int(j, INVERSE), cot__job_int(j, SCALED)};
+    case OP_rfft: return (cot__fft_job){COT__FFT_REAL, axis, extent_of(j), false, cot__job_int(j, SCALED)};
+    default: return (cot__fft_job){COT__FFT_HALF, axis, j->z.shape[axis], true, cot__job_int(j, SCALED)};
+    }
+}
+static int64_t transform_workspace(const cot__job *j) {
+    cot__fft_job job = fft_of(j);
+    return j->backend->fft_workspace(&job, &j->x[0]);
+}
+static void transform_run(const cot__job *j) {
+    cot__fft_job job = fft_of(j);
+    j->backend->fft(&job, &j->x[0], &j->z, j->workspace);
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static cot_var push(cot_tape *t, int op, uint32_t x, const int64_t *ints, const cot__type *asked) {
     const char *name = cot__op_of(op)->name;
-    cot__view   v = cot__view_read(t, x);
-    cot__result r;
-    cot__attr  *attr =
-        cot__attr_make(t, name, op == OP_fft ? 3 : 2, (int64_t[]){job->axis, job->scaled, job->inverse}, 0, NULL);
-    if (!attr || !cot__check_shape(t, name, shape)) return INVALID(t);
-    if (!cot__result_open(t, &r, name, v.dtype, shape->ndim, shape->dim)) return INVALID(t);
-    if (!t->backend->fft(&t->al, job, &v, &r.view))
-        return cot__fail(t, COT_MEMORY, "[%s] out of memory for the tables and buffers of %lld points", name,
-                         (long long)job->n);
-    return cot__result_push(t, &r, op, 1, &x, attr);
+    cot__attr  *attr = cot__attr_make(t, name, op == OP_fft ? 3 : 2, ints, 0, NULL);
+    return attr ? cot__record(t, name, op, 1, &x, attr, asked) : INVALID(t);
 }
 
 static cot_var push_fft(cot_tape *t, uint32_t x, int axis, bool inverse, bool scaled) {
-    cot_shape    s = cot__shape_at(t, x);
-    cot__fft_job job = {COT__FFT_COMPLEX, axis, s.dim[axis], inverse, scaled};
-    return push(t, OP_fft, x, &s, &job);
+    return push(t, OP_fft, x, (int64_t[]){axis, scaled, inverse}, NULL);
 }
 
 static cot_var push_rfft(cot_tape *t, uint32_t x, int axis, bool scaled) {
-    cot_shape    s = cot__shape_at(t, x);
-    cot__fft_job job = {COT__FFT_REAL, axis, s.dim[axis], false, scaled};
-    s.dim[axis] = job.n / 2 + 1;
-    if (s.ndim < COT_MAX_NDIM) s.dim[s.ndim] = 2;
-    s.ndim++;
-    return push(t, OP_rfft, x, &s, &job);
+    return push(t, OP_rfft, x, (int64_t[]){axis, scaled}, NULL);
 }
 
 static cot_var push_irfft(cot_tape *t, uint32_t x, int axis, int64_t n, bool scaled) {
-    cot_shape    s = cot__shape_at(t, x);
-    cot__fft_job job = {COT__FFT_HALF, axis, n, true, scaled};
-    s.ndim--;
-    s.dim[axis] = n;
-    return push(t, OP_irfft, x, &s, &job);
+    cot__type asked = {.shape = cot__shape_at(t, x)};
+    asked.shape.ndim--;
+    asked.shape.dim[axis] = n;
+    return push(t, OP_irfft, x, (int64_t[]){axis, scaled}, &asked);
 }
+
+/* ---- the records ----------------------------------------------------------------------------- */
 
 /* x as an operand of a rule: its index, or COT__NONE. */
 static uint32_t entered(cot__rule *r, cot_var x) {
@@ -68,12 +127,6 @@ static void fft_vjp(cot__rule *r) {
     if (g != COT__NONE) cot__give(r, 0, push_fft(r->t, g, (int)a[AXIS], !a[INVERSE], a[SCALED]));
 }
 
-static cot_var fft_apply(cot__rule *r, const cot_var *xs) {
-    const int64_t *a = cot__rule_attr(r)->ints;
-    uint32_t       x = entered(r, xs[0]);
-    return x == COT__NONE ? INVALID(r->t) : push_fft(r->t, x, (int)a[AXIS], a[INVERSE], a[SCALED]);
-}
-
 static void rfft_vjp(cot__rule *r) {
     const int64_t *a = cot__rule_attr(r)->ints;
     uint32_t       g = entered(r, r->g);
@@ -81,23 +134,10 @@ static void rfft_vjp(cot__rule *r) {
         cot__give(r, 0, push_irfft(r->t, g, (int)a[AXIS], cot__rule_shape(r, 0).dim[a[AXIS]], a[SCALED]));
 }
 
-static cot_var rfft_apply(cot__rule *r, const cot_var *xs) {
-    const int64_t *a = cot__rule_attr(r)->ints;
-    uint32_t       x = entered(r, xs[0]);
-    return x == COT__NONE ? INVALID(r->t) : push_rfft(r->t, x, (int)a[AXIS], a[SCALED]);
-}
-
 static void irfft_vjp(cot__rule *r) {
     const int64_t *a = cot__rule_attr(r)->ints;
     uint32_t       g = entered(r, r->g);
     if (g != COT__NONE) cot__give(r, 0, push_rfft(r->t, g, (int)a[AXIS], a[SCALED]));
-}
-
-static cot_var irfft_apply(cot__rule *r, const cot_var *xs) {
-    const int64_t *a = cot__rule_attr(r)->ints;
-    uint32_t       x = entered(r, xs[0]);
-    return x == COT__NONE ? INVALID(r->t)
-                          : push_irfft(r->t, x, (int)a[AXIS], cot__rule_result(r).dim[a[AXIS]], a[SCALED]);
 }
 
 /* 5 n log n for n complex numbers, half of that for real ones. */
@@ -116,7 +156,9 @@ const cot__op cot__op_fft = {
     .kind     = KIND_LINEAR,
     .formula  = "z[k] = Σ x[j] exp(∓2πi jk/n), over n if scaled; x̄ += the same of z̄ with the other sign",
     .vjp      = fft_vjp,
-    .apply    = fft_apply,
+    .infer    = fft_infer,
+    .workspace = transform_workspace,
+    .run      = transform_run,
     .cost     = {.more = transform_cost},
     .operands = "x"};
 const cot__op cot__op_rfft  = {.name     = "rfft",
@@ -126,7 +168,9 @@ const cot__op cot__op_rfft  = {.name     = "rfft",
                                .formula =
                                    "z[k] = w[k] Σ x[j] exp(-2πi jk/n), k <= n/2; x̄[j] += Σ w[k] Re(z̄[k] exp(2πi jk/n))",
                                .vjp      = rfft_vjp,
-                               .apply    = rfft_apply,
+                               .infer    = rfft_infer,
+                               .workspace = transform_workspace,
+                               .run      = transform_run,
                                .cost     = {.more = transform_cost},
                                .operands = "x"};
 const cot__op cot__op_irfft = {.name     = "irfft",
@@ -136,7 +180,10 @@ const cot__op cot__op_irfft = {.name     = "irfft",
                                .formula =
                                    "z[j] = Σ w[k] Re(x[k] exp(2πi jk/n)); x̄[k] += w[k] Σ z̄[j] exp(-2πi jk/n), k <= n/2",
                                .vjp      = irfft_vjp,
-                               .apply    = irfft_apply,
+                               .infer    = irfft_infer,
+                               .asks     = COT__ASKS_SHAPE,
+                               .workspace = transform_workspace,
+                               .run      = transform_run,
                                .cost     = {.more = transform_cost},
                                .operands = "x"};
 
@@ -145,33 +192,24 @@ const cot__op cot__op_irfft = {.name     = "irfft",
 /* Enters x as a float array; for complex ones checks the last axis. The axis is counted from the
  * front, without that one. */
 static cot_tape *enter(const char *op, cot_var x, bool is_complex, int *axis, uint32_t *index) {
-    char      text[COT__SHAPE_TEXT];
     cot_tape *t = cot__enter(NULL, x, op, "", index);
     if (!t) return NULL;
-    cot_shape s = cot__shape_at(t, *index);
-    if (is_complex && (s.ndim == 0 || s.dim[s.ndim - 1] != 2)) {
-        cot__fail(t, COT_SHAPE,
-                  "[%s] the operand has shape %s; complex values have a last axis of extent 2, real and imaginary part",
-                  op, cot__shape_text(s.ndim, s.dim, text));
-        return NULL;
-    }
-    if (!cot__check_axis(t, op, *axis, s.ndim - is_complex, axis)) return NULL;
-    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[*index])) && (*index = cot__as(t, *index, COT_F64)) == COT__NONE)
-        return NULL;
+    cot__caller caller = cot__tape_caller(t, op);
+    cot__view   v = cot__view_shape(t, *index);
+    if (is_complex && !has_pairs(&caller, &v)) return NULL;
+    if (!cot__check_axis(t, op, *axis, v.ndim - is_complex, axis)) return NULL;
+    if (!cot__dtype_is_float(v.dtype) && (*index = cot__as(t, *index, COT_F64)) == COT__NONE) return NULL;
     return t;
 }
 
 /* The points of the transform: n as given, or for 0 what the axis has. */
 static bool check_points(cot_tape *t, const char *op, int64_t *n, int64_t extent) {
-    if (*n < 0) {
-        cot__fail(t, COT_VALUE, "[%s] n is %lld; it is the number of points, or 0 for those of the axis", op,
-                  (long long)*n);
-        return false;
-    }
+    cot__caller caller = cot__tape_caller(t, op);
+    if (*n < 0)
+        return cot__refuse(&caller, COT_VALUE, "n is %lld; it is the number of points, or 0 for those of the axis",
+                           (long long)*n);
     if (*n == 0) *n = extent;
-    if (*n > 0) return true;
-    cot__fail(t, COT_SHAPE, "[%s] the axis has no points; a transform has at least one, give n", op);
-    return false;
+    return has_points(&caller, *n);
 }
 
 /* The axis cut to its first n elements, or continued by zeros. */

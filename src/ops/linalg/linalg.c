@@ -8,18 +8,20 @@
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
-static bool check_matrix(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
-    cot_shape s = cot__shape_at(t, i);
-    char      text[COT__SHAPE_TEXT];
-    if (s.ndim < 2) {
-        cot__fail(t, COT_SHAPE, "[%s] %s has shape %s; a matrix has two axes, a batch of them more", op, what,
-                  cot__shape_text(s.ndim, s.dim, text));
-        return false;
-    }
-    if (!square || cot__rows_of(&s) == cot__columns_of(&s)) return true;
-    cot__fail(t, COT_SHAPE, "[%s] %s has shape %s; its last two axes must be equal", op, what,
-              cot__shape_text(s.ndim, s.dim, text));
-    return false;
+static bool check_matrix(const cot__caller *c, const char *what, const cot__view *v, bool square) {
+    char text[COT__SHAPE_TEXT];
+    if (v->ndim < 2)
+        return cot__refuse(c, COT_SHAPE, "%s has shape %s; a matrix has two axes, a batch of them more", what,
+                           cot__shape_text(v->ndim, v->shape, text));
+    return !square || v->shape[v->ndim - 2] == v->shape[v->ndim - 1] ||
+           cot__refuse(c, COT_SHAPE, "%s has shape %s; its last two axes must be equal", what,
+                       cot__shape_text(v->ndim, v->shape, text));
+}
+
+static bool check_entered(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
+    cot__caller caller = cot__tape_caller(t, op);
+    cot__view   v = cot__view_shape(t, i);
+    return check_matrix(&caller, what, &v, square);
 }
 
 /* f64 and f32 as they are, bf16 and f16 in f32, all else in f64. */
@@ -27,7 +29,7 @@ static cot_dtype working_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? co
 
 cot_tape *cot__enter_matrix(const char *op, cot_var a, bool square, uint32_t *index, cot_dtype *dtype) {
     cot_tape *t = cot__enter(NULL, a, op, "", index);
-    if (!t || !check_matrix(t, op, "the operand", *index, square)) return NULL;
+    if (!t || !check_entered(t, op, "the operand", *index, square)) return NULL;
     *dtype = cot__dtype_at(&t->nodes[*index]);
     cot_dtype work = working_dtype(*dtype);
     if (!cot__dtype_is_float(*dtype)) *dtype = work;
@@ -40,7 +42,7 @@ cot_tape *cot__enter_system(const char *op, cot_var *a, cot_var *b, bool square,
     uint32_t                 xs[2];
     char                     ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
     cot_tape                *t = cot__enter_all(op, names, 2, (cot_var[]){*a, *b}, true, xs);
-    if (!t || !check_matrix(t, op, "a", xs[0], square)) return NULL;
+    if (!t || !check_entered(t, op, "a", xs[0], square)) return NULL;
     cot_shape sa = cot__shape_at(t, xs[0]), sb = cot__shape_at(t, xs[1]);
     *vector = sb.ndim == 1 && !right;
     int64_t fits = sb.ndim == 0   ? -1
@@ -89,43 +91,43 @@ bool cot__broadcast_batches(cot_tape *t, const char *op, cot_var *a, cot_var *b)
     return !cot__failed(*a) && !cot__failed(*b);
 }
 
+/* ---- jobs ------------------------------------------------------------------------------------ */
+
+bool cot__job_matrix(const cot__job *j, int k, bool square) {
+    cot_dtype d = j->x[k].dtype;
+    if (d != COT_F64 && d != COT_F32)
+        return cot__job_illegal(j, "operand %d has dtype %s, not f64 or f32", k, cot__dtype_name(d));
+    return check_matrix(j->caller, "the operand", &j->x[k], square);
+}
+
+bool cot__job_beside(const cot__job *j, int k, int of, int tail, const int64_t *extent) {
+    cot_shape s = cot__view_extents(&j->x[of]);
+    s.ndim += tail - 2;
+    for (int i = 0; i < tail; i++) s.dim[s.ndim - tail + i] = extent[i];
+    return cot__job_shape(j, k, s.ndim, s.dim);
+}
+
 /* ---- notes ----------------------------------------------------------------------------------- */
 
-/* None where they have no elements. */
-static int64_t matrices_in(const cot_shape *s) {
-    return cot__count(s->ndim, s->dim) == 0 ? 0 : cot__count(s->ndim - 2, s->dim);
-}
-
-uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count) {
-    *count = matrices_in(batch);
-    uint8_t *bad = cot__alloc(&t->al, (size_t)*count + 1);
-    if (bad) memset(bad, 0, (size_t)*count + 1);
-    else cot__lin_no_memory(t, op);
-    return bad;
-}
-
-static void note_matrix(cot_tape *t, const char *op, const cot_shape *batch, int64_t first, int64_t bad,
-                        const char *what, const char *consequence) {
+void cot__note_matrices(const cot__caller *c, const cot_shape *batch, const int64_t found[2], const char *what,
+                        const char *consequence) {
     char    place[COT__SHAPE_TEXT] = "";
-    int64_t at[COT_MAX_NDIM], count = cot__count(batch->ndim - 2, batch->dim);
+    int64_t at[COT_MAX_NDIM], count = cot__count(batch->ndim - 2, batch->dim), first = found[1];
     int     used = 0;
     for (int k = batch->ndim - 3; k >= 0; k--) at[k] = first % batch->dim[k], first /= batch->dim[k];
     for (int k = 0; k < batch->ndim - 2 && used < COT__SHAPE_TEXT - 24; k++)
         used += snprintf(place + used, sizeof place - (size_t)used, "%s%lld", k ? "," : "", (long long)at[k]);
-    if (batch->ndim == 2) cot__note(t, "[%s] the matrix %s; %s", op, what, consequence);
-    else if (bad == 1) cot__note(t, "[%s] matrix [%s] of %lld %s; %s", op, place, (long long)count, what, consequence);
+    if (batch->ndim == 2) cot__remark(c, "the matrix %s; %s", what, consequence);
+    else if (found[0] == 1)
+        cot__remark(c, "matrix [%s] of %lld %s; %s", place, (long long)count, what, consequence);
     else
-        cot__note(t, "[%s] matrix [%s] and %lld more of %lld: each %s; %s", op, place, (long long)bad - 1,
-                  (long long)count, what, consequence);
+        cot__remark(c, "matrix [%s] and %lld more of %lld: each %s; %s", place, (long long)found[0] - 1,
+                    (long long)count, what, consequence);
 }
 
-void cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what,
-                    const char *consequence) {
-    int64_t count = matrices_in(batch), found = 0, first = 0;
-    for (int64_t i = 0; i < count; i++)
-        if (bad[i] && found++ == 0) first = i;
-    if (found) note_matrix(t, op, batch, first, found, what, consequence);
-    cot__free(&t->al, bad, (size_t)count + 1);
+void cot__tell_matrices(const cot__job *j, const int64_t found[2], const char *what, const char *consequence) {
+    cot_shape batch = cot__view_extents(&j->z);
+    cot__note_matrices(j->caller, &batch, found, what, consequence);
 }
 
 cot_var cot__lin_no_memory(cot_tape *t, const char *op) {
@@ -163,20 +165,23 @@ int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, 
 }
 
 void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero) {
-    cot_shape s = cot__shape_at(t, i);
-    double    unit = cot__dtype_at(&t->nodes[i]) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    int64_t   first = 0, found = cot__count_ties(t, i, zero, 0, &first);
-    if (found) {
-        note_matrix(t, op, &s, first, found, zero ? "has singular values that are equal or 0" : "has equal eigenvalues",
-                    "terms of the derivative that divide by 0 were taken as 0");
+    cot__caller caller = cot__tape_caller(t, op);
+    cot_shape   s = cot__shape_at(t, i);
+    double      unit = cot__dtype_at(&t->nodes[i]) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    int64_t     found[2] = {0, 0};
+    found[0] = cot__count_ties(t, i, zero, 0, &found[1]);
+    if (found[0]) {
+        cot__note_matrices(&caller, &s, found,
+                           zero ? "has singular values that are equal or 0" : "has equal eigenvalues",
+                           "terms of the derivative that divide by 0 were taken as 0");
         return;
     }
-    found = cot__count_ties(t, i, zero, (double)s.dim[s.ndim - 2] * unit, &first);
-    if (found)
-        note_matrix(t, op, &s, first, found,
-                    zero ? "has singular values that are equal or 0 up to rounding"
-                         : "has eigenvalues that are equal up to rounding",
-                    "terms of the derivative that divide by what is left are large and mean nothing");
+    found[0] = cot__count_ties(t, i, zero, (double)s.dim[s.ndim - 2] * unit, &found[1]);
+    if (found[0])
+        cot__note_matrices(&caller, &s, found,
+                           zero ? "has singular values that are equal or 0 up to rounding"
+                                : "has eigenvalues that are equal up to rounding",
+                           "terms of the derivative that divide by what is left are large and mean nothing");
 }
 
 /* ---- triangles ------------------------------------------------------------------------------- */

@@ -37,12 +37,17 @@ static inline cot_shape cot__matrices(cot_shape s, int64_t rows, int64_t columns
 static inline int64_t cot__rows_of(const cot_shape *s) { return cot__extent_back(s, 2); }
 static inline int64_t cot__columns_of(const cot_shape *s) { return cot__extent_back(s, 1); }
 
-/* A byte for each matrix of a batch (see lin.h), and what is said of those that were set: "[op]
- * matrix [2] of 5 <is what>; <consequence>". */
-uint8_t *cot__lin_open(cot_tape *t, const char *op, const cot_shape *batch, int64_t *count);
-void     cot__lin_close(cot_tape *t, const char *op, const cot_shape *batch, uint8_t *bad, const char *what,
-                        const char *consequence);
-cot_var  cot__lin_no_memory(cot_tape *t, const char *op);
+/* For `infer`: is operand k a batch of matrices, f64 or f32? */
+bool cot__job_matrix(const cot__job *j, int k, bool square);
+/* Has operand k the leading axes of the matrices `of`, and then these extents, `tail` of them? */
+bool cot__job_beside(const cot__job *j, int k, int of, int tail, const int64_t *extent);
+
+/* What is said of matrices of a batch, found[0] of them, the first of which is number found[1]:
+ * "[op] matrix [2] of 5 <is what>; <consequence>". The second is what a `tell` is made of. */
+void    cot__note_matrices(const cot__caller *c, const cot_shape *batch, const int64_t found[2], const char *what,
+                           const char *consequence);
+void    cot__tell_matrices(const cot__job *j, const int64_t found[2], const char *what, const char *consequence);
+cot_var cot__lin_no_memory(cot_tape *t, const char *op);
 
 /* x with zeros outside a triangle of its last two axes: elements [i,j] with j <= i + offset stay
  * (lower), or j >= i + offset. */

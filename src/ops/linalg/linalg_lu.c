@@ -5,6 +5,7 @@
  * of the transpose, so values and derivatives of every order share one factorisation. */
 #include "rules/structural_ids.h"
 #include "ops/linalg/linalg.h"
+#include "base/sizes.h"
 
 #include <string.h>
 
@@ -12,31 +13,85 @@ enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
 /* ---- the factorisation ----------------------------------------------------------------------- */
 
-/* The factors of node a (…,m,n), as lin.h lays them out, and the permutation (…,m). */
-static bool factorise(cot_tape *t, const char *op, uint32_t a, cot__result *f, cot__result *p) {
-    cot__view v = cot__view_read(t, a);
-    if (!cot__result_open(t, f, op, v.dtype, v.ndim, v.shape) ||
-        !cot__result_open(t, p, op, COT_I64, v.ndim - 1, v.shape))
-        return false;
-    t->backend->copy(&f->view, &v);
-    return t->backend->lu(&t->al, &f->view, &p->view) || (cot__lin_no_memory(t, op), false);
+static bool factors_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, false)) return false;
+    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    return true;
+}
+static bool permutation_infer(const cot__job *j, cot__type *z) {
+    if (!factors_infer(j, z)) return false;
+    z->dtype = COT_I64;
+    z->shape.ndim--;
+    return true;
 }
 
-/* Both as nodes without derivative. */
+static bool lu_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 0) || !cot__job_matrix(j, 0, false)) return false;
+    cot_shape s = cot__view_extents(&j->x[0]);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    if (!cot__job_dtype(j, 1, COT_I64) || !cot__job_beside(j, 1, 0, 1, &m)) return false;
+    *z = (cot__type){j->x[0].dtype, cot__matrices(s, m + n, m < n ? m : n)};
+    return true;
+}
+
+/* Factors and permutation are made together. What a job does not give lies in its workspace, in
+ * front of what the backend needs: bytes of each, in whole lines of a cache. */
+static int64_t in_lines(int64_t count, int64_t size) {
+    return cot__size_add(cot__size_mul(count, size), 63) / 64 * 64;
+}
+static int64_t factor_bytes(const cot__job *j) {
+    return j->op == OP_lu_factors ? 0 : in_lines(cot__view_size(&j->x[0]), cot__dtype_size(j->x[0].dtype));
+}
+static int64_t permutation_bytes(const cot__job *j) {
+    bool given = j->op == OP_lu_permutation || j->more[0].data;
+    return given ? 0 : in_lines(cot__count(j->x[0].ndim - 1, j->x[0].shape), sizeof(int64_t));
+}
+
+static int64_t lu_workspace(const cot__job *j) {
+    int64_t work = j->backend->lu_workspace(&j->x[0]), beside = cot__size_add(factor_bytes(j), permutation_bytes(j));
+    return work < 0 || beside > COT__SIZE_MOST / 4 ? -1 : beside + work;
+}
+
+/* Row-major memory, as large as operand 0 or (ndim less by 1) its permutation. */
+typedef struct block { int64_t stride[COT_MAX_NDIM]; cot__view view; } block;
+static void see_block(block *b, const cot__job *j, cot_dtype dtype, int ndim, void *data) {
+    b->view = (cot__view){data, dtype, ndim, j->x[0].shape, b->stride};
+    cot__strides(ndim, j->x[0].shape, b->stride);
+}
+
+/* The next block of the workspace, or what the job gives. */
+static void *place(char **memory, int64_t bytes, void *given) {
+    char *at = *memory;
+    if (bytes == 0) return given;
+    *memory += bytes;
+    return at;
+}
+
+/* Of lu_factors, which gives the permutation as more[0] to whoever wants it, of lu_permutation and
+ * of lu. */
+static void lu_run(const cot__job *j) {
+    char *memory = j->workspace;
+    void *factors = place(&memory, factor_bytes(j), j->z.data);
+    void *permutation = place(&memory, permutation_bytes(j), j->op == OP_lu_permutation ? j->z.data : j->more[0].data);
+    block f, p;
+    see_block(&f, j, j->x[0].dtype, j->x[0].ndim, factors);
+    see_block(&p, j, COT_I64, j->x[0].ndim - 1, permutation);
+    j->backend->copy(&f.view, &j->x[0]);
+    j->backend->lu(&f.view, &p.view, memory);
+    if (j->op == OP_lu) j->backend->lu_pack(&f.view, &j->z);
+}
+
+/* Both as nodes without derivative, of one factorisation of node a (…,m,n). */
 static bool push_factors(cot_tape *t, const char *op, uint32_t a, cot_var *factors, cot_var *permutation) {
-    cot__result f, p;
-    if (!factorise(t, op, a, &f, &p)) return false;
-    *factors = cot__result_push(t, &f, OP_lu_factors, 1, &a, NULL);
-    *permutation = cot__result_push(t, &p, OP_lu_permutation, 1, &a, NULL);
+    cot__recording f, p;
+    if (!cot__record_open(&f, t, op, OP_lu_factors, 1, &a, NULL, NULL) ||
+        !cot__record_open(&p, t, op, OP_lu_permutation, 1, &a, NULL, NULL))
+        return false;
+    f.job.more[0] = p.job.z;
+    if (!cot__record_run(&f)) return false;
+    *factors = cot__record_push(&f);
+    *permutation = cot__record_push(&p);
     return t->status == COT_OK;
-}
-
-static cot_var factors_apply(cot__rule *r, const cot_var *xs) {
-    int         op = cot__rule_node(r)->op;
-    uint32_t    a;
-    cot__result f, p;
-    if (!cot__enter(r->t, xs[0], r->op->name, "", &a) || !factorise(r->t, r->op->name, a, &f, &p)) return INVALID(r->t);
-    return cot__result_push(r->t, op == OP_lu_factors ? &f : &p, op, 1, &a, NULL);
 }
 
 const cot__op cot__op_lu_factors     = {.name         = "lu_factors",
@@ -44,34 +99,26 @@ const cot__op cot__op_lu_factors     = {.name         = "lu_factors",
                                         .batch        = cot__batch_shift,
                                         .kind         = KIND_NONE,
                                         .formula      = "z = l - 1 + u with a[p] = l @ u",
-                                        .apply        = factors_apply,
+                                        .infer        = factors_infer,
+                                        .workspace    = lu_workspace,
+                                        .run          = lu_run,
                                         .cost         = {.each_cube = 2.0 / 3},
                                         .operands     = "a"};
 const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .batch = cot__batch_shift, .kind = KIND_NONE,
-                                        .formula = "p with a[p] = l @ u", .apply = factors_apply,
+                                        .formula = "p with a[p] = l @ u",
+                                        .infer = permutation_infer, .workspace = lu_workspace, .run = lu_run,
                                         .cost = {.none = "comes with the factors"},
                                         .operands = "a"};
 
 /* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------- */
 
-/* Both triangles, of the factors of a. */
+/* Both triangles of node a. Its factors are known, so they are packed, not made again. */
 static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot__view *factors) {
-    cot_shape   s = cot__shape_at(t, a);
-    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
-    cot__result r;
-    s = cot__matrices(s, m + n, m < n ? m : n);
-    if (!cot__check_shape(t, "lu", &s) || !cot__result_open(t, &r, "lu", factors->dtype, s.ndim, s.dim))
-        return INVALID(t);
-    t->backend->lu_pack(factors, &r.view);
-    return cot__result_push(t, &r, OP_lu, 2, (uint32_t[]){a, permutation}, NULL);
-}
-
-static cot_var lu_apply(cot__rule *r, const cot_var *xs) {
-    uint32_t    a, permutation;
-    cot__result f, p;
-    if (!cot__enter(r->t, xs[0], "lu", "", &a) || !cot__enter(r->t, xs[1], "lu", "", &permutation))
-        return INVALID(r->t);
-    return factorise(r->t, "lu", a, &f, &p) ? push_lu(r->t, a, permutation, &f.view) : INVALID(r->t);
+    uint32_t       xs[2] = {a, permutation};
+    cot__recording r;
+    if (!cot__record_open(&r, t, "lu", OP_lu, 2, xs, NULL, NULL)) return INVALID(t);
+    t->backend->lu_pack(factors, &r.job.z);
+    return cot__record_push(&r);
 }
 
 cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
@@ -126,7 +173,9 @@ const cot__op cot__op_lu = {.name         = "lu",
                             .inactive     = 2u,
                             .saves        = 2u | COT__SAVES_Z,
                             .vjp          = lu_vjp,
-                            .apply        = lu_apply,
+                            .infer        = lu_infer,
+                            .workspace    = lu_workspace,
+                            .run          = lu_run,
                             .formula =
                                 "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ",
                             .cost         = {.none = "moves data"},
@@ -134,24 +183,46 @@ const cot__op cot__op_lu = {.name         = "lu",
 
 /* ---- solve ----------------------------------------------------------------------------------- */
 
-/* a⁻¹ b, or a⁻ᵀ b; all with the same leading axes. `op` is what the caller called, for a note. */
+static bool lu_solve_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 4, 4, 1) || !cot__job_range(j, 0, 0, 1) || !cot__job_matrix(j, MATRIX, true) ||
+        !cot__job_matrix(j, SIDE, false))
+        return false;
+    cot_shape a = cot__view_extents(&j->x[MATRIX]), b = cot__view_extents(&j->x[SIDE]);
+    int64_t   n = cot__rows_of(&a);
+    *z = (cot__type){j->x[SIDE].dtype, b};
+    return cot__job_dtype(j, MATRIX, z->dtype) && cot__job_dtype(j, FACTORS, z->dtype) &&
+           cot__job_dtype(j, PERMUTATION, COT_I64) && cot__job_shape(j, FACTORS, a.ndim, a.dim) &&
+           cot__job_beside(j, SIDE, MATRIX, 2, (int64_t[]){n, cot__columns_of(&b)}) &&
+           cot__job_beside(j, PERMUTATION, MATRIX, 1, &n);
+}
+/* Of many systems without a right side the permutations are not read either. */
+static bool lu_solve_check(const cot__job *j) {
+    return cot__view_size(&j->z) == 0 ||
+           cot__job_positions(j, PERMUTATION, "permutation", j->x[SIDE].shape[j->x[SIDE].ndim - 2], false);
+}
+static int64_t lu_solve_workspace(const cot__job *j) {
+    return j->backend->lu_solve_workspace(&j->x[FACTORS], &j->x[SIDE]);
+}
+static void lu_solve_run(const cot__job *j) {
+    j->backend->lu_solve(&j->x[FACTORS], &j->x[PERMUTATION], &j->x[SIDE], cot__job_int(j, 0) != 0, &j->z, j->workspace,
+                         j->status);
+}
+/* Nobody calls lu_solve itself. */
+static void lu_solve_tell(const cot__job *j, const int64_t found[2]) {
+    bool        inverse = strcmp(j->caller->name, "inv") == 0;
+    cot__caller caller = *j->caller;
+    cot_shape   batch = cot__view_extents(&j->z);
+    if (!inverse) caller.name = "solve";
+    cot__note_matrices(&caller, &batch, found, "is singular", inverse ? "its inverse is NaN" : "its solution is NaN");
+}
+
+/* a⁻¹ b, or a⁻ᵀ b; all with the same leading axes. `op` is what the caller called. */
 static cot_var lu_solve(cot_tape *t, const char *op, const cot_var xs[4], bool transposed) {
-    uint32_t    i[4];
-    int64_t     count;
-    cot__result r;
+    uint32_t i[4];
     for (int k = 0; k < 4; k++)
         if (!cot__enter(t, xs[k], "lu_solve", "", &i[k])) return INVALID(t);
-    cot__view  b = cot__view_read(t, i[SIDE]), f = cot__view_read(t, i[FACTORS]), p = cot__view_read(t, i[PERMUTATION]);
-    cot_shape  s = cot__shape_at(t, i[SIDE]);
     cot__attr *attr = cot__attr_make(t, "lu_solve", 1, (int64_t[]){transposed}, 0, NULL);
-    uint8_t   *bad  = attr && cot__result_open(t, &r, "lu_solve", b.dtype, s.ndim, s.dim)
-                          ? cot__lin_open(t, "lu_solve", &s, &count)
-                          : NULL;
-    if (!bad) return INVALID(t);
-    bool done = t->backend->lu_solve(&t->al, &f, &p, &b, transposed, &r.view, bad);
-    cot__lin_close(t, op, &s, bad, "is singular",
-                   strcmp(op, "inv") == 0 ? "its inverse is NaN" : "its solution is NaN");
-    return done ? cot__result_push(t, &r, OP_lu_solve, 4, i, attr) : cot__lin_no_memory(t, "lu_solve");
+    return attr ? cot__record(t, op, OP_lu_solve, 4, i, attr, NULL) : INVALID(t);
 }
 
 /* b̄ += a⁻ᵀ z̄, ā += -b̄ zᵀ; with the transpose of a: b̄ += a⁻¹ z̄, ā += -z b̄ᵀ */
@@ -165,10 +236,6 @@ static void lu_solve_vjp(cot__rule *r) {
                   cot_neg(transposed ? cot_matmul(z, cot__swap_last(gb)) : cot_matmul(gb, cot__swap_last(z))));
 }
 
-static cot_var lu_solve_apply(cot__rule *r, const cot_var *xs) {
-    return lu_solve(r->t, "solve", xs, cot__rule_attr(r)->ints[0] != 0);
-}
-
 const cot__op cot__op_lu_solve = {
     .name         = "lu_solve",
     .sweeps_alone = true,
@@ -178,7 +245,11 @@ const cot__op cot__op_lu_solve = {
     .inactive     = 4u | 8u,
     .saves        = 1u | 4u | 8u | COT__SAVES_Z,
     .vjp          = lu_solve_vjp,
-    .apply        = lu_solve_apply,
+    .infer        = lu_solve_infer,
+    .check        = lu_solve_check,
+    .workspace    = lu_solve_workspace,
+    .run          = lu_solve_run,
+    .tell         = lu_solve_tell,
     .formula      = "z = a⁻¹ @ b (or a⁻ᵀ @ b), by the factors of a; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ",
     .cost         = {.each_inner = 2},
     .linear       = 1u << SIDE,
@@ -230,16 +301,34 @@ cot_var cot_inv(cot_var x) {
 
 /* ---- determinants ---------------------------------------------------------------------------- */
 
-/* One number for each matrix, from operands (a, factors, permutation) or, where a is COT__NONE, the
- * last two. */
+/* One number for each matrix, from operands (a, factors, permutation), or, for the sign, the last
+ * two. */
+static bool number_infer(const cot__job *j, cot__type *z) {
+    int n = j->op == OP_det_sign ? 2 : 3;
+    if (!cot__job_has(j, n, n, 0)) return false;
+    for (int k = 0; k < n - 1; k++)
+        if (!cot__job_matrix(j, k, true)) return false;
+    cot_shape s = cot__view_extents(&j->x[n - 2]);
+    int64_t   extent = cot__columns_of(&s);
+    *z = (cot__type){j->x[n - 2].dtype, s};
+    z->shape.ndim -= 2;
+    return cot__job_dtype(j, 0, z->dtype) && cot__job_shape(j, 0, s.ndim, s.dim) &&
+           cot__job_dtype(j, n - 1, COT_I64) && cot__job_beside(j, n - 1, n - 2, 1, &extent);
+}
+static bool number_check(const cot__job *j) {
+    const cot__view *factors = &j->x[j->n - 2];
+    return cot__job_positions(j, j->n - 1, "permutation", factors->shape[factors->ndim - 1], false);
+}
+static void number_run(const cot__job *j) {
+    const cot__view *factors = &j->x[j->n - 2], *permutation = factors + 1;
+    if (j->op == OP_det_sign) j->backend->lu_sign(factors, permutation, &j->z);
+    else j->backend->lu_det(factors, permutation, j->op == OP_logabsdet, &j->z);
+}
+
 static cot_var push_number(cot_tape *t, int op, uint32_t a, cot_var factors, cot_var permutation) {
-    uint32_t    xs[3] = {a, cot__index(factors), cot__index(permutation)};
-    cot__view   f = cot__view_read(t, xs[1]), p = cot__view_read(t, xs[2]);
-    cot__result r;
-    if (!cot__result_open(t, &r, cot__op_of(op)->name, f.dtype, f.ndim - 2, f.shape)) return INVALID(t);
-    if (op == OP_det_sign) t->backend->lu_sign(&f, &p, &r.view);
-    else t->backend->lu_det(&f, &p, op == OP_logabsdet, &r.view);
-    return a == COT__NONE ? cot__result_push(t, &r, op, 2, xs + 1, NULL) : cot__result_push(t, &r, op, 3, xs, NULL);
+    uint32_t xs[3] = {a, cot__index(factors), cot__index(permutation)};
+    int      skip = op == OP_det_sign;
+    return cot__record(t, cot__op_of(op)->name, op, 3 - skip, xs + skip, NULL, NULL);
 }
 
 cot_var cot_det(cot_var x) {
@@ -259,7 +348,7 @@ cot_status cot_slogdet(cot_var x, cot_var *sign, cot_var *logabsdet) {
     cot_var   factors, permutation, out[2] = {cot__invalid(1, &x), cot__invalid(1, &x)};
     cot_tape *t = cot__enter_matrix("slogdet", x, true, &a, &dtype);
     if (t && push_factors(t, "slogdet", a, &factors, &permutation)) {
-        out[0] = cot_cast(push_number(t, OP_det_sign, COT__NONE, factors, permutation), dtype);
+        out[0] = cot_cast(push_number(t, OP_det_sign, a, factors, permutation), dtype);
         out[1] = cot_cast(push_number(t, OP_logabsdet, a, factors, permutation), dtype);
     }
     if (sign) *sign = out[0];
@@ -303,15 +392,6 @@ static void det_vjp(cot__rule *r) {
 }
 static void logabsdet_vjp(cot__rule *r) { cot__give(r, 0, times_inverse(r, r->g)); }
 
-static cot_var number_apply(cot__rule *r, const cot_var *xs) {
-    int      n = cot__nargs(cot__rule_node(r));
-    uint32_t i[3];
-    for (int k = 0; k < n; k++)
-        if (!cot__enter(r->t, xs[k], r->op->name, "", &i[k])) return INVALID(r->t);
-    if ((i[n - 1] = cot__dense(r->t, i[n - 1])) == COT__NONE) return INVALID(r->t);
-    return push_number(r->t, cot__rule_node(r)->op, n == 3 ? i[0] : COT__NONE, xs[n - 2], VAR(r->t, i[n - 1]));
-}
-
 const cot__op cot__op_det       = {.name         = "det",
                                    .sweeps_alone = true,
                                    .batch        = cot__batch_shift,
@@ -319,7 +399,9 @@ const cot__op cot__op_det       = {.name         = "det",
                                    .inactive     = 6u,
                                    .saves        = 7u | COT__SAVES_Z,
                                    .vjp          = det_vjp,
-                                   .apply        = number_apply,
+                                   .infer        = number_infer,
+                                   .check        = number_check,
+                                   .run          = number_run,
                                    .formula      = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ",
                                    /* from the factors */
                                    .cost         = {.each_inner = 1},
@@ -331,11 +413,14 @@ const cot__op cot__op_logabsdet = {.name         = "logabsdet",
                                    .inactive     = 6u,
                                    .saves        = 7u,
                                    .vjp          = logabsdet_vjp,
-                                   .apply        = number_apply,
+                                   .infer        = number_infer,
+                                   .check        = number_check,
+                                   .run          = number_run,
                                    .formula      = "z = log |det a|; ā += z̄ a⁻ᵀ",
                                    .cost         = {.each_inner = 1},
                                    .operands     = "a f p"};
 const cot__op cot__op_det_sign = {.name = "det_sign", .batch = cot__batch_shift, .kind = KIND_NONE,
-                                  .formula = "z = the sign of det a", .apply = number_apply,
+                                  .formula = "z = the sign of det a",
+                                  .infer = number_infer, .check = number_check, .run = number_run,
                                   .cost = {.each_inner = 1},
                                   .operands = "a f p"};

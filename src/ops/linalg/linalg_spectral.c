@@ -19,21 +19,21 @@ static cot_var as_column(cot_var x) { return cot_expand_dims(x, -1); }
 
 /* ---- eigh: rows of v (n,n), then w ----------------------------------------------------------- */
 
+static bool eigh_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, true)) return false;
+    cot_shape s = cot__view_extents(&j->x[0]);
+    *z = (cot__type){j->x[0].dtype, cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s))};
+    return true;
+}
+static int64_t eigh_workspace(const cot__job *j) { return j->backend->eigh_workspace(&j->x[0]); }
+static void    eigh_run(const cot__job *j) { j->backend->eigh(&j->x[0], &j->z, j->workspace, j->status); }
+static void    spectral_tell(const cot__job *j, const int64_t found[2]) {
+    cot__tell_matrices(j, found, "did not converge", "its results are NaN");
+}
+
 static cot_var push_eigh(cot_tape *t, cot_var a) {
-    int64_t     count;
-    uint32_t    i;
-    cot__result r;
-    if (!cot__enter(t, a, "eigh", "", &i)) return INVALID(t);
-    cot__view v = cot__view_read(t, i);
-    cot_shape s = cot__shape_at(t, i);
-    s = cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s));
-    uint8_t *bad = NULL;
-    if (cot__check_shape(t, "eigh", &s) && cot__result_open(t, &r, "eigh", v.dtype, s.ndim, s.dim))
-        bad = cot__lin_open(t, "eigh", &s, &count);
-    if (!bad) return INVALID(t);
-    bool done = t->backend->eigh(&t->al, &v, &r.view, bad);
-    cot__lin_close(t, "eigh", &s, bad, "did not converge", "its results are NaN");
-    return done ? cot__result_push(t, &r, OP_eigh, 1, &i, NULL) : cot__lin_no_memory(t, "eigh");
+    uint32_t i;
+    return cot__enter(t, a, "eigh", "", &i) ? cot__record(t, "eigh", OP_eigh, 1, &i, NULL, NULL) : INVALID(t);
 }
 
 static cot_status eigh_of(const char *op, cot_var x, cot_var *w, cot_var *v) {
@@ -71,8 +71,6 @@ static void eigh_vjp(cot__rule *r) {
     cot__give(r, 0, cot_matmul(cot_matmul(v, cot_add(cot__diagonal(gw), turns)), cot__swap_last(v)));
 }
 
-static cot_var eigh_apply(cot__rule *r, const cot_var *xs) { return push_eigh(r->t, xs[0]); }
-
 /* Eigenvalues or singular values that are equal. */
 static void equal_values(cot__findings *r, uint32_t i) {
     bool    svd = r->t->nodes[i].op == OP_svd;
@@ -91,7 +89,10 @@ const cot__op cot__op_eigh = {
     .kind         = KIND_GENERIC,
     .saves        = COT__SAVES_Z,
     .vjp          = eigh_vjp,
-    .apply        = eigh_apply,
+    .infer        = eigh_infer,
+    .workspace    = eigh_workspace,
+    .run          = eigh_run,
+    .tell         = spectral_tell,
     .formula      = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
     .cost         = {.each_cube = 9},
     .operands     = "a",
@@ -100,21 +101,15 @@ const cot__op cot__op_eigh = {
 
 /* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
 
-static cot_var push_svd(cot_tape *t, const char *op, uint32_t i) {
-    int64_t     count;
-    cot__result r;
-    cot__view   v = cot__view_read(t, i);
-    cot_shape   s = cot__shape_at(t, i);
-    int64_t     m = cot__rows_of(&s), n = cot__columns_of(&s);
-    uint8_t    *bad = NULL;
-    s = cot__matrices(s, m + n + 1, m < n ? m : n);
-    if (cot__check_shape(t, op, &s) && cot__result_open(t, &r, "svd", v.dtype, s.ndim, s.dim))
-        bad = cot__lin_open(t, "svd", &s, &count);
-    if (!bad) return INVALID(t);
-    bool done = t->backend->svd(&t->al, &v, &r.view, bad);
-    cot__lin_close(t, "svd", &s, bad, "did not converge", "its results are NaN");
-    return done ? cot__result_push(t, &r, OP_svd, 1, &i, NULL) : cot__lin_no_memory(t, "svd");
+static bool svd_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, false)) return false;
+    cot_shape s = cot__view_extents(&j->x[0]);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    *z = (cot__type){j->x[0].dtype, cot__matrices(s, m + n + 1, m < n ? m : n)};
+    return true;
 }
+static int64_t svd_workspace(const cot__job *j) { return j->backend->svd_workspace(&j->x[0]); }
+static void    svd_run(const cot__job *j) { j->backend->svd(&j->x[0], &j->z, j->workspace, j->status); }
 
 static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot_var *vt) {
     cot_var   out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)};
@@ -124,7 +119,7 @@ static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot
     if (t) {
         cot_shape s = cot__shape_at(t, i);
         int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-        cot_var   z = push_svd(t, op, i);
+        cot_var   z = cot__record(t, op, OP_svd, 1, &i, NULL, NULL);
         if (u) out[0] = cot_cast(cot__result_rows(z, 0, m), dtype);
         if (sv) out[1] = cot_cast(cot_index(z, -2, m + n), dtype);
         if (vt) out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
@@ -164,18 +159,16 @@ static void svd_vjp(cot__rule *r) {
     cot__give(r, 0, ga);
 }
 
-static cot_var svd_apply(cot__rule *r, const cot_var *xs) {
-    uint32_t i;
-    return cot__enter(r->t, xs[0], "svd", "", &i) ? push_svd(r->t, "svd", i) : INVALID(r->t);
-}
-
 const cot__op cot__op_svd = {.name         = "svd",
                              .sweeps_alone = true,
                              .batch        = cot__batch_shift,
                              .kind         = KIND_GENERIC,
                              .saves        = COT__SAVES_Z,
                              .vjp          = svd_vjp,
-                             .apply        = svd_apply,
+                             .infer        = svd_infer,
+                             .workspace    = svd_workspace,
+                             .run          = svd_run,
+                             .tell         = spectral_tell,
                              .formula      = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
                                              "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                              " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
@@ -196,17 +189,14 @@ static cot_var products_of_others(cot_var s) {
 
 /* With a = u diag(s) vt they are det(u) det(vt) u diag(Π of the other s) vt, singular or not. That
  * is recorded of a constant, for the value; the derivative is that of det a · a⁻ᵀ. */
-static cot_var push_cofactors(cot_tape *t, cot_var a, cot_var value) {
-    uint32_t    xs[2];
-    cot__result r;
-    if (!cot__enter(t, a, "cofactors", "", &xs[0]) || !cot__enter(t, value, "cofactors", "", &xs[1])) return INVALID(t);
-    cot__view v = cot__view_read(t, xs[1]);
-    if (!cot__result_open(t, &r, "cofactors", v.dtype, v.ndim, v.shape)) return INVALID(t);
-    t->backend->copy(&r.view, &v);
-    return cot__result_push(t, &r, OP_cofactors, 2, xs, NULL);
+static bool cofactors_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 0) || !cot__job_matrix(j, 0, true) || !cot__job_dtype(j, 1, j->x[0].dtype) ||
+        !cot__job_shape(j, 1, j->x[0].ndim, j->x[0].shape))
+        return false;
+    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    return true;
 }
-
-static cot_var cofactors_apply(cot__rule *r, const cot_var *xs) { return push_cofactors(r->t, xs[0], xs[1]); }
+static void cofactors_run(const cot__job *j) { j->backend->copy(&j->z, &j->x[1]); }
 
 cot_var cot__cofactors(cot_var a) {
     cot_var u, s, vt, su, sv;
@@ -216,7 +206,10 @@ cot_var cot__cofactors(cot_var a) {
     cot_slogdet(vt, &sv, NULL);
     cot_var sign = as_column(as_column(cot_mul(su, sv)));
     cot_var value = cot_mul(sign, cot_matmul(cot_mul(u, as_row(products_of_others(s))), vt));
-    return push_cofactors(a.tape, a, value);
+    uint32_t xs[2];
+    if (!cot__enter(a.tape, a, "cofactors", "", &xs[0]) || !cot__enter(a.tape, value, "cofactors", "", &xs[1]))
+        return INVALID(a.tape);
+    return cot__record(a.tape, "cofactors", OP_cofactors, 2, xs, NULL, NULL);
 }
 
 /* ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ */
@@ -231,7 +224,8 @@ const cot__op cot__op_cofactors = {.name     = "cofactors", .batch = cot__batch_
                                    .inactive = 2u,
                                    .saves    = 1u | COT__SAVES_Z,
                                    .vjp      = cofactors_vjp,
-                                   .apply    = cofactors_apply,
+                                   .infer    = cofactors_infer,
+                                   .run      = cofactors_run,
                                    .formula  = "z = cof(a), in numbers; ā += ⟨z̄, z⟩ a⁻ᵀ - z z̄ᵀ a⁻ᵀ",
                                    .cost = {.each_cube = 24},
                                    .operands = "a s"};

@@ -18,33 +18,46 @@ typedef char flags_are_those_of_the_kernel[(int)COT_UPPER == (int)COT__LIN_UPPER
                                                ? 1
                                                : -1];
 
+static bool check_flags(const cot__caller *c, int64_t flags) {
+    return !(flags & ~(int64_t)ALL_FLAGS) ||
+           cot__refuse(c, COT_VALUE,
+                       "the flags are %lld; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and COT_RIGHT, or-ed",
+                       (long long)flags);
+}
+
+static bool triangular_solve_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 2, 2, 1) || !check_flags(j->caller, cot__job_int(j, 0)) || !cot__job_matrix(j, 0, true) ||
+        !cot__job_matrix(j, 1, false) || !cot__job_dtype(j, 1, j->x[0].dtype))
+        return false;
+    cot_shape a = cot__view_extents(&j->x[0]), b = cot__view_extents(&j->x[1]);
+    int64_t   fits[2] = {cot__rows_of(&b), cot__columns_of(&b)};
+    fits[cot__job_int(j, 0) & COT_RIGHT ? 1 : 0] = cot__rows_of(&a);
+    *z = (cot__type){j->x[1].dtype, b};
+    return cot__job_beside(j, 1, 0, 2, fits);
+}
+static int64_t triangular_solve_workspace(const cot__job *j) {
+    return j->backend->triangular_workspace(&j->x[0], &j->x[1]);
+}
+static void triangular_solve_run(const cot__job *j) {
+    j->backend->copy(&j->z, &j->x[1]);
+    j->backend->triangular(&j->x[0], (int)cot__job_int(j, 0), &j->z, j->workspace, j->status);
+}
+static void triangular_solve_tell(const cot__job *j, const int64_t found[2]) {
+    cot__tell_matrices(j, found, "has a 0 on its diagonal", "its solution is infinite or NaN");
+}
+
 cot_var cot_triangular_solve(cot_var x, cot_var y, int flags) {
-    cot_var     a = x, b = y;
-    bool        vector;
-    cot_dtype   dtype;
-    int64_t     count;
-    cot__result r;
-    cot_tape   *t = cot__enter_system("triangular_solve", &a, &b, true, flags & COT_RIGHT, &vector, &dtype);
+    cot_var   a = x, b = y;
+    bool      vector;
+    cot_dtype dtype;
+    cot_tape *t = cot__enter_system("triangular_solve", &a, &b, true, flags & COT_RIGHT, &vector, &dtype);
     if (!t) return cot__invalid(2, (cot_var[]){x, y});
-    if (flags & ~ALL_FLAGS)
-        return cot__fail(
-            t, COT_VALUE,
-            "[triangular_solve] the flags are %d; they are COT_UPPER, COT_TRANSPOSED, COT_UNIT_DIAGONAL and "
-            "COT_RIGHT, or-ed",
-            flags);
-    if (!cot__broadcast_batches(t, "triangular_solve", &a, &b)) return INVALID(t);
+    cot__caller caller = cot__tape_caller(t, "triangular_solve");
+    if (!check_flags(&caller, flags) || !cot__broadcast_batches(t, "triangular_solve", &a, &b)) return INVALID(t);
     uint32_t   xs[2] = {cot__index(a), cot__index(b)};
-    cot__view  va = cot__view_read(t, xs[0]), vb = cot__view_read(t, xs[1]);
-    cot_shape  s = cot__shape_at(t, xs[1]);
     cot__attr *attr = cot__attr_make(t, "triangular_solve", 1, (int64_t[]){flags}, 0, NULL);
-    if (!attr || !cot__result_open(t, &r, "triangular_solve", vb.dtype, s.ndim, s.dim)) return INVALID(t);
-    t->backend->copy(&r.view, &vb);
-    uint8_t *bad = cot__lin_open(t, "triangular_solve", &s, &count);
-    if (!bad) return INVALID(t);
-    bool done = t->backend->triangular(&t->al, &va, flags, &r.view, bad);
-    cot__lin_close(t, "triangular_solve", &s, bad, "has a 0 on its diagonal", "its solution is infinite or NaN");
-    if (!done) return cot__lin_no_memory(t, "triangular_solve");
-    cot_var z = cot__result_push(t, &r, OP_triangular_solve, 2, xs, attr);
+    if (!attr) return INVALID(t);
+    cot_var z = cot__record(t, "triangular_solve", OP_triangular_solve, 2, xs, attr, NULL);
     return cot_cast(vector ? cot_squeeze(z, COT_AXES(-1)) : z, dtype);
 }
 
@@ -62,10 +75,6 @@ static void triangular_solve_vjp(cot__rule *r) {
     cot__give(r, 0, cot_neg(flags & COT_UPPER ? cot__upper(ga, offset) : cot__lower(ga, -offset)));
 }
 
-static cot_var triangular_solve_apply(cot__rule *r, const cot_var *xs) {
-    return cot_triangular_solve(xs[0], xs[1], (int)cot__rule_attr(r)->ints[0]);
-}
-
 const cot__op cot__op_triangular_solve = {
     .name     = "triangular_solve",
     .batch    = cot__batch_shift,
@@ -73,7 +82,10 @@ const cot__op cot__op_triangular_solve = {
     .kind     = KIND_GENERIC,
     .saves    = 1u | COT__SAVES_Z,
     .vjp      = triangular_solve_vjp,
-    .apply    = triangular_solve_apply,
+    .infer    = triangular_solve_infer,
+    .workspace = triangular_solve_workspace,
+    .run      = triangular_solve_run,
+    .tell     = triangular_solve_tell,
     .formula  = "a @ z = b, a triangular; b̄ += a⁻ᵀ @ z̄, ā += -a⁻ᵀ @ z̄ @ zᵀ in the triangle",
     .cost     = {.each_inner = 1},
     .linear   = 2u,
@@ -81,30 +93,28 @@ const cot__op cot__op_triangular_solve = {
 
 /* ---- Cholesky -------------------------------------------------------------------------------- */
 
-static cot_var push_cholesky(cot_tape *t, cot_var a) {
-    uint32_t    i;
-    int64_t     count;
-    cot__result r;
-    if (!cot__enter(t, a, "cholesky", "", &i)) return INVALID(t);
-    cot__view v = cot__view_read(t, i);
-    cot_shape s = cot__shape_at(t, i);
-    uint8_t  *bad =
-        cot__result_open(t, &r, "cholesky", v.dtype, s.ndim, s.dim) ? cot__lin_open(t, "cholesky", &s, &count) : NULL;
-    if (!bad) return INVALID(t);
-    t->backend->copy(&r.view, &v);
-    bool done = t->backend->cholesky(&t->al, &r.view, bad);
-    cot__lin_close(t, "cholesky", &s, bad, "is not positive definite", "its factor is NaN");
-    return done ? cot__result_push(t, &r, OP_cholesky, 1, &i, NULL) : cot__lin_no_memory(t, "cholesky");
+static bool cholesky_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, true)) return false;
+    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    return true;
+}
+static int64_t cholesky_workspace(const cot__job *j) { return j->backend->cholesky_workspace(&j->x[0]); }
+static void    cholesky_run(const cot__job *j) {
+    j->backend->copy(&j->z, &j->x[0]);
+    j->backend->cholesky(&j->z, j->workspace, j->status);
+}
+static void cholesky_tell(const cot__job *j, const int64_t found[2]) {
+    cot__tell_matrices(j, found, "is not positive definite", "its factor is NaN");
 }
 
 cot_var cot_cholesky(cot_var x) {
     cot_dtype dtype;
     uint32_t  i;
     cot_tape *t = cot__enter_matrix("cholesky", x, true, &i, &dtype);
-    return t ? cot_cast(push_cholesky(t, cot__symmetrised(VAR(t, i))), dtype) : cot__invalid(1, &x);
+    if (!t) return cot__invalid(1, &x);
+    if (!cot__enter(t, cot__symmetrised(VAR(t, i)), "cholesky", "", &i)) return INVALID(t);
+    return cot_cast(cot__record(t, "cholesky", OP_cholesky, 1, &i, NULL, NULL), dtype);
 }
-
-static cot_var cholesky_apply(cot__rule *r, const cot_var *xs) { return push_cholesky(r->t, xs[0]); }
 
 /* ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: the lower half with its diagonal halved */
 static void cholesky_vjp(cot__rule *r) {
@@ -119,7 +129,10 @@ const cot__op cot__op_cholesky = {.name         = "cholesky",
                                   .kind         = KIND_GENERIC,
                                   .saves        = COT__SAVES_Z,
                                   .vjp          = cholesky_vjp,
-                                  .apply        = cholesky_apply,
+                                  .infer        = cholesky_infer,
+                                  .workspace    = cholesky_workspace,
+                                  .run          = cholesky_run,
+                                  .tell         = cholesky_tell,
                                   .formula =
                                       "z @ zᵀ = a, z lower; ā += z⁻ᵀ Φ(zᵀ z̄) z⁻¹, Φ: lower half, diagonal halved",
                                   .cost         = {.each_cube = 1.0 / 3},
@@ -127,26 +140,22 @@ const cot__op cot__op_cholesky = {.name         = "cholesky",
 
 /* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------- */
 
-/* Of node a (…,m,n), m >= n. */
-static cot_var pack_qr(cot_tape *t, uint32_t a) {
-    cot__view   v = cot__view_read(t, a);
-    cot_shape   s = cot__shape_at(t, a);
-    cot__result z;
-    s = cot__matrices(s, cot__rows_of(&s) + cot__columns_of(&s), cot__columns_of(&s));
-    if (!cot__check_shape(t, "qr", &s) || !cot__result_open(t, &z, "qr", v.dtype, s.ndim, s.dim)) return INVALID(t);
-    return t->backend->qr(&t->al, &v, &z.view) ? cot__result_push(t, &z, OP_qr, 1, &a, NULL)
-                                               : cot__lin_no_memory(t, "qr");
+/* Of (…,m,n), m >= n. */
+static bool qr_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, false)) return false;
+    cot_shape s = cot__view_extents(&j->x[0]);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    if (m < n) return cot__job_illegal(j, "a matrix of %lld rows and %lld columns", (long long)m, (long long)n);
+    *z = (cot__type){j->x[0].dtype, cot__matrices(s, m + n, n)};
+    return true;
 }
-
-static cot_var qr_apply(cot__rule *r, const cot_var *xs) {
-    uint32_t a;
-    return cot__enter(r->t, xs[0], "qr", "", &a) ? pack_qr(r->t, a) : INVALID(r->t);
-}
+static int64_t qr_workspace(const cot__job *j) { return j->backend->qr_workspace(&j->x[0]); }
+static void    qr_run(const cot__job *j) { j->backend->qr(&j->x[0], &j->z, j->workspace); }
 
 static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
     cot_shape s = cot__shape_at(t, a);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    cot_var   packed = pack_qr(t, a);
+    cot_var   packed = cot__record(t, "qr", OP_qr, 1, &a, NULL, NULL);
     *q = cot__result_rows(packed, 0, m);
     *r = cot__swap_last(cot__result_rows(packed, m, m + n));
     return t->status == COT_OK;
@@ -175,25 +184,45 @@ cot_status cot_qr(cot_var x, cot_var *q, cot_var *r) {
     return cot__status_of(1, &x);
 }
 
-/* Which of the triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank,
- * up to rounding. NULL after a failure; how many in *found. To be closed. */
-static uint8_t *short_ranks(cot_tape *t, const char *op, cot_var r, int64_t m, int64_t *found) {
-    cot_shape s = cot_shape_of(r);
-    int64_t   n = cot__columns_of(&s), count;
-    double    eps = cot_dtype_of(r) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
-    uint8_t  *bad = cot__lin_open(t, op, &s, &count);
-    double   *d = bad ? cot__alloc(&t->al, (size_t)(count * n) * sizeof *d + 1) : NULL;
-    *found = 0;
-    if (bad && !d) cot__lin_no_memory(t, op);
-    if (d && cot_read(cot_reshape(cot_diag(r, 0), COT_SHAPE(count, n)), d, count * n) == COT_OK)
-        for (int64_t i = 0; i < count; i++) {
-            double most = 0, least = (double)INFINITY;
-            for (int64_t k = 0; k < n; k++)
-                most = fmax(most, fabs(d[i * n + k])), least = fmin(least, fabs(d[i * n + k]));
-            *found += bad[i] = n > 0 && least <= eps * (double)(m > n ? m : n) * most;
-        }
-    if (d) cot__free(&t->al, d, (size_t)(count * n) * sizeof *d + 1);
-    return bad;
+/* Which triangles r (…,n,n) of factored (m,n) have a diagonal that says: not of full rank, up to
+ * rounding. */
+typedef struct ranks {
+    int64_t count, found[2]; /* triangles; how many are short, and the first of these */
+    uint8_t *is_short;       /* a byte for each; NULL after a failure */
+    double  *diagonal;
+    size_t   bytes;
+} ranks;
+
+static bool is_short(const double *d, int64_t n, double slack) {
+    double most = 0, least = (double)INFINITY;
+    for (int64_t k = 0; k < n; k++) most = fmax(most, fabs(d[k])), least = fmin(least, fabs(d[k]));
+    return n > 0 && least <= slack * most;
+}
+
+static bool ranks_open(ranks *r, cot_tape *t, const char *op, cot_var triangles, int64_t m) {
+    cot_shape s = cot_shape_of(triangles);
+    int64_t   n = cot__columns_of(&s);
+    double    eps = cot_dtype_of(triangles) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
+    *r = (ranks){.count = cot_size(triangles) == 0 ? 0 : cot__count(s.ndim - 2, s.dim)};
+    r->bytes = (size_t)r->count * ((size_t)n * sizeof *r->diagonal + 1) + 1;
+    if (!(r->diagonal = cot__alloc(&t->al, r->bytes))) return cot__lin_no_memory(t, op), false;
+    r->is_short = (uint8_t *)(r->diagonal + r->count * n);
+    cot_var d = cot_reshape(cot_diag(triangles, 0), COT_SHAPE(r->count, n));
+    bool    known = cot_read(d, r->diagonal, r->count * n) == COT_OK;
+    for (int64_t i = 0; i < r->count; i++) {
+        r->is_short[i] = known && is_short(r->diagonal + i * n, n, eps * (double)(m > n ? m : n));
+        if (r->is_short[i] && r->found[0]++ == 0) r->found[1] = i;
+    }
+    return true;
+}
+
+/* Says which they are. */
+static void ranks_close(ranks *r, cot_tape *t, const char *op, cot_var triangles, const char *what,
+                        const char *consequence) {
+    cot__caller caller = cot__tape_caller(t, op);
+    cot_shape   s = cot_shape_of(triangles);
+    if (r->found[0]) cot__note_matrices(&caller, &s, r->found, what, consequence);
+    cot__free(&t->al, r->diagonal, r->bytes);
 }
 
 /* ā += (q̄ + q sym(m)) r⁻ᵀ, m = r r̄ᵀ - q̄ᵀ q, sym: the lower half mirrored */
@@ -204,13 +233,11 @@ static void qr_vjp(cot__rule *k) {
             gq = cot__result_rows(k->g, 0, m), grt = cot__result_rows(k->g, m, m + n);
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
-    int64_t   found;
+    ranks     r;
     /* a body has no values to speak of */
-    uint8_t  *bad = k->t->mode.body ? NULL : short_ranks(k->t, "qr", rt, m, &found);
-    cot_shape triangles = cot_shape_of(rt);
-    if (bad)
-        cot__lin_close(k->t, "qr", &triangles, bad, "has columns that depend on each other",
-                       "its derivative divides by what is left of one, and means nothing");
+    if (!k->t->mode.body && ranks_open(&r, k->t, "qr", rt, m))
+        ranks_close(&r, k->t, "qr", rt, "has columns that depend on each other",
+                    "its derivative divides by what is left of one, and means nothing");
     cot__give(k, 0, cot_triangular_solve(rt, cot_add(gq, cot_matmul(q, sym)), COT_RIGHT));
 }
 
@@ -220,14 +247,16 @@ const cot__op cot__op_qr = {.name         = "qr",
                             .kind         = KIND_GENERIC,
                             .saves        = COT__SAVES_Z,
                             .vjp          = qr_vjp,
-                            .apply        = qr_apply,
+                            .infer        = qr_infer,
+                            .workspace    = qr_workspace,
+                            .run          = qr_run,
                             .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ",
                             .cost         = {.each_cube = 4},
                             .operands     = "a"};
 
 /* ---- least squares --------------------------------------------------------------------------- */
 
-/* short_ranks as operations, for bodies: a bool (…,1,1). */
+/* Short ranks as operations, for bodies: a bool (…,1,1). */
 static cot_var short_ranks_recorded(cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r);
     int64_t   n = cot__columns_of(&s);
@@ -241,11 +270,11 @@ static cot_var short_ranks_recorded(cot_var r, int64_t m) {
 static cot_var where_rank_is_short(cot_tape *t, cot_var r, int64_t m) {
     cot_shape s = cot_shape_of(r), one = cot__matrices(s, 1, 1);
     cot_var   z = COT_NONE;
-    int64_t   found;
+    ranks     k;
     if (t->mode.body) return cot__columns_of(&s) > 0 ? short_ranks_recorded(r, m) : z;
-    uint8_t *bad = short_ranks(t, "lstsq", r, m, &found);
-    if (found) z = cot_data(t, COT_BOOL, one, bad);
-    if (bad) cot__lin_close(t, "lstsq", &s, bad, "is not of full rank", "its solution is NaN");
+    if (!ranks_open(&k, t, "lstsq", r, m)) return z;
+    if (k.found[0]) z = cot_data(t, COT_BOOL, one, k.is_short);
+    ranks_close(&k, t, "lstsq", r, "is not of full rank", "its solution is NaN");
     return z;
 }
 

@@ -12,20 +12,63 @@ enum { LEFT, RIGHT };
 
 /* ---- the node -------------------------------------------------------------------------------- */
 
+static bool check_inner(const cot__caller *c, const cot__view *a, const cot__view *b) {
+    char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
+    if (a->ndim > 0 && b->ndim > 0 && a->shape[a->ndim - 1] == b->shape[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
+    cot__shape_text(a->ndim, a->shape, ta);
+    cot__shape_text(b->ndim, b->shape, tb);
+    if (a->ndim == 0 || b->ndim == 0)
+        return cot__refuse(c, COT_SHAPE, "a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta,
+                           tb);
+    return cot__refuse(c, COT_SHAPE, "inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta,
+                       tb, b->ndim > 1 ? "second last" : "only one");
+}
+
+/* Both have the same leading axes, or no more than two axes. */
+static bool check_leading(const cot__job *j) {
+    const cot__view *a = &j->x[LEFT], *b = &j->x[RIGHT];
+    if (a->ndim <= 2 && b->ndim <= 2) return true;
+    bool same = a->ndim == b->ndim;
+    for (int k = 0; same && k < a->ndim - 2; k++) same = a->shape[k] == b->shape[k];
+    return same || cot__job_illegal(j, "the leading axes differ");
+}
+
+static int64_t rows_of(const cot__view *a) { return a->ndim > 1 ? a->shape[a->ndim - 2] : 1; }
+static int64_t columns_of(const cot__view *b) { return b->ndim > 1 ? b->shape[b->ndim - 1] : 1; }
+
+static bool matmul_infer(const cot__job *j, cot__type *z) {
+    const cot__view *a = &j->x[LEFT], *b = &j->x[RIGHT];
+    if (!cot__job_has(j, 2, 2, 0) || !cot__job_dtype(j, RIGHT, a->dtype)) return false;
+    if (a->dtype == COT_BOOL) return cot__job_illegal(j, "the operands have dtype bool");
+    if (!check_inner(j->caller, a, b) || !check_leading(j)) return false;
+    z->dtype = a->dtype;
+    z->shape.ndim = 0;
+    for (int k = 0; k < a->ndim - 2; k++) z->shape.dim[z->shape.ndim++] = a->shape[k];
+    if (a->ndim > 1) z->shape.dim[z->shape.ndim++] = rows_of(a);
+    if (b->ndim > 1) z->shape.dim[z->shape.ndim++] = columns_of(b);
+    return true;
+}
+
+static int64_t matmul_workspace(const cot__job *j) {
+    const cot__view *a = &j->x[LEFT], *b = &j->x[RIGHT];
+    return (int64_t)j->backend->matmul_workspace(a, b, rows_of(a), columns_of(b));
+}
+
+static void matmul_run(const cot__job *j) {
+    const cot__view *a = &j->x[LEFT], *b = &j->x[RIGHT];
+    j->backend->matmul(a, b, j->z.data, rows_of(a), columns_of(b), j->workspace);
+}
+
+/* A product of depth 1 may wait. */
+static bool waits(cot__recording *r, const uint32_t xs[2]) {
+    const cot__view *a = &r->job.x[LEFT], *b = &r->job.x[RIGHT];
+    return a->shape[a->ndim - 1] == 1 && cot__recording_read(r) && cot__lazy_product_open(r->t, &r->result, xs, a, b);
+}
+
 static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
-    cot__view   a = cot__view_read(t, xs[LEFT]), b = cot__view_read(t, xs[RIGHT]);
-    int64_t     m = a.ndim > 1 ? a.shape[a.ndim - 2] : 1, n = b.ndim > 1 ? b.shape[b.ndim - 1] : 1;
-    cot_shape   z = {0, {0}};
-    cot__result r;
-    for (int k = 0; k < a.ndim - 2; k++) z.dim[z.ndim++] = a.shape[k];
-    if (a.ndim > 1) z.dim[z.ndim++] = m;
-    if (b.ndim > 1) z.dim[z.ndim++] = n;
-    if (!cot__check_shape(t, "matmul", &z) || !cot__result_open(t, &r, "matmul", a.dtype, z.ndim, z.dim))
-        return INVALID(t);
-    bool lazy = a.shape[a.ndim - 1] == 1 && cot__lazy_product_open(t, &r, xs, &a, &b);
-    if (!lazy && !t->backend->matmul(&t->al, &a, &b, r.view.data, m, n))
-        return cot__fail(t, COT_MEMORY, "[matmul] out of memory for packing the operands");
-    return cot__result_push(t, &r, OP_matmul, 2, xs, NULL);
+    cot__recording r;
+    if (!cot__record_open(&r, t, "matmul", OP_matmul, 2, xs, NULL, NULL)) return INVALID(t);
+    return waits(&r, xs) || cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 
 /* ---- bringing operands to its shapes --------------------------------------------------------- */
@@ -76,21 +119,6 @@ static cot_var matmul_batched(cot_tape *t, cot_var a, cot_var b) {
     return push_matmul(t, (uint32_t[]){cot__index(a), cot__index(b)});
 }
 
-static bool check_inner(cot_tape *t, const cot_shape *a, const cot_shape *b) {
-    char ta[COT__SHAPE_TEXT], tb[COT__SHAPE_TEXT];
-    if (a->ndim > 0 && b->ndim > 0 && a->dim[a->ndim - 1] == b->dim[b->ndim > 1 ? b->ndim - 2 : 0]) return true;
-    cot__shape_text(a->ndim, a->dim, ta);
-    cot__shape_text(b->ndim, b->dim, tb);
-    if (a->ndim == 0 || b->ndim == 0) {
-        cot__fail(t, COT_SHAPE, "[matmul] a scalar has no axis to multiply along: %s @ %s; cot_mul takes scalars", ta,
-                  tb);
-        return false;
-    }
-    cot__fail(t, COT_SHAPE, "[matmul] inner dimensions differ: %s @ %s; the last axis of a must equal the %s of b", ta,
-              tb, b->ndim > 1 ? "second last" : "only one");
-    return false;
-}
-
 static cot_tape *enter(const char *op, cot_var a, cot_var b, uint32_t xs[2]) {
     static const char *const names[] = {"left", "right"};
     cot_tape *t = cot__enter_all(op, names, 2, (cot_var[]){a, b}, false, xs);
@@ -104,9 +132,11 @@ cot_var cot_matmul(cot_var a, cot_var b) {
     uint32_t  xs[2];
     cot_tape *t = enter("matmul", a, b, xs);
     if (!t) return cot__invalid(2, (cot_var[]){a, b});
-    cot_shape sa = cot__shape_at(t, xs[LEFT]), sb = cot__shape_at(t, xs[RIGHT]);
-    if (!check_inner(t, &sa, &sb)) return INVALID(t);
-    if (sa.ndim <= 2 && sb.ndim <= 2) return push_matmul(t, xs);
+    if (cot__ndim_at(t, xs[LEFT]) <= 2 && cot__ndim_at(t, xs[RIGHT]) <= 2) return push_matmul(t, xs);
+    cot__caller caller = cot__tape_caller(t, "matmul");
+    cot__view   va = cot__view_shape(t, xs[LEFT]), vb = cot__view_shape(t, xs[RIGHT]);
+    if (!check_inner(&caller, &va, &vb)) return INVALID(t);
+    cot_shape sa = cot__view_extents(&va), sb = cot__view_extents(&vb);
     a = VAR(t, xs[LEFT]), b = VAR(t, xs[RIGHT]);
     if (sb.ndim == 1) { /* a column whose axis goes again */
         sa.ndim--;
@@ -168,14 +198,10 @@ static void matmul_vjp(cot__rule *r) {
     }
 }
 
-static cot_var matmul_apply(cot__rule *r, const cot_var *xs) {
-    (void)r;
-    return cot_matmul(xs[LEFT], xs[RIGHT]);
-}
-
 const cot__op cot__op_matmul = {.name = "matmul", .batch = cot__batch_matmul, .kind = KIND_BILINEAR, .saves = 3u,
                                 .formula = "z = a @ b; ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄",
-                                .vjp = matmul_vjp, .apply = matmul_apply,
+                                .vjp = matmul_vjp,
+                                .infer = matmul_infer, .workspace = matmul_workspace, .run = matmul_run,
                                 /* 2mnk */
                                 .cost = {.each_inner = 2},
                                 .operands = "a b",

@@ -93,9 +93,13 @@ static cot__rows rows_of(const cot__job *j) {
 }
 
 static int64_t norm_workspace(const cot__job *j) {
-    cot__rows r = rows_of(j);
-    int64_t   bytes = j->op == OP_norm_weights ? j->backend->normalize_workspace(&r) : 0;
-    for (int k = 0; bytes >= 0 && k < j->n; k++) bytes = cot__size_add(bytes, cot__pack_bytes(&j->x[k], r.dtype));
+    int64_t bytes = 0;
+    if (j->op == OP_norm_weights) {
+        cot__rows r = rows_of(j);
+        bytes = j->backend->normalize_workspace(&r);
+    }
+    for (int k = 0; bytes >= 0 && k < j->n; k++)
+        bytes = cot__size_add(bytes, cot__pack_bytes(&j->x[k], j->x[0].dtype));
     return bytes;
 }
 
@@ -141,14 +145,13 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     if (!attr) return INVALID(t);
     attr->number = m.eps;
     if (!cot__record_open(&r, t, name, op, n, xs, attr, NULL)) return INVALID(t);
-    cot__rows rows = rows_of(&r.job);
-    int64_t   shape[2] = {rows.rows, 2}, stride[2] = {2, 1};
+    int64_t   shape[2] = {cot__count(m.axis, r.job.x[0].shape), 2}, stride[2] = {2, 1};
+    cot_dtype dtype = r.job.x[0].dtype;
     bool      known = m.stats != NULL;
-    if (!known && rows.rows && has_derivative(t, xs, n) &&
-        !(m.stats = room_for_stats(t, name, rows.dtype, shape)))
+    if (!known && shape[0] && has_derivative(t, xs, n) && !(m.stats = room_for_stats(t, name, dtype, shape)))
         return INVALID(t);
     attr->pointer = m.stats;
-    r.job.more[known] = (cot__view){m.stats, rows.dtype, 2, shape, stride};
+    r.job.more[known] = (cot__view){m.stats, dtype, 2, shape, stride};
     return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 

@@ -70,15 +70,18 @@ static bool check_windows(const cot__job *j, const cot__pool *g) {
 /* z pools operand 0. Its spatial extents are asked for, as in ceil mode there may be one window
  * more. */
 static bool pooled_infer(const cot__job *j, cot_dtype dtype, cot__type *z) {
-    if (!has_space(j, 1) || !cot__job_check_type(j, z)) return false;
-    int     space = space_of(j), skip = z->shape.ndim - space;
-    int64_t extent[3];
-    if (skip < 0) return cot__job_illegal(j, "a result of %d axes, where %d are spatial", z->shape.ndim, space);
-    for (int i = 0; i < space; i++) extent[3 - space + i] = z->shape.dim[skip + i];
-    *z = (cot__type){dtype, shaped(cot__view_extents(&j->x[0]), space, extent)};
-    cot__pool g = geometry_of(j, z->shape.ndim, z->shape.dim);
-    cot_shape x = shaped(z->shape, space, g.x);
-    return check_windows(j, &g) && cot__job_shape(j, 0, x.ndim, x.dim);
+    if (!has_space(j, 1)) return false;
+    const cot__view *x = &j->x[0];
+    int              space = space_of(j), lead = x->ndim - space, skip = z->shape.ndim - space;
+    int64_t          extent[3];
+    if (skip < 0 || z->shape.ndim > COT_MAX_NDIM)
+        return cot__job_illegal(j, "a result of %d axes, where %d are spatial", z->shape.ndim, space);
+    for (int i = 0; i < space; i++) extent[i] = z->shape.dim[skip + i];
+    z->dtype = dtype;
+    z->shape.ndim = x->ndim;
+    for (int i = 0; i < x->ndim; i++) z->shape.dim[i] = i < lead ? x->shape[i] : extent[i - lead];
+    cot__pool g = geometry_of(j, x->ndim, z->shape.dim);
+    return check_windows(j, &g) && cot__job_shape(j, 0, x->ndim, shaped(z->shape, space, g.x).dim);
 }
 
 static bool max_pool_index_infer(const cot__job *j, cot__type *z) { return pooled_infer(j, COT_I32, z); }

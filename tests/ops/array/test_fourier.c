@@ -10,13 +10,16 @@
 /* The same file once more without vector instructions beyond the baseline, under other names. */
 #define COT__FFT_ISA 0
 #define cot__fft plain_fft
+#define cot__fft_workspace plain_fft_workspace
 #define cot__fft_root plain_fft_root
 #define cot__fft_row plain_fft_row
-bool    cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
+void    cot__fft(const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch);
+int64_t cot__fft_workspace(const cot__fft_job *job, const cot__view *x);
 void    cot__fft_root(int64_t j, int64_t n, double *re, double *im);
 int64_t cot__fft_row(const cot__view *v, int axis, bool is_complex, int64_t r);
 #include "backend/cpu/fft/fft.c"
 #undef cot__fft
+#undef cot__fft_workspace
 #undef cot__fft_root
 #undef cot__fft_row
 
@@ -386,8 +389,6 @@ static void every_instruction_set_gives_the_same_bits(void **state) {
     (void)state;
     static double x[2 * MOST], a[2 * MOST], b[2 * MOST];
     static float  xs[2 * MOST], as[2 * MOST], bs[2 * MOST];
-    cot_tape     *t = cot_tape_create(NULL); /* for its allocator */
-    cot_allocator al = {counting_alloc, &(counting){0}};
     fill(2 * MOST, x);
     for (int i = 0; i < 2 * MOST; i++) xs[i] = (float)x[i];
     for (int64_t n = 1; n <= 66; n++)
@@ -400,12 +401,15 @@ static void every_instruction_set_gives_the_same_bits(void **state) {
                 cot__strides(nx, sx, tx), cot__strides(nz, sz, tz);
                 cot__view v = {x, COT_F64, nx, sx, tx}, za = {a, COT_F64, nz, sz, tz}, zb = {b, COT_F64, nz, sz, tz};
                 cot__view w = {xs, COT_F32, nx, sx, tx}, ya = {as, COT_F32, nz, sz, tz}, yb = {bs, COT_F32, nz, sz, tz};
-                assert_true(cot__fft(&al, &job, &v, &za) && plain_fft(&al, &job, &v, &zb));
-                assert_true(cot__fft(&al, &job, &w, &ya) && plain_fft(&al, &job, &w, &yb));
+                void *memory = malloc((size_t)cot__fft_workspace(&job, &v));
+                assert_true(cot__fft_workspace(&job, &v) == plain_fft_workspace(&job, &v));
+                assert_true(cot__fft_workspace(&job, &w) <= cot__fft_workspace(&job, &v));
+                cot__fft(&job, &v, &za, memory), plain_fft(&job, &v, &zb, memory);
+                cot__fft(&job, &w, &ya, memory), plain_fft(&job, &w, &yb, memory);
+                free(memory);
                 assert_memory_equal(a, b, (size_t)cot__count(nz, sz) * sizeof *a);
                 assert_memory_equal(as, bs, (size_t)cot__count(nz, sz) * sizeof *as);
             }
-    cot_tape_destroy(t);
 }
 
 /* ---- errors ---------------------------------------------------------------------------------- */
@@ -479,7 +483,7 @@ static void any_allocation_may_fail(void **state) {
     double x[22];
     fill(22, x);
     assert_survives_no_memory(transform, x, 1,
-                              (const char *const[]){"[rfft] out of memory for the tables and buffers of 11 points"});
+                              (const char *const[]){"[rfft] out of memory: 2496 bytes of workspace"});
 }
 
 int main(void) {

@@ -221,8 +221,9 @@ void cot__count_phase(cot__scratch *m, const cot__conv *g, int64_t channels, int
                       cot__sweep *s) {
     *s = (cot__sweep){.skip = 0};
     for (int a = COT__SPACE - 1; a >= 0; a--) {
-        int64_t places = (g->x[a] - 1) / g->stride[a] + 1 - (which >> a & 1);
-        s->extent[a] = places > 1 ? places : 1;
+        int64_t most = (g->x[a] - 1) / g->stride[a] + 1, less = which >> a & 1;
+        if (less && (most == 1 || g->stride[a] == 1)) return; /* all phases have as many */
+        s->extent[a] = most - less;
         s->result[a] = g->x[a];
         axis_taps(m, &s->axis[a], g->k[a]);
         s->axis[a].n = ceil_div(g->k[a], period(g, a));

@@ -3,7 +3,7 @@
  * Lengths made of 2, 3 and 5 are transformed directly, others through a convolution of such a
  * length, so that every length takes O(n log n). Tables are made for each call, from sines in f64
  * whatever the working type. A few rows go side by side through the passes; groups of rows are the
- * parts that threads take, each part with buffers of its own, allocated before. */
+ * parts that threads take, each part with buffers of its own. */
 #include "backend/cpu/fft/fft.h"
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
@@ -159,25 +159,38 @@ static const void *choose_loops(cot_dtype d) {
     return d == COT_F64 ? (const void *)&loops_f64_plain : &loops_f32_plain;
 }
 
-bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z) {
-    cot__fft_work w = {.job = *job, .x = *x, .z = *z, .rows = count_rows(x, job->axis, job->kind != COT__FFT_REAL)};
-    cot_dtype     d = cot__dtype_compute(z->dtype);
-    size_t        size = (size_t)cot__dtype_size(d);
-    if (w.rows == 0) return true;
-    w.group = d == COT_F64 ? group_f64 : group_f32;
+/* The plan of the work, and how much memory it takes: tables, then the buffers of all parts. */
+static cot__fft_work work_of(const cot__fft_job *job, const cot__view *x, size_t *tables) {
+    cot__fft_work w = {.job = *job, .x = *x, .rows = count_rows(x, job->axis, job->kind != COT__FFT_REAL)};
+    size_t        size = (size_t)cot__dtype_size(cot__dtype_compute(x->dtype));
     w.plan = plan_of(job);
-    w.plan.loops = choose_loops(d);
     divide(&w);
     /* half a real row has one bin more than complex points */
     int64_t bins = w.plan.twists > w.plan.m ? w.plan.twists : w.plan.m;
     w.room = 4 * (size_t)(bins * w.lanes) * size;
-    size_t tables = (table_bytes(&w.plan, size) + 63) / 64 * 64, bytes = tables + w.room * (size_t)w.parts;
-    char  *memory = cot__alloc(al, bytes);
-    if (!memory) return false;
-    place_tables(&w.plan, memory, size);
-    w.buffers = memory + tables;
+    *tables = (table_bytes(&w.plan, size) + 63) / 64 * 64;
+    return w;
+}
+
+int64_t cot__fft_workspace(const cot__fft_job *job, const cot__view *x) {
+    enum { MOST_BITS = 44 }; /* of a length: no memory holds the tables of longer ones */
+    size_t tables;
+    if (count_rows(x, job->axis, job->kind != COT__FFT_REAL) == 0) return 0;
+    if (job->n >> MOST_BITS) return -1;
+    cot__fft_work w = work_of(job, x, &tables);
+    return (int64_t)(tables + w.room * (size_t)w.parts);
+}
+
+void cot__fft(const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch) {
+    cot_dtype d = cot__dtype_compute(z->dtype);
+    size_t    tables;
+    if (count_rows(x, job->axis, job->kind != COT__FFT_REAL) == 0) return;
+    cot__fft_work w = work_of(job, x, &tables);
+    w.z = *z;
+    w.group = d == COT_F64 ? group_f64 : group_f32;
+    w.plan.loops = choose_loops(d);
+    place_tables(&w.plan, scratch, (size_t)cot__dtype_size(d));
+    w.buffers = (char *)scratch + tables;
     (d == COT_F64 ? fill_tables_f64 : fill_tables_f32)(&w.plan, w.buffers);
     cot__parallel(w.parts, run_part, &w);
-    cot__free(al, memory, bytes);
-    return true;
 }

@@ -7,9 +7,10 @@
 
 #include "backend/cpu/kernels.h"
 
-/* Any float dtypes; computed in f64 for f64, else in f32. Rows are done in parallel. False when
- * memory cannot be had. */
-bool cot__fft(const cot_allocator *al, const cot__fft_job *job, const cot__view *x, const cot__view *z);
+/* Any float dtypes, x's and z's the same; computed in f64 for f64, else in f32. Rows are done in
+ * parallel. scratch: what the first tells. */
+int64_t cot__fft_workspace(const cot__fft_job *job, const cot__view *x);
+void    cot__fft(const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch);
 
 /* ---- between fft.c and its templates --------------------------------------------------------- */
 

@@ -21,14 +21,18 @@ enum {
     TINY = 8 * 8 * 8, /* products of at most this many terms are not worth a tile */
 };
 
-static bool short_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a,
-                          cot__matrix b, cot__matrix c, bool add) {
-    if (c.rows == 1 || c.cols == 1) return cot__gemm_thin(g, al, scratch != NULL, a, b, c, add);
-    if (c.rows * c.cols <= TINY / a.cols) {
-        cot__gemm_tiny(g, a, b, c, add);
-        return true;
-    }
-    return cot__gemm_blocks(g, al, scratch, a, b, c, add);
+static bool is_tiny(int64_t m, int64_t n, int64_t k) { return m * n <= TINY / k; }
+
+static size_t short_workspace(const cot__gemm_kernels *g, bool alone, int64_t m, int64_t n, int64_t k) {
+    if (m == 1 || n == 1) return alone ? 0 : cot__gemm_thin_workspace(g, m * n, k);
+    return cot__gemm_blocks_workspace(g, alone, m, n, k);
+}
+
+static void short_product(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                          cot__matrix c, bool add) {
+    if (c.rows == 1 || c.cols == 1) cot__gemm_thin(g, room, alone, a, b, c, add);
+    else if (is_tiny(c.rows, c.cols, a.cols)) cot__gemm_tiny(g, a, b, c, add);
+    else cot__gemm_blocks(g, room, alone, a, b, c, add);
 }
 
 /* A section has as many depth blocks as there are sections, but is not shorter than a product that
@@ -38,42 +42,38 @@ static int64_t section_of(int64_t k) {
     return k <= LONG ? k : COT__DEEP * (root > least ? root : least);
 }
 
-static bool long_product(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a,
-                         cot__matrix b, cot__matrix c, bool add) {
-    int64_t k = a.cols, section = section_of(k);
-    size_t  bytes = (size_t)(c.rows * c.cols) * (size_t)g->size, before = (bytes + 63) / 64 * 64;
-    char   *memory = scratch ? scratch : cot__alloc(al, bytes);
-    if (!memory) return false;
-    cot__matrix sum = {memory, c.rows, c.cols, c.cols, 1};
-    bool        done = true;
-    for (int64_t p = 0; p < k && done; p += section) {
+/* What is left of a room behind `bytes` that are taken from it. */
+static cot__lent behind(cot__lent room, size_t bytes) {
+    return room.bytes > bytes ? (cot__lent){(char *)room.memory + bytes, room.bytes - bytes}
+                              : (cot__lent){NULL, 0};
+}
+static size_t whole_lines(int64_t elements, int size) { return ((size_t)elements * (size_t)size + 63) / 64 * 64; }
+
+static void long_product(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                         cot__matrix c, bool add) {
+    int64_t      k = a.cols, section = section_of(k);
+    cot__matrix  sum = {room.memory, c.rows, c.cols, c.cols, 1};
+    cot__lent rest = behind(room, whole_lines(c.rows * c.cols, g->size));
+    for (int64_t p = 0; p < k; p += section) {
         int64_t depth = cot__least(section, k - p);
-        done = short_product(g, al, scratch ? memory + before : NULL, cot__part_of(a, g->size, 0, p, a.rows, depth),
-                             cot__part_of(b, g->size, p, 0, depth, b.cols), sum, false);
-        for (int64_t i = 0; i < c.rows && done; i++)
-            g->put((char *)c.data + i * c.row_stride * g->size, c.col_stride, memory + i * c.cols * g->size, c.cols,
-                   add || p > 0);
+        short_product(g, rest, alone, cot__part_of(a, g->size, 0, p, a.rows, depth),
+                      cot__part_of(b, g->size, p, 0, depth, b.cols), sum, false);
+        for (int64_t i = 0; i < c.rows; i++)
+            g->put((char *)c.data + i * c.row_stride * g->size, c.col_stride,
+                   (char *)room.memory + i * c.cols * g->size, c.cols, add || p > 0);
     }
-    if (!scratch) cot__free(al, memory, bytes);
-    return done;
 }
 
-static bool gemm_float(const cot_allocator *al, void *scratch, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c,
+static void gemm_float(cot__lent room, bool alone, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c,
                        bool add) {
-    return (a.cols > LONG ? long_product : short_product)(cot__gemm_kernels_of(d), al, scratch, a, b, c, add);
+    (a.cols > LONG ? long_product : short_product)(cot__gemm_kernels_of(d), room, alone, a, b, c, add);
 }
 
-size_t cot__gemm_scratch(cot_dtype d, int64_t rows, int64_t cols, int64_t depth) {
+static size_t float_workspace(cot_dtype d, bool alone, int64_t rows, int64_t cols, int64_t depth) {
+    if (rows == 0 || cols == 0 || depth == 0 || is_tiny(rows, cols, depth)) return 0;
     const cot__gemm_kernels *g = cot__gemm_kernels_of(d);
-    size_t sums = depth > LONG ? ((size_t)(rows * cols) * (size_t)g->size + 63) / 64 * 64 : 0;
-    return sums + cot__gemm_blocks_scratch(g, rows, cols, section_of(depth));
-}
-
-void cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, void *scratch) {
-    if (c.rows == 0 || c.cols == 0) return;
-    if (a.cols > 0) gemm_float(NULL, scratch, d, a, b, c, accumulate);
-    /* zeros: nothing is allocated */
-    else if (!accumulate) cot__gemm(NULL, d, a, b, c, false);
+    size_t sums = depth > LONG ? whole_lines(rows * cols, g->size) : 0;
+    return sums + short_workspace(g, alone, rows, cols, section_of(depth));
 }
 
 /* Copies between matrices of two dtypes through the library's one cast. */
@@ -84,20 +84,20 @@ static void copy_matrix(cot_dtype to, cot__matrix dst, cot_dtype from, cot__matr
     cot__copy(&d, &s);
 }
 
-static bool gemm_half(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    int64_t na = a.rows * a.cols, nb = b.rows * b.cols, nc = c.rows * c.cols;
-    size_t  bytes = (size_t)(na + nb + nc) * sizeof(float);
-    float  *wide  = cot__alloc(al, bytes);
-    if (!wide) return false;
-    cot__matrix wa = {wide, a.rows, a.cols, a.cols, 1}, wb = {wide + na, b.rows, b.cols, b.cols, 1};
-    cot__matrix wc = {wide + na + nb, c.rows, c.cols, c.cols, 1};
+/* Bytes of the operands and the result in f32. */
+static size_t widened(int64_t rows, int64_t cols, int64_t depth) {
+    return whole_lines(rows * depth + depth * cols + rows * cols, sizeof(float));
+}
+
+static void gemm_half(cot__lent room, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    float      *wide = room.memory, *right = wide + a.rows * a.cols;
+    cot__matrix wa = {wide, a.rows, a.cols, a.cols, 1}, wb = {right, b.rows, b.cols, b.cols, 1};
+    cot__matrix wc = {right + b.rows * b.cols, c.rows, c.cols, c.cols, 1};
     copy_matrix(COT_F32, wa, d, a);
     copy_matrix(COT_F32, wb, d, b);
     if (add) copy_matrix(COT_F32, wc, d, c);
-    bool done = gemm_float(al, NULL, COT_F32, wa, wb, wc, add);
-    if (done) copy_matrix(d, c, COT_F32, wc);
-    cot__free(al, wide, bytes);
-    return done;
+    gemm_float(behind(room, widened(c.rows, c.cols, a.cols)), false, COT_F32, wa, wb, wc, add);
+    copy_matrix(d, c, COT_F32, wc);
 }
 
 /* Rows of c, a block of columns at a time; unsigned, because integers wrap. */
@@ -120,15 +120,33 @@ static void gemm_integer(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix 
         }
 }
 
-bool cot__gemm(const cot_allocator *al, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate) {
-    if (c.rows == 0 || c.cols == 0 || (a.cols == 0 && accumulate)) return true;
-    if (a.cols == 0) {
-        double zero = 0;
-        copy_matrix(d, c, COT_F64, (cot__matrix){&zero, c.rows, c.cols, 0, 0});
-        return true;
-    }
-    if (d == COT_F64 || d == COT_F32) return gemm_float(al, NULL, d, a, b, c, accumulate);
-    if (cot__dtype_is_float(d)) return gemm_half(al, d, a, b, c, accumulate);
-    gemm_integer(d, a, b, c, accumulate);
-    return true;
+/* ---- any dtype ------------------------------------------------------------------------------- */
+
+size_t cot__gemm_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth) {
+    if (d == COT_F64 || d == COT_F32) return float_workspace(d, false, rows, cols, depth);
+    if (!cot__dtype_is_float(d) || rows == 0 || cols == 0 || depth == 0) return 0;
+    return widened(rows, cols, depth) + float_workspace(COT_F32, false, rows, cols, depth);
+}
+
+static void fill_zeros(cot_dtype d, cot__matrix c) {
+    double zero = 0;
+    copy_matrix(d, c, COT_F64, (cot__matrix){&zero, c.rows, c.cols, 0, 0});
+}
+
+void cot__gemm(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, cot__lent room) {
+    if (c.rows == 0 || c.cols == 0 || (a.cols == 0 && accumulate)) return;
+    if (a.cols == 0) fill_zeros(d, c);
+    else if (d == COT_F64 || d == COT_F32) gemm_float(room, false, d, a, b, c, accumulate);
+    else if (cot__dtype_is_float(d)) gemm_half(room, d, a, b, c, accumulate);
+    else gemm_integer(d, a, b, c, accumulate);
+}
+
+size_t cot__gemm_alone_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth) {
+    return float_workspace(d, true, rows, cols, depth);
+}
+
+void cot__gemm_alone(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool accumulate, cot__lent room) {
+    if (c.rows == 0 || c.cols == 0 || (a.cols == 0 && accumulate)) return;
+    if (a.cols == 0) fill_zeros(d, c);
+    else gemm_float(room, true, d, a, b, c, accumulate);
 }

@@ -47,12 +47,14 @@ typedef struct cot__gemm_kernels {
 
 const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d); /* f64 or f32 */
 
-/* Products with k >= 1 and c not empty: c = a b or c + a b. With a scratch of the caller's they run
- * on this thread. Otherwise memory comes from al, and false means that there was none. */
-bool cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b,
-                      cot__matrix c, bool add);
-size_t cot__gemm_blocks_scratch(const cot__gemm_kernels *g, int64_t rows, int64_t cols, int64_t depth);
-bool   cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b,
+/* Products with k >= 1 and c not empty, c = a b or c + a b. alone: on this thread. The first tells
+ * the bytes that the second is given for a c whose rows are contiguous (see cot__gemm_workspace);
+ * thin products need some only where they are shared out. */
+size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_t rows, int64_t cols, int64_t depth);
+void   cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                        cot__matrix c, bool add);
+size_t cot__gemm_thin_workspace(const cot__gemm_kernels *g, int64_t n, int64_t depth);
+void   cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add);
 /* The same for a few terms, without memory. */
 void   cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add);

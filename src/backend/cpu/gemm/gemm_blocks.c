@@ -20,6 +20,7 @@ enum {
     PANELS = 4,         /* most panels of a strip */
     SLOTS  = 64,        /* most parts at work at a time */
     LINE   = 64,
+    LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
 };
 
 typedef struct plan {
@@ -62,7 +63,11 @@ static int64_t take_slot(_Atomic bool *taken, int64_t slots) {
     while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots;
     return slot;
 }
-static int64_t slots_for(int64_t parts) { return cot__least(cot__least(cot_threads(), SLOTS), parts); }
+/* Of `bytes`, as many rooms as there are parts, or as they hold: one at least. */
+static int64_t slots_in(int64_t bytes, int64_t room, int64_t parts) {
+    int64_t slots = cot__least(room > 0 ? bytes / room : SLOTS, cot__least(parts, SLOTS));
+    return slots < 1 ? 1 : slots;
+}
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
@@ -124,25 +129,34 @@ static void strip_part(void *ctx, int64_t part) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The plan for a product; without operands, the most room that any may need. Only one thread at a
- * time may read A where it lies, because of its last rows. */
+/* Panels of a strip; lies: B is read where it lies. */
+static int64_t strip_panels(int64_t panels, bool lies) {
+    int64_t wide = panels / 8;
+    return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
+}
+
+/* Groups of rows that strips are cut into: each packs its strip again, so not for a few rows. */
+static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips) {
+    int64_t groups = cot__least(m / (8 * g->rows), PARTS / strips);
+    return groups < 1 ? 1 : groups;
+}
+
+/* Only one thread at a time may read A where it lies, for the sake of its last rows. */
 static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
                     int64_t depth, bool alone) {
-    int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP), wide = panels / 8;
+    int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP);
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     /* otherwise its rows would fall on the same lines of the cache */
-    bool    aliased = a && a->row_stride * g->size % 4096 == 0 && rows > 8;
-    x.a_lies = a && alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR && !aliased;
-    x.b_lies = b && b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
-    x.width = (!b || wide > PANELS ? PANELS : x.b_lies && panels <= PANELS ? panels : wide < 1 ? 1 : wide) * g->cols;
+    bool    aliased = a->row_stride * g->size % 4096 == 0 && rows > 8;
+    x.a_lies = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR && !aliased;
+    x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
+    x.width = strip_panels(panels, x.b_lies) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = (blocks < 1 ? 1 : blocks) * COT__DEEP;
     x.a_room = round_up((x.a_lies ? g->rows * deep : high * x.k) * g->size, LINE);
     x.b_room = round_up(x.width * deep * g->size, LINE);
     return x;
 }
-
-static size_t room_of(const plan *x, int64_t slots) { return (size_t)(x->a_room + x->b_room * slots + LINE); }
 
 static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, cot__matrix a, cot__matrix b,
                      cot__matrix c, bool add, int64_t slots, spread *run) {
@@ -162,9 +176,7 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
             w.m = cot__least(x->m, c.rows - w.i0);
             w.pack_rows = round_up(ratio_up(w.m, 8), g->rows);
             if (!x->a_lies) run(ratio_up(w.m, w.pack_rows), pack_part, &w);
-            /* each group packs the strip again, which does not pay for a few rows */
-            int64_t groups = cot__least(w.m / (8 * g->rows), PARTS / w.strips);
-            w.rows = round_up(ratio_up(w.m, groups < 1 ? 1 : groups), g->rows);
+            w.rows = round_up(ratio_up(w.m, row_groups(g, w.m, w.strips)), g->rows);
             run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);
         }
 }
@@ -188,61 +200,81 @@ static void deep_part(void *ctx, int64_t part) {
          l++) {
         int64_t     p = l * COT__DEEP, k = cot__least(COT__DEEP, x->a.cols - p);
         cot__matrix c = {x->sums + l * x->m * x->n * size, x->m, x->n, x->n, 1};
-        cot__gemm_blocks(x->g, NULL, x->rooms + (size_t)slot * x->room, cot__part_of(x->a, size, 0, p, x->m, k),
+        cot__lent room = {x->room ? x->rooms + (size_t)slot * x->room : NULL, x->room};
+        cot__gemm_blocks(x->g, room, true, cot__part_of(x->a, size, 0, p, x->m, k),
                          cot__part_of(x->b, size, p, 0, k, x->n), c, false);
     }
     atomic_store(&x->taken[slot], false);
 }
 
-static bool by_depth(const cot__gemm_kernels *g, const cot_allocator *al, cot__matrix a, cot__matrix b, cot__matrix c,
+static bool is_deep(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
+    return m <= 8 * g->rows && n <= PANELS * g->cols && k >= 8 * COT__DEEP;
+}
+
+static deep_job deep_of(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
+    deep_job x = {.g = g, .m = m, .n = n, .blocks = ratio_up(k, COT__DEEP)};
+    x.parts = cot__parts(x.blocks, m * n * COT__DEEP / 8, 2 * PARTS);
+    x.room = cot__gemm_blocks_workspace(g, true, m, n, COT__DEEP);
+    return x;
+}
+
+/* False: there is no room for it. */
+static bool by_depth(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, cot__matrix b, cot__matrix c,
                      bool add) {
-    deep_job x    = {.g      = g,
-                     .a      = a,
-                     .b      = b,
-                     .m      = c.rows,
-                     .n      = c.cols,
-                     .blocks = ratio_up(a.cols, COT__DEEP),
-                     .room   = cot__gemm_blocks_scratch(g, c.rows, c.cols, COT__DEEP)};
-    x.parts = cot__parts(x.blocks, c.rows * c.cols * COT__DEEP / 8, 2 * PARTS);
-    x.slots = slots_for(x.parts);
-    int64_t one = c.rows * c.cols * g->size;
-    size_t  bytes = (size_t)(one * x.blocks) + x.room * (size_t)x.slots;
-    x.sums = cot__alloc(al, bytes);
-    if (!x.sums) return false;
-    x.rooms = x.sums + one * x.blocks;
+    deep_job x = deep_of(g, c.rows, c.cols, a.cols);
+    int64_t  one = c.rows * c.cols * g->size;
+    size_t   sums = (size_t)(one * x.blocks);
+    if (room.bytes < sums + x.room) return false;
+    x.a = a, x.b = b;
+    x.slots = slots_in((int64_t)(room.bytes - sums), (int64_t)x.room, x.parts);
+    x.sums = room.memory;
+    x.rooms = x.sums + sums;
     cot__parallel(x.parts, deep_part, &x);
     for (int64_t l = 0; l < x.blocks; l++)
         for (int64_t i = 0; i < c.rows; i++)
             g->put(element(&c, g->size, i, 0), c.col_stride, x.sums + l * one + i * c.cols * g->size, c.cols,
                    add || l > 0);
-    cot__free(al, x.sums, bytes);
     return true;
 }
 
-size_t cot__gemm_blocks_scratch(const cot__gemm_kernels *g, int64_t rows, int64_t cols, int64_t depth) {
-    plan p = plan_of(g, NULL, NULL, rows, cols, depth, true), q = plan_of(g, NULL, NULL, cols, rows, depth, true);
-    /* either side may be packed as the other, when the product is done transposed */
-    if (p.a_room < q.a_room) p.a_room = q.a_room;
-    p.a_room += g->rows * COT__DEEP * g->size;
-    return room_of(&p, 1);
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* Of packed A: a chunk. It grows with either extent, which chunks themselves do not. */
+static int64_t a_most(const cot__gemm_kernels *g, int64_t rows, int64_t depth) {
+    int64_t high = cot__least(rows, ROWS) + g->rows, most = PACKED / g->size;
+    if (most < high * COT__DEEP) most = high * COT__DEEP;
+    return round_up((depth < most ? cot__least(high * depth, most) : most) * g->size, LINE);
 }
 
-bool cot__gemm_blocks(const cot__gemm_kernels *g, const cot_allocator *al, void *scratch, cot__matrix a, cot__matrix b,
+size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_t rows, int64_t cols, int64_t depth) {
+    bool    large = !alone && is_large(rows, cols, depth);
+    int64_t panels = ratio_up(cols, g->cols), b = cot__least(panels, PANELS);
+    int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
+    size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
+    if (!large) return bytes <= LOCAL ? 0 : bytes;
+    int64_t wide = strip_panels(panels, true), strips = ratio_up(panels, wide);
+    int64_t all = cot__least(SLOTS, strips * row_groups(g, cot__least(rows, ROWS), strips)) * wide;
+    if (all > b) bytes += (size_t)((all - b) * panel);
+    if (!is_deep(g, rows, cols, depth)) return bytes;
+    deep_job x = deep_of(g, rows, cols, depth);
+    size_t   deep = (size_t)(rows * cols * g->size * x.blocks) + x.room * (size_t)cot__least(x.parts, SLOTS);
+    return deep > bytes ? deep : bytes;
+}
+
+/* ---- the choice ------------------------------------------------------------------------------ */
+
+void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
-    bool large = !scratch && is_large(c.rows, c.cols, a.cols);
+    char    local[LOCAL], *memory = room.memory ? room.memory : local;
+    bool    large = !alone && is_large(c.rows, c.cols, a.cols);
+    int64_t slots = 1;
     if (c.col_stride != 1 && c.row_stride == 1) {
         /* the product of transposes is the transposed product, bit for bit: a*b commutes */
         cot__matrix at = cot__turned(a);
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
-    if (large && c.rows <= 8 * g->rows && c.cols <= PANELS * g->cols && a.cols >= 8 * COT__DEEP)
-        return by_depth(g, al, a, b, c, add);
-    plan    x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
-    int64_t slots = large ? slots_for(SLOTS) : 1;
-    size_t  bytes = room_of(&x, slots);
-    void   *memory = scratch ? scratch : cot__alloc(al, bytes);
-    if (!memory) return false;
+    if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return;
+    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
+    if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
     by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : spread_here);
-    if (!scratch) cot__free(al, memory, bytes);
-    return true;
 }

@@ -92,38 +92,45 @@ static void alone_dot(const thin *w) {
     }
 }
 
-bool cot__gemm_thin(const cot__gemm_kernels *g, const cot_allocator *al, bool alone, cot__matrix a, cot__matrix b,
+enum { MOST_PARTS = 32 };
+static int64_t parts_of_depth(int64_t blocks, int64_t n) { return cot__parts(blocks, COT__DEEP * n / 2, MOST_PARTS); }
+
+size_t cot__gemm_thin_workspace(const cot__gemm_kernels *g, int64_t n, int64_t depth) {
+    int64_t blocks = (depth + COT__DEEP - 1) / COT__DEEP;
+    return parts_of_depth(blocks, n) > 1 ? (size_t)(blocks * n * g->size) : 0;
+}
+
+void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                     cot__matrix c, bool add) {
     /* bytes: memory wants to be read in long runs, a cache does not mind */
-    enum { MOST_PARTS = 32, CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 };
+    enum { CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 };
     thin    w = thin_of(g, a, b, c, add);
-    int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS),
-            blocks  = cot__parts(w.blocks, COT__DEEP * w.n / 2, MOST_PARTS);
+    int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS), blocks = parts_of_depth(w.blocks, w.n);
     int64_t run = (double)w.n * (double)w.k * g->size > CACHED ? LONG_RUN : SHORT_RUN;
     columns = cot__least(columns, w.cs == 1 ? w.n * g->size / run : w.n / UNIT);
-    if (!alone && blocks > 1 && columns < 4) {
-        size_t bytes = (size_t)(w.blocks * w.n * g->size);
-        w.sums = cot__alloc(al, bytes);
-        if (!w.sums) return false;
+    if (!alone && blocks > 1 && columns < 4 && (size_t)(w.blocks * w.n * g->size) <= room.bytes) {
+        w.sums = room.memory;
         w.parts = blocks;
         cot__parallel(blocks, depth_part, &w);
         for (int64_t l = 0; l < w.blocks; l++) g->put(w.c, w.to, w.sums + l * w.n * g->size, w.n, add || l > 0);
-        cot__free(al, w.sums, bytes);
     } else if (!alone && columns > 1) {
         w.parts = columns;
         cot__parallel(columns, column_part, &w);
     } else if (w.n == 1) alone_dot(&w);
     else some_columns(&w, 0, w.n);
-    return true;
 }
 
-/* Row by row. */
+/* Row by row, of one depth block; straight into c where its rows take what the kernel makes. */
 void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
     if (b.col_stride != 1 && a.row_stride == 1) {
         cot__matrix at = cot__turned(a);
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
-    for (int64_t i = 0; i < c.rows; i++) {
+    bool straight = b.col_stride == 1 && c.col_stride == 1 && !add;
+    for (int64_t i = 0; i < c.rows && straight; i++)
+        g->along_rows(a.cols, (char *)a.data + i * a.row_stride * g->size, a.col_stride, b.data, b.row_stride, c.cols,
+                      (char *)c.data + i * c.row_stride * g->size);
+    for (int64_t i = 0; i < c.rows && !straight; i++) {
         thin w =
             thin_of(g, cot__part_of(a, g->size, i, 0, 1, a.cols), b, cot__part_of(c, g->size, i, 0, 1, c.cols), add);
         some_columns(&w, 0, w.n);

@@ -20,8 +20,9 @@ typedef struct products {
     const cot__view *a, *b;
     void            *c;
     int64_t          m, n, batches, parts;
+    bool             many;   /* small ones: a thread does some of them */
+    size_t           room;   /* bytes for a part */
     char            *scratch;
-    size_t           room; /* of a part */
 } products;
 
 static void product_at(const products *x, int64_t batch, cot__matrix *a, cot__matrix *b, cot__matrix *c) {
@@ -39,10 +40,11 @@ static void product_at(const products *x, int64_t batch, cot__matrix *a, cot__ma
 static void some_products(void *ctx, int64_t part) {
     const products *x = ctx;
     cot__matrix     a, b, c;
+    cot__lent    room = {x->room ? x->scratch + (size_t)part * x->room : NULL, x->room};
     for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1);
          i++) {
         product_at(x, i, &a, &b, &c);
-        cot__gemm_alone(x->a->dtype, a, b, c, false, x->scratch + (size_t)part * x->room);
+        cot__gemm_alone(x->a->dtype, a, b, c, false, room);
     }
 }
 
@@ -60,33 +62,57 @@ static void some_rows(void *ctx, int64_t part) {
     }
 }
 
+static bool is_outer(const cot__view *a) {
+    return a->shape[a->ndim - 1] == 1 && (a->dtype == COT_F64 || a->dtype == COT_F32);
+}
+
 /* Several threads share a large product, or take one small product each. */
-bool cot__matmul(const cot_allocator *al, const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n) {
+static products products_of(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
     enum { SHARED = 1 << 24, MOST_PARTS = 32 };
-    int64_t  k = a->shape[a->ndim - 1];
-    products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, NULL, 0};
-    double   work = (double)m * (double)n * (double)k;
-    bool     kernel = a->dtype == COT_F64 || a->dtype == COT_F32;
-    if (m == 0 || n == 0) return true; /* whatever the number of empty products */
-    if (k == 1 && kernel) {
-        /* gradients of weights for one example each: nothing to pack, much to write */
-        x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
-        cot__parallel(x.parts, some_rows, &x);
-        return true;
+    products x = {a, b, c, m, n, cot__count(a->ndim > 2 ? a->ndim - 2 : 0, a->shape), 1, false, 0, scratch};
+    double   work = (double)m * (double)n * (double)a->shape[a->ndim - 1];
+    x.many = x.batches > 1 && work < SHARED && (a->dtype == COT_F64 || a->dtype == COT_F32);
+    /* gradients of weights for one example each: nothing to pack, everything to write */
+    if (is_outer(a)) x.parts = cot__parts(x.batches * m, n / 4, MOST_PARTS);
+    else if (x.many) x.parts = cot__parts(x.batches, (int64_t)(work / 8), MOST_PARTS);
+    return x;
+}
+
+/* Bytes of a part. */
+static size_t room_of(const products *x) {
+    int64_t k = x->a->shape[x->a->ndim - 1];
+    if (!x->many) return cot__gemm_workspace(x->a->dtype, x->m, x->n, k);
+    return (cot__gemm_alone_workspace(x->a->dtype, x->m, x->n, k) + 63) / 64 * 64;
+}
+
+size_t cot__matmul_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n) {
+    if (m == 0 || n == 0 || is_outer(a)) return 0;
+    if (a->ndim <= 2) return cot__gemm_workspace(a->dtype, m, n, a->shape[a->ndim - 1]);
+    products x = products_of(a, b, NULL, m, n, NULL);
+    return room_of(&x) * (size_t)x.parts;
+}
+
+/* A single product, without the questions that batches raise. */
+static void one_product(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
+    cot__lent room = {scratch, scratch ? cot__gemm_workspace(a->dtype, m, n, a->shape[a->ndim - 1]) : 0};
+    cot__gemm(a->dtype, matrix_at(a, LEFT, 0), matrix_at(b, RIGHT, 0), (cot__matrix){c, m, n, n, 1}, false, room);
+}
+
+void cot__matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
+    if (m == 0 || n == 0) return; /* however many products of nothing */
+    bool outer = is_outer(a);
+    if (a->ndim <= 2 && !outer) {
+        one_product(a, b, c, m, n, scratch);
+        return;
     }
-    if (x.batches > 1 && work < SHARED && kernel) {
-        x.parts = cot__parts(x.batches, (int64_t)(work / 8), MOST_PARTS);
-        x.room = (cot__gemm_scratch(a->dtype, m, n, k) + 63) / 64 * 64;
-        x.scratch = cot__alloc(al, x.room * (size_t)x.parts);
-        if (!x.scratch) return false;
-        cot__parallel(x.parts, some_products, &x);
-        cot__free(al, x.scratch, x.room * (size_t)x.parts);
-        return true;
-    }
-    for (int64_t i = 0; i < x.batches; i++) {
-        cot__matrix l, r, z;
-        product_at(&x, i, &l, &r, &z);
-        if (!cot__gemm(al, a->dtype, l, r, z, false)) return false;
-    }
-    return true;
+    products x = products_of(a, b, c, m, n, scratch);
+    if (scratch) x.room = room_of(&x);
+    if (outer) cot__parallel(x.parts, some_rows, &x);
+    else if (x.many) cot__parallel(x.parts, some_products, &x);
+    else
+        for (int64_t i = 0; i < x.batches; i++) {
+            cot__matrix l, r, z;
+            product_at(&x, i, &l, &r, &z);
+            cot__gemm(a->dtype, l, r, z, false, (cot__lent){scratch, x.room});
+        }
 }

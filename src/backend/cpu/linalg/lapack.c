@@ -75,36 +75,58 @@ bool cot__lapack_takes(int64_t m, int64_t n) {
 /* A length that a query wrote as a floating-point number. */
 static int length_of(cot_dtype d, const void *p) { return (int)cot__load_f64(p, d) + 16; }
 
-int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t size, void *a, void *w) {
-    eigh_fn *f = lapack.eigh[d == COT_F32];
-    int      n = (int)size, ask = -1, info = 0, liwork = 0, lwork;
-    double   query = 0;
+/* What the library wants for work: numbers of elements, which we take as 8 bytes each, and of
+ * integers. 0: it does not say. In turn. */
+static int ask_eigh(cot_dtype d, int n, int *integers) {
+    int    ask = -1, info = 0;
+    double query = 0;
+    lapack.eigh[d == COT_F32]("V", "L", &n, NULL, &n, NULL, &query, &ask, integers, &ask, &info, 1, 1);
+    return info == 0 ? length_of(d, &query) : 0;
+}
+
+static int ask_svd(cot_dtype d, int m, int n, int k) {
+    int    ask = -1, info = 0;
+    double query = 0;
+    lapack.svd[d == COT_F32]("S", &m, &n, NULL, &m, NULL, NULL, &m, NULL, &k, &query, &ask, NULL, &info, 1);
+    return info == 0 ? length_of(d, &query) : 0;
+}
+
+double cot__lapack_eigh_work(cot_dtype d, int64_t n) {
+    int integers = 0;
     pthread_mutex_lock(&lapack.turn);
-    f("V", "L", &n, a, &n, w, &query, &ask, &liwork, &ask, &info, 1, 1);
-    lwork = length_of(d, &query);
-    size_t bytes = (size_t)lwork * 8 + (size_t)liwork * sizeof(int);
-    char  *work = info == 0 ? cot__alloc(al, bytes) : NULL;
-    if (work) f("V", "L", &n, a, &n, w, work, &lwork, (int *)(void *)(work + (size_t)lwork * 8), &liwork, &info, 1, 1);
+    int elements = ask_eigh(d, (int)n, &integers);
     pthread_mutex_unlock(&lapack.turn);
-    cot__free(al, work, bytes);
-    return work ? info != 0 : -1;
+    return 8.0 * elements + (double)sizeof(int) * integers;
+}
+
+bool cot__lapack_eigh(cot_dtype d, int64_t size, void *a, void *w, void *work) {
+    int n = (int)size, info = 1, integers = 0;
+    pthread_mutex_lock(&lapack.turn);
+    int elements = ask_eigh(d, n, &integers);
+    if (elements > 0)
+        lapack.eigh[d == COT_F32]("V", "L", &n, a, &n, w, work, &elements,
+                                  (int *)(void *)((char *)work + (size_t)elements * 8), &integers, &info, 1, 1);
+    pthread_mutex_unlock(&lapack.turn);
+    return info == 0;
 }
 
 /* Our row-major matrix is a transpose for LAPACK: aᵀ = v s uᵀ, whose factors then lie as we need
  * them. */
-int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s,
-                    void *vt) {
-    svd_fn *f = lapack.svd[d == COT_F32];
-    int     m = (int)columns, n = (int)rows, k = m < n ? m : n, ask = -1, info = 0, lwork;
-    double  query = 0;
+double cot__lapack_svd_work(cot_dtype d, int64_t rows, int64_t columns) {
+    int k = (int)(rows < columns ? rows : columns);
     pthread_mutex_lock(&lapack.turn);
-    f("S", &m, &n, a, &m, s, vt, &m, u, &k, &query, &ask, NULL, &info, 1);
-    lwork = length_of(d, &query);
-    size_t bytes = (size_t)lwork * 8 + 8 * (size_t)k * sizeof(int);
-    char  *work = info == 0 ? cot__alloc(al, bytes) : NULL;
-    if (work)
-        f("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &lwork, (int *)(void *)(work + (size_t)lwork * 8), &info, 1);
+    int elements = ask_svd(d, (int)columns, (int)rows, k);
     pthread_mutex_unlock(&lapack.turn);
-    cot__free(al, work, bytes);
-    return work ? info != 0 : -1;
+    return 8.0 * elements + 8.0 * k * (double)sizeof(int);
+}
+
+bool cot__lapack_svd(cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s, void *vt, void *work) {
+    int m = (int)columns, n = (int)rows, k = m < n ? m : n, info = 1;
+    pthread_mutex_lock(&lapack.turn);
+    int elements = ask_svd(d, m, n, k);
+    if (elements > 0)
+        lapack.svd[d == COT_F32]("S", &m, &n, a, &m, s, vt, &m, u, &k, work, &elements,
+                                 (int *)(void *)((char *)work + (size_t)elements * 8), &info, 1);
+    pthread_mutex_unlock(&lapack.turn);
+    return info == 0;
 }

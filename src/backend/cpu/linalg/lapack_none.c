@@ -6,12 +6,13 @@ bool cot__lapack_use(const char *library) { (void)library; return false; }
 bool cot__lapack_takes(int64_t m, int64_t n) { (void)m, (void)n; return false; }
 
 /* Never called: cot__lapack_takes says no. */
-int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t size, void *a, void *w) {
-    (void)al, (void)d, (void)size, (void)a, (void)w;
-    return -1;
+double cot__lapack_eigh_work(cot_dtype d, int64_t n) { (void)d, (void)n; return 0; }
+double cot__lapack_svd_work(cot_dtype d, int64_t m, int64_t n) { (void)d, (void)m, (void)n; return 0; }
+bool   cot__lapack_eigh(cot_dtype d, int64_t n, void *a, void *w, void *work) {
+    (void)d, (void)n, (void)a, (void)w, (void)work;
+    return false;
 }
-int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t rows, int64_t columns, void *a, void *u, void *s,
-                    void *vt) {
-    (void)al, (void)d, (void)rows, (void)columns, (void)a, (void)u, (void)s, (void)vt;
-    return -1;
+bool cot__lapack_svd(cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt, void *work) {
+    (void)d, (void)m, (void)n, (void)a, (void)u, (void)s, (void)vt, (void)work;
+    return false;
 }

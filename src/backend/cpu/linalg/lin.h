@@ -2,9 +2,10 @@
  *
  * A batch is a view whose last two axes are the matrix and whose leading axes count the matrices,
  * in row-major order. Operands that are only read may have any strides; results and what is worked
- * on in place are row-major. A matrix that cannot be factored is NaN in the result and 1 in `bad`,
- * an array with a byte for each matrix that the caller has zeroed; the others are not touched by
- * it. All return false when memory is short, and nothing else.
+ * on in place are row-major. A matrix that cannot be factored is NaN in the result, and the others
+ * are not touched by it; status[0] becomes how many there were, status[1] the number of the first.
+ * scratch: what the function of that name with _workspace tells, negative when no memory could hold
+ * it.
  *
  * Matrices of up to COT__LIN_BASE columns are shared out over threads, one matrix a part; larger
  * ones are done one after the other, and most of their work is in matrix products. Neither depends
@@ -24,10 +25,12 @@ enum { COT__LIN_BASE = 32, COT__LIN_SWEEPS = 16 };
 
 /* a (m,n) becomes L below its diagonal and U from there up, L U = a[permutation]; permutation (…,
  * m) is i64. A singular matrix is fine. */
-bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *permutation);
+int64_t cot__lin_lu_workspace(const cot__view *a);
+void    cot__lin_lu(const cot__view *a, const cot__view *permutation, void *scratch);
 /* z = a⁻¹ b, or a⁻ᵀ b, from what cot__lin_lu made of a. An exact zero on U's diagonal is bad. */
-bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
-                       const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad);
+int64_t cot__lin_lu_solve_workspace(const cot__view *factors, const cot__view *b);
+void    cot__lin_lu_solve(const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
+                          const cot__view *z, void *scratch, int64_t *status);
 /* det a, or (log) log |det a|; z (…). */
 void cot__lin_lu_det(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z);
 /* The sign of det a: 1, -1, or 0; NaN for NaN. */
@@ -37,23 +40,28 @@ void cot__lin_lu_pack(const cot__view *factors, const cot__view *packed);
 
 /* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero on
  * the diagonal is bad, but the numbers are left as the divisions made them. */
-bool cot__lin_triangular(const cot_allocator *al, const cot__view *a, int flags, const cot__view *b, uint8_t *bad);
+int64_t cot__lin_triangular_workspace(const cot__view *a, const cot__view *b);
+void    cot__lin_triangular(const cot__view *a, int flags, const cot__view *b, void *scratch, int64_t *status);
 
 /* a becomes L, lower, L Lᵀ = a; only the lower half of a is read. bad: not positive definite. */
-bool cot__lin_cholesky(const cot_allocator *al, const cot__view *a, uint8_t *bad);
+int64_t cot__lin_cholesky_workspace(const cot__view *a);
+void    cot__lin_cholesky(const cot__view *a, void *scratch, int64_t *status);
 
 /* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in
  * LAPACK: each reflection sends a column to minus the sign of its leading element. */
-bool cot__lin_qr(const cot_allocator *al, const cot__view *a, const cot__view *packed);
+int64_t cot__lin_qr_workspace(const cot__view *a);
+void    cot__lin_qr(const cot__view *a, const cot__view *packed, void *scratch);
 
 /* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The sign
  * of an eigenvector: its first element of (to a thousandth) the largest magnitude is positive. bad:
  * no convergence. NaN or infinities in a: NaN. */
-bool cot__lin_eigh(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+int64_t cot__lin_eigh_workspace(const cot__view *a);
+void    cot__lin_eigh(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
 
 /* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the singular
  * values, descending. Signs: as above, by the columns of U. */
-bool cot__lin_svd(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad);
+int64_t cot__lin_svd_workspace(const cot__view *a);
+void    cot__lin_svd(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
 
 /* ---- shared by the files lin_*.c ------------------------------------------------------------- */
 
@@ -72,18 +80,29 @@ static inline void *cot__lin_at(const cot__view *v, int tail, int64_t i) {
     return (char *)v->data + offset * cot__dtype_size(v->dtype);
 }
 
-/* A kernel over a batch: `one` does matrix i with `work` bytes of its own. */
+/* A kernel over a batch: `one` does matrix i with memory of its own. */
 typedef struct cot__lin_job {
-    const cot_allocator *al;
-    const cot__view     *a, *b, *z, *permutation;
-    int                  flags;
-    uint8_t             *bad;
-    bool (*one)(const struct cot__lin_job *j, int64_t i, void *work); /* false: out of memory */
+    const cot__view *a, *b, *z, *permutation;
+    int              flags;
+    uint8_t         *bad;  /* of cot__lin_run: a byte for each matrix; NULL without a status */
+    cot__lent        room; /* the same: for matrix products, or LAPACK */
+    void (*one)(const struct cot__lin_job *j, int64_t i, void *work);
 } cot__lin_job;
 
-/* Runs a kernel on `count` matrices of about `cost` operations each. alone: `one` allocates or
- * shares out work itself, so matrices are done one by one. */
-bool cot__lin_run(const cot__lin_job *j, int64_t count, double cost, double work, bool alone);
+/* How matrices are done, which their number and extents say: `count` of about `cost` operations
+ * each, with `work` bytes each. shared: bytes for matrix products, which share out their work
+ * themselves, so that matrices then go one by one; negative: there are none. */
+typedef struct cot__lin_plan { int64_t count; double cost, work, shared; bool tells; } cot__lin_plan;
+
+/* Bytes: bad, then work for each part, then `shared`; negative: more than there can be. */
+int64_t cot__lin_bytes(const cot__lin_plan *p);
+/* status: see above; NULL unless the plan `tells`. */
+void cot__lin_run(cot__lin_job *j, const cot__lin_plan *p, void *scratch, int64_t *status);
+
+/* Bytes for the matrix products of a triangular system of n rows and k right sides, either way
+ * round, and for blocks of reflections of m rows and n columns. */
+double cot__lin_system_room(cot_dtype d, int64_t n, int64_t k);
+double cot__lin_block_room(cot_dtype d, int64_t m, int64_t n);
 
 /* Elements of work that a block of reflections needs for `rows` rows and `columns` columns, and the
  * eigenvectors of n rows. */
@@ -101,11 +120,14 @@ static inline double cot__lin_eigen_work(double n) {
 
 /* Is there a LAPACK that the user asked for, and does it take this matrix? See lapack.c. */
 bool cot__lapack_takes(int64_t m, int64_t n);
-/* a (n,n), symmetric, becomes its eigenvectors, a row each; w their values, ascending. 0: done, 1:
- * no convergence, -1: out of memory. */
-int cot__lapack_eigh(const cot_allocator *al, cot_dtype d, int64_t n, void *a, void *w);
+/* Bytes of work for the two below. */
+double cot__lapack_eigh_work(cot_dtype d, int64_t n);
+double cot__lapack_svd_work(cot_dtype d, int64_t m, int64_t n);
+/* a (n,n), symmetric, becomes its eigenvectors, a row each; w their values, ascending. False: no
+ * convergence. */
+bool cot__lapack_eigh(cot_dtype d, int64_t n, void *a, void *w, void *work);
 /* a (m,n), row-major, is destroyed; u (m,k), s (k), vt (k,n), row-major. */
-int cot__lapack_svd(const cot_allocator *al, cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt);
+bool cot__lapack_svd(cot_dtype d, int64_t m, int64_t n, void *a, void *u, void *s, void *vt, void *work);
 /* For tests: NULL gives up the loaded library; any other name loads it, or false is returned. */
 bool cot__lapack_use(const char *library);
 

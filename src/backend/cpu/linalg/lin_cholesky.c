@@ -5,9 +5,24 @@
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_cholesky.inc"
 #include "backend/cpu/linalg/lin_types.h"
 
-bool cot__lin_cholesky(const cot_allocator *al, const cot__view *a, uint8_t *bad) {
-    double       n = (double)a->shape[a->ndim - 1];
-    bool         large = n > COT__LIN_BASE;
-    cot__lin_job j = {.al = al, .a = a, .bad = bad, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
-    return cot__lin_run(&j, cot__lin_count(a, 2), n * n * n / 3, large ? n * n * cot__dtype_size(a->dtype) : 0, large);
+static cot__lin_plan plan_of(const cot__view *a) {
+    int64_t n = a->shape[a->ndim - 1];
+    double  side = (double)n;
+    bool    large = n > COT__LIN_BASE;
+    return (cot__lin_plan){.count = cot__lin_count(a, 2),
+                           .cost = side * side * side / 3,
+                           .work = large ? side * side * cot__dtype_size(a->dtype) : 0,
+                           .shared = large ? (double)cot__gemm_workspace(a->dtype, n, n, n) : -1,
+                           .tells = true};
+}
+
+int64_t cot__lin_cholesky_workspace(const cot__view *a) {
+    cot__lin_plan p = plan_of(a);
+    return cot__lin_bytes(&p);
+}
+
+void cot__lin_cholesky(const cot__view *a, void *scratch, int64_t *status) {
+    cot__lin_plan p = plan_of(a);
+    cot__lin_job  j = {.a = a, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
+    cot__lin_run(&j, &p, scratch, status);
 }

@@ -16,9 +16,28 @@
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_eigh.inc"
 #include "backend/cpu/linalg/lin_types.h"
 
-bool cot__lin_eigh(const cot_allocator *al, const cot__view *a, const cot__view *packed, uint8_t *bad) {
-    double       n = (double)a->shape[a->ndim - 1];
-    double       work = (n * n + n + cot__lin_eigen_work(n) + 2 * n + 2) * cot__dtype_size(a->dtype);
-    cot__lin_job j = {.al = al, .a = a, .z = packed, .bad = bad, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
-    return cot__lin_run(&j, cot__lin_count(a, 2), 9 * n * n * n, work, n > COT__LIN_BASE);
+static double room_of(cot_dtype d, int64_t n) {
+    if (cot__lapack_takes(n, n)) return cot__lapack_eigh_work(d, n);
+    double panels = (double)cot__gemm_workspace(d, n, n, 2 * COT__LIN_BASE), blocks = cot__lin_block_room(d, n, n);
+    return panels > blocks ? panels : blocks;
+}
+
+static cot__lin_plan plan_of(const cot__view *a) {
+    double n = (double)a->shape[a->ndim - 1];
+    return (cot__lin_plan){.count = cot__lin_count(a, 2),
+                           .cost = 9 * n * n * n,
+                           .work = (n * n + n + cot__lin_eigen_work(n) + 2 * n + 2) * cot__dtype_size(a->dtype),
+                           .shared = n > COT__LIN_BASE ? room_of(a->dtype, (int64_t)n) : -1,
+                           .tells = true};
+}
+
+int64_t cot__lin_eigh_workspace(const cot__view *a) {
+    cot__lin_plan p = plan_of(a);
+    return cot__lin_bytes(&p);
+}
+
+void cot__lin_eigh(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status) {
+    cot__lin_plan p = plan_of(a);
+    cot__lin_job  j = {.a = a, .z = packed, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
+    cot__lin_run(&j, &p, scratch, status);
 }

@@ -7,36 +7,61 @@
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_lu.inc"
 #include "backend/cpu/linalg/lin_types.h"
 
-bool cot__lin_lu(const cot_allocator *al, const cot__view *a, const cot__view *permutation) {
-    double       m = (double)a->shape[a->ndim - 2], n = (double)a->shape[a->ndim - 1], k = m < n ? m : n;
-    bool         large = k > COT__LIN_BASE;
-    cot__lin_job j     = {
-            .al = al, .a = a, .permutation = permutation, .one = a->dtype == COT_F64 ? one_lu_f64 : one_lu_f32};
-    return cot__lin_run(&j, cot__lin_count(permutation, 1), m * n * k, large ? k * n * cot__dtype_size(a->dtype) : 0,
-                        large);
+/* Its permutation has elements where a matrix has none. */
+static cot__lin_plan plan_of(const cot__view *a) {
+    int64_t m = a->shape[a->ndim - 2], n = a->shape[a->ndim - 1], k = m < n ? m : n;
+    bool    large = k > COT__LIN_BASE;
+    return (cot__lin_plan){.count = m == 0 ? 0 : cot__count(a->ndim - 2, a->shape),
+                           .cost = (double)m * (double)n * (double)k,
+                           .work = large ? (double)k * (double)n * cot__dtype_size(a->dtype) : 0,
+                           .shared = large ? (double)cot__gemm_workspace(a->dtype, m, n, k) : -1};
 }
 
-bool cot__lin_lu_solve(const cot_allocator *al, const cot__view *factors, const cot__view *permutation,
-                       const cot__view *b, bool transposed, const cot__view *z, uint8_t *bad) {
-    double       n = (double)factors->shape[factors->ndim - 1], size = n * (double)b->shape[b->ndim - 1];
-    cot__lin_job j = {.al          = al,
-                      .a           = factors,
-                      .b           = b,
-                      .z           = z,
-                      .permutation = permutation,
-                      .flags       = transposed,
-                      .bad         = bad,
-                      .one         = b->dtype == COT_F64 ? one_solve_f64 : one_solve_f32};
-    return cot__lin_run(&j, cot__lin_count(z, 2), 2 * n * size, 2 * size * cot__dtype_size(b->dtype),
-                        n > COT__LIN_BASE);
+int64_t cot__lin_lu_workspace(const cot__view *a) {
+    cot__lin_plan p = plan_of(a);
+    return cot__lin_bytes(&p);
 }
 
-/* 1 or -1, by the lengths of its cycles. A cycle is counted at its smallest element. */
-static double permutation_sign(const int64_t *p, int64_t n) {
+void cot__lin_lu(const cot__view *a, const cot__view *permutation, void *scratch) {
+    cot__lin_plan p = plan_of(a);
+    cot__lin_job  j = {.a = a, .permutation = permutation, .one = a->dtype == COT_F64 ? one_lu_f64 : one_lu_f32};
+    cot__lin_run(&j, &p, scratch, NULL);
+}
+
+static cot__lin_plan plan_of_solve(const cot__view *factors, const cot__view *b) {
+    int64_t n = factors->shape[factors->ndim - 1], k = b->shape[b->ndim - 1];
+    double  size = (double)n * (double)k;
+    return (cot__lin_plan){.count = cot__lin_count(b, 2),
+                           .cost = 2 * (double)n * size,
+                           .work = 2 * size * cot__dtype_size(b->dtype),
+                           .shared = n > COT__LIN_BASE ? cot__lin_system_room(b->dtype, n, k) : -1,
+                           .tells = true};
+}
+
+int64_t cot__lin_lu_solve_workspace(const cot__view *factors, const cot__view *b) {
+    cot__lin_plan p = plan_of_solve(factors, b);
+    return cot__lin_bytes(&p);
+}
+
+void cot__lin_lu_solve(const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
+                       const cot__view *z, void *scratch, int64_t *status) {
+    cot__lin_plan p = plan_of_solve(factors, b);
+    cot__lin_job  j = {.a           = factors,
+                       .b           = b,
+                       .z           = z,
+                       .permutation = permutation,
+                       .flags       = transposed,
+                       .one         = b->dtype == COT_F64 ? one_solve_f64 : one_solve_f32};
+    cot__lin_run(&j, &p, scratch, status);
+}
+
+/* 1 or -1, by the lengths of its cycles. A cycle is counted at its smallest element. What is no
+ * permutation ends too, after n steps each. */
+static double permutation_sign(const int64_t *p, int64_t stride, int64_t n) {
     bool odd = false;
     for (int64_t i = 0; i < n; i++) {
-        int64_t length = 1, at = p[i];
-        for (; at > i; at = p[at]) length++;
+        int64_t length = 1, at = p[i * stride];
+        for (; at > i && length < n; at = p[at * stride]) length++;
         if (at == i) odd ^= (length & 1) == 0;
     }
     return odd ? -1 : 1;
@@ -44,13 +69,13 @@ static double permutation_sign(const int64_t *p, int64_t n) {
 
 /* sign · scale and the exponent of 2, so that a product neither overflows nor underflows on the
  * way. */
-static double determinant(const cot__view *f, const int64_t *p, int64_t i, bool logarithm, double *log_sum) {
-    int64_t     n = f->shape[f->ndim - 1];
-    const char *a = (const char *)f->data + i * n * n * cot__dtype_size(f->dtype);
-    double      product = permutation_sign(p + i * n, n), sum = 0;
+static double determinant(const cot__view *f, const cot__view *p, int64_t i, bool logarithm, double *log_sum) {
+    int64_t     n = f->shape[f->ndim - 1], step = f->stride[f->ndim - 2] + f->stride[f->ndim - 1];
+    const char *a = cot__lin_at(f, 2, i);
+    double      product = permutation_sign(cot__lin_at(p, 1, i), p->stride[p->ndim - 1], n), sum = 0;
     int64_t     exponent = 0;
     for (int64_t k = 0; k < n; k++) {
-        double d = cot__load_f64(a + k * (n + 1) * cot__dtype_size(f->dtype), f->dtype);
+        double d = cot__load_f64(a + k * step * cot__dtype_size(f->dtype), f->dtype);
         int    e = 0;
         if (logarithm) {
             sum += log(fabs(d));
@@ -67,14 +92,14 @@ static double determinant(const cot__view *f, const int64_t *p, int64_t i, bool 
 void cot__lin_lu_det(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z) {
     /* The determinant of an empty matrix is 1, so these count too. */
     for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++) {
-        double sum, det = determinant(factors, permutation->data, i, logarithm, &sum);
+        double sum, det = determinant(factors, permutation, i, logarithm, &sum);
         cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype, logarithm ? sum : det);
     }
 }
 
 void cot__lin_lu_sign(const cot__view *factors, const cot__view *permutation, const cot__view *z) {
     for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++) {
-        double sum, sign = determinant(factors, permutation->data, i, true, &sum);
+        double sum, sign = determinant(factors, permutation, i, true, &sum);
         cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype, sign);
     }
 }
