@@ -4,9 +4,8 @@
 #include "support/tape_test.h"
 
 #include "backend/cpu/fft/fft.h"
-#include "backend/elements.h"
-#include "tape/tape.h"
 
+#include <stdlib.h>
 #include <float.h>
 
 /* The same file once more without vector instructions beyond the baseline, under other names. */
@@ -482,13 +481,13 @@ static void transform(cot_tape *t, void *user) {
 
 static void any_allocation_may_fail(void **state) {
     (void)state;
-    double    x[22];
-    cot_tape *t = cot_tape_create(NULL);
-    int       n = cot__on_host(t->backend); /* a device has an allocator of its own */
-    cot_tape_destroy(t);
+    double x[22];
     fill(22, x);
-    assert_survives_no_memory(transform, x, n,
-                              (const char *const[]){"[rfft] out of memory: 2496 bytes of workspace"});
+    /* a device has its status words behind the workspace */
+    const char *said = getenv("COT_TEST_BACKEND") ? "[rfft] out of memory: 2512 bytes of workspace"
+                                                  : "[rfft] out of memory: 2496 bytes of workspace";
+    assert_survives_no_memory(transform, x, 1,
+                              (const char *const[]){said});
 }
 
 int main(void) {
