@@ -7,6 +7,10 @@ share) computes for every operation of the library. tests/rules/test_golden.c re
     # a few minutes; names of topics (see main) make only those
     .golden/bin/python tests/golden/make_golden.py
 
+PyTorch is imported by the topics that compare with it, JAX is enough for the others: `elementwise`,
+for example. PyTorch's wheels for the CPU, without some GB of CUDA, are at
+https://download.pytorch.org/whl/cpu (pip's --index-url).
+
 The inputs come from a counter, not from a library's generator, so a second run writes the same
 files (up to the last bits of another version of the libraries). The topics are functions in cases/,
 a module a family; cases/writing.py writes what they ask for.

@@ -1,7 +1,7 @@
 """Convolution and pooling, from PyTorch."""
-import torch
 
 from .from_torch import from_torch, with_double_backward
+from .late_torch import torch
 from .writing import open_file
 
 

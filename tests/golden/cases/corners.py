@@ -5,11 +5,11 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 import numpy as np
-import torch
 from jax import lax
 
 from .from_torch import from_torch
 from .inputs import Const
+from .late_torch import torch
 from .writing import COUNT, OUT, case, number, open_file, values_of
 
 

@@ -3,9 +3,9 @@ import os
 
 import jax.numpy as jnp
 import numpy as np
-import torch
 
 from .inputs import DTYPES, fresh
+from .late_torch import torch
 from .writing import COUNT, OUT, attr_text, case, scales_of, typed, values_of
 
 

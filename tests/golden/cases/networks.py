@@ -2,10 +2,10 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import torch
 from jax import lax
 
 from .inputs import Const, SEED, fresh
+from .late_torch import torch
 from .writing import case, open_file
 
 

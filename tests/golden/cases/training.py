@@ -4,14 +4,12 @@ import jax
 import jax.numpy as jnp
 import jax.scipy.special as jsp
 import numpy as np
-import torch
 from jax import lax
 
 from .from_torch import agree, from_torch, tensor
 from .inputs import Const, DTYPES, fresh
+from .late_torch import F, torch
 from .writing import case, open_file
-
-F = torch.nn.functional
 
 
 def layer(x, w=1.0, b=0.0, axis=-1, eps=1e-5):
