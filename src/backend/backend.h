@@ -13,13 +13,15 @@
  * tests/backend/guarded.h to the second.
  *
  * Promises of every entry: the result depends on shapes and values only, so that it has the same
- * bits whatever the number of threads. Bad data (an index out of range, a singular matrix) is
- * reported in what the entry returns or in status words, and never ends the process. An entry that
- * needs workspace tells how much, and is given it.
+ * bits whatever the number of threads. An entry that needs workspace tells how much, from shapes
+ * alone, and is given it. Bad data (an index out of range, a singular matrix) is reported in status
+ * words: how many things, and the number of the first; it never ends the process.
  *
- * Not yet:
- * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
- *   backend would keep what the returned values say in a status word until then.
+ * An entry may return before its work is done: no entry returns what depends on elements. Work is
+ * done in the order in which it was begun. What an entry is given on the host (views, shapes,
+ * numbers, lists) it has read when it returns; memory that is freed may still be in use by work
+ * that was begun before. `read`, `copy_out`, `pick` and `sync` wait. (The CPU is done when it
+ * returns; no backend makes use of this yet.)
  *
  * Operands, results, workspaces and status words lie in memory of the backend, arrays of rank 0
  * too. From the host come: plain numbers of elementwise runs (cot__number_view), what `write` and
