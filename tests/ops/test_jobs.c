@@ -269,6 +269,25 @@ static void records_bring_what_runs_them(void **state) {
     test_verdict();
 }
 
+/* A number that is no dtype is as far from the table of dtypes as it can be. */
+static void ask_for_no_dtype(cot_tape *t, uint32_t i, const char *sample) {
+    workbench w;
+    int       op = t->nodes[i].op;
+    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_DTYPE)) return;
+    if (open_bench(&w, t, i)) {
+        w.type.dtype = (cot_dtype)INT32_MAX;
+        bool known = cot__job_infer(&w.job, &w.type);
+        TEST_CHECK(!known || (unsigned)w.type.dtype < COT_DTYPE_COUNT, "%s: %s has no dtype", sample, w.caller.name);
+    }
+    close_bench(&w);
+}
+
+static void what_is_no_dtype_is_refused(void **state) {
+    (void)state;
+    each_node(ask_for_no_dtype);
+    test_verdict();
+}
+
 /* ---- workspaces on a tape -------------------------------------------------------------------- */
 
 static void a_workspace_that_no_memory_holds_is_an_error(void **state) {
@@ -403,6 +422,7 @@ static void hostile_jobs_are_refused_or_stay_in_their_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_bring_what_runs_them),
+        cmocka_unit_test(what_is_no_dtype_is_refused),
         cmocka_unit_test(every_node_runs_without_a_tape),
         cmocka_unit_test(a_workspace_that_no_memory_holds_is_an_error),
         cmocka_unit_test(it_does_not_matter_where_the_operands_lie),
