@@ -54,8 +54,10 @@ bool cot__job_infer(const cot__job *j, cot__type *z) {
     return (j->op < OP_structural ? infer_elementwise(j, z) : j->record->infer(j, z)) && cot__job_check_type(j, z);
 }
 
+/* Sums of sizes end at COT__SIZE_MOST, to which an executor may want to add. */
 int64_t cot__job_workspace(const cot__job *j) {
-    return j->op >= OP_structural && j->record->workspace ? j->record->workspace(j) : 0;
+    int64_t bytes = j->op >= OP_structural && j->record->workspace ? j->record->workspace(j) : 0;
+    return bytes > COT__SIZE_MOST / 2 ? -1 : bytes;
 }
 
 bool cot__job_check(const cot__job *j) {

@@ -6,6 +6,7 @@
 #include "samples/samples.h"
 
 #include "backend/job_run.h"
+#include "base/sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -298,6 +299,23 @@ static void a_workspace_that_no_memory_holds_is_an_error(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Views of one element, repeated as often as a shape can say, that a kernel wants side by side. */
+static void a_workspace_beyond_all_sizes_is_told(void **state) {
+    static const int64_t huge[2] = {1, COT__SIZE_MOST / 16}, once[2] = {0, 0};
+    workbench            w;
+    cot_tape            *t = cot_tape_create(NULL);
+    cot_var              x = cot_ones(t, COT_F64, COT_SHAPE(1, 2)), v = cot_ones(t, COT_F64, COT_SHAPE(2));
+    uint32_t             i = cot__index(cot_layer_norm(x, v, v, 1, 1e-5));
+    (void)state;
+    assert_true(open_bench(&w, t, i));
+    for (int k = 0; k < w.job.n; k++) w.x[k].shape = huge + (k > 0), w.x[k].stride = once;
+    assert_true(cot__job_infer(&w.job, &w.type));
+    w.job.z = (cot__view){NULL, w.type.dtype, w.type.shape.ndim, w.type.shape.dim, once};
+    assert_true(cot__job_workspace(&w.job) < 0);
+    close_bench(&w);
+    cot_tape_destroy(t);
+}
+
 /* ---- hostile jobs ---------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *s) {
@@ -425,6 +443,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_dtype_is_refused),
         cmocka_unit_test(every_node_runs_without_a_tape),
         cmocka_unit_test(a_workspace_that_no_memory_holds_is_an_error),
+        cmocka_unit_test(a_workspace_beyond_all_sizes_is_told),
         cmocka_unit_test(it_does_not_matter_where_the_operands_lie),
         cmocka_unit_test(hostile_jobs_are_refused_or_stay_in_their_memory),
     };
