@@ -25,8 +25,9 @@ static bool same_extents(const cot__view *v, const cot_shape *s) {
 /* Operands have one dtype and one shape; a 0-d one repeats. A number has the computing dtype. */
 static bool infer_elementwise(const cot__job *j, cot__type *z) {
     const cot__elementwise_info *e = &cot__elementwise_table[j->op];
-    int                          arity = cot__elementwise_arity(j->op), lead = leading_operand(j);
+    int                          arity = cot__elementwise_arity(j->op);
     if (!cot__job_has(j, arity, arity, 0)) return false;
+    int lead = leading_operand(j);
     if (lead < 0) return cot__job_illegal(j, "all operands are numbers");
     cot_dtype dtype = j->x[lead].dtype;
     if (e->class == REAL && !cot__job_float(j, lead)) return false;
