@@ -20,9 +20,13 @@
  * Not yet:
  * - Everything is done when an entry returns, so `sync` has nothing to wait for. An asynchronous
  *   backend would keep what the returned values say in a status word until then.
- * - A view may point to the host as well: 0-d values live in their nodes, and some callers compute
- *   in memory of the tape's allocator. A device that cannot load from there needs these as tensors
- *   of its own. */
+ *
+ * Operands, results, workspaces and status words lie in memory of the backend, arrays of rank 0
+ * too. From the host come: plain numbers of elementwise runs (cot__number_view), what `write` and
+ * `copy_in` bring and `read` and `copy_out` fetch, the list of `equal_to`, the lists and values of
+ * `pick`. AdamW's moments are the caller's, so they travel to a device and back in each step;
+ * states that a loop spills to files travel, too. cot_wrap is refused where the backend has memory
+ * of its own. */
 #ifndef COT_BACKEND_H
 #define COT_BACKEND_H
 

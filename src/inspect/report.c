@@ -14,13 +14,12 @@ typedef struct report {
 
 /* Computes partial k of node i for an adjoint of 1, at elements where the adjoint is 0. */
 static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *g) {
-    static const int64_t none[1];
-    cot__view            unit = {NULL, COT_F64, 0, none, none}, c;
-    cot__reader          adjoint, partial;
-    int64_t              stride[COT_MAX_NDIM], first = -1, count = 0;
-    double               value = 0, seed = 1;
-    char                 text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
-    unit.data = &seed;
+    cot__view   c;
+    cot__reader adjoint, partial;
+    int64_t     stride[COT_MAX_NDIM], first = -1, count = 0;
+    double      value = 0, seed = 1;
+    char        text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
+    cot__view   unit = cot__number_view(&seed, COT_F64);
     void *data = cot__contribution(r->t, i, k, &unit, &c, stride);
     if (!data) {
         r->short_of_memory = true;

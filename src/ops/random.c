@@ -199,7 +199,7 @@ static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_
     cot_shape     one = cot__shape_at(t, sum);
     int64_t       n = cot__count(z.ndim, z.shape), stride[COT_MAX_NDIM];
     size_t        bytes = (size_t)n * sizeof(double);
-    double       *noisy = bytes ? cot__alloc(&t->al, bytes) : NULL;
+    double       *noisy = bytes ? cot__device_alloc(t, bytes) : NULL;
     cot__elements e;
     if (bytes && !noisy) {
         cot__fail(t, COT_MEMORY, "[categorical] out of memory: %zu bytes to look at the choices", bytes);
@@ -219,7 +219,7 @@ static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_
                       "choice means nothing",
                       (long long)(e.first + k), (long long)n, isnan(e.f64[k]) ? "NaN, or one of them is" : "all -inf");
         }
-    cot__free(&t->al, noisy, bytes);
+    cot__device_free(t, noisy, bytes);
 }
 
 /* The largest of logit + Gumbel noise is position i with probability softmax(logits)[i]. */

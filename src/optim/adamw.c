@@ -2,6 +2,8 @@
  *
  * The moments are the caller's arrays: the tape keeps no state of an optimiser. */
 #include "optim/optim.h"
+
+#include "backend/elements.h"
 #include "tape/tape.h"
 
 static bool check_settings(cot_tape *t, const cot_adamw *o) {
@@ -42,6 +44,24 @@ static cot_adamw with_defaults(cot_adamw o) {
     return o;
 }
 
+/* The caller's moments lie on the host, so a device gets a copy of them and gives it back. */
+static bool run_pass(cot_tape *t, cot__adamw_pass *p) {
+    if (cot__on_host(t->backend)) return t->backend->adamw(p), true;
+    size_t        bytes = (size_t)p->n * (size_t)cot__dtype_size(p->dtype);
+    cot__storage *both = cot__storage_create(t, 2 * bytes, "adamw_step");
+    int64_t       one = 1;
+    cot__view     host[2] = {{p->m, p->dtype, 1, &p->n, &one}, {p->v, p->dtype, 1, &p->n, &one}};
+    if (!both) return false;
+    cot__view there[2] = {host[0], host[1]};
+    p->m = there[0].data = both->data;
+    p->v = there[1].data = (char *)both->data + bytes;
+    for (int k = 0; k < 2; k++) t->backend->copy_in(&there[k], &host[k]);
+    t->backend->adamw(p);
+    for (int k = 0; k < 2; k++) t->backend->copy_out(&host[k], &there[k]);
+    cot__storage_release(t, both);
+    return true;
+}
+
 cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const *v, cot_adamw options) {
     cot_adamw o = with_defaults(options);
     cot_tape *t = cot__tape_of(n, xs);
@@ -61,9 +81,9 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         const void *g      = cot__is_tensor(leaf) ? leaf->extra.grad->data
                              : w.dtype == COT_F64 ? (const void *)&leaf->extra.number
                                                   : &narrow;
-        t->backend->adamw(&(cot__adamw_pass){w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g,
-                                             1 - o.rate * o.decay, o.beta1, o.beta2, o.rate / first,
-                                             1 / sqrt(second), o.eps});
+        cot__adamw_pass p = {w.dtype, cot__size_at(t, i), w.data, m[k], v[k], g, 1 - o.rate * o.decay, o.beta1,
+                             o.beta2, o.rate / first, 1 / sqrt(second), o.eps};
+        if (!run_pass(t, &p)) return t->status;
         cot__note_assign(t, i, COT__ADAMW_STEP);
     }
     return t->status;

@@ -135,6 +135,16 @@ static size_t block_bytes(const cot__storage *s) {
     return sizeof *s + ALIGNMENT + (s->borrowed ? 0 : s->bytes);
 }
 
+void *cot__device_alloc(cot_tape *t, size_t bytes) {
+    return t->backend->alloc ? t->backend->alloc(&t->al, bytes) : cot__alloc(&t->al, bytes);
+}
+
+void cot__device_free(cot_tape *t, void *memory, size_t bytes) {
+    if (!memory) return;
+    if (t->backend->free) t->backend->free(&t->al, memory, bytes);
+    else cot__free(&t->al, memory, bytes);
+}
+
 static cot__storage *no_memory(cot_tape *t, size_t bytes, const char *op) {
     cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a tensor", op, bytes);
     return NULL;
@@ -154,12 +164,8 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
     return s;
 }
 
-cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
-    return UNLIKELY(t->backend->alloc) ? create_apart(t, bytes, op) : cot__storage_create_on_host(t, bytes, op);
-}
-
 /* Header and payload share one allocation. */
-cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char *op) {
+static cot__storage *create_on_host(cot_tape *t, size_t bytes, const char *op) {
     size_t        block = bytes <= SIZE_MAX / 2 ? sizeof(cot__storage) + ALIGNMENT + bytes : 0;
     cot__storage *s = block ? cot__alloc(&t->al, block) : NULL;
     if (!s) return no_memory(t, bytes, op);
@@ -172,8 +178,12 @@ cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char 
     return s;
 }
 
+cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
+    return UNLIKELY(t->backend->alloc) ? create_apart(t, bytes, op) : create_on_host(t, bytes, op);
+}
+
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op) {
-    cot__storage *s = cot__storage_create_on_host(t, 0, op);
+    cot__storage *s = create_on_host(t, 0, op);
     if (!s) return NULL;
     s->data = memory;
     s->bytes = bytes;

@@ -10,7 +10,7 @@ typedef struct cot__reader {
     int64_t       at, size;
 } cot__reader;
 void   cot__reader_open(cot__reader *r, const cot__backend *b, const cot__view *v);
-/* A 0-d v repeats over the elements of `like`. */
+/* A 0-d v, also a number of the host, repeats over the elements of `like`. */
 void   cot__reader_spread(cot__reader *r, const cot__backend *b, const cot__view *v, const cot__view *like);
 double cot__reader_next(cot__reader *r);
 

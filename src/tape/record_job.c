@@ -125,14 +125,13 @@ bool cot__record_open(cot__recording *r, cot_tape *t, const char *name, int op, 
 void *cot__workspace_open(cot_tape *t, const char *op, int64_t bytes) {
     size_t size = (size_t)bytes;
     if (bytes < 0) return cot__fail(t, COT_MEMORY, "[%s] the workspace would be larger than any memory", op), NULL;
-    void *p = cot__on_host(t->backend) ? cot__alloc(&t->al, size) : t->backend->alloc(&t->al, size);
+    void *p = cot__device_alloc(t, size);
     if (!p) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes of workspace", op, size);
     return p;
 }
 
 void cot__workspace_close(cot_tape *t, void *memory, int64_t bytes) {
-    if (cot__on_host(t->backend)) cot__free(&t->al, memory, (size_t)bytes);
-    else t->backend->free(&t->al, memory, (size_t)bytes);
+    cot__device_free(t, memory, (size_t)bytes);
 }
 
 /* The workspace, and behind it the status words where the host does not compute. */
@@ -163,6 +162,14 @@ bool cot__recording_look(cot__recording *r, void (*look)(const cot__job *j), int
     cot__job_found(&r->job, found);
     close_workspace(r, bytes);
     return true;
+}
+
+bool cot__recording_positions(cot__recording *r, const char *what, int64_t extent, bool wrap) {
+    int64_t bytes;
+    if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
+    bool legal = cot__job_positions(&r->job, 0, what, extent, wrap);
+    close_workspace(r, bytes);
+    return legal;
 }
 
 bool cot__record_run(cot__recording *r) {

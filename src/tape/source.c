@@ -1,5 +1,6 @@
 /* source.c: makes sources: leaves, constants, borrowed memory; and detach. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "tape/record_job.h"
 #include "tape/tape.h"
 
@@ -105,6 +106,11 @@ cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data
 cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory) {
     if (!cot__usable(t)) return INVALID(t);
     if (!valid_shape(t, "wrap", &shape) || !valid_dtype(t, "wrap", dtype)) return INVALID(t);
+    if (!cot__on_host(t->backend))
+        return cot__fail(t, COT_VALUE,
+                         "[wrap] the device of this tape, %s, cannot borrow memory of the host; use cot_data, which "
+                         "copies",
+                         t->backend->name);
     if (shape.ndim == 0)
         return cot__fail(t, COT_SHAPE, "[wrap] a scalar lives in the tape and cannot be borrowed; use cot_data");
     int64_t size = cot__checked_size(t, "wrap", dtype, shape.ndim, shape.dim);

@@ -477,8 +477,10 @@ extern const cot__backend *cot__new_tape_backend;
 
 /* refs 1, contents undefined */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op);
-/* The same in memory that the host may touch, whatever the tape's device. */
-cot__storage *cot__storage_create_on_host(cot_tape *t, size_t bytes, const char *op);
+/* Memory of the tape's device for a while, without a storage; NULL, and no error is set, when there
+ * is none. */
+void *cot__device_alloc(cot_tape *t, size_t bytes);
+void  cot__device_free(cot_tape *t, void *memory, size_t bytes);
 /* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer
  * where there is no room for them, but at least `least`. */
 cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);

@@ -17,6 +17,8 @@ typedef struct cot__trace_build {
     cot__kept_adjoints        watch;    /* holds the adjoints */
     bool              watching;
     bool              failed;   /* memory was short */
+    struct cot__trace_piece *device; /* arrays on a device, the newest first */
+    cot__view         seed;     /* where the sweep reads it; the trace shows it */
     uint8_t          *marks;    /* while the trace is made: marks of nodes 0 … top */
     uint32_t          top;
 } cot__trace_build;
@@ -27,9 +29,12 @@ enum { COT__TRACE_SHOWN = 1, COT__TRACE_FLOWS = 2 };
 /* Memory of the trace, 16-byte aligned, not cleared. NULL, with `failed` set, when memory is
  * short. */
 void *cot__trace_memory(cot__trace_build *b, size_t bytes);
-/* A row-major array with the shape of `like` and the given dtype, in memory of the trace. data is
- * NULL when memory is short. */
+/* A row-major array with the shape of `like` and the given dtype, to compute with. It lives as long
+ * as the trace. data is NULL when memory is short. */
 cot__view cot__trace_array(cot__trace_build *b, const cot__view *like, cot_dtype dtype, bool zeros);
+/* The same elements where the host can load them, for as long as the trace lives: a copy, if they
+ * lie on a device. data NULL when there is no memory. */
+cot__view cot__trace_shown(cot__trace_build *b, const cot__view *v);
 
 /* The dtype in which the adjoint of a node is kept: its own, but f32 for 16-bit scalars, as in the
  * slots of sweeps. */

@@ -29,7 +29,8 @@ static cot__trace_add *room(cot__trace_giver *w) {
 static bool put(cot__trace_giver *w, int k, uint32_t to, cot__view amount, cot__view sum) {
     cot__trace_add *add = amount.data && sum.data ? room(w) : NULL;
     if (!add) return false;
-    *add = (cot__trace_add){to, k, amount, sum};
+    *add = (cot__trace_add){to, k, cot__trace_shown(w->build, &amount), cot__trace_shown(w->build, &sum)};
+    if (!add->amount.data || !add->sum.data) return false;
     w->sums[cot__trace_find(&w->build->trace, to)] = sum;
     return true;
 }
@@ -45,7 +46,7 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     return sum;
 }
 
-/* Scalars are summed in f64 or f32, beginning with zero, as in slots. */
+/* Scalars in nodes are summed in f64 or f32, beginning with zero, as in slots. */
 static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     cot_tape *t = w->build->trace.t;
     cot__view shape  = cot__view_read(t, to),
@@ -71,7 +72,7 @@ static bool elementwise(cot__trace_giver *w) {
     for (int k = 0; k < e->arity; k++) {
         uint32_t to = cot__arg(n, k);
         if (to == COT__NONE || !e->partial[k] || !(t->nodes[to].flags & COT__ACTIVE)) continue;
-        if (z.ndim == 0) {
+        if (!cot__is_tensor(n)) {
             cot__value scalar = {0};
             cot__term  term = {k, false, w->g, {&scalar, compute, 0, z.shape, z.stride}};
             cot__run_partials(t->backend, n->op, compute, e->arity, xs, &z, 1, &term);
@@ -117,7 +118,7 @@ static void give_all(cot__rule *r, int k, cot_var v) {
     if (!fitted(r, k, v, &to, &from) || !cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, from)))
         return;
     cot__view given = cot__view_read(r->t, from);
-    if (given.ndim == 0) {
+    if (!cot__is_tensor(&r->t->nodes[from])) {
         if (!put_scalar(w, k, to, cot__load_f64(given.data, given.dtype))) failed(w);
         return;
     }

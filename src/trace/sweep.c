@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* The adjoint of a node as the sweep had it. Zeros where nothing arrived. */
+/* The adjoint of a node as the sweep had it, where the rule can read it. Zeros where nothing
+ * arrived. */
 static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
     static const int64_t still[COT_MAX_NDIM];
     static double        zero[2];
@@ -15,7 +16,7 @@ static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
         cot__view v = cot__view_read(t, id);
         return (cot__view){zero, cot__trace_adjoint_dtype(t, id), v.ndim, v.shape, still};
     }
-    if (g.ndim > 0) return g;
+    if (cot__is_tensor(&t->nodes[id])) return g;
     cot__view kept = cot__trace_array(b, &g, cot__trace_adjoint_dtype(t, id), false);
     if (kept.data) cot__store_f64(kept.data, kept.dtype, *(const double *)g.data);
     return kept;
@@ -24,13 +25,14 @@ static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
 static bool add_step(cot__trace_build *b, int64_t node, cot__trace_giver *giver, cot__trace_step *out) {
     uint32_t id = b->trace.nodes[node].id;
     bool     arrived;
-    *out = (cot__trace_step){.node = (uint32_t)node, .adjoint = adjoint_of(b, id, &arrived)};
+    cot__view g = adjoint_of(b, id, &arrived);
+    *out = (cot__trace_step){.node = (uint32_t)node, .adjoint = arrived ? cot__trace_shown(b, &g) : g};
     if (b->failed) return false;
     if (cot__op_of(b->trace.nodes[node].op)->kind == KIND_SOURCE) return true;
     out->skipped = !arrived;
     if (out->skipped) return true;
     giver->id = id;
-    giver->g = out->adjoint;
+    giver->g = g;
     giver->count = giver->capacity = 0;
     giver->adds = NULL;
     if (!cot__trace_give(giver)) return false;
@@ -60,7 +62,7 @@ bool cot__trace_sweep(cot__trace_build *b) {
     cot_tape   *t = tr->t;
     uint32_t    y = tr->nodes[tr->output].id;
     b->watching = true;
-    if (!cot__kept_adjoints_open(&b->watch, t, y, &tr->seed)) {
+    if (!cot__kept_adjoints_open(&b->watch, t, y, &b->seed)) {
         memcpy(tr->why, b->watch.why, sizeof tr->why);
         return strstr(tr->why, "out of memory") == NULL;
     }

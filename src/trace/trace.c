@@ -2,6 +2,7 @@
  * where adjoints flow; the pass up lists the nodes. sweep.c adds the steps of the sweep. */
 #include "trace/build.h"
 
+#include "backend/elements.h"
 #include "tape/flow.h"
 #include "tape/show.h"
 #include "trace/cost/cost_rules.h"
@@ -29,14 +30,50 @@ void *cot__trace_memory(cot__trace_build *b, size_t bytes) {
     return p;
 }
 
-cot__view cot__trace_array(cot__trace_build *b, const cot__view *like, cot_dtype dtype, bool zeros) {
-    size_t    bytes = (size_t)(cot__count(like->ndim, like->shape) * cot__dtype_size(dtype));
-    int64_t  *stride = cot__trace_memory(b, (size_t)like->ndim * sizeof *stride);
-    cot__view v = {cot__trace_memory(b, bytes ? bytes : 1), dtype, like->ndim, like->shape, stride};
-    if (!stride || !v.data) return (cot__view){0};
+typedef struct cot__trace_piece {
+    struct cot__trace_piece *prev;
+    void                    *memory;
+    size_t                   bytes;
+} device_piece;
+
+static void *device_memory(cot__trace_build *b, size_t bytes) {
+    device_piece *p = cot__trace_memory(b, sizeof *p);
+    void         *there = p ? cot__device_alloc(b->trace.t, bytes) : NULL;
+    if (!there) {
+        b->failed = true;
+        return NULL;
+    }
+    *p = (device_piece){b->device, there, bytes};
+    b->device = p;
+    return there;
+}
+
+static cot__view array_at(cot__trace_build *b, void *data, const cot__view *like, cot_dtype dtype) {
+    int64_t *stride = cot__trace_memory(b, (size_t)like->ndim * sizeof *stride);
+    if (!stride || !data) return (cot__view){0};
     cot__strides(like->ndim, like->shape, stride);
-    if (zeros) memset(v.data, 0, bytes);
+    return (cot__view){data, dtype, like->ndim, like->shape, stride};
+}
+
+static size_t bytes_of(const cot__view *like, cot_dtype dtype) {
+    size_t bytes = (size_t)(cot__count(like->ndim, like->shape) * cot__dtype_size(dtype));
+    return bytes ? bytes : 1;
+}
+
+cot__view cot__trace_array(cot__trace_build *b, const cot__view *like, cot_dtype dtype, bool zeros) {
+    const cot__backend *on = b->trace.t->backend;
+    size_t              bytes = bytes_of(like, dtype);
+    void               *data = cot__on_host(on) ? cot__trace_memory(b, bytes) : device_memory(b, bytes);
+    cot__view           v = array_at(b, data, like, dtype);
+    if (zeros && v.data) on->fill(&v, 0);
     return v;
+}
+
+cot__view cot__trace_shown(cot__trace_build *b, const cot__view *v) {
+    if (cot__on_host(b->trace.t->backend)) return *v;
+    cot__view host = array_at(b, cot__trace_memory(b, bytes_of(v, v->dtype)), v, v->dtype);
+    if (host.data) b->trace.t->backend->copy_out(&host, v);
+    return host;
 }
 
 cot_dtype cot__trace_adjoint_dtype(const cot_tape *t, uint32_t id) {
@@ -49,6 +86,7 @@ void cot__trace_free(cot__trace *tr) {
     cot__trace_build *b = (cot__trace_build *)(void *)tr;
     cot_tape         *t = tr->t;
     if (b->watching) cot__kept_adjoints_close(&b->watch);
+    for (device_piece *p = b->device; p; p = p->prev) cot__device_free(t, p->memory, p->bytes);
     for (cot__trace_chunk *c = b->chunks; c;) {
         cot__trace_chunk *prev = c->prev;
         cot__free(&t->al, c, c->size);
@@ -76,10 +114,12 @@ static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *requ
     return true;
 }
 
-/* A 0-d value lies in its node, and nodes move when the tape grows. So such values are copied. */
+/* A 0-d value may lie in its node, and nodes move when the tape grows. So such values are copied.
+ * A value that was overwritten is not read. */
 static cot__view value_of(cot__trace_build *b, uint32_t id) {
     cot__view v = cot__view_read(b->trace.t, id);
-    if (v.ndim > 0) return v;
+    if (cot__is_stale(&b->trace.t->nodes[id])) return v;
+    if (cot__is_tensor(&b->trace.t->nodes[id])) return cot__trace_shown(b, &v);
     void *copy = cot__trace_memory(b, sizeof(cot__value));
     if (copy) memcpy(copy, v.data, (size_t)cot__dtype_size(v.dtype));
     v.data = copy;
@@ -152,15 +192,17 @@ static bool check_request(const cot__trace_request *q, char why[512]) {
 /* The seed in the dtype of y's adjoint, as the sweep will have it. A 0-d seed stands for all
  * elements. */
 static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
-    static const int64_t none[1];
-    double               number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
-    cot__view            from = {&number, COT_F64, 0, none, none};
-    if (seed && !cot__is_number(*seed)) from = cot__view_read(b->trace.t, cot__index(*seed));
+    const cot__backend *on = b->trace.t->backend;
+    double              number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
+    bool                given = seed && !cot__is_number(*seed);
+    cot__view from = given ? cot__view_read(b->trace.t, cot__index(*seed)) : cot__number_view(&number, COT_F64);
     cot_dtype dtype = cot__trace_adjoint_dtype(b->trace.t, y);
-    b->trace.seed = cot__trace_array(b, &from, cot__dtype_is_float(dtype) ? dtype : COT_F64, false);
-    if (!b->trace.seed.data) return false;
-    b->trace.t->backend->copy(&b->trace.seed, &from);
-    return true;
+    b->seed = cot__trace_array(b, &from, cot__dtype_is_float(dtype) ? dtype : COT_F64, false);
+    if (!b->seed.data) return false;
+    if (given) on->copy(&b->seed, &from);
+    else cot__set_f64(on, &b->seed, number);
+    b->trace.seed = cot__trace_shown(b, &b->seed);
+    return b->trace.seed.data != NULL;
 }
 
 static bool set_cost(cot__trace_build *b, const cot__trace_request *q) {

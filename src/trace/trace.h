@@ -6,6 +6,8 @@
  * (diff/engine/kept_adjoints.h). For the additions, the rule of each node runs alone with that
  * adjoint. The sums of the additions are the adjoints.
  *
+ * All views of a trace can be read on the host, on whatever device the tape computes.
+ *
  * A trace has the nodes that y depends on, and the inputs, under the numbers they have on the tape
  * (%3 here is %3 in messages and in cot_tape_print). A trace reads from its tape: free it before
  * the tape is rewound, written to or destroyed.

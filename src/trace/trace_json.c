@@ -157,7 +157,6 @@ static bool write_report(cot__json *j, const cot__trace *tr) {
 
 bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n,
                      const cot__trace_input *inputs) {
-    j->backend = tr->t->backend;
     cot__json_open(j, '{');
     cot__json_key(j, "value"), cot__json_view(j, &tr->nodes[tr->output].value);
     cot__json_key(j, "grad");

@@ -4,6 +4,7 @@
 #include "backend/cpu/table/cpu.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -58,9 +59,12 @@ static void *fresh_block(size_t bytes) {
     return range + used - bytes;
 }
 
+/* Memory of a device may run short, too: where the allocator would refuse so much, the backend
+ * does. */
 static void *take_block(const cot_allocator *al, size_t bytes) {
-    (void)al;
-    if (bytes > RANGE / 2) return NULL;
+    void *asked = bytes > RANGE / 2 ? NULL : cot__alloc(al, bytes);
+    if (!asked) return NULL;
+    cot__free(al, asked, bytes);
     pthread_mutex_lock(&lock);
     int   k = class_of(bytes);
     pile *from = &spare[k];
@@ -86,118 +90,238 @@ bool guarded_owns(const void *p) { return range && (const char *)p >= range && (
 
 int64_t guarded_calls(void) { return calls; }
 
+/* ---- is everything where it belongs? --------------------------------------------------------- */
+
+/* A device could load neither operands nor results from the host, and the host no element: every
+ * view and pointer of an entry is looked at, workspaces and status words too. */
+static _Thread_local const char *entry;
+
+static int refuse(const char *what) {
+    fprintf(stderr, "guarded backend: %s was given %s\n", entry, what);
+    abort();
+}
+
+static int in(const void *p) { return p && !guarded_owns(p) ? refuse("memory of the host") : 0; }
+static int host_at(const void *p) { return guarded_owns(p) ? refuse("memory of its own as that of the host") : 0; }
+static int at(const cot__view *v) { return v && cot__count(v->ndim, v->shape) > 0 ? in(v->data) : 0; }
+
+static int runs_at(const cot__stage *work) {
+    for (int r = 0; r < work->count; r++) {
+        const cot__block_run *run = &work->run[r];
+        for (int k = 0; k < run->n; k++)
+            if (!cot__is_number_view(&run->x[k])) at(&run->x[k]);
+        for (int k = 0; k < run->outputs; k++) at(&run->out[k].to);
+    }
+    return 0;
+}
+
+static int recipe_at(const cot__recipe *r) {
+    for (int k = 0; k < r->leaves; k++) in(r->leaf[k].data);
+    return in(r->data);
+}
+
+/* The lists and values lie on the host. */
+static int picks_at(const cot__picks *p) {
+    for (int64_t k = p->first; k < p->first + p->n; k++) in(p->products[p->lane[k]]);
+    return host_at(p->lane) + host_at(p->source) + host_at(p->entry) + host_at(p->values);
+}
+
+static int attention_at(const cot__attention *a) {
+    const cot__view *all[] = {&a->q, &a->k, &a->v, &a->mask, &a->bias, &a->z, &a->lse, &a->g, &a->dq, &a->dk, &a->dv};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k]->data) at(all[k]);
+    return 0;
+}
+
 /* ---- the table: every entry of the CPU's, with the memory open ------------------------------- */
 
-#define DO(name, parameters, arguments)                                                                                \
+#define DO(name, parameters, arguments, check)                                                                         \
     static void guarded_##name parameters {                                                                            \
+        entry = #name;                                                                                                 \
+        (void)(check);                                                                                                 \
         enter();                                                                                                       \
         cot__cpu_backend.name arguments;                                                                               \
         leave();                                                                                                       \
     }
-#define GIVE(type, name, parameters, arguments)                                                                        \
+#define GIVE(type, name, parameters, arguments, check)                                                                 \
     static type guarded_##name parameters {                                                                            \
+        entry = #name;                                                                                                 \
+        (void)(check);                                                                                                 \
         enter();                                                                                                       \
         type given = cot__cpu_backend.name arguments;                                                                  \
         leave();                                                                                                       \
         return given;                                                                                                  \
     }
 
-DO(read, (const cot__view *v, int64_t first, int n, cot_dtype as, void *host), (v, first, n, as, host))
-DO(write, (const cot__view *v, int64_t first, int n, cot_dtype as, const void *host), (v, first, n, as, host))
-DO(copy_in, (const cot__view *dst, const cot__view *host), (dst, host))
-DO(copy_out, (const cot__view *host, const cot__view *src), (host, src))
-DO(copy, (const cot__view *dst, const cot__view *src), (dst, src))
-DO(fill, (const cot__view *v, double value), (v, value))
-DO(elementwise, (cot__stage *work), (work))
-DO(make, (const cot__recipe *r), (r))
-DO(reduce, (cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z), (what, x, axes, z))
+DO(read, (const cot__view *v, int64_t first, int n, cot_dtype as, void *host), (v, first, n, as, host),
+    at(v) + host_at(host))
+DO(write, (const cot__view *v, int64_t first, int n, cot_dtype as, const void *host), (v, first, n, as, host),
+    at(v) + host_at(host))
+DO(copy_in, (const cot__view *dst, const cot__view *host), (dst, host),
+    at(dst) + host_at(host->data))
+DO(copy_out, (const cot__view *host, const cot__view *src), (host, src),
+    host_at(host->data) + at(src))
+DO(copy, (const cot__view *dst, const cot__view *src), (dst, src),
+    at(dst) + at(src))
+DO(fill, (const cot__view *v, double value), (v, value),
+    at(v))
+DO(elementwise, (cot__stage *work), (work),
+    runs_at(work))
+DO(make, (const cot__recipe *r), (r),
+    recipe_at(r))
+DO(reduce, (cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z), (what, x, axes, z),
+    at(x) + at(z))
 GIVE(bool, reduce_made, (cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
     const cot__view *z),
-    (what, x, made, axes, z))
-DO(mean_squares, (const cot__view *x, const cot__view *y, const cot__view *z), (x, y, z))
+    (what, x, made, axes, z),
+    recipe_at(made) + at(z))
+DO(mean_squares, (const cot__view *x, const cot__view *y, const cot__view *z), (x, y, z),
+    at(x) + at(y) + at(z))
 DO(mean_labelled, (const cot__view *p, const cot__view *labels, bool logarithm, const cot__view *z),
-    (p, labels, logarithm, z))
-DO(mean_weighted, (const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z), (p, q, logarithm, z))
-DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z))
-DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z))
+    (p, labels, logarithm, z),
+    at(p) + at(labels) + at(z))
+DO(mean_weighted, (const cot__view *p, const cot__view *q, bool logarithm, const cot__view *z), (p, q, logarithm, z),
+    at(p) + at(q) + at(z))
+DO(softmax, (const cot__view *x, int axis, bool logarithm, const cot__view *z), (x, axis, logarithm, z),
+    at(x) + at(z))
+DO(cumsum, (const cot__view *x, int axis, bool reverse, const cot__view *z), (x, axis, reverse, z),
+    at(x) + at(z))
 DO(recurrence, (const cot__view *a, const cot__view *b, int axis, bool reverse, bool strong, const cot__view *z),
-    (a, b, axis, reverse, strong, z))
-DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z))
-GIVE(size_t, matmul_workspace, (const cot__view *a, const cot__view *b, int64_t m, int64_t n), (a, b, m, n))
+    (a, b, axis, reverse, strong, z),
+    at(a) + at(b) + at(z))
+DO(cumargmax, (const cot__view *x, int axis, bool smallest, const cot__view *z), (x, axis, smallest, z),
+    at(x) + at(z))
+GIVE(size_t, matmul_workspace, (const cot__view *a, const cot__view *b, int64_t m, int64_t n), (a, b, m, n),
+    0)
 DO(matmul, (const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch),
-    (a, b, c, m, n, scratch))
-DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status))
-DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
-DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u))
-DO(take_along, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z))
+    (a, b, c, m, n, scratch),
+    at(a) + at(b) + in(scratch) + (m > 0 && n > 0 ? in(c) : 0))
+DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status),
+    at(index) + in(status))
+DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z),
+    at(x) + at(index) + at(z))
+DO(scatter_add, (const cot__view *x, int axis, const cot__view *index, const cot__view *u), (x, axis, index, u),
+    at(x) + at(index) + at(u))
+DO(take_along, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z),
+    at(x) + at(index) + at(z))
 DO(scatter_add_along, (const cot__view *x, int axis, const cot__view *index, const cot__view *u),
-    (x, axis, index, u))
+    (x, axis, index, u),
+    at(x) + at(index) + at(u))
 DO(ravel_index, (const cot__view *index, int d, const int64_t *extent, const cot__view *places),
-    (index, d, extent, places))
-DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers))
-DO(nonzero, (const cot__view *mask, const cot__view *places, int64_t *status), (mask, places, status))
-DO(one_hot, (const cot__view *index, const cot__view *z), (index, z))
-DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z))
-DO(pick, (const cot__picks *p), (p))
-GIVE(int64_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k))
+    (index, d, extent, places),
+    at(index) + at(places))
+DO(last_writer, (const cot__view *index, const cot__view *writers), (index, writers),
+    at(index) + at(writers))
+DO(nonzero, (const cot__view *mask, const cot__view *places, int64_t *status), (mask, places, status),
+    at(mask) + at(places) + in(status))
+DO(one_hot, (const cot__view *index, const cot__view *z), (index, z),
+    at(index) + at(z))
+DO(equal_to, (const int32_t *which, int32_t value, const cot__view *z), (which, value, z),
+    host_at(which) + at(z))
+DO(pick, (const cot__picks *p), (p),
+    picks_at(p))
+GIVE(int64_t, argsort_workspace, (const cot__view *x, int axis, int64_t k), (x, axis, k),
+    0)
 DO(argsort, (const cot__view *x, int axis, bool descending, const cot__view *z, void *scratch),
-    (x, axis, descending, z, scratch))
-DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, const cot__view *z), (sorted, v, right, z))
-DO(first_descent, (const cot__view *x, int64_t *status), (x, status))
-DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high))
-DO(permutation, (cot_key key, const cot__view *z), (key, z))
+    (x, axis, descending, z, scratch),
+    at(x) + at(z) + in(scratch))
+DO(searchsorted, (const cot__view *sorted, const cot__view *v, bool right, const cot__view *z), (sorted, v, right, z),
+    at(sorted) + at(v) + at(z))
+DO(first_descent, (const cot__view *x, int64_t *status), (x, status),
+    at(x) + in(status))
+DO(draw, (cot__draw_kind kind, cot_key key, const cot__view *z, double low, double high), (kind, key, z, low, high),
+    at(z))
+DO(permutation, (cot_key key, const cot__view *z), (key, z),
+    at(z))
 DO(normalize, (const cot__rows *r, const void *x, const void *weight, const void *bias, void *z),
-    (r, x, weight, bias, z))
+    (r, x, weight, bias, z),
+    in(x) + in(weight) + in(bias) + in(r->stats) + in(z))
 DO(normalize_back, (const cot__rows *r, const void *x, const void *weight, const void *g, void *z),
-    (r, x, weight, g, z))
-GIVE(int64_t, normalize_workspace, (const cot__rows *r), (r))
+    (r, x, weight, g, z),
+    in(x) + in(weight) + in(g) + in(r->stats) + in(z))
+GIVE(int64_t, normalize_workspace, (const cot__rows *r), (r),
+    0)
 DO(normalize_weights, (const cot__rows *r, const void *x, const void *g, void *scratch, void *z),
-    (r, x, g, scratch, z))
-GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward))
-DO(attention_forward, (const cot__attention *a, void *memory), (a, memory))
-DO(attention_backward, (const cot__attention *a, void *memory), (a, memory))
+    (r, x, g, scratch, z),
+    in(x) + in(g) + in(r->stats) + in(scratch) + in(z))
+GIVE(int64_t, attention_workspace, (const cot__attention *a, bool backward), (a, backward),
+    0)
+DO(attention_forward, (const cot__attention *a, void *memory), (a, memory),
+    attention_at(a) + in(memory))
+DO(attention_backward, (const cot__attention *a, void *memory), (a, memory),
+    attention_at(a) + in(memory))
 GIVE(int64_t, conv_workspace, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
     const cot__view *result),
-    (g, pass, a, b, result))
+    (g, pass, a, b, result),
+    0)
 DO(conv, (const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b, const cot__view *result,
     void *memory),
-    (g, pass, a, b, result, memory))
-DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index))
-DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z))
+    (g, pass, a, b, result, memory),
+    at(a) + at(b) + at(result) + in(memory))
+DO(max_pool, (const cot__pool *g, cot_dtype dtype, const void *x, void *z, int32_t *index), (g, dtype, x, z, index),
+    in(x) + in(z) + in(index))
+DO(pool_take, (const cot__pool *g, int size, const void *x, const int32_t *index, void *z), (g, size, x, index, z),
+    in(x) + in(index) + in(z))
 DO(pool_put, (const cot__pool *g, cot_dtype dtype, const void *z, const int32_t *index, void *x),
-    (g, dtype, z, index, x))
-DO(avg_pool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *x, void *z), (g, dtype, exclude, x, z))
+    (g, dtype, z, index, x),
+    in(z) + in(index) + in(x))
+DO(avg_pool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *x, void *z), (g, dtype, exclude, x, z),
+    in(x) + in(z))
 DO(avg_unpool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *z, void *x),
-    (g, dtype, exclude, z, x))
-DO(sgd, (cot_dtype dtype, int64_t n, void *w, const void *g, double rate), (dtype, n, w, g, rate))
-DO(adamw, (const cot__adamw_pass *p), (p))
-GIVE(int64_t, fft_workspace, (const cot__fft_job *job, const cot__view *x), (job, x))
-DO(fft, (const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch), (job, x, z, scratch))
-GIVE(int64_t, lu_workspace, (const cot__view *a), (a))
-DO(lu, (const cot__view *a, const cot__view *permutation, void *scratch), (a, permutation, scratch))
-GIVE(int64_t, lu_solve_workspace, (const cot__view *factors, const cot__view *b), (factors, b))
+    (g, dtype, exclude, z, x),
+    in(z) + in(x))
+DO(sgd, (cot_dtype dtype, int64_t n, void *w, const void *g, double rate), (dtype, n, w, g, rate),
+    in(w) + in(g))
+DO(adamw, (const cot__adamw_pass *p), (p),
+    in(p->w) + in(p->m) + in(p->v) + in(p->g))
+GIVE(int64_t, fft_workspace, (const cot__fft_job *job, const cot__view *x), (job, x),
+    0)
+DO(fft, (const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch), (job, x, z, scratch),
+    at(x) + at(z) + in(scratch))
+GIVE(int64_t, lu_workspace, (const cot__view *a), (a),
+    0)
+DO(lu, (const cot__view *a, const cot__view *permutation, void *scratch), (a, permutation, scratch),
+    at(a) + at(permutation) + in(scratch))
+GIVE(int64_t, lu_solve_workspace, (const cot__view *factors, const cot__view *b), (factors, b),
+    0)
 DO(lu_solve, (const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
     const cot__view *z, void *scratch, int64_t *status),
-    (factors, permutation, b, transposed, z, scratch, status))
+    (factors, permutation, b, transposed, z, scratch, status),
+    at(factors) + at(permutation) + at(b) + at(z) + in(scratch) + in(status))
 DO(lu_det, (const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z),
-    (factors, permutation, logarithm, z))
-DO(lu_sign, (const cot__view *factors, const cot__view *permutation, const cot__view *z), (factors, permutation, z))
-DO(lu_pack, (const cot__view *factors, const cot__view *packed), (factors, packed))
-GIVE(int64_t, triangular_workspace, (const cot__view *a, const cot__view *b), (a, b))
+    (factors, permutation, logarithm, z),
+    at(factors) + at(permutation) + at(z))
+DO(lu_sign, (const cot__view *factors, const cot__view *permutation, const cot__view *z), (factors, permutation, z),
+    at(factors) + at(permutation) + at(z))
+DO(lu_pack, (const cot__view *factors, const cot__view *packed), (factors, packed),
+    at(factors) + at(packed))
+GIVE(int64_t, triangular_workspace, (const cot__view *a, const cot__view *b), (a, b),
+    0)
 DO(triangular, (const cot__view *a, int flags, const cot__view *b, void *scratch, int64_t *status),
-    (a, flags, b, scratch, status))
-GIVE(int64_t, cholesky_workspace, (const cot__view *a), (a))
-DO(cholesky, (const cot__view *a, void *scratch, int64_t *status), (a, scratch, status))
-GIVE(int64_t, qr_workspace, (const cot__view *a), (a))
-DO(qr, (const cot__view *a, const cot__view *packed, void *scratch), (a, packed, scratch))
-GIVE(int64_t, eigh_workspace, (const cot__view *a), (a))
-DO(eigh, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status))
-GIVE(int64_t, svd_workspace, (const cot__view *a), (a))
-DO(svd, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status))
-DO(sync, (void), ())
+    (a, flags, b, scratch, status),
+    at(a) + at(b) + in(scratch) + in(status))
+GIVE(int64_t, cholesky_workspace, (const cot__view *a), (a),
+    0)
+DO(cholesky, (const cot__view *a, void *scratch, int64_t *status), (a, scratch, status),
+    at(a) + in(scratch) + in(status))
+GIVE(int64_t, qr_workspace, (const cot__view *a), (a),
+    0)
+DO(qr, (const cot__view *a, const cot__view *packed, void *scratch), (a, packed, scratch),
+    at(a) + at(packed) + in(scratch))
+GIVE(int64_t, eigh_workspace, (const cot__view *a), (a),
+    0)
+DO(eigh, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status),
+    at(a) + at(packed) + in(scratch) + in(status))
+GIVE(int64_t, svd_workspace, (const cot__view *a), (a),
+    0)
+DO(svd, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status),
+    at(a) + at(packed) + in(scratch) + in(status))
+DO(sync, (void), (),
+    0)
 
 const cot__backend guarded_backend = {
     .name = "guarded",
+    .scalars_in_nodes = false,
     /* scalars_in_nodes: no */
     .alloc = take_block,
     .free = give_block,

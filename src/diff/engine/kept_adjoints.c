@@ -2,6 +2,7 @@
  * elementwise nodes one by one. */
 #include "diff/engine/kept_adjoints.h"
 
+#include "backend/elements.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -17,7 +18,7 @@ static void want_all(cot_tape *t, uint32_t y, bool on) {
 
 static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
     int64_t stride[COT_MAX_NDIM];
-    double  all = !seed ? 1 : seed->ndim == 0 ? cot__load_f64(seed->data, seed->dtype) : 0;
+    double  all = !seed ? 1 : seed->ndim == 0 ? cot__element_f64(s->t->backend, seed, 0) : 0;
     if (!cot__is_tensor(&s->t->nodes[y])) {
         cot__slot_add(s->t, y, all);
         return true;
@@ -91,7 +92,7 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
     *out = z;
     cot__strides(z.ndim, z.shape, stride);
     out->stride = stride;
-    out->data = cot__alloc(&t->al, bytes_of(out));
+    out->data = cot__device_alloc(t, bytes_of(out));
     if (!out->data) return NULL;
     cot__operand_views(t, n, compute, xs, &number);
     cot__run_partials(t->backend, n->op, compute, cot__elementwise_arity(n->op), xs, &z, 1,
@@ -100,7 +101,7 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
 }
 
 void cot__contribution_free(cot_tape *t, void *data, const cot__view *out) {
-    cot__free(&t->al, data, data ? bytes_of(out) : 0);
+    cot__device_free(t, data, bytes_of(out));
 }
 
 /* ---- looking around -------------------------------------------------------------------------- */

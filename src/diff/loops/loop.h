@@ -107,6 +107,9 @@ void cot__state_first(cot__stepper *s, void *state);
 bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
 /* Writes the carried results of the last step to `state`. False: out of memory. */
 bool cot__state_next(cot__stepper *s, void *state);
+/* States lie on the tape's device. A copy of one; and one that was kept, brought back. */
+void cot__state_copy(const cot_tape *t, void *to, const void *from, size_t bytes);
+void cot__state_back(const cot_tape *t, const cot__loop *l, void *state, const void *from, size_t bytes);
 
 /* What messages call the bodies of a condition. */
 static inline const char *cot__branch(int which) { return which ? "otherwise branch" : "then branch"; }

@@ -225,7 +225,7 @@ static bool reach(back *b, int64_t k) {
     while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
     int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
     if (b->s.loop->carry == 0) return true;
-    if (run->kept) memcpy(b->state, run->at[run->kept - 1].state, b->s.bytes);
+    if (run->kept) cot__state_back(b->s.t, b->s.loop, b->state, run->at[run->kept - 1].state, b->s.bytes);
     else cot__state_first(&b->s, b->state);
     /* Only memory of the first run is used: new memory would not outlive this sweep. */
     int room = run->room;
@@ -263,7 +263,7 @@ static bool open_back(back *b, cot__rule *r) {
     memset(b->source, 0xff, (n + 1) * sizeof *b->source);
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
     if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
-    b->memory = cot__storage_create_on_host(t, b->s.bytes, l->name);
+    b->memory = cot__storage_create(t, b->s.bytes, l->name);
     if (!b->memory) return false;
     b->state = b->memory->data;
     return open_bars(b) && open_sources(b);

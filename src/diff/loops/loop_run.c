@@ -5,7 +5,6 @@
 
 #include "diff/loops/revolve.h"
 #include "ops/structural.h"
-#include "backend/cpu/table/cpu.h"
 #include "backend/elements.h"
 
 #include <string.h>
@@ -22,7 +21,7 @@ static void store(const cot_tape *t, uint32_t i, void *to) {
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
-    t->backend->copy_out(&dense, &v);
+    t->backend->copy(&dense, &v);
 }
 
 void cot__state_first(cot__stepper *s, void *state) {
@@ -42,7 +41,7 @@ static bool lies_in(const cot__stepper *s, const void *state) {
 bool cot__state_next(cot__stepper *s, void *state) {
     void *to = state;
     if (lies_in(s, state)) {
-        if (!s->spare) s->spare = cot__alloc(&s->t->al, s->bytes);
+        if (!s->spare) s->spare = cot__device_alloc(s->t, s->bytes);
         if (!s->spare) {
             cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name,
                       s->bytes);
@@ -51,13 +50,13 @@ bool cot__state_next(cot__stepper *s, void *state) {
         to = s->spare;
     }
     for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__index(s->out[k]), (char *)to + s->offset[k]);
-    if (to != state) memcpy(state, to, s->bytes);
+    if (to != state) cot__state_copy(s->t, state, to, s->bytes);
     return true;
 }
 
-/* A node whose numbers lie in memory of backend b. That memory must outlive the node. */
-static cot_var push_memory(cot_tape *t, const cot__backend *b, int op, cot_dtype dtype, int ndim, const int64_t *shape,
-                           const int64_t *stride, const void *p) {
+/* A node whose numbers lie in memory of the tape's device. That memory must outlive the node. */
+static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const int64_t *shape, const int64_t *stride,
+                           const void *p) {
     if (ndim == 0) {
         cot__result r;
         if (!cot__result_open(t, &r, "loop", dtype, 0, NULL)) return INVALID(t);
@@ -65,7 +64,7 @@ static cot_var push_memory(cot_tape *t, const cot__backend *b, int op, cot_dtype
         return cot__result_push(t, &r, op, 0, NULL, NULL);
     }
     cot__storage *s = cot__storage_wrap(t, (void *)(uintptr_t)p, (size_t)PTRDIFF_MAX, "loop");
-    if (s) s->backend = b;
+    if (s) s->backend = t->backend;
     if (!s || !cot__storage_keep(t, s, "loop")) return INVALID(t);
     return cot__push_storage(t, op, s, dtype, ndim, shape, stride, 0, 0, NULL);
 }
@@ -76,7 +75,7 @@ static cot_var push_memory(cot_tape *t, const cot__backend *b, int op, cot_dtype
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
     cot__view   v = cot__view_read(s->t, x);
     const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
-    return push_memory(s->t, s->t->backend, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
+    return push_memory(s->t, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
 }
 
 static cot_var push_count(cot_tape *t, int64_t count) {
@@ -90,9 +89,8 @@ static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to
     cot_tape *t = s->t;
     for (int k = 0; k < s->loop->carry; k++) {
         cot_shape shape = cot__shape_at(t, carried(s, k));
-        /* states always lie in memory of the host */
-        to[k] = push_memory(t, &cot__cpu_backend, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim,
-                            NULL, (const char *)state + s->offset[k]);
+        to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL,
+                            (const char *)state + s->offset[k]);
         if (cot__failed(to[k])) return false;
     }
     return true;
@@ -155,7 +153,7 @@ void cot__stepper_close(cot__stepper *s) {
     cot_allocator *al = &s->t->al;
     cot__player_close(&s->player);
     cot__player_close(&s->test);
-    cot__free(al, s->spare, s->spare ? s->bytes : 0);
+    cot__device_free(s->t, s->spare, s->bytes);
     cot__free(al, s->offset, s->offset ? ((size_t)s->loop->carry + 1) * sizeof *s->offset : 0);
     cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
 }
@@ -325,7 +323,7 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
     if (!run) return INVALID(t);
     bool    ok = cot__stepper_open(&s, t, l, attr->args);
     size_t  bytes = ok ? s.bytes + ALIGN : 0;
-    void   *block = ok ? cot__alloc(&t->al, bytes) : NULL;
+    void   *block = ok ? cot__device_alloc(t, bytes) : NULL;
     void   *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
     if (ok && !block) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", l->name, bytes);
     ok = ok && block;
@@ -345,7 +343,7 @@ static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *arg
         ok = put(t, l, &r.view, place[k], &v);
     }
     cot__stepper_close(&s);
-    cot__free(&t->al, block, bytes);
+    cot__device_free(t, block, bytes);
     if (!ok) return INVALID(t);
     attr->pointer = l;
     attr->pointer2 = run;

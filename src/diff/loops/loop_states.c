@@ -1,8 +1,35 @@
 /* loop_states.c: the states that a loop keeps for its way back. */
+#include "backend/elements.h"
 #include "diff/loops/loop.h"
 #include "diff/loops/revolve.h"
 
 #include <string.h>
+
+/* ---- bytes of a state ------------------------------------------------------------------------ */
+
+enum { WITHIN, IN, OUT }; /* the device; to it from the host, and from it */
+
+static void move_bytes(const cot_tape *t, int way, void *to, const void *from, size_t bytes) {
+    int64_t   n = (int64_t)bytes, one = 1;
+    cot__view a = {to, COT_U8, 1, &n, &one}, b = {(void *)(uintptr_t)from, COT_U8, 1, &n, &one};
+    if (cot__on_host(t->backend)) memcpy(to, from, bytes);
+    else (way == WITHIN ? t->backend->copy : way == IN ? t->backend->copy_in : t->backend->copy_out)(&a, &b);
+}
+
+void cot__state_copy(const cot_tape *t, void *to, const void *from, size_t bytes) {
+    move_bytes(t, WITHIN, to, from, bytes);
+}
+
+/* A file that states are spilled to is mapped into memory of the host. */
+static void keep(const cot_tape *t, const cot__loop *l, void *to, const void *state, size_t bytes) {
+    move_bytes(t, l->spill ? OUT : WITHIN, to, state, bytes);
+}
+
+void cot__state_back(const cot_tape *t, const cot__loop *l, void *state, const void *from, size_t bytes) {
+    move_bytes(t, l->spill ? IN : WITHIN, state, from, bytes);
+}
+
+/* ---- memory for them ------------------------------------------------------------------------- */
 
 /* A process can map only some ten thousand files, so a file holds many states: as many as there are
  * already, within these bounds. */
@@ -36,7 +63,7 @@ static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, si
     }
     if (!run->free || run->left < bytes) {
         cot__storage *s = l->spill ? cot__storage_map(t, file_bytes(run, bytes), bytes, l->spill, l->name)
-                                   : cot__storage_create_on_host(t, block_bytes(run, bytes), l->name);
+                                   : cot__storage_create(t, block_bytes(run, bytes), l->name);
         if (!s || !cot__storage_keep(t, s, l->name)) return NULL;
         run->free = s->data;
         run->left = s->bytes;
@@ -62,7 +89,7 @@ bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_
     if (run->kept == run->capacity && !grow(t, l, run)) return false;
     void *memory = find_memory(t, l, run, bytes);
     if (!memory) return false;
-    memcpy(memory, state, bytes);
+    keep(t, l, memory, state, bytes);
     run->at[run->kept++] = (cot__kept){k, 0, memory};
     return true;
 }
@@ -84,7 +111,7 @@ bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64
         i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
     if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
     run->at[last] = moved;
-    memcpy(moved.state, state, bytes);
+    keep(t, l, moved.state, state, bytes);
     return true;
 }
 

@@ -6,8 +6,6 @@
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
 
-#include <string.h>
-
 void cot__sparse_seed(const cot_tape *t, const cot_sparse_plan *p, int32_t colour, int64_t from, const cot__view *to) {
     t->backend->equal_to(p->colour + from, colour, to);
 }
@@ -52,19 +50,21 @@ static bool take(void *ctx, int lane, int64_t at, int64_t size, const cot__view 
         e->products[lane] = from->data;
         return true;
     }
-    if (!e->rows && !(e->rows = cot__alloc(&e->t->al, row_bytes(e)))) {
+    if (!e->rows && !(e->rows = cot__device_alloc(e->t, row_bytes(e)))) {
         cot__fail(e->t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", e->op, (int)e->p->lanes,
                   row_bytes(e));
         return false;
     }
-    double *row = e->rows + lane * e->to;
+    double   *row = e->rows + lane * e->to;
+    int64_t   one = 1;
+    cot__view all = {row + at, COT_F64, 1, &size, &one};
     e->products[lane] = row;
     if (!from) {
-        memset(row + at, 0, (size_t)size * sizeof *row);
+        e->t->backend->fill(&all, 0);
         return true;
     }
     cot__strides(from->ndim, from->shape, stride);
-    e->t->backend->copy_out(&(cot__view){row + at, COT_F64, from->ndim, from->shape, stride}, from);
+    e->t->backend->copy(&(cot__view){row + at, COT_F64, from->ndim, from->shape, stride}, from);
     return true;
 }
 
@@ -73,13 +73,14 @@ static void done(void *ctx) {
     cot__sparse_collect(e->t, e->p, e->group, e->products, e->values);
 }
 
-/* Computes numbers, without recording: one sweep carries several products at once. */
+/* Computes numbers, without recording, in rows of the host: one sweep carries several products at
+ * once. */
 static void over_rows(evaluation *e, int m, const cot_var *ys, int n, const cot_var *xs) {
     const cot_sparse_plan *p = e->p;
     int64_t                from = cot__plan_coloured(p);
     size_t                 bytes = (size_t)(p->lanes * from) * sizeof(double);
     double                *in = cot__alloc(&e->t->al, bytes);
-    e->rows = cot__alloc(&e->t->al, row_bytes(e));
+    e->rows = cot__device_alloc(e->t, row_bytes(e));
     if (!in || !e->rows)
         cot__fail(e->t, COT_MEMORY, "[%s] out of memory: %d products of %zu bytes in all", e->op, (int)p->lanes,
                   bytes + row_bytes(e));
@@ -98,7 +99,7 @@ void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, 
                          const cot_var *xs, double *values) {
     evaluation e = {.op = op, .t = t, .p = p, .to = p->forward ? p->pattern.rows : p->pattern.cols, .values = values};
     e.held = (p->forward ? m : n) <= COT__HELD_VARS;
-    if (cot__each_one(n, xs) && cot__each_one(m, ys))
+    if (cot__scalars_in_nodes(t) && cot__each_one(n, xs) && cot__each_one(m, ys))
         over_rows(&e, m, ys, n, xs);
     else
         for (; e.group < cot__plan_groups(p) && t->status == COT_OK; e.group++) {
@@ -107,5 +108,5 @@ void cot__sparse_entries(const char *op, cot_tape *t, const cot_sparse_plan *p, 
                    .lanes = left < p->lanes ? left : p->lanes, .seed = seed, .take = take, .done = done, .ctx = &e};
             cot__products_of(op, !p->forward, m, ys, n, xs, &d);
         }
-    cot__free(&t->al, e.rows, row_bytes(&e));
+    cot__device_free(t, e.rows, row_bytes(&e));
 }

@@ -112,7 +112,7 @@ static bool walker_open(walker *w) {
     bool             ok = cot__stepper_open(&w->s, t, l, w->args);
     for (int k = 0; k < l->carry; k++) w->elements = cot__size_add(w->elements, cot__size_at(t, carried(w, k)));
     w->bytes      = w->s.bytes + 64;
-    w->block      = cot__alloc(&t->al, w->bytes);
+    w->block      = cot__device_alloc(t, w->bytes);
     w->state      = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);
     w->list_bytes = (size_t)(l->carry + l->nys) * sizeof(int64_t) + 2 * (size_t)w->elements * sizeof(cot__set) +
                     ((size_t)l->carry + (size_t)l->nxs) * sizeof(uint32_t) + 2 * (size_t)l->carry;
@@ -135,7 +135,7 @@ static bool walker_open(walker *w) {
 static void walker_close(walker *w) {
     cot_tape *t = w->p->t;
     cot__stepper_close(&w->s);
-    cot__free(&t->al, w->block, w->bytes);
+    cot__device_free(t, w->block, w->bytes);
     cot__free(&t->al, w->place, w->list_bytes);
 }
 

@@ -101,9 +101,14 @@ bool cot__job_matrix(const cot__job *j, int k, bool square) {
 }
 
 bool cot__job_beside(const cot__job *j, int k, int of, int tail, const int64_t *extent) {
-    cot_shape s = cot__view_extents(&j->x[of]);
-    s.ndim += tail - 2;
-    for (int i = 0; i < tail; i++) s.dim[s.ndim - tail + i] = extent[i];
+    const cot__view *v = &j->x[k], *a = &j->x[of];
+    int              leading = a->ndim - 2;
+    bool             fits = v->ndim == leading + tail;
+    for (int i = 0; fits && i < v->ndim; i++) fits = v->shape[i] == (i < leading ? a->shape[i] : extent[i - leading]);
+    if (fits) return true;
+    cot_shape s = cot__view_extents(a);
+    s.ndim = leading + tail;
+    for (int i = 0; i < tail; i++) s.dim[leading + i] = extent[i];
     return cot__job_shape(j, k, s.ndim, s.dim);
 }
 

@@ -195,11 +195,6 @@ static bool lu_solve_infer(const cot__job *j, cot__type *z) {
            cot__job_beside(j, SIDE, MATRIX, 2, (int64_t[]){n, cot__columns_of(&b)}) &&
            cot__job_beside(j, PERMUTATION, MATRIX, 1, &n);
 }
-/* Of many systems without a right side the permutations are not read either. */
-static bool lu_solve_check(const cot__job *j) {
-    return cot__view_size(&j->z) == 0 ||
-           cot__job_positions(j, PERMUTATION, "permutation", j->x[SIDE].shape[j->x[SIDE].ndim - 2], false);
-}
 static int64_t lu_solve_workspace(const cot__job *j) {
     return j->backend->lu_solve_workspace(&j->x[FACTORS], &j->x[SIDE]);
 }
@@ -246,7 +241,6 @@ const cot__op cot__op_lu_solve = {
     .saves        = 1u | 4u | 8u | COT__SAVES_Z,
     .vjp          = lu_solve_vjp,
     .infer        = lu_solve_infer,
-    .check        = lu_solve_check,
     .workspace    = lu_solve_workspace,
     .run          = lu_solve_run,
     .tell         = lu_solve_tell,
@@ -314,10 +308,6 @@ static bool number_infer(const cot__job *j, cot__type *z) {
     z->shape.ndim -= 2;
     return cot__job_dtype(j, 0, z->dtype) && cot__job_shape(j, 0, s.ndim, s.dim) &&
            cot__job_dtype(j, n - 1, COT_I64) && cot__job_beside(j, n - 1, n - 2, 1, &extent);
-}
-static bool number_check(const cot__job *j) {
-    const cot__view *factors = &j->x[j->n - 2];
-    return cot__job_positions(j, j->n - 1, "permutation", factors->shape[factors->ndim - 1], false);
 }
 static void number_run(const cot__job *j) {
     const cot__view *factors = &j->x[j->n - 2], *permutation = factors + 1;
@@ -400,7 +390,6 @@ const cot__op cot__op_det       = {.name         = "det",
                                    .saves        = 7u | COT__SAVES_Z,
                                    .vjp          = det_vjp,
                                    .infer        = number_infer,
-                                   .check        = number_check,
                                    .run          = number_run,
                                    .formula      = "z = det a; ā += z̄ cof(a), cof(a) = z a⁻ᵀ",
                                    /* from the factors */
@@ -414,13 +403,12 @@ const cot__op cot__op_logabsdet = {.name         = "logabsdet",
                                    .saves        = 7u,
                                    .vjp          = logabsdet_vjp,
                                    .infer        = number_infer,
-                                   .check        = number_check,
                                    .run          = number_run,
                                    .formula      = "z = log |det a|; ā += z̄ a⁻ᵀ",
                                    .cost         = {.each_inner = 1},
                                    .operands     = "a f p"};
 const cot__op cot__op_det_sign = {.name = "det_sign", .batch = cot__batch_shift, .kind = KIND_NONE,
                                   .formula = "z = the sign of det a",
-                                  .infer = number_infer, .check = number_check, .run = number_run,
+                                  .infer = number_infer, .run = number_run,
                                   .cost = {.each_inner = 1},
                                   .operands = "a f p"};

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-cot__json cot__json_to(FILE *out) { return (cot__json){out, false, NULL}; }
+cot__json cot__json_to(FILE *out) { return (cot__json){out, false}; }
 
 static void before_value(cot__json *j) {
     if (j->comma) fputc(',', j->out);

@@ -18,7 +18,6 @@
 typedef struct cot__json {
     FILE *out;
     bool  comma; /* the next value needs a comma */
-    const cot__backend *backend; /* the backend of the arrays that are written; NULL: the CPU's */
 } cot__json;
 
 cot__json cot__json_to(FILE *out);
@@ -41,7 +40,7 @@ const char *cot__shortest_float(float v, char *buf);
 /* One element as JSON writes it, by its dtype, without quotes around nan and inf. */
 const char *cot__element_text(const void *p, cot_dtype dtype, char *buf);
 
-/* Writes any view: a number, true or false, or nested lists. */
+/* Writes any view of memory of the host: a number, true or false, or nested lists. */
 void cot__json_view(cot__json *j, const cot__view *v);
 /* Writes a view with at most COT__JSON_ALL elements in full. A larger one becomes
  * {"elided":true,"count","min","max","mean","grid"}: extremes and mean of the finite elements

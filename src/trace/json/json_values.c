@@ -5,15 +5,13 @@
 #include "backend/cpu/table/cpu.h"
 #include "diff/engine/kept_adjoints.h"
 
-static const cot__backend *backend_of(const cot__json *j) { return j->backend ? j->backend : &cot__cpu_backend; }
-
 /* Writes one element; offset counts elements from the first. */
 static void element(cot__json *j, const cot__view *v, int64_t offset) {
     char        buf[32];
     uint64_t    p = 0;
     cot_dtype   dtype = v->dtype;
     cot__view   one = cot__view_at(v, offset);
-    backend_of(j)->copy_out(&(cot__view){&p, dtype, 0, NULL, NULL}, &one);
+    cot__cpu_backend.copy_out(&(cot__view){&p, dtype, 0, NULL, NULL}, &one);
     const char *text = cot__element_text(&p, dtype, buf);
     if (j->comma) fputc(',', j->out);
     j->comma = true;
@@ -69,10 +67,10 @@ void cot__json_view(cot__json *j, const cot__view *v) {
 
 typedef struct summary { double min, max, sum; int64_t finite; } summary;
 
-static summary summarise(const cot__json *j, const cot__view *v) {
+static summary summarise(const cot__view *v) {
     summary     s = {.min = INFINITY, .max = -INFINITY};
     cot__reader r;
-    cot__reader_open(&r, backend_of(j), v);
+    cot__reader_open(&r, &cot__cpu_backend, v);
     while (r.at < r.size) {
         double x = cot__reader_next(&r);
         if (!isfinite(x)) continue;
@@ -96,7 +94,7 @@ static void grid(cot__json *j, const cot__view *v, int64_t rows, int64_t columns
     int64_t tall = rows < COT__JSON_GRID ? rows : COT__JSON_GRID,
             wide = columns < COT__JSON_GRID ? columns : COT__JSON_GRID;
     cot__reader r;
-    cot__reader_open(&r, backend_of(j), v);
+    cot__reader_open(&r, &cot__cpu_backend, v);
     cot__json_open(j, '[');
     for (int64_t band = 0, i = 0; band < tall; band++) {
         double  sum[COT__JSON_GRID] = {0};
@@ -118,7 +116,7 @@ void cot__json_tensor(cot__json *j, const cot__view *v) {
         return;
     }
     int64_t columns = v->shape[v->ndim - 1];
-    summary s = summarise(j, v);
+    summary s = summarise(v);
     cot__json_open(j, '{');
     cot__json_key(j, "elided"), cot__json_bool(j, true);
     cot__json_key(j, "count"), cot__json_integer(j, count);

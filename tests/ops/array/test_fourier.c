@@ -5,6 +5,7 @@
 
 #include "backend/cpu/fft/fft.h"
 
+#include <stdlib.h>
 #include <float.h>
 
 /* The same file once more without vector instructions beyond the baseline, under other names. */
@@ -482,8 +483,11 @@ static void any_allocation_may_fail(void **state) {
     (void)state;
     double x[22];
     fill(22, x);
+    /* a device has its status words behind the workspace */
+    const char *said = getenv("COT_TEST_BACKEND") ? "[rfft] out of memory: 2512 bytes of workspace"
+                                                  : "[rfft] out of memory: 2496 bytes of workspace";
     assert_survives_no_memory(transform, x, 1,
-                              (const char *const[]){"[rfft] out of memory: 2496 bytes of workspace"});
+                              (const char *const[]){said});
 }
 
 int main(void) {

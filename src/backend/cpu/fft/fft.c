@@ -77,27 +77,25 @@ void cot__fft_root(int64_t j, int64_t n, double *re, double *im) {
     }
 }
 
-static int64_t divided_by_all(int64_t n, int prime) {
-    while (n % prime == 0) n /= prime;
-    return n;
-}
-
-static bool is_smooth(int64_t n) { return divided_by_all(divided_by_all(divided_by_all(n, 2), 3), 5) == 1; }
-
-static void factorise(cot__fft_plan *p) {
+/* The factors of m; false: there are others. */
+static bool factorise(cot__fft_plan *p, int64_t m) {
     static const int radix[] = {4, 2, 3, 5};
-    int64_t          left = p->m;
-    for (int k = 0; k < COUNTOF(radix); k++)
+    int64_t          left = m;
+    p->m = m;
+    p->factors = 0;
+    for (int k = 0; k < COUNTOF(radix) && left > 1; k++)
         for (; left % radix[k] == 0; left /= radix[k]) p->factor[p->factors++] = radix[k];
+    return left == 1;
 }
 
-static cot__fft_plan plan_of(const cot__fft_job *job) {
-    bool          halved = job->kind != COT__FFT_COMPLEX && job->n % 2 == 0;
-    cot__fft_plan p = {.n = halved ? job->n / 2 : job->n, .twists = halved ? job->n / 2 + 1 : 0};
-    p.chirped = !is_smooth(p.n);
-    p.m = p.chirped ? cot__fft_fast_length(2 * p.n - 1) : p.n;
-    factorise(&p);
-    return p;
+/* The tables have no places yet. */
+static void make_plan(cot__fft_plan *p, const cot__fft_job *job) {
+    bool halved = job->kind != COT__FFT_COMPLEX && job->n % 2 == 0;
+    p->n = halved ? job->n / 2 : job->n;
+    p->twists = halved ? job->n / 2 + 1 : 0;
+    p->twist[0] = p->twist[1] = NULL;
+    p->chirped = !factorise(p, p->n);
+    if (p->chirped) factorise(p, cot__fft_fast_length(2 * p->n - 1));
 }
 
 static size_t table_bytes(const cot__fft_plan *p, size_t size) {
@@ -159,33 +157,37 @@ static const void *choose_loops(cot_dtype d) {
     return d == COT_F64 ? (const void *)&loops_f64_plain : &loops_f32_plain;
 }
 
-/* The plan of the work, and how much memory it takes: tables, then the buffers of all parts. */
-static cot__fft_work work_of(const cot__fft_job *job, const cot__view *x, size_t *tables) {
-    cot__fft_work w = {.job = *job, .x = *x, .rows = count_rows(x, job->axis, job->kind != COT__FFT_REAL)};
-    size_t        size = (size_t)cot__dtype_size(cot__dtype_compute(x->dtype));
-    w.plan = plan_of(job);
-    divide(&w);
+/* The plan of the work, which is done in tables, then the buffers of all parts. Returns the bytes
+ * of the tables. It is made twice, so it is not cleared before. */
+static size_t make_work(cot__fft_work *w, const cot__fft_job *job, const cot__view *x, int64_t rows) {
+    size_t size = (size_t)cot__dtype_size(cot__dtype_compute(x->dtype));
+    w->job = *job;
+    w->x = *x;
+    w->rows = rows;
+    make_plan(&w->plan, job);
+    divide(w);
     /* half a real row has one bin more than complex points */
-    int64_t bins = w.plan.twists > w.plan.m ? w.plan.twists : w.plan.m;
-    w.room = 4 * (size_t)(bins * w.lanes) * size;
-    *tables = (table_bytes(&w.plan, size) + 63) / 64 * 64;
-    return w;
+    int64_t bins = w->plan.twists > w->plan.m ? w->plan.twists : w->plan.m;
+    w->room = 4 * (size_t)(bins * w->lanes) * size;
+    return (table_bytes(&w->plan, size) + 63) / 64 * 64;
 }
 
 int64_t cot__fft_workspace(const cot__fft_job *job, const cot__view *x) {
     enum { MOST_BITS = 44 }; /* of a length: no memory holds the tables of longer ones */
-    size_t tables;
-    if (count_rows(x, job->axis, job->kind != COT__FFT_REAL) == 0) return 0;
+    int64_t       rows = count_rows(x, job->axis, job->kind != COT__FFT_REAL);
+    cot__fft_work w;
+    if (rows == 0) return 0;
     if (job->n >> MOST_BITS) return -1;
-    cot__fft_work w = work_of(job, x, &tables);
+    size_t tables = make_work(&w, job, x, rows);
     return (int64_t)(tables + w.room * (size_t)w.parts);
 }
 
 void cot__fft(const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch) {
-    cot_dtype d = cot__dtype_compute(z->dtype);
-    size_t    tables;
-    if (count_rows(x, job->axis, job->kind != COT__FFT_REAL) == 0) return;
-    cot__fft_work w = work_of(job, x, &tables);
+    cot_dtype     d = cot__dtype_compute(z->dtype);
+    int64_t       rows = count_rows(x, job->axis, job->kind != COT__FFT_REAL);
+    cot__fft_work w;
+    if (rows == 0) return;
+    size_t tables = make_work(&w, job, x, rows);
     w.z = *z;
     w.group = d == COT_F64 ? group_f64 : group_f32;
     w.plan.loops = choose_loops(d);

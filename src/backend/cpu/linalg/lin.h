@@ -27,7 +27,8 @@ enum { COT__LIN_BASE = 32, COT__LIN_SWEEPS = 16 };
  * m) is i64. A singular matrix is fine. */
 int64_t cot__lin_lu_workspace(const cot__view *a);
 void    cot__lin_lu(const cot__view *a, const cot__view *permutation, void *scratch);
-/* z = a⁻¹ b, or a⁻ᵀ b, from what cot__lin_lu made of a. An exact zero on U's diagonal is bad. */
+/* z = a⁻¹ b, or a⁻ᵀ b, from what cot__lin_lu made of a. An exact zero on U's diagonal is bad, and
+ * so is what is no permutation. */
 int64_t cot__lin_lu_solve_workspace(const cot__view *factors, const cot__view *b);
 void    cot__lin_lu_solve(const cot__view *factors, const cot__view *permutation, const cot__view *b, bool transposed,
                           const cot__view *z, void *scratch, int64_t *status);

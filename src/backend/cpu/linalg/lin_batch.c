@@ -21,11 +21,15 @@ static void run_part(void *ctx, int64_t part) {
 }
 
 static int64_t parts_of(const cot__lin_plan *p) {
+    if (p->shared >= 0 || p->count == 1) return 1;
     int64_t price = p->cost < 1 ? 1 : p->cost > 1e9 ? (int64_t)1e9 : (int64_t)p->cost;
-    return p->shared >= 0 ? 1 : cot__parts(p->count, price, MOST_PARTS);
+    return cot__parts(p->count, price, MOST_PARTS);
 }
 
-static double whole_lines(double bytes) { return ceil(bytes / LINE) * LINE; }
+/* What is too much stays too much. */
+static double whole_lines(double bytes) {
+    return bytes < 0x1p61 ? (double)(((int64_t)bytes + LINE - 1) / LINE * LINE) : bytes;
+}
 
 int64_t cot__lin_bytes(const cot__lin_plan *p) {
     if (p->count == 0) return 0;

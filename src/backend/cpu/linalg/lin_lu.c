@@ -56,12 +56,12 @@ void cot__lin_lu_solve(const cot__view *factors, const cot__view *permutation, c
 }
 
 /* 1 or -1, by the lengths of its cycles. A cycle is counted at its smallest element. What is no
- * permutation ends too, after n steps each. */
+ * permutation ends too: at what is no place, or after n steps. */
 static double permutation_sign(const int64_t *p, int64_t stride, int64_t n) {
     bool odd = false;
     for (int64_t i = 0; i < n; i++) {
         int64_t length = 1, at = p[i * stride];
-        for (; at > i && length < n; at = p[at * stride]) length++;
+        for (; at > i && at < n && length < n; at = p[at * stride]) length++;
         if (at == i) odd ^= (length & 1) == 0;
     }
     return odd ? -1 : 1;
