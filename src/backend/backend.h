@@ -3,8 +3,8 @@
  * What the folder does: src/backend computes on arrays. cpu/ is the backend of the host: its door
  * is cpu/table/cpu.h. A device is another table of the same type, in a folder of its own.
  *
- * May call: base, rules. Must not touch: tapes, nodes, storages, derivatives. Kernels see views and
- * plain numbers, and the caller has checked shapes and dtypes. Zero-size arrays are fine
+ * May call: base, job, rules. Must not touch: tapes, nodes, storages, derivatives. Kernels see
+ * views and plain numbers, and the caller has checked shapes and dtypes. Zero-size arrays are fine
  * everywhere.
  *
  * The layers above reach a kernel through the table of the tape whose values they compute

@@ -25,8 +25,9 @@ static bool same_extents(const cot__view *v, const cot_shape *s) {
 /* Operands have one dtype and one shape; a 0-d one repeats. A number has the computing dtype. */
 static bool infer_elementwise(const cot__job *j, cot__type *z) {
     const cot__elementwise_info *e = &cot__elementwise_table[j->op];
-    int                          arity = cot__elementwise_arity(j->op), lead = leading_operand(j);
+    int                          arity = cot__elementwise_arity(j->op);
     if (!cot__job_has(j, arity, arity, 0)) return false;
+    int lead = leading_operand(j);
     if (lead < 0) return cot__job_illegal(j, "all operands are numbers");
     cot_dtype dtype = j->x[lead].dtype;
     if (e->class == REAL && !cot__job_float(j, lead)) return false;
@@ -54,8 +55,10 @@ bool cot__job_infer(const cot__job *j, cot__type *z) {
     return (j->op < OP_structural ? infer_elementwise(j, z) : j->record->infer(j, z)) && cot__job_check_type(j, z);
 }
 
+/* Sums of sizes end at COT__SIZE_MOST, to which an executor may want to add. */
 int64_t cot__job_workspace(const cot__job *j) {
-    return j->op >= OP_structural && j->record->workspace ? j->record->workspace(j) : 0;
+    int64_t bytes = j->op >= OP_structural && j->record->workspace ? j->record->workspace(j) : 0;
+    return bytes > COT__SIZE_MOST / 2 ? -1 : bytes;
 }
 
 bool cot__job_check(const cot__job *j) {

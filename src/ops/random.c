@@ -97,8 +97,8 @@ static bool draw_at_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_range(j, AT_KIND, 0, PERMUTATION) || !cot__job_range(j, AT_KEY, 0, UINT32_MAX) ||
         !cot__job_range(j, AT_KEY + 1, 0, UINT32_MAX))
         return false;
-    bool permutation = cot__job_int(j, AT_KIND) == PERMUTATION;
-    if (permutation ? z->dtype != COT_I64 || draw_ndim(j) != 1 : !cot__dtype_is_float(z->dtype))
+    bool permutation = cot__job_int(j, AT_KIND) == PERMUTATION, known = (unsigned)z->dtype < COT_DTYPE_COUNT;
+    if (permutation ? z->dtype != COT_I64 || draw_ndim(j) != 1 : !known || !cot__dtype_is_float(z->dtype))
         return cot__job_illegal(j, permutation ? "a permutation that is no vector of i64" : "numbers, but no floats");
     int ndim = draw_ndim(j);
     z->shape = cot__view_extents(&j->x[0]);

@@ -3,8 +3,8 @@
  *
  * Every check that fails puts "[op] fact, fact; rule" on the tape and returns false.
  *
- * May call: base, rules, backend, tape. Must not touch: sweeps, slots and adjoints; a rule sees
- * its own cot__rule alone. */
+ * May call: base, job, rules, backend, tape. Must not touch: sweeps, slots and adjoints; a rule
+ * sees its own cot__rule alone. */
 #ifndef COT_STRUCTURAL_H
 #define COT_STRUCTURAL_H
 

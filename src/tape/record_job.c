@@ -19,9 +19,10 @@ cot__caller cot__tape_caller(cot_tape *t, const char *name) { return (cot__calle
 
 /* Does the value of node i, of the body that is recorded, follow from an input of a body or from
  * what is older than them? Else it is computed once and holds for every step. */
-static bool may_change(cot_tape *t, uint32_t i) {
+static bool may_change(cot_tape *t, const char *op, uint32_t i) {
     cot__flow w;
-    if (!cot__flow_open(&w, t, t->mode.body_from, i + 1)) return false;
+    if (!cot__flow_open(&w, t, t->mode.body_from, i + 1))
+        return cot__fail(t, COT_MEMORY, "[%s] out of memory for looking at a body", op), false;
     w.outside = true;
     for (uint32_t k = w.from; k < w.end; k++) w.mark[k - w.from] = t->nodes[k].op == OP_parameter;
     cot__flow_up(&w, 1, COT__EDGES_ALL);
@@ -36,7 +37,7 @@ static bool may_change(cot_tape *t, uint32_t i) {
  * is. */
 static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
     cot__node *n = &t->nodes[i];
-    if (!t->mode.body || t->mode.strict_positions || i < t->mode.body_from || !may_change(t, i)) return false;
+    if (!t->mode.body || t->mode.strict_positions || i < t->mode.body_from || !may_change(t, op, i)) return false;
     if (!cot__is_tensor(n)) return n->value.i64 = 0, true;
     if (!t->storages.zero && !(t->storages.zero = cot__storage_create(t, sizeof(int64_t), op))) return false;
     cot__tensor *v = n->value.tensor;
@@ -51,7 +52,7 @@ static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
 /* c is the caller of a recording. */
 static bool excuse(const cot__caller *c, int k) {
     cot__recording *r = (cot__recording *)((uintptr_t)c - offsetof(cot__recording, caller));
-    if (!excuse_example(r->t, c->name, r->args[k])) return r->t->status != COT_OK;
+    if (!excuse_example(r->t, c->name, r->args[k])) return false;
     r->job.x[k] = cot__view_read(r->t, r->args[k]);
     return true;
 }

@@ -9,7 +9,7 @@
  *     gradients;
  *   - nothing recursive ever walks a tape.
  *
- * May call: base, rules, backend. Must not touch: derivatives; a record says what an operation
+ * May call: base, job, rules, backend. Must not touch: derivatives; a record says what an operation
  * is. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H

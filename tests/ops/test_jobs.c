@@ -6,6 +6,7 @@
 #include "samples/samples.h"
 
 #include "backend/job_run.h"
+#include "base/sizes.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,25 @@ static void records_bring_what_runs_them(void **state) {
     test_verdict();
 }
 
+/* A number that is no dtype is as far from the table of dtypes as it can be. */
+static void ask_for_no_dtype(cot_tape *t, uint32_t i, const char *sample) {
+    workbench w;
+    int       op = t->nodes[i].op;
+    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_DTYPE)) return;
+    if (open_bench(&w, t, i)) {
+        w.type.dtype = (cot_dtype)INT32_MAX;
+        bool known = cot__job_infer(&w.job, &w.type);
+        TEST_CHECK(!known || (unsigned)w.type.dtype < COT_DTYPE_COUNT, "%s: %s has no dtype", sample, w.caller.name);
+    }
+    close_bench(&w);
+}
+
+static void what_is_no_dtype_is_refused(void **state) {
+    (void)state;
+    each_node(ask_for_no_dtype);
+    test_verdict();
+}
+
 /* ---- workspaces on a tape -------------------------------------------------------------------- */
 
 static void a_workspace_that_no_memory_holds_is_an_error(void **state) {
@@ -277,6 +297,23 @@ static void a_workspace_that_no_memory_holds_is_an_error(void **state) {
     (void)state;
     assert_null(cot__workspace_open(t, "sort", -1));
     assert_string_equal(cot_tape_message(t), "[sort] the workspace would be larger than any memory");
+    cot_tape_destroy(t);
+}
+
+/* Views of one element, repeated as often as a shape can say, that a kernel wants side by side. */
+static void a_workspace_beyond_all_sizes_is_told(void **state) {
+    static const int64_t huge[2] = {1, COT__SIZE_MOST / 16}, once[2] = {0, 0};
+    workbench            w;
+    cot_tape            *t = cot_tape_create(NULL);
+    cot_var              x = cot_ones(t, COT_F64, COT_SHAPE(1, 2)), v = cot_ones(t, COT_F64, COT_SHAPE(2));
+    uint32_t             i = cot__index(cot_layer_norm(x, v, v, 1, 1e-5));
+    (void)state;
+    assert_true(open_bench(&w, t, i));
+    for (int k = 0; k < w.job.n; k++) w.x[k].shape = huge + (k > 0), w.x[k].stride = once;
+    assert_true(cot__job_infer(&w.job, &w.type));
+    w.job.z = (cot__view){NULL, w.type.dtype, w.type.shape.ndim, w.type.shape.dim, once};
+    assert_true(cot__job_workspace(&w.job) < 0);
+    close_bench(&w);
     cot_tape_destroy(t);
 }
 
@@ -404,8 +441,10 @@ static void hostile_jobs_are_refused_or_stay_in_their_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_bring_what_runs_them),
+        cmocka_unit_test(what_is_no_dtype_is_refused),
         cmocka_unit_test(every_node_runs_without_a_tape),
         cmocka_unit_test(a_workspace_that_no_memory_holds_is_an_error),
+        cmocka_unit_test(a_workspace_beyond_all_sizes_is_told),
         cmocka_unit_test(it_does_not_matter_where_the_operands_lie),
         cmocka_unit_test(hostile_jobs_are_refused_or_stay_in_their_memory),
     };

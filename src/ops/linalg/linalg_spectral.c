@@ -31,9 +31,9 @@ static void    spectral_tell(const cot__job *j, const int64_t found[2]) {
     cot__tell_matrices(j, found, "did not converge", "its results are NaN");
 }
 
-static cot_var push_eigh(cot_tape *t, cot_var a) {
+static cot_var push_eigh(cot_tape *t, const char *op, cot_var a) {
     uint32_t i;
-    return cot__enter(t, a, "eigh", "", &i) ? cot__record(t, "eigh", OP_eigh, 1, &i, NULL, NULL) : INVALID(t);
+    return cot__enter(t, a, op, "", &i) ? cot__record(t, op, OP_eigh, 1, &i, NULL, NULL) : INVALID(t);
 }
 
 static cot_status eigh_of(const char *op, cot_var x, cot_var *w, cot_var *v) {
@@ -43,7 +43,7 @@ static cot_status eigh_of(const char *op, cot_var x, cot_var *w, cot_var *v) {
     cot_tape *t = cot__enter_matrix(op, x, true, &a, &dtype);
     if (t) {
         cot_shape s = cot__shape_at(t, a);
-        cot_var   z = push_eigh(t, cot__symmetrised(VAR(t, a)));
+        cot_var   z = push_eigh(t, op, cot__symmetrised(VAR(t, a)));
         if (w) out[0] = cot_cast(cot_index(z, -2, cot__rows_of(&s)), dtype);
         if (v) out[1] = cot_cast(cot__result_rows(z, 0, cot__rows_of(&s)), dtype);
     }

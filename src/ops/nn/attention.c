@@ -253,12 +253,13 @@ static cot__attr *attr_like(cot_tape *t, const char *op, const int64_t ints[3], 
 }
 
 /* Both results come of one pass: the node of the log-sums stands first, as it is an operand of the
- * other, and the run of that one writes them. masks: the indices of mask and bias, those that there
- * are. */
+ * other, and the run of that one writes them. After a failure nothing has: then it goes again.
+ * masks: the indices of mask and bias, those that there are. */
 static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, const uint32_t *mask,
                               const int64_t ints[3], double scale) {
     static const char name[] = "attention";
     uint32_t          args[MASKS + 2] = {qkv[0], qkv[1], qkv[2], COT__NONE}, lse_args[V + 2] = {qkv[0], qkv[1]};
+    uint32_t          scalars_from = t->scalars_from;
     cot__recording    sums, r;
     for (int i = 0; i < masks; i++) args[MASKS + i] = lse_args[V + i] = mask[i];
     cot__attr *lse_attr = attr_like(t, name, ints, scale, V + masks, lse_args);
@@ -268,9 +269,12 @@ static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, con
     if (cot__failed(lse)) return lse;
     args[LSE] = cot__index(lse);
     cot__attr *attr = attr_like(t, name, ints, scale, MASKS + masks, args);
-    if (!attr || !cot__record_open(&r, t, name, OP_attention, MASKS + masks, args, attr, NULL)) return INVALID(t);
-    r.job.more[0] = sums.result.view;
-    return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
+    bool       open = attr && cot__record_open(&r, t, name, OP_attention, MASKS + masks, args, attr, NULL);
+    if (open) r.job.more[0] = sums.result.view;
+    if (open && cot__record_run(&r)) return cot__record_push(&r);
+    t->count = args[LSE];
+    t->scalars_from = scalars_from;
+    return INVALID(t);
 }
 
 /* xs as in the node, `of` the attributes of the attention. */

@@ -147,8 +147,8 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     if (!cot__record_open(&r, t, name, op, n, xs, attr, NULL)) return INVALID(t);
     int64_t   shape[2] = {cot__count(m.axis, r.job.x[0].shape), 2}, stride[2] = {2, 1};
     cot_dtype dtype = r.job.x[0].dtype;
-    bool      known = m.stats != NULL;
-    if (!known && shape[0] && has_derivative(t, xs, n) && !(m.stats = room_for_stats(t, name, dtype, shape)))
+    bool      known = m.stats != NULL, empty = cot__view_size(&r.job.x[0]) == 0;
+    if (!known && !empty && has_derivative(t, xs, n) && !(m.stats = room_for_stats(t, name, dtype, shape)))
         return INVALID(t);
     attr->pointer = m.stats;
     r.job.more[known] = (cot__view){m.stats, dtype, 2, shape, stride};

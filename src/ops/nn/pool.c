@@ -127,8 +127,8 @@ static cot_dtype kernel_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? cot
 static int64_t max_pool_index_workspace(const cot__job *j) {
     cot_dtype        dtype = kernel_dtype(j->x[0].dtype);
     const cot__view *largest = &j->more[0];
-    return cot__pack_bytes(&j->x[0], dtype) +
-           (largest->data ? cot__pack_bytes(largest, dtype) : cot__room_bytes(&j->z, dtype));
+    return cot__size_add(cot__pack_bytes(&j->x[0], dtype),
+                         largest->data ? cot__pack_bytes(largest, dtype) : cot__room_bytes(&j->z, dtype));
 }
 
 static void max_pool_index_run(const cot__job *j) {
@@ -143,7 +143,7 @@ static void max_pool_index_run(const cot__job *j) {
 
 /* z = x at the chosen elements: what max_pool is once the choice stands. */
 static int64_t max_pool_workspace(const cot__job *j) {
-    return cot__pack_bytes(&j->x[VALUES], j->x[VALUES].dtype) + cot__pack_bytes(&j->x[CHOSEN], COT_I32);
+    return cot__size_add(cot__pack_bytes(&j->x[VALUES], j->x[VALUES].dtype), cot__pack_bytes(&j->x[CHOSEN], COT_I32));
 }
 
 static void max_pool_run(const cot__job *j) {
@@ -155,8 +155,8 @@ static void max_pool_run(const cot__job *j) {
 
 static int64_t max_unpool_workspace(const cot__job *j) {
     cot_dtype dtype = kernel_dtype(j->z.dtype);
-    return cot__pack_bytes(&j->x[VALUES], dtype) + cot__pack_bytes(&j->x[CHOSEN], COT_I32) +
-           cot__pack_bytes(&j->z, dtype);
+    int64_t   operands = cot__size_add(cot__pack_bytes(&j->x[VALUES], dtype), cot__pack_bytes(&j->x[CHOSEN], COT_I32));
+    return cot__size_add(operands, cot__pack_bytes(&j->z, dtype));
 }
 
 static void max_unpool_run(const cot__job *j) {
@@ -254,7 +254,7 @@ const cot__op cot__op_max_unpool     = {.name      = "max_unpool",
 
 static int64_t average_workspace(const cot__job *j) {
     cot_dtype dtype = kernel_dtype(j->z.dtype);
-    return cot__pack_bytes(&j->x[0], dtype) + cot__pack_bytes(&j->z, dtype);
+    return cot__size_add(cot__pack_bytes(&j->x[0], dtype), cot__pack_bytes(&j->z, dtype));
 }
 
 static void average_run(const cot__job *j) {

@@ -3,6 +3,7 @@
  * valid when the body is played. Positions that are constants of the body, and so the same in every
  * step, must always be valid. */
 #include "support/support.h"
+#include "support/tape_test.h"
 
 #define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 #define UNUSED (void)n, (void)m, (void)user, (void)xs, (void)ys
@@ -129,11 +130,27 @@ static void what_is_played_or_holds_for_every_step_is_looked_at(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- without memory -------------------------------------------------------------------------- */
+
+/* A position so far away that reading there would end the process. */
+static void guard_a_far_position(cot_tape *t, void *user) {
+    cot_var xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){5, 7, 11}), whole(t, (int64_t)1 << 40)}, y;
+    guarded(2, xs, 1, &y, user);
+}
+
+static void no_position_is_read_when_there_is_no_memory_to_excuse_it(void **state) {
+    static const cot_fn at = take_list;
+    (void)state;
+    assert_survives_no_memory(guard_a_far_position, (void *)(uintptr_t)&at, 1,
+                              (const char *const[]){"[take] out of memory for looking at a body"});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conditions_guard_positions),
         cmocka_unit_test(loops_of_no_step_have_no_positions),
         cmocka_unit_test(what_is_played_or_holds_for_every_step_is_looked_at),
+        cmocka_unit_test(no_position_is_read_when_there_is_no_memory_to_excuse_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

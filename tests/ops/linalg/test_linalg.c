@@ -812,6 +812,16 @@ static void every_allocation_may_fail(void **state) {
     assert_survives_no_memory(program, NULL, 0, NULL);
 }
 
+static void eigenvalues(cot_tape *t, void *user) {
+    (void)user;
+    cot_eigvalsh(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, 1, 1, 3}));
+}
+
+static void without_memory_the_function_that_was_called_is_named(void **state) {
+    (void)state;
+    assert_survives_no_memory(eigenvalues, NULL, 1, (const char *const[]){"[eigvalsh] out of memory"});
+}
+
 /* Up to rounding: the second column is twice the first; in a batch the others go on. */
 static void least_squares_says_when_the_rank_is_short(void **state) {
     (void)state;
@@ -913,6 +923,7 @@ int main(void) {
         cmocka_unit_test(errors),
         cmocka_unit_test(absurd_sizes_are_out_of_memory),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(without_memory_the_function_that_was_called_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,27 @@ static void every_failing_allocation_is_an_error(void **state) {
     assert_survives_no_memory(attend, NULL, 0, NULL);
 }
 
+/* What the forward pass did not reach must not stay on the tape, where clearing the error would
+ * leave it. */
+static void a_failure_leaves_no_sums_that_nothing_wrote(void **state) {
+    (void)state;
+    for (long left = 0, failed = 1; failed; left++) {
+        counting  c = {0};
+        cot_tape *t = counted_tape(&c, false);
+        cot_var   x = cot_ones(t, COT_F64, COT_SHAPE(3, 2));
+        let_succeed(&c, left);
+        cot_attention(x, x, x, NULL);
+        failed = c.failed;
+        for (uint32_t i = 0; failed && i < t->count; i++) assert_int_not_equal(t->nodes[i].op, OP_attention_lse);
+        let_succeed(&c, -1);
+        cot_tape_clear_error(t);
+        cot_var y = cot_attention(x, x, x, NULL);
+        assert_ok(t);
+        assert_true(cot_value(cot_sum(y, COT_ALL)) == 6);
+        cot_tape_destroy(t);
+    }
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 static void wrong_operands_are_refused(void **state) {
@@ -547,6 +568,7 @@ int main(void) {
         cmocka_unit_test(memory_grows_with_the_sequence_not_its_square),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(every_failing_allocation_is_an_error),
+        cmocka_unit_test(a_failure_leaves_no_sums_that_nothing_wrote),
         cmocka_unit_test(wrong_operands_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -175,7 +175,8 @@ static void run(work *w, const cot__pool *g) {
     w->x_plane = g->x[0] * g->x[1] * g->x[2];
     w->z_plane = g->z[0] * g->z[1] * g->z[2];
     int64_t of_window = w->what == TAKE ? 1 : g->window[0] * g->window[1] * g->window[2];
-    w->parts = cot__parts(g->planes, w->x_plane + w->z_plane * of_window, g->planes);
+    /* with no planes, one may be of any size */
+    w->parts = cot__parts(g->planes, cot__size_add(w->x_plane, cot__size_mul(w->z_plane, of_window)), g->planes);
     if (g->planes > 0) cot__parallel(w->parts, run_part, w);
 }
 

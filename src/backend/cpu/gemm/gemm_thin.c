@@ -93,7 +93,9 @@ static void alone_dot(const thin *w) {
 }
 
 enum { MOST_PARTS = 32 };
-static int64_t parts_of_depth(int64_t blocks, int64_t n) { return cot__parts(blocks, COT__DEEP * n / 2, MOST_PARTS); }
+static int64_t parts_of_depth(int64_t blocks, int64_t n) {
+    return cot__parts(blocks, cot__size_mul(COT__DEEP / 2, n), MOST_PARTS);
+}
 
 size_t cot__gemm_thin_workspace(const cot__gemm_kernels *g, int64_t n, int64_t depth) {
     int64_t blocks = (depth + COT__DEEP - 1) / COT__DEEP;

@@ -114,11 +114,13 @@ static int64_t sums_of(const cot__rows *r) { return cot__pieces(r->rows, COST * 
 
 void cot__normalize(const cot__rows *r, const void *x, const void *weight, const void *bias, void *z) {
     rows_job j = {.r = *r, .x = x, .weight = weight, .bias = bias, .z = z, .parts = parts_of(r, MOST_PARTS)};
+    if (r->n == 0) return; /* there may be any number of empty rows */
     cot__parallel(j.parts, forward_part, &j);
 }
 
 void cot__normalize_back(const cot__rows *r, const void *x, const void *weight, const void *g, void *z) {
     rows_job j = {.r = *r, .x = x, .weight = weight, .g = g, .z = z, .parts = parts_of(r, MOST_PARTS)};
+    if (r->n == 0) return;
     cot__parallel(j.parts, backward_part, &j);
 }
 
