@@ -11,7 +11,9 @@
  *   run        writes the result
  *   tell       words what the run found in the data, if it found something
  *
- * or, where the result is a view of operand 0, `view` in place of the last four.
+ * or, where the result is a view of operand 0, `view` in place of the last four. The executor
+ * answers for the operands: each has a type that a value can have (cot__job_check_type), and memory
+ * for it.
  *
  * May call: base. Must not touch: elements; tapes, nodes and storages. */
 #ifndef COT_JOB_H

@@ -352,7 +352,7 @@ cot_var cot_argmin(cot_var x, cot_axes axes) { return position(OP_argmin, COT__A
 const cot__op  cot__op_argmax = {.name     = "argmax",
                                  .batch    = cot__batch_shift,
                                  .infer    = position_infer,
- .run = argmax_run,
+                                 .run      = argmax_run,
                                  .attrs    = "axes:m keepdims:f",
                                  .kind     = KIND_NONE,
                                  .formula  = "z = the first i with x[i] = max x",
@@ -361,7 +361,7 @@ const cot__op  cot__op_argmax = {.name     = "argmax",
 const cot__op  cot__op_argmin = {.name     = "argmin",
                                  .batch    = cot__batch_shift,
                                  .infer    = position_infer,
- .run = argmin_run,
+                                 .run      = argmin_run,
                                  .attrs    = "axes:m keepdims:f",
                                  .kind     = KIND_NONE,
                                  .formula  = "z = the first i with x[i] = min x",
@@ -377,19 +377,23 @@ static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
 cot_var cot_any(cot_var x, cot_axes axes) { return truth(OP_any, COT__ANY, x, axes); }
 cot_var cot_all(cot_var x, cot_axes axes) { return truth(OP_all, COT__ALL, x, axes); }
 
-const cot__op cot__op_any = {.name = "any", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f",
-  .infer = truth_infer,
- .run = any_run,
-                             .kind = KIND_NONE,
-                             .formula = "z = is any x non-zero?",
-                             .cost = {.each_x = 1},
+const cot__op cot__op_any = {.name     = "any",
+                             .batch    = cot__batch_shift,
+                             .attrs    = "axes:m keepdims:f",
+                             .infer    = truth_infer,
+                             .run      = any_run,
+                             .kind     = KIND_NONE,
+                             .formula  = "z = is any x non-zero?",
+                             .cost     = {.each_x = 1},
                              .operands = "x"};
-const cot__op cot__op_all = {.name = "all", .batch = cot__batch_shift, .attrs = "axes:m keepdims:f",
-  .infer = truth_infer,
- .run = all_run,
-                             .kind = KIND_NONE,
-                             .formula = "z = are all x non-zero?",
-                             .cost = {.each_x = 1},
+const cot__op cot__op_all = {.name     = "all",
+                             .batch    = cot__batch_shift,
+                             .attrs    = "axes:m keepdims:f",
+                             .infer    = truth_infer,
+                             .run      = all_run,
+                             .kind     = KIND_NONE,
+                             .formula  = "z = are all x non-zero?",
+                             .cost     = {.each_x = 1},
                              .operands = "x"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------- */
@@ -413,13 +417,18 @@ static cot_var weights(cot__rule *r) {
 static void logsumexp_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), weights(r))); }
 static void logsumexp_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], weights(r)), axes_of(r)); }
 
-const cot__op cot__op_logsumexp = {.name = "logsumexp", .batch = cot__batch_shift, .infer = real_infer,
- .run = logsumexp_run,
-                                   .attrs = "axes:m keepdims:f", .kind = KIND_GENERIC,
-                                   .saves = 1u | COT__SAVES_Z, .vjp = logsumexp_vjp,
-                                   .jvp = logsumexp_jvp, .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)",
+const cot__op cot__op_logsumexp = {.name    = "logsumexp",
+                                   .batch   = cot__batch_shift,
+                                   .infer   = real_infer,
+                                   .run     = logsumexp_run,
+                                   .attrs   = "axes:m keepdims:f",
+                                   .kind    = KIND_GENERIC,
+                                   .saves   = 1u | COT__SAVES_Z,
+                                   .vjp     = logsumexp_vjp,
+                                   .jvp     = logsumexp_jvp,
+                                   .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)",
                                    /* max, subtract, exp, add; log, add */
-                                   .cost = {.each_x = 4, .each_z = 2},
+                                   .cost     = {.each_x = 4, .each_z = 2},
                                    .operands = "x"};
 
 /* ---- norm ------------------------------------------------------------------------------------ */
@@ -459,17 +468,17 @@ static cot_var direction(cot__rule *r) { return cot_sdiv(cot__rule_x(r, 0), kept
 static void norm_vjp(cot__rule *r) { cot__give(r, 0, cot_smul(kept(r, r->g), direction(r))); }
 static void norm_jvp(cot__rule *r) { r->tangent = cot_sum(cot_smul(r->tangents[0], direction(r)), axes_of(r)); }
 
-const cot__op  cot__op_norm = {.name     = "norm",
-                               .batch    = cot__batch_shift,
-                               .infer    = real_infer,
- .run = norm_run,
-                               .attrs    = "axes:m keepdims:f",
-                               .kind     = KIND_GENERIC,
-                               .saves    = 1u | COT__SAVES_Z,
-                               .vjp      = norm_vjp,
-                               .jvp      = norm_jvp,
-                               .formula  = "z = sqrt(Σ x²); x̄ += z̄ x / z",
-                               /* square, add; root */
-                               .cost     = {.each_x = 2, .each_z = 1},
-                               .operands = "x",
-                               .kinks    = cot__norm_kinks};
+const cot__op cot__op_norm = {.name    = "norm",
+                              .batch   = cot__batch_shift,
+                              .infer   = real_infer,
+                              .run     = norm_run,
+                              .attrs   = "axes:m keepdims:f",
+                              .kind    = KIND_GENERIC,
+                              .saves   = 1u | COT__SAVES_Z,
+                              .vjp     = norm_vjp,
+                              .jvp     = norm_jvp,
+                              .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z",
+                              /* square, add; root */
+                              .cost     = {.each_x = 2, .each_z = 1},
+                              .operands = "x",
+                              .kinks    = cot__norm_kinks};
