@@ -152,7 +152,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
     x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
     x.width = strip_panels(panels, x.b_lies) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
-    if (!x.a_lies && blocks * COT__DEEP < depth) x.k = (blocks < 1 ? 1 : blocks) * COT__DEEP;
+    if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? g->rows * deep : high * x.k) * g->size, LINE);
     x.b_room = round_up(x.width * deep * g->size, LINE);
     return x;
