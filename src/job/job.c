@@ -90,11 +90,20 @@ bool cot__slice_is_inside(int64_t extent, int64_t first, int64_t length, int64_t
     return first >= 0 && first < extent && last >= 0 && last < extent && (length == 1 ? step == 1 : step != 0);
 }
 
+/* Few axes, none longer than 2^19: nothing to say, at a glance. A negative extent is not short. */
+static bool is_small(const cot_shape *s) {
+    uint64_t bits = 0;
+    if (s->ndim < 0 || s->ndim > 3) return false;
+    for (int k = 0; k < s->ndim; k++) bits |= (uint64_t)s->dim[k];
+    return bits < UINT64_C(1) << 19;
+}
+
 bool cot__job_check_type(const cot__job *j, const cot__type *z) {
     char text[COT__SHAPE_TEXT];
     int  n = z->shape.ndim;
     if ((unsigned)z->dtype >= COT_DTYPE_COUNT)
         return cot__refuse(j->caller, COT_DTYPE, "%d is not a dtype; dtypes are COT_F64 … COT_BOOL", (int)z->dtype);
+    if (is_small(&z->shape)) return true;
     if (n < 0 || n > COT_MAX_NDIM)
         return cot__refuse(j->caller, COT_LIMIT, "a shape of %d axes; shapes have 0 to %d axes", n, COT_MAX_NDIM);
     for (int k = 0; k < n; k++)
