@@ -16,12 +16,6 @@ static int leading_operand(const cot__job *j) {
     return -1;
 }
 
-static bool same_extents(const cot__view *v, const cot_shape *s) {
-    bool same = v->ndim == s->ndim;
-    for (int i = 0; same && i < v->ndim; i++) same = v->shape[i] == s->dim[i];
-    return same;
-}
-
 /* Operands have one dtype and one shape; a 0-d one repeats. A number has the computing dtype. */
 static bool infer_elementwise(const cot__job *j, cot__type *z) {
     const cot__elementwise_info *e = &cot__elementwise_table[j->op];
@@ -37,8 +31,7 @@ static bool infer_elementwise(const cot__job *j, cot__type *z) {
     for (int k = 0; k < j->n; k++) {
         bool condition = j->op == OP_where && k == 0, number = j->numbers >> k & 1;
         if (!cot__job_dtype(j, k, condition ? COT_BOOL : number ? cot__dtype_compute(dtype) : dtype)) return false;
-        if (j->x[k].ndim > 0 && !same_extents(&j->x[k], &z->shape))
-            return cot__job_shape(j, k, z->shape.ndim, z->shape.dim);
+        if (j->x[k].ndim > 0 && !cot__job_shape(j, k, z->shape.ndim, z->shape.dim)) return false;
     }
     z->dtype = e->class == TEST ? COT_BOOL : dtype;
     return true;

@@ -98,21 +98,27 @@ static bool is_small(const cot_shape *s) {
     return bits < UINT64_C(1) << 19;
 }
 
-bool cot__job_check_type(const cot__job *j, const cot__type *z) {
+bool cot__legal_dtype(const cot__caller *c, cot_dtype dtype) {
+    return (unsigned)dtype < COT_DTYPE_COUNT ||
+           cot__refuse(c, COT_DTYPE, "%d is not a dtype; dtypes are COT_F64 … COT_BOOL", (int)dtype);
+}
+
+bool cot__legal_shape(const cot__caller *c, const cot_shape *s) {
     char text[COT__SHAPE_TEXT];
-    int  n = z->shape.ndim;
-    if ((unsigned)z->dtype >= COT_DTYPE_COUNT)
-        return cot__refuse(j->caller, COT_DTYPE, "%d is not a dtype; dtypes are COT_F64 … COT_BOOL", (int)z->dtype);
-    if (is_small(&z->shape)) return true;
+    int  n = s->ndim;
+    if (is_small(s)) return true;
     if (n < 0 || n > COT_MAX_NDIM)
-        return cot__refuse(j->caller, COT_LIMIT, "a shape of %d axes; shapes have 0 to %d axes", n, COT_MAX_NDIM);
+        return cot__refuse(c, COT_LIMIT, "a shape of %d axes; shapes have 0 to %d axes", n, COT_MAX_NDIM);
     for (int k = 0; k < n; k++)
-        if (z->shape.dim[k] < 0)
-            return cot__refuse(j->caller, COT_SHAPE, "axis %d of shape %s has extent %lld; extents are not negative", k,
-                               cot__shape_text(n, z->shape.dim, text), (long long)z->shape.dim[k]);
-    return cot__size_product(n, z->shape.dim) <= COT__SIZE_MOST / 16 ||
-           cot__refuse(j->caller, COT_LIMIT, "shape %s has too many elements to address",
-                       cot__shape_text(n, z->shape.dim, text));
+        if (s->dim[k] < 0)
+            return cot__refuse(c, COT_SHAPE, "axis %d of shape %s has extent %lld; extents are not negative", k,
+                               cot__shape_text(n, s->dim, text), (long long)s->dim[k]);
+    return cot__size_product(n, s->dim) <= COT__SIZE_MOST / 16 ||
+           cot__refuse(c, COT_LIMIT, "shape %s has too many elements to address", cot__shape_text(n, s->dim, text));
+}
+
+bool cot__job_check_type(const cot__job *j, const cot__type *z) {
+    return cot__legal_dtype(j->caller, z->dtype) && cot__legal_shape(j->caller, &z->shape);
 }
 
 bool cot__infer_same(const cot__job *j, cot__type *z) {

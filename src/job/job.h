@@ -94,9 +94,13 @@ bool cot__job_float(const cot__job *j, int k);
 bool cot__job_integers(const cot__job *j, int k, const char *what);
 /* Has operand k this shape? */
 bool cot__job_shape(const cot__job *j, int k, int ndim, const int64_t *shape);
-/* Is *z a type that a value can have: a dtype, no more axes than there can be, no negative extent,
- * and a number of elements that can be addressed even if empty extents counted as 1? What infer was
- * given must be looked at; what it gives is. */
+/* Is this a dtype? */
+bool cot__legal_dtype(const cot__caller *c, cot_dtype dtype);
+/* Has it no more axes than there can be, no negative extent, and a number of elements that can be
+ * addressed even if empty extents counted as 1? */
+bool cot__legal_shape(const cot__caller *c, const cot_shape *s);
+/* Is *z a type that a value can have: both of the above? What infer was given must be looked at;
+ * what it gives is. */
 bool cot__job_check_type(const cot__job *j, const cot__type *z);
 /* infer and view of an operation whose only operand has the elements of its result. */
 bool cot__infer_same(const cot__job *j, cot__type *z);

@@ -11,29 +11,13 @@
 /* ---- checks ---------------------------------------------------------------------------------- */
 
 bool cot__check_dtype(cot_tape *t, const char *op, cot_dtype dtype) {
-    if ((unsigned)dtype < COT_DTYPE_COUNT) return true;
-    cot__fail(t, COT_DTYPE, "[%s] %d is not a dtype; dtypes are COT_F64 … COT_BOOL", op, (int)dtype);
-    return false;
+    cot__caller c = cot__tape_caller(t, op);
+    return cot__legal_dtype(&c, dtype);
 }
 
 bool cot__check_shape(cot_tape *t, const char *op, const cot_shape *shape) {
-    char text[COT__SHAPE_TEXT];
-    if (shape->ndim < 0 || shape->ndim > COT_MAX_NDIM) {
-        cot__fail(t, COT_LIMIT, "[%s] a shape of %d axes; shapes have 0 to %d axes", op, shape->ndim, COT_MAX_NDIM);
-        return false;
-    }
-    for (int k = 0; k < shape->ndim; k++) {
-        int64_t d = shape->dim[k];
-        if (d < 0) {
-            cot__fail(t, COT_SHAPE, "[%s] axis %d of shape %s has extent %lld; extents are not negative", op, k,
-                      cot__shape_text(shape->ndim, shape->dim, text), (long long)d);
-            return false;
-        }
-    }
-    if (cot__size_product(shape->ndim, shape->dim) <= COT__SIZE_MOST / 16) return true;
-    cot__fail(t, COT_LIMIT, "[%s] shape %s has too many elements to address", op,
-              cot__shape_text(shape->ndim, shape->dim, text));
-    return false;
+    cot__caller c = cot__tape_caller(t, op);
+    return cot__legal_shape(&c, shape);
 }
 
 bool cot__check_axis(cot_tape *t, const char *op, int axis, int ndim, int *out) {
@@ -158,10 +142,18 @@ cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const 
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
+void cot__reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint32_t mask, bool keep) {
+    z->ndim = 0;
+    for (int k = 0; k < ndim; k++) {
+        bool goes = mask >> k & 1;
+        if (!goes || keep) z->dim[z->ndim++] = goes ? 1 : shape[k];
+    }
+}
+
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask) {
-    for (int k = 0; k < x.ndim; k++)
-        if (mask >> k & 1) x.dim[k] = 1;
-    return x;
+    cot_shape z;
+    cot__reduced_shape(&z, x.ndim, x.dim, mask, true);
+    return z;
 }
 
 bool cot__same_shape(const cot_shape *a, const cot_shape *b) {

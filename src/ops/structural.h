@@ -55,6 +55,8 @@ uint32_t cot__dense(cot_tape *t, uint32_t i);
  * rules go on after a failure, as all code does here: its extents are 0. */
 static inline int64_t cot__extent_back(const cot_shape *s, int k) { return s->ndim >= k ? s->dim[s->ndim - k] : 0; }
 
+/* A shape without the axes of the mask, or with extent 1 there. */
+void      cot__reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint32_t mask, bool keep);
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);

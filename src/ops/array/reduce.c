@@ -72,19 +72,10 @@ static int64_t reduced_count(const cot__job *j) {
     return count;
 }
 
-/* x's shape without the axes of the mask, or with extent 1 there. */
-static void reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint32_t mask, bool keep) {
-    z->ndim = 0;
-    for (int k = 0; k < ndim; k++) {
-        bool goes = mask >> k & 1;
-        if (!goes || keep) z->dim[z->ndim++] = goes ? 1 : shape[k];
-    }
-}
-
 static bool reduced(const cot__job *j, cot_dtype dtype, cot__type *z) {
     if (!cot__job_has(j, 1, 1, REDUCE_INTS) || !cot__job_range(j, MASK, 1, (1 << j->x[0].ndim) - 1)) return false;
     z->dtype = dtype;
-    reduced_shape(&z->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), cot__job_int(j, KEEP));
+    cot__reduced_shape(&z->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), cot__job_int(j, KEEP));
     return true;
 }
 
@@ -110,7 +101,7 @@ static bool truth_infer(const cot__job *j, cot__type *z) { return reduced(j, COT
 /* Where the result goes, with the reduced axes at extent 1. */
 typedef struct kept_view { cot_shape shape; int64_t stride[COT_MAX_NDIM]; cot__view view; } kept_view;
 static void see_kept(kept_view *to, const cot__job *j) {
-    reduced_shape(&to->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), true);
+    cot__reduced_shape(&to->shape, j->x[0].ndim, j->x[0].shape, mask_of(j), true);
     cot__strides(to->shape.ndim, to->shape.dim, to->stride);
     to->view = (cot__view){j->z.data, j->z.dtype, to->shape.ndim, to->shape.dim, to->stride};
 }
@@ -250,7 +241,7 @@ cot_var cot_prod(cot_var x, cot_axes axes) {
     cot_tape *t = c.t;
     cot_dtype dtype = cot__dtype_is_float(c.dtype) ? c.dtype : COT_I64;
     cot_shape s = cot__shape_at(t, c.x), z;
-    reduced_shape(&z, s.ndim, s.dim, c.mask, c.keep);
+    cot__reduced_shape(&z, s.ndim, s.dim, c.mask, c.keep);
     if (c.count == 0) return cot_add(cot_sum(x, axes), 1); /* a function of x still */
     cot_var p = cot_cast(x, c.mask ? cot__dtype_compute(dtype) : dtype);
     if (c.mask == (1u << s.ndim) - 1 && s.ndim > 1) {

@@ -441,9 +441,8 @@ cot_var cot_group_norm(cot_var x, int64_t groups, cot_var weight, cot_var bias, 
 
 /* x's shape with the axes of the mask gone. */
 static cot_shape shape_without_axes(cot_shape x, uint32_t mask) {
-    cot_shape s = {0, {0}};
-    for (int k = 0; k < x.ndim; k++)
-        if (!(mask >> k & 1)) s.dim[s.ndim++] = x.dim[k];
+    cot_shape s;
+    cot__reduced_shape(&s, x.ndim, x.dim, mask, false);
     return s;
 }
 
