@@ -3,6 +3,7 @@
  * tests of other families run on it too (COT_TEST_BACKEND in tests/CMakeLists.txt). */
 /* ctest: timeout=240 plain-only */
 #include "samples/samples.h"
+#include "support/support.h"
 
 #include "backend/cpu/table/cpu.h"
 #include "backend/guarded.h"

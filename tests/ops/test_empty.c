@@ -2,6 +2,7 @@
  * batch of 2^40 of them is done at once. */
 /* ctest: timeout=300 */
 #include "samples/samples.h"
+#include "support/support.h"
 #include "support/tape_test.h"
 #include "trace/json/json.h"
 

@@ -4,6 +4,7 @@
 /* ctest: timeout=240 */
 #include "rules/structural_ids.h"
 #include "samples/samples.h"
+#include "support/support.h"
 
 #include "backend/job_run.h"
 #include "base/sizes.h"

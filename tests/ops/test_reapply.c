@@ -3,6 +3,7 @@
 /* ctest: timeout=120 */
 #include "rules/elementwise_ids.h"
 #include "samples/samples.h"
+#include "support/support.h"
 
 #include <stdlib.h>
 #include <string.h>

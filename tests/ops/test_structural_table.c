@@ -4,6 +4,7 @@
 /* ctest: timeout=120 */
 #include "rules/structural_ids.h"
 #include "samples/samples.h"
+#include "support/support.h"
 
 #include "base/parallel.h"
 #include "rules/kinks.h"

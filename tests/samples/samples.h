@@ -6,7 +6,7 @@
 #ifndef COT_SAMPLES_H
 #define COT_SAMPLES_H
 
-#include "support/support.h"
+#include "support/points.h"
 
 #include "ops/structural.h"
 

@@ -3,6 +3,7 @@
  * failed value. */
 /* ctest: timeout=300 */
 #include "samples/samples.h"
+#include "support/support.h"
 #include "support/tape_test.h"
 
 typedef struct job {

@@ -4,6 +4,7 @@
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "samples/samples.h"
+#include "support/support.h"
 #include "support/tape_test.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 /* ctest: timeout=120 */
 #include "rules/structural_ids.h"
 #include "samples/samples.h"
+#include "support/support.h"
 #include "support/tape_test.h"
 #include "tape/show.h"
 

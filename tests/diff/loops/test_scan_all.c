@@ -3,6 +3,7 @@
 /* ctest: timeout=240 */
 #include "rules/elementwise_ids.h"
 #include "samples/samples.h"
+#include "support/support.h"
 
 #include <math.h>
 #include <stdlib.h>
