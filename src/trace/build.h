@@ -36,10 +36,6 @@ cot__view cot__trace_array(cot__trace_build *b, const cot__view *like, cot_dtype
  * lie on a device. data NULL when there is no memory. */
 cot__view cot__trace_shown(cot__trace_build *b, const cot__view *v);
 
-/* The dtype in which the adjoint of a node is kept: its own, but f32 for 16-bit scalars, as in the
- * slots of sweeps. */
-cot_dtype cot__trace_adjoint_dtype(const cot_tape *t, uint32_t id);
-
 /* Makes the steps. False when memory is short. For any other reason why there are none, trace.why
  * is set. */
 bool cot__trace_sweep(cot__trace_build *b);

@@ -41,16 +41,15 @@ static cot__view *sum_of(cot__trace_giver *w, uint32_t to) { return &w->sums[cot
 static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     cot_tape *t = w->build->trace.t;
     cot__view shape = cot__view_read(t, to), before = *sum_of(w, to);
-    cot__view sum = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), !before.data);
+    cot__view sum = cot__trace_array(w->build, &shape, shape.dtype, !before.data);
     if (sum.data && before.data) t->backend->copy(&sum, &before);
     return sum;
 }
 
-/* Scalars in nodes are summed in f64 or f32, beginning with zero, as in slots. */
+/* Scalars in nodes are summed beginning with zero, as in slots. */
 static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     cot_tape *t = w->build->trace.t;
-    cot__view shape  = cot__view_read(t, to),
-              amount = cot__trace_array(w->build, &shape, cot__trace_adjoint_dtype(t, to), false);
+    cot__view shape = cot__view_read(t, to), amount = cot__trace_array(w->build, &shape, shape.dtype, false);
     cot__view sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) return false;
     cot__store_f64(amount.data, amount.dtype, v);
@@ -95,7 +94,7 @@ static bool elementwise(cot__trace_giver *w) {
     return true;
 }
 
-/* ---- structural ------------------------------------------------------------------------------ */
+/* ---- rules in recorded operations ------------------------------------------------------------ */
 
 /* The contribution as a node in the operand's dtype, or NONE. Rules may give plain numbers and
  * other dtypes. */
@@ -183,7 +182,7 @@ static cot_var as_var(cot_tape *t, uint32_t id, const cot__view *g) {
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 
-static bool structural(cot__trace_giver *w) {
+static bool recorded(cot__trace_giver *w) {
     cot_tape *t = w->build->trace.t;
     cot__rule r = {.t = t, .node = w->id, .op = cot__op_of(t->nodes[w->id].op), .driver = w,
                    .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
@@ -197,5 +196,6 @@ static bool structural(cot__trace_giver *w) {
 }
 
 bool cot__trace_give(cot__trace_giver *w) {
-    return w->build->trace.t->nodes[w->id].op < OP_structural ? elementwise(w) : structural(w);
+    const cot__node *n = &w->build->trace.t->nodes[w->id];
+    return n->op < OP_structural && cot__in_one_pass(cot__dtype_at(n)) ? elementwise(w) : recorded(w);
 }

@@ -14,10 +14,10 @@ static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
     *arrived = cot__kept_adjoint(&b->watch, id, &g);
     if (!*arrived) {
         cot__view v = cot__view_read(t, id);
-        return (cot__view){zero, cot__trace_adjoint_dtype(t, id), v.ndim, v.shape, still};
+        return (cot__view){zero, v.dtype, v.ndim, v.shape, still};
     }
     if (cot__is_tensor(&t->nodes[id])) return g;
-    cot__view kept = cot__trace_array(b, &g, cot__trace_adjoint_dtype(t, id), false);
+    cot__view kept = cot__trace_array(b, &g, cot__dtype_at(&t->nodes[id]), false);
     if (kept.data) cot__store_f64(kept.data, kept.dtype, *(const double *)g.data);
     return kept;
 }

@@ -76,11 +76,6 @@ cot__view cot__trace_shown(cot__trace_build *b, const cot__view *v) {
     return host;
 }
 
-cot_dtype cot__trace_adjoint_dtype(const cot_tape *t, uint32_t id) {
-    cot_dtype own = cot__dtype_at(&t->nodes[id]);
-    return cot__is_tensor(&t->nodes[id]) || own == COT_F64 ? own : COT_F32;
-}
-
 void cot__trace_free(cot__trace *tr) {
     if (!tr) return;
     cot__trace_build *b = (cot__trace_build *)(void *)tr;
@@ -196,7 +191,7 @@ static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
     double              number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
     bool                given = seed && !cot__is_number(*seed);
     cot__view from = given ? cot__view_read(b->trace.t, cot__index(*seed)) : cot__number_view(&number, COT_F64);
-    cot_dtype dtype = cot__trace_adjoint_dtype(b->trace.t, y);
+    cot_dtype dtype = cot__dtype_at(&b->trace.t->nodes[y]);
     b->seed = cot__trace_array(b, &from, cot__dtype_is_float(dtype) ? dtype : COT_F64, false);
     if (!b->seed.data) return false;
     if (given) on->copy(&b->seed, &from);

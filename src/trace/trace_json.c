@@ -105,13 +105,7 @@ static void write_gradient(cot__json *j, const cot__trace *tr, cot_var input) {
     static double        zero[2];
     int64_t              node = cot__trace_find(tr, cot__index(input));
     cot__view            value = tr->nodes[node].value, g;
-    cot__value           rounded;
     if (!cot__trace_adjoint(tr, node, &g)) g = (cot__view){zero, value.dtype, value.ndim, value.shape, still};
-    if (g.dtype != value.dtype) {
-        /* a sweep carries a 16-bit scalar in f32, but a leaf keeps its gradient in its own dtype */
-        cot__store_f64(&rounded, value.dtype, cot__load_f64(g.data, g.dtype));
-        g = (cot__view){&rounded, value.dtype, 0, g.shape, g.stride};
-    }
     cot__json_view(j, &g);
 }
 

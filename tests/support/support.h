@@ -60,7 +60,7 @@ bool test_differences(const test_function *f, int order);
 void test_transpose(const test_function *f);              /* ⟨ȳ, J v⟩ = ⟨Jᵀ ȳ, v⟩ */
 /* forward over reverse = reverse over reverse */
 void test_second_order(const test_function *f);
-/* cot_backward = cot_grad_of, to the bit, in f64 and f32 */
+/* cot_backward = cot_grad_of, to the bit, in every dtype that the function knows */
 void test_numbers_as_recorded(const test_function *f);
 void test_single_precision(const test_function *f);       /* f32 near f64: value and gradient */
 

@@ -42,7 +42,10 @@ void cot__slot_add(cot_tape *t, uint32_t i, double v) {
         d += v;
         memcpy(cot__slot(t, i), &d, sizeof d);
     } else {
-        float f = (float)d + (float)v;
+        cot_dtype  dtype = (cot_dtype)t->nodes[i].kind;
+        cot__value rounded;
+        cot__store_f64(&rounded, dtype, (double)((float)d + (float)v));
+        float f = (float)cot__load_f64(&rounded, dtype);
         memcpy(cot__slot(t, i), &f, sizeof f);
     }
 }

@@ -269,11 +269,12 @@ static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape *t = s->t;
     bool      elementwise = t->nodes[i].op < OP_structural;
     if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
-    if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
-    if (cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);
+    /* scalars have gone through the runs */
+    if (elementwise && cot__in_one_pass(cot__dtype_at(&t->nodes[i]))) return elementwise_numbers(s, i);
+    if (!elementwise && cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);
     cot_mark m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
-    bool ok = hold_numbers(s, i, structural_tangent(s, i));
+    bool ok = hold_numbers(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok && t->status == COT_OK;
@@ -309,9 +310,7 @@ static bool visit_if_needed(cot__sweep *s, uint32_t from, uint32_t i) {
     return true;
 }
 
-static bool in_run(const cot__sweep *s, const cot__node *n) {
-    return !s->recording && cot__in_switch(n) && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind);
-}
+static bool in_run(const cot__sweep *s, const cot__node *n) { return !s->recording && cot__in_run(n); }
 
 static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
     const cot__scalar_runs *runs = cot__scalar_runs_for(1);

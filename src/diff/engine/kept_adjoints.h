@@ -23,7 +23,8 @@ void cot__kept_adjoints_close(cot__kept_adjoints *w);
 bool cot__kept_adjoint(const cot__kept_adjoints *w, uint32_t node, cot__view *g);
 
 /* What elementwise node i adds to the adjoint of its operand k (0 or more, with a derivative) when
- * its own adjoint is g; a 0-d g repeats. Row-major in the node's dtype, in memory of t's device:
+ * its own adjoint is g; a 0-d g repeats. In 16 bits it is rounded once, where a sweep rounds each
+ * operation of the rule. Row-major in the node's dtype, in memory of t's device:
  * free it with cot__contribution_free. NULL when there is none. */
 void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot__view *out,
                         int64_t stride[COT_MAX_NDIM]);

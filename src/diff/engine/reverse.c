@@ -2,8 +2,9 @@
  * the adjoint to the rule and adds what the rule gives to the operands.
  *
  * With numbers (cot_backward), runs of scalar nodes go through the switch of scalar_sweep.inc,
- * elementwise tensors through block kernels, and a structural node's rule runs in recorded
- * operations that are forgotten at once. Recording (cot_grad_of), everything the rules record
+ * elementwise tensors through block kernels, and any other node's rule runs in recorded operations
+ * that are forgotten at once: that of a structural node, and of every node in 16 bits, where each
+ * operation of a rule rounds. Recording (cot_grad_of), everything the rules record
  * stays. Both take the same rules in the same order. */
 #include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
@@ -288,8 +289,9 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
 }
 
 /* An elementwise node, recorded: its trees written to the tape. */
-static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
-    cot_tape                    *t = s->t;
+static void elementwise_recorded(cot__rule *r) {
+    cot_tape                    *t = r->t;
+    uint32_t                     i = r->node;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_var                      xs[3];
     for (int k = 0; k < e->arity; k++) {
@@ -299,10 +301,9 @@ static bool elementwise_recorded(cot__sweep *s, uint32_t i, cot__rule *r) {
     cot_var z = VAR(t, i);
     for (int k = 0; k < e->arity && t->status == COT_OK; k++) {
         if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
-        if (!cot__saves_intact(t, i, e->saves[k])) return false;
-        give_recorded(r, k, cot__tree_record(t, e->partial[k], xs, z, r->g));
+        if (!cot__saves_intact(t, i, e->saves[k])) return;
+        r->give(r, k, cot__tree_record(t, e->partial[k], xs, z, r->g));
     }
-    return t->status == COT_OK;
 }
 
 /* Does node i repeat elements? Then it may have more of them than any memory. */
@@ -324,21 +325,22 @@ static void give_nothing(cot__rule *r) {
 }
 
 void cot__run_vjp(cot__rule *r) {
-    if (cot__size_at(r->t, r->node) == 0) give_nothing(r);
+    if (r->t->nodes[r->node].op < OP_structural) elementwise_recorded(r);
+    else if (cot__size_at(r->t, r->node) == 0) give_nothing(r);
     else if (r->op->vjp) r->op->vjp(r);
 }
 
-/* Generic operations may keep memory of their own. */
+/* Generic operations that are not elementwise may keep memory of their own. */
 static void run_rule(cot__rule *r) {
-    bool        alone = r->op->kind == KIND_GENERIC;
+    bool        alone = r->op->kind == KIND_GENERIC && r->t->nodes[r->node].op >= OP_structural;
     cot__paused paused = {0};
     if (alone) paused = cot__deferred_pause(r->t);
     cot__run_vjp(r);
     if (alone) cot__deferred_resume(r->t, paused);
 }
 
-/* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. */
-static bool structural_numbers(cot__sweep *s, cot__rule *r) {
+/* Any other node, in numbers: its rule runs in recorded operations, which are forgotten. */
+static bool forgotten_numbers(cot__sweep *s, cot__rule *r) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
@@ -371,15 +373,12 @@ static bool visit(cot__sweep *s, uint32_t i) {
     if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE && wants_any(&r)) {
         if (s->recording) {
             r.g = slot_held(t, i);
-            if (n->op < OP_structural)
-                ok = elementwise_recorded(s, i, &r);
-            else
-                run_rule(&r);
-            ok = ok && t->status == COT_OK;
-        } else if (n->op < OP_structural && tensor)
-            ok = elementwise_numbers(s, i, &r);
+            run_rule(&r);
+            ok = t->status == COT_OK;
+        } else if (n->op < OP_structural && cot__in_one_pass(cot__dtype_at(n)))
+            ok = elementwise_numbers(s, i, &r); /* scalars have gone through the runs */
         else
-            ok = structural_numbers(s, &r);
+            ok = forgotten_numbers(s, &r);
     }
     /* its adjoint is read at the end */
     if (s->recording && (t->nodes[i].flags & COT__WANTED)) return ok;
@@ -439,7 +438,7 @@ static bool walk(cot__sweep *s) {
     int64_t          i = s->top;
     while (i >= (int64_t)s->lo) {
         cot__node *n = &t->nodes[i];
-        if (!s->recording && cot__in_switch(n) && !cot__is_tensor(n) && cot__dtype_is_float((cot_dtype)n->kind)) {
+        if (!s->recording && cot__in_run(n)) {
             if (n->flags & (COT__WANTED | COT__RETAIN)) {
                 if (!scalar_stop(s, &i, runs)) return false;
             } else

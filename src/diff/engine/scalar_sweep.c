@@ -1,5 +1,4 @@
-/* scalar_sweep.c: the scalar sweeps for f64, with one lane, two and four, and for f32 with one.
- * bf16 and f16 scalars are swept in f32. */
+/* scalar_sweep.c: the scalar sweeps for f64, with one lane, two and four, and for f32 with one. */
 #include "rules/elementwise_ids.h"
 #include "base/math/special.h"
 #include "diff/engine/sweep.h"
@@ -95,12 +94,12 @@ typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
 #define S(name) name##f
 #define N(name) name##_f32
 #include "rules/words/kernel_words.h"
-#define KIND_OK(kind) ((kind) >= COT_F32 && (kind) <= COT_F16)
+#define KIND_OK(kind) ((kind) == COT_F32)
 #define RUNS(n) (KIND_OK((n)->kind) && ((n)->flags & (STOPS | COT__ACTIVE)) == COT__ACTIVE)
-#define LOAD(node)                                                                                                     \
+#define LOAD(node) ((node)->value.f32)
+#define LOAD_ANY(node)                                                                                                 \
     (LIKELY((node)->kind == COT_F32) ? (node)->value.f32                                                               \
                                      : (float)cot__load_f64(&(node)->value, (cot_dtype)(node)->kind))
-#define LOAD_ANY(node) LOAD(node)
 
 #define L T
 #define LI_LANE int32_t

@@ -2,7 +2,8 @@
  * for tensors, lanes for scalars.
  *
  * A slot is 8 bytes a lane. What it holds for a node:
- *   numbers, scalar node    the adjoint or tangent itself, as T in {double, float} (W lanes of it)
+ *   numbers, scalar node    the adjoint or tangent itself, as T in {double, float} (W lanes of it);
+ *                           of a 16-bit node a float that is rounded to the node's dtype
  *   numbers, tensor node    index + 1 of an accumulator of the sweep
  *   recording, any node     index + 1 of the var, with OWNED set when its storage belongs to the
  *                           sweep alone
@@ -59,6 +60,14 @@ typedef struct cot__sweep {
 
 /* ---- drivers, and what they share ------------------------------------------------------------ */
 
+/* Does a kernel that does a whole partial in one pass give the bits of the recorded partial? In
+ * bf16 and f16 each of its operations rounds, so there even numbers are swept by recording. */
+static inline bool cot__in_one_pass(cot_dtype dtype) { return cot__dtype_compute(dtype) == dtype; }
+/* Is the node one for the runs of scalar_sweep.h? */
+static inline bool cot__in_run(const cot__node *n) {
+    return cot__in_switch(n) && (n->kind == COT_F64 || n->kind == COT_F32);
+}
+
 /* Operands of an elementwise node as views; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
 
@@ -69,7 +78,8 @@ bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *
 
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
-/* The rule of a structural node, in reverse mode; one without elements gives zeros instead. */
+/* The rule of a node, in reverse mode, in recorded operations; a structural node without elements
+ * gives zeros instead. */
 void cot__run_vjp(cot__rule *r);
 /* Marks in s->reach which nodes between the lowest x and y depend on any x: only those get
  * adjoints. False after setting the error. */

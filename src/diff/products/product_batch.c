@@ -29,12 +29,10 @@ enum { CHEAP_ELEMENTS = 64 };
 /* ---- does it apply? -------------------------------------------------------------------------- */
 
 /* Can the node be part of a batch? A sweep in numbers stops at a scalar adjoint of 0. A recorded
- * sweep goes on, and a rule may make NaN of 0 and an infinity. In 16 bits a recorded rule rounds
- * more often. */
+ * sweep goes on, and a rule may make NaN of 0 and an infinity. */
 static bool can_batch(const cot__node *n) {
-    cot_dtype      dtype = cot__dtype_at(n);
     const cot__op *op = cot__op_of(n->op);
-    if (!cot__has_axes(n) || (dtype != COT_F64 && dtype != COT_F32)) return false;
+    if (!cot__has_axes(n) || !cot__dtype_is_float(cot__dtype_at(n))) return false;
     return n->op < OP_structural || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
 }
 

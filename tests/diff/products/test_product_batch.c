@@ -72,23 +72,26 @@ static bool compare_products(const char *name, bool reverse, cot_var y, int n, c
 
 static void a_batch_of_products_has_the_bits_of_each_alone(void **state) {
     (void)state;
-    int batched = 0;
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16, COT_F16};
+    int                    batched = 0;
     for (int i = 0; i < TEST_COUNT(samples); i++)
-        for (int d = 0; d < 2; d++) {
+        for (int d = 0; d < TEST_COUNT(dtypes); d++) {
             test_function f = function_of(&samples[i], i, 0);
             cot_tape     *t = cot_tape_create(NULL);
             cot_var       xs[TEST_MAX_INPUTS];
-            leaves_of(t, &f, d ? COT_F32 : COT_F64, xs);
+            leaves_of(t, &f, dtypes[d], xs);
             cot_var y = f.f(f.n, xs, f.user);
-            if (test_tape_ok(t, f.name) && cot__dtype_is_float(cot_dtype_of(y))) {
+            /* some operations that rules record know f64 and f32 alone */
+            bool refused = d >= 2 && cot_tape_status(t) == COT_VALUE;
+            if (!refused && test_tape_ok(t, f.name) && cot__dtype_is_float(cot_dtype_of(y))) {
                 batched += compare_products(f.name, true, y, f.n, xs);
                 batched += compare_products(f.name, false, y, f.n, xs);
             }
             cot_tape_destroy(t);
         }
     /* only loops, solvers and operations without a batch of their own are left out */
-    TEST_CHECK(batched > 2 * TEST_COUNT(samples), "only %d of %d products went in batches", batched,
-               4 * TEST_COUNT(samples));
+    TEST_CHECK(batched > 4 * TEST_COUNT(samples), "only %d of %d products went in batches", batched,
+               8 * TEST_COUNT(samples));
     test_verdict();
 }
 
@@ -207,7 +210,7 @@ static void what_would_differ_or_not_pay_is_swept_one_by_one(void **state) {
     cot_var   square = cot_leaf(cot_eye(t, COT_F64, 3, 3));
     cot__batch_from = 8;
     assert_true(batches(cot_sin(x), x));
-    assert_false(batches(cot_sin(half), half));
+    assert_true(batches(cot_sin(half), half));
     assert_false(batches(cot_mul(s, x), x) && batches(cot_mul(s, x), s));
     assert_false(batches(cot_inv(square), square)); /* it may leave a note about one matrix */
     cot_checkpoint(step, NULL, 1, &x, 1, &looped);
