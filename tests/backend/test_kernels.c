@@ -1044,8 +1044,8 @@ int main(void) {
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_copy_large),     cmocka_unit_test(test_cursor),
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_reduce_long),    cmocka_unit_test(test_sum_accuracy),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_softmax),     cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_dot_bits),    cmocka_unit_test(test_gemm_bits),  cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_long),
-        cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_index),
+        cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_long),
+        cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),       cmocka_unit_test(test_index),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }
