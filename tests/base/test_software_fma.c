@@ -1,12 +1,12 @@
-/* The software fma against the processor's, or libm's, to the bit: random numbers of every size, and
- * sums chosen to be hard: near cancellation, near ties, subnormal, overflowing. */
+/* The software fma against the processor's, or libm's, to the bit: random numbers of every size,
+ * and sums chosen to be hard: near cancellation, near ties, subnormal, overflowing. */
 #include "support/support.h"
 
 #include "base/math/software_fma.h"
 
 #include <math.h>
 
-enum { TRIALS = 6000000 };
+enum { TRIALS = 3000000 };
 
 static double from_bits(uint64_t u) { return ((union { uint64_t u; double d; }){.u = u}).d; }
 static uint64_t to_bits(double d) { return ((union { double d; uint64_t u; }){.d = d}).u; }

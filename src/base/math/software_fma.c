@@ -48,7 +48,8 @@ static double rounded(wide x, int e) {
     uint64_t kept;
     if (drop <= 0) kept = left(x, -drop).lo;
     else {
-        wide     two = right_sticky(x, drop >= 2 ? drop - 2 : 0); /* two bits more, the last one sticky */
+        /* two bits more, the last one sticky */
+        wide     two = right_sticky(x, drop >= 2 ? drop - 2 : 0);
         uint64_t m = drop >= 2 ? two.lo : two.lo << 1;
         kept = (m >> 2) + ((m & 3) > 2 || (m & 7) == 6);
     }
@@ -80,7 +81,8 @@ static double sum(wide x, int ex, int x_negative, wide y, int ey, int y_negative
 }
 
 double cot__fma_by_integers(double a, double b, double c) {
-    if (a == 0 || b == 0 || !isfinite(a) || !isfinite(b)) return a * b + c; /* exact, or not a number */
+    /* exact, or not finite */
+    if (a == 0 || b == 0 || !isfinite(a) || !isfinite(b)) return a * b + c;
     if (!isfinite(c)) return c;
     number p = number_of(a), q = number_of(b), r = number_of(c);
     int    negative = (int)((bits_of(a) ^ bits_of(b)) >> 63);

@@ -40,14 +40,14 @@ static double digamma_large(double x) {
                                -0.004166666666666667, 0.007575757575757576,  -0.021092796092796094,
                                0.08333333333333333,   -0.4432598039215686};
     double r = 1 / x, u = r * r;
-    return log(x) - (0.5 * r + u * COT__POLY(c, u));
+    return cot__log(x) - (0.5 * r + u * COT__POLY(c, u));
 }
 
 /* pi * cot(pi * r) for 0 < |r| <= 1/2.  From 1/4 on the complement, which is exact,
  * keeps the zero at 1/2. */
 static double pi_cot_pi(double r) {
     double a = fabs(r);
-    double v = a <= 0.25 ? PI / tan(PI * a) : PI * tan(PI * (0.5 - a));
+    double v = a <= 0.25 ? PI / cot__tan(PI * a) : PI * cot__tan(PI * (0.5 - a));
     return copysign(v, r);
 }
 
@@ -75,7 +75,7 @@ double cot__digamma(double x) {
 
 /* ((x + k) / x)^-s for x > 0, k >= 0.  A rounded ratio raised to s would carry s
  * times its error; here the error counts |log| * ratio^s times, which is below 1. */
-static double ratio_pow(double x, double k, double s) { return exp(-s * log1p(k / x)); }
+static double ratio_pow(double x, double k, double s) { return cot__exp(-s * cot__log1p(k / x)); }
 
 /* x^s * zeta(s, x) = sum over k >= 0 of (x / (x + k))^s, for x > 0: terms one by one
  * up to x + k >= s + 10, then Euler and Maclaurin for the rest. */
@@ -110,8 +110,8 @@ static double scaled_zeta(double s, double x) {
 /* b * n! * d^-(n+1), with no overflow on the way. */
 static double times_factorial_over_power(double b, int n, double d) {
     if (n > 1000) {
-        double l = cot__lgamma(n + 1.0) - (n + 1.0) * log(d) + log(fabs(b));
-        return copysign(exp(l), b);
+        double l = cot__lgamma(n + 1.0) - (n + 1.0) * cot__log(d) + cot__log(fabs(b));
+        return copysign(cot__exp(l), b);
     }
     int e, scale = 0;
     double m = frexp(d, &e);
@@ -122,7 +122,7 @@ static double times_factorial_over_power(double b, int n, double d) {
     /* n! as f + g, in twice the precision: 60 or 1000 roundings would show. */
     double f = 1, g = 0;
     for (int i = 2; i <= n; i++) {
-        double p = f * i, r = fma(f, i, -p) + g * i;
+        double p = f * i, r = cot__product_error(f, i, p) + g * i;
         f = p + r;
         g = r - (f - p);
         if (f > 0x1p500) {
@@ -133,7 +133,7 @@ static double times_factorial_over_power(double b, int n, double d) {
     }
     int b_exp;
     b = frexp(b, &b_exp); /* may be as large as d */
-    return ldexp(b * f * pow(m, -(n + 1.0)), scale + b_exp - e * (n + 1));
+    return ldexp(b * f * cot__pow(m, -(n + 1.0)), scale + b_exp - e * (n + 1));
 }
 
 /* psi_n(x) = (-1)^(n+1) n! * sum over k >= 0 of (x + k)^-s, s = n + 1, for every x
