@@ -35,6 +35,12 @@ static double digamma_scale(double n, double x) {
     return x < 0 ? fabs(3.14159265358979 / tan(3.14159265358979 * (x - rint(x)))) + fabs(cot__digamma(1 - x)) : 0;
 }
 
+static double lgamma_scale(double n, double x) {
+    (void)n;
+    double s = fabs(sin(3.14159265358979 * (x - rint(x))));
+    return x < -0.25 ? fabs(log(3.14159265358979 / (-x * s))) + fabs(cot__lgamma(-x)) : 0;
+}
+
 static double polygamma_scale(double n, double x) {
     if (x > 0 || (int)n % 2)
         return 0;
@@ -60,7 +66,7 @@ static const struct {
     double limit, below;
 } functions[] = {
     {"erfinv", cot__erfinv, NULL, cot__erfinvf, NULL, no_scale, 2, 2},
-    {"lgamma", cot__lgamma, NULL, cot__lgammaf, NULL, no_scale, 4, 4},
+    {"lgamma", cot__lgamma, NULL, cot__lgammaf, NULL, lgamma_scale, 5, 5},
     {"digamma", cot__digamma, NULL, cot__digammaf, NULL, digamma_scale, 4, 4},
     {"polygamma", NULL, polygamma2, NULL, polygamma2f, polygamma_scale, 5, 5},
     {"log1pexp", cot__log1pexp, NULL, NULL, NULL, no_scale, 2, 2},

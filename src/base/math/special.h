@@ -27,7 +27,8 @@ double cot__erfinv(double x);
 double cot__erfinv_by(double (*logarithm)(double), double x);
 
 /* log|Gamma(x)|; +inf at 0, at the negative integers and at both infinities.
- * 5 ulp, also next to its zeros at 1 and 2, and below 0 (4.4 seen). */
+ * 5 ulp for x > -1/4, also next to its zeros at 1 and 2.  Below: 5 ulp, absolute
+ * in |log(pi / (x sin(pi x)))| + lgamma(-x), of which it is the difference. */
 double cot__lgamma(double x);
 
 /* psi = lgamma'.  psi(+-0) = -+inf, NaN at negative integers and -inf.  4 ulp
