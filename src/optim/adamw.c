@@ -4,6 +4,7 @@
 #include "optim/optim.h"
 
 #include "backend/elements.h"
+#include "base/math/elementary.h"
 #include "tape/tape.h"
 
 static bool check_settings(cot_tape *t, const cot_adamw *o) {
@@ -71,7 +72,7 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         uint32_t i;
         if (!check_leaf(t, xs[k], k, m ? m[k] : NULL, v ? v[k] : NULL, &i)) return t->status;
     }
-    double first = 1 - pow(o.beta1, (double)o.step), second = 1 - pow(o.beta2, (double)o.step);
+    double first = 1 - cot__pow(o.beta1, (double)o.step), second = 1 - cot__pow(o.beta2, (double)o.step);
     for (int k = 0; k < n; k++) {
         uint32_t   i = cot__index(xs[k]);
         cot__node *leaf = &t->nodes[i];

@@ -1,10 +1,11 @@
 /* fused.h: multiply-adds that round once, for kernels whose bits are the same on every processor:
  * the types of vectors that every machine has, NEON's instructions, and exact software for the
  * plain kernels where portable bits are asked for (base/cpu.h). */
-#ifndef COT_FUSED_H
-#define COT_FUSED_H
+#ifndef COT_CPU_FUSED_H
+#define COT_CPU_FUSED_H
 
 #include "base/cpu.h"
+#include "base/math/software_fma.h"
 
 #include <math.h>
 
@@ -18,8 +19,8 @@ typedef float  cot__f32x4 __attribute__((vector_size(16)));
 typedef double cot__f64x2 __attribute__((vector_size(16)));
 
 /* The one place that says what computes a fused multiply-add without an instruction for it. */
-#define COT__FMA_F64 fma
-#define COT__FMA_F32 fmaf
+#define COT__FMA_F64 cot__software_fma
+#define COT__FMA_F32 cot__software_fmaf
 
 #define COT__INLINED static inline __attribute__((always_inline))
 

@@ -9,6 +9,13 @@
 
 enum { MOST_SQUARINGS = 2000 }; /* norms up to 2^1024 */
 
+/* The least n with x / 2^n <= 1, x > 1. */
+static int power_above(double x) {
+    int    n;
+    double m = frexp(x, &n);
+    return m == 0.5 ? n - 1 : n;
+}
+
 /* How often each matrix is halved: until its 1-norm is at most theta. counts: one for each; returns
  * the largest. */
 static int halvings(const cot_tape *t, const cot__view *v, double theta, double *counts) {
@@ -27,7 +34,7 @@ static int halvings(const cot_tape *t, const cot__view *v, double theta, double 
             if (at % (n * n) == 0) norm = 0;
             if ((at + 1) % n == 0 && sum > norm) norm = sum;
             if ((at + 1) % (n * n)) continue;
-            double s = isfinite(norm) && norm > theta ? ceil(log2(norm / theta)) : 0;
+            double s = isfinite(norm) && norm > theta ? power_above(norm / theta) : 0;
             counts[at / (n * n)] = s > MOST_SQUARINGS ? MOST_SQUARINGS : s;
             if (s > most) most = s > MOST_SQUARINGS ? MOST_SQUARINGS : (int)s;
         }
