@@ -13,7 +13,7 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
+.PHONY: all build demo test bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
 .PHONY: ops-header map clean help
 
 all: build
@@ -31,6 +31,10 @@ test: ## build everything and run all tests
 	cmake --preset release -DCOT_BUILD_TESTS=ON -DCOT_BUILD_EXAMPLES=ON -DCOT_WERROR=$(WERROR)
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
+
+bits: ## compare the bits of many results on this machine, AArch64 (in qemu) and WebAssembly
+	@tools/setup.sh bits
+	@JOBS=$(JOBS) WERROR=$(WERROR) tools/bits.sh
 
 web: ## build the page, one file: build-web/cotangent.html
 	@tools/setup.sh web
@@ -75,7 +79,8 @@ format: ## format the lines you changed since the last commit; the rest stays
 	git clang-format --style=file
 
 clean: ## remove all build folders
-	rm -rf build build-debug build-asan build-ubsan build-tsan build-msan build-clang build-fuzz build-web
+	rm -rf build build-debug build-asan build-ubsan build-tsan build-msan build-clang build-fuzz build-web \
+	    build-bits build-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-28s %s\n", $$1, $$2 }'

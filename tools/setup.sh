@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# tools/setup.sh build|test|ci|web|test-web|map: makes sure that what this level needs is there,
-# installing missing Debian packages where it may. Calls nothing slow when nothing is missing.
+# tools/setup.sh build|test|ci|bits|web|test-web|map: makes sure that what this level needs is
+# there, installing missing Debian packages where it may. Calls nothing slow when nothing is
+# missing.
 #   build     the library and the examples
 #   test      the tests too, with gcc's sanitizers
 #   ci        clang as well, with its sanitizers
+#   bits      WebAssembly, and a compiler and an emulator for AArch64
 #   web       WebAssembly for the page: clang, lld, wasi-libc
 #   test-web  and a browser to test it in
 #   map       graphviz, to draw docs/map.svg
@@ -53,19 +55,25 @@ test | ci)
         need libclang-rt-dev sanitizes_with_clang
     fi
     ;;
-web | test-web)
+bits | web | test-web)
     need clang has clang
     need lld has wasm-ld
     need wasi-libc for_web '#include <stdlib.h>'
     need libclang-rt-dev-wasm32 runtime_for_web
     need gzip has gzip
+    if [ "$level" = bits ]; then
+        need gcc-aarch64-linux-gnu has aarch64-linux-gnu-gcc
+        need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/math.h
+        need qemu-user has qemu-aarch64
+        need nodejs has node
+    fi
     if [ "$level" = test-web ]; then
         need chromium has chromium
         need chromium-driver has chromedriver
         need python3 has python3
     fi
     ;;
-*) echo "usage: tools/setup.sh build|test|ci|web|test-web|map" >&2; exit 2 ;;
+*) echo "usage: tools/setup.sh build|test|ci|bits|web|test-web|map" >&2; exit 2 ;;
 esac
 
 [ ${#missing[@]} -gt 0 ] || exit 0
