@@ -38,7 +38,7 @@ typedef struct cot_type {
 } cot_type;
 
 typedef struct cot_compile_options {
-    cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free. Must outlive the program */
+    cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
     /* leave the program as it was recorded: for finding out which pass is to blame */
     bool          plain COT__OR_0;
 } cot_compile_options;
@@ -57,7 +57,7 @@ typedef struct cot_compile_options {
  *
  * Returns NULL only when there is no memory for the program itself. After any other failure it
  * returns a program that cannot run and says why: cot_program_status, cot_program_message. NULL
- * options for the defaults. */
+ * options for the defaults. The program keeps the allocator. */
 COT_API cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int m,
                                  const cot_compile_options *options);
 /* Runs that exist go on: the last of them frees the memory. NULL is fine. */

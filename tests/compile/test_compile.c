@@ -355,7 +355,16 @@ static void nothing_is_asked_of_null(void **state) {
     assert_null(cot_run_create(NULL));
     assert_int_equal(cot_program_status(NULL), COT_MEMORY);
     assert_int_equal(cot_program_run(NULL, NULL, NULL), COT_MEMORY);
+    assert_string_equal(cot_program_message(NULL), "the program is NULL: cot_compile found no memory");
+    assert_int_equal(cot_program_inputs(NULL), 0);
+    assert_int_equal(cot_program_outputs(NULL), 0);
+    assert_int_equal(cot_program_input_type(NULL, 0).dtype, COT_F64);
+    assert_int_equal(cot_program_output_type(NULL, 0).shape.ndim, 0);
+    assert_int_equal(cot_run_status(NULL), COT_MEMORY);
+    assert_string_equal(cot_run_message(NULL),
+                        "the run is NULL: cot_run_create was given no program, or found no memory");
     assert_string_equal(cot_run_note(NULL), "");
+    assert_int_equal(cot_run_bytes(NULL), 0);
     cot_program_print(NULL, NULL);
 }
 
