@@ -1,11 +1,12 @@
 /* kinks.c: two meanings of the conditions in kinks.def: a function on numbers, and a tree to
  * print. */
+#include "base/math/elementary.h"
 #include "rules/structural_ids.h"
 #include "rules/elementwise_ids.h"
 #include "rules/kinks.h"
 
 #define T double
-#define F(name) name
+#define F(name) cot__##name
 #define S(name) name
 #define N(name) name
 #include "rules/kernel_vocabulary.h"

@@ -1,7 +1,7 @@
 /* ctest: labels=vmath timeout=300 */
 /* Compares elementwise functions with exact values, in ulp: the plain kernels, which are those of
- * elementary.h and special.h, and the vector kernels of every instruction set. The table below is the
- * promise; it is printed in docs/accuracy.md.
+ * elementary.h and special.h, and the vector kernels of every instruction set. The table below is
+ * the promise; it is printed in docs/accuracy.md.
  *
  * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes for each function and
  * instruction set, and through 2^24 doubles. COT_TEST_ONLY names one function, and COT_TEST_SLICE=0
