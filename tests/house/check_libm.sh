@@ -14,8 +14,8 @@ inexact="$inexact|atanh|pow|hypot|cbrt|erf|erfc|lgamma|lgamma_r|tgamma|cexp|clog
 calls=$(mktemp)
 trap 'rm -f "$calls"' EXIT
 nm -A -u "$library" 2> /dev/null | sed -nE "s/^[^:]*:([^:]*):.* U (($inexact)[fl]?)\$/\1 \2/p" | sort -u > "$calls"
-nm -A -u "$library" 2> /dev/null | grep -q ' U ldexp' || {
-    echo "$library calls no ldexp: does this script still read what nm prints?"
+nm -A -u "$library" 2> /dev/null | grep -q ' U memcpy' || {
+    echo "$library copies nothing: does this script still read what nm prints?"
     exit 1
 }
 
