@@ -5,6 +5,7 @@
  * O(log n) deep. Checking that a slice is not empty where that matters (max, min and their
  * positions) is left to the caller. */
 #include "backend/cpu/gemm/recipe.h"
+#include "backend/cpu/leaves.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"

@@ -1,7 +1,8 @@
 /* reduce_template.h: folds one slice, or several neighbouring slices at once; included by reduce.c
  * once for each compute type.
  *
- * T is the type, N(name) decorates names, FLOATING says whether T is a float. A slice is a sequence
+ * T is the type, N(name) decorates names, FLOATING says whether T is a float; sums of floats run
+ * through the kernels of leaves.h. A slice is a sequence
  * of n values. Its tree is the same whether it is folded alone along contiguous memory or next to
  * others, row by row:
  *
@@ -41,7 +42,11 @@ static inline __attribute__((always_inline)) void N(combine_as)(fold_op op, T *r
 /* a[i] = op(a[i], b[i]); the switch makes each loop one the compiler can vectorise. */
 static void N(combine)(fold_op op, T *restrict a, const T *restrict b, int n) {
     switch (op) {
+#if FLOATING
+    case OP_ADD: cot__leaves_of(DTYPE)->add(a, b, n); break;
+#else
     case OP_ADD: N(combine_as)(OP_ADD, a, b, n); break;
+#endif
     case OP_MAX: N(combine_as)(OP_MAX, a, b, n); break;
     case OP_MIN: N(combine_as)(OP_MIN, a, b, n); break;
     case OP_ANY: N(combine_as)(OP_ANY, a, b, n); break;
@@ -64,7 +69,15 @@ static inline __attribute__((always_inline)) T N(leaf_as)(fold_op op, const T *p
 /* The fold of one leaf, 1 <= n <= LEAF. */
 static T N(leaf)(fold_op op, const T *p, int n) {
     switch (op) {
+#if FLOATING
+    case OP_ADD: {
+        T sum;
+        cot__leaves_of(DTYPE)->sum(p, n, &sum);
+        return sum;
+    }
+#else
     case OP_ADD: return N(leaf_as)(OP_ADD, p, n);
+#endif
     case OP_MAX: return N(leaf_as)(OP_MAX, p, n);
     case OP_MIN: return N(leaf_as)(OP_MIN, p, n);
     case OP_ANY: return N(leaf_as)(OP_ANY, p, n);
@@ -101,6 +114,24 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
     return buf;
 }
 
+/* Where the values of a slice lie side by side. NULL: they do not. */
+static const T *N(lies)(const fold_plan *f, const cot__view *v) {
+    bool run = f->slice.ndim == 0 || (f->slice.ndim == 1 && f->slice.stride[0][0] == 1);
+    return FLOATING && run && !f->made && v->dtype == DTYPE ? v->data : NULL;
+}
+
+/* Sums of whole leaves from `done` on, several at a time. */
+static int N(sums_of)(const fold_plan *f, const T *x, int64_t done, T *ready) {
+    int64_t whole = (f->n - done) / LEAF;
+#if FLOATING
+    if (whole > READY) whole = READY;
+    cot__leaves_of(DTYPE)->sums(x + done, whole, ready);
+#else
+    whole = 0, (void)x, (void)ready;
+#endif
+    return (int)whole;
+}
+
 /* Folds one slice, read through a cursor. Neither this function nor fold_many is inlined, so that
  * their buffers never add up on the stack. */
 static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map,
@@ -110,16 +141,18 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
     T           tree[LEVELS], buf[LEAF], mapped[LEAF], ready[READY];
     int         top = 0, next = 0, have = 0;
     int64_t     leaf = 0;
+    bool        sums = op == OP_ADD && map == MAP_NONE;
+    const T    *lie  = sums ? N(lies)(f, &v) : NULL;
     cot__cursor_open(&c, &v, DTYPE);
     if (f->from > 0) cot__cursor_seek(&c, f->from);
     for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
         int n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
         T   t;
-        if (f->made && next == have)
-            next = 0, have = op == OP_ADD && map == MAP_NONE ? make_sums(f, offset, done, ready) : 0;
+        if (next == have && sums && (f->made || lie))
+            next = 0, have = lie ? N(sums_of)(f, lie, done, ready) : make_sums(f, offset, done, ready);
         if (next < have) t = ready[next++];
         else {
-            const T *p = f->made ? make(f, offset, done, n, buf) : cot__cursor_load(&c, n, buf);
+            const T *p = f->made ? make(f, offset, done, n, buf) : lie ? lie + done : cot__cursor_load(&c, n, buf);
             t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
         }
         for (int64_t carry = leaf; carry & 1; carry >>= 1, top--)
