@@ -107,7 +107,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define NV 1
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
-#define FMADD1 COT__FMA_F32
+#define FMADD1 COT__FMAF
 #define SQUARE 4
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -118,7 +118,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define NV 1
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
-#define FMADD1 COT__FMA_F64
+#define FMADD1 COT__FMA
 #define SQUARE 2
 #include "backend/cpu/gemm/gemm_template.h"
 

@@ -10,6 +10,7 @@
 #include "backend/cpu/fused.h"
 #include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
+#include "base/math/elementary.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -102,7 +103,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -112,8 +113,8 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #endif
@@ -125,9 +126,9 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define MR 4
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
-#define FMADD1 COT__FMA_F32
+#define FMADD1 COT__FMAF
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -136,9 +137,9 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define MR 4
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
-#define FMADD1 COT__FMA_F64
-#define EXP exp
-#define LOG log
+#define FMADD1 COT__FMA
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #if defined(__aarch64__)
@@ -151,7 +152,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define FMADD cot__fused_f32x4
 #define FMADD1 __builtin_fmaf
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -161,8 +162,8 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define TARGET
 #define FMADD cot__fused_f64x2
 #define FMADD1 __builtin_fma
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #endif
@@ -177,7 +178,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define FMADD _mm256_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -187,8 +188,8 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
 #define FMADD1 __builtin_fma
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #define T float
@@ -199,7 +200,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define FMADD _mm512_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -209,8 +210,8 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define TARGET __attribute__((target(AVX512)))
 #define FMADD _mm512_fmadd_pd
 #define FMADD1 __builtin_fma
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #endif
