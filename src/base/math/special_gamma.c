@@ -7,8 +7,8 @@
 #define PI 0x1.921fb54442d18p+1
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
-/* lgamma(1 + t) for -1/4 <= t <= 2, as t (t - 1) times a ratio, which keeps the zeros at 0 and 1. Of
- * the ratio a constant is taken out, so that the rounding of the fit hardly counts. Coefficients
+/* lgamma(1 + t) for -1/4 <= t <= 2, as t (t - 1) times a ratio, which keeps the zeros at 0 and 1.
+ * Of the ratio a constant is taken out, so that the rounding of the fit hardly counts. Coefficients
  * from tests/data/fit_special.py. */
 static double lgamma_1p(double t) {
     static const double near_p[] = {

@@ -10,6 +10,7 @@
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "backend/cpu/reduce/vexp.h"
+#include "base/math/elementary.h"
 
 #include <string.h>
 
@@ -91,7 +92,7 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define DTYPE COT_F64
 #define FLOATING 1
 #define EXP cot__exp_f64
-#define LOG log
+#define LOG cot__log
 #define MAX_SCALE 1021
 #include "backend/cpu/reduce/reduce_template.h"
 
@@ -100,7 +101,7 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define DTYPE COT_F32
 #define FLOATING 1
 #define EXP cot__exp_f32
-#define LOG logf
+#define LOG cot__logf
 #define MAX_SCALE 125
 #include "backend/cpu/reduce/reduce_template.h"
 
