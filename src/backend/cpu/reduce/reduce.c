@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+typedef void add_fn(void *a, const void *b, int n);
 typedef enum fold_op { OP_ADD, OP_MAX, OP_MIN, OP_ANY, OP_ALL } fold_op;
 typedef enum fold_map { MAP_NONE, MAP_TRUTH, MAP_ABS, MAP_SQUARE, MAP_EXP } fold_map;
 

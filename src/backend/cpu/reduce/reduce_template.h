@@ -39,14 +39,15 @@ static inline __attribute__((always_inline)) void N(combine_as)(fold_op op, T *r
     for (int i = 0; i < n; i++) a[i] = N(apply)(op, a[i], b[i]);
 }
 
-/* a[i] = op(a[i], b[i]); the switch makes each loop one the compiler can vectorise. */
-static void N(combine)(fold_op op, T *restrict a, const T *restrict b, int n) {
-    switch (op) {
-#if FLOATING
-    case OP_ADD: cot__leaves_of(DTYPE)->add(a, b, n); break;
-#else
-    case OP_ADD: N(combine_as)(OP_ADD, a, b, n); break;
+#if !FLOATING
+static void N(add)(void *a, const void *b, int n) { N(combine_as)(OP_ADD, a, b, n); }
 #endif
+
+/* a[i] = op(a[i], b[i]); the switch makes each loop one the compiler can vectorise. add: the sum of
+ * two rows, for this processor. */
+static void N(combine)(add_fn *add, fold_op op, T *restrict a, const T *restrict b, int n) {
+    switch (op) {
+    case OP_ADD: add(a, b, n); break;
     case OP_MAX: N(combine_as)(OP_MAX, a, b, n); break;
     case OP_MIN: N(combine_as)(OP_MIN, a, b, n); break;
     case OP_ANY: N(combine_as)(OP_ANY, a, b, n); break;
@@ -173,6 +174,11 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
     bool           direct = f->step == 1 && f->x.dtype == DTYPE && !f->made;
     cot__walk      row    = f->slice;
     int            top    = 0;
+#if FLOATING
+    add_fn        *add    = cot__leaves_of(DTYPE)->add;
+#else
+    add_fn        *add    = N(add);
+#endif
     if (f->from > 0) cot__walk_seek(&row, f->from);
     for (int64_t r = f->from; r < f->n; r++) {
         const void *x = cot__at(&f->x, offset + row.offset[0]);
@@ -184,19 +190,19 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
             else if (!direct) strip(buf, 1, x, f->step, w);
             const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
             if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
-            else N(combine)(op, lane[in_leaf % LANES], p, w);
+            else N(combine)(add, op, lane[in_leaf % LANES], p, w);
         }
         cot__walk_next(&row);
         if (in_leaf < LEAF - 1 && r < f->n - 1) continue;
         int used = in_leaf + 1 < LANES ? in_leaf + 1 : LANES;
         for (int half = LANES / 2; half > 0; half /= 2)
-            for (int l = 0; l < half && l + half < used; l++) N(combine)(op, lane[l], lane[l + half], w);
+            for (int l = 0; l < half && l + half < used; l++) N(combine)(add, op, lane[l], lane[l + half], w);
         memcpy(tree[top], lane[0], (size_t)w * sizeof(T));
         for (int64_t carry = (r - f->from) / LEAF; carry & 1; carry >>= 1, top--)
-            N(combine)(op, tree[top - 1], tree[top], w);
+            N(combine)(add, op, tree[top - 1], tree[top], w);
         top++;
     }
-    for (top--; top > 0; top--) N(combine)(op, tree[top - 1], tree[top], w);
+    for (top--; top > 0; top--) N(combine)(add, op, tree[top - 1], tree[top], w);
     memcpy(out, tree[0], (size_t)w * sizeof(T));
 }
 
