@@ -1,6 +1,7 @@
-/* Products, convolutions, attention, norms and linear algebra, with their gradients, have the same
- * bits on every instruction set of this machine, in plain C with portable bits, and with any number
- * of threads. */
+/* Products, sums, convolutions, attention, norms and linear algebra, with their gradients, have the
+ * same bits on every instruction set of this machine, in plain C with portable bits, and with any
+ * number of threads. */
+/* ctest: labels=threads timeout=120 */
 #include <cotangent.h>
 
 #include "base/cpu.h"
@@ -35,6 +36,13 @@ RUN(product_strided, cot_matmul(cot_slice(x[0], 1, 0, -1, 2), cot_slice(x[1], 0,
 RUN(dots, cot_dot(x[0], x[1]))
 RUN(dots_backward, cot_dot(cot_flip(x[0], COT_AXES(0)), x[1]))
 RUN(outer, cot_outer(x[0], x[1]))
+RUN(sum_of_all, cot_sum(cot_transpose(x[0]), COT_ALL))
+RUN(sum_of_columns, cot_sum(x[0], COT_AXES(0)))
+RUN(sum_of_rows, cot_sum(x[0], COT_AXES(-1)))
+RUN(length, cot_norm(x[0], 2, COT_ALL))
+RUN(logsum, cot_logsumexp(x[0], COT_AXES(-1)))
+RUN(weights, cot_softmax(x[0], 0))
+RUN(frequencies, cot_rfft(x[0], 0, -1))
 RUN(contraction, cot_einsum("bij,jkb->ik", 2, x))
 
 RUN(conv1, cot_conv1d(x[0], x[1], COT_CONV(.padding = {2}, .dilation = {2})))
@@ -69,6 +77,10 @@ RUN(cholesky, cot_cholesky(definite(x[0])))
 RUN(eigenvalues, cot_eigvalsh(definite(x[0])))
 RUN(singular_values, cot_svdvals(x[0]))
 RUN(least_squares, cot_lstsq(x[0], x[1]))
+static cot_var log_determinant(const cot_var *x) {
+    cot_var sign, logarithm;
+    return cot_slogdet(definite(x[0]), &sign, &logarithm) == COT_OK ? logarithm : sign;
+}
 RUN(exponential, cot_matrix_exp(x[0]))
 static cot_var orthogonal(const cot_var *x) {
     cot_var q, r;
@@ -103,6 +115,15 @@ static const sample samples[] = {
     {"dot of 100003", false, dots, {S(100003), S(100003), NO}},
     {"dot backward", false, dots_backward, {S(700), S(700), NO}},
     {"outer", false, outer, {S(61), S(47), NO}},
+    {"sum", false, sum_of_all, {S(100003), NO, NO}},
+    {"sum, strided", false, sum_of_all, {S(41, 53), NO, NO}},
+    {"sum of columns", false, sum_of_columns, {S(700, 39), NO, NO}},
+    {"sum of rows", false, sum_of_rows, {S(39, 700), NO, NO}},
+    {"norm", false, length, {S(3001), NO, NO}},
+    {"logsumexp", false, logsum, {S(39, 700), NO, NO}},
+    {"softmax", false, weights, {S(70, 39), NO, NO}},
+    {"rfft", true, frequencies, {S(9, 360), NO, NO}},
+    {"rfft, prime", true, frequencies, {S(9, 101), NO, NO}},
     {"contraction", false, contraction, {S(4, 13, 21), S(21, 17, 4), NO}},
     {"conv1d", false, conv1, {S(3, 4, 50), S(5, 4, 5), NO}},
     {"conv2d, rows of 28", false, conv2, {S(3, 4, 28, 28), S(9, 4, 3, 3), NO}},
@@ -129,6 +150,7 @@ static const sample samples[] = {
     {"triangular solve", true, triangle, {S(70, 70), S(70, 5), NO}},
     {"inverse", true, inverse, {S(40, 40), NO, NO}},
     {"determinant", true, determinant, {S(12, 12), NO, NO}},
+    {"slogdet", true, log_determinant, {S(12, 12), NO, NO}},
     {"cholesky", true, cholesky, {S(75, 75), NO, NO}},
     {"qr", true, orthogonal, {S(60, 45), NO, NO}},
     {"eigvalsh", true, eigenvalues, {S(110, 110), NO, NO}},

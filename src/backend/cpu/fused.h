@@ -1,13 +1,11 @@
 /* fused.h: multiply-adds that round once, for kernels whose bits are the same on every processor:
  * the types of vectors that every machine has, NEON's instructions, and exact software for the
  * plain kernels where portable bits are asked for (base/cpu.h). */
-#ifndef COT_CPU_FUSED_H
-#define COT_CPU_FUSED_H
+#ifndef COT_FUSED_H
+#define COT_FUSED_H
 
 #include "base/cpu.h"
 #include "base/math/software_fma.h"
-
-#include <math.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,18 +16,14 @@
 typedef float  cot__f32x4 __attribute__((vector_size(16)));
 typedef double cot__f64x2 __attribute__((vector_size(16)));
 
-/* The one place that says what computes a fused multiply-add without an instruction for it. */
-#define COT__FMA_F64 cot__software_fma
-#define COT__FMA_F32 cot__software_fmaf
-
 #define COT__INLINED static inline __attribute__((always_inline))
 
 COT__INLINED cot__f32x4 cot__exact_f32x4(cot__f32x4 a, cot__f32x4 b, cot__f32x4 c) {
-    for (int l = 0; l < 4; l++) c[l] = COT__FMA_F32(a[l], b[l], c[l]);
+    for (int l = 0; l < 4; l++) c[l] = COT__FMAF(a[l], b[l], c[l]);
     return c;
 }
 COT__INLINED cot__f64x2 cot__exact_f64x2(cot__f64x2 a, cot__f64x2 b, cot__f64x2 c) {
-    for (int l = 0; l < 2; l++) c[l] = COT__FMA_F64(a[l], b[l], c[l]);
+    for (int l = 0; l < 2; l++) c[l] = COT__FMA(a[l], b[l], c[l]);
     return c;
 }
 

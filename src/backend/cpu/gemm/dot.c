@@ -1,88 +1,20 @@
 /* dot.c: products of two vectors: sums with the tree of reductions (reduce_template.h).
  *
- * x·y is the sum of the rounded products x[i] y[i], with that tree: LANES chains in leaves of
+ * x·y is the sum of the rounded products x[i] y[i], with that tree: 16 chains in leaves of
  * COT__BLOCK, leaves combined in pairs. So it runs along contiguous memory in vectors of any width,
  * needs no fused multiply-add, and has the bits of a sum over x * y, but for a sum of -0, which
  * becomes 0 as in every product. Where strides are not 1 a few leaves at a time are gathered. */
-#include "backend/cpu/fused.h"
 #include "backend/cpu/gemm/gemm.h"
-
-#include <string.h>
-
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
+#include "backend/cpu/leaves.h"
 
 enum {
-    LANES  = 16,
     LEVELS = 48, /* COT__BLOCK * 2^LEVELS exceeds any array */
     SOME   = 8 << 10, /* bytes of either vector that a kernel is given at a time */
     PARTS  = 64, /* most parts of a long product: each but the last is a subtree */
 };
 
-#define T double
-#define V cot__f64x2
-#define Q cot__f64x2
-#define FOLDED(v) (v[0] + v[1])
-#define N(name) name##_f64
-#define TARGET
-#include "backend/cpu/gemm/dot_template.h"
-#define T float
-#define V cot__f32x4
-#define Q cot__f32x4
-#define FOLDED(v) ((v[0] + v[2]) + (v[1] + v[3]))
-#define N(name) name##_f32
-#define TARGET
-#include "backend/cpu/gemm/dot_template.h"
-
-#if defined(__x86_64__)
-#define T double
-#define V __m256d
-#define Q cot__f64x2
-#define FOLDED(v) (v[0] + v[1])
-#define N(name) name##_f64_avx2
-#define TARGET __attribute__((target("avx2")))
-#include "backend/cpu/gemm/dot_template.h"
-#define T float
-#define V __m256
-#define Q cot__f32x4
-#define FOLDED(v) ((v[0] + v[2]) + (v[1] + v[3]))
-#define N(name) name##_f32_avx2
-#define TARGET __attribute__((target("avx2")))
-#include "backend/cpu/gemm/dot_template.h"
-#define T double
-#define V __m512d
-#define Q cot__f64x2
-#define FOLDED(v) (v[0] + v[1])
-#define N(name) name##_f64_avx512
-#define TARGET __attribute__((target("avx512f")))
-#include "backend/cpu/gemm/dot_template.h"
-#define T float
-#define V __m512
-#define Q cot__f32x4
-#define FOLDED(v) ((v[0] + v[2]) + (v[1] + v[3]))
-#define N(name) name##_f32_avx512
-#define TARGET __attribute__((target("avx512f")))
-#include "backend/cpu/gemm/dot_template.h"
-#endif
-
-typedef struct dot_kernels {
-    void (*leaves)(const void *x, const void *y, int64_t count, void *sums);
-    void (*last)(const void *x, const void *y, int n, void *sum);
-} dot_kernels;
-
-static const dot_kernels kernels[][2] = {
-    {{leaves_f64, last_f64}, {leaves_f32, last_f32}},
-#if defined(__x86_64__)
-    {{leaves_f64_avx2, last_f64_avx2}, {leaves_f32_avx2, last_f32_avx2}},
-    {{leaves_f64_avx512, last_f64_avx512}, {leaves_f32_avx512, last_f32_avx512}},
-#endif
-};
-
 typedef struct dot {
-    const dot_kernels *kernel;
+    const cot__leaves *kernel;
     bool               wide; /* f64 */
     const char        *x, *y;
     int64_t            xs, ys, n;
@@ -128,9 +60,10 @@ static double sum_of(const dot *d, int64_t from, int64_t to) {
         n = cot__least(most, to - at);
         const void *x = run_of(d, d->x, d->xs, at, n, a), *y = run_of(d, d->y, d->ys, at, n, b);
         int64_t     whole = n / COT__BLOCK, rest = n % COT__BLOCK, skip = whole * COT__BLOCK * size_of(d);
-        d->kernel->leaves(x, y, whole, sums);
-        if (rest) d->kernel->last((const char *)x + skip, (const char *)y + skip, (int)rest,
-                                  (char *)sums + whole * size_of(d));
+        d->kernel->dots(x, y, whole, sums);
+        if (rest)
+            d->kernel->dot((const char *)x + skip, (const char *)y + skip, (int)rest,
+                           (char *)sums + whole * size_of(d));
         for (int64_t i = 0; i < whole + (rest > 0); i++) take(d, &t, leaf++, sum_at(d, sums, i));
     }
     return total(d, &t);
@@ -156,7 +89,7 @@ static double shared(dot *d) {
 }
 
 void cot__gemm_dot(cot_dtype dtype, bool alone, cot__matrix x, cot__matrix y, void *z, bool add) {
-    dot d = {.kernel = &kernels[COUNTOF(kernels) > 1 ? cot__cpu_isa() : 0][dtype == COT_F32],
+    dot d = {.kernel = cot__leaves_of(dtype),
              .wide   = dtype == COT_F64,
              .x      = x.data,
              .y      = y.data,

@@ -11,6 +11,9 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* The compiler shall not know where a pointer came from: it would keep one for every column. */
+#define OPAQUE(p) __asm__("" : "+r"(p))
+
 enum {
     AHEAD = 8, /* depths fetched before they are packed */
     DOTS  = 8, /* chains side by side: as many as hide the latency of one */
@@ -104,7 +107,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define NV 1
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
-#define FMADD1 COT__FMA_F32
+#define FMADD1 COT__FMAF
 #define SQUARE 4
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -115,7 +118,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define NV 1
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
-#define FMADD1 COT__FMA_F64
+#define FMADD1 COT__FMA
 #define SQUARE 2
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -148,7 +151,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define FMADD cot__fused_f32x4
 #define FMADD1 __builtin_fmaf
 #define SQUARE 4
-#define GATHER(p, apart) (cot__f32x4)vld1q_f32(p)
+#define GATHER(p, x) (cot__f32x4)vld1q_f32(p[0] + (x))
 #define TURN TURN_F32
 #define GROUPS 8
 #include "backend/cpu/gemm/gemm_template.h"
@@ -162,7 +165,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define FMADD cot__fused_f64x2
 #define FMADD1 __builtin_fma
 #define SQUARE 2
-#define GATHER(p, apart) (cot__f64x2)vld1q_f64(p)
+#define GATHER(p, x) (cot__f64x2)vld1q_f64(p[0] + (x))
 #define TURN TURN_F64
 #define GROUPS 8
 #include "backend/cpu/gemm/gemm_template.h"
@@ -171,19 +174,19 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 
 #if defined(__x86_64__)
 
-/* Runs of 16 bytes, `apart` elements from one to the next, side by side in a register; and the
- * squares within its quarters turned: interleaved once in f64, twice in f32. */
-#define GATHER_F32_AVX2(p, apart)                                                                                      \
-    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps((p) + (apart)), 1)
-#define GATHER_F64_AVX2(p, apart)                                                                                      \
-    _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(p)), _mm_loadu_pd((p) + (apart)), 1)
-#define GATHER_F32_AVX512(p, apart)                                                                                    \
-    _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(_mm_loadu_ps(p)),                  \
-                                                             _mm_loadu_ps((p) + (apart)), 1),                          \
-                                          _mm_loadu_ps((p) + 2 * (apart)), 2),                                         \
-                       _mm_loadu_ps((p) + 3 * (apart)), 3)
-#define GATHER_F64_AVX512(p, apart)                                                                                    \
-    _mm512_castps_pd(GATHER_F32_AVX512((const float *)(const void *)(p), 2 * (apart)))
+/* The 16 bytes at x elements behind each pointer of p, side by side in a register; and the squares
+ * within its quarters turned: interleaved once in f64, twice in f32. */
+#define GATHER_F32_AVX2(p, x)                                                                                          \
+    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p[0] + (x))), _mm_loadu_ps(p[1] + (x)), 1)
+#define GATHER_F64_AVX2(p, x)                                                                                          \
+    _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(p[0] + (x))), _mm_loadu_pd(p[1] + (x)), 1)
+#define QUARTERS(low, p1, p2, p3)                                                                                      \
+    _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(low), p1, 1), p2, 2), p3, 3)
+#define GATHER_F32_AVX512(p, x)                                                                                        \
+    QUARTERS(_mm_loadu_ps(p[0] + (x)), _mm_loadu_ps(p[1] + (x)), _mm_loadu_ps(p[2] + (x)), _mm_loadu_ps(p[3] + (x)))
+#define RUN_F64(p) _mm_castpd_ps(_mm_loadu_pd(p))
+#define GATHER_F64_AVX512(p, x)                                                                                        \
+    _mm512_castps_pd(QUARTERS(RUN_F64(p[0] + (x)), RUN_F64(p[1] + (x)), RUN_F64(p[2] + (x)), RUN_F64(p[3] + (x))))
 #define TURN_F64(prefix, r)                                                                                            \
     do {                                                                                                               \
         V low = prefix##_unpacklo_pd(r[0], r[1]);                                                                      \

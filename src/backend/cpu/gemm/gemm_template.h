@@ -8,8 +8,9 @@
  *   MR, NV          the tile held in registers: MR rows, NV vectors
  *   FMADD, FMADD1   the multiply-add on vectors and on scalars: both fused or both not
  *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
- *   GATHER, TURN, GROUPS   may be defined: a vector of 16-byte runs some elements apart; turns the
- *                   squares that 16 / sizeof(T) of them hold; how many vectors of columns at a time
+ *   GATHER, TURN, GROUPS   may be defined: a vector of the 16-byte runs that lie some elements
+ *                   behind pointers; turns the squares that 16 / sizeof(T) of them hold; how many
+ *                   vectors of columns at a time
  *
  * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
  * in order. */
@@ -174,23 +175,41 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
 }
 
 #ifdef GATHER
-/* `groups` vectors of columns whose depths lie side by side: squares of 16 bytes by 16 bytes of
- * them are turned in registers. The same columns of the next groups are fetched meanwhile. */
+/* Some depths of `groups` vectors of columns, whose depths lie side by side: `deep` squares of 16
+ * bytes by 16 bytes for each column, turned in registers. */
+COT__INLINED TARGET void N(squares)(const int groups, const int deep, const T *x, int64_t xs, const T *b, int64_t cs,
+                                    V *sum) {
+    enum { SIDE = 16 / sizeof(T) };
+    UNROLL for (int g = 0; g < groups; g++) {
+        V        r[2][SIDE];
+        const T *part[sizeof(V) / 16];
+        UNROLL for (int l = 0; l < (int)sizeof(V) / 16; l++) {
+            part[l] = b + (g * N(VL) + l * SIDE) * cs;
+            OPAQUE(part[l]);
+        }
+        UNROLL for (int i = 0; i < SIDE; i++)
+            UNROLL for (int q = 0; q < deep; q++) r[q][i] = GATHER(part, i * cs + q * SIDE);
+        UNROLL for (int q = 0; q < deep; q++) {
+            TURN(r[q]);
+            UNROLL for (int i = 0; i < SIDE; i++) sum[g] = FMADD(x[(q * SIDE + i) * xs] - (V){0}, r[q][i], sum[g]);
+        }
+    }
+}
+
+/* The same depths of the next columns are fetched meanwhile. */
 COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, T *t) {
     enum { SIDE = 16 / sizeof(T), MANY = N(VL) };
     V       sum[GROUPS];
     int64_t p = 0;
     UNROLL for (int g = 0; g < groups; g++) sum[g] = (V){0};
-    for (; p + SIDE <= k; p += SIDE) {
+    for (; p + 2 * SIDE <= k; p += 2 * SIDE) {
         if (p % N(LINE) == 0)
-            for (int l = 0; l < groups * MANY; l++) __builtin_prefetch(b + (groups * MANY + l) * cs + p, 0, 2);
-        UNROLL for (int g = 0; g < groups; g++) {
-            V        r[SIDE];
-            const T *from = b + g * MANY * cs + p;
-            UNROLL for (int i = 0; i < SIDE; i++) r[i] = GATHER(from + i * cs, SIDE * cs);
-            TURN(r);
-            UNROLL for (int i = 0; i < SIDE; i++) sum[g] = FMADD(x[(p + i) * xs] - (V){0}, r[i], sum[g]);
-        }
+            UNROLL for (int l = 0; l < groups * MANY; l++) __builtin_prefetch(b + (groups * MANY + l) * cs + p, 0, 2);
+        N(squares)(groups, 2, x + p * xs, xs, b + p, cs, sum);
+    }
+    if (p + SIDE <= k) {
+        N(squares)(groups, 1, x + p * xs, xs, b + p, cs, sum);
+        p += SIDE;
     }
     memcpy(t, sum, (size_t)groups * sizeof(V));
     for (int l = 0; l < groups * MANY; l++)

@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define MR 4
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
-#define FMADD1 COT__FMA_F32
+#define FMADD1 COT__FMAF
 #define EXP exp_f32
 #define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define MR 4
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
-#define FMADD1 COT__FMA_F64
+#define FMADD1 COT__FMA
 #define EXP cot__exp
 #define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"

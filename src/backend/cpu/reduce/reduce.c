@@ -5,6 +5,7 @@
  * O(log n) deep. Checking that a slice is not empty where that matters (max, min and their
  * positions) is left to the caller. */
 #include "backend/cpu/gemm/recipe.h"
+#include "backend/cpu/leaves.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
@@ -13,6 +14,7 @@
 
 #include <string.h>
 
+typedef void add_fn(void *a, const void *b, int n);
 typedef enum fold_op { OP_ADD, OP_MAX, OP_MIN, OP_ANY, OP_ALL } fold_op;
 typedef enum fold_map { MAP_NONE, MAP_TRUTH, MAP_ABS, MAP_SQUARE, MAP_EXP } fold_map;
 
