@@ -11,8 +11,8 @@
 #define NOTHING NULL
 #endif
 
-#if COT_VERSION_MAJOR < 0 || COT_VERSION_MINOR < 0 || COT_VERSION_PATCH < 0
-#error "a version is not negative"
+#if COT_VERSION_MAJOR < 0 || COT_VERSION_MINOR < 0 || COT_VERSION_PATCH < 0 || COT_BITS < 1
+#error "a version is not negative, and bits have one"
 #endif
 
 COT_API void use_shapes(cot_tape *t);
