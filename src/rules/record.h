@@ -84,6 +84,8 @@ typedef struct cot__op {
     bool in_place;
     /* Why it cannot run without a tape. NULL: it can. */
     const char *needs_tape;
+    /* How many bodies it takes at most, programs of their own (program/program.h). */
+    int bodies;
 
     /* ---- on a tape ---- */
 

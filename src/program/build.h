@@ -1,0 +1,50 @@
+/* build.h: building a program, one input, constant, operation and output after the other.
+ *
+ *     cot__builder b;
+ *     cot__builder_open(&b, al, caller);
+ *     uint32_t x = cot__build_input(&b, &type), z = cot__build_operation(&b, &(cot__append){…});
+ *     cot__build_output(&b, z);
+ *     cot__program *p = cot__builder_close(&b);
+ *
+ * What is illegal is refused, and the caller is told why, once. From then on nothing is built, and
+ * the program is NULL. */
+#ifndef COT_PROGRAM_BUILD_H
+#define COT_PROGRAM_BUILD_H
+
+#include "program/entries.h"
+#include "program/lists.h"
+
+typedef struct cot__builder {
+    cot__program *p; /* NULL: there was no memory for it */
+    cot__caller   caller;
+    bool          failed;
+    uint64_t      room[COT__LIST_COUNT]; /* elements that there is memory for */
+    cot__entries  types, labels, texts;
+} cot__builder;
+
+/* An operation to append. */
+typedef struct cot__append {
+    int                  op, n;
+    const uint32_t      *x;      /* n operands; COT__NO_VALUE: the number */
+    double               number;
+    const cot__attr     *attr;   /* copied, without operands and pointers; NULL: none */
+    const cot__type     *asked;  /* what infer reads of the results' types; NULL: nothing */
+    const char          *name;   /* how messages call it */
+    const char          *file;   /* where it was recorded; NULL: not known */
+    int                  line;
+    int                  bodies;
+    cot__program *const *body;   /* shared */
+} cot__append;
+
+void cot__builder_open(cot__builder *b, const cot_allocator *al, const cot__caller *caller);
+/* The program, or NULL if something was refused. */
+cot__program *cot__builder_close(cot__builder *b);
+
+/* These return the number of a value, the first one where there are several; or COT__NO_VALUE. */
+uint32_t cot__build_input(cot__builder *b, const cot__type *type);
+/* *elements is where the caller writes them, row-major, before it builds anything else. */
+uint32_t cot__build_constant(cot__builder *b, const cot__type *type, void **elements);
+uint32_t cot__build_operation(cot__builder *b, const cot__append *o);
+void     cot__build_output(cot__builder *b, uint32_t value);
+
+#endif
