@@ -249,14 +249,15 @@ static bool add_operation(cot__builder *b, const cot__append *o) {
 
 enum { FEW = 8 };
 
-/* The type of the result of the operation that was added last. */
-static bool infer(cot__builder *b, const cot__append *o, cot__type *z) {
+/* The types of the results of the operation that was added last, and how many there are. */
+static bool infer(cot__builder *b, const cot__append *o, cot__type *z, int *results) {
     cot__view few[FEW], *x = o->n <= FEW ? few : cot__alloc(&b->p->al, (size_t)o->n * sizeof *x);
     cot__job  j;
     double    number;
     if (!x) return no_memory(b, (uint64_t)o->n * sizeof *x);
     cot__operation_job(b->p, b->p->operations, &b->caller, x, &number, &j);
     *z = o->asked ? *o->asked : (cot__type){0};
+    *results = cot__job_results(&j);
     if (!cot__job_infer(&j, z)) b->failed = true;
     if (x != few) cot__free(&b->p->al, x, (size_t)o->n * sizeof *x);
     return !b->failed;
@@ -264,15 +265,22 @@ static bool infer(cot__builder *b, const cot__append *o, cot__type *z) {
 
 uint32_t cot__build_operation(cot__builder *b, const cot__append *o) {
     cot__program *p = b->p;
-    cot__type     z;
+    cot__type     z[COT__JOB_RESULTS];
+    int           results = 0;
+    uint32_t      first = COT__NO_VALUE;
     if (b->failed) return COT__NO_VALUE;
     const char *before = b->caller.name;
     b->caller.name = o->name;
-    bool     ok = can_run(b, o) && has_operands(b, o) && add_operation(b, o) && infer(b, o, &z);
-    uint32_t v = ok ? add_value(b, &z, COT__FROM_OPERATION, p->operations) : COT__NO_VALUE;
+    bool ok = can_run(b, o) && has_operands(b, o) && add_operation(b, o) && infer(b, o, z, &results);
+    for (int k = 0; ok && k < results; k++) {
+        uint32_t v = add_value(b, &z[k], COT__FROM_OPERATION, p->operations);
+        ok = v != COT__NO_VALUE;
+        if (k == 0) first = v;
+    }
     b->caller.name = before;
-    if (v != COT__NO_VALUE) p->operation[p->operations++].results = 1;
-    return v;
+    if (!ok) return COT__NO_VALUE;
+    p->operation[p->operations++].results = (uint16_t)results;
+    return first;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

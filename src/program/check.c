@@ -177,8 +177,9 @@ static bool results_are_sound(const checker *c, uint32_t k) {
     const cot__operation *o = &p->operation[k];
     const char           *name = cot__op_of(o->op)->name;
     uint32_t              before = k ? o[-1].result + o[-1].results : 0;
-    if (o->results != 1) return broken(c, "operation %u, %s, has %u results, not 1.", k, name, o->results);
-    if (o->result < before || o->result >= p->values)
+    if (o->results < 1 || o->results > COT__JOB_RESULTS)
+        return broken(c, "operation %u, %s, has %u results, not 1 to %d.", k, name, o->results, COT__JOB_RESULTS);
+    if (o->result < before || o->result >= p->values || p->values - o->result < o->results)
         return broken(c, "operation %u, %s, makes %%%u, which is not its own.", k, name, o->result);
     for (uint32_t v = o->result; v < o->result + o->results; v++)
         if (p->value[v].from != k) return broken(c, "operation %u, %s, makes %%%u, which another makes.", k, name, v);
@@ -187,24 +188,37 @@ static bool results_are_sound(const checker *c, uint32_t k) {
 
 enum { FEW = 8 };
 
-/* Does infer give the result the type that it has? */
+static bool same_type(const cot__type *a, const cot__type *b) {
+    bool same = a->dtype == b->dtype && a->shape.ndim == b->shape.ndim;
+    for (int i = 0; same && i < a->shape.ndim; i++) same = a->shape.dim[i] == b->shape.dim[i];
+    return same;
+}
+
+/* Does infer give each result the type that it has? */
 static bool type_is_inferred(checker *c, uint32_t k) {
     const cot__program *p = c->p;
     size_t              n = (size_t)cot__operation_operands(p, k);
     cot__view           few[FEW], *x = n <= FEW ? few : cot__alloc(&p->al, n * sizeof *x);
-    uint32_t            v = p->operation[k].result;
-    cot__type           z = cot__value_type(p, v), have = z;
+    uint32_t            v = p->operation[k].result, results = p->operation[k].results;
+    cot__type           z[COT__JOB_RESULTS];
     cot__job            j;
     double              number;
     if (!x) return broken(c, "out of memory: %zu bytes to check operation %u.", n * sizeof *x, k);
     c->caller.name = cot__operation_name(p, k);
     cot__operation_job(p, k, &c->caller, x, &number, &j);
-    bool legal = cot__job_infer(&j, &z);
+    z[0] = cot__value_type(p, v);
+    bool legal = cot__job_infer(&j, z);
+    int  given = cot__job_results(&j);
     if (x != few) cot__free(&p->al, x, n * sizeof *x);
     if (!legal) return false;
-    bool same = z.dtype == have.dtype && z.shape.ndim == have.shape.ndim;
-    for (int i = 0; same && i < z.shape.ndim; i++) same = z.shape.dim[i] == have.shape.dim[i];
-    return same || broken(c, "%%%u has another type than operation %u, %s, gives it.", v, k, j.record->name);
+    if ((uint32_t)given != results)
+        return broken(c, "operation %u, %s, has %u results, not %d.", k, j.record->name, results, given);
+    for (uint32_t i = 0; i < results; i++) {
+        cot__type have = cot__value_type(p, v + i);
+        if (!same_type(&z[i], &have))
+            return broken(c, "%%%u has another type than operation %u, %s, gives it.", v + i, k, j.record->name);
+    }
+    return true;
 }
 
 static bool operations_are_sound(checker *c) {

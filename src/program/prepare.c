@@ -181,6 +181,9 @@ static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
     q->job.backend = r->backend;
     q->job.status = r->status;
     q->job.z = see(r, plan, r->p->operation[k].result, &input, &place);
+    q->job.more = r->view + r->views;
+    for (uint32_t i = 1; i < r->p->operation[k].results; i++)
+        r->view[r->views++] = see(r, plan, r->p->operation[k].result + i, &input, &place);
     if (plan->workspace[k] >= 0) q->job.workspace = r->arena + plan->workspace[k];
 }
 

@@ -70,6 +70,8 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     cot__type        asked = type_at(l->t, node);
     bool             structural = n->op >= OP_structural;
     cot__append      o = {.op = n->op, .n = cot__nargs(n), .x = l->x, .asked = &asked};
+    /* results follow each other in the program, too */
+    if (n->op == OP_pick) return l->b.failed ? COT__NO_VALUE : l->value[ref[0]] + (node - n->a);
     for (int k = 0; k < o.n; k++) l->x[k] = ref[k] == COT__REF_NUMBER ? COT__NO_VALUE : l->value[ref[k]];
     o.attr = structural ? n->extra.attr : NULL;
     o.number = structural || o.n != 2 ? 0 : n->extra.number;

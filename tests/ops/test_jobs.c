@@ -41,7 +41,10 @@ typedef struct workbench {
     cot__job    job;
     cot__view   x[MAX_ARGS];
     cot__value  number;
-    cot__type   type;
+    cot__type   type[COT__JOB_RESULTS];
+    /* further results, row-major, after a run */
+    cot__view   more[COT__JOB_RESULTS - 1];
+    int64_t     more_stride[COT__JOB_RESULTS - 1][COT_MAX_NDIM];
     int64_t     status[2], stride[COT_MAX_NDIM];
     /* operands that were overwritten since, made again */
     void       *old[MAX_ARGS];
@@ -50,6 +53,7 @@ typedef struct workbench {
 
 static void close_bench(workbench *w) {
     for (int k = 0; k < MAX_ARGS; k++) free(w->old[k]);
+    for (int k = 0; k < COT__JOB_RESULTS - 1; k++) free(w->more[k].data);
 }
 
 static bool make_again(cot_tape *t, uint32_t i, void *bits);
@@ -70,7 +74,7 @@ static bool open_bench(workbench *w, cot_tape *t, uint32_t i) {
     const cot__node     *n = &t->nodes[i];
     int                  count = cot__nargs(n);
     assert_in_range(count, 0, MAX_ARGS);
-    *w = (workbench){.type = {cot__dtype_at(n), cot__shape_at(t, i)}};
+    *w = (workbench){.type = {{cot__dtype_at(n), cot__shape_at(t, i)}}};
     w->caller = (cot__caller){cot__op_of(n->op)->name, &w->said, hear_error, hear_note, NULL};
     w->job    = (cot__job){.caller = &w->caller, .backend = t->backend, .record = cot__op_of(n->op), .op = n->op,
                            .n = count, .x = w->x, .status = w->status,
@@ -95,13 +99,25 @@ static size_t bytes_of(const cot__type *z) {
     return (size_t)(cot__count(z->shape.ndim, z->shape.dim) * cot__dtype_size(z->dtype));
 }
 
+static void open_more(workbench *w) {
+    w->job.more = w->more;
+    for (int k = 1, m = cot__job_results(&w->job); k < m; k++) {
+        const cot__type *z = &w->type[k];
+        cot__strides(z->shape.ndim, z->shape.dim, w->more_stride[k - 1]);
+        free(w->more[k - 1].data);
+        w->more[k - 1] = (cot__view){malloc(bytes_of(z) + 1), z->dtype, z->shape.ndim, z->shape.dim,
+                                     w->more_stride[k - 1]};
+        memset(w->more[k - 1].data, 0xff, bytes_of(z));
+    }
+}
+
 /* Runs an accepted job in memory of its own; `bits` gets the result, row-major. False: refused. */
 static bool run_bench(workbench *w, char *bits) {
     const cot__op *op = w->job.record;
     int64_t        offset = 0, rows[COT_MAX_NDIM];
-    cot__view      packed = {bits, w->type.dtype, w->type.shape.ndim, w->type.shape.dim, rows};
+    cot__view      packed = {bits, w->type[0].dtype, w->type[0].shape.ndim, w->type[0].shape.dim, rows};
     cot__strides(packed.ndim, packed.shape, rows);
-    if (w->job.op >= OP_structural && op->view && op->view(&w->job, &w->type, w->stride, &offset)) {
+    if (w->job.op >= OP_structural && op->view && op->view(&w->job, &w->type[0], w->stride, &offset)) {
         cot__view seen = packed;
         seen.stride = w->stride;
         seen.data = (char *)w->x[0].data + offset * cot__dtype_size(w->x[0].dtype);
@@ -109,25 +125,27 @@ static bool run_bench(workbench *w, char *bits) {
         return true;
     }
     w->job.z = packed;
+    open_more(w);
     int64_t need = cot__job_workspace(&w->job);
     assert_true(need >= 0);
-    w->job.z.data = malloc(bytes_of(&w->type) + 1);
+    w->job.z.data = malloc(bytes_of(&w->type[0]) + 1);
     w->job.workspace = need ? malloc((size_t)need) : NULL;
-    memset(w->job.z.data, 0xff, bytes_of(&w->type));
+    memset(w->job.z.data, 0xff, bytes_of(&w->type[0]));
     if (need) memset(w->job.workspace, 0xff, (size_t)need);
     if (op->in_place) w->job.backend->copy(&w->job.z, &w->x[0]);
     bool legal = cot__job_check(&w->job);
     w->status[0] = w->status[1] = 0;
     if (legal) cot__job_run(&w->job);
     if (legal && op->tell && w->status[0]) op->tell(&w->job, w->status);
-    memcpy(bits, w->job.z.data, bytes_of(&w->type));
+    memcpy(bits, w->job.z.data, bytes_of(&w->type[0]));
     free(w->job.z.data);
     free(w->job.workspace);
     return legal;
 }
 
 static bool needs_tape(int op) {
-    return op >= OP_structural && (cot__op_of(op)->kind == KIND_SOURCE || cot__op_of(op)->needs_tape);
+    const cot__op *o = cot__op_of(op);
+    return op >= OP_structural && (o->kind == KIND_SOURCE || o->kind == KIND_PICK || o->needs_tape);
 }
 
 /* The elements that node i had before somebody wrote them, by its own job. Constants that are
@@ -138,7 +156,7 @@ static bool make_again(cot_tape *t, uint32_t i, void *bits) {
     memset(bits, 0, cot__bytes_at(t, i));
     if (op == OP_constant || needs_tape(op) || (op >= OP_structural && !cot__op_of(op)->infer))
         return op == OP_constant;
-    bool made = open_bench(&w, t, i) && cot__job_infer(&w.job, &w.type) && run_bench(&w, bits);
+    bool made = open_bench(&w, t, i) && cot__job_infer(&w.job, &w.type[0]) && run_bench(&w, bits);
     close_bench(&w);
     return made;
 }
@@ -147,27 +165,46 @@ static bool make_again(cot_tape *t, uint32_t i, void *bits) {
 
 static uint8_t ran[OP_count];
 
+/* Compares further results of the job of node i with the picks behind the node. */
+static void compare_more(workbench *w, cot_tape *t, uint32_t i, const char *sample) {
+    static char want[1 << 16];
+    const char *name = w->job.record->name;
+    int         m = cot__job_results(&w->job);
+    TEST_CHECK(m == cot__results_at(t, i), "%s: %s (%%%u) has other results on a tape", sample, name, i);
+    for (int k = 1; k < m && m == cot__results_at(t, i); k++) {
+        uint32_t  z = i + (uint32_t)k;
+        cot__view v = cot__view_read(t, z), got = w->more[k - 1];
+        bool same = v.dtype == got.dtype && cot__same_shape(&w->type[k].shape, &(cot_shape[]){cot__shape_at(t, z)}[0]);
+        TEST_CHECK(same, "%s: infer gives result %d of %s (%%%u) another type", sample, k, name, i);
+        if (!same || bytes_of(&w->type[k]) > sizeof want) continue;
+        cot__read_view(t, name, &v, v.dtype, want, cot__view_size(&v));
+        TEST_CHECK(memcmp(want, got.data, bytes_of(&w->type[k])) == 0,
+                   "%s: result %d of %s (%%%u) has other bits without a tape", sample, k, name, i);
+    }
+}
+
 /* Compares what the job of node i gives with the node. */
 static void compare_bench(workbench *w, cot_tape *t, uint32_t i, const char *sample) {
     static char want[1 << 16], got[1 << 16];
     int         op = t->nodes[i].op;
     const char *name = cot__op_of(op)->name;
-    cot__type   node = w->type;
+    cot__type   node = w->type[0];
     if (bytes_of(&node) > sizeof want) return;
-    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_SHAPE)) w->type.shape = (cot_shape){3, {9, 9, 9}};
-    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_DTYPE)) w->type.dtype = COT_U8;
-    bool known = cot__job_infer(&w->job, &w->type);
+    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_SHAPE)) w->type[0].shape = (cot_shape){3, {9, 9, 9}};
+    if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_DTYPE)) w->type[0].dtype = COT_U8;
+    bool known = cot__job_infer(&w->job, &w->type[0]);
     TEST_CHECK(known, "%s: %s (%%%u) is refused: %s", sample, name, i, w->said.text);
     if (!known) return;
-    TEST_CHECK(w->type.dtype == node.dtype && cot__same_shape(&w->type.shape, &node.shape),
+    TEST_CHECK(w->type[0].dtype == node.dtype && cot__same_shape(&w->type[0].shape, &node.shape),
                "%s: infer gives %s (%%%u) another type", sample, name, i);
-    if (w->type.dtype != node.dtype || bytes_of(&w->type) != bytes_of(&node)) return;
+    if (w->type[0].dtype != node.dtype || bytes_of(&w->type[0]) != bytes_of(&node)) return;
     cot__view v = cot__view_read(t, i);
     cot__read_view(t, name, &v, v.dtype, want, cot__view_size(&v));
     bool legal = run_bench(w, got);
     TEST_CHECK(legal, "%s: %s (%%%u) does not run: %s", sample, name, i, w->said.text);
     TEST_CHECK(!legal || memcmp(want, got, bytes_of(&node)) == 0, "%s: %s (%%%u) has other bits without a tape", sample,
                name, i);
+    if (legal && op >= OP_structural) compare_more(w, t, i, sample);
     ran[op] = 1;
 }
 
@@ -190,7 +227,7 @@ static void compare_spread(cot_tape *t, uint32_t i, const char *sample) {
     int64_t     stride[MAX_ARGS][COT_MAX_NDIM];
     if (needs_tape(op) || cot__in_body(&t->nodes[i]) || overwritten(t, i)) return;
     if (op < OP_structural || !cot__op_of(op)->infer) return;
-    if (!open_bench(&w, t, i) || bytes_of(&w.type) > sizeof want || !cot__job_infer(&w.job, &w.type)) {
+    if (!open_bench(&w, t, i) || bytes_of(&w.type[0]) > sizeof want || !cot__job_infer(&w.job, &w.type[0])) {
         close_bench(&w);
         return;
     }
@@ -206,7 +243,7 @@ static void compare_spread(cot_tape *t, uint32_t i, const char *sample) {
     cot__view z = cot__view_read(t, i);
     cot__read_view(t, name, &z, z.dtype, want, cot__view_size(&z));
     bool legal = run_bench(&w, got);
-    TEST_CHECK(legal && memcmp(want, got, bytes_of(&w.type)) == 0, "%s: %s (%%%u) has other bits of spread operands",
+    TEST_CHECK(legal && memcmp(want, got, bytes_of(&w.type[0])) == 0, "%s: %s (%%%u) has other bits of spread operands",
                sample, name, i);
     for (int k = 0; k < w.job.n; k++) free(memory[k]);
     close_bench(&w);
@@ -261,7 +298,7 @@ static void records_bring_what_runs_them(void **state) {
     (void)state;
     for (int op = OP_structural; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
-        if (o->kind == KIND_SOURCE) continue;
+        if (o->kind == KIND_SOURCE || o->kind == KIND_PICK) continue;
         if (o->needs_tape) {
             TEST_CHECK(o->apply && o->needs_tape[0] && !o->infer && !o->run,
                        "%s needs a tape: it says why and brings apply", o->name);
@@ -278,9 +315,9 @@ static void ask_for_no_dtype(cot_tape *t, uint32_t i, const char *sample) {
     int       op = t->nodes[i].op;
     if (op < OP_structural || !(cot__op_of(op)->asks & COT__ASKS_DTYPE)) return;
     if (open_bench(&w, t, i)) {
-        w.type.dtype = (cot_dtype)INT32_MAX;
-        bool known = cot__job_infer(&w.job, &w.type);
-        TEST_CHECK(!known || (unsigned)w.type.dtype < COT_DTYPE_COUNT, "%s: %s has no dtype", sample, w.caller.name);
+        w.type[0].dtype = (cot_dtype)INT32_MAX;
+        bool known = cot__job_infer(&w.job, &w.type[0]);
+        TEST_CHECK(!known || (unsigned)w.type[0].dtype < COT_DTYPE_COUNT, "%s: %s has no dtype", sample, w.caller.name);
     }
     close_bench(&w);
 }
@@ -311,8 +348,8 @@ static void a_workspace_beyond_all_sizes_is_told(void **state) {
     (void)state;
     assert_true(open_bench(&w, t, i));
     for (int k = 0; k < w.job.n; k++) w.x[k].shape = huge + (k > 0), w.x[k].stride = once;
-    assert_true(cot__job_infer(&w.job, &w.type));
-    w.job.z = (cot__view){NULL, w.type.dtype, w.type.shape.ndim, w.type.shape.dim, once};
+    assert_true(cot__job_infer(&w.job, &w.type[0]));
+    w.job.z = (cot__view){NULL, w.type[0].dtype, w.type[0].shape.ndim, w.type[0].shape.dim, once};
     assert_true(cot__job_workspace(&w.job) < 0);
     close_bench(&w);
     cot_tape_destroy(t);
@@ -383,9 +420,9 @@ static void spoil_attributes(cot__attr *to, const cot__attr *from, uint64_t *see
 static bool has_room(const workbench *w, size_t most) {
     int64_t  rows[COT_MAX_NDIM];
     cot__job j = w->job;
-    j.z = (cot__view){NULL, w->type.dtype, w->type.shape.ndim, w->type.shape.dim, rows};
+    j.z = (cot__view){NULL, w->type[0].dtype, w->type[0].shape.ndim, w->type[0].shape.dim, rows};
     cot__strides(j.z.ndim, j.z.shape, rows);
-    int64_t need = bytes_of(&w->type) <= most ? cot__job_workspace(&j) : -1;
+    int64_t need = bytes_of(&w->type[0]) <= most ? cot__job_workspace(&j) : -1;
     return need >= 0 && need < 1 << 24;
 }
 
@@ -404,9 +441,9 @@ static void try_hostile(cot_tape *t, uint32_t i, uint64_t seed) {
         spoil_attributes(&changed.attr, w.job.attr, &seed);
         w.job.attr = &changed.attr;
     }
-    if (next_random(&seed) % 4 == 0) change_shape(&w.type.shape, &seed);
-    if (next_random(&seed) % 8 == 0) w.type.dtype = (cot_dtype)(next_random(&seed) % 9);
-    bool accepted = cot__job_infer(&w.job, &w.type);
+    if (next_random(&seed) % 4 == 0) change_shape(&w.type[0].shape, &seed);
+    if (next_random(&seed) % 8 == 0) w.type[0].dtype = (cot_dtype)(next_random(&seed) % 9);
+    bool accepted = cot__job_infer(&w.job, &w.type[0]);
     TEST_CHECK(accepted == (w.said.errors == 0), "%s: infer is %s, with %d errors", w.caller.name,
                accepted ? "content" : "not content", w.said.errors);
     if (accepted && has_room(&w, sizeof bits)) {

@@ -91,7 +91,7 @@ SAMPLE(s_matrix_exp_large) {
 #else
 
     {"lu_factors", s_solve, 2, {{2, 3, 3}, {2, 3, 2}}},
-    {"lu_permutation", s_solve, 2, {{3, 2, 2, 2}, {1, 2}}},
+    {"pick", s_solve, 2, {{3, 2, 2, 2}, {1, 2}}},
     {"lu_solve", s_solve, 2, {{2, 2, 2}, {3, 2, 2, 1}}},
     {"lu_solve", s_inv, 1, {{3, 2, 2, 2}}},
     {"det", s_det, 1, {{2, 3, 3}}},

@@ -33,7 +33,8 @@ enum { CHEAP_ELEMENTS = 64 };
 static bool can_batch(const cot__node *n) {
     const cot__op *op = cot__op_of(n->op);
     if (!cot__has_axes(n) || !cot__dtype_is_float(cot__dtype_at(n))) return false;
-    return n->op < OP_structural || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
+    if (n->op < OP_structural || op->kind == KIND_SOURCE || op->kind == KIND_PICK) return true;
+    return op->batch && !op->sweeps_alone;
 }
 
 /* How many directions a batch has: the largest value on the way from xs to ys must stay in a cache,

@@ -1,8 +1,8 @@
 /* linalg_lu.c: what is made by Gaussian elimination: lu, solve, inv, determinants.
  *
- * solve factors its matrix once, as two nodes without derivative (lu_factors, lu_permutation), and
- * lu_solve takes them as operands beside the matrix itself: the rule of lu_solve is lu_solve again,
- * of the transpose, so values and derivatives of every order share one factorisation. */
+ * solve factors its matrix once, as two results without derivative (lu_factors), and lu_solve takes
+ * them as operands beside the matrix itself: the rule of lu_solve is lu_solve again, of the
+ * transpose, so values and derivatives of every order share one factorisation. */
 #include "rules/structural_ids.h"
 #include "ops/linalg/linalg.h"
 #include "base/sizes.h"
@@ -13,112 +13,70 @@ enum { MATRIX, SIDE, FACTORS, PERMUTATION }; /* operands of lu_solve */
 
 /* ---- the factorisation ----------------------------------------------------------------------- */
 
+/* The factors, and their permutation. */
+static int two_results(const cot__job *j) { return (void)j, 2; }
+
 static bool factors_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, false)) return false;
-    *z = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
-    return true;
-}
-static bool permutation_infer(const cot__job *j, cot__type *z) {
-    if (!factors_infer(j, z)) return false;
-    z->dtype = COT_I64;
-    z->shape.ndim--;
+    z[0] = z[1] = (cot__type){j->x[0].dtype, cot__view_extents(&j->x[0])};
+    z[1].dtype = COT_I64;
+    z[1].shape.ndim--;
     return true;
 }
 
-static bool lu_infer(const cot__job *j, cot__type *z) {
-    if (!cot__job_has(j, 2, 2, 0) || !cot__job_matrix(j, 0, false)) return false;
-    cot_shape s = cot__view_extents(&j->x[0]);
-    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    if (!cot__job_dtype(j, 1, COT_I64) || !cot__job_beside(j, 1, 0, 1, &m)) return false;
-    *z = (cot__type){j->x[0].dtype, cot__matrices(s, m + n, m < n ? m : n)};
-    return true;
-}
+static int64_t factors_workspace(const cot__job *j) { return j->backend->lu_workspace(&j->x[0]); }
 
-/* Factors and permutation are made together. What a job does not give lies in its workspace, in
- * front of what the backend needs: bytes of each, in whole lines of a cache. */
-static int64_t in_lines(int64_t count, int64_t size) {
-    return cot__size_add(cot__size_mul(count, size), 63) / 64 * 64;
-}
-static int64_t factor_bytes(const cot__job *j) {
-    return j->op == OP_lu_factors ? 0 : in_lines(cot__view_size(&j->x[0]), cot__dtype_size(j->x[0].dtype));
-}
-static int64_t permutation_bytes(const cot__job *j) {
-    bool given = j->op == OP_lu_permutation || j->more[0].data;
-    return given ? 0 : in_lines(cot__count(j->x[0].ndim - 1, j->x[0].shape), sizeof(int64_t));
-}
-
-static int64_t lu_workspace(const cot__job *j) {
-    int64_t work = j->backend->lu_workspace(&j->x[0]), beside = cot__size_add(factor_bytes(j), permutation_bytes(j));
-    return work < 0 || beside > COT__SIZE_MOST / 4 ? -1 : beside + work;
-}
-
-/* Row-major memory, as large as operand 0 or (ndim less by 1) its permutation. */
-typedef struct block { int64_t stride[COT_MAX_NDIM]; cot__view view; } block;
-static void see_block(block *b, const cot__job *j, cot_dtype dtype, int ndim, void *data) {
-    b->view = (cot__view){data, dtype, ndim, j->x[0].shape, b->stride};
-    cot__strides(ndim, j->x[0].shape, b->stride);
-}
-
-/* The next block of the workspace, or what the job gives. */
-static void *place(char **memory, int64_t bytes, void *given) {
-    char *at = *memory;
-    if (bytes == 0) return given;
-    *memory += bytes;
-    return at;
-}
-
-/* Of lu_factors, which gives the permutation as more[0] to whoever wants it, of lu_permutation and
- * of lu. */
-static void lu_run(const cot__job *j) {
-    char *memory = j->workspace;
-    void *factors = place(&memory, factor_bytes(j), j->z.data);
-    void *permutation = place(&memory, permutation_bytes(j), j->op == OP_lu_permutation ? j->z.data : j->more[0].data);
-    block f, p;
-    see_block(&f, j, j->x[0].dtype, j->x[0].ndim, factors);
-    see_block(&p, j, COT_I64, j->x[0].ndim - 1, permutation);
-    j->backend->copy(&f.view, &j->x[0]);
-    j->backend->lu(&f.view, &p.view, memory);
-    if (j->op == OP_lu) j->backend->lu_pack(&f.view, &j->z);
+static void factors_run(const cot__job *j) {
+    j->backend->copy(&j->z, &j->x[0]);
+    j->backend->lu(&j->z, &j->more[0], j->workspace);
 }
 
 /* Both as nodes without derivative, of one factorisation of node a (…,m,n). */
 static bool push_factors(cot_tape *t, const char *op, uint32_t a, cot_var *factors, cot_var *permutation) {
-    cot__recording f, p;
-    if (!cot__record_open(&f, t, op, OP_lu_factors, 1, &a, NULL, NULL) ||
-        !cot__record_open(&p, t, op, OP_lu_permutation, 1, &a, NULL, NULL))
-        return false;
-    f.job.more[0] = p.job.z;
-    if (!cot__record_run(&f)) return false;
-    *factors = cot__record_push(&f);
-    *permutation = cot__record_push(&p);
+    *factors = cot__record(t, op, OP_lu_factors, 1, &a, NULL, NULL);
+    *permutation = cot__result_of(*factors, 1);
     return t->status == COT_OK;
 }
 
-const cot__op cot__op_lu_factors     = {.name         = "lu_factors",
-                                        .sweeps_alone = true,
-                                        .batch        = cot__batch_shift,
-                                        .kind         = KIND_NONE,
-                                        .formula      = "z = l - 1 + u with a[p] = l @ u",
-                                        .infer        = factors_infer,
-                                        .workspace    = lu_workspace,
-                                        .run          = lu_run,
-                                        .cost         = {.each_cube = 2.0 / 3},
-                                        .operands     = "a"};
-const cot__op cot__op_lu_permutation = {.name = "lu_permutation", .batch = cot__batch_shift, .kind = KIND_NONE,
-                                        .formula = "p with a[p] = l @ u",
-                                        .infer = permutation_infer, .workspace = lu_workspace, .run = lu_run,
-                                        .cost = {.none = "comes with the factors"},
-                                        .operands = "a"};
+const cot__op cot__op_lu_factors = {.name         = "lu_factors",
+                                    .sweeps_alone = true,
+                                    .batch        = cot__batch_shift,
+                                    .kind         = KIND_NONE,
+                                    .formula      = "z = l - 1 + u, and the permutation p, with a[p] = l @ u",
+                                    .results      = two_results,
+                                    .infer        = factors_infer,
+                                    .workspace    = factors_workspace,
+                                    .run          = factors_run,
+                                    .cost         = {.each_cube = 2.0 / 3},
+                                    .operands     = "a"};
 
 /* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------- */
 
-/* Both triangles of node a. Its factors are known, so they are packed, not made again. */
-static cot_var push_lu(cot_tape *t, uint32_t a, uint32_t permutation, const cot__view *factors) {
-    uint32_t       xs[2] = {a, permutation};
-    cot__recording r;
-    if (!cot__record_open(&r, t, "lu", OP_lu, 2, xs, NULL, NULL)) return INVALID(t);
-    t->backend->lu_pack(factors, &r.job.z);
-    return cot__record_push(&r);
+/* Operands of lu. */
+enum { OF, OF_FACTORS, OF_PERMUTATION };
+
+static bool lu_infer(const cot__job *j, cot__type *z) {
+    if (!cot__job_has(j, 3, 3, 0) || !cot__job_matrix(j, OF, false)) return false;
+    cot_shape s = cot__view_extents(&j->x[OF]);
+    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
+    if (!cot__job_dtype(j, OF_FACTORS, j->x[OF].dtype) || !cot__job_shape(j, OF_FACTORS, s.ndim, s.dim) ||
+        !cot__job_dtype(j, OF_PERMUTATION, COT_I64) || !cot__job_beside(j, OF_PERMUTATION, OF, 1, &m))
+        return false;
+    *z = (cot__type){j->x[OF].dtype, cot__matrices(s, m + n, m < n ? m : n)};
+    return true;
+}
+
+static int64_t lu_workspace(const cot__job *j) { return cot__pack_bytes(&j->x[OF_FACTORS], j->z.dtype); }
+
+/* The factors are known, so both triangles are only packed. */
+static void lu_run(const cot__job *j) {
+    int64_t   stride[COT_MAX_NDIM];
+    char     *at = j->workspace;
+    cot__view f = j->x[OF_FACTORS];
+    f.data = (void *)(uintptr_t)cot__pack_operand(j, OF_FACTORS, f.dtype, &at);
+    f.stride = stride;
+    cot__strides(f.ndim, f.shape, stride);
+    j->backend->lu_pack(&f, &j->z);
 }
 
 cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
@@ -129,8 +87,8 @@ cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     if (t && push_factors(t, "lu", a, &factors, &out[0])) {
         cot_shape s = cot__shape_at(t, a);
         int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-        cot__view f = cot__view_read(t, cot__index(factors));
-        cot_var   z = push_lu(t, a, cot__index(out[0]), &f);
+        uint32_t  xs[3] = {a, cot__index(factors), cot__index(out[0])};
+        cot_var   z = cot__record(t, "lu", OP_lu, 3, xs, NULL, NULL);
         out[1] = cot_cast(cot__result_rows(z, 0, m), dtype);
         out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
     }
@@ -163,15 +121,16 @@ static void lu_vjp(cot__rule *r) {
     ga = cot_triangular_solve(u, ga, COT_UPPER | COT_TRANSPOSED | COT_RIGHT);
     if (m > k) ga = cot_concat(2, (cot_var[]){ga, below}, -2);
     if (n > k) ga = cot_concat(2, (cot_var[]){ga, beside}, -1);
-    cot__give_scatter(r, 0, ga, cot_broadcast_to(cot_expand_dims(cot__rule_x(r, 1), -1), s), s.ndim - 2, true);
+    cot__give_scatter(r, 0, ga, cot_broadcast_to(cot_expand_dims(cot__rule_x(r, OF_PERMUTATION), -1), s),
+                      s.ndim - 2, true);
 }
 
 const cot__op cot__op_lu = {.name         = "lu",
                             .sweeps_alone = true,
                             .batch        = cot__batch_shift,
                             .kind         = KIND_GENERIC,
-                            .inactive     = 2u,
-                            .saves        = 2u | COT__SAVES_Z,
+                            .inactive     = 1u << OF_FACTORS | 1u << OF_PERMUTATION,
+                            .saves        = 1u << OF_PERMUTATION | COT__SAVES_Z,
                             .vjp          = lu_vjp,
                             .infer        = lu_infer,
                             .workspace    = lu_workspace,
@@ -179,7 +138,7 @@ const cot__op cot__op_lu = {.name         = "lu",
                             .formula =
                                 "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ",
                             .cost         = {.none = "moves data"},
-                            .operands     = "a f"};
+                            .operands     = "a f p"};
 
 /* ---- solve ----------------------------------------------------------------------------------- */
 
