@@ -6,6 +6,7 @@
 #   PEERS          the folder of torch_steps.py and jax_steps.py (COT_SHARED_DATA/../peers)
 #   BENCH_SECONDS  how long each program measures a workload (2); BENCH_ROUNDS how often they take
 #                  turns (3)
+#   BENCH_THREADS  how many threads each uses (2)
 #   BENCH_OUTPUT   another file instead of docs/performance.md
 set -euo pipefail
 export LC_ALL=C
@@ -34,5 +35,5 @@ if ! "$python" -c 'import torch, jax, numpy' 2> /dev/null; then
     fi
 fi
 exec "$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" \
-    --rounds "${BENCH_ROUNDS:-3}" \
+    --rounds "${BENCH_ROUNDS:-3}" --threads "${BENCH_THREADS:-2}" \
     --output "${BENCH_OUTPUT:-docs/performance.md}"

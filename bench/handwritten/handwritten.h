@@ -5,7 +5,8 @@
 
 #include "workloads/measure.h"
 
-extern const workload mlp_by_hand[3], cnn_by_hand, gpt_by_hand, numbers_by_hand[3], passes_by_hand;
+extern const workload mlp_by_hand[3], cnn_by_hand, gpt_by_hand, numbers_by_hand[3], passes_by_hand,
+    chain_by_hand, deep_by_hand;
 
 /* Runs run(ctx, 0) … run(ctx, threads - 1) at the same time, on threads that wait for work. Returns
  * when all are done. */

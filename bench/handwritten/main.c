@@ -8,6 +8,7 @@ int main(int argc, char **argv) {
     product_start(s.threads);
     if (product_is_blas()) s.system = "c-openblas";
     const workload all[] = {mlp_by_hand[0],     mlp_by_hand[1],     mlp_by_hand[2],     cnn_by_hand,   gpt_by_hand,
-                            numbers_by_hand[0], numbers_by_hand[1], numbers_by_hand[2], passes_by_hand};
+                            numbers_by_hand[0], numbers_by_hand[1], numbers_by_hand[2], passes_by_hand,
+                            chain_by_hand,      deep_by_hand};
     return measure_all(all, (int)(sizeof all / sizeof *all), &s);
 }

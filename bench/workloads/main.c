@@ -11,7 +11,8 @@ int main(int argc, char **argv) {
     const workload all[] = {mlp_workloads[0],    mlp_workloads[1],   mlp_workloads[2], mlp_workloads[3],
                             mlp_workloads[4],    mlp_workloads[5],   mlp_workloads[6], mlp_workloads[7],
                             mlp_workloads[8],    cnn_workload,       gpt_workload,     number_workloads[0],
-                            number_workloads[1], number_workloads[2]};
+                            number_workloads[1], number_workloads[2], chain_workload,   deep_workloads[0],
+                            deep_workloads[1]};
     char           system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
     settings s = read_arguments(argc, argv, system);

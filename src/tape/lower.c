@@ -82,10 +82,14 @@ static void lower_steps(lowering *l) {
     const cot__region *r = l->r;
     const uint64_t    *ref = r->ref;
     uint32_t          *to = l->value + r->n + r->captures + r->fixed;
-    for (uint32_t s = 0; s < r->steps; s++) {
-        *to++ = lower_node(l, r->node[s], ref);
-        ref += cot__nargs(&l->t->nodes[r->node[s]]);
+    for (uint32_t s = 0; s < r->steps && !l->b.failed; s++) {
+        const cot__node *n = &l->t->nodes[r->node[s]];
+        /* further results follow the first */
+        if (n->op == OP_pick) *to++ = l->value[ref[0]] + (r->node[s] - n->a);
+        else *to++ = lower_node(l, r->node[s], ref);
+        ref += cot__nargs(n);
     }
+    if (l->b.failed) return;
     for (int k = 0; k < r->m; k++) cot__build_output(&l->b, l->value[ref[k]]);
 }
 

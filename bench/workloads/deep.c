@@ -1,0 +1,68 @@
+/* deep.c: 64 dense layers, of which only every eighth activation is kept: the others are computed
+ * again on the way back. */
+#include "workloads/workloads.h"
+
+enum { LAYERS = SIZED(64, 8), EACH = SIZED(8, 2), WIDTH = SIZED(1024, 64), BATCH = SIZED(512, 32) };
+
+typedef struct deep { cot_tape *t; cot_mark start; cot_var x, target, w[LAYERS]; } deep;
+
+static void *deep_make(void) {
+    deep  *d = must(calloc(1, sizeof *d));
+    float *x = uniform_f32(29, BATCH * WIDTH, 1), *y = uniform_f32(28, BATCH * WIDTH, 1);
+    d->t = must(cot_tape_create(NULL));
+    d->x = cot_data(d->t, COT_F32, COT_SHAPE(BATCH, WIDTH), x);
+    d->target = cot_data(d->t, COT_F32, COT_SHAPE(BATCH, WIDTH), y);
+    free(x), free(y);
+    for (int i = 0; i < LAYERS; i++) d->w[i] = weights(d->t, 30 + (uint64_t)i, COT_SHAPE(WIDTH, WIDTH), 0.05);
+    d->start = cot_tape_mark(d->t);
+    return d;
+}
+
+/* xs: the activation, then the weights of a segment. */
+static int segment(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var h = xs[0];
+    (void)m, (void)user;
+    for (int i = 1; i < n; i++) h = cot_tanh(cot_matmul(h, xs[i]));
+    ys[0] = h;
+    return 0;
+}
+
+static cot_var deep_loss(deep *d) {
+    cot_var xs[1 + EACH] = {d->x};
+    for (int from = 0; from < LAYERS; from += EACH) {
+        for (int i = 0; i < EACH; i++) xs[1 + i] = d->w[from + i];
+        cot_checkpoint(segment, NULL, 1 + EACH, xs, 1, &xs[0]);
+    }
+    return cot_mse(xs[0], d->target);
+}
+
+static double deep_step(void *state) {
+    deep   *d = state;
+    cot_var loss = deep_loss(d);
+    double  value = cot_value(loss);
+    cot_backward(loss);
+    check(d->t);
+    cot_tape_zero_grads(d->t);
+    cot_tape_rewind(d->t, d->start);
+    return value;
+}
+
+static double deep_function(void *state) {
+    deep *d = state;
+    cot_no_grad_open(d->t);
+    double value = cot_value(deep_loss(d));
+    cot_no_grad_close(d->t);
+    check(d->t);
+    cot_tape_rewind(d->t, d->start);
+    return value;
+}
+
+static void deep_destroy(void *state) {
+    cot_tape_destroy(((deep *)state)->t);
+    free(state);
+}
+
+const workload deep_workloads[2] = {
+    {"deep_ckpt", "f32", deep_make, deep_step, deep_destroy, 0.3332661, SIZED(1e-6, 0)},
+    {"deep_ckpt_function", "f32", deep_make, deep_function, deep_destroy, 0.3332661, SIZED(1e-6, 0)},
+};
