@@ -14,7 +14,6 @@ typedef struct planner {
     const cot__caller *caller;
     cot__view         *x;    /* of the operands of one operation */
     uint32_t           most; /* operands of an operation */
-    cot__view          more[COT__JOB_RESULTS - 1]; /* of its further results */
     /* For each root, the last operation that reads it, or p->operations if it is given out. After
      * its memory was given back or taken over: COT__NO_VALUE. */
     uint32_t          *last;
@@ -87,15 +86,12 @@ static bool set_strides(planner *q, uint32_t v, const int64_t *stride) {
     return add_strides(q, v, x.ndim, stride);
 }
 
-static cot__job job_of(planner *q, uint32_t k, void *number) {
+static cot__job job_of(const planner *q, uint32_t k, void *number) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     cot__job        j;
     cot__operation_job(q->p, k, q->caller, q->x, number, &j);
     j.backend = q->plan->backend;
     j.z = cot__value_view(q->p, q->p->operation[k].result);
-    j.more = q->more;
-    for (uint32_t i = 1; i < q->p->operation[k].results; i++)
-        q->more[i - 1] = cot__value_view(q->p, q->p->operation[k].result + i);
     for (int i = 0; i < j.n; i++)
         if (x[i] != COT__NO_VALUE) q->x[i] = cot__plan_view(q->plan, x[i]);
     return j;
@@ -235,6 +231,21 @@ static bool take_over(planner *q, uint32_t k, int i) {
     return true;
 }
 
+/* Further results, of an operation that has several. */
+static bool take_more(planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    for (uint32_t i = 1; i < o->results; i++)
+        if (!take_memory(q, o->result + i)) return false;
+    return true;
+}
+
+static bool let_results_go(planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    for (uint32_t i = 0; i < o->results; i++)
+        if (!let_go(q, o->result + i, k)) return false;
+    return true;
+}
+
 /* An operation in place finds the elements of operand 0 in its result, and reads its other operands
  * while it writes. */
 static bool place_in_place(planner *q, uint32_t k) {
@@ -263,22 +274,11 @@ static bool place_scalar(planner *q, uint32_t k) {
     return let_operands_go(q, k) && take_memory(q, o->result) && let_go(q, o->result, k);
 }
 
-/* The memory of a result that nobody reads is free again. */
-static bool let_results_go(planner *q, uint32_t k) {
-    const cot__operation *o = &q->p->operation[k];
-    for (uint32_t z = o->result; z < o->result + o->results; z++)
-        if (!let_go(q, z, k)) return false;
-    return true;
-}
-
 static bool place_job(planner *q, uint32_t k) {
-    const cot__operation *o = &q->p->operation[k];
-    int64_t               bytes = q->plan->workspace[k];
+    int64_t bytes = q->plan->workspace[k];
     q->plan->jobs++;
-    q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + o->results - 1;
-    if (!place_result(q, k)) return false;
-    for (uint32_t z = o->result + 1; z < o->result + o->results; z++)
-        if (!take_memory(q, z)) return false;
+    q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
+    if (!place_result(q, k) || !take_more(q, k)) return false;
     if (bytes > 0 &&
         (!take_range(q, bytes, &q->plan->workspace[k]) || !give_range(q, q->plan->workspace[k], bytes)))
         return false;
