@@ -175,7 +175,9 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
                   op, k->part, i);
         return false;
     }
-    if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i - k->first] |= MOVES;
+    /* a result is computed again by its operation */
+    if (n->op == OP_parameter || is_overwritten(n) || is_example(n))
+        k->mark[cot__operation_at(k->t, i) - k->first] |= MOVES;
     for (int a = 0, args = cot__nargs(n); a < args; a++) {
         uint32_t x = cot__arg(n, a);
         if (x != COT__NONE && !is_inside(k, x) && !add_capture(k, op, x)) return false;

@@ -412,7 +412,7 @@ const char *cot__op_name(const cot_tape *t, uint32_t node) {
 }
 
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size) {
-    const char     *name = cot__name_of(t, node), *op = cot__op_name(t, node);
+    const char     *name = cot__name_of(t, node), *op = cot__op_name(t, cot__operation_at(t, node));
     const cot_site *site = cot__site_of(t, node);
     const char     *file = site ? file_name(site->file) : NULL;
     int n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);
