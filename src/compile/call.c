@@ -8,7 +8,8 @@
 #include "compile/pool.h"
 #include "compile/replay.h"
 #include "compile/variants.h"
-#include "diff/engine/sweep.h"
+#include "backend/elements.h"
+#include "ops/structural.h"
 #include "tape/record_job.h"
 #include "tape/region.h"
 
@@ -102,6 +103,8 @@ static bool run(calling *c, cot_program *p) {
     return ok;
 }
 
+static void forget(void *program) { cot_program_destroy(program); }
+
 /* The node of a call, whose picks follow it. */
 static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     cot_program *p = runs(known);
@@ -121,7 +124,7 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     if (ok && make_room(&c, p) && run(&c, p)) {
         cot__attr *attr = cot__attr_make(t, NAME, 0, NULL, n, args);
         call      *kept = attr ? cot__arena(t, sizeof *kept, NAME) : NULL;
-        if (kept && cot__tape_keep(t, known->p, cot__release_call, NAME)) {
+        if (kept && cot__tape_keep(t, known->p, forget, NAME)) {
             cot__program_counted(known->p);
             *kept = *known;
             attr->pointer = kept;
