@@ -82,10 +82,14 @@ static void lower_steps(lowering *l) {
     const cot__region *r = l->r;
     const uint64_t    *ref = r->ref;
     uint32_t          *to = l->value + r->n + r->captures + r->fixed;
-    for (uint32_t s = 0; s < r->steps; s++) {
-        *to++ = lower_node(l, r->node[s], ref);
-        ref += cot__nargs(&l->t->nodes[r->node[s]]);
+    for (uint32_t s = 0; s < r->steps && !l->b.failed; s++) {
+        const cot__node *n = &l->t->nodes[r->node[s]];
+        /* further results follow the first */
+        if (n->op == OP_pick) *to++ = l->value[ref[0]] + (r->node[s] - n->a);
+        else *to++ = lower_node(l, r->node[s], ref);
+        ref += cot__nargs(n);
     }
+    if (l->b.failed) return;
     for (int k = 0; k < r->m; k++) cot__build_output(&l->b, l->value[ref[k]]);
 }
 
@@ -119,4 +123,27 @@ cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_all
     cot__free(&t->al, l.value, l.places * sizeof *l.value);
     cot__free(&t->al, l.x, l.most * sizeof *l.x);
     return p;
+}
+
+/* ---- kept with the body ---------------------------------------------------------------------- */
+
+const cot__program *cot__region_program(cot_tape *t, const cot__region *region) {
+    cot__region *r = (cot__region *)(uintptr_t)region;
+    cot__not_yet not_yet;
+    void        *list = t->lowered.list;
+    if (r->program || r->needs_tape) return r->program;
+    if (!cot__grow(t, &list, &t->lowered.capacity, t->lowered.count, sizeof *t->lowered.list, r->name)) return NULL;
+    t->lowered.list = list;
+    r->program = cot__region_lower(t, r, &t->al, &not_yet);
+    r->needs_tape = !r->program && not_yet.why;
+    if (r->program) t->lowered.list[t->lowered.count++] = r;
+    return r->program;
+}
+
+void cot__release_programs(cot_tape *t, uint32_t count) {
+    while (t->lowered.count > count) {
+        cot__region *r = t->lowered.list[--t->lowered.count];
+        cot__program_release(r->program);
+        r->program = NULL;
+    }
 }

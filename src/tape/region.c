@@ -243,7 +243,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
     *r = (cot__region){
         op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref,
-        0,  NULL};
+        0,  NULL, NULL, false};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {

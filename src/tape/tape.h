@@ -247,6 +247,11 @@ struct cot_tape {
          * first */
         cot__storage  *zero;
     } storages;
+    /* lower.c: bodies that have a program, which goes with the body or before it */
+    struct {
+        struct cot__region **list;
+        uint32_t             count, capacity;
+    } lowered;
     /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
      * retained */
     struct {

@@ -12,13 +12,14 @@
  * step with one body. Captures are constants that the body did not list. Adjoints of constants and
  * of captures add up over the steps.
  *
- * May call: base, rules, backend, tape, ops, the engine, batches, functions. Must not touch: slots
- * and adjoints of the sweep that plays a loop. */
+ * May call: base, rules, backend, program, tape, ops, the engine, batches, functions. Must not
+ * touch: slots and adjoints of the sweep that plays a loop. */
 #ifndef COT_LOOP_H
 #define COT_LOOP_H
 
 #include "diff/engine/sweep.h"
-#include "tape/region.h"
+#include "program/run.h"
+#include "tape/lower.h"
 
 typedef struct cot__loop {
     const char        *name;         /* "scan", for messages */
@@ -82,6 +83,13 @@ typedef struct cot__loop_run {
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
 
+/* A body that is run as a program, for its values alone; NULL: it is played. */
+typedef struct cot__body_run {
+    const cot__program *program;
+    cot__run           *run;   /* made before the first step */
+    const void        **input; /* where the inputs of the next step lie */
+} cot__body_run;
+
 /* A run in progress. */
 typedef struct cot__stepper {
     cot_tape          *t;
@@ -94,7 +102,10 @@ typedef struct cot__stepper {
     size_t            *offset;  /* of each carried value in a state */
     /* a second state, for results whose memory is the first state. NULL: not needed so far */
     void              *spare;
-    cot_var           *out;     /* body->m results of the last step */
+    bool               played;  /* the last step was played, not run as a program */
+    cot_var           *out;     /* the body->m results of a step that was played */
+    cot__body_run      steps, tests;
+    int64_t           *count;   /* the number of the step, in memory of the device */
 } cot__stepper;
 
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args);
@@ -105,7 +116,18 @@ void cot__state_first(cot__stepper *s, void *state);
  * OP_constant, or OP_parameter for nodes that a sweep can reach. The caller rewinds what the step
  * has recorded. `inputs`, if given, receives the nodes of the carried values and slices. */
 bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
-/* Writes the carried results of the last step to `state`. False: out of memory. */
+/* The same for the values alone: the body is run as a program, or played where it cannot be one.
+ * cot__step_result tells where result j lies, until the next step. */
+bool      cot__step_values(cot__stepper *s, const void *state, int64_t k, int64_t length);
+cot__view cot__step_result(const cot__stepper *s, int j);
+/* The test of a cot_while on a state, and the same by playing it; the answer lies in memory until
+ * the next test, or until the tape is rewound. */
+bool cot__test_values(cot__stepper *s, const void *state, cot__view *answer);
+bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer);
+/* Finds the programs of a stepper's bodies; and gives back their runs. */
+bool cot__stepper_lower(cot__stepper *s);
+void cot__stepper_end_runs(cot__stepper *s);
+/* Writes the carried results of cot__step_values to `state`. False: out of memory. */
 bool cot__state_next(cot__stepper *s, void *state);
 /* States lie on the tape's device. A copy of one; and one that was kept, brought back. */
 void cot__state_copy(const cot_tape *t, void *to, const void *from, size_t bytes);

@@ -211,7 +211,7 @@ static bool go_on(back *b, int64_t k) {
     cot_tape *t = b->s.t;
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
-    bool ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
+    bool ok = cot__step_values(&b->s, b->state, k, b->run->length);
     ok = ok && cot__state_next(&b->s, b->state);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);

@@ -1,5 +1,6 @@
-/* loop_run.c: runs the steps of a loop, one after the other. The operations of a step are recorded,
- * read and forgotten, so the tape never grows longer than one body. */
+/* loop_run.c: runs the steps of a loop, one after the other. A step whose values alone are wanted
+ * is a run of a program (loop_program.c). Otherwise its operations are recorded, read and
+ * forgotten, so the tape never grows longer than one body. */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 
@@ -15,24 +16,28 @@ enum { ALIGN = 64, FEW = 16 }; /* FEW: number of kept states that the first list
 
 static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop_first_carry(s->loop) + k]; }
 
-/* Copies the value of node i into a state, row-major. */
-static void store(const cot_tape *t, uint32_t i, void *to) {
-    cot__view v = cot__view_read(t, i);
-    int64_t   stride[COT_MAX_NDIM];
+/* Copies a value into a state, row-major. */
+static void store(const cot_tape *t, cot__view v, void *to) {
+    int64_t stride[COT_MAX_NDIM];
+    if (v.ndim == 0) {
+        cot__copy_element(t->backend, to, v.data, v.dtype);
+        return;
+    }
     cot__strides(v.ndim, v.shape, stride);
     cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
     t->backend->copy(&dense, &v);
 }
 
 void cot__state_first(cot__stepper *s, void *state) {
-    for (int k = 0; k < s->loop->carry; k++) store(s->t, carried(s, k), (char *)state + s->offset[k]);
+    for (int k = 0; k < s->loop->carry; k++)
+        store(s->t, cot__view_read(s->t, carried(s, k)), (char *)state + s->offset[k]);
 }
 
 /* Does a result lie in the memory of the state that the step began with? It does if the step hands
  * a carried value on, perhaps to another place, or a view of one. */
 static bool lies_in(const cot__stepper *s, const void *state) {
     for (int k = 0; k < s->loop->carry; k++) {
-        const char *p = cot__view_read(s->t, cot__index(s->out[k])).data;
+        const char *p = cot__step_result(s, k).data;
         if (p >= (const char *)state && p < (const char *)state + s->bytes) return true;
     }
     return false;
@@ -49,7 +54,7 @@ bool cot__state_next(cot__stepper *s, void *state) {
         }
         to = s->spare;
     }
-    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__index(s->out[k]), (char *)to + s->offset[k]);
+    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__step_result(s, k), (char *)to + s->offset[k]);
     if (to != state) cot__state_copy(s->t, state, to, s->bytes);
     return true;
 }
@@ -103,6 +108,7 @@ bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t lengt
     if (l->counts) *value++ = push_count(s->t, l->first + at);
     if (!push_carried(s, state, as, value)) return false;
     for (int j = 0; j < l->nxs; j++) value[l->carry + j] = push_slice(s, as, s->args[cot__loop_first_xs(l) + j], at);
+    s->played = true;
     if (s->t->status != COT_OK) return false;
     for (int j = 0; inputs && j < l->carry + l->nxs; j++) inputs[j] = cot__index(value[j]);
     return cot__play(&s->player, s->out);
@@ -146,11 +152,12 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
         (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
         return false;
     set_constants(s);
-    return true;
+    return cot__stepper_lower(s);
 }
 
 void cot__stepper_close(cot__stepper *s) {
     cot_allocator *al = &s->t->al;
+    cot__stepper_end_runs(s);
     cot__player_close(&s->player);
     cot__player_close(&s->test);
     cot__device_free(s->t, s->spare, s->bytes);
@@ -239,25 +246,32 @@ static cot__view row_of(const outcome *o, const cot__loop *l, int j, int64_t at)
 
 /* ---- the whole run --------------------------------------------------------------------------- */
 
+bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer) {
+    cot_var y;
+    if (!push_carried(s, state, OP_constant, s->test.value) || !cot__play(&s->test, &y)) return false;
+    *answer = cot__view_read(s->t, cot__index(y));
+    return true;
+}
+
 static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
-    cot_var   answer;
-    bool      ok = push_carried(s, state, OP_constant, s->test.value) && cot__play(&s->test, &answer);
-    if (ok) *go = read_choice(t, cot__index(answer));
+    cot__view answer;
+    bool      ok = cot__test_values(s, state, &answer);
+    if (ok) *go = cot__element_f64(t->backend, &answer, 0) != 0;
     cot__rewind(t, m);
     if (!ok) cot__error_in(t, "the test of [%s]", s->loop->name);
     return ok;
 }
 
-/* Plays step k and writes the values that it gives out to the results. */
+/* Does step k and writes the values that it gives out to the results. */
 static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, const outcome *o) {
     const cot__loop *l = s->loop;
     cot_mark         m = cot__mark(s->t);
     int64_t          at = l->reverse ? length - 1 - k : k;
-    bool             ok = cot__loop_step(s, state, k, length, OP_constant, NULL);
+    bool             ok = cot__step_values(s, state, k, length);
     for (int j = l->carry; ok && j < o->m; j++) {
-        cot__view v = cot__view_read(s->t, cot__index(s->out[j])), row = row_of(o, l, j, at);
+        cot__view v = cot__step_result(s, j), row = row_of(o, l, j, at);
         s->t->backend->copy(&row, &v);
     }
     ok = ok && cot__state_next(s, state);

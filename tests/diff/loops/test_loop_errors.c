@@ -365,6 +365,8 @@ BODY(mix_twice) {
     return mix(2, both, 2, ys, user);
 }
 
+BODY(change_places) { UNUSED; ys[0] = xs[1], ys[1] = xs[0]; return 0; }
+
 static void work(cot_tape *t, void *user) {
     (void)user;
     double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
@@ -378,6 +380,9 @@ static void work(cot_tape *t, void *user) {
     cot_jvp(y, 1, &w, g);
     cot_scan(mix_twice, &w, -1, 1, &h, 1, &x, &last, 1, &ys, &(cot_loop_options){.states = 1});
     cot_backward(cot_sum(last, COT_ALL));
+    /* a state for which no memory lies ready */
+    cot_var large[2] = {cot_zeros(t, COT_F64, COT_SHAPE(5000)), cot_zeros(t, COT_F64, COT_SHAPE(5000))}, pair[2];
+    cot_scan(change_places, NULL, 2, 2, large, 0, NULL, pair, 0, NULL, NULL);
 }
 
 BODY(is_low) { UNUSED; ys[0] = cot_less(cot_sum(xs[0], COT_ALL), 5.0); return 0; }
