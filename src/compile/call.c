@@ -5,7 +5,7 @@
  * differentiated. In the body of a loop, a batch or another program, the source is recorded
  * instead: bodies hold operations. */
 #include "rules/structural_ids.h"
-#include "compile/pool.h"
+#include "compile/idle.h"
 #include "compile/replay.h"
 #include "compile/variants.h"
 #include "backend/elements.h"
@@ -94,12 +94,12 @@ static bool make_room(calling *c, const cot_program *p) {
 }
 
 static bool run(calling *c, cot_program *p) {
-    cot__run *r = cot__pool_take(p, &c->caller);
+    cot__run *r = cot__idle_take(p, &c->caller);
     if (!r) return false;
     bool ok = cot__run_go(r, c->input, c->output);
     if (!ok) cot__fail(c->t, cot__run_status(r), "%s", cot__run_message(r));
     else if (cot__run_note(r)[0]) cot__note(c->t, "%s", cot__run_note(r));
-    cot__pool_give(p, r);
+    cot__idle_give(p, r);
     return ok;
 }
 
@@ -118,7 +118,7 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     c.result = (cot__result *)(void *)lists;
     c.output = (void **)(void *)(c.result + m);
     c.packed = c.output + m;
-    c.input = (const void **)(c.packed + n);
+    c.input = (const void **)(void *)(c.packed + n);
     bool ok = true;
     for (int k = 0; ok && k < n; k++) ok = bind(&c, k);
     if (ok && make_room(&c, p) && run(&c, p)) {
