@@ -20,7 +20,5 @@ cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_all
  * the body, or by a rewind that forgets what was recorded since. NULL: it cannot be lowered yet, or
  * there is an error on the tape. */
 const cot__program *cot__region_program(cot_tape *t, const cot__region *r);
-/* Forgets the programs after the first `count`. */
-void cot__release_programs(cot_tape *t, uint32_t count);
 
 #endif

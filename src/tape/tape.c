@@ -3,7 +3,6 @@
  * A rewind restores counters; what it frees is storages, gradients of forgotten tensor leaves and
  * arena chunks. */
 #include "rules/structural_ids.h"
-#include "tape/lower.h"
 #include "tape/tape.h"
 
 #include "backend/cpu/table/cpu.h"
@@ -66,7 +65,7 @@ void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
     cot__deferred_forget(t); /* nobody will see the results of deferred work */
     release_gradients(t, 0, 0);
-    cot__release_programs(t, 0);
+    cot__release_kept(t, 0);
     release_storages(t, 0);
     cot__storage_release(t, t->storages.zero);
     release_arena(t, NULL, 0);
@@ -74,7 +73,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__array_free(t, &t->sweep.adjoints);
     cot__free(&t->al, t->storages.list, t->storages.capacity * sizeof *t->storages.list);
     cot__free(&t->al, t->leaves.list, t->leaves.capacity * sizeof *t->leaves.list);
-    cot__free(&t->al, t->lowered.list, t->lowered.capacity * sizeof *t->lowered.list);
+    cot__free(&t->al, t->kept.list, t->kept.capacity * sizeof *t->kept.list);
     cot__free(&t->al, t->names.list, t->names.capacity * sizeof *t->names.list);
     cot__free(&t->al, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
     cot__free(&t->al, t->retained.list, t->retained.capacity * sizeof *t->retained.list);
@@ -162,7 +161,7 @@ cot_mark cot__mark(cot_tape *t) {
         [NODES] = t->count | (uint64_t)t->errors.count << 32,
         [STAMP] = tag(t) | (t->count ? t->nodes[t->count - 1].stamp : 0),
         [STORAGES] = t->storages.count | (uint64_t)t->notes.count << 32,
-        [LEAVES] = t->leaves.count | (uint64_t)t->lowered.count << 32,
+        [LEAVES] = t->leaves.count | (uint64_t)t->kept.count << 32,
         [CHUNK] = (uint64_t)(uintptr_t)t->arena,
         [USED] = t->arena ? t->arena->used : 0,
         [LISTS] = (uint64_t)t->names.count << 32 | t->sites.count,
@@ -184,7 +183,7 @@ static void forget(cot_tape *t, cot_mark m) {
      * kept */
     if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && !t->deferred.sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
-    if (UNLIKELY(t->lowered.count > m.part[LEAVES] >> 32)) cot__release_programs(t, (uint32_t)(m.part[LEAVES] >> 32));
+    if (UNLIKELY(t->kept.count > m.part[LEAVES] >> 32)) cot__release_kept(t, (uint32_t)(m.part[LEAVES] >> 32));
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
     t->count = (uint32_t)m.part[NODES];

@@ -187,6 +187,11 @@ typedef struct cot__modes {
     bool        compiling;
 } cot__modes;
 
+typedef struct cot__kept_object {
+    void *object;
+    void (*release)(void *object);
+} cot__kept_object;
+
 struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
@@ -247,11 +252,12 @@ struct cot_tape {
          * first */
         cot__storage  *zero;
     } storages;
-    /* lower.c: bodies that have a program, which goes with the body or before it */
+    /* memory.c: objects that are let go with what was recorded after them: programs of bodies, and
+     * programs that were called */
     struct {
-        struct cot__region **list;
-        uint32_t             count, capacity;
-    } lowered;
+        cot__kept_object *list;
+        uint32_t          count, capacity;
+    } kept;
     /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
      * retained */
     struct {
@@ -517,6 +523,12 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 void          cot__storage_release(cot_tape *t, cot__storage *s);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op);
+
+/* The tape keeps an object until it is rewound to before now, or destroyed, and then releases it.
+ * False after setting the error. */
+bool cot__tape_keep(cot_tape *t, void *object, void (*release)(void *object), const char *op);
+/* Lets go all objects after the first `count`. */
+void cot__release_kept(cot_tape *t, uint32_t count);
 
 /* Growing arrays of the tape: room for one more element. False after setting the error. */
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
