@@ -29,7 +29,7 @@ static void what_moves_something_stays(void **state) {
     (void)state;
     draft_open(&d, NULL);
     uint32_t x = input(&d, COT_F32, SHAPE(4, 4)), y = input(&d, COT_F32, SHAPE(4, 4));
-    output(&d, op(&d, OP_permute, X(x), .ints = 2, .at = {1, 0}));             /* of the same type */
+    output(&d, op(&d, OP_permute, X(x), .ints = 2, .at = {1, 0}));  /* of the same type */
     output(&d, op(&d, OP_slice, X(x), .ints = 5, .at = {1, 3, 4, -1, 0})); /* backwards */
     output(&d, op(&d, OP_concat, X(x, y), .ints = 2, .at = {0, 0}));
     output(&d, op(&d, OP_concat, X(x), .ints = 2, .at = {0, 1}));              /* a new axis */
