@@ -9,8 +9,8 @@
  *     gradients;
  *   - nothing recursive ever walks a tape.
  *
- * May call: base, job, rules, backend. Must not touch: derivatives; a record says what an operation
- * is. */
+ * May call: base, job, rules, backend, program. Must not touch: derivatives; a record says what an
+ * operation is. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
 
