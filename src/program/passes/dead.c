@@ -38,12 +38,12 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
 
 cot__program *cot__pass_dead(const cot__program *p, const cot__pass_options *o) {
     uint8_t *read = cot__alloc(o->al, p->values);
-    if (!read && p->values) {
+    if (!read) {
         cot__refuse(o->caller, COT_MEMORY, "out of memory: %u bytes of a pass", p->values);
         return NULL;
     }
     find_read(p, read);
-    cot__program *made = cot__rewrite_run(p, o, &(cot__edit){read, edit_constant, edit_operation});
+    cot__program *made = cot__rewrite_run(p, o, &(cot__edit){.state = read, .constant = edit_constant, .operation = edit_operation});
     cot__free(o->al, read, p->values);
     return made;
 }

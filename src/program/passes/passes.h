@@ -16,7 +16,7 @@
 #include "program/program.h"
 
 /* Every pass, in the order in which they run. */
-#define COT__PASSES(_) _(dead) _(same) _(identities) _(views) _(readers)
+#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(views) _(readers)
 
 #define COT__PASS_NUMBER(name) COT__PASS_##name,
 enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };
@@ -24,6 +24,7 @@ enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };
 typedef struct cot__pass_options {
     const cot_allocator       *al; /* of the new program; NULL: malloc */
     const cot__caller         *caller;
+    const struct cot__backend *backend; /* computes constants; NULL: they stay */
     uint32_t                   without; /* bit COT__PASS_NAME: that pass is left out */
 } cot__pass_options;
 

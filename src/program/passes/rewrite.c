@@ -20,7 +20,7 @@ void cot__rewrite_no_memory(cot__rewrite *r, size_t bytes) {
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static void keep_input(cot__rewrite *r, uint32_t v) {
+void cot__rewrite_keep_input(cot__rewrite *r, uint32_t v) {
     cot__type type = cot__value_type(r->from, v);
     r->value[v] = cot__build_input(&r->to, &type);
 }
@@ -69,22 +69,29 @@ void cot__rewrite_replace(cot__rewrite *r, uint32_t k, uint32_t by) {
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
+void cot__rewrite_keep_outputs(cot__rewrite *r) {
+    for (uint32_t k = 0; k < r->from->outputs; k++) cot__build_output(&r->to, r->value[r->from->output[k]]);
+}
+
+/* Value v of the old program, which is not a further result of an operation. */
+static void edit_value(cot__rewrite *r, uint32_t v) {
+    const cot__edit *e = r->edit;
+    uint32_t         maker = cot__value_maker(r->from, v);
+    switch (cot__value_origin(r->from, v)) {
+    case COT__FROM_INPUT: (e->input ? e->input : cot__rewrite_keep_input)(r, v); break;
+    case COT__FROM_CONSTANT: (e->constant ? e->constant : cot__rewrite_keep_constant)(r, maker); break;
+    case COT__FROM_OPERATION: (e->operation ? e->operation : cot__rewrite_keep)(r, maker); break;
+    }
+}
+
 static void walk(cot__rewrite *r) {
     const cot__program *p = r->from;
     for (uint32_t v = 0; v < p->values && !r->to.failed; v++) {
-        uint32_t maker = cot__value_maker(p, v);
-        switch (cot__value_origin(p, v)) {
-        case COT__FROM_INPUT: keep_input(r, v); break;
-        case COT__FROM_CONSTANT:
-            (r->edit->constant ? r->edit->constant : cot__rewrite_keep_constant)(r, maker);
-            break;
-        case COT__FROM_OPERATION:
-            if (p->operation[maker].result == v)
-                (r->edit->operation ? r->edit->operation : cot__rewrite_keep)(r, maker);
-            break;
-        }
+        bool further = cot__value_origin(p, v) == COT__FROM_OPERATION &&
+                       p->operation[cot__value_maker(p, v)].result != v;
+        if (!further) edit_value(r, v);
     }
-    for (uint32_t k = 0; k < p->outputs; k++) cot__build_output(&r->to, r->value[p->output[k]]);
+    if (!r->to.failed) (r->edit->outputs ? r->edit->outputs : cot__rewrite_keep_outputs)(r);
 }
 
 static bool open_lists(cot__rewrite *r, const cot_allocator *al) {
@@ -93,7 +100,7 @@ static bool open_lists(cot__rewrite *r, const cot_allocator *al) {
         if ((uint32_t)cot__operation_operands(p, k) > r->most) r->most = (uint32_t)cot__operation_operands(p, k);
     r->value = cot__alloc(al, p->values * sizeof *r->value);
     r->x = cot__alloc(al, r->most * sizeof *r->x);
-    if ((p->values && !r->value) || (r->most && !r->x)) return false;
+    if (!r->value || !r->x) return false;
     for (uint32_t v = 0; v < p->values; v++) r->value[v] = COT__NO_VALUE;
     return true;
 }

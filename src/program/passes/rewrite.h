@@ -13,9 +13,12 @@ typedef struct cot__rewrite cot__rewrite;
 
 typedef struct cot__edit {
     void *state; /* the pass's own */
-    /* Constant `constant`, and operation k, of the old program; NULL: all are kept. */
+    /* The input that is value v, constant `constant` and operation k of the old program, and at
+     * last the outputs; NULL: all are kept. */
+    void (*input)(cot__rewrite *r, uint32_t v);
     void (*constant)(cot__rewrite *r, uint32_t constant);
     void (*operation)(cot__rewrite *r, uint32_t k);
+    void (*outputs)(cot__rewrite *r);
 } cot__edit;
 
 struct cot__rewrite {
@@ -31,7 +34,9 @@ struct cot__rewrite {
 /* The new program, or p itself if there were no changes; NULL after telling the caller. */
 cot__program *cot__rewrite_run(const cot__program *p, const cot__pass_options *o, const cot__edit *edit);
 
-/* Keeps it as it is. */
+/* These keep it as it is. */
+void cot__rewrite_keep_input(cot__rewrite *r, uint32_t v);
+void cot__rewrite_keep_outputs(cot__rewrite *r);
 void cot__rewrite_keep_constant(cot__rewrite *r, uint32_t constant);
 void cot__rewrite_keep(cot__rewrite *r, uint32_t k);
 /* Operation k as it would be kept, its operands in r->x, to be changed before it is put. */

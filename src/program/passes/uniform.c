@@ -12,9 +12,9 @@ enum { VIEWS = 8 };
 
 bool cot__uniform_open(cot__uniform *u, const cot__program *p, const cot__pass_options *o) {
     size_t bytes = p->constants * sizeof *u->constant;
-    *u = (cot__uniform){bytes ? cot__alloc(o->al, bytes) : NULL, p->constants};
-    if (bytes && !u->constant) return cot__refuse(o->caller, COT_MEMORY, "out of memory: %zu bytes of a pass", bytes);
-    if (bytes) memset(u->constant, 0, bytes);
+    *u = (cot__uniform){cot__alloc(o->al, bytes), p->constants};
+    if (!u->constant) return cot__refuse(o->caller, COT_MEMORY, "out of memory: %zu bytes of a pass", bytes);
+    memset(u->constant, 0, bytes);
     return true;
 }
 

@@ -113,5 +113,5 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
 }
 
 cot__program *cot__pass_views(const cot__program *p, const cot__pass_options *o) {
-    return cot__rewrite_run(p, o, &(cot__edit){NULL, NULL, edit_operation});
+    return cot__rewrite_run(p, o, &(cot__edit){.operation = edit_operation});
 }

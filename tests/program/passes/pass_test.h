@@ -8,6 +8,7 @@
 #include "support/support.h"
 #include "support/tape_test.h"
 
+#include "backend/cpu/table/cpu.h"
 #include "base/element.h"
 #include "program/build.h"
 #include "program/passes/rewrite.h"
@@ -89,7 +90,7 @@ static inline void output(draft *d, uint32_t v) { cot__build_output(&d->b, v); }
 static inline cot__pass_options options_of(heard *h, cot__caller *caller, const cot_allocator *al) {
     *h = (heard){0};
     *caller = (cot__caller){"test", h, hear_error, hear_note, NULL};
-    return (cot__pass_options){.al = al, .caller = caller};
+    return (cot__pass_options){.al = al, .caller = caller, .backend = &cot__cpu_backend};
 }
 
 static inline void text_of(const cot__program *p, char *text, size_t size) {

@@ -22,7 +22,7 @@ static inline double odd_number(dice *r) {
     return (double)(int64_t)(roll(r) % 4001) / 500 - 4;
 }
 
-/* ---- growing ---------------------------------------------------------------------------------- */
+/* ---- growing --------------------------------------------------------------------------------- */
 
 enum { MAX_VALUES = 256 };
 
@@ -80,7 +80,7 @@ static inline uint32_t like(growing *g, uint32_t x) {
     }
 }
 
-/* ---- operations ------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* One whose arithmetic takes this dtype, of so many operands. */
 static inline int any_elementwise(growing *g, int arity, cot_dtype dtype) {
@@ -92,7 +92,7 @@ static inline int any_elementwise(growing *g, int arity, cot_dtype dtype) {
         if (pick && arity == 1) o = plain[below(&g->r, TEST_COUNT(plain))];
         if (pick && arity == 2) o = two[below(&g->r, TEST_COUNT(two))];
         if (cot__elementwise_arity(o) != arity || (!real && cot__elementwise_table[o].class == REAL)) continue;
-        if (o == OP_where || o == OP_polygamma) continue; /* of other dtypes; of whole numbers, and slow */
+        if (o == OP_where || o == OP_polygamma) continue; /* other dtypes; slow */
         return o;
     }
 }
@@ -200,7 +200,7 @@ static inline cot__program *random_program(uint64_t seed, bool large, const cot_
     return draft_close(&d);
 }
 
-/* ---- running it ------------------------------------------------------------------------------- */
+/* ---- running it ------------------------------------------------------------------------------ */
 
 static inline size_t bytes_at(const cot__program *p, uint32_t v) {
     cot__view x = cot__value_view(p, v);
@@ -218,7 +218,14 @@ static inline void fill_inputs(const cot__program *p, uint64_t seed, void **in) 
     }
 }
 
-typedef struct result { bool ok; uint32_t outputs; void *out[8]; cot_dtype dtype[8]; size_t bytes[8]; char text[512]; } result;
+typedef struct result {
+    bool      ok;
+    uint32_t  outputs;
+    void     *out[8];
+    cot_dtype dtype[8];
+    size_t    bytes[8];
+    char      text[512];
+} result;
 
 static inline void free_result(result *z) {
     for (uint32_t k = 0; k < z->outputs; k++) free(z->out[k]);
@@ -229,7 +236,8 @@ static inline bool same_elements(const void *a, const void *b, size_t bytes, cot
     size_t size = (size_t)cot__dtype_size(dtype);
     for (size_t i = 0; i < bytes; i += size) {
         const char *x = (const char *)a + i, *y = (const char *)b + i;
-        if (memcmp(x, y, size) != 0 && !(isnan(cot__load_f64(x, dtype)) && isnan(cot__load_f64(y, dtype)))) return false;
+        bool        nan = isnan(cot__load_f64(x, dtype)) && isnan(cot__load_f64(y, dtype));
+        if (!nan && memcmp(x, y, size) != 0) return false;
     }
     return true;
 }
