@@ -43,7 +43,8 @@ cot__program *cot__pass_dead(const cot__program *p, const cot__pass_options *o) 
         return NULL;
     }
     find_read(p, read);
-    cot__program *made = cot__rewrite_run(p, o, &(cot__edit){.state = read, .constant = edit_constant, .operation = edit_operation});
+    cot__edit     how = {.state = read, .constant = edit_constant, .operation = edit_operation};
+    cot__program *made = cot__rewrite_run(p, o, &how);
     cot__free(o->al, read, p->values);
     return made;
 }

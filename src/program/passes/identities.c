@@ -185,8 +185,8 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
 
 cot__program *cot__pass_identities(const cot__program *p, const cot__pass_options *o) {
     cot__uniform  u;
-    cot__program *made = NULL;
-    if (cot__uniform_open(&u, p, o)) made = cot__rewrite_run(p, o, &(cot__edit){.state = &u, .operation = edit_operation});
+    cot__edit     how = {.state = &u, .operation = edit_operation};
+    cot__program *made = cot__uniform_open(&u, p, o) ? cot__rewrite_run(p, o, &how) : NULL;
     cot__uniform_close(&u, o);
     return made;
 }

@@ -154,7 +154,8 @@ static void edit_constant(cot__rewrite *r, uint32_t constant) {
 
 cot__program *cot__pass_same(const cot__program *p, const cot__pass_options *o) {
     table         t = {{0}, {0}};
-    cot__program *made = cot__rewrite_run(p, o, &(cot__edit){.state = &t, .constant = edit_constant, .operation = edit_operation});
+    cot__edit     how = {.state = &t, .constant = edit_constant, .operation = edit_operation};
+    cot__program *made = cot__rewrite_run(p, o, &how);
     cot__entries_free(&t.operations, o->al);
     cot__entries_free(&t.constants, o->al);
     return made;

@@ -46,7 +46,10 @@ static void views_stay_and_what_is_large_stays(void **state) {
     draft_open(&d, NULL);
     uint32_t c = constant(&d, COT_F64, SHAPE(1, 2), 1, 2), x = input(&d, COT_F64, SHAPE(100000, 2));
     uint32_t wide = op(&d, OP_broadcast_to, X(c), .asked = {COT_F64, SHAPE(100000, 2)});
-    uint32_t both = op(&d, OP_concat, X(wide, wide), .ints = 2, .at = {0, 0}); /* as large as its operands */
+    /* as large as its operands, and still too large */
+    uint32_t both = op(&d, OP_concat, X(wide, wide), .ints = 2, .at = {0, 0});
+    uint32_t turned = op(&d, OP_permute, X(c), .ints = 2, .at = {1, 0}), y = input(&d, COT_F64, SHAPE(2, 1));
+    output(&d, op(&d, OP_mul, X(y, turned)));
     output(&d, op(&d, OP_mul, X(x, wide)));
     output(&d, both);
     stays(&d, cot__pass_constants);
