@@ -180,6 +180,9 @@ typedef struct cot__modes {
     /* while patterns are found: an example that is no position fails, and all that the branch could
      * reach counts */
     bool        strict_positions;
+    /* what is recorded becomes a program that holds no address of the user's, and whose random
+     * numbers differ from run to run */
+    bool        compiling;
 } cot__modes;
 
 struct cot_tape {
