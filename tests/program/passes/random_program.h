@@ -45,7 +45,7 @@ static inline uint32_t any(growing *g) {
 static inline cot_shape any_shape(growing *g) {
     static const cot_shape small[] = {{0, {0}}, {1, {7}}, {2, {3, 5}}, {2, {5, 3}}, {2, {1, 5}}, {3, {2, 3, 5}},
                                       {1, {300}}, {2, {4, 1}}, {1, {0}}};
-    static const cot_shape large[] = {{1, {20000}}, {2, {100, 200}}, {2, {200, 100}}, {1, {200}}, {0, {0}}};
+    static const cot_shape large[] = {{1, {3000}}, {2, {60, 50}}, {2, {50, 60}}, {2, {54, 55}}, {1, {60}}, {0, {0}}};
     return g->large ? large[below(&g->r, TEST_COUNT(large))] : small[below(&g->r, TEST_COUNT(small))];
 }
 
@@ -187,7 +187,7 @@ static inline uint32_t grow(growing *g) {
     return kind < 11 ? grow_view(g) : grow_structural(g);
 }
 
-/* The program of a seed; `large`: of arrays that are cut for threads. */
+/* The program of a seed; `large`: of arrays of several blocks. */
 static inline cot__program *random_program(uint64_t seed, bool large, const cot_allocator *al) {
     draft   d;
     growing g = {.d = &d, .r = {seed}, .large = large};
