@@ -16,7 +16,7 @@
 #include "program/program.h"
 
 /* Every pass, in the order in which they run. */
-#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(views) _(readers)
+#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(views) _(readers) _(gather)
 
 #define COT__PASS_NUMBER(name) COT__PASS_##name,
 enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };
