@@ -12,7 +12,7 @@
 #include "base/base.h"
 
 enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_MOVED = 16 };
-enum { COT__RUN_COPY = -1 }; /* in place of an operation: to = from, of one dtype */
+enum { COT__RUN_COPY = -1 }; /* to = from, converted where dtypes differ */
 
 /* What the CPU's blocks are made of: n elements, contiguous, of one compute type. Unused operands
  * are NULL. */
@@ -68,7 +68,7 @@ void cot__block_run_of_value(cot__block_run *r, int op, cot_dtype compute, int n
  * may be the g of the terms itself. */
 void cot__block_run_of_partials(cot__block_run *r, int op, cot_dtype compute, int n, const cot__view *xs,
                                 const cot__view *z, int count, const cot__term *terms);
-/* to = from, of one dtype. */
+/* to = from, converted as the entry `copy` of a backend does where the dtypes differ. */
 void cot__block_run_of_copy(cot__block_run *r, const cot__view *to, const cot__view *from);
 
 /* The same, done now, alone. */

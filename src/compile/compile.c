@@ -2,6 +2,8 @@
  * is then lowered and forgotten. */
 #include "compile/compile.h"
 
+#include "backend/cpu/table/cpu.h"
+#include "program/passes/passes.h"
 #include "tape/lower.h"
 #include "tape/scope.h"
 
@@ -56,6 +58,17 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
     cot__free(&p->al, examples, (size_t)n * sizeof *examples);
 }
 
+/* ---- the form that runs ---------------------------------------------------------------------- */
+
+static void hear(const cot__caller *c, cot_status code, const char *text) { fail(c->to, code, text); }
+static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
+
+static void optimise(cot_program *p, bool plain) {
+    cot__caller       caller = {"compile", p, hear, ignore, NULL};
+    cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend};
+    if (p->source) p->runs = plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool arguments_are_legal(cot_program *p, cot_fn f, int n, const cot_type *types, int m) {
@@ -84,8 +97,10 @@ cot_program *cot__program_object(const cot_allocator *al, cot__program *source) 
     cot_program *p = source ? make(al) : NULL;
     if (!p) return cot__program_release(source), NULL;
     p->source = source;
-    p->runs = cot__program_share(source);
-    return p;
+    optimise(p, false);
+    if (p->runs) return p;
+    cot_program_destroy(p);
+    return NULL;
 }
 
 cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int m,
@@ -99,6 +114,6 @@ cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int
     if (t) record(p, t, f, user, n, types, m);
     else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
     cot_tape_destroy(t);
-    p->runs = p->source ? cot__program_share(p->source) : NULL;
+    optimise(p, options->plain);
     return p;
 }

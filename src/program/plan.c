@@ -1,40 +1,25 @@
 /* plan.c: three passes over the operations: how each is done and which values are aliases; how long
  * each value is read; where it lies. */
-#include "program/plan.h"
+#include "program/plan_parts.h"
 #include "backend/elements.h"
 #include "backend/job_run.h"
-#include "program/ranges.h"
 #include "rules/elementwise_ids.h"
 
 #include <string.h>
 
-typedef struct planner {
-    cot__plan         *plan;
-    const cot__program *p;
-    const cot__caller *caller;
-    cot__view         *x;    /* of the operands of one operation */
-    uint32_t           most; /* operands of an operation */
-    /* For each root, the last operation that reads it, or p->operations if it is given out. After
-     * its memory was given back or taken over: COT__NO_VALUE. */
-    uint32_t          *last;
-    cot__ranges        ranges;
-    uint32_t          *free_slot; /* slots that can be used again */
-    uint32_t           free_slots, free_room, slots;
-} planner;
-
-static bool no_memory(const planner *q) {
+static bool no_memory(const cot__planner *q) {
     return cot__refuse(q->caller, COT_MEMORY, "out of memory: the plan of %u operations", q->p->operations);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-static bool is_slot(const cot__plan *plan, uint32_t v) {
+bool cot__in_slot(const cot__plan *plan, uint32_t v) {
     return plan->slots && plan->p->type[plan->p->value[v].type].ndim == 0;
 }
 
 bool cot__in_arena(const cot__plan *plan, uint32_t root) {
     cot__origin from = cot__value_origin(plan->p, root);
-    if (from == COT__FROM_OPERATION || is_slot(plan, root)) return true;
+    if (from == COT__FROM_OPERATION || cot__in_slot(plan, root)) return true;
     return from == COT__FROM_CONSTANT && !cot__on_host(plan->backend);
 }
 
@@ -44,16 +29,16 @@ cot__view cot__plan_view(const cot__plan *plan, uint32_t value) {
     return v;
 }
 
-static int64_t bytes_of(const cot__program *p, uint32_t value) {
+int64_t cot__planned_bytes(const cot__program *p, uint32_t value) {
     cot__view v = cot__value_view(p, value);
     return cot__view_size(&v) * cot__dtype_size(v.dtype);
 }
 
 /* Its operands are slots of one float dtype (the condition of `where` is a bool). */
-static bool is_scalar(const planner *q, uint32_t k) {
+static bool is_scalar(const cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     const uint32_t       *x = cot__operation_operand(q->p, k);
-    if (!q->plan->slots || o->op >= OP_structural || !is_slot(q->plan, o->result)) return false;
+    if (!q->plan->slots || o->op >= OP_structural || !cot__in_slot(q->plan, o->result)) return false;
     for (int i = o->op == OP_where; i < cot__operation_operands(q->p, k); i++) {
         if (x[i] == COT__NO_VALUE) continue;
         cot_dtype dtype = cot__value_view(q->p, x[i]).dtype;
@@ -64,7 +49,7 @@ static bool is_scalar(const planner *q, uint32_t k) {
 
 /* ---- how, and aliases ------------------------------------------------------------------------ */
 
-static bool add_strides(planner *q, uint32_t v, int ndim, const int64_t *stride) {
+static bool add_strides(cot__planner *q, uint32_t v, int ndim, const int64_t *stride) {
     cot__plan *plan = q->plan;
     uint32_t   need = plan->strides_count + (uint32_t)ndim, room = plan->strides_room ? plan->strides_room : 64;
     while (room < need) room *= 2;
@@ -80,13 +65,13 @@ static bool add_strides(planner *q, uint32_t v, int ndim, const int64_t *stride)
     return true;
 }
 
-static bool set_strides(planner *q, uint32_t v, const int64_t *stride) {
+static bool set_strides(cot__planner *q, uint32_t v, const int64_t *stride) {
     cot__view x = cot__value_view(q->p, v);
     if (x.ndim == 0 || memcmp(stride, x.stride, (size_t)x.ndim * sizeof *stride) == 0) return true;
     return add_strides(q, v, x.ndim, stride);
 }
 
-static cot__job job_of(const planner *q, uint32_t k, void *number) {
+static cot__job job_of(const cot__planner *q, uint32_t k, void *number) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     cot__job        j;
     cot__operation_job(q->p, k, q->caller, q->x, number, &j);
@@ -98,7 +83,7 @@ static cot__job job_of(const planner *q, uint32_t k, void *number) {
 }
 
 /* The result as a view of operand 0, if it is one. */
-static bool try_view(planner *q, uint32_t k, bool *is_view) {
+static bool try_view(cot__planner *q, uint32_t k, bool *is_view) {
     cot__plan     *plan = q->plan;
     const cot__op *record = cot__op_of(q->p->operation[k].op);
     uint32_t       z = q->p->operation[k].result, of;
@@ -113,7 +98,7 @@ static bool try_view(planner *q, uint32_t k, bool *is_view) {
     of = cot__operation_operand(q->p, k)[0];
     offset = (plan->root[of] == of ? 0 : plan->place[of]) + offset * cot__dtype_size(j.x[0].dtype);
     /* what is in a slot already stays there */
-    bool moves = is_slot(plan, z) && !is_slot(plan, plan->root[of]);
+    bool moves = cot__in_slot(plan, z) && !cot__in_slot(plan, plan->root[of]);
     plan->how[k] = moves ? COT__BY_MOVE : COT__BY_VIEW;
     if (moves) return plan->extra[k] = offset, true;
     plan->root[z] = plan->root[of];
@@ -122,7 +107,7 @@ static bool try_view(planner *q, uint32_t k, bool *is_view) {
 }
 
 /* Workspaces are ranges, too; the plan notes their bytes first. */
-static bool plan_job(planner *q, uint32_t k) {
+static bool plan_job(cot__planner *q, uint32_t k) {
     double   number;
     cot__job j = job_of(q, k, &number);
     int64_t  bytes = cot__job_workspace(&j);
@@ -135,10 +120,14 @@ static bool plan_job(planner *q, uint32_t k) {
     return true;
 }
 
-static bool choose_ways(planner *q) {
+static bool choose_ways(cot__planner *q) {
     for (uint32_t k = 0; k < q->p->operations; k++) {
         bool is_view;
         q->plan->workspace[k] = q->plan->extra[k] = -1;
+        if (q->plan->fusion.of && q->plan->fusion.of[k] != COT__NO_VALUE) {
+            q->plan->how[k] = COT__BY_GROUP;
+            continue;
+        }
         if (is_scalar(q, k)) {
             q->plan->how[k] = COT__BY_SCALARS;
             continue;
@@ -150,7 +139,7 @@ static bool choose_ways(planner *q) {
 
 /* ---- lifetimes ------------------------------------------------------------------------------- */
 
-static void find_last_readers(planner *q) {
+static void find_last_readers(cot__planner *q) {
     const cot__program *p = q->p;
     for (uint32_t v = 0; v < p->values; v++)
         q->last[v] = cot__value_origin(p, v) == COT__FROM_OPERATION ? cot__value_maker(p, v) : 0;
@@ -164,9 +153,9 @@ static void find_last_readers(planner *q) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static uint32_t take_slot(planner *q) { return q->free_slots ? q->free_slot[--q->free_slots] : q->slots++; }
+static uint32_t take_slot(cot__planner *q) { return q->free_slots ? q->free_slot[--q->free_slots] : q->slots++; }
 
-static bool give_slot(planner *q, uint32_t slot) {
+static bool give_slot(cot__planner *q, uint32_t slot) {
     if (q->free_slots == q->free_room) {
         uint32_t room = q->free_room ? 2 * q->free_room : 64;
         void    *more = cot__resize(&q->plan->al, q->free_slot, q->free_room * sizeof slot, room * sizeof slot);
@@ -178,52 +167,52 @@ static bool give_slot(planner *q, uint32_t slot) {
     return true;
 }
 
-static bool take_range(planner *q, int64_t bytes, int64_t *at) {
+bool cot__plan_take_range(cot__planner *q, int64_t bytes, int64_t *at) {
     *at = cot__ranges_take(&q->ranges, cot__range_bytes(bytes));
     return *at >= 0 || no_memory(q);
 }
 
-static bool give_range(planner *q, int64_t at, int64_t bytes) {
+bool cot__plan_give_range(cot__planner *q, int64_t at, int64_t bytes) {
     return cot__ranges_give(&q->ranges, at, cot__range_bytes(bytes)) || no_memory(q);
 }
 
-static bool take_memory(planner *q, uint32_t v) {
-    if (!is_slot(q->plan, v)) return take_range(q, bytes_of(q->p, v), &q->plan->place[v]);
+bool cot__plan_take_memory(cot__planner *q, uint32_t v) {
+    if (!cot__in_slot(q->plan, v)) return cot__plan_take_range(q, cot__planned_bytes(q->p, v), &q->plan->place[v]);
     q->plan->place[v] = 8 * (int64_t)take_slot(q);
     return true;
 }
 
 /* Gives back the memory of a root that operation k reads last, once. */
-static bool let_go(planner *q, uint32_t root, uint32_t k) {
+bool cot__plan_let_go(cot__planner *q, uint32_t root, uint32_t k) {
     if (q->last[root] != k || !cot__in_arena(q->plan, root)) return true;
     if (cot__value_origin(q->p, root) == COT__FROM_CONSTANT) return true;
     q->last[root] = COT__NO_VALUE;
-    if (is_slot(q->plan, root)) return give_slot(q, (uint32_t)(q->plan->place[root] / 8));
-    return give_range(q, q->plan->place[root], bytes_of(q->p, root));
+    if (cot__in_slot(q->plan, root)) return give_slot(q, (uint32_t)(q->plan->place[root] / 8));
+    return cot__plan_give_range(q, q->plan->place[root], cot__planned_bytes(q->p, root));
 }
 
-static bool let_operands_go(planner *q, uint32_t k) {
+bool cot__plan_let_operands_go(cot__planner *q, uint32_t k) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     for (int i = 0; i < cot__operation_operands(q->p, k); i++)
-        if (x[i] != COT__NO_VALUE && !let_go(q, q->plan->root[x[i]], k)) return false;
+        if (x[i] != COT__NO_VALUE && !cot__plan_let_go(q, q->plan->root[x[i]], k)) return false;
     return true;
 }
 
 /* May the result of operation k lie where its operand i lies? Nobody reads it later, it has the
  * bytes of the result, and no other operand is another view of it. */
-static bool may_take_over(const planner *q, uint32_t k, int i) {
+static bool may_take_over(const cot__planner *q, uint32_t k, int i) {
     const cot__plan *plan = q->plan;
     const uint32_t  *x = cot__operation_operand(q->p, k);
     uint32_t         z = q->p->operation[k].result;
     if (x[i] == COT__NO_VALUE || plan->root[x[i]] != x[i] || q->last[x[i]] != k) return false;
-    if (cot__value_origin(q->p, x[i]) != COT__FROM_OPERATION || is_slot(plan, x[i])) return false;
+    if (cot__value_origin(q->p, x[i]) != COT__FROM_OPERATION || cot__in_slot(plan, x[i])) return false;
     if (q->p->value[x[i]].type != q->p->value[z].type) return false;
     for (int other = 0; other < cot__operation_operands(q->p, k); other++)
         if (x[other] != COT__NO_VALUE && x[other] != x[i] && plan->root[x[other]] == x[i]) return false;
     return true;
 }
 
-static bool take_over(planner *q, uint32_t k, int i) {
+bool cot__plan_take_over(cot__planner *q, uint32_t k, int i) {
     uint32_t x = cot__operation_operand(q->p, k)[i];
     if (!may_take_over(q, k, i)) return false;
     q->plan->place[q->p->operation[k].result] = q->plan->place[x];
@@ -232,72 +221,79 @@ static bool take_over(planner *q, uint32_t k, int i) {
 }
 
 /* Further results, of an operation that has several. */
-static bool take_more(planner *q, uint32_t k) {
+static bool take_more(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     for (uint32_t i = 1; i < o->results; i++)
-        if (!take_memory(q, o->result + i)) return false;
+        if (!cot__plan_take_memory(q, o->result + i)) return false;
     return true;
 }
 
-static bool let_results_go(planner *q, uint32_t k) {
+static bool let_results_go(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     for (uint32_t i = 0; i < o->results; i++)
-        if (!let_go(q, o->result + i, k)) return false;
+        if (!cot__plan_let_go(q, o->result + i, k)) return false;
     return true;
 }
 
 /* An operation in place finds the elements of operand 0 in its result, and reads its other operands
  * while it writes. */
-static bool place_in_place(planner *q, uint32_t k) {
+static bool place_in_place(cot__planner *q, uint32_t k) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     bool            again = false;
     for (int i = 1; i < cot__operation_operands(q->p, k); i++) again |= x[i] == x[0];
-    if (!again && take_over(q, k, 0)) return true;
+    if (!again && cot__plan_take_over(q, k, 0)) return true;
     q->plan->how[k] = COT__BY_JOB_COPY;
-    return take_memory(q, q->p->operation[k].result);
+    return cot__plan_take_memory(q, q->p->operation[k].result);
 }
 
-static bool place_result(planner *q, uint32_t k) {
+static bool place_result(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     if (o->op >= OP_structural)
-        return cot__op_of(o->op)->in_place ? place_in_place(q, k) : take_memory(q, o->result);
+        return cot__op_of(o->op)->in_place ? place_in_place(q, k) : cot__plan_take_memory(q, o->result);
     for (int i = 0; i < cot__operation_operands(q->p, k); i++)
-        if (take_over(q, k, i)) return true;
-    return take_memory(q, o->result);
+        if (cot__plan_take_over(q, k, i)) return true;
+    return cot__plan_take_memory(q, o->result);
 }
 
 /* The slot of the result may be that of an operand: an instruction loads before it stores. */
-static bool place_scalar(planner *q, uint32_t k) {
+static bool place_scalar(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     q->plan->scalars++;
     if (o->extra != COT__NO_VALUE) q->plan->extra[k] = 8 * (int64_t)q->slots++;
-    return let_operands_go(q, k) && take_memory(q, o->result) && let_go(q, o->result, k);
+    return cot__plan_let_operands_go(q, k) && cot__plan_take_memory(q, o->result) && cot__plan_let_go(q, o->result, k);
 }
 
-static bool place_job(planner *q, uint32_t k) {
+static bool place_job(cot__planner *q, uint32_t k) {
     int64_t bytes = q->plan->workspace[k];
     q->plan->jobs++;
     q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
     if (!place_result(q, k) || !take_more(q, k)) return false;
     if (bytes > 0 &&
-        (!take_range(q, bytes, &q->plan->workspace[k]) || !give_range(q, q->plan->workspace[k], bytes)))
+        (!cot__plan_take_range(q, bytes, &q->plan->workspace[k]) ||
+         !cot__plan_give_range(q, q->plan->workspace[k], bytes)))
         return false;
-    return let_operands_go(q, k) && let_results_go(q, k);
+    return cot__plan_let_operands_go(q, k) && let_results_go(q, k);
 }
 
-static bool place_move(planner *q, uint32_t k) {
+static bool place_move(cot__planner *q, uint32_t k) {
     uint32_t z = q->p->operation[k].result;
     q->plan->jobs++;
     q->plan->views++;
-    return take_memory(q, z) && let_operands_go(q, k) && let_go(q, z, k);
+    return cot__plan_take_memory(q, z) && cot__plan_let_operands_go(q, k) && cot__plan_let_go(q, z, k);
 }
 
-static bool place_operations(planner *q) {
+static bool place_operations(cot__planner *q) {
     for (uint32_t k = 0; k < q->p->operations; k++) {
         uint8_t how = q->plan->how[k];
+        if (how == COT__BY_GROUP) {
+            uint32_t group = q->plan->fusion.of[k];
+            if (!cot__plan_group(q, group)) return false;
+            k = q->plan->fusion.group[group].end - 1;
+            continue;
+        }
         bool    ok = how == COT__BY_SCALARS ? place_scalar(q, k)
                      : how == COT__BY_MOVE  ? place_move(q, k)
-                     : how == COT__BY_VIEW  ? let_operands_go(q, k)
+                     : how == COT__BY_VIEW  ? cot__plan_let_operands_go(q, k)
                                             : place_job(q, k);
         if (!ok) return false;
     }
@@ -305,33 +301,34 @@ static bool place_operations(planner *q) {
 }
 
 /* What is there before the first operation. */
-static bool place_sources(planner *q) {
+static bool place_sources(cot__planner *q) {
     for (uint32_t v = 0; v < q->p->values; v++)
-        if (cot__value_origin(q->p, v) != COT__FROM_OPERATION && cot__in_arena(q->plan, v) && !take_memory(q, v))
+        if (cot__value_origin(q->p, v) != COT__FROM_OPERATION && cot__in_arena(q->plan, v) &&
+            !cot__plan_take_memory(q, v))
             return false;
     return true;
 }
 
 /* Slots stand in front of the ranges. */
-static void move_ranges(planner *q) {
+static void move_ranges(cot__planner *q) {
     cot__plan *plan = q->plan;
     int64_t    base = cot__range_bytes(8 * (int64_t)q->slots);
     plan->bytes = base + q->ranges.top;
     for (uint32_t v = 0; v < q->p->values; v++)
-        if (plan->root[v] == v && cot__in_arena(plan, v) && !is_slot(plan, v)) plan->place[v] += base;
+        if (plan->root[v] == v && cot__in_arena(plan, v) && !cot__in_slot(plan, v)) plan->place[v] += base;
     for (uint32_t k = 0; k < q->p->operations; k++)
         if (plan->workspace[k] >= 0) plan->workspace[k] += base;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool take_inputs(planner *q, const cot__view *inputs) {
+static bool take_inputs(cot__planner *q, const cot__view *inputs) {
     for (uint32_t k = 0; inputs && k < q->p->inputs; k++)
-        if (!is_slot(q->plan, q->p->input[k]) && !set_strides(q, q->p->input[k], inputs[k].stride)) return false;
+        if (!cot__in_slot(q->plan, q->p->input[k]) && !set_strides(q, q->p->input[k], inputs[k].stride)) return false;
     return true;
 }
 
-static bool open_lists(planner *q) {
+static bool open_lists(cot__planner *q) {
     cot__plan *plan = q->plan;
     size_t     values = q->p->values, operations = q->p->operations;
     for (uint32_t k = 0; k < operations; k++)
@@ -344,27 +341,31 @@ static bool open_lists(planner *q) {
     plan->extra = cot__alloc(&plan->al, operations * sizeof *plan->extra);
     q->last = cot__alloc(&plan->al, values * sizeof *q->last);
     q->x = cot__alloc(&plan->al, q->most * sizeof *q->x);
+    q->scattered = cot__alloc(&plan->al, values * sizeof *q->scattered);
     if (!plan->root || !plan->place || !plan->stride || !plan->how || !plan->workspace || !plan->extra || !q->last ||
-        !q->x)
+        !q->x || !q->scattered)
         return no_memory(q);
+    memset(q->scattered, 0, values * sizeof *q->scattered);
     for (uint32_t v = 0; v < values; v++) plan->root[v] = v, plan->place[v] = 0, plan->stride[v] = COT__NO_VALUE;
     return true;
 }
 
-static void close_planner(planner *q) {
+static void close_planner(cot__planner *q) {
     const cot_allocator *al = &q->plan->al;
     cot__free(al, q->last, q->p->values * sizeof *q->last);
     cot__free(al, q->x, q->most * sizeof *q->x);
+    cot__free(al, q->scattered, q->p->values * sizeof *q->scattered);
     cot__free(al, q->free_slot, q->free_room * sizeof *q->free_slot);
     cot__ranges_close(&q->ranges);
 }
 
 bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                    const cot__view *inputs, const cot__caller *caller) {
+                    const cot__view *inputs, bool fuse, const cot__caller *caller) {
     *plan = (cot__plan){.p = p, .backend = backend, .al = al ? *al : (cot_allocator){0}};
-    planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al};
+    cot__planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al};
     plan->slots = cot__on_host(backend);
-    bool ok = open_lists(&q) && take_inputs(&q, inputs) && choose_ways(&q);
+    bool ok = open_lists(&q) && (!fuse || cot__fusion_open(&plan->fusion, p, al, caller)) && take_inputs(&q, inputs) &&
+              choose_ways(&q);
     if (ok) find_last_readers(&q);
     ok = ok && place_sources(&q) && place_operations(&q);
     if (ok) move_ranges(&q);
@@ -383,5 +384,6 @@ void cot__plan_close(cot__plan *plan) {
     cot__free(al, plan->how, operations);
     cot__free(al, plan->workspace, operations * sizeof *plan->workspace);
     cot__free(al, plan->extra, operations * sizeof *plan->extra);
+    cot__fusion_close(&plan->fusion);
     *plan = (cot__plan){0};
 }

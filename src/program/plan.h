@@ -4,6 +4,9 @@
  *   - The result of an elementwise operation takes the memory of an operand that nobody reads
  *     later, and so does that of an operation in place. Where that operand is still read, it is
  *     copied first.
+ *   - A value that lives only within the blocks of a group lies in memory that no other value of
+ *     the group has, unless that lives so, too. What a group reads is not written before its end,
+ *     but element by element.
  *   - On the host a 0-d value lies in a slot of 8 bytes of its own, and operations of one float
  *     dtype on such values are instructions (scalars.h), not jobs.
  *   - Any other result gets the smallest free range that holds it.
@@ -12,12 +15,14 @@
 #define COT_PROGRAM_PLAN_H
 
 #include "backend/backend.h"
+#include "program/fusion.h"
 #include "program/program.h"
 
 typedef enum cot__how {
     COT__BY_JOB,      /* its job runs */
     COT__BY_JOB_COPY, /* operand 0 is copied to the result, then its job runs */
     COT__BY_SCALARS,  /* an instruction on slots */
+    COT__BY_GROUP,    /* together with the others of its group (fusion.h) */
     COT__BY_VIEW,     /* nothing is done */
     COT__BY_MOVE      /* the one element of the view is copied to its slot */
 } cot__how;
@@ -45,12 +50,15 @@ typedef struct cot__plan {
     int64_t              bytes; /* of the arena */
     /* instructions; jobs; operands of jobs, and results after the first */
     uint32_t             scalars, jobs, views;
+    cot__fusion          fusion; /* what runs in groups */
+    uint32_t             runs;   /* members of groups */
 } cot__plan;
 
 /* Plans a legal program for a backend. `inputs` has a view of each input, whose strides hold for
- * every run; NULL: all are row-major. False after telling the caller that there is no memory. */
+ * every run; NULL: all are row-major. Without `fuse` each operation runs by itself. False after
+ * telling the caller that there is no memory. */
 bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                    const cot__view *inputs, const cot__caller *caller);
+                    const cot__view *inputs, bool fuse, const cot__caller *caller);
 void cot__plan_close(cot__plan *plan);
 
 /* The value as a view; `data` counts from the memory of its root. */

@@ -2,8 +2,10 @@
  * its inputs. */
 #include "backend/elements.h"
 #include "backend/job_run.h"
+#include "backend/runs.h"
 #include "program/ranges.h"
 #include "program/run_parts.h"
+#include "rules/elementwise_ids.h"
 
 #include <string.h>
 
@@ -70,17 +72,22 @@ static void *part(char *from, size_t *at, size_t bytes) {
     return p;
 }
 
+enum { MEMBER_VIEWS = 3 }; /* operands of an elementwise operation */
+
 /* All lists, as long as the plan says they are at most. */
 static size_t lay_out(cot__run *r, const cot__plan *plan, char *from) {
     size_t at = 0;
     r->job = part(from, &at, plan->jobs * sizeof *r->job);
     r->view = part(from, &at, plan->views * sizeof *r->view);
     r->step = part(from, &at, (2 * (size_t)plan->jobs + 1) * sizeof *r->step);
-    r->binding = part(from, &at, plan->views * sizeof *r->binding);
+    r->binding = part(from, &at, (plan->views + MEMBER_VIEWS * (size_t)plan->runs) * sizeof *r->binding);
     r->load = part(from, &at, r->p->inputs * sizeof *r->load);
     r->given = part(from, &at, r->p->outputs * sizeof *r->given);
     r->strides = part(from, &at, plan->strides_count * sizeof *r->strides);
     r->scalar = part(from, &at, plan->scalars * sizeof *r->scalar);
+    r->block_run = part(from, &at, plan->runs * sizeof *r->block_run);
+    r->number = part(from, &at, plan->runs * sizeof *r->number);
+    r->moves = part(from, &at, plan->runs * sizeof *r->moves);
     return at;
 }
 
@@ -201,6 +208,62 @@ static void prepare_move(cot__run *r, const cot__plan *plan, uint32_t k) {
     else r->binding[r->bindings++] = (cot__binding){q->job.x, plan->extra[k], input};
 }
 
+/* ---- groups ---------------------------------------------------------------------------------- */
+
+/* Operand i of a member, or its plain number. */
+static cot__view member_operand(cot__run *r, const cot__plan *plan, uint32_t v, cot_dtype compute, double *number) {
+    uint32_t input;
+    int64_t  place;
+    return v == COT__NO_VALUE ? cot__number_view(number, compute) : see(r, plan, v, &input, &place);
+}
+
+/* The dtype in which member k computes: that of its first operand that is no number and no
+ * condition. */
+static cot_dtype member_compute(const cot__program *p, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(p, k);
+    int             i = p->operation[k].op == OP_where || x[0] == COT__NO_VALUE;
+    return cot__dtype_compute(cot__value_view(p, x[i]).dtype);
+}
+
+/* Operands that lie in inputs are bound where the run has them. */
+static void prepare_member(cot__run *r, const cot__plan *plan, uint32_t k) {
+    uint32_t        at = r->runs++, input, z = r->p->operation[k].result;
+    int64_t         place;
+    cot__block_run *b = &r->block_run[at];
+    const uint32_t *x = cot__operation_operand(r->p, k);
+    int             n = cot__operation_operands(r->p, k), op = r->p->operation[k].op;
+    cot_dtype       compute = member_compute(r->p, k);
+    cot__view       to = see(r, plan, z, &input, &place), from[MEMBER_VIEWS];
+    if (op < OP_structural && r->p->operation[k].extra != COT__NO_VALUE)
+        cot__store_f64(&r->number[at], compute, cot__operation_number(r->p, k));
+    r->moves[at] = (uint16_t)((plan->fusion.inside[z] == COT__INSIDE) << COT__RUN_VIEWS);
+    for (int i = 0; i < n; i++) from[i] = member_operand(r, plan, x[i], compute, &r->number[at]);
+    if (op < OP_structural) cot__block_run_of_value(b, op, compute, n, from, &to);
+    else cot__block_run_of_copy(b, &to, from);
+    for (int i = 0; i < n; i++) {
+        if (x[i] == COT__NO_VALUE) continue;
+        see(r, plan, x[i], &input, &place);
+        if (input != COT__NO_VALUE) r->binding[r->bindings++] = (cot__binding){&b->x[i], place, input};
+        r->moves[at] |= (uint16_t)((plan->fusion.inside[plan->root[x[i]]] == COT__INSIDE) << i);
+    }
+}
+
+enum { BLOCK_BYTES = 32768 }; /* of an array: some of them stay in the second cache */
+
+static void prepare_group(cot__run *r, const cot__plan *plan, const cot__group *g) {
+    cot__prepared *q = &r->job[r->jobs++];
+    cot__stage    *s = &q->stage;
+    uint32_t       first = r->runs;
+    *q = (cot__prepared){.operation = g->first};
+    for (uint32_t k = g->first; k < g->end; k++)
+        if (plan->how[k] == COT__BY_GROUP) prepare_member(r, plan, k);
+    *s = (cot__stage){.run = r->block_run + first, .count = (int)(r->runs - first), .block_bytes = BLOCK_BYTES,
+                      .size = cot__fused_size(r->p, g->first), .moves = r->moves + first};
+    for (int i = 0; i < s->count; i++) s->cost += s->run[i].cost;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
 static void add_step(cot__run *r, bool scalar) {
     cot__step *last = r->steps ? &r->step[r->steps - 1] : NULL;
     if (!scalar) r->step[r->steps++] = (cot__step){r->jobs - 1, 0};
@@ -212,7 +275,11 @@ static void prepare_operations(cot__run *r, const cot__plan *plan) {
     for (uint32_t k = 0; k < r->p->operations; k++) {
         uint8_t how = plan->how[k];
         if (how == COT__BY_VIEW) continue;
-        if (how == COT__BY_SCALARS) prepare_scalar(r, plan, k);
+        if (how == COT__BY_GROUP) {
+            const cot__group *g = &plan->fusion.group[plan->fusion.of[k]];
+            prepare_group(r, plan, g);
+            k = g->end - 1;
+        } else if (how == COT__BY_SCALARS) prepare_scalar(r, plan, k);
         else if (how == COT__BY_MOVE) prepare_move(r, plan, k);
         else prepare_job(r, plan, k);
         add_step(r, how == COT__BY_SCALARS);
@@ -221,9 +288,9 @@ static void prepare_operations(cot__run *r, const cot__plan *plan) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool prepare(cot__run *r, const cot__view *inputs, const cot__caller *caller) {
+static bool prepare(cot__run *r, const cot__view *inputs, bool fuse, const cot__caller *caller) {
     cot__plan plan;
-    if (!cot__plan_open(&plan, r->p, r->backend, &r->al, inputs, caller)) return false;
+    if (!cot__plan_open(&plan, r->p, r->backend, &r->al, inputs, fuse, caller)) return false;
     bool ok = open_arena(r, &plan, caller) && open_lists(r, &plan, caller);
     if (ok) {
         place_constants(r, &plan);
@@ -235,8 +302,8 @@ static bool prepare(cot__run *r, const cot__view *inputs, const cot__caller *cal
     return ok;
 }
 
-cot__run *cot__run_create(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                          const cot__view *inputs, const cot__caller *caller) {
+static cot__run *create(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                        const cot__view *inputs, bool fuse, const cot__caller *caller) {
     cot__run *r = cot__alloc(al, sizeof *r);
     if (!r) return no_memory(caller, sizeof *r), NULL;
     memset(r, 0, sizeof *r);
@@ -245,9 +312,19 @@ cot__run *cot__run_create(const cot__program *p, const cot__backend *backend, co
     r->al = al ? *al : (cot_allocator){0};
     r->caller = (cot__caller){"program", r, hear_error, hear_note, NULL};
     r->failed_at = r->noted_at = COT__NO_VALUE;
-    if (prepare(r, inputs, caller)) return r;
+    if (prepare(r, inputs, fuse, caller)) return r;
     cot__run_destroy(r);
     return NULL;
+}
+
+cot__run *cot__run_create(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                          const cot__view *inputs, const cot__caller *caller) {
+    return create(p, backend, al, inputs, true, caller);
+}
+
+cot__run *cot__run_create_unfused(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                                  const cot__view *inputs, const cot__caller *caller) {
+    return create(p, backend, al, inputs, false, caller);
 }
 
 void cot__run_destroy(cot__run *r) {

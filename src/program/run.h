@@ -17,6 +17,9 @@ typedef struct cot__run cot__run;
  * caller that there is no memory. */
 cot__run *cot__run_create(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                           const cot__view *inputs, const cot__caller *caller);
+/* The same, in which each operation runs by itself: to compare with. */
+cot__run *cot__run_create_unfused(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                                  const cot__view *inputs, const cot__caller *caller);
 void      cot__run_destroy(cot__run *r);
 
 /* Runs the program on inputs and outputs in memory of the backend: the first element of each input,

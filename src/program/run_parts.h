@@ -8,7 +8,7 @@
 
 enum { COT__RUN_TEXT = 512 };
 
-/* A job, and what is done before and after it. */
+/* A job, and what is done before and after it; or a stage instead. */
 typedef struct cot__prepared {
     cot__job job;
     double   number; /* its plain number, in the computing dtype */
@@ -16,6 +16,7 @@ typedef struct cot__prepared {
     bool     moves;  /* z = x, and no more */
     bool     copies; /* z = operand 0 first */
     bool     effect; /* it may refuse data, or tell what it found */
+    cot__stage stage; /* count 0: it is a job */
 } cot__prepared;
 
 /* `count` instructions from `first` on; count 0: the prepared job `first`. */
@@ -51,7 +52,10 @@ struct cot__run {
     cot__given         *given; /* one for each output */
     int64_t            *strides;
     cot__scalar        *scalar;
-    uint32_t            jobs, views, steps, bindings, loads, scalars; /* how many there are */
+    cot__block_run     *block_run; /* of stages; for each its plain number and its moves */
+    double             *number;
+    uint16_t           *moves;
+    uint32_t            jobs, views, steps, bindings, loads, scalars, runs; /* how many there are */
     int64_t            *status; /* in memory of the backend */
     int64_t             host_status[2];
     /* what the last run has found */

@@ -1,6 +1,6 @@
 /* Every sample function with its recorded gradient, and every elementwise operation, gives as a
  * program the bits that recording gives, again and again on one run, whatever the number of
- * threads. */
+ * threads; and so does what all passes make of it. */
 /* ctest: timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
@@ -8,6 +8,7 @@
 #include "support/program_test.h"
 #include "support/tape_test.h"
 
+#include "program/passes/passes.h"
 
 enum { MAX_OUT = TEST_MAX_INPUTS + 2, BYTES = 1 << 14 };
 
@@ -152,6 +153,19 @@ static void compare_runs(cot_tape *t, function_maker *make, int number, cot_dtyp
     cot_set_threads(0);
 }
 
+/* What all passes make of it, too. */
+static void compare_optimised(cot_tape *t, function_maker *make, int number, cot_dtype dtype, const cot__program *p) {
+    const char       *name = make(number, 0).name;
+    cot__caller       caller = cot__tape_caller(t, "test");
+    cot__pass_options o = {.caller = &caller, .backend = t->backend};
+    cot__program     *best = cot__optimise(p, &o);
+    cot__run         *run = best ? prepare(t, name, best) : NULL;
+    TEST_CHECK(run && best->operations <= p->operations, "%s: passes add operations", name);
+    if (run) compare_runs(t, make, number, dtype, run, best);
+    cot__run_destroy(run);
+    cot__program_release(best);
+}
+
 static int lowered;
 
 static void lower_and_compare(function_maker *make, int number, cot_dtype dtype) {
@@ -166,6 +180,7 @@ static void lower_and_compare(function_maker *make, int number, cot_dtype dtype)
         note_operations(p);
         TEST_CHECK(p->inputs == (uint32_t)f.n, "%s: the body captures something", f.name);
         compare_runs(t, make, number, dtype, run, p);
+        compare_optimised(t, make, number, dtype, p);
     }
     cot__run_destroy(run);
     cot__program_release(p);

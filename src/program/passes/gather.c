@@ -1,0 +1,136 @@
+/* gather.c: elementwise operations that could run together are brought together.
+ *
+ * A group (program/fusion.h) is a row of neighbours. Here an elementwise operation waits until
+ * something reads its result that cannot wait with it, and then all that waits for arrays of that
+ * size follows at once, in its old order. What waits are operations without effect, so effects
+ * keep their order; and nothing is computed before its operands. Views of what waits wait with it.
+ *
+ * For a few sizes operations wait at the same time. When a group is full it waits no longer. */
+#include "backend/runs.h"
+#include "program/fusion.h"
+#include "program/passes/rewrite.h"
+
+#include <string.h>
+
+enum { QUEUES = 8, NOBODY = QUEUES };
+
+/* Operations that wait: `count` from `first` on in the list `next`. */
+typedef struct queue { int64_t size; uint32_t first, last, members; } queue;
+
+typedef struct gathering {
+    queue    queue[QUEUES];
+    uint32_t *next;    /* for each operation: the one that waits behind it */
+    uint8_t  *waits;   /* for each value: the queue of the operation that makes it, or NOBODY */
+    uint8_t  *straight; /* for each value: it has the elements of what waits in their order */
+    uint32_t  turn, emitted;
+} gathering;
+
+static void emit(cot__rewrite *r, uint32_t k) {
+    gathering            *g = r->edit->state;
+    const cot__operation *o = &r->from->operation[k];
+    cot__rewrite_keep(r, k);
+    for (uint32_t i = 0; i < o->results; i++) g->waits[o->result + i] = NOBODY;
+    r->changes += k != g->emitted; /* another order than before */
+    g->emitted = k + 1;
+}
+
+static void empty(cot__rewrite *r, int which) {
+    gathering *g = r->edit->state;
+    queue     *q = &g->queue[which];
+    uint32_t   k = q->first;
+    while (k != COT__NO_VALUE) {
+        uint32_t after = g->next[k];
+        emit(r, k);
+        k = after;
+    }
+    *q = (queue){.first = COT__NO_VALUE};
+}
+
+static void wait(cot__rewrite *r, uint32_t k, int which) {
+    gathering *g = r->edit->state;
+    queue     *q = &g->queue[which];
+    g->next[k] = COT__NO_VALUE;
+    if (q->first == COT__NO_VALUE) q->first = k;
+    else g->next[q->last] = k;
+    q->last = k;
+    g->waits[r->from->operation[k].result] = (uint8_t)which;
+}
+
+/* All that operation k reads and that waits follows now, but what waits in queue `but`. */
+static void empty_operands(cot__rewrite *r, uint32_t k, int but) {
+    const gathering *g = r->edit->state;
+    const uint32_t  *x = cot__operation_operand(r->from, k);
+    for (int i = 0; i < cot__operation_operands(r->from, k); i++)
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] != NOBODY && g->waits[x[i]] != but) empty(r, g->waits[x[i]]);
+}
+
+/* The queue for arrays of this size: one in which such wait, an empty one, or the next in turn. */
+static int queue_for(cot__rewrite *r, int64_t size) {
+    gathering *g = r->edit->state;
+    for (int i = 0; i < QUEUES; i++)
+        if (g->queue[i].first != COT__NO_VALUE && g->queue[i].size == size) return i;
+    for (int i = 0; i < QUEUES; i++)
+        if (g->queue[i].first == COT__NO_VALUE) return i;
+    int turn = (int)(g->turn++ % QUEUES);
+    empty(r, turn);
+    return turn;
+}
+
+/* Does it read what waits in this queue in another order? */
+static bool is_out_of_order(const cot__rewrite *r, uint32_t k, int which) {
+    const gathering *g = r->edit->state;
+    const uint32_t  *x = cot__operation_operand(r->from, k);
+    for (int i = 0; i < cot__operation_operands(r->from, k); i++)
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && !g->straight[x[i]]) return true;
+    return false;
+}
+
+static void gather(cot__rewrite *r, uint32_t k) {
+    gathering *g = r->edit->state;
+    int64_t    size = cot__fused_size(r->from, k);
+    int        which = queue_for(r, size);
+    if (is_out_of_order(r, k, which) || g->queue[which].members == COT__STAGE_MOVED) empty(r, which);
+    empty_operands(r, k, which);
+    wait(r, k, which);
+    g->queue[which].size = size;
+    g->queue[which].members++;
+}
+
+static void edit_operation(cot__rewrite *r, uint32_t k) {
+    gathering          *g = r->edit->state;
+    const cot__program *p = r->from;
+    uint32_t            z = p->operation[k].result, x;
+    if (cot__is_fusable(p, k)) {
+        gather(r, k);
+        return;
+    }
+    x = cot__operation_operands(p, k) == 1 ? cot__operation_operand(p, k)[0] : COT__NO_VALUE;
+    if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, g->straight[x])) {
+        g->straight[z] = g->straight[x] && cot__keeps_order(p->operation[k].op);
+        wait(r, k, g->waits[x]);
+        return;
+    }
+    empty_operands(r, k, NOBODY);
+    emit(r, k);
+}
+
+static void give_outputs(cot__rewrite *r) {
+    for (int i = 0; i < QUEUES; i++) empty(r, i);
+    cot__rewrite_keep_outputs(r);
+}
+
+cot__program *cot__pass_gather(const cot__program *p, const cot__pass_options *o) {
+    gathering g = {.turn = 0};
+    cot__edit how = {.state = &g, .operation = edit_operation, .outputs = give_outputs};
+    size_t    bytes = p->operations * sizeof *g.next + 2 * (size_t)p->values;
+    g.next = cot__alloc(o->al, bytes);
+    if (!g.next) return cot__refuse(o->caller, COT_MEMORY, "out of memory: %zu bytes of a pass", bytes), NULL;
+    g.waits = (uint8_t *)(g.next + p->operations);
+    g.straight = g.waits + p->values;
+    memset(g.waits, NOBODY, p->values);
+    memset(g.straight, 1, p->values);
+    for (int i = 0; i < QUEUES; i++) g.queue[i] = (queue){.first = COT__NO_VALUE};
+    cot__program *made = cot__rewrite_run(p, o, &how);
+    cot__free(o->al, g.next, bytes);
+    return made;
+}

@@ -1,0 +1,41 @@
+/* passes.h: passes: a program in, a program out, the same bits.
+ *
+ * What the folder does: makes programs smaller and cheaper before they are planned. A pass takes an
+ * immutable program and gives another one, or the same one where it finds nothing to do. It keeps
+ * every bit of every output (all NaN count as one), the inputs and outputs with their order, and
+ * the effects with theirs. Each is one file and can be left out.
+ *
+ * Each pass walks over the operations a bounded number of times and recurses over nothing: programs
+ * have millions of operations.
+ *
+ * May call: base, job, rules, backend, program. Must not touch: tapes, nodes, storages, memory of
+ * the user's. */
+#ifndef COT_PASSES_H
+#define COT_PASSES_H
+
+#include "program/program.h"
+
+/* Every pass, in the order in which they run. */
+#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(views) _(readers) _(gather)
+
+#define COT__PASS_NUMBER(name) COT__PASS_##name,
+enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };
+
+typedef struct cot__pass_options {
+    const cot_allocator       *al; /* of the new program; NULL: malloc */
+    const cot__caller         *caller;
+    const struct cot__backend *backend; /* computes constants; NULL: they stay */
+    uint32_t                   without; /* bit COT__PASS_NAME: that pass is left out */
+} cot__pass_options;
+
+/* A new owner of the program that the pass made, or of p itself if there was nothing to do. NULL
+ * after telling the caller that there is no memory; p is as it was. */
+typedef cot__program *cot__pass(const cot__program *p, const cot__pass_options *o);
+
+#define COT__PASS_DECLARE(name) cot__pass cot__pass_##name;
+COT__PASSES(COT__PASS_DECLARE)
+
+/* All passes in order, and again while they find something, a bounded number of times. */
+cot__program *cot__optimise(const cot__program *p, const cot__pass_options *o);
+
+#endif

@@ -1,0 +1,50 @@
+/* plan_parts.h: the inside of planning, which plan.c and plan_groups.c share. */
+#ifndef COT_PROGRAM_PLAN_PARTS_H
+#define COT_PROGRAM_PLAN_PARTS_H
+
+#include "backend/runs.h"
+#include "program/plan.h"
+#include "program/ranges.h"
+
+typedef struct cot__planner {
+    cot__plan         *plan;
+    const cot__program *p;
+    const cot__caller *caller;
+    cot__view         *x;    /* of the operands of one operation */
+    uint32_t           most; /* operands of an operation */
+    /* For each root, the last operation that reads it, or p->operations if it is given out. After
+     * its memory was given back or taken over: COT__NO_VALUE. */
+    uint32_t          *last;
+    cot__ranges        ranges;
+    uint32_t          *free_slot; /* slots that can be used again */
+    uint32_t           free_slots, free_room, slots;
+    /* For each value: 1 + the last group that reads it in another order than its own. */
+    uint32_t          *scattered;
+    /* Memory of values that live within the blocks of the group that is placed. home: the result
+     * that will lie there, or COT__NO_VALUE. */
+    struct { int64_t at, bytes; uint32_t home; bool free; } piece[COT__STAGE_RUNS];
+    int                pieces;
+    uint32_t           read[COT__STAGE_RUNS]; /* values that members of it have read last */
+    int                reads;
+} cot__planner;
+
+/* Does the value lie in a slot? */
+bool cot__in_slot(const cot__plan *plan, uint32_t v);
+/* Bytes of its elements. */
+int64_t cot__planned_bytes(const cot__program *p, uint32_t value);
+
+/* These are false after telling the caller that there is no memory. */
+bool cot__plan_take_range(cot__planner *q, int64_t bytes, int64_t *at);
+bool cot__plan_give_range(cot__planner *q, int64_t at, int64_t bytes);
+bool cot__plan_take_memory(cot__planner *q, uint32_t v);
+/* Gives back the memory of a root that operation k reads last, once; of all its operands. */
+bool cot__plan_let_go(cot__planner *q, uint32_t root, uint32_t k);
+bool cot__plan_let_operands_go(cot__planner *q, uint32_t k);
+
+/* The result of operation k lies where its operand i lies, if it may. */
+bool cot__plan_take_over(cot__planner *q, uint32_t k, int i);
+
+/* Places the results of a group (plan_groups.c). */
+bool cot__plan_group(cot__planner *q, uint32_t group);
+
+#endif

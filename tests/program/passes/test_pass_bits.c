@@ -1,0 +1,110 @@
+/* Passes keep every bit: random programs before and after each pass, and after all of them, on 1, 2
+ * and 7 threads; the same outputs, and the same words where a check of data refuses something. */
+/* ctest: timeout=300 */
+#include "random_program.h"
+
+#include "base/parallel.h"
+#include "program/run.h"
+
+static result run(const cot__program *p, void *const *in, bool fused) {
+    heard       h = {0};
+    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
+    result      z = {.outputs = p->outputs};
+    cot__run   *r = (fused ? cot__run_create : cot__run_create_unfused)(p, &cot__cpu_backend, NULL, NULL, &caller);
+    assert_non_null(r);
+    for (uint32_t k = 0; k < p->outputs; k++) {
+        z.bytes[k] = bytes_at(p, p->output[k]);
+        z.dtype[k] = cot__value_view(p, p->output[k]).dtype;
+        z.out[k] = malloc(z.bytes[k] + 1);
+    }
+    z.ok = cot__run_go(r, (const void *const *)in, z.out);
+    snprintf(z.text, sizeof z.text, "%s", cot__run_message(r));
+    cot__run_destroy(r);
+    return z;
+}
+
+static void note_difference(const cot__program *p, const cot__program *q, uint64_t seed, const char *what) {
+    static bool once;
+    char        before[8192], later[8192];
+    test_note("seed %llu: %s changes bits", (unsigned long long)seed, what);
+    if (once) return;
+    once = true;
+    text_of(p, before, sizeof before);
+    text_of(q, later, sizeof later);
+    print_message("%s\nbecame\n\n%s", before, later);
+}
+
+/* No pass, but groups: what was run alone runs together. */
+static cot__program *keep_all(const cot__program *p, const cot__pass_options *o) {
+    (void)o;
+    return cot__program_share(p);
+}
+
+static uint32_t found[COT__PASS_COUNT + 1]; /* how often each pass did something */
+
+static void compare_pass(const cot__program *p, uint64_t seed, int number, const char *name, cot__pass *pass,
+                         void *const *in, const result *want) {
+    static const int threads[] = {1, 2, 7};
+    cot__program    *q = after(p, pass);
+    int64_t          usual = cot__grain;
+    found[number] += q != p;
+    for (int k = 0; k < TEST_COUNT(threads) && (q != p || pass == keep_all); k++) {
+        cot_set_threads(threads[k]);
+        cot__grain = k ? 1 : usual; /* cut into as many parts as there can be */
+        result got = run(q, in, true);
+        if (!same_result(want, &got)) note_difference(p, q, seed, name);
+        free_result(&got);
+    }
+    cot_set_threads(0);
+    cot__grain = usual;
+    cot__program_release(q);
+}
+
+static void compare_program(uint64_t seed, bool large) {
+    void         *in[4];
+    cot__program *p = random_program(seed, large, NULL);
+    assert_legal(p);
+    fill_inputs(p, seed, in);
+    result want = run(p, in, false);
+    compare_pass(p, seed, COT__PASS_COUNT, "running in groups", keep_all, in, &want);
+#define COMPARE(name) compare_pass(p, seed, COT__PASS_##name, #name, cot__pass_##name, in, &want);
+    COT__PASSES(COMPARE)
+    compare_pass(p, seed, COT__PASS_COUNT, "all", cot__optimise, in, &want);
+    free_result(&want);
+    for (uint32_t k = 0; k < p->inputs; k++) free(in[k]);
+    cot__program_release(p);
+}
+
+static void random_programs_keep_every_bit(void **state) {
+    int n = test_small() ? 200 : 2000;
+    (void)state;
+    for (int k = 0; k < n; k++) compare_program((uint64_t)k, false);
+#define FOUND(name) TEST_CHECK(found[COT__PASS_##name] > 0, "no random program has work for " #name);
+    COT__PASSES(FOUND)
+    test_verdict();
+}
+
+static void arrays_of_several_blocks_keep_every_bit(void **state) {
+    int n = test_small() ? 50 : 600;
+    (void)state;
+    for (int k = 0; k < n; k++) compare_program(1000 + (uint64_t)k, true);
+    test_verdict();
+}
+
+static void no_allocation_that_fails_spoils_a_program(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 8; seed++) {
+        cot__program *p = random_program(seed, false, NULL);
+        never_spoils(p, cot__optimise);
+        cot__program_release(p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_programs_keep_every_bit),
+        cmocka_unit_test(arrays_of_several_blocks_keep_every_bit),
+        cmocka_unit_test(no_allocation_that_fails_spoils_a_program),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
