@@ -35,6 +35,11 @@ static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dty
     cot__result r;
     if (!cot__usable(t) || (kind != PERMUTATION && !check_float(t, op, dtype))) return INVALID(t);
     if (has_step(key)) return at_step(t, op, kind, key, dtype, shape, low, high);
+    if (t->mode.compiling)
+        return cot__fail(t, COT_VALUE,
+                         "[%s] draws from a plain key in a function that is compiled, which would give the same "
+                         "numbers in every run; use cot_key_at with an integer input",
+                         op);
     if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
     draw(t->backend, kind, key, &r.view, low, high);
     return cot__constant_push(t, &r);

@@ -106,6 +106,10 @@ cot_var cot_data(cot_tape *t, cot_dtype dtype, cot_shape shape, const void *data
 cot_var cot_wrap(cot_tape *t, cot_dtype dtype, cot_shape shape, void *memory) {
     if (!cot__usable(t)) return INVALID(t);
     if (!valid_shape(t, "wrap", &shape) || !valid_dtype(t, "wrap", dtype)) return INVALID(t);
+    if (t->mode.compiling)
+        return cot__fail(t, COT_VALUE,
+                         "[wrap] called in a function that is compiled; a program holds no address: pass the array as "
+                         "an input, or copy it with cot_data");
     if (!cot__on_host(t->backend))
         return cot__fail(t, COT_VALUE,
                          "[wrap] the device of this tape, %s, cannot borrow memory of the host; use cot_data, which "

@@ -9,8 +9,8 @@
  *     gradients;
  *   - nothing recursive ever walks a tape.
  *
- * May call: base, job, rules, backend. Must not touch: derivatives; a record says what an operation
- * is. */
+ * May call: base, job, rules, backend, program. Must not touch: derivatives; a record says what an
+ * operation is. */
 #ifndef COT_TAPE_H
 #define COT_TAPE_H
 
@@ -180,6 +180,9 @@ typedef struct cot__modes {
     /* while patterns are found: an example that is no position fails, and all that the branch could
      * reach counts */
     bool        strict_positions;
+    /* what is recorded becomes a program that holds no address of the user's, and whose random
+     * numbers differ from run to run */
+    bool        compiling;
 } cot__modes;
 
 struct cot_tape {

@@ -1,0 +1,106 @@
+/* cotangent_program.h: functions compiled once and run many times.
+ *
+ *     static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+ *         cot_value_and_grad(loss, user, n, xs, &ys[0], ys + 1);
+ *         return 0;
+ *     }
+ *
+ *     cot_type     types[2] = {{COT_F32, COT_SHAPE(784, 10)}, {COT_F32, COT_SHAPE(10)}};
+ *     cot_program *p = cot_compile(step, user, 2, types, 3, NULL);
+ *     cot_run     *r = cot_run_create(p);
+ *     float        w[784 * 10], b[10], value, dw[784 * 10], db[10];
+ *     cot_program_run(r, (const void *[]){w, b}, (void *[]){&value, dw, db});
+ *     cot_run_destroy(r);
+ *     cot_program_destroy(p);
+ *
+ * A program is what a function recorded, without its tape: operations on values of known dtype and
+ * shape. It is never changed once made, so threads may share it; each runs it through a cot_run of
+ * its own, which has all the memory that a run needs. Results have the bits of the same function
+ * recorded on a tape. */
+#ifndef COTANGENT_PROGRAM_H
+#define COTANGENT_PROGRAM_H
+
+#ifndef COTANGENT_H
+#include <cotangent.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct cot_program cot_program;
+typedef struct cot_run     cot_run;
+
+/* What is known of a value without its elements. */
+typedef struct cot_type {
+    cot_dtype dtype;
+    cot_shape shape;
+} cot_type;
+
+typedef struct cot_compile_options {
+    cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
+    /* leave the program as it was recorded: for finding out which pass is to blame */
+    bool          plain COT__OR_0;
+} cot_compile_options;
+
+/* The program of f for n inputs of these types and m outputs. f runs once, on a tape of its own
+ * whose values are examples: it sees shapes and dtypes and reads no values, as in the body of a
+ * loop (cot_scan). So a C `if` is decided now, cot_cond and cot_where at each run. Constants that f
+ * makes (cot_data) are copied into the program. What is on another tape cannot be used: pass it as
+ * an input.
+ *
+ *     numbers that change (a learning rate)   0-d inputs
+ *     random numbers                          cot_key_at(key, step) with an integer input; a plain
+ *                                             key would draw the same numbers in every run, and
+ *                                             is an error
+ *     cot_wrap                                an error, since a program holds no address
+ *
+ * Returns NULL only when there is no memory for the program itself. After any other failure it
+ * returns a program that cannot run and says why: cot_program_status, cot_program_message. NULL
+ * options for the defaults. The program keeps the allocator. */
+COT_API cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int m,
+                                 const cot_compile_options *options);
+/* Runs that exist go on: the last of them frees the memory. NULL is fine. */
+COT_API void cot_program_destroy(cot_program *p);
+
+/* COT_OK, or why it cannot run, as a sentence. */
+COT_API cot_status  cot_program_status(const cot_program *p);
+COT_API const char *cot_program_message(const cot_program *p);
+/* How many there are, and their types; 0 and an f64 scalar where there is no such. */
+COT_API int      cot_program_inputs(const cot_program *p);
+COT_API int      cot_program_outputs(const cot_program *p);
+COT_API cot_type cot_program_input_type(const cot_program *p, int k);
+COT_API cot_type cot_program_output_type(const cot_program *p, int k);
+
+/* One operation a line, operands before what is computed from them:
+ *     %3 = matmul(%0, %1) f32 (64,128)
+ * A program that failed prints its error. Where out is NULL, nothing is printed. */
+COT_API void cot_program_print(const cot_program *p, FILE *out);
+
+/* ==== Running
+ * ==================================================================================== */
+
+/* The workspace of one thread: all memory is taken here, a run takes none. NULL only when there is
+ * no memory for the object itself; after any other failure it cannot run and says why. */
+COT_API cot_run    *cot_run_create(cot_program *p);
+COT_API void        cot_run_destroy(cot_run *r); /* NULL is fine */
+COT_API cot_status  cot_run_status(const cot_run *r);
+COT_API const char *cot_run_message(const cot_run *r);
+/* What a user should know of the data of the last run, while everything went on (a singular
+ * matrix); "" for nothing. */
+COT_API const char *cot_run_note(const cot_run *r);
+/* Bytes of memory that it holds, beside the program's constants. */
+COT_API size_t cot_run_bytes(const cot_run *r);
+
+/* Runs the program: inputs[k] points to the elements of input k, row-major, in its dtype; output k
+ * is written to outputs[k], unless that is NULL. Outputs may lie where inputs lie (a training step
+ * that writes its parameters over the old ones): all inputs have been read by then, and nothing is
+ * written when a check of the data has failed. The error stays on the run until the next one, which
+ * begins afresh. */
+COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

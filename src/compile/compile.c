@@ -1,0 +1,88 @@
+/* compile.c: a C function becomes a program: it is recorded as a body on a tape of its own, which
+ * is then lowered and forgotten. */
+#include "compile/compile.h"
+
+#include "tape/lower.h"
+#include "tape/scope.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- failing --------------------------------------------------------------------------------- */
+
+static void fail(cot_program *p, cot_status status, const char *message) {
+    if (p->status != COT_OK) return;
+    p->status = status;
+    snprintf(p->message, sizeof p->message, "%s", message);
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+/* Examples have the values that most operations take: 1 for floats, and for integers 0, which is a
+ * position wherever there is one. */
+static bool make_examples(cot_tape *t, int n, const cot_type *types, cot_var *examples) {
+    for (int k = 0; k < n && t->status == COT_OK; k++) {
+        bool is_float = (unsigned)types[k].dtype < COT_DTYPE_COUNT && cot__dtype_is_float(types[k].dtype);
+        examples[k] = cot_full(t, types[k].dtype, types[k].shape, is_float);
+        if (t->status != COT_OK) cot__error_in(t, "input %d of [compile]", k);
+    }
+    return t->status == COT_OK;
+}
+
+static cot__program *lower(cot_program *p, cot_tape *t, const cot__region *r) {
+    cot__not_yet  not_yet = {0};
+    char          text[COT__MESSAGE];
+    cot__program *source = r ? cot__region_lower(t, r, &p->al, &not_yet) : NULL;
+    if (source || t->status != COT_OK) return source;
+    if (not_yet.op)
+        snprintf(text, sizeof text, "[compile] %s cannot be part of a program yet: %s", not_yet.op, not_yet.why);
+    else snprintf(text, sizeof text, "[compile] the function cannot be a program yet: %s", not_yet.why);
+    fail(p, COT_LIMIT, text);
+    return NULL;
+}
+
+static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, const cot_type *types, int m) {
+    cot_var *examples = cot__alloc(&p->al, (size_t)n * sizeof *examples);
+    if (!examples) {
+        fail(p, COT_MEMORY, "[compile] out of memory: a list of its inputs");
+        return;
+    }
+    t->mode.compiling = true;
+    if (make_examples(t, n, types, examples)) {
+        const cot__region *r = cot__region_record_part(t, "compile", "function", f, user, n, examples, m);
+        p->source = lower(p, t, r);
+    }
+    if (t->status != COT_OK) fail(p, t->status, cot_tape_message(t));
+    cot__free(&p->al, examples, (size_t)n * sizeof *examples);
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool arguments_are_legal(cot_program *p, cot_fn f, int n, const cot_type *types, int m) {
+    char text[COT__MESSAGE] = "";
+    if (!f) snprintf(text, sizeof text, "[compile] the function is NULL");
+    else if (n < 0 || m < 0) snprintf(text, sizeof text, "[compile] a negative number of %s: %d",
+                                      n < 0 ? "inputs" : "outputs", n < 0 ? n : m);
+    else if (n > 0 && !types) snprintf(text, sizeof text, "[compile] the list of %d types is NULL", n);
+    if (!text[0]) return true;
+    fail(p, COT_VALUE, text);
+    return false;
+}
+
+cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int m,
+                         const cot_compile_options *options) {
+    cot_compile_options defaults = {0};
+    if (!options) options = &defaults;
+    cot_program *p = cot__alloc(&options->allocator, sizeof *p);
+    if (!p) return NULL;
+    memset(p, 0, sizeof *p);
+    atomic_init(&p->refs, 1);
+    p->al = options->allocator;
+    if (!arguments_are_legal(p, f, n, types, m)) return p;
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al});
+    if (t) record(p, t, f, user, n, types, m);
+    else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
+    cot_tape_destroy(t);
+    p->runs = p->source ? cot__program_share(p->source) : NULL;
+    return p;
+}

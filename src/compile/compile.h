@@ -1,0 +1,37 @@
+/* compile.h: the user's door to programs: functions compiled, run on plain arrays, and called on a
+ * tape.
+ *
+ * A cot_program holds its program twice: the source, as the function recorded it, from which
+ * derivatives and batches start, and the form that runs, to which all passes were applied.
+ *
+ * May call: everything below it: it records a function on a tape of its own. Must not touch: nodes
+ * other than through tape/region.h and tape/lower.h. */
+#ifndef COT_COMPILE_H
+#define COT_COMPILE_H
+
+#include <cotangent_program.h>
+
+#include "program/program.h"
+#include "program/run.h"
+
+enum { COT__MESSAGE = 512 };
+
+struct cot_program {
+    atomic_uint   refs;
+    cot_allocator al;
+    cot_status    status;
+    char          message[COT__MESSAGE];
+    cot__program *source, *runs; /* NULL: it failed */
+};
+
+struct cot_run {
+    cot_program *p; /* counted */
+    /* what is wrong with it, or with the arguments of the last run; OK: ask `run` */
+    cot_status   status;
+    char         message[COT__MESSAGE];
+    cot__run    *run; /* NULL: it could not be made */
+};
+
+cot_program *cot__program_counted(cot_program *p);
+
+#endif

@@ -1,0 +1,373 @@
+/* plan.c: three passes over the operations: how each is done and which values are aliases; how long
+ * each value is read; where it lies. */
+#include "program/plan.h"
+#include "backend/elements.h"
+#include "backend/job_run.h"
+#include "program/ranges.h"
+#include "rules/elementwise_ids.h"
+
+#include <string.h>
+
+typedef struct planner {
+    cot__plan         *plan;
+    const cot__program *p;
+    const cot__caller *caller;
+    cot__view         *x;    /* of the operands of one operation */
+    uint32_t           most; /* operands of an operation */
+    /* For each root, the last operation that reads it, or p->operations if it is given out. After
+     * its memory was given back or taken over: COT__NO_VALUE. */
+    uint32_t          *last;
+    cot__ranges        ranges;
+    uint32_t          *free_slot; /* slots that can be used again */
+    uint32_t           free_slots, free_room, slots;
+} planner;
+
+static bool no_memory(const planner *q) {
+    return cot__refuse(q->caller, COT_MEMORY, "out of memory: the plan of %u operations", q->p->operations);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+static bool is_slot(const cot__plan *plan, uint32_t v) {
+    return plan->slots && plan->p->type[plan->p->value[v].type].ndim == 0;
+}
+
+bool cot__in_arena(const cot__plan *plan, uint32_t root) {
+    cot__origin from = cot__value_origin(plan->p, root);
+    if (from == COT__FROM_OPERATION || is_slot(plan, root)) return true;
+    return from == COT__FROM_CONSTANT && !cot__on_host(plan->backend);
+}
+
+cot__view cot__plan_view(const cot__plan *plan, uint32_t value) {
+    cot__view v = cot__value_view(plan->p, value);
+    if (plan->stride[value] != COT__NO_VALUE) v.stride = plan->strides + plan->stride[value];
+    return v;
+}
+
+static int64_t bytes_of(const cot__program *p, uint32_t value) {
+    cot__view v = cot__value_view(p, value);
+    return cot__view_size(&v) * cot__dtype_size(v.dtype);
+}
+
+/* Its operands are slots of one float dtype (the condition of `where` is a bool). */
+static bool is_scalar(const planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    const uint32_t       *x = cot__operation_operand(q->p, k);
+    if (!q->plan->slots || o->op >= OP_structural || !is_slot(q->plan, o->result)) return false;
+    for (int i = o->op == OP_where; i < cot__operation_operands(q->p, k); i++) {
+        if (x[i] == COT__NO_VALUE) continue;
+        cot_dtype dtype = cot__value_view(q->p, x[i]).dtype;
+        if (dtype != COT_F64 && dtype != COT_F32) return false;
+    }
+    return true;
+}
+
+/* ---- how, and aliases ------------------------------------------------------------------------ */
+
+static bool add_strides(planner *q, uint32_t v, int ndim, const int64_t *stride) {
+    cot__plan *plan = q->plan;
+    uint32_t   need = plan->strides_count + (uint32_t)ndim, room = plan->strides_room ? plan->strides_room : 64;
+    while (room < need) room *= 2;
+    if (room > plan->strides_room) {
+        void *more = cot__resize(&plan->al, plan->strides, plan->strides_room * sizeof *stride, room * sizeof *stride);
+        if (!more) return no_memory(q);
+        plan->strides = more;
+        plan->strides_room = room;
+    }
+    memcpy(plan->strides + plan->strides_count, stride, (size_t)ndim * sizeof *stride);
+    plan->stride[v] = plan->strides_count;
+    plan->strides_count = need;
+    return true;
+}
+
+static bool set_strides(planner *q, uint32_t v, const int64_t *stride) {
+    cot__view x = cot__value_view(q->p, v);
+    if (x.ndim == 0 || memcmp(stride, x.stride, (size_t)x.ndim * sizeof *stride) == 0) return true;
+    return add_strides(q, v, x.ndim, stride);
+}
+
+static cot__job job_of(const planner *q, uint32_t k, void *number) {
+    const uint32_t *x = cot__operation_operand(q->p, k);
+    cot__job        j;
+    cot__operation_job(q->p, k, q->caller, q->x, number, &j);
+    j.backend = q->plan->backend;
+    j.z = cot__value_view(q->p, q->p->operation[k].result);
+    for (int i = 0; i < j.n; i++)
+        if (x[i] != COT__NO_VALUE) q->x[i] = cot__plan_view(q->plan, x[i]);
+    return j;
+}
+
+/* The result as a view of operand 0, if it is one. */
+static bool try_view(planner *q, uint32_t k, bool *is_view) {
+    cot__plan     *plan = q->plan;
+    const cot__op *record = cot__op_of(q->p->operation[k].op);
+    uint32_t       z = q->p->operation[k].result, of;
+    int64_t        stride[COT_MAX_NDIM], offset = 0;
+    double         number;
+    *is_view = false;
+    if (q->p->operation[k].op < OP_structural || !record->view) return true;
+    cot__job  j = job_of(q, k, &number);
+    cot__type type = cot__value_type(q->p, z);
+    if (!record->view(&j, &type, stride, &offset)) return true;
+    *is_view = true;
+    of = cot__operation_operand(q->p, k)[0];
+    offset = (plan->root[of] == of ? 0 : plan->place[of]) + offset * cot__dtype_size(j.x[0].dtype);
+    /* what is in a slot already stays there */
+    bool moves = is_slot(plan, z) && !is_slot(plan, plan->root[of]);
+    plan->how[k] = moves ? COT__BY_MOVE : COT__BY_VIEW;
+    if (moves) return plan->extra[k] = offset, true;
+    plan->root[z] = plan->root[of];
+    plan->place[z] = offset;
+    return set_strides(q, z, stride);
+}
+
+/* Workspaces are ranges, too; the plan notes their bytes first. */
+static bool plan_job(planner *q, uint32_t k) {
+    double   number;
+    cot__job j = job_of(q, k, &number);
+    int64_t  bytes = cot__job_workspace(&j);
+    if (bytes < 0)
+        return cot__refuse(&(cot__caller){cot__operation_name(q->p, k), q->caller->to, q->caller->fail,
+                                          q->caller->note, NULL},
+                           COT_MEMORY, "out of memory: the workspace would be larger than any memory");
+    q->plan->how[k] = COT__BY_JOB;
+    q->plan->workspace[k] = bytes > 0 ? bytes : -1;
+    return true;
+}
+
+static bool choose_ways(planner *q) {
+    for (uint32_t k = 0; k < q->p->operations; k++) {
+        bool is_view;
+        q->plan->workspace[k] = q->plan->extra[k] = -1;
+        if (is_scalar(q, k)) {
+            q->plan->how[k] = COT__BY_SCALARS;
+            continue;
+        }
+        if (!try_view(q, k, &is_view) || (!is_view && !plan_job(q, k))) return false;
+    }
+    return true;
+}
+
+/* ---- lifetimes ------------------------------------------------------------------------------- */
+
+static void find_last_readers(planner *q) {
+    const cot__program *p = q->p;
+    for (uint32_t v = 0; v < p->values; v++)
+        q->last[v] = cot__value_origin(p, v) == COT__FROM_OPERATION ? cot__value_maker(p, v) : 0;
+    for (uint32_t k = 0; k < p->operations; k++) {
+        const uint32_t *x = cot__operation_operand(p, k);
+        for (int i = 0; i < cot__operation_operands(p, k); i++)
+            if (x[i] != COT__NO_VALUE) q->last[q->plan->root[x[i]]] = k;
+    }
+    for (uint32_t k = 0; k < p->outputs; k++) q->last[q->plan->root[p->output[k]]] = p->operations;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static uint32_t take_slot(planner *q) { return q->free_slots ? q->free_slot[--q->free_slots] : q->slots++; }
+
+static bool give_slot(planner *q, uint32_t slot) {
+    if (q->free_slots == q->free_room) {
+        uint32_t room = q->free_room ? 2 * q->free_room : 64;
+        void    *more = cot__resize(&q->plan->al, q->free_slot, q->free_room * sizeof slot, room * sizeof slot);
+        if (!more) return no_memory(q);
+        q->free_slot = more;
+        q->free_room = room;
+    }
+    q->free_slot[q->free_slots++] = slot;
+    return true;
+}
+
+static bool take_range(planner *q, int64_t bytes, int64_t *at) {
+    *at = cot__ranges_take(&q->ranges, cot__range_bytes(bytes));
+    return *at >= 0 || no_memory(q);
+}
+
+static bool give_range(planner *q, int64_t at, int64_t bytes) {
+    return cot__ranges_give(&q->ranges, at, cot__range_bytes(bytes)) || no_memory(q);
+}
+
+static bool take_memory(planner *q, uint32_t v) {
+    if (!is_slot(q->plan, v)) return take_range(q, bytes_of(q->p, v), &q->plan->place[v]);
+    q->plan->place[v] = 8 * (int64_t)take_slot(q);
+    return true;
+}
+
+/* Gives back the memory of a root that operation k reads last, once. */
+static bool let_go(planner *q, uint32_t root, uint32_t k) {
+    if (q->last[root] != k || !cot__in_arena(q->plan, root)) return true;
+    if (cot__value_origin(q->p, root) == COT__FROM_CONSTANT) return true;
+    q->last[root] = COT__NO_VALUE;
+    if (is_slot(q->plan, root)) return give_slot(q, (uint32_t)(q->plan->place[root] / 8));
+    return give_range(q, q->plan->place[root], bytes_of(q->p, root));
+}
+
+static bool let_operands_go(planner *q, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(q->p, k);
+    for (int i = 0; i < cot__operation_operands(q->p, k); i++)
+        if (x[i] != COT__NO_VALUE && !let_go(q, q->plan->root[x[i]], k)) return false;
+    return true;
+}
+
+/* May the result of operation k lie where its operand i lies? Nobody reads it later, it has the
+ * bytes of the result, and no other operand is another view of it. */
+static bool may_take_over(const planner *q, uint32_t k, int i) {
+    const cot__plan *plan = q->plan;
+    const uint32_t  *x = cot__operation_operand(q->p, k);
+    uint32_t         z = q->p->operation[k].result;
+    if (x[i] == COT__NO_VALUE || plan->root[x[i]] != x[i] || q->last[x[i]] != k) return false;
+    if (cot__value_origin(q->p, x[i]) != COT__FROM_OPERATION || is_slot(plan, x[i])) return false;
+    if (q->p->value[x[i]].type != q->p->value[z].type) return false;
+    for (int other = 0; other < cot__operation_operands(q->p, k); other++)
+        if (x[other] != COT__NO_VALUE && x[other] != x[i] && plan->root[x[other]] == x[i]) return false;
+    return true;
+}
+
+static bool take_over(planner *q, uint32_t k, int i) {
+    uint32_t x = cot__operation_operand(q->p, k)[i];
+    if (!may_take_over(q, k, i)) return false;
+    q->plan->place[q->p->operation[k].result] = q->plan->place[x];
+    q->last[x] = COT__NO_VALUE;
+    return true;
+}
+
+/* An operation in place finds the elements of operand 0 in its result, and reads its other operands
+ * while it writes. */
+static bool place_in_place(planner *q, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(q->p, k);
+    bool            again = false;
+    for (int i = 1; i < cot__operation_operands(q->p, k); i++) again |= x[i] == x[0];
+    if (!again && take_over(q, k, 0)) return true;
+    q->plan->how[k] = COT__BY_JOB_COPY;
+    return take_memory(q, q->p->operation[k].result);
+}
+
+static bool place_result(planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    if (o->op >= OP_structural)
+        return cot__op_of(o->op)->in_place ? place_in_place(q, k) : take_memory(q, o->result);
+    for (int i = 0; i < cot__operation_operands(q->p, k); i++)
+        if (take_over(q, k, i)) return true;
+    return take_memory(q, o->result);
+}
+
+/* The slot of the result may be that of an operand: an instruction loads before it stores. */
+static bool place_scalar(planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    q->plan->scalars++;
+    if (o->extra != COT__NO_VALUE) q->plan->extra[k] = 8 * (int64_t)q->slots++;
+    return let_operands_go(q, k) && take_memory(q, o->result) && let_go(q, o->result, k);
+}
+
+static bool place_job(planner *q, uint32_t k) {
+    uint32_t z = q->p->operation[k].result;
+    int64_t  bytes = q->plan->workspace[k];
+    q->plan->jobs++;
+    q->plan->views += (uint32_t)cot__operation_operands(q->p, k);
+    if (!place_result(q, k)) return false;
+    if (bytes > 0 &&
+        (!take_range(q, bytes, &q->plan->workspace[k]) || !give_range(q, q->plan->workspace[k], bytes)))
+        return false;
+    return let_operands_go(q, k) && let_go(q, z, k);
+}
+
+static bool place_move(planner *q, uint32_t k) {
+    uint32_t z = q->p->operation[k].result;
+    q->plan->jobs++;
+    q->plan->views++;
+    return take_memory(q, z) && let_operands_go(q, k) && let_go(q, z, k);
+}
+
+static bool place_operations(planner *q) {
+    for (uint32_t k = 0; k < q->p->operations; k++) {
+        uint8_t how = q->plan->how[k];
+        bool    ok = how == COT__BY_SCALARS ? place_scalar(q, k)
+                     : how == COT__BY_MOVE  ? place_move(q, k)
+                     : how == COT__BY_VIEW  ? let_operands_go(q, k)
+                                            : place_job(q, k);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+/* What is there before the first operation. */
+static bool place_sources(planner *q) {
+    for (uint32_t v = 0; v < q->p->values; v++)
+        if (cot__value_origin(q->p, v) != COT__FROM_OPERATION && cot__in_arena(q->plan, v) && !take_memory(q, v))
+            return false;
+    return true;
+}
+
+/* Slots stand in front of the ranges. */
+static void move_ranges(planner *q) {
+    cot__plan *plan = q->plan;
+    int64_t    base = cot__range_bytes(8 * (int64_t)q->slots);
+    plan->bytes = base + q->ranges.top;
+    for (uint32_t v = 0; v < q->p->values; v++)
+        if (plan->root[v] == v && cot__in_arena(plan, v) && !is_slot(plan, v)) plan->place[v] += base;
+    for (uint32_t k = 0; k < q->p->operations; k++)
+        if (plan->workspace[k] >= 0) plan->workspace[k] += base;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static bool take_inputs(planner *q, const cot__view *inputs) {
+    for (uint32_t k = 0; inputs && k < q->p->inputs; k++)
+        if (!is_slot(q->plan, q->p->input[k]) && !set_strides(q, q->p->input[k], inputs[k].stride)) return false;
+    return true;
+}
+
+static bool open_lists(planner *q) {
+    cot__plan *plan = q->plan;
+    size_t     values = q->p->values, operations = q->p->operations;
+    for (uint32_t k = 0; k < operations; k++)
+        if ((uint32_t)cot__operation_operands(q->p, k) > q->most) q->most = (uint32_t)cot__operation_operands(q->p, k);
+    plan->root = cot__alloc(&plan->al, values * sizeof *plan->root);
+    plan->place = cot__alloc(&plan->al, values * sizeof *plan->place);
+    plan->stride = cot__alloc(&plan->al, values * sizeof *plan->stride);
+    plan->how = cot__alloc(&plan->al, operations);
+    plan->workspace = cot__alloc(&plan->al, operations * sizeof *plan->workspace);
+    plan->extra = cot__alloc(&plan->al, operations * sizeof *plan->extra);
+    q->last = cot__alloc(&plan->al, values * sizeof *q->last);
+    q->x = cot__alloc(&plan->al, q->most * sizeof *q->x);
+    if (!plan->root || !plan->place || !plan->stride || !plan->how || !plan->workspace || !plan->extra || !q->last ||
+        !q->x)
+        return no_memory(q);
+    for (uint32_t v = 0; v < values; v++) plan->root[v] = v, plan->place[v] = 0, plan->stride[v] = COT__NO_VALUE;
+    return true;
+}
+
+static void close_planner(planner *q) {
+    const cot_allocator *al = &q->plan->al;
+    cot__free(al, q->last, q->p->values * sizeof *q->last);
+    cot__free(al, q->x, q->most * sizeof *q->x);
+    cot__free(al, q->free_slot, q->free_room * sizeof *q->free_slot);
+    cot__ranges_close(&q->ranges);
+}
+
+bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                    const cot__view *inputs, const cot__caller *caller) {
+    *plan = (cot__plan){.p = p, .backend = backend, .al = al ? *al : (cot_allocator){0}};
+    planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al};
+    plan->slots = cot__on_host(backend);
+    bool ok = open_lists(&q) && take_inputs(&q, inputs) && choose_ways(&q);
+    if (ok) find_last_readers(&q);
+    ok = ok && place_sources(&q) && place_operations(&q);
+    if (ok) move_ranges(&q);
+    close_planner(&q);
+    if (!ok) cot__plan_close(plan);
+    return ok;
+}
+
+void cot__plan_close(cot__plan *plan) {
+    const cot_allocator *al = &plan->al;
+    size_t               values = plan->p ? plan->p->values : 0, operations = plan->p ? plan->p->operations : 0;
+    cot__free(al, plan->root, values * sizeof *plan->root);
+    cot__free(al, plan->place, values * sizeof *plan->place);
+    cot__free(al, plan->stride, values * sizeof *plan->stride);
+    cot__free(al, plan->strides, plan->strides_room * sizeof *plan->strides);
+    cot__free(al, plan->how, operations);
+    cot__free(al, plan->workspace, operations * sizeof *plan->workspace);
+    cot__free(al, plan->extra, operations * sizeof *plan->extra);
+    *plan = (cot__plan){0};
+}

@@ -1,0 +1,32 @@
+/* program_test.h: bodies as programs, and programs as runs, in one line each. */
+#ifndef COT_PROGRAM_TEST_H
+#define COT_PROGRAM_TEST_H
+
+#include "support/support.h"
+
+#include "program/run.h"
+#include "tape/lower.h"
+#include "tape/record_job.h"
+
+/* The program of a body like these values; NULL: it cannot be recorded so, or not lowered yet. */
+static inline cot__program *lower(cot_tape *t, const char *name, cot_fn fn, void *user, int n, const cot_var *xs,
+                                  int m) {
+    cot__not_yet  not_yet = {NULL, NULL};
+    cot__region  *r = cot__region_record(t, "test", fn, user, n, xs, m);
+    cot__program *p = r ? cot__region_lower(t, r, NULL, &not_yet) : NULL;
+    TEST_CHECK(!r || p || not_yet.why, "%s: %s", name, cot_tape_message(t));
+    return p;
+}
+
+static inline cot__run *prepare(cot_tape *t, const char *name, const cot__program *p) {
+    char        why[512];
+    cot__text   text = cot__text_buffer(why, sizeof why);
+    cot__caller caller = cot__tape_caller(t, "test");
+    bool        legal = cot__program_check(p, &text);
+    cot__run   *run = legal ? cot__run_create(p, t->backend, NULL, NULL, &caller) : NULL;
+    TEST_CHECK(legal, "%s: %s", name, why);
+    TEST_CHECK(run || !legal, "%s: %s", name, cot_tape_message(t));
+    return run;
+}
+
+#endif
