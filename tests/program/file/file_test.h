@@ -5,11 +5,10 @@
 
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
-#include "support/support.h"
+#include "support/program_test.h"
 #include "support/tape_test.h"
 
 #include "program/build.h"
-#include "program/file/file.h"
 
 typedef struct heard { int errors; cot_status code; char text[512]; } heard;
 
@@ -28,20 +27,6 @@ static inline cot__caller listen(heard *h, const char *name) {
 }
 
 /* ---- files in memory ------------------------------------------------------------------------- */
-
-typedef struct saved { unsigned char *at; size_t size, room; } saved;
-
-static inline bool append_bytes(void *to, const void *bytes, size_t n) {
-    saved *s = to;
-    while (s->size + n > s->room) {
-        s->room = 2 * s->room + 256;
-        s->at = realloc(s->at, s->room);
-        if (!s->at) abort();
-    }
-    memcpy(s->at + s->size, bytes, n);
-    s->size += n;
-    return true;
-}
 
 static inline saved save_program(const cot__program *p) {
     heard       h;

@@ -1,4 +1,4 @@
-/* ctest: labels=msan */
+/* ctest: timeout=300 */
 /* Program files as they should be: what is saved is loaded, to the same program and the same bytes;
  * through callbacks, through memory that runs out, and at any size. */
 #include "program/file/file_test.h"

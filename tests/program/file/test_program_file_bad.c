@@ -1,4 +1,4 @@
-/* ctest: labels=msan timeout=240 */
+/* ctest: timeout=240 */
 /* Program files as they should not be: cut short, altered, newer, made to deceive. Each is refused
  * with one sentence, and with little memory; or it is another legal program. */
 #include "program/file/file_test.h"
