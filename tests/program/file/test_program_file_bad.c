@@ -254,6 +254,38 @@ static void names_that_do_not_exist_are_told(void **state) {
     cot__program_release(p);
 }
 
+/* A file of one part with n zeros put in at `at`; lengths and checksum fit. */
+static saved with_zeros(saved s, size_t at, size_t n) {
+    static const unsigned char zeros[16];
+    saved                      longer = {0};
+    append_bytes(&longer, s.at, at);
+    append_bytes(&longer, zeros, n);
+    append_bytes(&longer, s.at + at, s.size - at);
+    cot__to_bytes(longer.at + 16, longer.size, 8);
+    cot__to_bytes(longer.at + 28, longer.size - 44, 8);
+    put_sum(longer.at, longer.size);
+    return longer;
+}
+
+static void build_two_types(cot__builder *b) {
+    cot__build_input(b, &SCALAR);
+    cot__build_input(b, &MATRIX);
+    cot__build_output(b, cot__build_operation(b, &(cot__append){.op = OP_exp, .n = 1, .x = X(1), .name = "exp"}));
+}
+
+static void results_are_those_that_the_operation_gives(void **state) {
+    cot__program *p = build_one(build_twice), *two = build_one(build_two_types);
+    saved         s = save_program(p), more = with_zeros(s, 111, 4), types = save_program(two);
+    (void)state;
+    edited(more, 105, 2, 2, ILLEGAL "part 0, entry 1, mul, has 2 results, not 1");
+    /* behind the type: its operands, no body, no more, the outputs, the checksum */
+    size_t at = types.size - 8 - 8 - 1 - 2 - 8 - 4;
+    assert_int_equal(cot__from_bytes(types.at + at, 4), 1);
+    edited(types, at, 4, 0, ILLEGAL "part 0, entry 2, exp, gives another type than the file says");
+    free(s.at), free(more.at), free(types.at);
+    cot__program_release(p), cot__program_release(two);
+}
+
 /* Names that exist, and are not of this operation, or of none that a program may have. */
 static void other_operations_are_held_to_their_types(void **state) {
     cot__program *p = build_one(build_twice);
@@ -355,6 +387,7 @@ int main(void) {
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(a_newer_format_is_refused_by_its_number),
         cmocka_unit_test(names_that_do_not_exist_are_told),
+        cmocka_unit_test(results_are_those_that_the_operation_gives),
         cmocka_unit_test(other_operations_are_held_to_their_types),
         cmocka_unit_test(a_bound_program_is_not_saved),
         cmocka_unit_test(a_body_is_saved_once_and_before_its_users),
