@@ -2,7 +2,10 @@
  * or read is told with its path. */
 #include "program/file/file_test.h"
 
+#include "base/file/replace.h"
+
 #include <dirent.h>
+#include <errno.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -91,6 +94,32 @@ static void what_cannot_be_written_stays_as_it_was(void **state) {
     unlink("p.cot"), rmdir("folder");
 }
 
+/* As on a disk that is full: a part is written, then no more. */
+static bool fill_half(FILE *file, void *content) {
+    (void)content;
+    fputs("half", file);
+    errno = ENOSPC;
+    return false;
+}
+static char *guarded;
+static int   guards;
+static void  guard(char *name) {
+    guarded = name;
+    guards++;
+}
+
+static void a_file_that_fails_half_way_is_taken_away(void **state) {
+    heard h;
+    (void)state;
+    assert_true(save_at("p.cot", build_twice, &h));
+    assert_false(cot__file_replace(NULL, "p.cot", 8, fill_half, NULL, guard));
+    assert_int_equal(errno, ENOSPC);
+    assert_true(guards == 2 && !guarded);
+    assert_int_equal(files_here(), 1);
+    assert_int_equal(load_at("p.cot", &h), 1);
+    unlink("p.cot");
+}
+
 /* More bytes than the process may write would end it by a signal. */
 static void a_file_that_is_too_long_for_the_process_is_refused(void **state) {
     heard         h;
@@ -145,6 +174,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_is_replaced_and_keeps_its_permissions),
         cmocka_unit_test(what_cannot_be_written_stays_as_it_was),
+        cmocka_unit_test(a_file_that_fails_half_way_is_taken_away),
         cmocka_unit_test(a_file_that_is_too_long_for_the_process_is_refused),
         cmocka_unit_test(what_cannot_be_read_is_told),
         cmocka_unit_test(any_allocation_of_a_file_may_fail),
