@@ -2,13 +2,13 @@
 #include "io/system.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file/replace.h"
 #include "base/utf8.h"
 
 #ifndef __wasi__
@@ -45,9 +45,6 @@ int system_width(FILE *file) {
 }
 
 static void guard(char *path) { unfinished = path; }
-
-/* Gives the new file the permissions of the file that it replaces. */
-static void keep_rights(const char *path, mode_t mode) { chmod(path, mode & 07777); }
 #else
 void system_start(void) {}
 
@@ -57,8 +54,6 @@ int system_width(FILE *file) {
 }
 
 static void guard(char *path) { (void)path; }
-
-static void keep_rights(const char *path, mode_t mode) { (void)path, (void)mode; }
 #endif
 
 bool system_is_terminal(FILE *file) { return isatty(fileno(file)) == 1; }
@@ -74,75 +69,17 @@ double system_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* fclose writes too, so its result counts. */
-static bool fill(FILE *file, const char *bytes, size_t n) {
-    bool fine = fwrite(bytes, 1, n, file) == n;
-    int  error = errno;
-    if (fclose(file) != 0 && fine) return false;
-    if (!fine) errno = error;
-    return fine;
-}
+typedef struct content {
+    const char *bytes;
+    size_t      n;
+} content;
 
-/* Opens a new file beside `path`, and writes its name to `name`. NULL, with errno, when that is not
- * possible. */
-static FILE *open_beside(const char *path, char *name, size_t size) {
-    for (int k = 0; k < 100; k++) {
-        snprintf(name, size, "%s.new%d", path, k);
-        guard(name);
-        int fd = open(name, O_WRONLY | O_CREAT | O_EXCL, 0666);
-        if (fd >= 0) {
-            FILE *file = fdopen(fd, "wb");
-            if (file) return file;
-            int error = errno;
-            close(fd);
-            unlink(name);
-            errno = error;
-            break;
-        }
-        guard(NULL); /* the name belongs to another file */
-        if (errno != EEXIST) break;
-    }
-    guard(NULL);
-    return NULL;
+static bool fill(FILE *file, void *what) {
+    const content *c = what;
+    return fwrite(c->bytes, 1, c->n, file) == c->n;
 }
 
 #ifndef __wasi__
-/* The path of a file behind symbolic links. The links stay, also if they lead to no file yet.
- * Malloced; NULL, with errno, if links form a circle or cannot be read. */
-static char *place_of(const char *path) {
-    char   link[4096];
-    char  *at = malloc(strlen(path) + 1);
-    /* set here, because a compiler may assume that malloc does not change errno */
-    if (!at) return errno = ENOMEM, NULL;
-    strcpy(at, path);
-    for (int k = 0; k < 40; k++) {
-        ssize_t n = readlink(at, link, sizeof link);
-        /* not a link, or no such file */
-        if (n < 0 && (errno == EINVAL || errno == ENOENT)) return at;
-        if (n < 0 || n == sizeof link) {
-            if (n >= 0) errno = ENAMETOOLONG;
-            break;
-        }
-        const char *slash = strrchr(at, '/');
-        size_t      folder = link[0] == '/' || !slash ? 0 : (size_t)(slash - at) + 1;
-        char       *next = malloc(folder + (size_t)n + 1);
-        if (!next) {
-            errno = ENOMEM;
-            break;
-        }
-        memcpy(next, at, folder);
-        memcpy(next + folder, link, (size_t)n);
-        next[folder + (size_t)n] = 0;
-        free(at);
-        at = next;
-        if (k == 39) errno = ELOOP;
-    }
-    int error = errno;
-    free(at);
-    errno = error;
-    return NULL;
-}
-
 /* Opens the standard output if `about` describes it, because the user gave another name of it, such
  * as /dev/stdout. It is written through its own descriptor, so other text that goes there stays. */
 static FILE *open_as_output(const struct stat *about) {
@@ -155,52 +92,15 @@ static FILE *open_as_output(const struct stat *about) {
     return file;
 }
 #else
-static char *place_of(const char *path) {
-    char *at = malloc(strlen(path) + 1);
-    if (at) strcpy(at, path);
-    return at;
-}
-
 static FILE *open_as_output(const struct stat *about) { return (void)about, NULL; }
 #endif
 
-/* Writes a file beside the target, then renames it: the target is complete, or as it was. */
-static bool replace(const char *target, const struct stat *before, const char *bytes, size_t n) {
-    size_t size = strlen(target) + 16;
-    char  *name = malloc(size);
-    if (!name) return errno = ENOMEM, false;
-    FILE *file = open_beside(target, name, size);
-    bool  fine = file && fill(file, bytes, n);
-    if (fine && before) keep_rights(name, before->st_mode);
-    fine = fine && rename(name, target) == 0;
-    int error = errno;
-    if (file && !fine) unlink(name);
-    guard(NULL);
-    free(name);
-    errno = error;
-    return fine;
-}
-
 static bool put(const char *path, const char *bytes, size_t n) {
+    content     c = {bytes, n};
     struct stat about;
-    bool        there = stat(path, &about) == 0;
-    if (!there && errno != ENOENT) return false;
-    if (there && S_ISDIR(about.st_mode)) return errno = EISDIR, false;
-    FILE *output = there ? open_as_output(&about) : NULL;
-    if (output) return fill(output, bytes, n);
-    if (there && !S_ISREG(about.st_mode)) {
-        FILE *file = fopen(path, "wb");
-        return file && fill(file, bytes, n);
-    }
-    /* without this check, renaming would replace a file that may not be written */
-    if (there && access(path, W_OK) != 0) return false;
-    char *target = place_of(path);
-    if (!target) return false;
-    bool fine = replace(target, there ? &about : NULL, bytes, n);
-    int  error = errno;
-    free(target);
-    errno = error;
-    return fine;
+    FILE       *output = stat(path, &about) == 0 ? open_as_output(&about) : NULL;
+    if (output) return cot__file_fill(output, fill, &c, false);
+    return cot__file_replace(NULL, path, n, fill, &c, guard);
 }
 
 bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) {

@@ -124,7 +124,13 @@ static size_t insert(uint8_t *data, size_t size, size_t at, const void *what, si
 static size_t mutate(uint8_t *data, size_t size) {
     size_t at = below(size + 1), n = below(size - at + 1);
     if (n > 12) n = below(12);
-    switch (below(6)) {
+    switch (below(7)) {
+    case 6: { /* a number written over others, of bits that are all alike or a power of two */
+        uint64_t number = below(2) ? UINT64_C(1) << below(64) : below(2) ? UINT64_MAX : below(16);
+        for (size_t k = 0, width = (size_t)1 << below(4); k < width && at + k < size; k++)
+            data[at + k] = (uint8_t)(number >> 8 * k);
+        return size;
+    }
     case 0: /* a byte changed */
         if (size) data[below(size)] = (uint8_t)below(256);
         return size;

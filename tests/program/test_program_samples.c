@@ -1,6 +1,6 @@
 /* Every sample function with its recorded gradient, and every elementwise operation, gives as a
  * program the bits that recording gives, again and again on one run, whatever the number of
- * threads; and so does what all passes make of it. */
+ * threads; and so does what all passes make of it, and the program when it comes out of a file. */
 /* ctest: timeout=300 */
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
@@ -166,6 +166,15 @@ static void compare_optimised(cot_tape *t, function_maker *make, int number, cot
     cot__program_release(best);
 }
 
+static void compare_loaded(cot_tape *t, function_maker *make, int number, cot_dtype dtype, const char *name,
+                           const cot__program *p) {
+    cot__program *q = through_a_file(t, name, p);
+    cot__run     *run = q ? prepare(t, name, q) : NULL;
+    if (run) compare_runs(t, make, number, dtype, run, q);
+    cot__run_destroy(run);
+    cot__program_release(q);
+}
+
 static int lowered;
 
 static void lower_and_compare(function_maker *make, int number, cot_dtype dtype) {
@@ -181,6 +190,7 @@ static void lower_and_compare(function_maker *make, int number, cot_dtype dtype)
         TEST_CHECK(p->inputs == (uint32_t)f.n, "%s: the body captures something", f.name);
         compare_runs(t, make, number, dtype, run, p);
         compare_optimised(t, make, number, dtype, p);
+        compare_loaded(t, make, number, dtype, f.name, p);
     }
     cot__run_destroy(run);
     cot__program_release(p);

@@ -1,9 +1,13 @@
-/* program_test.h: bodies as programs, and programs as runs, in one line each. */
+/* program_test.h: bodies as programs, programs as runs, and programs in files, in one line each. */
 #ifndef COT_PROGRAM_TEST_H
 #define COT_PROGRAM_TEST_H
 
 #include "support/support.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "program/file/file.h"
 #include "program/run.h"
 #include "tape/lower.h"
 #include "tape/record_job.h"
@@ -27,6 +31,34 @@ static inline cot__run *prepare(cot_tape *t, const char *name, const cot__progra
     TEST_CHECK(legal, "%s: %s", name, why);
     TEST_CHECK(run || !legal, "%s: %s", name, cot_tape_message(t));
     return run;
+}
+
+/* ---- files in memory ------------------------------------------------------------------------- */
+
+typedef struct saved { unsigned char *at; size_t size, room; } saved;
+
+/* A cot__write_bytes. */
+static inline bool append_bytes(void *to, const void *bytes, size_t n) {
+    saved *s = to;
+    while (s->size + n > s->room) {
+        s->room = 2 * s->room + 256;
+        s->at = realloc(s->at, s->room);
+        if (!s->at) abort();
+    }
+    memcpy(s->at + s->size, bytes, n);
+    s->size += n;
+    return true;
+}
+
+/* The program out of a file to which p was saved. */
+static inline cot__program *through_a_file(cot_tape *t, const char *name, const cot__program *p) {
+    saved         s = {0};
+    cot__caller   caller = cot__tape_caller(t, "test");
+    bool          fine = cot__program_save(p, append_bytes, &s, &caller);
+    cot__program *q = fine ? cot__program_load(s.at, s.size, NULL, &caller) : NULL;
+    TEST_CHECK(q, "%s: %s", name, cot_tape_message(t));
+    free(s.at);
+    return q;
 }
 
 #endif

@@ -10,10 +10,32 @@
  * read, so the file ends before much memory is asked for. The lists of a plan are not in the file:
  * making them shows whether the colours are right. */
 #include "diff/sparse/sparse.h"
+#include "base/file/bytes.h"
 
 #include <string.h>
 
 static const char magic[8] = {'C', 'O', 'T', 'P', 'L', 'A', 'N', '1'};
+
+/* ---- saving ---------------------------------------------------------------------------------- */
+
+cot_status cot_sparse_plan_save(const cot_sparse_plan *p, FILE *file) {
+    cot__sink s = {.write = cot__write_to_file, .to = file};
+    if (!p || !file) return COT_VALUE;
+    const cot__csr *m = &p->pattern;
+    cot__sink_put(&s, magic, sizeof magic);
+    cot__sink_number(&s, (uint64_t)p->hessian | (uint64_t)p->forward << 1, 8);
+    cot__sink_number(&s, (uint64_t)m->rows, 8);
+    cot__sink_number(&s, (uint64_t)m->cols, 8);
+    cot__sink_number(&s, (uint64_t)m->nnz, 8);
+    cot__sink_number(&s, (uint64_t)p->colours, 8);
+    for (int64_t i = 0; i < m->rows; i++) cot__sink_number(&s, (uint64_t)(m->row_start[i + 1] - m->row_start[i]), 4);
+    for (int64_t e = 0; e < m->nnz; e++) cot__sink_number(&s, (uint64_t)m->col[e], 4);
+    for (int64_t j = 0, n = cot__plan_coloured(p); j < n; j++) cot__sink_number(&s, (uint64_t)p->colour[j], 4);
+    cot__sink_number(&s, s.sum, 8);
+    return cot__sink_end(&s) && fflush(file) == 0 ? COT_OK : COT_VALUE;
+}
+
+/* ---- loading --------------------------------------------------------------------------------- */
 
 typedef struct stream {
     FILE    *file;
@@ -21,46 +43,12 @@ typedef struct stream {
     bool     ok;
 } stream;
 
-static void add(stream *s, const unsigned char *bytes, size_t n) {
-    for (size_t i = 0; i < n; i++) s->sum = (s->sum ^ bytes[i]) * UINT64_C(0x100000001b3);
-}
-
-/* ---- saving ---------------------------------------------------------------------------------- */
-
-static void put(stream *s, uint64_t v, int bytes) {
-    unsigned char b[8];
-    for (int i = 0; i < bytes; i++) b[i] = (unsigned char)(v >> 8 * i);
-    add(s, b, (size_t)bytes);
-    s->ok = s->ok && fwrite(b, 1, (size_t)bytes, s->file) == (size_t)bytes;
-}
-
-cot_status cot_sparse_plan_save(const cot_sparse_plan *p, FILE *file) {
-    stream s = {file, 0, true};
-    if (!p || !file) return COT_VALUE;
-    const cot__csr *m = &p->pattern;
-    for (int i = 0; i < 8; i++) put(&s, (uint64_t)magic[i], 1);
-    put(&s, (uint64_t)p->hessian | (uint64_t)p->forward << 1, 8);
-    put(&s, (uint64_t)m->rows, 8);
-    put(&s, (uint64_t)m->cols, 8);
-    put(&s, (uint64_t)m->nnz, 8);
-    put(&s, (uint64_t)p->colours, 8);
-    for (int64_t i = 0; i < m->rows; i++) put(&s, (uint64_t)(m->row_start[i + 1] - m->row_start[i]), 4);
-    for (int64_t e = 0; e < m->nnz; e++) put(&s, (uint64_t)m->col[e], 4);
-    for (int64_t j = 0, n = cot__plan_coloured(p); j < n; j++) put(&s, (uint64_t)p->colour[j], 4);
-    put(&s, s.sum, 8);
-    return s.ok && fflush(file) == 0 ? COT_OK : COT_VALUE;
-}
-
-/* ---- loading --------------------------------------------------------------------------------- */
-
 static uint64_t get(stream *s, int bytes) {
     unsigned char b[8];
-    uint64_t      v = 0;
     s->ok = s->ok && fread(b, 1, (size_t)bytes, s->file) == (size_t)bytes;
     if (!s->ok) return 0;
-    for (int i = 0; i < bytes; i++) v |= (uint64_t)b[i] << 8 * i;
-    add(s, b, (size_t)bytes);
-    return v;
+    s->sum = cot__checksum(s->sum, b, (size_t)bytes);
+    return cot__from_bytes(b, bytes);
 }
 
 /* Reads `count` numbers, at most INT32_MAX each. The array ends with room for exactly `count`.
