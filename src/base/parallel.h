@@ -6,6 +6,9 @@
 #ifndef COT_PARALLEL_H
 #define COT_PARALLEL_H
 
+#if !defined(__wasm__)
+#include <pthread.h>
+#endif
 #include "base/base.h"
 
 /* Runs run(ctx, 0) … run(ctx, parts - 1), each once, on the caller's thread and on idle workers,
@@ -41,5 +44,21 @@ static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) {
 static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {
     return n / parts * part + (part < n % parts ? part : n % parts);
 }
+
+/* One thread at a time. In WebAssembly there is one thread. */
+#if defined(__wasm__)
+typedef struct cot__lock { char unused; } cot__lock;
+static inline void cot__lock_open(cot__lock *l) { l->unused = 0; }
+static inline void cot__lock_take(cot__lock *l) { (void)l; }
+static inline void cot__lock_give(cot__lock *l) { (void)l; }
+static inline void cot__lock_close(cot__lock *l) { (void)l; }
+#else
+typedef pthread_mutex_t cot__lock;
+/* With default attributes this cannot fail on systems we know. */
+static inline void cot__lock_open(cot__lock *l) { pthread_mutex_init(l, NULL); }
+static inline void cot__lock_take(cot__lock *l) { pthread_mutex_lock(l); }
+static inline void cot__lock_give(cot__lock *l) { pthread_mutex_unlock(l); }
+static inline void cot__lock_close(cot__lock *l) { pthread_mutex_destroy(l); }
+#endif
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <cotangent_program.h>
 
-#include "base/lock.h"
+#include "base/parallel.h"
 #include "program/program.h"
 #include "program/run.h"
 

@@ -125,7 +125,8 @@ static cot__variant *make(cot_program *p, cot__derivative what, const bool *inpu
     cot_program *made = v->inputs ? compile(&(deriving){p, inputs, results}, what) : NULL;
     bool         ok = made && made->status == COT_OK;
     if (made && !ok) caller->fail(caller, made->status, made->message);
-    if (ok) memcpy(v->inputs, inputs, (size_t)n * sizeof *inputs), memcpy(v->results, results, (size_t)m * sizeof *results);
+    if (ok) memcpy(v->inputs, inputs, (size_t)n * sizeof *inputs);
+    if (ok) memcpy(v->results, results, (size_t)m * sizeof *results);
     if (ok && what == COT__SPLIT) ok = split(v, p, made, caller);
     else if (ok) v->backward = cot__program_counted(made);
     cot_program_destroy(made);

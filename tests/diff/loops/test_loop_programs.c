@@ -7,7 +7,7 @@
 #include "support/tape_test.h"
 
 /* Was some body lowered since? Otherwise these tests test nothing. */
-static void assert_lowered(const cot_tape *t, uint32_t programs) { assert_int_equal(t->lowered.count, programs); }
+static void assert_lowered(const cot_tape *t, uint32_t programs) { assert_int_equal(t->kept.count, programs); }
 
 static void assert_same(cot_var a, cot_var b, const char *what) {
     double  x[64], y[64];
