@@ -3,9 +3,10 @@
  *
  * Two operations: `attention`, whose second result is the log-sum-exp of each query's scores, which
  * backward needs to compute weights again and nobody else sees; and `attention_backward`, its whole
- * vector-Jacobian product with results q̄, k̄ and v̄, recorded so that cot_backward stays fused. The rules of forward mode, of an additive mask and of
- * attention_backward are written in elementary operations on the matrix of weights: every order
- * exists, but from there on memory is quadratic. */
+ * vector-Jacobian product with results q̄, k̄ and v̄, recorded so that cot_backward stays fused. The
+ * rules of forward mode, of an additive mask and of attention_backward are written in elementary
+ * operations on the matrix of weights: every order exists, but from there on memory is
+ * quadratic. */
 #include "rules/structural_ids.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
@@ -429,7 +430,7 @@ const cot__op cot__op_attention_backward = {
     .workspace = attention_backward_workspace,
     .run      = attention_backward_run,
     .formula =
-        "z = q̄, then k̄ and v̄, of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
+        "z = q̄, then k̄ and v̄; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
     .cost      = {.more = attention_backward_cost},
     .linear    = 1u << BACK_G,
     .operands  = "g q k v z lse b b"};
