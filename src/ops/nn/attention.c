@@ -348,13 +348,6 @@ static void attention_vjp(cot__rule *r) {
                        cot__dtype_at(cot__rule_node(r))));
 }
 
-/* The adjoint of result k of attention_backward; zeros where it has none. */
-static cot_var adjoint_of(cot__rule *r, int k) {
-    cot_var h = cot__rule_g(r, k);
-    if (cot__failed(h)) h = cot_zeros(r->t, cot__dtype_at(cot__rule_node(r)), cot__rule_shape(r, BACK_Q + k));
-    return widened(h);
-}
-
 /* With h the adjoint of q̄, k̄ and v̄ and e how the scores would move along h: φ = ⟨g, the tangent of
  * attention along h⟩ is what to differentiate, φ = Σ p (e x + y) - Σ_i (Σ_j p e) (Σ_j p x), x = g
  * vᵀ, y = g hvᵀ. Its derivative by p is m, and p depends on the scores. */
@@ -362,7 +355,7 @@ static void attention_backward_vjp(cot__rule *r) {
     parts     x = parts_of(r, BACK_Q, BACK_MASKS);
     cot_dtype d = cot__dtype_at(cot__rule_node(r));
     cot_var   g = widened(cot__rule_x(r, BACK_G)), none = {NULL, 0}, h[3];
-    for (int i = 0; i < 3; i++) h[i] = adjoint_of(r, i);
+    for (int i = 0; i < 3; i++) h[i] = widened(cot__rule_adjoint(r, i));
     cot_var e = score_tangent(&x, h[0], h[1], none), w = through_softmax(x.p, e);
     if (cot__rule_wants(r, BACK_G))
         cot__give(r, BACK_G, cot_cast(cot_add(cot_matmul(w, x.v), cot_matmul(x.p, h[2])), d));
