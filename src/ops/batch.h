@@ -19,7 +19,6 @@ cot_var cot__batch_nary(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_var cot__batch_norm(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs);
-cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs);
 cot_var cot__batch_conv(cot__rule *r, const cot__batch *b, cot_var *xs);
 
 /* Building blocks. The shape with the batch in front; ndim is COT_MAX_NDIM + 1 after setting the

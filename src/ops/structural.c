@@ -167,3 +167,10 @@ cot_shape cot__taken_shape(const cot__view *x, const cot__view *p, int axis) {
         z.dim[k] = k < axis ? x->shape[k] : k < axis + p->ndim ? p->shape[k - axis] : x->shape[k - p->ndim + 1];
     return z;
 }
+
+cot_var cot__rule_adjoint(cot__rule *r, int k) {
+    cot_var  g = cot__rule_g(r, k);
+    uint32_t z = r->node + (uint32_t)k;
+    if (!cot__failed(g) || r->t->status != COT_OK) return g;
+    return cot_zeros(r->t, cot__dtype_at(&r->t->nodes[z]), cot__shape_at(r->t, z));
+}

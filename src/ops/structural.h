@@ -97,4 +97,7 @@ cot_var cot__swap_last(cot_var x);
 #include "ops/nothing.h" /* last: it gives names of public functions another meaning */
 #endif
 
+/* The adjoint of result k of an operation with several; zeros where none has arrived. */
+cot_var cot__rule_adjoint(cot__rule *r, int k);
+
 #endif

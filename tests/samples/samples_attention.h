@@ -39,7 +39,7 @@ SAMPLE(s_attention_backward_biased) {
 
     {"attention", s_attention, 3, {{2, 2, 2}, {2, 3, 2}, {2, 3, 1}}},
     {"attention", s_attention, 3, {{3, 2, 2, 2}, {3, 1, 3, 2}, {2, 3, 2}}},
-    {"attention_lse", s_attention_causal, 3, {{2, 3, 2}, {2, 2, 2}, {2, 2, 2}}},
+    {"attention", s_attention_causal, 3, {{2, 3, 2}, {2, 2, 2}, {2, 2, 2}}},
     {"attention", s_attention_causal, 3, {{2, 2, 2}, {2, 3, 2}, {2, 3, 2}}},
     {"attention", s_attention_masked, 3, {{2, 3, 2}, {2, 3, 2}, {2, 3, 2}}},
     {"attention", s_attention_biased, 3, {{2, 2, 2}, {2, 3, 2}, {2, 2, 3}}},

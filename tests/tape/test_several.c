@@ -358,6 +358,34 @@ static void series_of_further_results(void **state) {
     cot_tape_destroy(t);
 }
 
+/* exp x and its double, whose rule reads the other one. */
+static int grown(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(cot_exp(xs[0]), 2.0);
+    ys[1] = cot_exp(xs[0]);
+    return 0;
+}
+static int grown_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                     void *user) {
+    (void)n, (void)xs, (void)m, (void)user;
+    xbars[0] = cot_mul(ys[1], cot_add(cot_mul(ybars[0], 2.0), ybars[1]));
+    return 0;
+}
+
+static void series_go_through_a_rule_that_reads_another_result(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.5), ys[2];
+    double    one = 1, a[4];
+    cot_custom_fn(&(cot_fn_rules){"grown", grown_vjp, NULL}, grown, NULL, 1, &x, 2, ys);
+    cot_taylor_values(ys[0], 1, &x, 1, &one, 3, a);
+    FINE(t);
+    for (int k = 0; k < 4; k++)
+        TEST_CHECK(fabs(a[k] - 2 * exp(0.5)) < 1e-14, "derivative %d is %.17g", k, a[k]);
+    test_verdict();
+    cot_tape_destroy(t);
+}
+
 static void patterns_know_each_result(void **state) {
     (void)state;
     double x[3] = {0.5, -1.25, 2};
@@ -408,6 +436,7 @@ int main(void) {
         cmocka_unit_test(a_batch_has_all_results),
         cmocka_unit_test(a_body_may_take_one_result),
         cmocka_unit_test(series_of_further_results),
+        cmocka_unit_test(series_go_through_a_rule_that_reads_another_result),
         cmocka_unit_test(patterns_know_each_result),
         cmocka_unit_test(a_stale_result_is_caught_and_the_others_are_not),
     };

@@ -310,6 +310,9 @@ static bool open_rule(cot__taylor *s, uint32_t e) {
     for (uint32_t i = lo; i < hi; i++) {
         if (*(w = where_of(s, i)) != NEEDED) continue;
         *w = 0;
+        /* its rule may read any of its results */
+        bool several = t->nodes[i].op != OP_pick && i + 1 < hi && t->nodes[i + 1].op == OP_pick;
+        for (uint32_t k = i + 1; several && k < hi && t->nodes[k].op == OP_pick; k++) *where_of(s, k) = NEEDED;
         if (!moves(s, i)) continue;
         uint32_t same = find_same(s, i);
         if (same != COT__NONE)

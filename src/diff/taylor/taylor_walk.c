@@ -136,7 +136,7 @@ static bool finish(cot__taylor_walk *w, uint32_t i, uint32_t z) {
     cot_tape    *t = s->t;
     bool         given = t->nodes[i].flags & COT__WANTED;
     if (cot__size_at(t, i) == 0) return true; /* no element moves */
-    if (z == COT__NONE || !cot__taylor_advance(s, z, s->order)) return false;
+    if (!cot__taylor_advance(s, z, s->order)) return false;
     for (int m = 1; m <= s->order && given; m++) {
         cot_var  v = cot__taylor_loaded(w, i, m);
         uint32_t c = cot__taylor_coefficients(s, z)[m];
@@ -156,7 +156,10 @@ static bool compute(cot__taylor_walk *w, uint32_t i) {
     if (t->nodes[i].op == OP_pick) return true; /* it has its series already */
     int results = cot__results_at(t, i);
     if (results == 1 && cot__size_at(t, i) == 0) return true;
+    /* the rule may read any result, so each has an entry, one behind the other */
     uint32_t z = cot__taylor_enter(s, i);
+    for (int k = 1; k < results && z != COT__NONE; k++)
+        if (cot__taylor_enter(s, i + (uint32_t)k) == COT__NONE) return false;
     if (z == COT__NONE || !intact(w, i)) return false;
     for (int k = 0, n = cot__nargs(&t->nodes[i]); k < n; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
@@ -167,8 +170,7 @@ static bool compute(cot__taylor_walk *w, uint32_t i) {
     if (!moves) return true;
     if (!finish(w, i, z)) return false;
     for (uint32_t k = i + 1; k < i + (uint32_t)results && k <= w->top; k++)
-        if (w->needed[k - s->from] && (t->nodes[k].flags & COT__ACTIVE) && !finish(w, k, cot__taylor_enter(s, k)))
-            return false;
+        if (w->needed[k - s->from] && (t->nodes[k].flags & COT__ACTIVE) && !finish(w, k, z + (k - i))) return false;
     return true;
 }
 

@@ -138,26 +138,55 @@ const cot__op cot__op_cholesky = {.name         = "cholesky",
                                   .cost         = {.each_cube = 1.0 / 3},
                                   .operands     = "a"};
 
-/* ---- QR: rows of q (m,n), then of rᵀ (n,n) --------------------------------------------------- */
+/* ---- QR -------------------------------------------------------------------------------------- */
 
-/* Of (…,m,n), m >= n. */
+static int qr_results(const cot__job *j) { return (void)j, 2; }
+
+/* Of (…,m,n), m >= n: q (…,m,n) and r (…,n,n). */
 static bool qr_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, false)) return false;
     cot_shape s = cot__view_extents(&j->x[0]);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
     if (m < n) return cot__job_illegal(j, "a matrix of %lld rows and %lld columns", (long long)m, (long long)n);
-    *z = (cot__type){j->x[0].dtype, cot__matrices(s, m + n, n)};
+    z[0] = (cot__type){j->x[0].dtype, s};
+    z[1] = (cot__type){j->x[0].dtype, cot__matrices(s, n, n)};
     return true;
 }
-static int64_t qr_workspace(const cot__job *j) { return j->backend->qr_workspace(&j->x[0]); }
-static void    qr_run(const cot__job *j) { j->backend->qr(&j->x[0], &j->z, j->workspace); }
+
+/* What the backend writes, in front of the workspace: rows of q (m,n), then of rᵀ (n,n). */
+static cot_shape qr_packed(const cot__job *j) {
+    cot_shape s = cot__view_extents(&j->x[0]);
+    return cot__matrices(s, cot__size_add(cot__rows_of(&s), cot__columns_of(&s)), cot__columns_of(&s));
+}
+static int64_t qr_packed_bytes(const cot__job *j) {
+    cot_shape s = qr_packed(j);
+    int64_t   bytes = cot__size_mul(cot__size_product(s.ndim, s.dim), cot__dtype_size(j->z.dtype));
+    return cot__size_add(bytes, 63) / 64 * 64;
+}
+static int64_t qr_workspace(const cot__job *j) {
+    int64_t work = j->backend->qr_workspace(&j->x[0]);
+    return work < 0 ? work : cot__size_add(work, qr_packed_bytes(j));
+}
+
+static void qr_run(const cot__job *j) {
+    cot_shape s = qr_packed(j);
+    int64_t   stride[COT_MAX_NDIM], turned[COT_MAX_NDIM];
+    int       last = s.ndim - 1, size = cot__dtype_size(j->z.dtype);
+    cot__strides(s.ndim, s.dim, stride);
+    memcpy(turned, stride, sizeof turned);
+    turned[last] = stride[last - 1], turned[last - 1] = stride[last];
+    cot__view packed = {j->workspace, j->z.dtype, s.ndim, s.dim, stride}, q = packed, r = packed;
+    j->backend->qr(&j->x[0], &packed, (char *)j->workspace + qr_packed_bytes(j));
+    q.shape = j->z.shape;
+    r.shape = j->more[0].shape, r.stride = turned;
+    r.data = (char *)packed.data + j->z.shape[last - 1] * stride[last - 1] * size;
+    j->backend->copy(&j->z, &q);
+    j->backend->copy(&j->more[0], &r);
+}
 
 static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
-    cot_shape s = cot__shape_at(t, a);
-    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    cot_var   packed = cot__record(t, "qr", OP_qr, 1, &a, NULL, NULL);
-    *q = cot__result_rows(packed, 0, m);
-    *r = cot__swap_last(cot__result_rows(packed, m, m + n));
+    *q = cot__record(t, "qr", OP_qr, 1, &a, NULL, NULL);
+    *r = cot__result_of(*q, 1);
     return t->status == COT_OK;
 }
 
@@ -228,9 +257,9 @@ static void ranks_close(ranks *r, cot_tape *t, const char *op, cot_var triangles
 /* ā += (q̄ + q sym(m)) r⁻ᵀ, m = r r̄ᵀ - q̄ᵀ q, sym: the lower half mirrored */
 static void qr_vjp(cot__rule *k) {
     cot_shape s = cot__rule_shape(k, 0);
-    int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    cot_var   z = cot__rule_z(k), q = cot__result_rows(z, 0, m), rt = cot__result_rows(z, m, m + n),
-            gq = cot__result_rows(k->g, 0, m), grt = cot__result_rows(k->g, m, m + n);
+    int64_t   m = cot__rows_of(&s);
+    cot_var   q = cot__rule_z(k), rt = cot__swap_last(cot__rule_result_of(k, 1)), gq = cot__rule_adjoint(k, 0),
+            grt = cot__swap_last(cot__rule_adjoint(k, 1));
     cot_var   middle = cot_sub(cot_matmul(cot__swap_last(rt), grt), cot_matmul(cot__swap_last(gq), q));
     cot_var   sym = cot_add(cot__lower(middle, 0), cot__swap_last(cot__lower(middle, -1)));
     ranks     r;
@@ -247,10 +276,11 @@ const cot__op cot__op_qr = {.name         = "qr",
                             .kind         = KIND_GENERIC,
                             .saves        = COT__SAVES_Z,
                             .vjp          = qr_vjp,
+                            .results      = qr_results,
                             .infer        = qr_infer,
                             .workspace    = qr_workspace,
                             .run          = qr_run,
-                            .formula = "z = rows of q, then of rᵀ, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ",
+                            .formula = "z = q, then r, with a = q @ r; ā += (q̄ + q sym(r r̄ᵀ - q̄ᵀ q)) r⁻ᵀ",
                             .cost         = {.each_cube = 4},
                             .operands     = "a"};
 

@@ -1,18 +1,19 @@
 /* attention.c: scaled dot-product attention, one node whose memory grows with the sequence and not
  * with its square.
  *
- * Three operations: `attention_lse`, the log-sum-exp of each query's scores, has no derivative and
- * is what backward needs to compute weights again; `attention`, whose operands hold it; and
- * `attention_backward`, its whole vector-Jacobian product as one flat array [q̄, k̄, v̄], recorded so
- * that cot_backward stays fused. The rules of forward mode, of an additive mask and of
- * attention_backward are written in elementary operations on the matrix of weights: every order
- * exists, but from there on memory is quadratic. */
+ * Two operations: `attention`, whose second result is the log-sum-exp of each query's scores, which
+ * backward needs to compute weights again and nobody else sees; and `attention_backward`, its whole
+ * vector-Jacobian product with results q̄, k̄ and v̄, recorded so that cot_backward stays fused. The
+ * rules of forward mode, of an additive mask and of attention_backward are written in elementary
+ * operations on the matrix of weights: every order exists, but from there on memory is
+ * quadratic. */
 #include "rules/structural_ids.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 
-/* operands of attention: then the mask and the bias, those that there are */
-enum { Q, K, V, LSE, MASKS };
+/* operands of attention: then the mask and the bias, those that there are; and its results */
+enum { Q, K, V, MASKS };
+enum { Z, LSE, RESULTS };
 /* and of attention_backward */
 enum { BACK_G, BACK_Q, BACK_K, BACK_V, BACK_Z, BACK_LSE, BACK_MASKS };
 /* attributes; attr->number is the scale */
@@ -125,37 +126,35 @@ static bool check_scores(const cot__job *j, int q, int masks) {
     return !j->attr->ints[HAS_BIAS] || is_matrix(j, q, masks, x->dtype, queries, keys);
 }
 
-/* The same, v (…,S,e), and log-sums (…,T) at operand `lse`. */
-static bool check_values(const cot__job *j, int q, int lse, int masks) {
+/* The same, and v (…,S,e). */
+static bool check_values(const cot__job *j, int q, int masks) {
     if (!check_scores(j, q, masks)) return false;
     const cot__view *x = &j->x[q], *k = &j->x[q + 1], *v = &j->x[q + 2];
     int              n = x->ndim;
     if (v->ndim != n) return cot__job_illegal(j, "queries of %d axes, values of %d", n, v->ndim);
-    return is_matrix(j, q, q + 2, x->dtype, k->shape[n - 2], v->shape[n - 1]) &&
-           is_matrix(j, q, lse, cot__dtype_compute(x->dtype), x->shape[n - 2], -1);
+    return is_matrix(j, q, q + 2, x->dtype, k->shape[n - 2], v->shape[n - 1]);
 }
 
-static bool attention_lse_infer(const cot__job *j, cot__type *z) {
-    if (!has_operands(j, V) || !check_scores(j, Q, V)) return false;
-    *z = (cot__type){cot__dtype_compute(j->x[Q].dtype), cot__view_extents(&j->x[Q])};
-    z->shape.ndim--;
-    return true;
-}
+static int attention_results(const cot__job *j) { return (void)j, RESULTS; }
 
 static bool attention_infer(const cot__job *j, cot__type *z) {
-    if (!has_operands(j, MASKS) || !check_values(j, Q, LSE, MASKS)) return false;
-    *z = (cot__type){j->x[Q].dtype, cot__view_extents(&j->x[Q])};
-    z->shape.dim[z->shape.ndim - 1] = j->x[V].shape[z->shape.ndim - 1];
+    if (!has_operands(j, MASKS) || !check_values(j, Q, MASKS)) return false;
+    z[Z] = z[LSE] = (cot__type){j->x[Q].dtype, cot__view_extents(&j->x[Q])};
+    z[Z].shape.dim[z->shape.ndim - 1] = j->x[V].shape[z->shape.ndim - 1];
+    z[LSE].dtype = cot__dtype_compute(j->x[Q].dtype);
+    z[LSE].shape.ndim--;
     return true;
 }
 
+static int attention_backward_results(const cot__job *j) { return (void)j, 3; }
+
 static bool attention_backward_infer(const cot__job *j, cot__type *z) {
-    if (!has_operands(j, BACK_MASKS) || !check_values(j, BACK_Q, BACK_LSE, BACK_MASKS)) return false;
+    if (!has_operands(j, BACK_MASKS) || !check_values(j, BACK_Q, BACK_MASKS)) return false;
     const cot__view *q = &j->x[BACK_Q], *v = &j->x[BACK_V];
-    int64_t          queries = q->shape[q->ndim - 2], features = v->shape[q->ndim - 1], total = 0;
-    for (int k = BACK_Q; k <= BACK_V; k++) total += cot__view_size(&j->x[k]);
-    *z = (cot__type){q->dtype, COT_SHAPE(total)};
-    return is_matrix(j, BACK_Q, BACK_G, q->dtype, queries, features) &&
+    int64_t          queries = q->shape[q->ndim - 2], features = v->shape[q->ndim - 1];
+    for (int k = 0; k < 3; k++) cot__type_like(&z[k], q->dtype, &j->x[BACK_Q + k]);
+    return is_matrix(j, BACK_Q, BACK_LSE, cot__dtype_compute(q->dtype), queries, -1) &&
+           is_matrix(j, BACK_Q, BACK_G, q->dtype, queries, features) &&
            is_matrix(j, BACK_Q, BACK_Z, q->dtype, queries, features);
 }
 
@@ -163,58 +162,21 @@ static bool attention_backward_infer(const cot__job *j, cot__type *z) {
 static cot__attention kernel_job(const cot__job *j, int q, int masks) {
     const cot__attr *attr = j->attr;
     cot__attention   a = {.q = j->x[q], .k = j->x[q + 1], .causal = attr->ints[CAUSAL] != 0, .scale = attr->number};
-    if (j->op != OP_attention_lse) a.v = j->x[q + 2];
+    a.v = j->x[q + 2];
     if (attr->ints[HAS_MASK]) a.mask = j->x[masks++];
     if (attr->ints[HAS_BIAS]) a.bias = j->x[masks];
     return a;
 }
 
-/* attention: beside[0] gets the log-sums; else the workspace takes them, before the tiles. */
-static int64_t lse_bytes(const cot__job *j) {
-    return j->beside[0].data ? 0 : cot__room_bytes(&j->x[LSE], j->x[LSE].dtype);
-}
-
 static int64_t attention_workspace(const cot__job *j) {
     cot__attention a = kernel_job(j, Q, MASKS);
-    int64_t        tiles = j->backend->attention_workspace(&a, false);
-    return tiles < 0 ? tiles : cot__size_add(tiles, lse_bytes(j));
+    return j->backend->attention_workspace(&a, false);
 }
 
 static void attention_run(const cot__job *j) {
     cot__attention a = kernel_job(j, Q, MASKS);
-    int64_t        stride[COT_MAX_NDIM];
-    char          *memory = j->workspace;
     a.z = j->z;
-    a.lse = j->x[LSE];
-    a.lse.data = j->beside[0].data ? j->beside[0].data : memory;
-    a.lse.stride = stride;
-    cot__strides(a.lse.ndim, a.lse.shape, stride);
-    j->backend->attention_forward(&a, memory + lse_bytes(j));
-}
-
-/* The log-sums alone are an attention to values of no features: no element of v and z is
- * touched. */
-typedef struct no_features { int64_t v[COT_MAX_NDIM], z[COT_MAX_NDIM], stride[COT_MAX_NDIM]; } no_features;
-static cot__attention lse_job(const cot__job *j, no_features *none) {
-    cot__attention a = kernel_job(j, Q, V);
-    int            n = a.q.ndim;
-    *none = (no_features){.stride = {0}};
-    for (int i = 0; i < n - 1; i++) none->v[i] = a.k.shape[i], none->z[i] = a.q.shape[i];
-    a.v = (cot__view){a.k.data, a.k.dtype, n, none->v, none->stride};
-    a.z = (cot__view){a.q.data, a.q.dtype, n, none->z, none->stride};
-    a.lse = j->z;
-    return a;
-}
-
-static int64_t attention_lse_workspace(const cot__job *j) {
-    no_features    none;
-    cot__attention a = lse_job(j, &none);
-    return j->backend->attention_workspace(&a, false);
-}
-
-static void attention_lse_run(const cot__job *j) {
-    no_features    none;
-    cot__attention a = lse_job(j, &none);
+    a.lse = j->more[LSE - 1];
     j->backend->attention_forward(&a, j->workspace);
 }
 
@@ -224,18 +186,12 @@ static int64_t attention_backward_workspace(const cot__job *j) {
     return tiles < 0 ? tiles : cot__size_add(tiles, cot__pack_bytes(&j->x[BACK_LSE], j->x[BACK_LSE].dtype));
 }
 
-/* [q̄, k̄, v̄], one after the other. */
 static void attention_backward_run(const cot__job *j) {
     cot__attention a = kernel_job(j, BACK_Q, BACK_MASKS);
-    cot__view     *part[3] = {&a.dq, &a.dk, &a.dv};
-    int64_t        stride[3][COT_MAX_NDIM];
-    char          *to = j->z.data, *memory = j->workspace;
-    for (int i = 0; i < 3; i++) {
-        const cot__view *like = &j->x[BACK_Q + i];
-        cot__strides(like->ndim, like->shape, stride[i]);
-        *part[i] = (cot__view){to, like->dtype, like->ndim, like->shape, stride[i]};
-        to += cot__view_size(like) * cot__dtype_size(like->dtype);
-    }
+    char          *memory = j->workspace;
+    a.dq = j->z;
+    a.dk = j->more[0];
+    a.dv = j->more[1];
     a.g = j->x[BACK_G];
     a.z = j->x[BACK_Z];
     a.lse = j->x[BACK_LSE];
@@ -252,29 +208,14 @@ static cot__attr *attr_like(cot_tape *t, const char *op, const int64_t ints[3], 
     return attr;
 }
 
-/* Both results come of one pass: the node of the log-sums stands first, as it is an operand of the
- * other, and the run of that one writes them. After a failure nothing has: then it goes again.
- * masks: the indices of mask and bias, those that there are. */
+/* masks: the indices of mask and bias, those that there are. */
 static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, const uint32_t *mask,
                               const int64_t ints[3], double scale) {
     static const char name[] = "attention";
-    uint32_t          args[MASKS + 2] = {qkv[0], qkv[1], qkv[2], COT__NONE}, lse_args[V + 2] = {qkv[0], qkv[1]};
-    uint32_t          scalars_from = t->scalars_from;
-    cot__recording    sums, r;
-    for (int i = 0; i < masks; i++) args[MASKS + i] = lse_args[V + i] = mask[i];
-    cot__attr *lse_attr = attr_like(t, name, ints, scale, V + masks, lse_args);
-    if (!lse_attr || !cot__record_open(&sums, t, name, OP_attention_lse, V + masks, lse_args, lse_attr, NULL))
-        return INVALID(t);
-    cot_var lse = cot__record_push(&sums);
-    if (cot__failed(lse)) return lse;
-    args[LSE] = cot__index(lse);
+    uint32_t          args[MASKS + 2] = {qkv[0], qkv[1], qkv[2]};
+    for (int i = 0; i < masks; i++) args[MASKS + i] = mask[i];
     cot__attr *attr = attr_like(t, name, ints, scale, MASKS + masks, args);
-    bool       open = attr && cot__record_open(&r, t, name, OP_attention, MASKS + masks, args, attr, NULL);
-    if (open) r.job.beside[0] = sums.result[0].view;
-    if (open && cot__record_run(&r)) return cot__record_push(&r);
-    t->count = args[LSE];
-    t->scalars_from = scalars_from;
-    return INVALID(t);
+    return attr ? cot__record(t, name, OP_attention, MASKS + masks, args, attr, NULL) : INVALID(t);
 }
 
 /* xs as in the node, `of` the attributes of the attention. */
@@ -388,23 +329,15 @@ static void attention_jvp(cot__rule *r) {
     r->tangent = cot_cast(z, cot__dtype_at(cot__rule_node(r)));
 }
 
-/* Part k of a flat [q, k, v], shaped like operand `q + k` of the node. */
-static cot_var part_of(cot__rule *r, cot_var flat, int q, int k) {
-    int64_t from = 0;
-    for (int i = 0; i < k; i++) from += cot__size_at(r->t, cot__rule_arg(r, q + i));
-    return cot_reshape(cot_slice(flat, 0, from, from + cot__size_at(r->t, cot__rule_arg(r, q + k)), 1),
-                       cot__rule_shape(r, q + k));
-}
-
 static void attention_vjp(cot__rule *r) {
     if (cot__rule_wants(r, Q) || cot__rule_wants(r, K) || cot__rule_wants(r, V)) {
         int     masks = masks_of(cot__rule_attr(r));
         cot_var xs[BACK_MASKS + 2] = {r->g,           cot__rule_x(r, Q),  cot__rule_x(r, K), cot__rule_x(r, V),
-                                      cot__rule_z(r), cot__rule_x(r, LSE)};
+                                      cot__rule_z(r), cot__rule_result_of(r, LSE)};
         for (int i = 0; i < masks; i++) xs[BACK_MASKS + i] = cot__rule_x(r, MASKS + i);
-        cot_var flat = push_backward(r->t, cot__rule_attr(r), xs);
+        cot_var bars = push_backward(r->t, cot__rule_attr(r), xs);
         for (int i = Q; i <= V; i++)
-            if (cot__rule_wants(r, i)) cot__give(r, i, part_of(r, flat, Q, i));
+            if (cot__rule_wants(r, i)) cot__give(r, i, cot__result_of(bars, i - Q));
     }
     const cot__attr *attr = cot__rule_attr(r);
     int              bias = attr->ints[HAS_BIAS] ? MASKS + (attr->ints[HAS_MASK] != 0) : -1;
@@ -415,14 +348,14 @@ static void attention_vjp(cot__rule *r) {
                        cot__dtype_at(cot__rule_node(r))));
 }
 
-/* With h the adjoint of [q̄, k̄, v̄] and e how the scores would move along h: φ = ⟨g, the tangent of
+/* With h the adjoint of q̄, k̄ and v̄ and e how the scores would move along h: φ = ⟨g, the tangent of
  * attention along h⟩ is what to differentiate, φ = Σ p (e x + y) - Σ_i (Σ_j p e) (Σ_j p x), x = g
  * vᵀ, y = g hvᵀ. Its derivative by p is m, and p depends on the scores. */
 static void attention_backward_vjp(cot__rule *r) {
     parts     x = parts_of(r, BACK_Q, BACK_MASKS);
     cot_dtype d = cot__dtype_at(cot__rule_node(r));
     cot_var   g = widened(cot__rule_x(r, BACK_G)), none = {NULL, 0}, h[3];
-    for (int i = 0; i < 3; i++) h[i] = widened(part_of(r, r->g, BACK_Q, i));
+    for (int i = 0; i < 3; i++) h[i] = widened(cot__rule_adjoint(r, i));
     cot_var e = score_tangent(&x, h[0], h[1], none), w = through_softmax(x.p, e);
     if (cot__rule_wants(r, BACK_G))
         cot__give(r, BACK_G, cot_cast(cot_add(cot_matmul(w, x.v), cot_matmul(x.p, h[2])), d));
@@ -445,12 +378,6 @@ static void attention_backward_vjp(cot__rule *r) {
 
 #define ATTRS "causal:f mask:f bias:f scale:n"
 
-/* Products of q and k, and the sum over the keys as of logsumexp. */
-static double attention_lse_cost(const cot_tape *t, uint32_t node) {
-    double keys = cot__operand_extent(t, node, K, -2), z = (double)cot__size_at(t, node);
-    return cot__operand_size(t, node, Q) * keys * 2 + z * keys * 4;
-}
-
 /* Products with k and v, and a softmax for each query. */
 static double attention_cost(const cot_tape *t, uint32_t node) {
     double q = cot__operand_size(t, node, Q), features = cot__operand_extent(t, node, Q, -1);
@@ -465,25 +392,15 @@ static double attention_backward_cost(const cot_tape *t, uint32_t node) {
     return cot__operand_extent(t, node, BACK_K, -2) * 2 * (3 * q + 2 * g);
 }
 
-const cot__op cot__op_attention_lse = {.name      = "attention_lse",
-                                       .batch     = cot__batch_shift,
-                                       .kind      = KIND_NONE,
-                                       .attrs     = ATTRS,
-                                       .infer     = attention_lse_infer,
-                                       .workspace = attention_lse_workspace,
-                                       .run      = attention_lse_run,
-                                       .formula   = "z = log Σ exp(scale q kᵀ + bias)",
-                                       .cost      = {.more = attention_lse_cost},
-                                       .operands  = "q k b b"};
 const cot__op cot__op_attention     = {
         .name      = "attention",
         .batch     = cot__batch_shift,
         .kind      = KIND_GENERIC,
         .attrs     = ATTRS,
-        .inactive  = 1u << LSE,
         .saves     = 0x7fu | COT__SAVES_Z,
         .vjp      = attention_vjp,
         .jvp      = attention_jvp,
+        .results   = attention_results,
         .infer     = attention_infer,
         .workspace = attention_workspace,
         .run      = attention_run,
@@ -492,20 +409,21 @@ const cot__op cot__op_attention     = {
             "q̄ += scale s̄ k, k̄ += scale s̄ᵀ q",
         .cost      = {.more = attention_cost},
         .linear    = 1u << V,
-        .operands  = "q k v lse b b"};
+        .operands  = "q k v b b"};
 const cot__op cot__op_attention_backward = {
     .name      = "attention_backward",
-    .batch     = cot__batch_attention_backward,
+    .batch     = cot__batch_shift,
     .kind      = KIND_GENERIC,
     .attrs     = ATTRS,
     .inactive  = 1u << BACK_Z | 1u << BACK_LSE,
     .saves     = 0x4fu,
     .vjp      = attention_backward_vjp,
+    .results   = attention_backward_results,
     .infer     = attention_backward_infer,
     .workspace = attention_backward_workspace,
     .run      = attention_backward_run,
     .formula =
-        "z = [q̄, k̄, v̄] of attention; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
+        "z = q̄, then k̄ and v̄; its rule is the derivative of ⟨g, dattention⟩ along z̄, in elementary operations",
     .cost      = {.more = attention_backward_cost},
     .linear    = 1u << BACK_G,
     .operands  = "g q k v z lse b b"};

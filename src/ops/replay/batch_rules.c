@@ -181,20 +181,6 @@ cot_var cot__batch_norm_weights(cot__rule *r, const cot__batch *b, cot_var *xs) 
     return cot_stack(2, (cot_var[]){gy, sum}, 1);
 }
 
-/* ---- attention ------------------------------------------------------------------------------- */
-
-/* [q̄, k̄, v̄] of each element: the three parts of the whole, each cut into elements. */
-cot_var cot__batch_attention_backward(cot__rule *r, const cot__batch *b, cot_var *xs) {
-    cot_var parts[3], flat = cot__batch_shift(r, b, xs);
-    int64_t from = 0;
-    for (int k = 0; k < 3; k++) { /* q, k, v: operands 1, 2, 3 */
-        int64_t n = cot__size_at(r->t, cot__rule_arg(r, k + 1)), to = from + n * b->extent;
-        parts[k] = cot_reshape(cot_slice(flat, 0, from, to, 1), COT_SHAPE(b->extent, n));
-        from = to;
-    }
-    return cot_concat(3, parts, 1);
-}
-
 /* ---- convolution ----------------------------------------------------------------------------- */
 
 /* Images of all elements together, (batch, N, C, …) as (N, batch·C, …): one group, or as many as
