@@ -61,8 +61,7 @@ static cot__unfused reason(const search *s, uint32_t k) {
     if (cot__fused_size(s->p, k) != s->size) return COT__OTHER_SIZE;
     for (int i = 0; i < cot__operation_operands(s->p, k); i++)
         if (x[i] != COT__NO_VALUE && is_in_open_group(s, x[i]) && !s->straight[x[i]]) return COT__OTHER_ORDER;
-    /* each member may have views that live only within a block */
-    return s->f->group[s->open].runs == COT__STAGE_MOVED ? COT__FULL : COT__FUSED;
+    return s->f->group[s->open].runs == COT__STAGE_RUNS ? COT__FULL : COT__FUSED;
 }
 
 /* A group of one is none. */

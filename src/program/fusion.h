@@ -27,8 +27,8 @@
 typedef enum cot__unfused { COT__UNFUSED(COT__UNFUSED_NAME) COT__UNFUSED_COUNT } cot__unfused;
 extern const char *const cot__unfused_text[COT__UNFUSED_COUNT];
 
-/* How a value lives that only its group reads: within a block, or, as the plan decides, where a
- * result of the group will lie. */
+/* How a value lives that only its group reads: within a block, or, as the plan decides, in a whole
+ * array, mostly where a result of the group will lie. */
 enum { COT__INSIDE = 1, COT__INSIDE_AT_HOME = 2 };
 
 /* Operations first … end - 1: `runs` members, of two at least, and views. */

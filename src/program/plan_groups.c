@@ -152,6 +152,34 @@ static bool place_member(cot__planner *q, uint32_t k, uint32_t group) {
     return placed;
 }
 
+/* The members, as bits in their order, that make or read the value. */
+static uint32_t members_with(const cot__planner *q, const cot__group *g, uint32_t v) {
+    uint32_t members = 0, bit = 1;
+    for (uint32_t k = g->first; k < g->end; k++) {
+        const uint32_t *x = cot__operation_operand(q->p, k);
+        bool            has = q->p->operation[k].result == v;
+        if (!is_member(q, k)) continue;
+        for (int i = 0; i < cot__operation_operands(q->p, k); i++)
+            has |= x[i] != COT__NO_VALUE && q->plan->root[x[i]] == v;
+        members |= has ? bit : 0;
+        bit <<= 1;
+    }
+    return members;
+}
+
+/* A stage takes COT__STAGE_MOVED members with such values. Those of others have whole arrays
+ * anyway, and use them. */
+static void limit_moved(const cot__planner *q, const cot__group *g) {
+    uint32_t all = 0;
+    for (uint32_t k = g->first; k < g->end; k++) {
+        uint8_t *inside = &q->plan->fusion.inside[q->p->operation[k].result];
+        if (!is_member(q, k) || *inside != COT__INSIDE) continue;
+        uint32_t more = all | members_with(q, g, q->p->operation[k].result);
+        if (__builtin_popcount(more) <= COT__STAGE_MOVED) all = more;
+        else *inside = COT__INSIDE_AT_HOME;
+    }
+}
+
 /* Nothing is given back before the group is done: its blocks come in any order. */
 bool cot__plan_group(cot__planner *q, uint32_t group) {
     const cot__group *g = &q->plan->fusion.group[group];
@@ -160,6 +188,7 @@ bool cot__plan_group(cot__planner *q, uint32_t group) {
     mark_scattered(q, group);
     for (uint32_t k = g->first; k < g->end; k++)
         if (is_member(q, k) && !place_member(q, k, group)) return false;
+    limit_moved(q, g);
     for (int i = 0; i < q->pieces; i++)
         if (q->piece[i].home == COT__NO_VALUE && !cot__plan_give_range(q, q->piece[i].at, q->piece[i].bytes))
             return false;

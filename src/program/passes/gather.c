@@ -89,7 +89,7 @@ static void gather(cot__rewrite *r, uint32_t k) {
     gathering *g = r->edit->state;
     int64_t    size = cot__fused_size(r->from, k);
     int        which = queue_for(r, size);
-    if (is_out_of_order(r, k, which) || g->queue[which].members == COT__STAGE_MOVED) empty(r, which);
+    if (is_out_of_order(r, k, which) || g->queue[which].members == COT__STAGE_RUNS) empty(r, which);
     empty_operands(r, k, which);
     wait(r, k, which);
     g->queue[which].size = size;

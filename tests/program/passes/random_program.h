@@ -5,6 +5,8 @@
 
 #include "pass_test.h"
 
+#include "program/run.h"
+
 typedef struct dice { uint64_t state; } dice;
 
 static inline uint64_t roll(dice *r) {
@@ -249,6 +251,23 @@ static inline bool same_result(const result *a, const result *b) {
             !same_elements(a->out[k], b->out[k], a->bytes[k], a->dtype[k]))
             return false;
     return true;
+}
+
+static inline result run_program(const cot__program *p, void *const *in, bool fused) {
+    heard       h = {0};
+    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
+    result      z = {.outputs = p->outputs};
+    cot__run   *r = (fused ? cot__run_create : cot__run_create_unfused)(p, &cot__cpu_backend, NULL, NULL, &caller);
+    assert_non_null(r);
+    for (uint32_t k = 0; k < p->outputs; k++) {
+        z.bytes[k] = bytes_at(p, p->output[k]);
+        z.dtype[k] = cot__value_view(p, p->output[k]).dtype;
+        z.out[k] = malloc(z.bytes[k] + 1);
+    }
+    z.ok = cot__run_go(r, (const void *const *)in, z.out);
+    snprintf(z.text, sizeof z.text, "%s", cot__run_message(r));
+    cot__run_destroy(r);
+    return z;
 }
 
 #endif

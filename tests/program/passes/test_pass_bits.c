@@ -4,24 +4,6 @@
 #include "random_program.h"
 
 #include "base/parallel.h"
-#include "program/run.h"
-
-static result run(const cot__program *p, void *const *in, bool fused) {
-    heard       h = {0};
-    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
-    result      z = {.outputs = p->outputs};
-    cot__run   *r = (fused ? cot__run_create : cot__run_create_unfused)(p, &cot__cpu_backend, NULL, NULL, &caller);
-    assert_non_null(r);
-    for (uint32_t k = 0; k < p->outputs; k++) {
-        z.bytes[k] = bytes_at(p, p->output[k]);
-        z.dtype[k] = cot__value_view(p, p->output[k]).dtype;
-        z.out[k] = malloc(z.bytes[k] + 1);
-    }
-    z.ok = cot__run_go(r, (const void *const *)in, z.out);
-    snprintf(z.text, sizeof z.text, "%s", cot__run_message(r));
-    cot__run_destroy(r);
-    return z;
-}
 
 static void note_difference(const cot__program *p, const cot__program *q, uint64_t seed, const char *what) {
     static bool once;
@@ -51,7 +33,7 @@ static void compare_pass(const cot__program *p, uint64_t seed, int number, const
     for (int k = 0; k < TEST_COUNT(threads) && (q != p || pass == keep_all); k++) {
         cot_set_threads(threads[k]);
         cot__grain = k ? 1 : usual; /* cut into as many parts as there can be */
-        result got = run(q, in, true);
+        result got = run_program(q, in, true);
         if (!same_result(want, &got)) note_difference(p, q, seed, name);
         free_result(&got);
     }
@@ -65,7 +47,7 @@ static void compare_program(uint64_t seed, bool large) {
     cot__program *p = random_program(seed, large, NULL);
     assert_legal(p);
     fill_inputs(p, seed, in);
-    result want = run(p, in, false);
+    result want = run_program(p, in, false);
     compare_pass(p, seed, COT__PASS_COUNT, "running in groups", keep_all, in, &want);
 #define COMPARE(name) compare_pass(p, seed, COT__PASS_##name, #name, cot__pass_##name, in, &want);
     COT__PASSES(COMPARE)
