@@ -99,6 +99,17 @@ COT_API size_t cot_run_bytes(const cot_run *r);
  * begins afresh. */
 COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs);
 
+/* ==== On a tape
+ * ==================================================================================== */
+
+/* ys = the outputs of the program for these xs, recorded as one operation, which is differentiated
+ * like any other: in reverse and forward, to every order, and in loops, batches and other
+ * programs. Its derivatives are programs, made once when they are first needed; with active xs, what
+ * its reverse sweep reads is kept on the tape beside the ys. The tape keeps the program alive as
+ * long as the operation is on it. xs have the types of the inputs; a plain number stands for a 0-d
+ * input. */
+COT_API cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot_var *ys);
+
 #ifdef __cplusplus
 }
 #endif

@@ -79,9 +79,8 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * derivatives as numbers (cot_jacobian and the like: record them, with cot_fn_jacobian); choose
  * with cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are
  * differentiable in forward and reverse mode, to every order, and nest. Carried values keep their
- * shape and dtype; results that are integers hold up to 2^53. A key is a constant of the body:
- * every step draws the same random numbers from it. For other ones at each step, give
- * cot_key_at(key, i).
+ * shape and dtype. A key is a constant of the body: every step draws the same random numbers from
+ * it. For other ones at each step, give cot_key_at(key, i).
  *
  * Reverse mode needs the state before each step. cot_backward keeps at most `states` of them
  * (besides the first and, where the length is known, the last) and runs steps again: for a loop of

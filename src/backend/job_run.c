@@ -44,8 +44,15 @@ static void run_elementwise(const cot__job *j) {
 
 /* ---- any operation --------------------------------------------------------------------------- */
 
+int cot__job_results(const cot__job *j) {
+    return j->op >= OP_structural && j->record->results ? j->record->results(j) : 1;
+}
+
 bool cot__job_infer(const cot__job *j, cot__type *z) {
-    return (j->op < OP_structural ? infer_elementwise(j, z) : j->record->infer(j, z)) && cot__job_check_type(j, z);
+    if (!(j->op < OP_structural ? infer_elementwise(j, z) : j->record->infer(j, z))) return false;
+    for (int k = 0, m = cot__job_results(j); k < m; k++)
+        if (!cot__job_check_type(j, &z[k])) return false;
+    return true;
 }
 
 /* Sums of sizes end at COT__SIZE_MOST, to which an executor may want to add. */

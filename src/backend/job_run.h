@@ -5,8 +5,10 @@
 #include "backend/backend.h"
 #include "rules/record.h"
 
-/* The type of the result. *z holds what is asked for, where the record reads that. A result that no
- * memory can hold is refused. */
+/* How many results the operation has. */
+int cot__job_results(const cot__job *j);
+/* The type of each result. *z holds what is asked for, where the record reads that. A result that
+ * no memory can hold is refused. */
 bool cot__job_infer(const cot__job *j, cot__type *z);
 /* Bytes of workspace; negative: more than there can be. */
 int64_t cot__job_workspace(const cot__job *j);

@@ -11,10 +11,11 @@
 
 #include <cotangent_program.h>
 
+#include "base/lock.h"
 #include "program/program.h"
 #include "program/run.h"
 
-enum { COT__MESSAGE = 512 };
+enum { COT__MESSAGE = 512, COT__IDLE_RUNS = 4 };
 
 struct cot_program {
     atomic_uint   refs;
@@ -22,6 +23,10 @@ struct cot_program {
     cot_status    status;
     char          message[COT__MESSAGE];
     cot__program *source, *runs; /* NULL: it failed */
+    cot__lock     lock;          /* of all below */
+    struct cot__variant *variants;
+    cot__run     *idle[COT__IDLE_RUNS];
+    int           idle_count;
 };
 
 struct cot_run {
@@ -32,6 +37,10 @@ struct cot_run {
     cot__run    *run; /* NULL: it could not be made */
 };
 
+/* One more owner of p. */
 cot_program *cot__program_counted(cot_program *p);
+/* A program of this source, whose owner it becomes; optimised. NULL when there is no memory, or no
+ * source. */
+cot_program *cot__program_object(const cot_allocator *al, cot__program *source);
 
 #endif

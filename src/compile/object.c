@@ -2,6 +2,8 @@
 #include "compile/compile.h"
 
 #include "base/text.h"
+#include "compile/idle.h"
+#include "compile/variants.h"
 
 #include <stdio.h>
 
@@ -14,6 +16,9 @@ cot_program *cot__program_counted(cot_program *p) {
 
 void cot_program_destroy(cot_program *p) {
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) > 1) return;
+    cot__variants_close(p);
+    cot__idle_close(p);
+    cot__lock_close(&p->lock);
     cot__program_release(p->source);
     cot__program_release(p->runs);
     cot_allocator al = p->al;

@@ -70,16 +70,35 @@ static bool visit_operand(search *s, uint32_t i, int k, const cot__view *g, bool
     return true;
 }
 
+/* Adds up what is to be said of the adjoints of a node and of its further results. */
+static void look(const search *s, uint32_t i, cot__view *g, bool *zero, bool *odd) {
+    uint32_t end = i + (s->t->nodes[i].op == OP_pick ? 1 : (uint32_t)cot__results_at(s->t, i));
+    *zero = true, *odd = false;
+    for (uint32_t k = end < s->y + 1 ? end : s->y + 1; k-- > i;) {
+        int64_t count;
+        if (!(s->t->nodes[k].flags & COT__ACTIVE) || !cot__kept_adjoint(&s->w, k, g)) continue;
+        *zero = *zero && cot__all_zero(s->t->backend, g);
+        *odd = *odd || cot__first_odd(s->t->backend, g, &count) >= 0;
+    }
+}
+
+/* A pick hands what it got to its operation. */
+static bool visit_pick(search *s, uint32_t i, bool active, bool zero, bool odd) {
+    uint32_t of = s->t->nodes[i].a;
+    if (odd) accuse(&s->who[of].odd, s->who[i].odd);
+    if (zero) accuse(&s->who[of].cut, active ? s->who[i].cut : i);
+    return true;
+}
+
 static bool visit(search *s, uint32_t i) {
     const cot__node *n = &s->t->nodes[i];
     const cot__op   *op = cot__op_of(n->op);
     cot__view        g;
-    int64_t          count;
-    bool             active = n->flags & COT__ACTIVE, arrived = active && cot__kept_adjoint(&s->w, i, &g);
-    bool             zero = !arrived || cot__all_zero(s->t->backend, &g),
-                     odd = arrived && cot__first_odd(s->t->backend, &g, &count) >= 0;
+    bool             active = n->flags & COT__ACTIVE, zero, odd;
+    look(s, i, &g, &zero, &odd);
     if (odd) accuse(&s->who[i].odd, s->who[i].maybe != COT__NONE ? s->who[i].maybe : i);
     if (active && zero) accuse(&s->who[i].cut, i); /* the contributions cancelled */
+    if (n->op == OP_pick) return visit_pick(s, i, active, zero, odd);
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;

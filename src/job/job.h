@@ -5,10 +5,10 @@
  * computes. The executor, whoever it is (the recorder of a tape, tape/record_job.h, or a test),
  * asks the record in this order, through backend/job_run.h:
  *
- *   infer      the dtype and shape of the result, from types and attributes alone
+ *   infer      the dtype and shape of each result, from types and attributes alone
  *   workspace  how many bytes the run needs besides
  *   check      whether the elements are legal: positions in range, …
- *   run        writes the result
+ *   run        writes the results
  *   tell       words what the run found in the data, if it found something
  *
  * or, where the result is a view of operand 0, `view` in place of the last four. The executor
@@ -50,6 +50,9 @@ typedef struct cot__caller {
     bool (*excuse)(const struct cot__caller *c, int k);
 } cot__caller;
 
+/* An operation that runs without a tape has no more results than this. */
+enum { COT__JOB_RESULTS = 4 };
+
 typedef struct cot__job {
     const cot__caller          *caller;
     const struct cot__backend  *backend;
@@ -63,9 +66,12 @@ typedef struct cot__job {
     const cot__attr            *attr; /* NULL: none */
     /* workspace, check: the shape; run: where the result goes, row-major. */
     cot__view                   z;
-    /* Further results of a run that makes several at once, for whoever wants them; data NULL: not
-     * wanted. The record says what they are. */
-    cot__view                   more[2];
+    /* The same for results 1, 2, … of an operation that has several (cot__op.results). Each is
+     * written, and none is read. */
+    cot__view                  *more;
+    /* What passes beside the results, to be moved to them; data NULL: nothing does. The record says
+     * what it is. */
+    cot__view                   beside[2];
     void                       *workspace;
     /* What a run found in the data, in memory of the backend, zeroed before: how many things, and
      * the number of the first. */

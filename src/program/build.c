@@ -175,6 +175,7 @@ static bool can_run(cot__builder *b, const cot__append *o) {
     const cot__op *record = cot__operation_exists(o->op) ? cot__op_of(o->op) : NULL;
     if (!record) return REFUSE(b, COT_VALUE, "there is no operation %d", o->op);
     if (record->kind == KIND_SOURCE) return REFUSE(b, COT_VALUE, "a source is no operation of a program");
+    if (record->kind == KIND_PICK) return REFUSE(b, COT_VALUE, "a result is picked by its number, not by an operation");
     if (record->needs_tape) return REFUSE(b, COT_VALUE, "it cannot run in a program: %s", record->needs_tape);
     if (record->attrs && !o->attr) return REFUSE(b, COT_VALUE, "it lacks its attributes (%s)", record->attrs);
     if (o->bodies > record->bodies)
@@ -249,8 +250,8 @@ static bool add_operation(cot__builder *b, const cot__append *o) {
 
 enum { FEW = 8 };
 
-/* The type of the result of the operation that was added last. */
-static bool infer(cot__builder *b, const cot__append *o, cot__type *z) {
+/* The types of the results of the operation that was added last. */
+static bool infer(cot__builder *b, const cot__append *o, cot__type *z, int *results) {
     cot__view few[FEW], *x = o->n <= FEW ? few : cot__alloc(&b->p->al, (size_t)o->n * sizeof *x);
     cot__job  j;
     double    number;
@@ -258,21 +259,26 @@ static bool infer(cot__builder *b, const cot__append *o, cot__type *z) {
     cot__operation_job(b->p, b->p->operations, &b->caller, x, &number, &j);
     *z = o->asked ? *o->asked : (cot__type){0};
     if (!cot__job_infer(&j, z)) b->failed = true;
+    else *results = cot__job_results(&j);
     if (x != few) cot__free(&b->p->al, x, (size_t)o->n * sizeof *x);
     return !b->failed;
 }
 
 uint32_t cot__build_operation(cot__builder *b, const cot__append *o) {
     cot__program *p = b->p;
-    cot__type     z;
+    cot__type     z[COT__JOB_RESULTS];
+    int           results = 0;
     if (b->failed) return COT__NO_VALUE;
     const char *before = b->caller.name;
+    uint32_t    first = p->values;
     b->caller.name = o->name;
-    bool     ok = can_run(b, o) && has_operands(b, o) && add_operation(b, o) && infer(b, o, &z);
-    uint32_t v = ok ? add_value(b, &z, COT__FROM_OPERATION, p->operations) : COT__NO_VALUE;
+    bool ok = can_run(b, o) && has_operands(b, o) && add_operation(b, o) && infer(b, o, z, &results);
+    for (int k = 0; ok && k < results; k++)
+        ok = add_value(b, &z[k], COT__FROM_OPERATION, p->operations) != COT__NO_VALUE;
     b->caller.name = before;
-    if (v != COT__NO_VALUE) p->operation[p->operations++].results = 1;
-    return v;
+    if (!ok) return COT__NO_VALUE;
+    p->operation[p->operations++].results = (uint16_t)results;
+    return first;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -133,7 +133,7 @@ static bool record_is_sound(const checker *c, uint32_t k) {
     const cot__operation *o = &c->p->operation[k];
     if (!cot__operation_exists(o->op)) return broken(c, "operation %u has number %u, which does not exist.", k, o->op);
     const cot__op *record = cot__op_of(o->op);
-    if (record->kind == KIND_SOURCE || record->needs_tape)
+    if (record->kind == KIND_SOURCE || record->kind == KIND_PICK || record->needs_tape)
         return broken(c, "operation %u, %s, cannot run in a program.", k, record->name);
     if (cot__operation_bodies(c->p, k) > record->bodies)
         return broken(c, "operation %u, %s, has %d bodies, where at most %d belong.", k, record->name,
@@ -177,8 +177,10 @@ static bool results_are_sound(const checker *c, uint32_t k) {
     const cot__operation *o = &p->operation[k];
     const char           *name = cot__op_of(o->op)->name;
     uint32_t              before = k ? o[-1].result + o[-1].results : 0;
-    if (o->results != 1) return broken(c, "operation %u, %s, has %u results, not 1.", k, name, o->results);
-    if (o->result < before || o->result >= p->values)
+    if (o->results < 1 || o->results > COT__JOB_RESULTS)
+        return broken(c, "operation %u, %s, has %u results; 1 to %d are possible.", k, name, o->results,
+                      COT__JOB_RESULTS);
+    if (o->result < before || o->result >= p->values || o->results > p->values - o->result)
         return broken(c, "operation %u, %s, makes %%%u, which is not its own.", k, name, o->result);
     for (uint32_t v = o->result; v < o->result + o->results; v++)
         if (p->value[v].from != k) return broken(c, "operation %u, %s, makes %%%u, which another makes.", k, name, v);
@@ -187,24 +189,35 @@ static bool results_are_sound(const checker *c, uint32_t k) {
 
 enum { FEW = 8 };
 
-/* Does infer give the result the type that it has? */
-static bool type_is_inferred(checker *c, uint32_t k) {
+static bool same_type(const cot__type *a, const cot__type *b) {
+    bool same = a->dtype == b->dtype && a->shape.ndim == b->shape.ndim;
+    for (int i = 0; same && i < a->shape.ndim; i++) same = a->shape.dim[i] == b->shape.dim[i];
+    return same;
+}
+
+/* Does infer give the results, all of them, the types that they have? */
+static bool types_are_inferred(checker *c, uint32_t k) {
     const cot__program *p = c->p;
     size_t              n = (size_t)cot__operation_operands(p, k);
     cot__view           few[FEW], *x = n <= FEW ? few : cot__alloc(&p->al, n * sizeof *x);
-    uint32_t            v = p->operation[k].result;
-    cot__type           z = cot__value_type(p, v), have = z;
+    uint32_t            v = p->operation[k].result, results = p->operation[k].results;
+    cot__type           z[COT__JOB_RESULTS] = {cot__value_type(p, v)};
     cot__job            j;
     double              number;
     if (!x) return broken(c, "out of memory: %zu bytes to check operation %u.", n * sizeof *x, k);
     c->caller.name = cot__operation_name(p, k);
     cot__operation_job(p, k, &c->caller, x, &number, &j);
-    bool legal = cot__job_infer(&j, &z);
+    bool     legal = cot__job_infer(&j, z);
+    uint32_t makes = legal ? (uint32_t)cot__job_results(&j) : 0;
     if (x != few) cot__free(&p->al, x, n * sizeof *x);
-    if (!legal) return false;
-    bool same = z.dtype == have.dtype && z.shape.ndim == have.shape.ndim;
-    for (int i = 0; same && i < z.shape.ndim; i++) same = z.shape.dim[i] == have.shape.dim[i];
-    return same || broken(c, "%%%u has another type than operation %u, %s, gives it.", v, k, j.record->name);
+    if (legal && makes != results)
+        return broken(c, "operation %u, %s, has %u results; it makes %u.", k, j.record->name, results, makes);
+    for (uint32_t i = 0; legal && i < results; i++) {
+        cot__type have = cot__value_type(p, v + i);
+        if (!same_type(&z[i], &have))
+            return broken(c, "%%%u has another type than operation %u, %s, gives it.", v + i, k, j.record->name);
+    }
+    return legal;
 }
 
 static bool operations_are_sound(checker *c) {
@@ -240,6 +253,6 @@ bool cot__program_check(const cot__program *p, cot__text *why) {
         return broken(&c, "it says that its bodies nest %u deep; %d is the most.", p->depth, COT__PROGRAM_DEPTH);
     if (!tables_are_sound(&c)) return false;
     for (uint32_t k = 0; k < p->operations; k++)
-        if (!type_is_inferred(&c, k)) return false;
+        if (!types_are_inferred(&c, k)) return false;
     return bodies_are_sound(&c);
 }

@@ -231,6 +231,21 @@ static bool take_over(planner *q, uint32_t k, int i) {
     return true;
 }
 
+/* Further results, of an operation that has several. */
+static bool take_more(planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    for (uint32_t i = 1; i < o->results; i++)
+        if (!take_memory(q, o->result + i)) return false;
+    return true;
+}
+
+static bool let_results_go(planner *q, uint32_t k) {
+    const cot__operation *o = &q->p->operation[k];
+    for (uint32_t i = 0; i < o->results; i++)
+        if (!let_go(q, o->result + i, k)) return false;
+    return true;
+}
+
 /* An operation in place finds the elements of operand 0 in its result, and reads its other operands
  * while it writes. */
 static bool place_in_place(planner *q, uint32_t k) {
@@ -260,15 +275,14 @@ static bool place_scalar(planner *q, uint32_t k) {
 }
 
 static bool place_job(planner *q, uint32_t k) {
-    uint32_t z = q->p->operation[k].result;
-    int64_t  bytes = q->plan->workspace[k];
+    int64_t bytes = q->plan->workspace[k];
     q->plan->jobs++;
-    q->plan->views += (uint32_t)cot__operation_operands(q->p, k);
-    if (!place_result(q, k)) return false;
+    q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
+    if (!place_result(q, k) || !take_more(q, k)) return false;
     if (bytes > 0 &&
         (!take_range(q, bytes, &q->plan->workspace[k]) || !give_range(q, q->plan->workspace[k], bytes)))
         return false;
-    return let_operands_go(q, k) && let_go(q, z, k);
+    return let_operands_go(q, k) && let_results_go(q, k);
 }
 
 static bool place_move(planner *q, uint32_t k) {

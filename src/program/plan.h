@@ -43,7 +43,8 @@ typedef struct cot__plan {
      * from the first element of its operand's root to the element. */
     int64_t             *extra;
     int64_t              bytes; /* of the arena */
-    uint32_t             scalars, jobs, views; /* instructions; jobs; operands of jobs */
+    /* instructions; jobs; operands of jobs, and results after the first */
+    uint32_t             scalars, jobs, views;
 } cot__plan;
 
 /* Plans a legal program for a backend. `inputs` has a view of each input, whose strides hold for

@@ -168,10 +168,11 @@ static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k) {
 }
 
 static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
-    cot__prepared  *q = &r->job[r->jobs++];
-    const uint32_t *x = cot__operation_operand(r->p, k);
-    uint32_t        input;
-    int64_t         place;
+    cot__prepared        *q = &r->job[r->jobs++];
+    const cot__operation *o = &r->p->operation[k];
+    const uint32_t       *x = cot__operation_operand(r->p, k);
+    uint32_t              input;
+    int64_t               place;
     *q = (cot__prepared){.operation = k, .copies = plan->how[k] == COT__BY_JOB_COPY};
     q->effect = cot__operation_has_effect(r->p, k);
     cot__operation_job(r->p, k, &r->caller, r->view + r->views, &q->number, &q->job);
@@ -180,7 +181,9 @@ static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
     r->views += (uint32_t)q->job.n;
     q->job.backend = r->backend;
     q->job.status = r->status;
-    q->job.z = see(r, plan, r->p->operation[k].result, &input, &place);
+    q->job.z = see(r, plan, o->result, &input, &place);
+    q->job.more = r->view + r->views;
+    for (uint32_t i = 1; i < o->results; i++) r->view[r->views++] = see(r, plan, o->result + i, &input, &place);
     if (plan->workspace[k] >= 0) q->job.workspace = r->arena + plan->workspace[k];
 }
 

@@ -9,7 +9,7 @@ enum { OP_structural = 1024 };
 
 /* The structural operations that the tape itself knows. The three over lists of scalars, which the
  * scalar sweeps know, stand together. */
-#define COT__TAPE_OPS(_) _(leaf) _(constant) _(parameter) _(sum_of) _(dot_of) _(logsumexp_of)
+#define COT__TAPE_OPS(_) _(leaf) _(constant) _(parameter) _(pick) _(sum_of) _(dot_of) _(logsumexp_of)
 
 #define COT__NUMBER(name) OP_##name,
 typedef enum cot__tape_op_id {

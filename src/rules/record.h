@@ -29,7 +29,9 @@ typedef enum cot__kind {
     KIND_LINEAR,   /* vjp (its transpose) and apply; forward mode is apply on the tangents */
     KIND_BILINEAR, /* vjp (its two transposes) and apply; forward mode is f(dx, y) + f(x, dy) */
     /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
-    KIND_GENERIC
+    KIND_GENERIC,
+    /* pick: a further result of the operation before it, whose rule gives its adjoint or tangent */
+    KIND_PICK
 } cot__kind;
 
 enum { COT__ASKS_DTYPE = 1, COT__ASKS_SHAPE = 2 };
@@ -56,17 +58,21 @@ typedef struct cot__op {
     void (*jvp)(cot__rule *r);
     /* ---- running it on arrays, without a tape (job.h) ---- */
 
-    /* The type of the result, from the types of the operands and the attributes alone. Refuses
-     * every job that run could not do: its operands may come from a file. For operations whose
-     * result's dtype or shape is an attribute in all but name (`asks`), *z holds it when called;
-     * it is checked. False after telling the caller why. */
+    /* How many results it has, from the types of the operands and the attributes; it is asked
+     * before infer, so of jobs that infer will refuse, too. The first result is of a float dtype if
+     * any is. NULL: one. */
+    int (*results)(const cot__job *j);
+    /* The type of each result, z[0 … results), from the types of the operands and the attributes
+     * alone. Refuses every job that run could not do: its operands may come from a file. For
+     * operations whose result's dtype or shape is an attribute in all but name (`asks`), *z holds
+     * it when called; it is checked. False after telling the caller why. */
     bool (*infer)(const cot__job *j, cot__type *z);
     uint32_t asks; /* COT__ASKS_DTYPE, COT__ASKS_SHAPE: what infer reads of *z */
     /* Are the elements legal? False after telling the caller. NULL: all are. */
     bool (*check)(const cot__job *j);
     /* Bytes that run needs besides; negative: more than there can be. NULL: none. */
     int64_t (*workspace)(const cot__job *j);
-    /* Writes the result to j->z. */
+    /* Writes the result to j->z, and further ones to j->more. */
     void (*run)(const cot__job *j);
     /* Words a note about what run found in the data: found[0] things, the first is number found[1].
      * NULL: it finds nothing. */
@@ -88,11 +94,12 @@ typedef struct cot__op {
      * and dtypes always do; other dtypes where the public function takes them. Extents that are not
      * in the attributes follow from the operands, but for the few operations whose result's shape
      * is an attribute in all but name (`asks`). NULL: cot__record does it, with the node's
-     * attributes; see cot__reapply. Never in place: an operand stays as it is. */
+     * attributes; see cot__reapply. Never in place: an operand stays as it is. Of an operation with
+     * several results: its node, which its picks follow. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
-    /* Records the operation for a batch: the result has the batch as axis 0. xs may be changed.
-     * NULL: one element of the batch after the other. Most are cot__batch_shift, which needs no
-     * more than apply and attrs. */
+    /* Records the operation for a batch: the result has the batch as axis 0, and so have further
+     * ones, which go to r->more. xs may be changed. NULL: one element of the batch after the other.
+     * Most are cot__batch_shift, which needs no more than apply and attrs. */
     cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
     /* The names of the integers among its attributes, for people, checks and batches. "axes:m
      * keepdims:f" gives the name of each and a code that says what it is:

@@ -1,6 +1,7 @@
 /* lower.c: a body as a program. The body has left out what its results do not need, and has put a
  * place among its values in place of every operand, so one pass does it. A write in place becomes
  * an operation with a new result; where it may take its operand's memory, the plan finds out. */
+#include "rules/structural_ids.h"
 #include "tape/lower.h"
 #include "backend/elements.h"
 #include "program/build.h"
@@ -63,6 +64,19 @@ static void lower_sources(lowering *l) {
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
+/* What was recorded without a gradient reads its operands through a detach, so that it has none
+ * either when the program is recorded again. */
+static bool is_cut(const lowering *l, uint32_t node) {
+    const cot__node *n = &l->t->nodes[node];
+    return !(n->flags & COT__ACTIVE) && cot__op_of(n->op)->kind != KIND_NONE && cot__dtype_is_float(cot__dtype_at(n));
+}
+
+static uint32_t detached(lowering *l, uint32_t operand, uint32_t value) {
+    const cot__node *n = &l->t->nodes[operand];
+    if (!(n->flags & COT__ACTIVE) || !cot__dtype_is_float(cot__dtype_at(n))) return value;
+    return cot__build_operation(&l->b, &(cot__append){.op = OP_detach, .n = 1, .x = &value, .name = "detach"});
+}
+
 static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     const cot__node *n = &l->t->nodes[node];
     const cot__op   *op = cot__op_of(n->op);
@@ -70,7 +84,11 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     cot__type        asked = type_at(l->t, node);
     bool             structural = n->op >= OP_structural;
     cot__append      o = {.op = n->op, .n = cot__nargs(n), .x = l->x, .asked = &asked};
-    for (int k = 0; k < o.n; k++) l->x[k] = ref[k] == COT__REF_NUMBER ? COT__NO_VALUE : l->value[ref[k]];
+    bool             cut = is_cut(l, node) && n->op != OP_detach;
+    for (int k = 0; k < o.n; k++) {
+        l->x[k] = ref[k] == COT__REF_NUMBER ? COT__NO_VALUE : l->value[ref[k]];
+        if (cut && ref[k] != COT__REF_NUMBER) l->x[k] = detached(l, cot__arg(n, k), l->x[k]);
+    }
     o.attr = structural ? n->extra.attr : NULL;
     o.number = structural || o.n != 2 ? 0 : n->extra.number;
     o.name = op->called ? op->called : op->name;
@@ -82,10 +100,14 @@ static void lower_steps(lowering *l) {
     const cot__region *r = l->r;
     const uint64_t    *ref = r->ref;
     uint32_t          *to = l->value + r->n + r->captures + r->fixed;
-    for (uint32_t s = 0; s < r->steps; s++) {
-        *to++ = lower_node(l, r->node[s], ref);
-        ref += cot__nargs(&l->t->nodes[r->node[s]]);
+    for (uint32_t s = 0; s < r->steps && !l->b.failed; s++) {
+        const cot__node *n = &l->t->nodes[r->node[s]];
+        /* further results follow the first */
+        if (n->op == OP_pick) *to++ = l->value[ref[0]] + (r->node[s] - n->a);
+        else *to++ = lower_node(l, r->node[s], ref);
+        ref += cot__nargs(n);
     }
+    if (l->b.failed) return;
     for (int k = 0; k < r->m; k++) cot__build_output(&l->b, l->value[ref[k]]);
 }
 
@@ -119,4 +141,22 @@ cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_all
     cot__free(&t->al, l.value, l.places * sizeof *l.value);
     cot__free(&t->al, l.x, l.most * sizeof *l.x);
     return p;
+}
+
+/* ---- kept with the body ---------------------------------------------------------------------- */
+
+static void forget_program(void *region) {
+    cot__region *r = region;
+    cot__program_release(r->program);
+    r->program = NULL;
+}
+
+const cot__program *cot__region_program(cot_tape *t, const cot__region *region) {
+    cot__region *r = (cot__region *)(uintptr_t)region;
+    cot__not_yet not_yet;
+    if (r->program || r->needs_tape) return r->program;
+    r->program = cot__region_lower(t, r, &t->al, &not_yet);
+    r->needs_tape = !r->program && not_yet.why;
+    if (r->program && !cot__tape_keep(t, r, forget_program, r->name)) forget_program(r);
+    return r->program;
 }

@@ -16,4 +16,9 @@ typedef struct cot__not_yet {
  * lowered yet, and *not_yet says why; or there is an error on the tape. */
 cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_allocator *al, cot__not_yet *not_yet);
 
+/* The same, kept with the body: made on the first call, in the tape's memory, and forgotten with
+ * the body, or by a rewind that forgets what was recorded since. NULL: it cannot be lowered yet, or
+ * there is an error on the tape. */
+const cot__program *cot__region_program(cot_tape *t, const cot__region *r);
+
 #endif

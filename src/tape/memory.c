@@ -270,3 +270,20 @@ bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op) {
     t->storages.list[t->storages.count++] = s;
     return true;
 }
+
+/* ---- kept objects ---------------------------------------------------------------------------- */
+
+bool cot__tape_keep(cot_tape *t, void *object, void (*release)(void *object), const char *op) {
+    void *list = t->kept.list;
+    if (!cot__grow(t, &list, &t->kept.capacity, t->kept.count, sizeof *t->kept.list, op)) return false;
+    t->kept.list = list;
+    t->kept.list[t->kept.count++] = (cot__kept_object){object, release};
+    return true;
+}
+
+void cot__release_kept(cot_tape *t, uint32_t count) {
+    while (t->kept.count > count) {
+        cot__kept_object *k = &t->kept.list[--t->kept.count];
+        k->release(k->object);
+    }
+}

@@ -253,11 +253,14 @@ bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dty
 
 /* ---- the push -------------------------------------------------------------------------------- */
 
-bool cot__room(cot_tape *t, const char *op) {
-    if (LIKELY(t->count < t->capacity)) return true;
-    size_t want = t->capacity ? (size_t)t->capacity * 2 : 64;
+bool cot__room(cot_tape *t, const char *op) { return cot__room_for(t, op, 1); }
+
+bool cot__room_for(cot_tape *t, const char *op, uint32_t n) {
+    size_t need = (size_t)t->count + n, want = t->capacity ? (size_t)t->capacity * 2 : 64;
+    if (LIKELY(need <= t->capacity)) return true;
+    if (want < need) want = need;
     if (want > COT__MAX_NODES) want = COT__MAX_NODES;
-    if (t->count >= want) {
+    if (need > want) {
         cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes",
                   op, t->count);
         return false;
@@ -305,7 +308,9 @@ bool cot__has_saver(const cot_tape *t, const cot__storage *s, uint32_t version) 
         if (cot__saves_operand(mask, k) && cot__arg(n, k) != COT__NONE &&
             lies_on(&t->nodes[cot__arg(n, k)], s, version))
             return true;
-    return (mask & COT__SAVES_Z) && lies_on(n, s, version);
+    for (int k = 0, m = mask & COT__SAVES_Z ? cot__results_at(t, s->saver) : 0; k < m; k++)
+        if (lies_on(n + k, s, version)) return true;
+    return false;
 }
 
 /* The oldest saver is kept: while it lives, later ones do not matter, and a rewind forgets those
@@ -325,7 +330,8 @@ static void note_saves(cot_tape *t, uint32_t index, uint32_t mask) {
         if (cot__saves_operand(mask, k) && a != COT__NONE && cot__is_tensor(&t->nodes[a]))
             note_saver(t, t->nodes[a].value.tensor, index);
     }
-    if ((mask & COT__SAVES_Z) && cot__is_tensor(n)) note_saver(t, n->value.tensor, index);
+    for (int k = 0, m = mask & COT__SAVES_Z ? cot__results_at(t, index) : 0; k < m; k++)
+        if (cot__is_tensor(n + k)) note_saver(t, n[k].value.tensor, index);
 }
 
 void cot__note_saves(cot_tape *t, uint32_t index) { note_saves(t, index, cot__saved_mask(t, index)); }
@@ -412,6 +418,23 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     if (saves) note_saves(t, index, saves);
     return VAR(t, index);
 }
+
+/* With room for all nodes, only the first can fail. */
+cot_var cot__results_push(cot_tape *t, int m, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr) {
+    if (t->status != COT_OK || !cot__room_for(t, cot__op_of(op)->name, (uint32_t)m)) return INVALID(t);
+    cot_var  z = cot__result_push(t, &r[0], op, n, args, attr);
+    uint32_t of = cot__index(z);
+    if (z.id == UINT64_MAX) return z;
+    for (int k = 1; k < m; k++) cot__result_push(t, &r[k], OP_pick, 1, &of, NULL);
+    if (m > 1) cot__note_saves(t, of);
+    return z;
+}
+
+const cot__op cot__op_pick = {.name     = "pick",
+                              .kind     = KIND_PICK,
+                              .formula  = "z = a further result of x; it is swept with x",
+                              .cost     = {.none = "comes with the operation"},
+                              .operands = "x"};
 
 /* The type of the view has been checked. */
 static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int ndim, const int64_t *shape,

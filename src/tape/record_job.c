@@ -72,7 +72,8 @@ static void begin(cot__recording *r, cot_tape *t, const char *name, int n, const
     j->n = n;
     j->numbers = 0;
     j->x = x;
-    j->more[0].data = j->more[1].data = j->workspace = NULL;
+    j->more = r->more;
+    j->beside[0].data = j->beside[1].data = j->workspace = NULL;
     j->status = r->status;
     for (int k = 0; k < n; k++) x[k] = cot__view_shape(t, args[k]);
 }
@@ -109,17 +110,22 @@ static bool infer(cot__recording *r, int op, cot__attr *attr, const cot__type *a
 }
 
 static bool make_room(cot__recording *r, const cot__type *z) {
-    const cot_shape *s = &z->shape;
-    int64_t          size = cot__count(s->ndim, s->dim);
-    if (!cot__result_open_sized(r->t, &r->result, r->caller.name, z->dtype, s->ndim, s->dim, size)) return false;
-    r->job.z = r->result.view;
+    r->results = cot__job_results(&r->job);
+    for (int k = 0; k < r->results; k++) {
+        const cot_shape *s = &z[k].shape;
+        int64_t          size = cot__count(s->ndim, s->dim);
+        if (!cot__result_open_sized(r->t, &r->result[k], r->caller.name, z[k].dtype, s->ndim, s->dim, size))
+            return false;
+        if (k > 0) r->more[k - 1] = r->result[k].view;
+    }
+    r->job.z = r->result[0].view;
     return true;
 }
 
 bool cot__record_open(cot__recording *r, cot_tape *t, const char *name, int op, int n, const uint32_t *args,
                       cot__attr *attr, const cot__type *asked) {
-    cot__type z;
-    return cot__recording_begin(r, t, name, n, args) && infer(r, op, attr, asked, &z) && make_room(r, &z);
+    cot__type z[COT__JOB_RESULTS];
+    return cot__recording_begin(r, t, name, n, args) && infer(r, op, attr, asked, z) && make_room(r, z);
 }
 
 void *cot__workspace_open(cot_tape *t, const char *op, int64_t bytes) {
@@ -186,19 +192,20 @@ bool cot__record_run(cot__recording *r) {
 }
 
 cot_var cot__record_push(cot__recording *r) {
-    return cot__result_push(r->t, &r->result, r->job.op, r->job.n, r->args, r->attr);
+    return r->results == 1 ? cot__result_push(r->t, r->result, r->job.op, r->job.n, r->args, r->attr)
+                           : cot__results_push(r->t, r->results, r->result, r->job.op, r->job.n, r->args, r->attr);
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
 /* The same after the recording was begun. */
 static cot_var finish(cot__recording *r, int op, cot__attr *attr, const cot__type *asked) {
-    cot__type z;
+    cot__type z[COT__JOB_RESULTS];
     int64_t   stride[COT_MAX_NDIM], offset = 0;
-    if (!infer(r, op, attr, asked, &z)) return INVALID(r->t);
-    if (r->job.record->view && r->job.record->view(&r->job, &z, stride, &offset))
-        return cot__push_view_as(r->t, r->caller.name, op, r->args[0], &z, stride, offset, attr);
-    return make_room(r, &z) && cot__record_run(r) ? cot__record_push(r) : INVALID(r->t);
+    if (!infer(r, op, attr, asked, z)) return INVALID(r->t);
+    if (r->job.record->view && r->job.record->view(&r->job, z, stride, &offset))
+        return cot__push_view_as(r->t, r->caller.name, op, r->args[0], z, stride, offset, attr);
+    return make_room(r, z) && cot__record_run(r) ? cot__record_push(r) : INVALID(r->t);
 }
 
 /* Views of many operands are as large as the values of many scalars, so they do not stay. */

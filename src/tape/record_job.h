@@ -6,7 +6,7 @@
  *
  *     cot__recording r;
  *     if (!cot__record_open(&r, t, name, op, n, args, attr, NULL)) return INVALID(t);
- *     if (!cheaper(&r.result) && !cot__record_run(&r)) return INVALID(t);
+ *     if (!cheaper(r.result) && !cot__record_run(&r)) return INVALID(t);
  *     return cot__record_push(&r);
  */
 #ifndef COT_RECORD_JOB_H
@@ -21,7 +21,9 @@ typedef struct cot__recording {
     cot_tape       *t;
     cot__caller     caller;
     cot__job        job;
-    cot__result     result;
+    int             results;
+    cot__result     result[COT__JOB_RESULTS];
+    cot__view       more[COT__JOB_RESULTS - 1]; /* of the job */
     const uint32_t *args;
     cot__attr      *attr;
     cot__view       few[COT__FEW_OPERANDS]; /* of the operands, unless there are more */
@@ -34,14 +36,15 @@ cot__caller cot__tape_caller(cot_tape *t, const char *name);
 
 /* Records operation `op` on nodes args[0..n) with these attributes (of the arena; NULL: none).
  * `name` is how messages call it. `asked` is what the record reads of the result's type (cot__op
- * asks); NULL: nothing. The result is a view of operand 0 where the record says so. */
+ * asks); NULL: nothing. The result is a view of operand 0 where the record says so. Of several
+ * results, the var is the first (cot__result_of). */
 cot_var cot__record(cot_tape *t, const char *name, int op, int n, const uint32_t *args, cot__attr *attr,
                     const cot__type *asked);
 /* The operation of r's node once more, on other operands, as `apply` of its record does it. A
  * record that brings none is recorded with the node's attributes as they are. */
 cot_var cot__apply(cot__rule *r, const cot_var *xs);
 
-/* Infers the result's type and makes room for it. r need not be pushed after a failure. */
+/* Infers the types of the results and makes room for them. r need not be pushed after a failure. */
 bool cot__record_open(cot__recording *r, cot_tape *t, const char *name, int op, int n, const uint32_t *args,
                       cot__attr *attr, const cot__type *asked);
 /* Reads the operands, checks them, and runs the job. */

@@ -175,7 +175,9 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
                   op, k->part, i);
         return false;
     }
-    if (n->op == OP_parameter || is_overwritten(n) || is_example(n)) k->mark[i - k->first] |= MOVES;
+    /* a result is computed again by its operation */
+    if (n->op == OP_parameter || is_overwritten(n) || is_example(n))
+        k->mark[cot__operation_at(k->t, i) - k->first] |= MOVES;
     for (int a = 0, args = cot__nargs(n); a < args; a++) {
         uint32_t x = cot__arg(n, a);
         if (x != COT__NONE && !is_inside(k, x) && !add_capture(k, op, x)) return false;
@@ -241,7 +243,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
     *r = (cot__region){
         op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref,
-        0,  NULL};
+        0,  NULL, NULL, false};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {

@@ -30,6 +30,9 @@ typedef struct cot__region {
     /* smooth tapes: places of the values by which the body differentiates, checked for kinks
      * whenever the body is played */
     const uint32_t *watched;
+    /* made when it is asked for (lower.h); NULL: not yet, or it cannot be made */
+    struct cot__program *program;
+    bool            needs_tape; /* it cannot */
 } cot__region;
 
 /* A ref is a place among the values (inputs, captures, fixed, then one for each step), or this

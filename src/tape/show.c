@@ -178,6 +178,10 @@ void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node) {
     const cot__op   *op = cot__op_of(n->op);
     const cot__attr *a = n->op >= OP_structural && op->kind != KIND_SOURCE ? n->extra.attr : NULL;
     bool             call = a && a->nints > 0;
+    if (n->op == OP_pick) {
+        cot__putf(x, "pick %u of %%%u", node - n->a, n->a);
+        return;
+    }
     cot__put(x, cot__op_name(t, node));
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t arg = cot__arg(n, k);

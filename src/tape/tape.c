@@ -65,6 +65,7 @@ void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
     cot__deferred_forget(t); /* nobody will see the results of deferred work */
     release_gradients(t, 0, 0);
+    cot__release_kept(t, 0);
     release_storages(t, 0);
     cot__storage_release(t, t->storages.zero);
     release_arena(t, NULL, 0);
@@ -72,6 +73,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__array_free(t, &t->sweep.adjoints);
     cot__free(&t->al, t->storages.list, t->storages.capacity * sizeof *t->storages.list);
     cot__free(&t->al, t->leaves.list, t->leaves.capacity * sizeof *t->leaves.list);
+    cot__free(&t->al, t->kept.list, t->kept.capacity * sizeof *t->kept.list);
     cot__free(&t->al, t->names.list, t->names.capacity * sizeof *t->names.list);
     cot__free(&t->al, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
     cot__free(&t->al, t->retained.list, t->retained.capacity * sizeof *t->retained.list);
@@ -159,7 +161,7 @@ cot_mark cot__mark(cot_tape *t) {
         [NODES] = t->count | (uint64_t)t->errors.count << 32,
         [STAMP] = tag(t) | (t->count ? t->nodes[t->count - 1].stamp : 0),
         [STORAGES] = t->storages.count | (uint64_t)t->notes.count << 32,
-        [LEAVES] = t->leaves.count,
+        [LEAVES] = t->leaves.count | (uint64_t)t->kept.count << 32,
         [CHUNK] = (uint64_t)(uintptr_t)t->arena,
         [USED] = t->arena ? t->arena->used : 0,
         [LISTS] = (uint64_t)t->names.count << 32 | t->sites.count,
@@ -181,6 +183,7 @@ static void forget(cot_tape *t, cot_mark m) {
      * kept */
     if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && !t->deferred.sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
+    if (UNLIKELY(t->kept.count > m.part[LEAVES] >> 32)) cot__release_kept(t, (uint32_t)(m.part[LEAVES] >> 32));
     release_storages(t, (uint32_t)m.part[STORAGES]);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
     t->count = (uint32_t)m.part[NODES];
@@ -207,7 +210,7 @@ cot_mark cot_tape_mark(cot_tape *t) { return t ? cot__mark(t) : (cot_mark){{0}};
 static bool still_there(const cot_tape *t, const cot_mark *m) {
     uint32_t n = (uint32_t)m->part[NODES];
     if (n > t->count || (n && t->nodes[n - 1].stamp != (uint32_t)m->part[STAMP])) return false;
-    if ((uint32_t)m->part[STORAGES] > t->storages.count || m->part[LEAVES] > t->leaves.count ||
+    if ((uint32_t)m->part[STORAGES] > t->storages.count || (uint32_t)m->part[LEAVES] > t->leaves.count ||
         m->part[LISTS] >> 32 > t->names.count || (uint32_t)m->part[LISTS] > t->sites.count ||
         (uint32_t)m->part[RETAINED] > t->retained.count)
         return false;
@@ -412,7 +415,7 @@ const char *cot__op_name(const cot_tape *t, uint32_t node) {
 }
 
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size) {
-    const char     *name = cot__name_of(t, node), *op = cot__op_name(t, node);
+    const char     *name = cot__name_of(t, node), *op = cot__op_name(t, cot__operation_at(t, node));
     const cot_site *site = cot__site_of(t, node);
     const char     *file = site ? file_name(site->file) : NULL;
     int n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);

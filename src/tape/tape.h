@@ -3,6 +3,8 @@
  *
  * Invariants (cot_tape_check verifies them):
  *   - nodes are in the order in which they ran; the operands of a node have smaller indices;
+ *   - an operation with several results is one node for each: its own, which holds result 0, and
+ *     directly behind it a pick for each further one, whose operand is that node;
  *   - a 0-d value lives inside its node in its own dtype, and anything else is a cot__tensor on a
  *     counted storage; on a device that says so, 0-d values are cot__tensors of rank 0, too;
  *   - a node is never changed after it was recorded, except a source by cot_assign and a leaf by
@@ -185,6 +187,11 @@ typedef struct cot__modes {
     bool        compiling;
 } cot__modes;
 
+typedef struct cot__kept_object {
+    void *object;
+    void (*release)(void *object);
+} cot__kept_object;
+
 struct cot_tape {
     /* touched by every operation */
     cot__node *nodes;
@@ -245,6 +252,12 @@ struct cot_tape {
          * first */
         cot__storage  *zero;
     } storages;
+    /* memory.c: objects that are let go with what was recorded after them: programs of bodies, and
+     * programs that were called */
+    struct {
+        cot__kept_object *list;
+        uint32_t          count, capacity;
+    } kept;
     /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
      * retained */
     struct {
@@ -329,13 +342,29 @@ static inline bool cot__is_swept_scalar(const cot__node *n) {
 }
 
 #define COT__MAX_NODES (UINT32_MAX - 16)
-/* Room for one more node; false after setting the error. */
+/* Room for one more node, or for n more; false after setting the error. */
 bool cot__room(cot_tape *t, const char *op);
+bool cot__room_for(cot_tape *t, const char *op, uint32_t n);
 
 /* Operands of a node, number immediates (COT__NONE) included. */
 int      cot__nargs(const cot__node *n);
 uint32_t cot__arg(const cot__node *n, int k);
 
+/* The node of the operation that node i is a result of: i itself, unless it is a pick. Result k of
+ * that operation is node cot__operation_at + k. */
+static inline uint32_t cot__operation_at(const cot_tape *t, uint32_t i) {
+    return t->nodes[i].op == OP_pick ? t->nodes[i].a : i;
+}
+/* How many results the operation of node i has: i is not a pick. */
+static inline int cot__results_at(const cot_tape *t, uint32_t i) {
+    uint32_t end = i + 1;
+    while (end < t->count && t->nodes[end].op == OP_pick) end++;
+    return (int)(end - i);
+}
+/* Result k of the operation that z is result 0 of. Invalid if z is. */
+static inline cot_var cot__result_of(cot_var z, int k) {
+    return z.id == UINT64_MAX ? z : VAR(z.tape, cot__index(z) + (uint32_t)k);
+}
 
 /* Which values the rule of a node will read, given which of its operands are active. */
 uint32_t cot__saved_mask(const cot_tape *t, uint32_t node);
@@ -443,6 +472,9 @@ bool    cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_
 /* Operands as in the node: args[0..n). Activity follows from the operands, the op's record and
  * no-grad scopes. attr may be NULL. */
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
+/* The same for an operation with m results, r[0 … m), of which the first is a float if any is: all
+ * nodes or none. The var is that of result 0. */
+cot_var cot__results_push(cot_tape *t, int m, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr);
 
 /* A result that is a view of operand `of`: same storage, other shape and strides. A 0-d view copies
  * the one element; a view of a 0-d value gets a storage of one element. So 0-d values share memory
@@ -492,6 +524,12 @@ void          cot__storage_release(cot_tape *t, cot__storage *s);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */
 bool cot__storage_keep(cot_tape *t, cot__storage *s, const char *op);
 
+/* The tape keeps an object until it is rewound to before now, or destroyed, and then releases it.
+ * False after setting the error. */
+bool cot__tape_keep(cot_tape *t, void *object, void (*release)(void *object), const char *op);
+/* Lets go all objects after the first `count`. */
+void cot__release_kept(cot_tape *t, uint32_t count);
+
 /* Growing arrays of the tape: room for one more element. False after setting the error. */
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes); /* no error is set */
@@ -510,12 +548,14 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs);
 
 /* Records the operation of an existing node, with its attributes and numbers, on other operands: as
  * many as the node has; where the node has a number (COT__NONE), what stands in xs is not read. A
- * source is given back as it is; an operation in place is done on a copy. */
+ * source is given back as it is; an operation in place is done on a copy. Of an operation with
+ * several results this is its node, which picks follow; so a pick is found behind its operand. */
 cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs);
 
 /* The same for a batch; without an operand that has it, the same as cot__reapply. xs may be
- * changed. */
-cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs);
+ * changed. Further results go to `more`, which may be NULL where there are none; the node is not a
+ * pick. */
+cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs, cot_var *more);
 /* The usual cot__op.batch: every operand gets the batch in front, the axes among the attributes
  * move by one, and apply does the rest. */
 cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs);
@@ -532,9 +572,14 @@ struct cot__rule {
     cot_tape       *t;
     uint32_t        node;
     const cot__op  *op;
-    cot_var         g;        /* vjp: the adjoint of the result, with its shape and dtype */
+    /* vjp: the adjoint of the result, with its shape and dtype. Of an operation with several
+     * results: see cot__rule_g, by which rules read these */
+    cot_var         g;
+    const cot_var  *gs;       /* of results 1, 2, …; NULL: none has arrived */
     const cot_var  *tangents; /* jvp: of each operand; invalid where an operand does not move */
     cot_var         tangent;  /* jvp: what the rule returns */
+    /* of results 1, 2, …: jvp, their tangents; batch, these results. NULL: nobody asks */
+    cot_var        *more;
     void           *driver;
     void (*give)(cot__rule *r, int k, cot_var v);                       /* see cot__give */
     void (*give_slice)(cot__rule *r, int k, cot_var v, const int64_t slice[4]);
@@ -557,6 +602,18 @@ static inline cot_shape cot__rule_shape(const cot__rule *r, int k) { return cot_
  * operations. */
 cot_var cot__rule_x(cot__rule *r, int k);
 cot_var cot__rule_z(cot__rule *r);
+/* The same for result k. */
+cot_var cot__rule_result_of(cot__rule *r, int k);
+/* vjp of an operation with several results: the adjoint of result k. Invalid: none has arrived, so
+ * it is zero. */
+static inline cot_var cot__rule_g(const cot__rule *r, int k) {
+    return k == 0 ? r->g : r->gs ? r->gs[k - 1] : INVALID(r->t);
+}
+/* jvp: the tangent of result k is v. */
+static inline void cot__rule_tangent(cot__rule *r, int k, cot_var v) {
+    if (k == 0) r->tangent = v;
+    else if (r->more) r->more[k - 1] = v;
+}
 /* Is an adjoint of operand k asked for? */
 bool cot__rule_wants(const cot__rule *r, int k);
 /* Adds v (shaped like operand k) to the adjoint of operand k. */

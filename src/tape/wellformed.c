@@ -179,6 +179,21 @@ static bool activity_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     return broken(why, "%%%u, %s, is active, but no operand of it is.", i, op->name);
 }
 
+/* A pick follows its operation, or another pick of it. The first result is a float if any is, as
+ * adjoints go through its node. */
+static bool pick_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    if (n->op != OP_pick) return true;
+    if (i == 0 || (n->a != i - 1 && (t->nodes[i - 1].op != OP_pick || t->nodes[i - 1].a != n->a)))
+        return broken(why, "%%%u, a pick of %%%u, does not follow it.", i, n->a);
+    if (t->nodes[n->a].op < OP_structural || cot__op_of(t->nodes[n->a].op)->kind == KIND_SOURCE)
+        return broken(why, "%%%u is a pick of %%%u, %s, which has one result.", i, n->a,
+                      cot__op_of(t->nodes[n->a].op)->name);
+    if (cot__dtype_is_float(cot__dtype_at(n)) && !cot__dtype_is_float(cot__dtype_at(&t->nodes[n->a])))
+        return broken(why, "%%%u, a float, is a further result of %%%u, whose first is none.", i, n->a);
+    return true;
+}
+
 /* ---- the lists of the tape ------------------------------------------------------------------- */
 
 static bool leaves_are_sound(cot__text *why, const cot_tape *t) {
@@ -230,7 +245,8 @@ static bool is_sound(cot__text *why, const cot_tape *t) {
         if (!storage_is_sound(why, t->storages.list[k])) return false;
     for (uint32_t i = 0; i < t->count; i++)
         if (!head_is_sound(why, t, i) || !arity_is_sound(why, t, i) || !tensor_is_sound(why, t, i) ||
-            !operands_are_older(why, t, i) || !elementwise_fits(why, t, i) || !activity_is_sound(why, t, i))
+            !operands_are_older(why, t, i) || !elementwise_fits(why, t, i) || !activity_is_sound(why, t, i) ||
+            !pick_is_sound(why, t, i))
             return false;
     return leaves_are_sound(why, t) && lists_are_sound(why, t) && slots_are_zero(why, t);
 }

@@ -44,8 +44,9 @@ cot_dtype cot__trace_adjoint_dtype(const cot_tape *t, uint32_t id);
  * is set. */
 bool cot__trace_sweep(cot__trace_build *b);
 
-/* Collects the amounts that node `id` adds to its operands when its adjoint is g: appended to adds,
- * in the order of the sweep. False when an error is on the tape or memory is short. */
+/* Collects the amounts that node `id` adds to its operands when its adjoint is g (data NULL: only
+ * further results have one): appended to adds, in the order of the sweep. False when an error is on
+ * the tape or memory is short. */
 typedef struct cot__trace_giver {
     /* first, because rules see it as their driver */
     cot__sweep        sweep;

@@ -183,13 +183,27 @@ static cot_var as_var(cot_tape *t, uint32_t id, const cot__view *g) {
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 
+/* The adjoints of further results as the sweep had them; NULL after a failure. */
+static cot_var *further_adjoints(cot__trace_giver *w, int m) {
+    cot_tape *t = w->build->trace.t;
+    cot_var  *gs = cot__arena(t, (size_t)m * sizeof *gs, "trace");
+    for (uint32_t k = 1; gs && k < (uint32_t)m && t->status == COT_OK; k++) {
+        cot__view g;
+        bool      arrived = w->id + k <= w->build->top && cot__kept_adjoint(&w->build->watch, w->id + k, &g);
+        gs[k - 1] = arrived ? as_var(t, w->id + k, &g) : INVALID(t);
+    }
+    return gs;
+}
+
 static bool structural(cot__trace_giver *w) {
     cot_tape *t = w->build->trace.t;
+    int       results = cot__results_at(t, w->id);
     cot__rule r = {.t = t, .node = w->id, .op = cot__op_of(t->nodes[w->id].op), .driver = w,
                    .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
-    r.g = as_var(t, w->id, &w->g);
+    r.g = w->g.data ? as_var(t, w->id, &w->g) : INVALID(t);
+    if (results > 1) r.gs = further_adjoints(w, results);
     if (t->status == COT_OK) cot__run_vjp(&r);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);

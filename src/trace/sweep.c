@@ -22,17 +22,29 @@ static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
     return kept;
 }
 
+/* Has any result of the operation an adjoint? */
+static bool any_arrived(cot__trace_build *b, uint32_t id) {
+    cot__view g;
+    uint32_t  end = id + (uint32_t)cot__results_at(b->trace.t, id);
+    for (uint32_t i = id; i < end && i <= b->top; i++)
+        if (cot__kept_adjoint(&b->watch, i, &g)) return true;
+    return false;
+}
+
 static bool add_step(cot__trace_build *b, int64_t node, cot__trace_giver *giver, cot__trace_step *out) {
     uint32_t id = b->trace.nodes[node].id;
     bool     arrived;
     cot__view g = adjoint_of(b, id, &arrived);
     *out = (cot__trace_step){.node = (uint32_t)node, .adjoint = arrived ? cot__trace_shown(b, &g) : g};
     if (b->failed) return false;
-    if (cot__op_of(b->trace.nodes[node].op)->kind == KIND_SOURCE) return true;
-    out->skipped = !arrived;
+    cot__kind kind = cot__op_of(b->trace.nodes[node].op)->kind;
+    /* a pick is swept with its operation */
+    if (kind == KIND_SOURCE || kind == KIND_PICK) return true;
+    out->skipped = !any_arrived(b, id);
     if (out->skipped) return true;
     giver->id = id;
     giver->g = g;
+    if (!arrived) giver->g.data = NULL;
     giver->count = giver->capacity = 0;
     giver->adds = NULL;
     if (!cot__trace_give(giver)) return false;

@@ -158,6 +158,8 @@ static void what_is_illegal_is_refused_with_a_sentence(void **state) {
     (void)state;
     REFUSED(COT_VALUE, "[odd] there is no operation 1000", append(&b, 1000, 1, X(0), 0, NULL));
     REFUSED(COT_VALUE, "[leaf] a source is no operation of a program", append(&b, OP_leaf, 0, NULL, 0, NULL));
+    REFUSED(COT_VALUE, "[pick] a result is picked by its number, not by an operation",
+            append(&b, OP_pick, 1, X(0), 0, NULL));
     REFUSED(COT_VALUE, "[loop] it cannot run in a program: it plays a body, on the tape of the body",
             append(&b, OP_loop, 1, X(0), 0, NULL));
     REFUSED(COT_VALUE, "[sum] it lacks its attributes (axes:m keepdims:f)", append(&b, OP_sum, 1, X(0), 0, NULL));
@@ -215,7 +217,8 @@ static void damaged_programs_are_refused(void **state) {
     SPOIL(p->operation[3].extra, 7, "operation 3, sum, has attributes that are not there.");
     SPOIL(p->attr[0], UINT64_C(1000) << 32, "operation 3, sum, has attributes that are not there.");
     SPOIL(p->attr[2], 1, "operation 3, sum, has an address among its attributes.");
-    SPOIL(p->operation[0].results, 2, "operation 0, add, has 2 results, not 1.");
+    SPOIL(p->operation[0].results, 0, "operation 0, add, has 0 results; 1 to 4 are possible.");
+    SPOIL(p->operation[4].results, 2, "operation 4, exp, makes %8, which is not its own.");
     SPOIL(p->operation[0].result, 900, "operation 0, add, makes %900, which is not its own.");
     SPOIL(p->operation[0].result, 5, "operation 0, add, makes %5, which another makes.");
     SPOIL(p->operand[0], 4, "operand 0 of operation 0, add, is %4, which is not older.");

@@ -151,6 +151,22 @@ static int step_root(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     ys[0] = cot_root(equations, user, NULL, xs[0], 1, xs, NULL);
     return 0;
 }
+/* an integer beside floats; one float is not read */
+static int step_several(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_add(xs[0], INT64_C(1));
+    ys[1] = cot_sin(cot_mul(xs[1], cot_cast(xs[0], cot_dtype_of(xs[1]))));
+    ys[2] = cot_square(ys[1]);
+    ys[3] = cot_exp(xs[1]);
+    return 0;
+}
+SAMPLE(s_several) {
+    UNUSED;
+    int64_t one = 1;
+    cot_var init[2] = {cot_data(x[0].tape, COT_I64, COT_SCALAR, &one), x[0]}, final[2], ys[2];
+    cot_scan(step_several, NULL, 2, 2, init, 0, NULL, final, 2, ys, NULL);
+    return cot_add(final[1], cot_sum(ys[0], COT_AXES(0)));
+}
 SAMPLE(s_root_in_scan) {
     UNUSED;
     cot_var a = x[1], y;
@@ -167,6 +183,8 @@ SAMPLE(s_root_in_scan) {
     {"loop", s_cond, 2, {{2, 2, 3}, {0}}},
     {"loop", s_checkpoint, 2, {{2, 2, 3}, {0}}},
     {"parameter", s_checkpoint, 2, {{2, 2, 3}, {0}}},
+    {"pick", s_several, 1, {{1, 3}}},
+    {"pick", s_several, 1, {{0}}},
     {"linear_solve", s_linear_solve, 2, {{1, 3}, {0}}},
     {"linear_solve", s_linear_solve, 2, {{2, 2, 2}, {2, 2, 2}}},
     {"root", s_root, 2, {{1, 3}, {0}}},

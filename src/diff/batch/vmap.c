@@ -68,30 +68,44 @@ static void spread(const cot_tape *t, const cot__region *r, const bool *given, b
             is[outer + r->fixed + s] |= *ref != COT__REF_NUMBER && is[*ref];
 }
 
-/* Plays one operation of the body on the present values of its operands. */
-static bool play_step(cot__player *p, const bool *is, int64_t extent, uint32_t step, const uint64_t *ref, cot_var *xs,
-                      bool *batched) {
+/* Memory for one operation at a time: as many as any has. */
+typedef struct step_lists {
+    cot_var *xs, *more; /* operands; further results */
+    bool    *batched;   /* which operands have the batch */
+} step_lists;
+
+/* Plays one operation of the body on the present values of its operands. Its further results are
+ * the next steps, where they are needed. */
+static bool play_step(cot__player *p, const bool *is, int64_t extent, uint32_t step, const uint64_t *ref,
+                      const step_lists *l) {
     const cot__region *r = p->region;
     uint32_t           node = r->node[step], place = (uint32_t)(r->n + r->captures) + r->fixed + step;
     int                n = cot__nargs(&p->t->nodes[node]);
+    cot_var           *xs = l->xs;
+    bool              *batched = l->batched;
+    if (p->t->nodes[node].op == OP_pick) {
+        p->value[place] = l->more[node - p->t->nodes[node].a - 1];
+        return true;
+    }
     for (int k = 0; k < n; k++) {
         bool number = ref[k] == COT__REF_NUMBER;
         xs[k] = number ? COT_NONE : p->value[ref[k]];
         batched[k] = !number && is[ref[k]];
     }
     cot__scope scope = cot__scope_open(p->t, cot__replay_mask(p->t, node, p->t->active_mask));
-    p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs);
+    p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs, l->more);
     cot__scope_close(p->t, &scope);
     return p->t->status == COT_OK;
 }
 
-static int most_operands(const cot_tape *t, const cot__region *r) {
-    int most = 1;
+static void most_of(const cot_tape *t, const cot__region *r, int *operands, int *results) {
+    *operands = *results = 1;
     for (uint32_t s = 0; s < r->steps; s++) {
-        int n = cot__nargs(&t->nodes[r->node[s]]);
-        most = n > most ? n : most;
+        uint32_t node = r->node[s];
+        int      n = cot__nargs(&t->nodes[node]), m = t->nodes[node].op == OP_pick ? 1 : cot__results_at(t, node);
+        *operands = n > *operands ? n : *operands;
+        *results = m > *results ? m : *results;
     }
-    return most;
 }
 
 /* A result with its batch at the axis that the user wants, counted in the shape with the batch. */
@@ -109,9 +123,10 @@ static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, co
 
 bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const cot_var *values, const bool *given,
                        int64_t extent, cot_var *out, bool *out_is) {
-    int             most = most_operands(t, r);
+    int             most, results;
     size_t          outer = (size_t)(r->n + r->captures), count = outer + r->fixed + r->steps;
-    size_t          bytes = (size_t)most * (sizeof(cot_var) + 1) + count + 1;
+    most_of(t, r, &most, &results);
+    size_t          bytes = (size_t)most * (sizeof(cot_var) + 1) + (size_t)results * sizeof(cot_var) + count + 1;
     cot_var        *xs = cot__alloc(&t->al, bytes);
     const uint64_t *ref = r->ref;
     cot__player     p;
@@ -119,12 +134,12 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
         cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps);
         return false;
     }
-    bool *batched = (bool *)(xs + most), *is = batched + most;
-    bool  ok = cot__player_open(&p, t, op, r);
+    step_lists l = {xs, xs + most, (bool *)(xs + most + results)};
+    bool      *is = l.batched + most, ok = cot__player_open(&p, t, op, r);
     if (ok) memcpy(p.value, values, outer * sizeof *values);
     spread(t, r, given, is);
     for (uint32_t s = 0; ok && s < r->steps; s++) {
-        ok = play_step(&p, is, extent, s, ref, xs, batched);
+        ok = play_step(&p, is, extent, s, ref, &l);
         ref += cot__nargs(&t->nodes[r->node[s]]);
     }
     for (int k = 0; ok && k < r->m; k++) out[k] = p.value[ref[k]], out_is[k] = is[ref[k]];

@@ -41,8 +41,15 @@ static cot_var bilinear(cot__rule *r, cot_var *xs) {
     return sum;
 }
 
-cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents) {
-    int       n = cot__nargs(&t->nodes[i]);
+/* Has any result of the operation elements? */
+static bool has_elements(const cot_tape *t, uint32_t i, int m) {
+    for (int k = 0; k < m; k++)
+        if (cot__size_at(t, i + (uint32_t)k)) return true;
+    return false;
+}
+
+cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents, cot_var *more) {
+    int       n = cot__nargs(&t->nodes[i]), m = more ? cot__results_at(t, i) : 1;
     cot_var   few[8], *xs = few;
     bool      moves = false;
     cot__rule r     = {.t        = t,
@@ -50,10 +57,12 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
                        .op       = cot__op_of(t->nodes[i].op),
                        .tangents = tangents,
                        .tangent  = INVALID(t),
+                       .more     = more,
                        .driver   = NULL};
     for (int k = 0; k < n; k++) moves |= !cot__failed(tangents[k]);
+    for (int k = 1; k < m; k++) more[k - 1] = INVALID(t);
     /* A result without elements does not move; its rule might make elements on the way. */
-    moves = moves && cot__size_at(t, i) > 0;
+    moves = moves && has_elements(t, i, m);
     if (!moves || t->status != COT_OK) return r.tangent;
     if (r.op->kind == KIND_LINEAR) {
         if (n > 8 && !(xs = cot__alloc(&t->al, (size_t)n * sizeof *xs)))
@@ -74,7 +83,7 @@ cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents
  * the outer one. */
 static bool moves_here(const cot__sweep *s, uint32_t a) { return a >= s->lo && *cot__slot(s->t, a) != 0; }
 
-static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
+static cot_var structural_tangent(cot__sweep *s, uint32_t i, cot_var *more) {
     cot_tape      *t = s->t;
     const cot__op *op = cot__op_of(t->nodes[i].op);
     int            n = cot__nargs(&t->nodes[i]);
@@ -88,7 +97,7 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i) {
     bool        alone = op->kind == KIND_GENERIC; /* it may keep memory of its own */
     cot__paused paused = {0};
     if (alone) paused = cot__deferred_pause(t);
-    cot_var dz = cot__structural_tangent(t, i, tangents);
+    cot_var dz = cot__structural_tangent(t, i, tangents, more);
     if (alone) cot__deferred_resume(t, paused);
     if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
     return dz;
@@ -265,15 +274,64 @@ static bool hold_numbers(cot__sweep *s, uint32_t i, cot_var v) {
     return true;
 }
 
+/* slot += the tangent that was given, which is taken out while the node's own is computed. */
+static bool add_given(cot__sweep *s, uint32_t i, uint64_t given) {
+    cot_tape *t = s->t;
+    uint64_t  own = *cot__slot(t, i);
+    int64_t   stride[COT_MAX_NDIM];
+    *cot__slot(t, i) = given;
+    if (own == 0 || given == 0) {
+        if (own) *cot__slot(t, i) = own;
+        return true;
+    }
+    if (s->recording) return hold_recorded(s, i, cot_add(VAR(t, (uint32_t)own - 1), VAR(t, (uint32_t)given - 1)));
+    if (cot__is_tensor(&t->nodes[i])) {
+        cot__view v = cot__acc_view(s, i, stride);
+        *cot__slot(t, i) = own;
+        return cot__acc_add(s, i, &v);
+    }
+    double v = cot__slot_get(t, i);
+    *cot__slot(t, i) = own;
+    cot__slot_add(t, i, v);
+    return true;
+}
+
+static bool hold(cot__sweep *s, uint32_t i, cot_var v) {
+    return s->recording ? hold_recorded(s, i, v) : hold_numbers(s, i, v);
+}
+
+/* The tangents of further results, where they are needed. One that is an input too moves by what
+ * was given for it on top. */
+static bool hold_further(cot__sweep *s, uint32_t i, int m, const cot_var *more) {
+    bool ok = true;
+    for (uint32_t k = i + 1; k < i + (uint32_t)m && k <= s->top && ok; k++) {
+        bool     input = s->t->nodes[k].flags & COT__WANTED;
+        uint64_t given = input ? *cot__slot(s->t, k) : 0;
+        if (!s->reach[k - s->reach_from]) continue;
+        if (input) *cot__slot(s->t, k) = 0;
+        ok = hold(s, k, more[k - i - 1]) && (!input || add_given(s, k, given));
+    }
+    return ok;
+}
+
+/* A structural node and its further results. */
+static bool visit_structural(cot__sweep *s, uint32_t i) {
+    cot_tape *t = s->t;
+    int       m = cot__results_at(t, i);
+    cot_var   few[8], *more = m == 1 ? NULL : m <= 9 ? few : cot__arena(t, (size_t)m * sizeof *more, "jvp");
+    if (m > 1 && !more) return false;
+    return hold(s, i, structural_tangent(s, i, more)) && (m == 1 || hold_further(s, i, m, more));
+}
+
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape *t = s->t;
     bool      elementwise = t->nodes[i].op < OP_structural;
-    if (s->recording) return hold_recorded(s, i, elementwise ? elementwise_tangent(s, i) : structural_tangent(s, i));
+    if (s->recording) return elementwise ? hold_recorded(s, i, elementwise_tangent(s, i)) : visit_structural(s, i);
     if (elementwise) return elementwise_numbers(s, i); /* scalars have gone through the runs */
     if (cot__op_of(t->nodes[i].op)->writes) return written_slice(s, i);
     cot_mark m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
-    bool ok = hold_numbers(s, i, structural_tangent(s, i));
+    bool ok = visit_structural(s, i);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok && t->status == COT_OK;
@@ -319,28 +377,6 @@ static uint32_t run(cot__sweep *s, uint32_t i, uint32_t end) {
                                                                                     s->t->sweep.adjoints.data);
 }
 
-/* slot += the tangent that was given, which is taken out while the node's own is computed. */
-static bool add_given(cot__sweep *s, uint32_t i, uint64_t given) {
-    cot_tape *t = s->t;
-    uint64_t  own = *cot__slot(t, i);
-    int64_t   stride[COT_MAX_NDIM];
-    *cot__slot(t, i) = given;
-    if (own == 0 || given == 0) {
-        if (own) *cot__slot(t, i) = own;
-        return true;
-    }
-    if (s->recording) return hold_recorded(s, i, cot_add(VAR(t, (uint32_t)own - 1), VAR(t, (uint32_t)given - 1)));
-    if (cot__is_tensor(&t->nodes[i])) {
-        cot__view v = cot__acc_view(s, i, stride);
-        *cot__slot(t, i) = own;
-        return cot__acc_add(s, i, &v);
-    }
-    double v = cot__slot_get(t, i);
-    *cot__slot(t, i) = own;
-    cot__slot_add(t, i, v);
-    return true;
-}
-
 /* An input that is itself computed moves with the inputs below it, and by the tangent given for it
  * on top. */
 static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
@@ -362,7 +398,8 @@ static bool walk(cot__sweep *s, uint32_t from) {
     uint32_t  i = from;
     while (i <= s->top) {
         const cot__node *n = &t->nodes[i];
-        if (n->op == OP_leaf || !(n->flags & COT__ACTIVE)) {
+        /* a pick got its tangent with the others of its operation */
+        if (n->op == OP_leaf || !(n->flags & COT__ACTIVE) || n->op == OP_pick) {
             i++;
         } else if (n->flags & COT__WANTED) {
             if (!visit_input(s, from, i)) return false;

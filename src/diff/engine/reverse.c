@@ -178,9 +178,12 @@ cot_var cot__rule_x(cot__rule *r, int k) {
     return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, a) ? VAR(r->t, a) : INVALID(r->t);
 }
 
-cot_var cot__rule_z(cot__rule *r) {
-    return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, r->node) ? VAR(r->t, r->node) : INVALID(r->t);
+cot_var cot__rule_result_of(cot__rule *r, int k) {
+    uint32_t z = r->node + (uint32_t)k;
+    return r->t->status == COT_OK && cot__saved_intact(r->t, r->node, z) ? VAR(r->t, z) : INVALID(r->t);
 }
+
+cot_var cot__rule_z(cot__rule *r) { return cot__rule_result_of(r, 0); }
 
 cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
     cot_tape *t = s->t;
@@ -310,6 +313,14 @@ static bool repeats(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(&t->nodes[i]) && cot__bytes_at(t, i) > t->nodes[i].value.tensor->storage->bytes;
 }
 
+/* Has none of the results an adjoint with elements? */
+static bool is_empty(const cot__rule *r) {
+    if (!r->gs) return cot__size_at(r->t, r->node) == 0;
+    for (int k = 0, m = cot__results_at(r->t, r->node); k < m; k++)
+        if (!cot__failed(cot__rule_g(r, k)) && cot__size_at(r->t, r->node + (uint32_t)k)) return false;
+    return true;
+}
+
 /* A result without elements gives zeros to its operands, whatever the operation is, and nothing to
  * an operand that repeats elements, since the zeros would have to be added up. The rule is not
  * asked: on the way it might make rows and columns that do have elements, more than memory
@@ -324,7 +335,7 @@ static void give_nothing(cot__rule *r) {
 }
 
 void cot__run_vjp(cot__rule *r) {
-    if (cot__size_at(r->t, r->node) == 0) give_nothing(r);
+    if (is_empty(r)) give_nothing(r);
     else if (r->op->vjp) r->op->vjp(r);
 }
 
@@ -337,13 +348,35 @@ static void run_rule(cot__rule *r) {
     if (alone) cot__deferred_resume(r->t, paused);
 }
 
-/* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. */
-static bool structural_numbers(cot__sweep *s, cot__rule *r) {
+/* Shows r the adjoint of each of its m results, invalid where none has arrived; `gs` has room for
+ * the further ones. Results behind `last` are above the sweep. */
+static bool adjoints_of(cot__sweep *s, cot__rule *r, uint32_t last, cot_var *gs, int m) {
+    for (int k = 0; k < m && s->t->status == COT_OK; k++) {
+        uint32_t i = r->node + (uint32_t)k;
+        cot_var  g = i <= last && *cot__slot(s->t, i) ? cot__slot_var(s, i) : INVALID(s->t);
+        if (k == 0) r->g = g;
+        else gs[k - 1] = g;
+    }
+    r->gs = gs;
+    return s->t->status == COT_OK;
+}
+
+/* Runs the rule of an operation with several results, all adjoints in its sight. */
+static void run_with_all(cot__sweep *s, cot__rule *r, uint32_t last) {
+    cot_tape *t = s->t;
+    int       m = cot__results_at(t, r->node);
+    cot_var   few[8], *gs = m <= 9 ? few : cot__arena(t, (size_t)m * sizeof *gs, r->op->name);
+    if (gs && adjoints_of(s, r, last, gs, m)) run_rule(r);
+}
+
+/* A structural node, in numbers: its rule runs in recorded operations, which are forgotten. last:
+ * the last result that the sweep meets. */
+static bool structural_numbers(cot__sweep *s, cot__rule *r, uint32_t last) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
-    r->g = cot__slot_var(s, r->node);
-    if (t->status == COT_OK) run_rule(r);
+    if (last > r->node) run_with_all(s, r, last);
+    else if (r->g = cot__slot_var(s, r->node), t->status == COT_OK) run_rule(r);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return t->status == COT_OK;
@@ -358,16 +391,55 @@ static bool wants_any(const cot__rule *r) {
     return !s->reach || k < n;
 }
 
+static cot__rule rule_of(cot__sweep *s, uint32_t i) {
+    return (cot__rule){.t            = s->t,
+                       .node         = i,
+                       .op           = cot__op_of(s->t->nodes[i].op),
+                       .driver       = s,
+                       .give         = s->recording ? give_recorded : give_numbers,
+                       .give_slice   = s->recording ? give_slice_recorded : give_slice_numbers,
+                       .give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers};
+}
+
+/* The adjoint of node i has been added up: somebody may have asked for it. */
+static bool arrives(cot__sweep *s, uint32_t i) {
+    const cot__node *n = &s->t->nodes[i];
+    bool asked = (n->flags & COT__WANTED) || (!s->wanted_only && ((n->flags & COT__RETAIN) || n->op == OP_leaf));
+    return !asked || s->recording || cot__arrive(s, i);
+}
+
+/* The adjoint of node i has been handed on. */
+static void leave(cot__sweep *s, uint32_t i) {
+    const cot__node *n = &s->t->nodes[i];
+    if (s->recording && (n->flags & COT__WANTED)) return; /* it is read at the end */
+    if (!s->recording && cot__is_tensor(n)) cot__acc_drop(s, i);
+    else *cot__slot(s->t, i) = 0;
+}
+
+/* An operation with several results, nodes i … last or more: its rule runs once, if any of them has
+ * an adjoint. */
+static bool visit_several(cot__sweep *s, uint32_t i, uint32_t last) {
+    cot_tape *t = s->t;
+    bool      any = false, ok = true;
+    for (uint32_t k = last + 1; k-- > i && ok;) /* adjoints arrive from the top down */
+        if (*cot__slot(t, k)) any = true, ok = arrives(s, k);
+    if (!any) return true;
+    if (i < s->lo) s->lo = i;
+    cot__rule r = rule_of(s, i);
+    if (ok && (t->nodes[i].flags & COT__ACTIVE) && wants_any(&r)) {
+        if (!s->recording) ok = structural_numbers(s, &r, last);
+        else run_with_all(s, &r, last), ok = t->status == COT_OK;
+    }
+    for (uint32_t k = i; k <= last; k++)
+        if (*cot__slot(t, k)) leave(s, k);
+    return ok;
+}
+
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape  *t = s->t;
     cot__node *n = &t->nodes[i];
-    cot__rule  r = {.t = t, .node = i, .op = cot__op_of(n->op), .driver = s};
-    bool       tensor = cot__is_tensor(n), ok = true;
-    r.give = s->recording ? give_recorded : give_numbers;
-    r.give_slice = s->recording ? give_slice_recorded : give_slice_numbers;
-    r.give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers;
-    bool arrives = (n->flags & COT__WANTED) || (!s->wanted_only && ((n->flags & COT__RETAIN) || n->op == OP_leaf));
-    if (arrives && !s->recording) ok = cot__arrive(s, i);
+    cot__rule  r = rule_of(s, i);
+    bool       tensor = cot__is_tensor(n), ok = arrives(s, i);
     if (ok && (n->flags & COT__ACTIVE) && r.op->kind != KIND_SOURCE && wants_any(&r)) {
         if (s->recording) {
             r.g = slot_held(t, i);
@@ -379,14 +451,9 @@ static bool visit(cot__sweep *s, uint32_t i) {
         } else if (n->op < OP_structural && tensor)
             ok = elementwise_numbers(s, i, &r);
         else
-            ok = structural_numbers(s, &r);
+            ok = structural_numbers(s, &r, i);
     }
-    /* its adjoint is read at the end */
-    if (s->recording && (t->nodes[i].flags & COT__WANTED)) return ok;
-    if (!s->recording && tensor)
-        cot__acc_drop(s, i);
-    else
-        *cot__slot(t, i) = 0;
+    leave(s, i);
     return ok;
 }
 
@@ -449,6 +516,12 @@ static bool walk(cot__sweep *s) {
         }
         if (!s->recording && n->op == OP_leaf && !cot__is_tensor(n) && !(n->flags & COT__WANTED)) {
             if (!scalar_leaves(s, &i)) return false;
+            continue;
+        }
+        if (UNLIKELY(n->op == OP_pick)) {
+            uint32_t of = n->a;
+            if (!visit_several(s, of, (uint32_t)i)) return false;
+            i = (int64_t)of - 1;
             continue;
         }
         if (*cot__slot(t, (uint32_t)i) != 0 && !visit(s, (uint32_t)i)) return false;

@@ -82,8 +82,8 @@ bool cot__reverse(cot__sweep *s);
 bool cot__forward(cot__sweep *s, uint32_t from);
 
 /* The tangent of a node from those of its operands (invalid: does not move), recorded; invalid when
- * nothing moves it. */
-cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents);
+ * nothing moves it. Those of further results go to `more`; NULL: there are none. */
+cot_var cot__structural_tangent(cot_tape *t, uint32_t i, const cot_var *tangents, cot_var *more);
 cot_var cot__elementwise_tangent(cot_tape *t, uint32_t i, const cot_var *tangents);
 
 /* The var a rule sees for an adjoint or tangent that is a number so far. */

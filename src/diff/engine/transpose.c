@@ -111,28 +111,68 @@ static cot_var direction(cot_tape *t, cot_dtype dtype, cot_shape shape) {
     return cot__fresh_input(cot_zeros(t, dtype, shape));
 }
 
+/* Adjoints of all float results, with respect to which a vjp is transposed: of r->node and its
+ * picks. */
+typedef struct directions {
+    int       m, count;
+    cot_var  *g, *dz;  /* by result; invalid where it is no float */
+    cot_var  *grads;   /* by direction, as `at` */
+    uint32_t *at;
+    cot_var   few[12]; /* for up to 4 results */
+    uint32_t  few_at[4];
+} directions;
+
+static bool directions_open(directions *d, cot_tape *t, uint32_t node) {
+    d->m = cot__results_at(t, node);
+    d->count = 0;
+    size_t m = (size_t)d->m;
+    d->g = d->m <= 4 ? d->few : cot__arena(t, m * (3 * sizeof *d->g + sizeof *d->at), "jvp");
+    if (!d->g) return false;
+    d->dz = d->g + m, d->grads = d->dz + m;
+    d->at = d->m <= 4 ? d->few_at : (uint32_t *)(void *)(d->grads + m);
+    for (int k = 0; k < d->m; k++) {
+        const cot__node *n = &t->nodes[node + (uint32_t)k];
+        d->g[k] = d->dz[k] = INVALID(t);
+        if (t->status != COT_OK || !cot__dtype_is_float(cot__dtype_at(n))) continue;
+        d->g[k] = direction(t, cot__dtype_at(n), cot__shape_at(t, node + (uint32_t)k));
+        d->at[d->count++] = cot__index(d->g[k]);
+    }
+    return t->status == COT_OK;
+}
+
+/* The derivatives of `inner` by the directions: the tangents of the results. */
+static void directions_grad(directions *d, cot__rule *r, const transposed *tr) {
+    cot_tape *t = r->t;
+    cot_var   one = cot_ones(t, cot_dtype_of(tr->inner), COT_SCALAR);
+    if (t->status != COT_OK || !is_linear(r, "vjp", "ybars", "jvp", d->count, d->at, cot__index(tr->inner)) ||
+        !is_zero_at_zero(r, "vjp", "ybars", "jvp", d->at[0], tr->at_zero) ||
+        cot__grad_recorded(t, "jvp", cot__index(tr->inner), one, d->count, d->at, d->grads) != COT_OK)
+        return;
+    for (int k = 0, j = 0; k < d->m; k++)
+        if (!cot__failed(d->g[k])) d->dz[k] = d->grads[j++];
+}
+
 cot_var cot__transpose_vjp(cot__rule *r, void (*vjp)(cot__rule *r)) {
     cot_tape  *t = r->t;
-    cot_shape  shape = cot__shape_at(t, r->node);
     cot__rule  back = *r;
     transposed tr = {.sweep = {.t = t}, .inner = INVALID(t)};
+    directions d;
     cot_var    dz = INVALID(t);
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
-    back.g = direction(t, cot__dtype_at(&t->nodes[r->node]), shape);
+    bool       ok = directions_open(&d, t, r->node);
     back.driver = &tr;
     back.give = give_inner;
     back.give_slice = give_slice_inner;
     back.give_scatter = give_scatter_inner;
-    if (t->status == COT_OK) vjp(&back);
-    if (t->status == COT_OK && !cot__failed(tr.inner)) {
-        uint32_t g = cot__index(back.g);
-        cot_var  one = cot_ones(t, cot_dtype_of(tr.inner), COT_SCALAR);
-        if (t->status == COT_OK && is_linear(r, "vjp", "ybars", "jvp", 1, &g, cot__index(tr.inner)) &&
-            is_zero_at_zero(r, "vjp", "ybars", "jvp", g, tr.at_zero))
-            cot__grad_recorded(t, "jvp", cot__index(tr.inner), one, 1, &g, &dz);
-    }
+    if (ok) back.g = d.g[0], back.gs = d.m > 1 ? d.g + 1 : NULL;
+    if (ok) vjp(&back);
+    if (t->status == COT_OK && !cot__failed(tr.inner)) directions_grad(&d, r, &tr);
     cot__scope_close(t, &scope);
-    return as_recorded(t, dz);
+    if (ok && t->status == COT_OK) {
+        dz = as_recorded(t, d.dz[0]);
+        for (int k = 1; k < d.m; k++) cot__rule_tangent(r, k, as_recorded(t, d.dz[k]));
+    }
+    return dz;
 }
 
 /* ---- Jᵀ·g from a jvp ------------------------------------------------------------------------- */
@@ -149,28 +189,54 @@ static int tangent_leaves(cot__rule *r, int n, cot_var *tangents, uint32_t *leav
     return count;
 }
 
+/* <jvp(v), g> over all results that have an adjoint; invalid where none moves. */
+static cot_var inner_product(const cot__rule *r, const cot__rule *forth, int m) {
+    cot_var inner = INVALID(r->t);
+    for (int k = 0; k < m && r->t->status == COT_OK; k++) {
+        cot_var dz = k ? forth->more[k - 1] : forth->tangent, g = cot__rule_g(r, k);
+        if (cot__failed(dz) || cot__failed(g)) continue;
+        cot_var term = cot_sum(cot_smul(dz, g), COT_ALL);
+        inner = cot__failed(inner) ? term : cot_add(inner, term);
+    }
+    return inner;
+}
+
+/* Is what a jvp of the user's gave linear in the directions, as far as can be seen? */
+static bool is_transposable(cot__rule *r, const cot__rule *forth, int m, int count, const uint32_t *leaves) {
+    cot_tape *t = r->t;
+    for (int k = 0; k < m && is_users(r); k++) {
+        cot_var dz = k ? forth->more[k - 1] : forth->tangent;
+        if (cot__failed(dz)) continue;
+        if (!is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(dz)) ||
+            !is_zero_at_zero(r, "jvp", "dxs", "vjp", leaves[0], some_of(t, dz)))
+            return false;
+    }
+    return t->status == COT_OK;
+}
+
 void cot__transpose_jvp(cot__rule *r, void (*jvp)(cot__rule *r)) {
     cot_tape *t = r->t;
-    int       n = cot__nargs(cot__rule_node(r));
-    size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t));
+    int       n = cot__nargs(cot__rule_node(r)), m = cot__results_at(t, r->node);
+    size_t    bytes = (size_t)n * (2 * sizeof(cot_var) + sizeof(uint32_t)) + (size_t)m * sizeof(cot_var);
     cot_var  *tangents = cot__alloc(&t->al, bytes);
     if (!tangents) {
         cot__fail(t, COT_MEMORY, "[vjp] out of memory: the tangents of %d operands", n);
         return;
     }
-    cot_var  *grads = tangents + n;
-    uint32_t *leaves = (uint32_t *)(void *)(grads + n);
+    cot_var  *grads = tangents + n, *more = grads + n;
+    uint32_t *leaves = (uint32_t *)(void *)(more + m);
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     cot__rule forth = *r;
     int       count = tangent_leaves(r, n, tangents, leaves);
     forth.tangents = tangents;
     forth.tangent = INVALID(t);
+    forth.more = more;
+    for (int k = 0; k < m; k++) more[k] = INVALID(t);
     if (count && t->status == COT_OK) jvp(&forth);
-    bool ok = t->status == COT_OK && !cot__failed(forth.tangent) &&
-              is_linear(r, "jvp", "dxs", "vjp", count, leaves, cot__index(forth.tangent)) &&
-              (!is_users(r) || is_zero_at_zero(r, "jvp", "dxs", "vjp", leaves[0], some_of(t, forth.tangent)));
+    bool    ok = t->status == COT_OK && is_transposable(r, &forth, m, count, leaves);
+    cot_var inner = ok ? inner_product(r, &forth, m) : INVALID(t);
+    ok = ok && !cot__failed(inner);
     if (ok) {
-        cot_var inner = cot_sum(cot_smul(forth.tangent, r->g), COT_ALL);
         cot_var one = cot_ones(t, cot_dtype_of(inner), COT_SCALAR);
         ok =
             t->status == COT_OK && cot__grad_recorded(t, "vjp", cot__index(inner), one, count, leaves, grads) == COT_OK;

@@ -4,18 +4,34 @@
 #include "ops/structural.h"
 
 /* The arguments of the user's rules: inputs xs, results ys, the adjoints or tangents of the results
- * (ybars, pieces of the flat adjoint or tangent), and room for the rule's answers (out). */
+ * (ybars), and room for the rule's answers (out). */
 typedef struct seen { cot_var *xs, *ys, *ybars, *out; } seen;
 
-static bool look(cot__rule *r, const cot__loop *l, bool results, seen *s) {
+static bool look_at_results(cot__rule *r, const cot__loop *l, cot_var *ys) {
+    cot_tape *t = r->t;
+    int      *at = cot__arena(t, ((size_t)l->nys + 1) * sizeof *at, l->name);
+    if (!at) return false;
+    cot__loop_order(t, l, at);
+    for (int k = 0; k < l->nys; k++) ys[k] = cot__rule_result_of(r, at[k]);
+    return t->status == COT_OK;
+}
+
+/* The user's vjp sees zeros for a result that has no adjoint. */
+static bool look_at_adjoints(cot__rule *r, const cot__loop *l, const cot_var *ys, cot_var *ybars) {
+    cot__loop_adjoints(r, l, ybars);
+    for (int k = 0; k < l->nys && r->t->status == COT_OK; k++)
+        if (cot__failed(ybars[k])) ybars[k] = cot_zeros(r->t, cot_dtype_of(ys[k]), cot_shape_of(ys[k]));
+    return r->t->status == COT_OK;
+}
+
+static bool look(cot__rule *r, const cot__loop *l, seen *s) {
     cot_tape *t = r->t;
     int       n = l->consts, m = l->nys;
     cot_var  *all = cot__arena(t, (2 * ((size_t)n + (size_t)m) + 1) * sizeof *all, l->name);
     if (!all) return false;
     *s = (seen){all, all + n, all + n + m, all + n + 2 * m};
     for (int k = 0; k < n; k++) s->xs[k] = cot__rule_x(r, cot__loop_first_const(l) + k);
-    if (results && t->status == COT_OK) cot__loop_apart(t, l, 1, cot__rule_z(r), s->ys);
-    return t->status == COT_OK;
+    return t->status == COT_OK && look_at_results(r, l, s->ys);
 }
 
 static bool went_well(cot_tape *t, const cot__loop *l, const char *which, int code) {
@@ -28,11 +44,9 @@ static void given_vjp(cot__rule *r) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
     cot_tape        *t = r->t;
     seen             s;
-    if (!look(r, l, true, &s)) return;
-    cot__loop_apart(t, l, 1, r->g, s.ybars);
+    if (!look(r, l, &s) || !look_at_adjoints(r, l, s.ys, s.ybars)) return;
     for (int k = 0; k < l->consts; k++) s.out[k] = INVALID(t);
-    if (t->status != COT_OK ||
-        !went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user)))
+    if (!went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user)))
         return;
     for (int k = 0; k < l->consts; k++)
         if (cot__is_number(s.out[k]) || (s.out[k].tape && !cot__failed(s.out[k])))
@@ -61,9 +75,8 @@ static void given_jvp(cot__rule *r) {
     seen             s;
     /* Captures may move too, but the user's jvp has no argument for them, so they do not count. */
     bool             moves = false;
-    int              floats = 0;
     for (int k = 0; k < l->consts; k++) moves |= !cot__failed(r->tangents[cot__loop_first_const(l) + k]);
-    if (!moves || !look(r, l, true, &s)) return;
+    if (!moves || !look(r, l, &s)) return;
     for (int k = 0; k < l->nys; k++) s.ybars[k] = INVALID(t);
     /* An input that does not move is COT_NONE, as in cot_fn_jvp, so a rule may pass it on. */
     for (int k = 0; k < l->consts; k++) {
@@ -72,10 +85,10 @@ static void given_jvp(cot__rule *r) {
     }
     int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, s.out, s.ybars, l->user);
     if (!went_well(t, l, "jvp", code)) return;
-    /* only float results have tangents, and the flat tangent is made of these */
-    for (int k = 0; k < l->nys; k++)
-        if (cot__dtype_is_float(cot_dtype_of(s.ys[k]))) s.ybars[floats++] = tangent_of(t, l, k, s.ys[k], s.ybars[k]);
-    if (t->status == COT_OK) r->tangent = cot__loop_flatten(t, l, 1, cot__dtype_at(cot__rule_node(r)), s.ybars);
+    /* only float results have tangents */
+    for (int k = 0, f = 0; k < l->nys && t->status == COT_OK; k++)
+        if (cot__dtype_is_float(cot_dtype_of(s.ys[k])))
+            cot__rule_tangent(r, f++, cot_cast(tangent_of(t, l, k, s.ys[k], s.ybars[k]), cot_dtype_of(s.ys[k])));
 }
 
 void cot__loop_given_vjp(cot__rule *r) {

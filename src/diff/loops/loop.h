@@ -5,20 +5,21 @@
  *     results of a body    carried values, then the values that this step gives out
  *     operands of a node   [choice], constants, carried values, xs, captures of the bodies (and of
  *                          the test)
- *     value of a node      one flat array: the last carried values, then the values that the steps
- *                          gave out, stacked
+ *     results of a node    the last carried values, then the values that the steps gave out,
+ *                          stacked; on the tape floats stand before others (cot__loop_order)
  *
  * A condition is a loop of one step with two bodies and a choice. A checkpoint is a loop of one
  * step with one body. Captures are constants that the body did not list. Adjoints of constants and
  * of captures add up over the steps.
  *
- * May call: base, rules, backend, tape, ops, the engine, batches, functions. Must not touch: slots
- * and adjoints of the sweep that plays a loop. */
+ * May call: base, rules, backend, program, tape, ops, the engine, batches, functions. Must not
+ * touch: slots and adjoints of the sweep that plays a loop. */
 #ifndef COT_LOOP_H
 #define COT_LOOP_H
 
 #include "diff/engine/sweep.h"
-#include "tape/region.h"
+#include "program/run.h"
+#include "tape/lower.h"
 
 typedef struct cot__loop {
     const char        *name;         /* "scan", for messages */
@@ -82,6 +83,13 @@ typedef struct cot__loop_run {
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
 
+/* A body that is run as a program, for its values alone; NULL: it is played. */
+typedef struct cot__body_run {
+    const cot__program *program;
+    cot__run           *run;   /* made before the first step */
+    const void        **input; /* where the inputs of the next step lie */
+} cot__body_run;
+
 /* A run in progress. */
 typedef struct cot__stepper {
     cot_tape          *t;
@@ -94,7 +102,10 @@ typedef struct cot__stepper {
     size_t            *offset;  /* of each carried value in a state */
     /* a second state, for results whose memory is the first state. NULL: not needed so far */
     void              *spare;
-    cot_var           *out;     /* body->m results of the last step */
+    bool               played;  /* the last step was played, not run as a program */
+    cot_var           *out;     /* the body->m results of a step that was played */
+    cot__body_run      steps, tests;
+    int64_t           *count;   /* the number of the step, in memory of the device */
 } cot__stepper;
 
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args);
@@ -105,7 +116,18 @@ void cot__state_first(cot__stepper *s, void *state);
  * OP_constant, or OP_parameter for nodes that a sweep can reach. The caller rewinds what the step
  * has recorded. `inputs`, if given, receives the nodes of the carried values and slices. */
 bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
-/* Writes the carried results of the last step to `state`. False: out of memory. */
+/* The same for the values alone: the body is run as a program, or played where it cannot be one.
+ * cot__step_result tells where result j lies, until the next step. */
+bool      cot__step_values(cot__stepper *s, const void *state, int64_t k, int64_t length);
+cot__view cot__step_result(const cot__stepper *s, int j);
+/* The test of a cot_while on a state, and the same by playing it; the answer lies in memory until
+ * the next test, or until the tape is rewound. */
+bool cot__test_values(cot__stepper *s, const void *state, cot__view *answer);
+bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer);
+/* Finds the programs of a stepper's bodies; and gives back their runs. */
+bool cot__stepper_lower(cot__stepper *s);
+void cot__stepper_end_runs(cot__stepper *s);
+/* Writes the carried results of cot__step_values to `state`. False: out of memory. */
 bool cot__state_next(cot__stepper *s, void *state);
 /* States lie on the tape's device. A copy of one; and one that was kept, brought back. */
 void cot__state_copy(const cot_tape *t, void *to, const void *from, size_t bytes);
@@ -117,18 +139,20 @@ static inline const char *cot__branch(int which) { return which ? "otherwise bra
 /* Records a loop on operands and gives its results one by one: the carried values, then the values
  * that the steps gave out. */
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results);
-/* Records a loop and gives its flat value. */
-cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args);
-/* Writes the place at which each result begins in the flat value. Returns the number of elements of
- * the flat value, or -1 after an error. */
-int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place);
+/* Records a loop that has results and gives its node. */
+cot_var cot__loop_node(cot_tape *t, const cot__loop *l, const uint32_t *args);
+/* How many results a loop has, and how many of them are floats. */
+static inline int cot__loop_results(const cot__loop *l) { return l->carry + l->nys; }
+int               cot__loop_floats(const cot_tape *t, const cot__loop *l);
+/* Result j of the loop is result at[j] of its node: floats stand first, in their order, as the
+ * first result of a node is a float if any is. So float result f of the loop is result f of the
+ * node. */
+void cot__loop_order(const cot_tape *t, const cot__loop *l, int *at);
 /* Dtype and shape of result j of a loop. Values that steps gave out are stacked, unless l->once. */
-cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
-
-/* _apart gives the results of a flat value, or of its adjoint, in their own shapes and dtypes.
- * _flatten makes the tangent of the flat value from the tangents of its float results. */
-void    cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results);
-cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents);
+cot_dtype cot__loop_result(const cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape);
+/* The adjoint of each result of the loop, as its rule sees them; invalid where none has arrived,
+ * and for a result that is no float. */
+void cot__loop_adjoints(const cot__rule *r, const cot__loop *l, cot_var *gs);
 
 /* See cot__op.depends. */
 uint8_t cot__loop_depends(const struct cot__places *p, uint32_t node);
@@ -142,13 +166,14 @@ void cot__loop_reverse_numbers(cot__rule *r);
 void cot__loop_reverse_recorded(cot__rule *r);
 /* The way back as one operation, which finds the length of the loop when it is played. */
 void cot__loop_reverse_as_operation(cot__rule *r);
-/* The recorded way back as a function. The loop has `length` steps and operands x, its flat value
- * has adjoint g. The adjoints of wanted operands go to `bars`. */
-bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g,
-                    cot_var *bars);
+/* The recorded way back as a function. The loop has `length` steps and operands x, its results have
+ * adjoints gs (see cot__loop_adjoints). The adjoints of wanted operands go to `bars`. */
+bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted,
+                    const cot_var *gs, cot_var *bars);
 /* Records the way back as a loop, for a node of the operation. A loop of unknown length counts as
- * one step: that suffices to find which values can depend on which. */
-cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node);
+ * one step: that suffices to find which values can depend on which. Gives one var for each result
+ * of the node; NULL after setting the error. */
+cot_var *cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node);
 void cot__loop_forward(cot__rule *r);
 /* The loop together with its tangents. Operands x move by dx, where an invalid dx means not at all.
  * The results are the carried values, the tangents of float carried values, and the tangents of the

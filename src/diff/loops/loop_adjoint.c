@@ -20,14 +20,19 @@
 
 #include <string.h>
 
+/* Operands of a node: those of the loop, then the adjoints of those of its results that have one.
+ * Results: the adjoints of those of the loop's operands that are asked for. */
 typedef struct adjoint {
     const char *name;     /* of the loop, for messages */
     cot__loop   loop;
-    int         operands; /* number of operands of the loop; z̄ stands behind them */
-    cot_dtype   dtype;    /* one float dtype that holds all adjoints */
-    int64_t     size;     /* number of elements of all adjoints together */
-    bool        of[];     /* operands whose adjoints the value holds, one behind the other */
+    int         operands; /* of the loop */
+    int         seeds;    /* how many results of the loop have an adjoint */
+    int         count;    /* how many operands get one */
+    bool       *has;      /* by result of the loop */
+    bool       *of;       /* by operand */
 } adjoint;
+
+static int args_of(const adjoint *a) { return a->operands + a->seeds; }
 
 static const char OP[] = "loop_adjoint";
 
@@ -39,35 +44,52 @@ static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
     return cot__index(cot__parameter(t, x));
 }
 
-static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *flat, int64_t at) {
-    int64_t   stride[COT_MAX_NDIM];
-    cot__view v = cot__view_read(t, x);
-    cot__strides(v.ndim, v.shape, stride);
-    cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v.ndim, v.shape, stride};
+static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *to) {
+    cot__view           v = *to;
     const cot__arrival *a = cot__arrival_at(w, x);
     if (!a || !a->tensor.storage) {
-        t->backend->fill(&to, a ? a->scalar : 0);
+        t->backend->fill(to, a ? a->scalar : 0);
         return;
     }
     v.stride = a->tensor.stride;
     v.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype);
-    t->backend->copy(&to, &v);
+    t->backend->copy(to, &v);
 }
 
-/* Sweeps from the loop's value z, whose adjoint is node g, to the sources x. */
-static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, uint32_t g, const uint32_t *x, const cot__view *flat) {
-    const cot__tensor *seed = t->nodes[g].value.tensor;
-    cot__sweep         w = {.t = t, .lo = z, .top = z, .wanted_only = true};
-    int64_t            at = 0;
-    if (!cot__slots(t, z, 1, a->name)) return false;
+/* Puts the adjoint g, a node, into the slot of node z. */
+static bool seed_with(cot__sweep *w, uint32_t z, uint32_t g) {
+    cot_tape          *t = w->t;
+    const cot__node   *n = &t->nodes[g];
+    const cot__tensor *x = n->value.tensor;
+    if (cot__is_tensor(n)) return cot__acc_share(w, z, x->storage, x->offset, x->dims + x->ndim);
+    cot__slot_add(t, z, cot__load_f64(&n->value, cot__dtype_at(n)));
+    return true;
+}
+
+/* The results of the loop that have an adjoint are floats, so they are results 0, 1, … of its node,
+ * but for those floats that have none. */
+static bool seed_results(cot__sweep *w, const adjoint *a, uint32_t z, const uint32_t *gs) {
+    for (int j = 0, f = 0; j < cot__loop_results(&a->loop); j++) {
+        if (a->has[j] && !seed_with(w, z + (uint32_t)f, *gs++)) return false;
+        f += cot__dtype_is_float(cot__dtype_at(&w->t->nodes[a->loop.body[0]->out[j]]));
+    }
+    return true;
+}
+
+/* Sweeps from the loop's results, the first of which is node z and whose adjoints are nodes gs, to
+ * the sources x. */
+static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, const uint32_t *gs, const uint32_t *x, cot__result *r) {
+    uint32_t   top = z + (uint32_t)cot__loop_floats(t, &a->loop) - 1;
+    cot__sweep w = {.t = t, .lo = z, .top = top, .wanted_only = true};
+    if (!cot__slots(t, top, 1, a->name)) return false;
     for (int k = 0; k < a->operands; k++)
         if (a->of[k]) cot__mark_wanted(t, 1, &x[k], true);
-    bool ok = cot__acc_share(&w, z, seed->storage, seed->offset, seed->dims + seed->ndim) && cot__reverse(&w);
+    bool ok = seed_results(&w, a, z, gs) && cot__reverse(&w);
     for (int k = 0; k < a->operands; k++) {
         if (!a->of[k]) continue;
         cot__mark_wanted(t, 1, &x[k], false);
-        if (ok) put(t, &w, x[k], flat, at);
-        at += cot__size_at(t, x[k]);
+        if (ok) put(t, &w, x[k], &r->view);
+        r++;
     }
     cot__sweep_close(&w, false);
     return ok;
@@ -75,55 +97,62 @@ static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, uint32_t g, const u
 
 /* Runs the loop on sources of its own. Another sweep may be under way, and it must not see the
  * nodes that this run leaves. */
-static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, const cot__view *flat) {
+static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, cot__result *r) {
     cot_mark  m = cot__mark(t);
     uint32_t *x = cot__arena(t, ((size_t)a->operands + 1) * sizeof *x, a->name);
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 0; x && k < a->operands && t->status == COT_OK; k++) x[k] = source_of(t, args[k], a->of[k]);
     t->active_mask = COT__ACTIVE;
-    cot_var z = t->status == COT_OK ? cot__loop_value(t, &a->loop, x) : INVALID(t);
-    bool    ok = !cot__failed(z) && sweep(t, a, cot__index(z), args[a->operands], x, flat);
+    cot_var z = t->status == COT_OK ? cot__loop_node(t, &a->loop, x) : INVALID(t);
+    bool    ok = !cot__failed(z) && sweep(t, a, cot__index(z), args + a->operands, x, r);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     return ok;
 }
 
-static cot_var record_value(cot_tape *t, const adjoint *a, const uint32_t *args) {
-    cot__attr  *attr = cot__attr_make(t, OP, 0, NULL, a->operands + 1, args);
-    cot__result r;
-    if (!attr || !cot__result_open(t, &r, OP, a->dtype, 1, &a->size)) return INVALID(t);
-    /* while a body is recorded the value is only an example; the loop might not even end */
-    if (t->mode.body) t->backend->fill(&r.view, 0);
-    else if (!run(t, a, attr->args, &r.view)) return INVALID(t);
+/* Room for each adjoint that is asked for. */
+static bool open_results(cot_tape *t, const adjoint *a, const uint32_t *args, cot__result *r) {
+    for (int k = 0; k < a->operands; k++) {
+        if (!a->of[k]) continue;
+        cot_shape s = cot__shape_at(t, args[k]);
+        if (!cot__result_open(t, r, OP, cot__dtype_at(&t->nodes[args[k]]), s.ndim, s.dim)) return false;
+        /* while a body is recorded the value is only an example; the loop might not even end */
+        if (t->mode.body) t->backend->fill(&r->view, 0);
+        r++;
+    }
+    return true;
+}
+
+static cot_var record_node(cot_tape *t, const adjoint *a, const uint32_t *args) {
+    cot__attr   *attr = cot__attr_make(t, OP, 0, NULL, args_of(a), args);
+    cot__result *r = attr ? cot__arena(t, ((size_t)a->count + 1) * sizeof *r, OP) : NULL;
+    if (!r || !open_results(t, a, attr->args, r)) return INVALID(t);
+    if (!t->mode.body && !run(t, a, attr->args, r)) return INVALID(t);
     attr->pointer = a;
-    return cot__result_push(t, &r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);
+    return cot__results_push(t, a->count, r, OP_loop_adjoint, (int)attr->nargs, attr->args, attr);
 }
 
-/* ---- apart and together ---------------------------------------------------------------------- */
+/* ---- recording it ---------------------------------------------------------------------------- */
 
-/* The piece of a flat value at *at that belongs to x. */
-static cot_var piece(cot_var flat, int64_t *at, cot_var x) {
-    cot_shape shape = cot_shape_of(x);
-    int64_t   size = cot_size(x), from = *at;
-    *at += size;
-    cot_var part = shape.ndim ? cot_reshape(cot_slice(flat, 0, from, from + size, 1), shape) : cot_index(flat, 0, from);
-    return cot_dtype_of(part) == cot_dtype_of(x) ? part : cot_cast(part, cot_dtype_of(x));
-}
-
-static cot_var together(cot_tape *t, const adjoint *a, int n, cot_var *parts) {
-    for (int k = 0; k < n && t->status == COT_OK; k++)
-        parts[k] = cot_cast(cot_reshape(parts[k], COT_SHAPE(cot_size(parts[k]))), a->dtype);
-    return t->status == COT_OK ? cot_concat(n, parts, 0) : INVALID(t);
+/* An operation for this loop; nothing is asked for yet. NULL after setting the error. */
+static adjoint *make_adjoint(cot_tape *t, const char *name, const cot__loop *l) {
+    int      n = cot__loop_operands(l), m = cot__loop_results(l);
+    adjoint *a = cot__arena(t, sizeof *a + (size_t)n + (size_t)m + 1, OP);
+    if (!a) return NULL;
+    *a = (adjoint){.name = name, .loop = *l, .operands = n, .has = (bool *)(a + 1)};
+    a->of = a->has + m;
+    memset(a->has, 0, (size_t)n + (size_t)m);
+    return a;
 }
 
 void cot__loop_reverse_as_operation(cot__rule *r) {
     cot_tape        *t = r->t;
     const cot__loop *l = cot__rule_attr(r)->pointer;
-    int              n = cot__loop_operands(l), tested = l->test ? l->test->captures : 0, count = 0;
-    adjoint         *a = cot__arena(t, sizeof *a + (size_t)n, OP);
-    uint32_t        *args = a ? cot__arena(t, ((size_t)n + 1) * sizeof *args, OP) : NULL;
+    int              n = cot__loop_operands(l), m = cot__loop_results(l), tested = l->test ? l->test->captures : 0;
+    adjoint         *a = make_adjoint(t, l->name, l);
+    cot_var         *gs = a ? cot__arena(t, ((size_t)m + 1) * sizeof *gs, OP) : NULL;
+    uint32_t        *args = gs ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *args, OP) : NULL;
     if (!args) return;
-    *a = (adjoint){.name = l->name, .loop = *l, .operands = n};
     a->loop.bounded = true;
     for (int k = 0; k < n; k++) {
         cot_var x = cot__rule_x(r, k);
@@ -131,29 +160,37 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         args[k] = cot__index(x);
         /* the test has no derivative, so captures of the test get no adjoint */
         a->of[k] = k < n - tested && cot__rule_wants(r, k);
-        if (!a->of[k]) continue;
-        a->dtype = count++ ? cot__dtype_promote(a->dtype, cot_dtype_of(x)) : cot_dtype_of(x);
-        a->size = cot__size_add(a->size, cot_size(x));
+        a->count += a->of[k];
     }
-    args[n] = cot__index(r->g);
-    cot_var flat = count ? record_value(t, a, args) : INVALID(t);
-    int64_t at = 0;
-    for (int k = 0; k < n && count && t->status == COT_OK; k++)
-        if (a->of[k]) cot__give(r, k, piece(flat, &at, VAR(t, args[k])));
+    cot__loop_adjoints(r, l, gs);
+    for (int j = 0; j < m; j++) {
+        a->has[j] = !cot__failed(gs[j]);
+        if (a->has[j]) args[n + a->seeds++] = cot__index(gs[j]);
+    }
+    cot_var z = a->count ? record_node(t, a, args) : INVALID(t);
+    for (int k = 0, f = 0; k < n && a->count && t->status == COT_OK; k++)
+        if (a->of[k]) cot__give(r, k, cot__result_of(z, f++));
 }
 
-cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node) {
+/* The adjoints of the loop's results among the operands of a node, invalid where there is none. */
+static void seeds_of(const adjoint *a, const cot_var *x, cot_var *gs) {
+    for (int j = 0, f = 0; j < cot__loop_results(&a->loop); j++)
+        gs[j] = a->has[j] ? x[a->operands + f++] : INVALID(x[0].tape);
+}
+
+cot_var *cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node) {
     const cot__attr *attr = t->nodes[node].extra.attr;
     const adjoint   *a = attr->pointer;
-    int              n = 0;
-    cot_var *x = cot__arena(t, 2 * ((size_t)a->operands + 1) * sizeof *x, OP), *bars = cot__behind(x, a->operands + 1);
-    if (!x) return INVALID(t);
-    for (int k = 0; k <= a->operands; k++) x[k] = VAR(t, attr->args[k]);
-    if (!cot__loop_back(t, &a->loop, a->loop.test ? 1 : a->loop.length, x, a->of, x[a->operands], bars))
-        return INVALID(t);
+    int              n = 0, args = args_of(a), results = cot__loop_results(&a->loop);
+    cot_var *x = cot__arena(t, (2 * (size_t)args + (size_t)results + 1) * sizeof *x, OP), *bars = cot__behind(x, args),
+            *gs = cot__behind(bars, args);
+    if (!x) return NULL;
+    for (int k = 0; k < args; k++) x[k] = VAR(t, attr->args[k]);
+    seeds_of(a, x, gs);
+    if (!cot__loop_back(t, &a->loop, a->loop.test ? 1 : a->loop.length, x, a->of, gs, bars)) return NULL;
     for (int k = 0; k < a->operands; k++)
         if (a->of[k]) bars[n++] = bars[k];
-    return together(t, a, n, bars);
+    return bars;
 }
 
 /* ---- derivatives ----------------------------------------------------------------------------- */
@@ -162,7 +199,8 @@ cot_var cot__loop_adjoint_as_loops(cot_tape *t, uint32_t node) {
 typedef struct moving {
     cot_tape      *t;
     const adjoint *a;
-    cot_var       *x; /* fresh inputs for float operands, the other operands themselves, then z̄ */
+    /* fresh inputs for float operands, the other operands themselves, then adjoints of results */
+    cot_var       *x;
     /* the carried values of the loop, then the tangents of its float results */
     cot_var       *results;
     uint32_t      *y;       /* nodes of these tangents, and */
@@ -176,13 +214,13 @@ typedef struct moving {
 static bool open_moving(moving *g, cot__rule *r) {
     cot_tape *t = r->t;
     *g = (moving){.t = t, .a = cot__rule_attr(r)->pointer};
-    size_t n = (size_t)g->a->operands + 1, values = (size_t)(g->a->loop.carry + g->a->loop.nys) + 1;
+    size_t n = (size_t)args_of(g->a) + 1, values = (size_t)cot__loop_results(&g->a->loop) + 1;
     g->x = cot__arena(t, (2 * n + 3 * values) * sizeof *g->x, OP);
     g->to = g->x ? cot__arena(t, (n + values) * sizeof *g->to, OP) : NULL;
     if (!g->to) return false;
     g->grads = g->x + n, g->results = g->grads + n, g->seeds = g->results + 2 * values;
     g->y = g->to + n;
-    for (int k = 0; k <= g->a->operands; k++) {
+    for (int k = 0; k < args_of(g->a); k++) {
         g->x[k] = cot__rule_x(r, k);
         if (!cot__failed(g->x[k]) && k < g->a->operands && cot__dtype_is_float(cot_dtype_of(g->x[k])))
             g->x[k] = cot__fresh_input(g->x[k]);
@@ -198,19 +236,18 @@ static bool run_moving(moving *g, const cot_var *dx) {
     return cot__loop_with_tangents(g->t, &g->a->loop, length_of(g->a), g->x, dx, g->results) == COT_OK;
 }
 
-/* Seeds the tangents with the pieces of z̄. */
-static bool seed(moving *g) {
+/* Seeds the tangents of results with their adjoints. */
+static void seed(moving *g) {
     const cot__loop *l = &g->a->loop;
-    int              n = l->carry + l->nys;
-    cot_var         *pieces = cot__arena(g->t, ((size_t)n + 1) * sizeof *pieces, OP);
-    if (!pieces) return false;
-    cot__loop_apart(g->t, l, length_of(g->a), g->x[g->a->operands], pieces);
-    for (int k = 0; k < n; k++) {
-        if (!cot__dtype_is_float(cot__dtype_at(&g->t->nodes[l->body[0]->out[k]]))) continue;
-        g->y[g->seeded] = cot__index(g->results[l->carry + g->seeded]);
-        g->seeds[g->seeded++] = pieces[k];
+    for (int j = 0, f = 0; j < cot__loop_results(l); j++) {
+        bool is_float = cot__dtype_is_float(cot__dtype_at(&g->t->nodes[l->body[0]->out[j]]));
+        if (g->a->has[j]) {
+            g->y[g->seeded] = cot__index(g->results[l->carry + f]);
+            g->seeds[g->seeded] = g->x[g->a->operands + g->seeded];
+            g->seeded++;
+        }
+        f += is_float;
     }
-    return g->t->status == COT_OK;
 }
 
 static bool sweep_recorded(moving *g) {
@@ -218,87 +255,96 @@ static bool sweep_recorded(moving *g) {
            cot__vjp_recorded(g->t, OP, g->seeded, g->y, g->seeds, g->wanted, g->to, g->grads) == COT_OK;
 }
 
+/* The adjoints of x̄ as tangents of the loop's operands; zeros where one has none. */
+static cot_var *directions_of(cot__rule *r, const moving *g) {
+    cot_var *u = cot__arena(g->t, ((size_t)g->a->operands + 1) * sizeof *u, OP);
+    for (int k = 0, f = 0; u && k < g->a->operands; k++)
+        u[k] = g->a->of[k] ? cot__rule_g(r, f++) : INVALID(g->t);
+    return u;
+}
+
+/* The adjoint of the adjoint of each result is its tangent. */
+static void give_tangents(cot__rule *r, const moving *g) {
+    const adjoint *a = g->a;
+    for (int j = 0, f = 0, k = a->operands; j < cot__loop_results(&a->loop); j++) {
+        if (a->has[j]) {
+            if (cot__rule_wants(r, k)) cot__give(r, k, g->results[a->loop.carry + f]);
+            k++;
+        }
+        f += cot__dtype_is_float(cot__dtype_at(&g->t->nodes[a->loop.body[0]->out[j]]));
+    }
+}
+
 static void loop_adjoint_vjp(cot__rule *r) {
     cot_tape *t = r->t;
     moving    g;
-    int64_t   at = 0;
     int       n = 0;
     /* the nodes swept here must be active, also while the caller records without gradients */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
-    cot_var *u = open_moving(&g, r) ? cot__arena(t, ((size_t)g.a->operands + 1) * sizeof *u, OP) : NULL;
-    for (int k = 0; u && k < g.a->operands; k++) u[k] = g.a->of[k] ? piece(r->g, &at, g.x[k]) : INVALID(t);
+    cot_var *u = open_moving(&g, r) ? directions_of(r, &g) : NULL;
     bool ok = u && t->status == COT_OK && run_moving(&g, u);
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) g.to[g.wanted++] = cot__index(g.x[k]);
-    ok = ok && seed(&g) && sweep_recorded(&g);
+    if (ok) seed(&g), ok = sweep_recorded(&g);
     cot__scope_close(t, &scope);
     for (int k = 0; ok && k < g.a->operands; k++)
         if (cot__rule_wants(r, k)) cot__give(r, k, g.grads[n++]);
-    if (!ok || !cot__rule_wants(r, g.a->operands)) return;
-    cot__give(r, g.a->operands, cot__loop_flatten(t, &g.a->loop, length_of(g.a), cot_dtype_of(g.x[g.a->operands]),
-                                                  g.results + g.a->loop.carry));
+    if (ok) give_tangents(r, &g);
 }
 
-/* The operation is linear in z̄, so its tangent by z̄ is the same operation on dz̄. */
-static cot_var of_other(cot__rule *r, const adjoint *a, cot_var g) {
-    uint32_t *args = cot__arena(r->t, ((size_t)a->operands + 1) * sizeof *args, OP);
-    for (int k = 0; args && k < a->operands; k++) args[k] = cot__index(cot__rule_x(r, k));
-    if (!args || r->t->status != COT_OK) return INVALID(r->t);
-    args[a->operands] = cot__index(g);
-    return record_value(r->t, a, args);
+/* The operation is linear in the adjoints of results, so its tangent by them is the same operation
+ * on their tangents. */
+static cot_var of_other(cot__rule *r, const adjoint *a) {
+    cot_tape *t = r->t;
+    uint32_t *args = cot__arena(t, ((size_t)args_of(a) + 1) * sizeof *args, OP);
+    for (int k = 0; args && k < args_of(a) && t->status == COT_OK; k++) {
+        cot_dtype dtype = cot__dtype_at(&t->nodes[cot__rule_arg(r, k)]);
+        cot_var   x = k < a->operands ? cot__rule_x(r, k) : r->tangents[k];
+        if (k >= a->operands && cot__failed(x)) x = cot_zeros(t, dtype, cot__rule_shape(r, k));
+        args[k] = cot__index(x);
+    }
+    return args && t->status == COT_OK ? record_node(t, a, args) : INVALID(t);
+}
+
+static bool any_moves(const cot__rule *r, int from, int to) {
+    for (int k = from; k < to; k++)
+        if (!cot__failed(r->tangents[k])) return true;
+    return false;
 }
 
 static void loop_adjoint_jvp(cot__rule *r) {
     cot_tape      *t = r->t;
     const adjoint *a = cot__rule_attr(r)->pointer;
-    cot_var        dg = r->tangents[a->operands];
+    cot_var        other = any_moves(r, a->operands, args_of(a)) ? of_other(r, a) : INVALID(t);
     moving         g;
-    bool           moves = false;
-    for (int k = 0; k < a->operands; k++) moves |= !cot__failed(r->tangents[k]);
-    if (!cot__failed(dg)) r->tangent = of_other(r, a, dg);
-    if (!moves || t->status != COT_OK) return;
+    for (int f = 0; f < a->count; f++) cot__rule_tangent(r, f, cot__result_of(other, f));
+    if (!any_moves(r, 0, a->operands) || t->status != COT_OK) return;
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     bool ok = open_moving(&g, r) && run_moving(&g, r->tangents);
     for (int k = 0; ok && k < a->operands; k++)
         if (a->of[k]) g.to[g.wanted++] = cot__index(g.x[k]);
-    ok = ok && seed(&g) && sweep_recorded(&g);
+    if (ok) seed(&g), ok = sweep_recorded(&g);
     cot__scope_close(t, &scope);
-    if (!ok) return;
-    cot_var moved = together(t, a, g.wanted, g.grads);
-    r->tangent = cot__failed(dg) ? moved : cot_add(r->tangent, moved);
+    for (int f = 0; ok && f < a->count; f++)
+        cot__rule_tangent(r, f, cot__failed(other) ? g.grads[f] : cot_add(cot__result_of(other, f), g.grads[f]));
 }
 
 static cot_var loop_adjoint_apply(cot__rule *r, const cot_var *xs) {
     const adjoint *a = cot__rule_attr(r)->pointer;
-    uint32_t      *args = cot__arena(r->t, ((size_t)a->operands + 1) * sizeof *args, OP);
-    for (int k = 0; args && k <= a->operands; k++)
+    uint32_t      *args = cot__arena(r->t, ((size_t)args_of(a) + 1) * sizeof *args, OP);
+    for (int k = 0; args && k < args_of(a); k++)
         if (!cot__enter(r->t, xs[k], OP, "replayed", &args[k])) return INVALID(r->t);
-    return args ? record_value(r->t, a, args) : INVALID(r->t);
+    return args ? record_node(r->t, a, args) : INVALID(r->t);
 }
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* The adjoint of the wide loop's flat value, from one flat adjoint z̄ for each element. A carried
- * value without a batch depends on no wanted operand, so zeros stand for its adjoint. */
-static cot_var wide_adjoint(const adjoint *a, const cot__wide *w, cot_var g) {
+/* The adjoint of result j of the wide loop, from one for each element, g. Invalid: none. A carried
+ * value without a batch depends on no wanted operand, so its adjoint does not matter. */
+static cot_var wide_adjoint(const cot__wide *w, int j, cot_var g) {
     const cot__loop *l = w->l;
-    int              m = l->carry + l->nys;
-    int64_t          at = 0;
-    cot_var         *parts = cot__arena(w->t, ((size_t)m + 2) * sizeof *parts, OP);
-    if (!parts) return INVALID(w->t);
-    for (int j = 0; j < m && w->t->status == COT_OK; j++) {
-        cot_shape one;
-        cot__loop_result(w->t, l, length_of(a), j, &one);
-        int64_t size = cot__count(one.ndim, one.dim), all = size * w->extent;
-        bool    stacked = j >= l->carry && !l->once, is = j >= l->carry || w->is[cot__loop_first_carry(l) + j];
-        parts[j] = is ? cot_slice(g, 1, at, at + size, 1) : cot_zeros(w->t, cot_dtype_of(g), COT_SHAPE(all = size));
-        int64_t steps = stacked ? one.dim[0] : 0;
-        if (steps) parts[j] = cot__moved_axis(cot_reshape(parts[j], COT_SHAPE(w->extent, steps, size / steps)), 0, 1);
-        parts[j] = cot_reshape(parts[j], COT_SHAPE(all));
-        at += size;
-    }
-    if (w->masked) parts[m++] = cot_zeros(w->t, cot_dtype_of(g), COT_SHAPE(w->extent));
-    return w->t->status == COT_OK ? cot_concat(m, parts, 0) : INVALID(w->t);
+    if (j >= l->carry) return l->once ? g : cot__moved_axis(g, 0, 1);
+    return w->is[cot__loop_first_carry(l) + j] ? g : INVALID(w->t);
 }
 
 /* The operand of the new loop that takes the value of operand k of the old one. -1: operand k is a
@@ -311,21 +357,38 @@ static int wide_operand(const cot__wide *w, int k) {
     return -1;
 }
 
-/* Splits the adjoints that the wide loop gave (one flat array) into one row for each element. */
-static cot_var each_apart(const adjoint *a, const adjoint *all, const cot__wide *w, cot_var flat) {
-    int      n = 0;
-    cot_var *parts = cot__arena(w->t, ((size_t)a->operands + 1) * sizeof *parts, OP);
-    for (int k = 0; parts && k < a->operands && w->t->status == COT_OK; k++) {
-        int     at = a->of[k] ? wide_operand(w, k) : -1;
-        int64_t from = 0, size = cot_size(w->x[k]);
-        if (!a->of[k]) continue;
-        for (int j = 0; j < at; j++) from += all->of[j] ? cot__size_at(w->t, w->args[j]) : 0;
-        cot_var part = at < 0 ? cot_zeros(w->t, a->dtype, COT_SHAPE(size)) : cot_slice(flat, 0, from, from + size, 1);
-        if (k >= cot__loop_first_xs(w->l) && k < cot__loop_first_capture(w->l))
-            part = cot__moved_axis(cot_reshape(part, cot_shape_of(VAR(w->t, w->args[at]))), 1, 0);
-        parts[n++] = cot_reshape(part, COT_SHAPE(w->extent, size / w->extent));
+/* The adjoint of operand k for each element, from those that the wide loop gave (z). */
+static cot_var of_element(const adjoint *all, const cot__wide *w, int k, cot_var z) {
+    int at = wide_operand(w, k), f = 0;
+    if (at < 0) return cot_zeros(w->t, cot_dtype_of(w->x[k]), cot_shape_of(w->x[k]));
+    for (int j = 0; j < at; j++) f += all->of[j];
+    cot_var bar = cot__result_of(z, f);
+    bool    sliced = k >= cot__loop_first_xs(w->l) && k < cot__loop_first_capture(w->l);
+    return sliced ? cot__moved_axis(bar, 1, 0) : bar;
+}
+
+/* The way back through the wide loop; xs are operands of the node with their batch. */
+static cot_var record_wide(const adjoint *a, const cot__wide *w, const cot__batch *b, const cot_var *xs,
+                           adjoint *all) {
+    cot_tape *t = w->t;
+    int       n = cot__loop_operands(w->loop), m = cot__loop_results(w->l), f = a->operands;
+    uint32_t *args = cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *args, OP);
+    if (!args) return INVALID(t);
+    for (int k = 0; k < a->operands; k++) {
+        int at = a->of[k] ? wide_operand(w, k) : -1;
+        if (at >= 0 && !all->of[at]) all->of[at] = true, all->count++;
     }
-    return parts && w->t->status == COT_OK ? cot_concat(n, parts, 1) : INVALID(w->t);
+    memcpy(args, w->args, (size_t)n * sizeof *args);
+    for (int j = 0; j < m && t->status == COT_OK; j++) {
+        if (!a->has[j]) continue;
+        /* a mask is carried behind the other carried values, and then nothing is given out */
+        cot_var g = wide_adjoint(w, j, cot__batch_full(b, f, xs[f]));
+        f++;
+        all->has[j] = !cot__failed(g);
+        if (all->has[j]) args[n + all->seeds++] = cot__index(g);
+    }
+    /* an operand that the wide loop does not read gets zeros */
+    return t->status == COT_OK && all->count ? record_node(t, all, args) : INVALID(t);
 }
 
 /* The way back through the loop of all elements. Each element has its own adjoint, also for
@@ -345,23 +408,16 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
     }
     cot__wide w = {.t = t, .l = l, .extent = b->extent, .x = xs, .given = given};
     if (!given || t->status != COT_OK || !cot__widen(&w)) return INVALID(t);
-    int       n = cot__loop_operands(w.loop);
-    adjoint  *all = cot__arena(t, sizeof *all + (size_t)n, OP);
-    uint32_t *args = all ? cot__arena(t, ((size_t)n + 1) * sizeof *args, OP) : NULL;
-    cot_var   g = args ? wide_adjoint(a, &w, cot__batch_full(b, a->operands, xs[a->operands])) : INVALID(t);
-    if (cot__failed(g)) return g;
-    *all = (adjoint){.name = a->name, .loop = *w.loop, .operands = n, .dtype = a->dtype};
-    memset(all->of, 0, (size_t)n);
-    for (int k = 0; k < a->operands; k++) {
-        int at = a->of[k] ? wide_operand(&w, k) : -1;
-        if (at < 0) continue;
-        all->of[at] = true;
-        all->size = cot__size_add(all->size, cot__size_at(t, w.args[at]));
+    adjoint *all = make_adjoint(t, a->name, w.loop);
+    cot_var  z = all ? record_wide(a, &w, b, xs, all) : INVALID(t), first = INVALID(t);
+    for (int k = 0, f = 0; k < a->operands && t->status == COT_OK; k++) {
+        if (!a->of[k]) continue;
+        cot_var bar = of_element(all, &w, k, z);
+        if (f == 0) first = bar;
+        else if (r->more) r->more[f - 1] = bar;
+        f++;
     }
-    memcpy(args, w.args, (size_t)n * sizeof *args);
-    args[n] = cot__index(g);
-    cot_var flat = record_value(t, all, args);
-    return cot__failed(flat) ? flat : each_apart(a, all, &w, flat);
+    return first;
 }
 
 const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7f,

@@ -1,24 +1,32 @@
 /* loop_batch.c: a loop, condition or checkpoint on a batch, as one operation. loop_wide.c makes the
- * loop of all elements; this file runs it and lays its results out as one flat value for each
- * element. A condition whose choice is batched plays both bodies and chooses by element. Functions
+ * loop of all elements; this file runs it and brings the batch of each result to the front. A
+ * condition whose choice is batched plays both bodies and chooses by element. Functions
  * with derivatives of the user's are played for one element after the other. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 
-/* Makes one row, the flat value, for each element. Results stacked over steps have the batch behind
- * the steps; carried values have it in front or not at all. */
-static cot_var flattened(cot__rule *r, const cot__wide *w, int m, cot_var *results) {
+/* Result k of the wide loop with the batch in front. Results stacked over steps have it behind the
+ * steps; carried values have it in front or not at all. */
+static cot_var in_front(const cot__wide *w, int k, cot_var result) {
     const cot__loop *l = w->l;
     const bool      *carried = w->is + cot__loop_first_carry(l);
-    for (int k = 0; k < m; k++) {
-        if (k < l->carry) results[k] = cot__batch_full(&(cot__batch){w->extent, m, carried}, k, results[k]);
-        else if (!l->once) results[k] = cot__moved_axis(results[k], 1, 0);
-        if (r->t->status != COT_OK) return INVALID(r->t);
-        cot_shape s = cot_shape_of(results[k]);
-        results[k] = cot_cast(cot_reshape(results[k], COT_SHAPE(w->extent, cot__count(s.ndim - 1, s.dim + 1))),
-                              cot__dtype_at(cot__rule_node(r)));
+    if (k < l->carry) return cot__batch_full(&(cot__batch){w->extent, l->carry, carried}, k, result);
+    return l->once ? result : cot__moved_axis(result, 1, 0);
+}
+
+/* Hands the results out in the order that they have on the tape. */
+static cot_var hand_out(cot__rule *r, const cot__wide *w, int m, const cot_var *results) {
+    cot_tape *t = r->t;
+    cot_var   z = INVALID(t);
+    int      *at = cot__arena(t, ((size_t)m + 1) * sizeof *at, w->l->name);
+    if (!at) return z;
+    cot__loop_order(t, w->l, at);
+    for (int k = 0; k < m && t->status == COT_OK; k++) {
+        cot_var y = in_front(w, k, results[k]);
+        if (at[k] == 0) z = y;
+        else if (r->more) r->more[at[k] - 1] = y;
     }
-    return cot_concat(m, results, 1);
+    return z;
 }
 
 /* The inputs of the one step that a condition, or its derivative, takes: constants, carried values,
@@ -73,7 +81,7 @@ cot_var cot__loop_batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_var  *results = cot__alloc(&t->al, bytes), z = INVALID(t);
     if (!results) return cot__fail(t, COT_MEMORY, "[vmap] out of memory: a list of %d values", 2 * m);
     bool ok = cot__loop_chosen(l) && b->is[0] ? choose(&w, m, results, results + m) : run_wide(&w, results);
-    if (ok) z = flattened(r, &w, m, results);
+    if (ok) z = hand_out(r, &w, m, results);
     cot__free(&t->al, results, bytes);
     return z;
 }

@@ -19,6 +19,7 @@ typedef struct back {
     cot__storage **bar;     /* the adjoint of each operand; NULL: not wanted */
     uint32_t      *source;  /* in the steps, the node that stands for each constant and capture */
     uint32_t      *inputs;  /* in the present step, the nodes of carried values and slices */
+    cot_var       *g;       /* the adjoint of each result; INVALID: it has none */
     cot__loop_run *run;
     void          *state;   /* the state before the present step */
     cot__storage  *memory;  /* the storage of that state */
@@ -101,17 +102,16 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
     return cot__acc_add(w, y, g);
 }
 
-/* The adjoint of result j at step `at`: a piece of the flat adjoint, in the result's own dtype. */
-static bool seed_given_out(back *b, cot__sweep *w, const cot__view *flat, int64_t place, int64_t at, int j) {
-    cot_tape *t = b->s.t;
-    uint32_t  y = cot__index(b->s.out[j]);
-    cot__view v = cot__view_read(t, y);
-    int64_t   stride[COT_MAX_NDIM], size = cot__count(v.ndim, v.shape);
-    cot__strides(v.ndim, v.shape, stride);
-    cot__view piece = {(char *)flat->data + (place + at * size) * flat->stride[0] * cot__dtype_size(flat->dtype),
-                       flat->dtype, v.ndim, v.shape, stride};
-    if (!cot__dtype_is_float(v.dtype)) return true;
-    return seed(w, y, &piece);
+/* The adjoint of result j at step `at`: a row of the result's adjoint, if it has one. */
+static bool seed_given_out(back *b, cot__sweep *w, int64_t at, int j) {
+    const cot__loop *l = b->s.loop;
+    if (cot__failed(b->g[j])) return true;
+    cot__view row = cot__view_read(b->s.t, cot__index(b->g[j]));
+    if (!l->once) {
+        row.data = (char *)row.data + at * row.stride[0] * cot__dtype_size(row.dtype);
+        row.ndim--, row.shape++, row.stride++;
+    }
+    return seed(w, cot__index(b->s.out[j]), &row);
 }
 
 /* ---- one step back --------------------------------------------------------------------------- */
@@ -177,7 +177,7 @@ static uint32_t highest_result(const back *b) {
     return top;
 }
 
-static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *place) {
+static bool step_back(back *b, int64_t k) {
     cot_tape        *t = b->s.t;
     const cot__loop *l = b->s.loop;
     cot_mark         m = cot__mark(t);
@@ -195,7 +195,7 @@ static bool step_back(back *b, int64_t k, const cot__view *flat, const int64_t *
             ok = seed(&w, cot__index(b->s.out[j]), &g);
         }
         for (int j = l->carry; ok && j < l->carry + l->nys; j++)
-            ok = seed_given_out(b, &w, flat, place[j], l->once ? 0 : at, j);
+            ok = seed_given_out(b, &w, at, j);
         ok = ok && cot__reverse(&w);
         mark_inputs(b, false);
         if (ok) collect(b, &w, at);
@@ -211,7 +211,7 @@ static bool go_on(back *b, int64_t k) {
     cot_tape *t = b->s.t;
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
-    bool ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_constant, NULL);
+    bool ok = cot__step_values(&b->s, b->state, k, b->run->length);
     ok = ok && cot__state_next(&b->s, b->state);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
@@ -269,16 +269,14 @@ static bool open_back(back *b, cot__rule *r) {
     return open_bars(b) && open_sources(b);
 }
 
-/* The adjoints of the last carried values: pieces of the flat adjoint. */
-static void start_carried(back *b, const cot__view *flat, const int64_t *place) {
+/* The adjoints of the last carried values, where they have arrived. */
+static void start_carried(back *b) {
     const cot__loop *l = b->s.loop;
     int64_t          stride[COT_MAX_NDIM];
     for (int j = 0; j < l->carry; j++) {
         int k = cot__loop_first_carry(l) + j;
-        if (!b->bar[k]) continue;
-        cot__view to = bar_view(b, k, stride), from = to;
-        from.dtype = flat->dtype;
-        from.data = (char *)flat->data + place[j] * cot__dtype_size(flat->dtype);
+        if (!b->bar[k] || cot__failed(b->g[j])) continue;
+        cot__view to = bar_view(b, k, stride), from = cot__view_read(b->s.t, cot__index(b->g[j]));
         b->s.t->backend->copy(&to, &from);
     }
 }
@@ -315,22 +313,17 @@ static void close_back(back *b) {
 void cot__loop_reverse_numbers(cot__rule *r) {
     cot_tape        *t = r->t;
     const cot__loop *l = cot__rule_attr(r)->pointer;
-    back             b = {.s.t = t};
-    int64_t         *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
-    cot_var          g = cot_copy(r->g); /* row-major */
-    if (!place || cot__failed(g)) return;
+    back             b = {.s.t = t, .g = cot__arena(t, ((size_t)cot__loop_results(l) + 1) * sizeof *b.g, l->name)};
+    if (!b.g) return;
+    cot__loop_adjoints(r, l, b.g);
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     bool ok = open_back(&b, r);
     if (ok) {
-        cot__view flat = cot__view_read(t, cot__index(g));
-        /* cannot fail: the first run has computed the same places */
-        cot__loop_places(t, l, b.run->length, flat.dtype, place);
-        start_carried(&b, &flat, place);
+        start_carried(&b);
         struct cot__findings *look = t->kinks.look;
         int                   found = look ? look->found : 0;
         for (int64_t k = b.run->length; ok && k-- > 0;) {
-            flat = cot__view_read(t, cot__index(g));
-            ok = reach(&b, k) && step_back(&b, k, &flat, place);
+            ok = reach(&b, k) && step_back(&b, k);
             /* report the kinks of one step only */
             if (look && look->found != found) t->kinks.look = NULL;
         }

@@ -21,6 +21,8 @@ typedef struct derived {
     const cot_var   *x;       /* operands of the loop */
     const cot_var   *dx; /* forward: tangents of the operands, invalid where they do not move */
     const bool      *wanted;  /* reverse: which operands get an adjoint */
+    /* reverse: adjoints of the results; invalid: it has none */
+    const cot_var   *g;
 } derived;
 
 static bool is_float(const cot_tape *t, uint32_t node) { return cot__dtype_is_float(cot__dtype_at(&t->nodes[node])); }
@@ -140,7 +142,7 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     }
     if (!play(t, d, xs, state, slices, outer, out)) return 0;
     for (int k = 0; k < results; k++) {
-        if (!is_float(t, l->body[0]->out[k])) continue;
+        if (k < l->carry ? !is_float(t, l->body[0]->out[k]) : cot__failed(d->g[k])) continue;
         y[seeds] = cot__index(out[k]);
         seed[seeds++] = k < l->carry ? *cbar++ : *gy++;
     }
@@ -182,27 +184,28 @@ static cot_status state_stacks(cot_tape *t, derived *d, int64_t length, cot_var 
     return t->status;
 }
 
-bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted, cot_var g,
-                    cot_var *bars) {
+bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted,
+                    const cot_var *gs, cot_var *bars) {
     int        operands = cot__loop_operands(l), n = 0;
     cot__loop *to = like(t, l, length);
     cot_var   *in = to ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;
-    cot_var   *results = in ? vars(t, l, 2 * operands) : NULL, *pieces = results ? vars(t, l, l->carry + l->nys) : NULL;
-    if (!pieces) return false;
-    derived d = {.t = t, .l = l, .x = x, .wanted = wanted};
-    cot__loop_apart(t, l, length, g, pieces);
-    /* the derived loop goes through these pieces, so a single step needs an axis of extent 1 */
-    for (int j = l->carry; l->once && j < l->carry + l->nys; j++) pieces[j] = cot_expand_dims(pieces[j], 0);
-    for (int j = 0; j < l->carry; j++)
-        if (var_is_float(x[cot__loop_first_carry(l) + j])) in[n++] = pieces[j];
+    cot_var   *results = in ? vars(t, l, 2 * operands) : NULL;
+    if (!results) return false;
+    derived d = {.t = t, .l = l, .x = x, .wanted = wanted, .g = gs};
+    for (int j = 0; j < l->carry; j++) {
+        cot_var first = x[cot__loop_first_carry(l) + j];
+        if (!var_is_float(first)) continue;
+        in[n++] = cot__failed(gs[j]) ? cot_zeros(t, cot_dtype_of(first), cot_shape_of(first)) : gs[j];
+    }
     for (int k = 0; k < operands; k++)
         if (is_outer(l, k) && wanted[k]) in[n++] = cot_zeros(t, cot_dtype_of(x[k]), cot_shape_of(x[k]));
     to->carry = n;
     if (t->status != COT_OK || state_stacks(t, &d, length, in + n) != COT_OK) return false;
     n += l->carry;
     for (int k = 0; k < l->nxs; k++) in[n++] = x[cot__loop_first_xs(l) + k];
+    /* the derived loop goes through these adjoints, so a single step needs an axis of extent 1 */
     for (int j = l->carry; j < l->carry + l->nys; j++)
-        if (var_is_float(pieces[j])) in[n++] = pieces[j];
+        if (!cot__failed(gs[j])) in[n++] = l->once ? cot_expand_dims(gs[j], 0) : gs[j];
     to->nxs = n - to->carry;
     for (int k = 0; k < l->nxs; k++) to->nys += wanted[cot__loop_first_xs(l) + k];
     to->reverse = !l->reverse;
@@ -223,10 +226,12 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
     int                  operands = cot__loop_operands(l);
     cot_var             *x = vars(t, l, operands), *bars = x ? vars(t, l, operands) : NULL;
-    bool                *wanted = bars ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
+    cot_var             *gs = bars ? vars(t, l, cot__loop_results(l)) : NULL;
+    bool                *wanted = gs ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
     if (!wanted) return;
+    cot__loop_adjoints(r, l, gs);
     for (int k = 0; k < operands; k++) wanted[k] = cot__rule_wants(r, k), x[k] = cot__rule_x(r, k);
-    if (!cot__loop_back(t, l, run->length, x, wanted, r->g, bars)) return;
+    if (!cot__loop_back(t, l, run->length, x, wanted, gs, bars)) return;
     for (int k = 0; k < operands; k++)
         if (wanted[k]) cot__give(r, k, bars[k]);
 }
@@ -283,19 +288,6 @@ static int forward_test(int n, const cot_var *xs, int m, cot_var *ys, void *user
     return 0;
 }
 
-cot_var cot__loop_flatten(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, const cot_var *tangents) {
-    int      m = l->carry + l->nys;
-    cot_var *flat = vars(t, l, m);
-    if (!flat) return INVALID(t);
-    for (int j = 0; j < m; j++) {
-        cot_shape shape;
-        bool      moves = cot__dtype_is_float(cot__loop_result(t, l, length, j, &shape));
-        cot_shape line = {1, {cot__count(shape.ndim, shape.dim)}};
-        flat[j] = moves ? cot_cast(cot_reshape(*tangents++, line), dtype) : cot_zeros(t, dtype, line);
-    }
-    return cot_concat(m, flat, 0);
-}
-
 cot_status cot__loop_with_tangents(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const cot_var *dx,
                                    cot_var *results) {
     int        n = 0;
@@ -336,5 +328,5 @@ void cot__loop_forward(cot__rule *r) {
     if (!results) return;
     for (int k = 0; k < operands; k++) x[k] = cot__rule_x(r, k);
     if (cot__loop_with_tangents(t, l, run->length, x, r->tangents, results) != COT_OK) return;
-    r->tangent = cot__loop_flatten(t, l, run->length, cot__dtype_at(cot__rule_node(r)), results + l->carry);
+    for (int f = 0, floats = cot__loop_floats(t, l); f < floats; f++) cot__rule_tangent(r, f, results[l->carry + f]);
 }

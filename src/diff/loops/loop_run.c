@@ -1,5 +1,6 @@
-/* loop_run.c: runs the steps of a loop, one after the other. The operations of a step are recorded,
- * read and forgotten, so the tape never grows longer than one body. */
+/* loop_run.c: runs the steps of a loop, one after the other. A step whose values alone are wanted
+ * is a run of a program (loop_program.c). Otherwise its operations are recorded, read and
+ * forgotten, so the tape never grows longer than one body. */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 
@@ -15,24 +16,28 @@ enum { ALIGN = 64, FEW = 16 }; /* FEW: number of kept states that the first list
 
 static uint32_t carried(const cot__stepper *s, int k) { return s->args[cot__loop_first_carry(s->loop) + k]; }
 
-/* Copies the value of node i into a state, row-major. */
-static void store(const cot_tape *t, uint32_t i, void *to) {
-    cot__view v = cot__view_read(t, i);
-    int64_t   stride[COT_MAX_NDIM];
+/* Copies a value into a state, row-major. */
+static void store(const cot_tape *t, cot__view v, void *to) {
+    int64_t stride[COT_MAX_NDIM];
+    if (v.ndim == 0) {
+        cot__copy_element(t->backend, to, v.data, v.dtype);
+        return;
+    }
     cot__strides(v.ndim, v.shape, stride);
     cot__view dense = {to, v.dtype, v.ndim, v.shape, stride};
     t->backend->copy(&dense, &v);
 }
 
 void cot__state_first(cot__stepper *s, void *state) {
-    for (int k = 0; k < s->loop->carry; k++) store(s->t, carried(s, k), (char *)state + s->offset[k]);
+    for (int k = 0; k < s->loop->carry; k++)
+        store(s->t, cot__view_read(s->t, carried(s, k)), (char *)state + s->offset[k]);
 }
 
 /* Does a result lie in the memory of the state that the step began with? It does if the step hands
  * a carried value on, perhaps to another place, or a view of one. */
 static bool lies_in(const cot__stepper *s, const void *state) {
     for (int k = 0; k < s->loop->carry; k++) {
-        const char *p = cot__view_read(s->t, cot__index(s->out[k])).data;
+        const char *p = cot__step_result(s, k).data;
         if (p >= (const char *)state && p < (const char *)state + s->bytes) return true;
     }
     return false;
@@ -49,7 +54,7 @@ bool cot__state_next(cot__stepper *s, void *state) {
         }
         to = s->spare;
     }
-    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__index(s->out[k]), (char *)to + s->offset[k]);
+    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__step_result(s, k), (char *)to + s->offset[k]);
     if (to != state) cot__state_copy(s->t, state, to, s->bytes);
     return true;
 }
@@ -103,6 +108,7 @@ bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t lengt
     if (l->counts) *value++ = push_count(s->t, l->first + at);
     if (!push_carried(s, state, as, value)) return false;
     for (int j = 0; j < l->nxs; j++) value[l->carry + j] = push_slice(s, as, s->args[cot__loop_first_xs(l) + j], at);
+    s->played = true;
     if (s->t->status != COT_OK) return false;
     for (int j = 0; inputs && j < l->carry + l->nxs; j++) inputs[j] = cot__index(value[j]);
     return cot__play(&s->player, s->out);
@@ -146,11 +152,12 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
         (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
         return false;
     set_constants(s);
-    return true;
+    return cot__stepper_lower(s);
 }
 
 void cot__stepper_close(cot__stepper *s) {
     cot_allocator *al = &s->t->al;
+    cot__stepper_end_runs(s);
     cot__player_close(&s->player);
     cot__player_close(&s->test);
     cot__device_free(s->t, s->spare, s->bytes);
@@ -160,7 +167,7 @@ void cot__stepper_close(cot__stepper *s) {
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
+cot_dtype cot__loop_result(const cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
     uint32_t  node = l->body[0]->out[j];
     cot_shape one = cot__shape_at(t, node);
     *shape = one;
@@ -172,67 +179,100 @@ cot_dtype cot__loop_result(cot_tape *t, const cot__loop *l, int64_t length, int 
     return cot__dtype_at(&t->nodes[node]);
 }
 
-/* One float dtype that holds all results. Integers are held as f64, which is exact up to 2^53. */
-static cot_dtype packed_dtype(const cot_tape *t, const cot__loop *l) {
-    bool      any = false;
-    cot_dtype all = COT_F32;
-    for (int j = 0; j < l->carry + l->nys; j++) {
-        cot_dtype d = cot__dtype_at(&t->nodes[l->body[0]->out[j]]);
-        if (!cot__dtype_is_float(d) && d != COT_BOOL && d != COT_U8) d = COT_F64;
-        if (!cot__dtype_is_float(d)) continue;
-        all = any ? cot__dtype_promote(all, d) : d;
-        any = true;
+static bool is_float(const cot_tape *t, const cot__loop *l, int j) {
+    return cot__dtype_is_float(cot__dtype_at(&t->nodes[l->body[0]->out[j]]));
+}
+
+int cot__loop_floats(const cot_tape *t, const cot__loop *l) {
+    int floats = 0;
+    for (int j = 0; j < cot__loop_results(l); j++) floats += is_float(t, l, j);
+    return floats;
+}
+
+void cot__loop_order(const cot_tape *t, const cot__loop *l, int *at) {
+    int next = 0, other = cot__loop_floats(t, l);
+    for (int j = 0; j < cot__loop_results(l); j++) at[j] = is_float(t, l, j) ? next++ : other++;
+}
+
+/* The results of a run under construction, in the order of the loop's results. */
+typedef struct outcome {
+    int          m;
+    int         *at; /* result j of the loop is result at[j] of the node */
+    cot__result *r;
+    void        *memory;
+    size_t       bytes;
+} outcome;
+
+static bool outcome_open(outcome *o, cot_tape *t, const cot__loop *l) {
+    o->m = cot__loop_results(l);
+    o->bytes = ((size_t)o->m + 1) * (sizeof *o->r + sizeof *o->at);
+    o->memory = cot__alloc(&t->al, o->bytes);
+    if (!o->memory) return cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d values", l->name, o->m), false;
+    o->r = o->memory;
+    o->at = (int *)(void *)(o->r + o->m + 1);
+    cot__loop_order(t, l, o->at);
+    return true;
+}
+
+/* Room for each result of a run of this length. Together they must be addressable, too. */
+static bool outcome_room(outcome *o, cot_tape *t, const cot__loop *l, int64_t length) {
+    int64_t total = 0;
+    for (int j = 0; j < o->m; j++) {
+        cot_shape shape;
+        cot_dtype dtype = cot__loop_result(t, l, length, j, &shape);
+        int64_t   size = cot__checked_size(t, l->name, dtype, shape.ndim, shape.dim);
+        if (size < 0) return false;
+        total = cot__size_add(total, size);
     }
-    return all;
-}
-
-static bool fits_packed(cot_tape *t, const cot__loop *l, const cot__view *v) {
-    if (v->dtype != COT_I64) return true;
-    int64_t       limit = INT64_C(1) << 53;
-    cot__elements e;
-    cot__elements_open(&e, t->backend, v, COT_I64);
-    while (cot__elements_next(&e))
-        for (int k = 0; k < e.n; k++)
-            if (e.i64[k] > limit || e.i64[k] < -limit) {
-                cot__fail(t, COT_LIMIT, "[%s] an integer result is %lld; results of loops hold integers up to 2^53",
-                          l->name, (long long)e.i64[k]);
-                return false;
-            }
+    if (total >= COT__SIZE_MOST)
+        return cot__fail(t, COT_LIMIT, "[%s] the results have more elements together than memory can hold", l->name),
+               false;
+    for (int j = 0; j < o->m; j++) {
+        cot_shape shape;
+        cot_dtype dtype = cot__loop_result(t, l, length, j, &shape);
+        if (!cot__result_open(t, &o->r[o->at[j]], l->name, dtype, shape.ndim, shape.dim)) return false;
+    }
     return true;
 }
 
-/* Writes a value into the flat result, from element `at` on. */
-static bool put(cot_tape *t, const cot__loop *l, cot__view *flat, int64_t at, const cot__view *v) {
-    int64_t stride[COT_MAX_NDIM];
-    if (!fits_packed(t, l, v)) return false;
-    cot__strides(v->ndim, v->shape, stride);
-    cot__view to = {(char *)flat->data + at * cot__dtype_size(flat->dtype), flat->dtype, v->ndim, v->shape, stride};
-    t->backend->copy(&to, v);
-    return true;
+/* Where step `at` puts what it gives out as result j. */
+static cot__view row_of(const outcome *o, const cot__loop *l, int j, int64_t at) {
+    cot__view v = o->r[o->at[j]].view;
+    if (l->once) return v;
+    v.data = (char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype);
+    v.ndim--, v.shape++, v.stride++;
+    return v;
 }
 
 /* ---- the whole run --------------------------------------------------------------------------- */
 
+bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer) {
+    cot_var y;
+    if (!push_carried(s, state, OP_constant, s->test.value) || !cot__play(&s->test, &y)) return false;
+    *answer = cot__view_read(s->t, cot__index(y));
+    return true;
+}
+
 static bool goes_on(cot__stepper *s, const void *state, bool *go) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
-    cot_var   answer;
-    bool      ok = push_carried(s, state, OP_constant, s->test.value) && cot__play(&s->test, &answer);
-    if (ok) *go = read_choice(t, cot__index(answer));
+    cot__view answer;
+    bool      ok = cot__test_values(s, state, &answer);
+    if (ok) *go = cot__element_f64(t->backend, &answer, 0) != 0;
     cot__rewind(t, m);
     if (!ok) cot__error_in(t, "the test of [%s]", s->loop->name);
     return ok;
 }
 
-/* Plays step k and writes the values that it gives out to the flat result. */
-static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, cot__view *flat, const int64_t *place) {
+/* Does step k and writes the values that it gives out to the results. */
+static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, const outcome *o) {
     const cot__loop *l = s->loop;
     cot_mark         m = cot__mark(s->t);
     int64_t          at = l->reverse ? length - 1 - k : k;
-    bool             ok = cot__loop_step(s, state, k, length, OP_constant, NULL);
-    for (int j = 0; ok && flat && j < l->nys; j++) {
-        cot__view v = cot__view_read(s->t, cot__index(s->out[l->carry + j]));
-        ok = put(s->t, l, flat, place[l->carry + j] + at * cot__count(v.ndim, v.shape), &v);
+    bool             ok = cot__step_values(s, state, k, length);
+    for (int j = l->carry; ok && j < o->m; j++) {
+        cot__view v = cot__step_result(s, j), row = row_of(o, l, j, at);
+        s->t->backend->copy(&row, &v);
     }
     ok = ok && cot__state_next(s, state);
     cot__rewind(s->t, m);
@@ -253,14 +293,14 @@ static bool keep_planned(cot__stepper *s, cot__loop_run *run, int64_t k, int64_t
     return true;
 }
 
-static bool run_known(cot__stepper *s, cot__loop_run *run, void *state, cot__view *flat, const int64_t *place) {
+static bool run_known(cot__stepper *s, cot__loop_run *run, void *state, const outcome *o) {
     int64_t next = run->at ? 0 : -1;
     for (int64_t k = 0; k < run->length; k++)
-        if (!keep_planned(s, run, k, &next, state) || !run_step(s, state, k, run->length, flat, place)) return false;
+        if (!keep_planned(s, run, k, &next, state) || !run_step(s, state, k, run->length, o)) return false;
     return true;
 }
 
-static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
+static bool run_while(cot__stepper *s, cot__loop_run *run, void *state, const outcome *o) {
     const cot__loop *l = s->loop;
     bool             go;
     run->length = 0;
@@ -276,7 +316,7 @@ static bool run_while(cot__stepper *s, cot__loop_run *run, void *state) {
             return false;
         }
         if (run->at && run->length > 0 && !cot__keep_online(s->t, l, run, run->length, state, s->bytes)) return false;
-        if (!run_step(s, state, run->length, 0, NULL, NULL)) return false;
+        if (!run_step(s, state, run->length, 0, o)) return false;
     }
 }
 
@@ -297,90 +337,72 @@ static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *
     return run->at ? run : NULL;
 }
 
-/* Where each result begins in the flat value. Returns the number of elements, or -1. */
-int64_t cot__loop_places(cot_tape *t, const cot__loop *l, int64_t length, cot_dtype dtype, int64_t *place) {
-    int64_t total = 0;
-    for (int j = 0; j < l->carry + l->nys; j++) {
-        cot_shape shape;
-        cot__loop_result(t, l, length, j, &shape);
-        int64_t size = cot__checked_size(t, l->name, dtype, shape.ndim, shape.dim);
-        place[j] = total;
-        if (size < 0) return -1;
-        total = cot__size_add(total, size);
+/* The last state holds the carried values. */
+static void take_carried(const cot__stepper *s, const void *state, const outcome *o) {
+    for (int k = 0; k < s->loop->carry; k++) {
+        cot__result *r = &o->r[o->at[k]];
+        cot__view    from = r->view;
+        from.data = (char *)(uintptr_t)state + s->offset[k];
+        s->t->backend->copy(&r->view, &from);
     }
-    if (total < COT__SIZE_MOST) return total;
-    cot__fail(t, COT_LIMIT, "[%s] the results have more elements together than memory can hold", l->name);
-    return -1;
 }
 
-/* Runs the loop and pushes its flat value as a node. */
-static cot_var record_value(cot_tape *t, const cot__loop *l, const uint32_t *args, int64_t *place) {
-    cot__stepper   s;
-    cot__result    r;
-    cot__attr     *attr = cot__attr_make(t, l->name, 0, NULL, cot__loop_operands(l), args);
-    cot__loop_run *run = attr ? make_run(t, l, args) : NULL;
-    cot_dtype      dtype = packed_dtype(t, l);
-    if (!run) return INVALID(t);
-    bool    ok = cot__stepper_open(&s, t, l, attr->args);
-    size_t  bytes = ok ? s.bytes + ALIGN : 0;
-    void   *block = ok ? cot__device_alloc(t, bytes) : NULL;
-    void   *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+/* Runs all steps. */
+static bool run_loop(cot_tape *t, const cot__loop *l, const uint32_t *args, cot__loop_run *run, outcome *o) {
+    cot__stepper s;
+    bool         ok = cot__stepper_open(&s, t, l, args);
+    size_t       bytes = ok ? s.bytes + ALIGN : 0;
+    void        *block = ok ? cot__device_alloc(t, bytes) : NULL;
+    void        *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
     if (ok && !block) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", l->name, bytes);
     ok = ok && block;
     if (ok) cot__state_first(&s, state);
     cot__scope scope = cot__scope_open(t, 0);
-    if (ok && l->test) ok = run_while(&s, run, state);
-    int64_t total = ok ? cot__loop_places(t, l, run->length, dtype, place) : -1;
-    ok = total >= 0 && cot__result_open(t, &r, l->name, dtype, 1, &total);
-    if (ok && !l->test) ok = run_known(&s, run, state, &r.view, place);
+    if (ok && l->test) ok = run_while(&s, run, state, o);
+    ok = ok && outcome_room(o, t, l, run->length);
+    if (ok && !l->test) ok = run_known(&s, run, state, o);
     cot__scope_close(t, &scope);
-    for (int k = 0; ok && k < l->carry; k++) {
-        cot_shape shape = cot__shape_at(t, carried(&s, k));
-        int64_t   stride[COT_MAX_NDIM];
-        cot__strides(shape.ndim, shape.dim, stride);
-        cot__view v = {(char *)state + s.offset[k], cot__dtype_at(&t->nodes[carried(&s, k)]), shape.ndim, shape.dim,
-                       stride};
-        ok = put(t, l, &r.view, place[k], &v);
-    }
+    if (ok) take_carried(&s, state, o);
     cot__stepper_close(&s);
     cot__device_free(t, block, bytes);
-    if (!ok) return INVALID(t);
+    return ok;
+}
+
+/* Runs the loop. The node is that of result 0; without any result there is none, and z is as it
+ * was. */
+static bool record_node(cot_tape *t, const cot__loop *l, const uint32_t *args, const outcome *o, cot_var *z) {
+    cot__attr     *attr = cot__attr_make(t, l->name, 0, NULL, cot__loop_operands(l), args);
+    cot__loop_run *run = attr ? make_run(t, l, args) : NULL;
+    outcome        all = *o;
+    if (!run || !run_loop(t, l, attr->args, run, &all)) return false;
     attr->pointer = l;
     attr->pointer2 = run;
-    return cot__result_push(t, &r, OP_loop, (int)attr->nargs, attr->args, attr);
+    if (o->m > 0) *z = cot__results_push(t, o->m, o->r, OP_loop, (int)attr->nargs, attr->args, attr);
+    return t->status == COT_OK;
 }
 
-/* ---- apart ----------------------------------------------------------------------------------- */
-
-static cot_var take_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, int64_t at, int j) {
-    cot_shape shape;
-    cot_dtype dtype = cot__loop_result(t, l, length, j, &shape);
-    int64_t   size = cot__count(shape.ndim, shape.dim);
-    cot_var part = shape.ndim == 0 ? cot_index(flat, 0, at) : cot_reshape(cot_slice(flat, 0, at, at + size, 1), shape);
-    return cot_dtype_of(part) == dtype ? part : cot_cast(part, dtype);
-}
-
-void cot__loop_apart(cot_tape *t, const cot__loop *l, int64_t length, cot_var flat, cot_var *results) {
-    int64_t at = 0;
-    for (int j = 0; j < l->carry + l->nys; j++) {
-        cot_shape shape;
-        cot__loop_result(t, l, length, j, &shape);
-        results[j] = take_apart(t, l, length, flat, at, j);
-        at += cot__count(shape.ndim, shape.dim);
-    }
-}
-
-cot_var cot__loop_value(cot_tape *t, const cot__loop *l, const uint32_t *args) {
-    int64_t *place = cot__arena(t, ((size_t)(l->carry + l->nys) + 1) * sizeof *place, l->name);
-    return place ? record_value(t, l, args, place) : INVALID(t);
+cot_var cot__loop_node(cot_tape *t, const cot__loop *l, const uint32_t *args) {
+    outcome o;
+    cot_var z = INVALID(t);
+    if (!outcome_open(&o, t, l)) return z;
+    if (!record_node(t, l, args, &o, &z)) z = INVALID(t);
+    cot__free(&t->al, o.memory, o.bytes);
+    return z;
 }
 
 cot_status cot__loop_record(cot_tape *t, cot__loop *l, const uint32_t *args, cot_var *results) {
-    cot_var flat = cot__loop_value(t, l, args);
-    if (cot__failed(flat)) return t->status;
-    const cot__loop_run *run = t->nodes[cot__index(flat)].extra.attr->pointer2;
-    cot__loop_apart(t, l, run->length, flat, results);
+    outcome o;
+    cot_var z = INVALID(t);
+    if (!outcome_open(&o, t, l)) return t->status;
+    if (record_node(t, l, args, &o, &z))
+        for (int j = 0; j < o.m; j++) results[j] = cot__result_of(z, o.at[j]);
+    cot__free(&t->al, o.memory, o.bytes);
     return t->status;
+}
+
+void cot__loop_adjoints(const cot__rule *r, const cot__loop *l, cot_var *gs) {
+    for (int j = 0, f = 0; j < cot__loop_results(l); j++)
+        gs[j] = is_float(r->t, l, j) ? cot__rule_g(r, f++) : INVALID(r->t);
 }
 
 /* ---- the record ------------------------------------------------------------------------------ */
@@ -392,7 +414,7 @@ static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
     uint32_t        *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, l->name);
     for (int k = 0; args && k < n; k++)
         if (!cot__enter(t, xs[k], l->name, "replayed", &args[k])) return INVALID(t);
-    return args ? cot__loop_value(t, l, args) : INVALID(t);
+    return args ? cot__loop_node(t, l, args) : INVALID(t);
 }
 
 static void loop_vjp(cot__rule *r) {

@@ -35,7 +35,8 @@ static bool can_batch(const cot__node *n) {
     cot_dtype      dtype = cot__dtype_at(n);
     const cot__op *op = cot__op_of(n->op);
     if (!cot__has_axes(n) || (dtype != COT_F64 && dtype != COT_F32)) return false;
-    return n->op < OP_structural || op->kind == KIND_SOURCE || (op->batch && !op->sweeps_alone);
+    if (n->op < OP_structural || op->kind == KIND_SOURCE || op->kind == KIND_PICK) return true;
+    return op->batch && !op->sweeps_alone;
 }
 
 /* How many directions a batch has: the largest value on the way from xs to ys must stay in a cache,

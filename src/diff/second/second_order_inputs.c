@@ -7,7 +7,8 @@
 #include "diff/second/second.h"
 #include "ops/elementwise/elementwise.h"
 
-static bool reads_result(const cot__node *n) {
+static bool reads_result(const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[cot__operation_at(t, i)];
     if (n->op >= OP_structural) return cot__op_of(n->op)->saves & COT__SAVES_Z;
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     for (int k = 0; k < e->arity; k++)
@@ -23,7 +24,7 @@ static cot__onward refuse_tied(cot__flow *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
     uint32_t        *tied = w->ctx;
     if (!(n->flags & COT__ACTIVE)) return COT__FLOW_PAST;
-    if (!(cot__flow_mark(w, i) & INPUT) || !reads_result(n)) return COT__FLOW_ON;
+    if (!(cot__flow_mark(w, i) & INPUT) || !reads_result(w->t, i)) return COT__FLOW_ON;
     *tied = i;
     return COT__FLOW_STOP;
 }
@@ -35,7 +36,7 @@ bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const co
     for (int k = 0; k < n; k++) {
         uint32_t i = cot__index(xs[k]);
         lo = i < lo ? i : lo, hi = i > hi ? i : hi;
-        computed |= t->nodes[i].op != OP_leaf && reads_result(&t->nodes[i]);
+        computed |= t->nodes[i].op != OP_leaf && reads_result(t, i);
     }
     if (!computed) return true;
     if (!cot__flow_open(&w, t, lo, hi + 1)) {
@@ -49,7 +50,7 @@ bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const co
         cot__fail(t, COT_VALUE,
                   "[%s] one of the xs, %%%u, is computed from another by %s, whose derivative reads its result, so "
                   "the two cannot be moved apart; compute from a copy of it (cot_copy), and give that",
-                  op, tied, cot__op_name(t, tied));
+                  op, tied, cot__op_name(t, cot__operation_at(t, tied)));
     cot__flow_close(&w);
     return ok;
 }

@@ -150,13 +150,17 @@ static int shared_axes(const cot_tape *t, uint32_t z, uint32_t x, int *x_axis, i
     return n;
 }
 
+/* What is known of the core holds for result 0; any other result depends on all. */
 bool cot__dense_pattern(cot__patterns *p, uint32_t i) {
     int n = cot__nargs(&p->t->nodes[i]), x_axis[COT_MAX_NDIM], z_axis[COT_MAX_NDIM];
-    for (int k = 0; k < n; k++) {
-        if (!cot__moves(p, i, k)) continue;
-        uint32_t x = cot__arg(&p->t->nodes[i], k);
-        int      shared = shared_axes(p->t, i, x, x_axis, z_axis);
-        if (!cot__contract(p, i, x, shared, x_axis, z_axis)) return false;
+    for (uint32_t z = i, end = i + (uint32_t)cot__results_at(p->t, i); z < end; z++) {
+        if (!(p->t->nodes[z].flags & COT__ACTIVE)) continue;
+        for (int k = 0; k < n; k++) {
+            if (!cot__moves(p, i, k)) continue;
+            uint32_t x = cot__arg(&p->t->nodes[i], k);
+            int      shared = z == i ? shared_axes(p->t, i, x, x_axis, z_axis) : 0;
+            if (!cot__contract(p, z, x, shared, x_axis, z_axis)) return false;
+        }
     }
     return true;
 }
@@ -227,9 +231,11 @@ static bool structural(cot__patterns *p, uint32_t i) {
     cot_tape      *t = p->t;
     const cot__op *op = cot__op_of(t->nodes[i].op);
     bool           moves = false;
-    if (op->kind == KIND_NONE || op->kind == KIND_SOURCE) return true;
+    /* a pick got its sets with its operation */
+    if (op->kind == KIND_NONE || op->kind == KIND_SOURCE || op->kind == KIND_PICK) return true;
     for (int k = 0, n = cot__nargs(&t->nodes[i]); k < n && !moves; k++) moves = cot__moves(p, i, k);
-    if (!moves || cot__size_at(t, i) == 0 || all_scalars(p, i)) return true;
+    if (!moves) return true;
+    if (cot__results_at(t, i) == 1 && (cot__size_at(t, i) == 0 || all_scalars(p, i))) return true;
     switch (t->nodes[i].op) {
     case OP_loop: return cot__loop_pattern(p, i);
     case OP_loop_adjoint: return cot__loop_adjoint_pattern(p, i);

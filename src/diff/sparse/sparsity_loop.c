@@ -97,7 +97,7 @@ typedef struct walker {
     size_t           bytes;
     cot__set        *now, *next;
     uint8_t         *varies, *varies_next; /* of each carried value */
-    int64_t         *place;
+    int             *at;     /* result k of the loop is result at[k] of its node */
     uint32_t        *inputs; /* nodes of carried values and slices */
     size_t           list_bytes;
 } walker;
@@ -114,11 +114,12 @@ static bool walker_open(walker *w) {
     w->bytes      = w->s.bytes + 64;
     w->block      = cot__device_alloc(t, w->bytes);
     w->state      = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);
-    w->list_bytes = (size_t)(l->carry + l->nys) * sizeof(int64_t) + 2 * (size_t)w->elements * sizeof(cot__set) +
+    w->list_bytes = (size_t)cot__loop_results(l) * sizeof(int) + 2 * (size_t)w->elements * sizeof(cot__set) +
                     ((size_t)l->carry + (size_t)l->nxs) * sizeof(uint32_t) + 2 * (size_t)l->carry;
-    w->place = cot__alloc(&t->al, w->list_bytes);
-    if (!ok || !w->block || !w->place) return cot__patterns_short(p);
-    w->now         = (cot__set *)(void *)(w->place + l->carry + l->nys);
+    w->at = cot__alloc(&t->al, w->list_bytes);
+    if (!ok || !w->block || !w->at) return cot__patterns_short(p);
+    cot__loop_order(t, l, w->at);
+    w->now         = (cot__set *)(void *)(w->at + cot__loop_results(l));
     w->next        = w->now + w->elements;
     w->inputs      = w->next + w->elements;
     w->varies      = (uint8_t *)(w->inputs + l->carry + l->nxs);
@@ -129,14 +130,20 @@ static bool walker_open(walker *w) {
             w->now[at++] = cot__set_at(p, carried(w, (int)k), e);
         w->varies[k] = cot__varies(p, carried(w, (int)k));
     }
-    return cot__loop_places(t, l, w->length, cot__dtype_at(&t->nodes[w->node]), w->place) >= 0;
+    return true;
 }
 
 static void walker_close(walker *w) {
     cot_tape *t = w->p->t;
     cot__stepper_close(&w->s);
     cot__device_free(t, w->block, w->bytes);
-    cot__free(&t->al, w->place, w->list_bytes);
+    cot__free(&t->al, w->at, w->list_bytes);
+}
+
+/* The sets of result k of the loop; NULL: it has none, as it is no float. */
+static cot__set *result_sets(const walker *w, int k) {
+    uint32_t z = w->node + (uint32_t)w->at[k];
+    return cot__dtype_is_float(cot__dtype_at(&w->p->t->nodes[z])) ? cot__sets_at(w->p, z) : NULL;
 }
 
 static bool set_input(cot__patterns *p, uint32_t input, int64_t n, const cot__set *sets) {
@@ -179,13 +186,11 @@ static bool set_inputs(walker *w, const frame *f, int64_t at, uint8_t bits) {
 }
 
 /* Takes the sets after a step. Those of carried values go to `next`, joined with the sets before
- * the step if asked. Those of values that are given out go to the sets of the loop's node, for
+ * the step if asked. Those of values that are given out go to the sets of the loop's results, for
  * steps from … to - 1. */
 static bool take_outputs(walker *w, int64_t from, int64_t to, uint8_t bits, bool join) {
     cot__patterns   *p = w->p;
     const cot__loop *l = w->l;
-    cot__set        *z = cot__sets_at(p, w->node);
-    if (!z) return false;
     for (int64_t k = 0, e = 0; k < l->carry; k++) {
         uint32_t y = cot__index(w->s.out[k]);
         for (int64_t j = 0, n = cot__size_at(p->t, y); j < n; j++, e++)
@@ -193,10 +198,11 @@ static bool take_outputs(walker *w, int64_t from, int64_t to, uint8_t bits, bool
         w->varies_next[k] = cot__varies(p, y) & (uint8_t)~bits;
     }
     for (int k = l->carry; k < l->carry + l->nys; k++) {
-        uint32_t y = cot__index(w->s.out[k]);
-        int64_t  n = cot__size_at(p->t, y);
-        for (int64_t at = from; at < to && cot__depends(p, y); at++)
-            for (int64_t j = 0; j < n; j++) cot__set_add(p, &z[w->place[k] + at * n + j], cot__set_at(p, y, j));
+        uint32_t  y = cot__index(w->s.out[k]);
+        int64_t   n = cot__size_at(p->t, y);
+        cot__set *z = result_sets(w, k);
+        for (int64_t at = from; z && at < to && cot__depends(p, y); at++)
+            for (int64_t j = 0; j < n; j++) cot__set_add(p, &z[(l->once ? 0 : at) * n + j], cot__set_at(p, y, j));
     }
     return !p->sets.failed || cot__patterns_short(p);
 }
@@ -289,15 +295,38 @@ static bool until_settled(walker *w) {
 
 /* ---- functions with rules -------------------------------------------------------------------- */
 
-static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
+/* Adds the sets of dz, the tangent of result z, to those of z. */
+static void add_sets(cot__patterns *p, uint32_t z, cot_var dz) {
+    cot__set *to = cot__failed(dz) ? NULL : cot__sets_at(p, z);
+    for (int64_t e = 0, size = to ? cot__size_at(p->t, z) : 0; e < size; e++)
+        cot__set_add(p, &to[e], cot__set_at(p, cot__index(dz), e));
+}
+
+/* Walks what the rule recorded; dz are the tangents of the m results that move. */
+static bool walk_rule(cot__patterns *p, const frame *f, uint32_t end, uint32_t node, int m, const cot_var *dz) {
+    uint32_t hidden = p->hidden;
+    cot_var *moving = cot__arena(p->t, (size_t)m * sizeof *moving, p->op);
+    int      count = 0;
+    for (int k = 0; moving && k < m; k++)
+        if (!cot__failed(dz[k])) moving[count++] = dz[k];
+    if (!moving || count == 0) return moving != NULL;
+    p->hidden = f->first;
+    bool ok = walk_frame(p, f, end, count, moving);
+    for (int k = 0; ok && k < m; k++) add_sets(p, node + (uint32_t)k, dz[k]);
+    p->hidden = hidden;
+    return ok;
+}
+
+static bool by_rule(cot__patterns *p, uint32_t node) {
     cot_tape *t        = p->t;
-    int       n        = cot__nargs(&t->nodes[node]);
-    size_t    bytes    = (size_t)n * sizeof(cot_var);
-    cot_var  *tangents = cot__alloc(&t->al, bytes);
+    int       n        = cot__nargs(&t->nodes[node]), m = cot__results_at(t, node);
+    size_t    bytes    = (size_t)(n + m) * sizeof(cot_var);
+    cot_var  *tangents = cot__alloc(&t->al, bytes), *dz = tangents + n;
     if (!tangents) return cot__patterns_short(p);
     frame     f = frame_open(p, cot__op_name(t, node), false);
-    cot__rule r = {
-        .t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .tangent = INVALID(t)};
+    cot__rule r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .more = dz + 1};
+    r.tangent   = INVALID(t);
+    for (int k = 0; k < m; k++) dz[k] = INVALID(t);
     for (int k = 0; k < n; k++)
         tangents[k] = cot__moves(p, node, k) && t->status == COT_OK ? cot__parameter(t, cot__arg(&t->nodes[node], k))
                                                                     : INVALID(t);
@@ -312,14 +341,8 @@ static bool by_rule(cot__patterns *p, uint32_t node, cot__set *z) {
         for (int64_t e = 0, size = cot__size_at(t, i); e < size && ok; e++) to[e] = cot__set_at(p, x, e);
         p->varies[i - p->lo] = COT__VARIES;
     }
-    if (ok && !cot__failed(r.tangent)) {
-        uint32_t dz = cot__index(r.tangent), hidden = p->hidden;
-        p->hidden = f.first;
-        ok        = walk_frame(p, &f, end, 1, &r.tangent);
-        for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++)
-            cot__set_add(p, &z[e], cot__set_at(p, dz, e));
-        p->hidden = hidden;
-    }
+    dz[0] = r.tangent;
+    ok    = ok && walk_rule(p, &f, end, node, m, dz);
     frame_close(p, &f);
     cot__free(&t->al, tangents, bytes);
     return ok;
@@ -338,12 +361,13 @@ static bool pattern_with(cot__patterns *p, uint32_t node, const uint32_t *args, 
     /* there is no slice on which a step could be played */
     if (open && w.length == 0 && l->nxs > 0) return cot__dense_pattern(p, node);
     bool      ok = walker_open(&w) && (open ? until_settled(&w) : step_by_step(&w, examples));
-    cot__set *z  = ok ? cot__sets_at(p, node) : NULL;
-    for (int64_t k = 0, e = 0; z && k < l->carry; k++)
+    for (int64_t k = 0, e = 0; ok && k < l->carry; k++) {
+        cot__set *z = result_sets(&w, (int)k);
         for (int64_t j = 0, n = cot__size_at(t, carried(&w, (int)k)); j < n; j++, e++)
-            cot__set_add(p, &z[w.place[k] + j], w.now[e]);
+            if (z) cot__set_add(p, &z[j], w.now[e]);
+    }
     walker_close(&w);
-    return z != NULL;
+    return ok;
 }
 
 /* Handles an error in a step that the loop would not take at this point: in the other body of a
@@ -375,16 +399,22 @@ static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     return unless_it_failed(p, node, ok);
 }
 
+/* The sets of all results are made before any frame is opened: closing a frame frees the sets made
+ * in it. */
+static bool open_sets(cot__patterns *p, uint32_t node) {
+    for (uint32_t z = node, end = node + (uint32_t)cot__results_at(p->t, node); z < end; z++)
+        if (cot__dtype_is_float(cot__dtype_at(&p->t->nodes[z])) && !cot__sets_at(p, z)) return false;
+    return true;
+}
+
 bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
     const cot__attr *a = p->t->nodes[node].extra.attr;
     const cot__loop *l = a->pointer;
-    /* made before any frame is opened: closing a frame frees the sets made in it */
-    cot__set        *z = cot__sets_at(p, node);
-    if (!z) return false;
+    if (!open_sets(p, node)) return false;
     /* an operand that was overwritten since would give other steps */
     for (int k = 0, n = cot__nargs(&p->t->nodes[node]); k < n; k++)
         if (!cot__saved_intact(p->t, node, a->args[k])) return false;
-    if (l->rules) return by_rule(p, node, z);
+    if (l->rules) return by_rule(p, node);
     if (!cot__loop_chosen(l)) {
         bool ok = pattern_with(p, node, a->args, false);
         return l->test ? unless_it_failed(p, node, ok) : ok;
@@ -397,14 +427,13 @@ bool cot__loop_pattern(cot__patterns *p, uint32_t node) {
 /* The way back as one operation has the pattern of the way back as loops. */
 bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node) {
     cot_tape *t = p->t;
-    cot__set *z = cot__sets_at(p, node);
-    if (!z) return false;
+    int       m = cot__results_at(t, node);
+    if (!open_sets(p, node)) return false;
     frame    f    = frame_open(p, cot__op_name(t, node), true);
-    cot_var  flat = cot__loop_adjoint_as_loops(t, node);
+    cot_var *bars = cot__loop_adjoint_as_loops(t, node);
     uint32_t end  = t->count;
-    bool     ok   = t->status == COT_OK && cot__patterns_grow(p) && walk_frame(p, &f, end, 1, &flat);
-    for (int64_t e = 0, size = cot__size_at(t, node); e < size && ok; e++)
-        cot__set_add(p, &z[e], cot__set_at(p, cot__index(flat), e));
+    bool     ok   = bars && t->status == COT_OK && cot__patterns_grow(p) && walk_frame(p, &f, end, m, bars);
+    for (int k = 0; k < m && ok; k++) add_sets(p, node + (uint32_t)k, bars[k]);
     frame_close(p, &f);
     return unless_it_failed(p, node, ok);
 }

@@ -19,7 +19,8 @@ typedef struct cot__taylor_entry {
     uint32_t node;
     uint32_t shift;       /* COT__NONE, or the entry whose derivative by s this entry is */
     uint32_t derivative; /* the node that stands for the derivative by s; COT__NONE: not made yet */
-    uint32_t result;      /* the node that the rule gave as derivative by s, and */
+    uint32_t result;      /* the node that the rule gave as derivative by s, */
+    uint32_t *further;    /* those of further results, COT__NONE where one does not move, and */
     uint32_t first, last; /* the entries for the nodes that the rule recorded: [first, last) */
     int      known;       /* coefficients 0 … known have been computed */
     bool     opened;      /* the rule has run */

@@ -183,8 +183,9 @@ static bool counts(const cot__node *n, int k) {
 }
 
 /* Calls the forward rule of a node with coefficients of its operands as tangents. With m > 0 they
- * are the coefficients of order m, with m = 0 the derivatives by s. */
-static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
+ * are the coefficients of order m, with m = 0 the derivatives by s. The tangents of further results
+ * go to `more`; NULL: there are none. */
+static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first, cot_var *more) {
     cot_tape *t = s->t;
     int       n = cot__nargs(&t->nodes[node]);
     cot_var   few[8], *xs = n > 8 ? cot__alloc(&t->al, (size_t)n * sizeof *xs) : few, z = INVALID(t);
@@ -197,8 +198,8 @@ static cot_var run_rule(cot__taylor *s, uint32_t node, int m, uint32_t *first) {
     }
     *first = t->count;
     if (t->status == COT_OK)
-        z = (t->nodes[node].op < OP_structural ? cot__elementwise_tangent : cot__structural_tangent)(t, node,
-                                                                                                            xs);
+        z = t->nodes[node].op < OP_structural ? cot__elementwise_tangent(t, node, xs)
+                                              : cot__structural_tangent(t, node, xs, more);
     if (n > 8) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
     return z;
 }
@@ -250,6 +251,7 @@ static uint32_t find_same(const cot__taylor *s, uint32_t node) {
         if (cot__is_tensor(o) && o->value.tensor->version != o->value.tensor->storage->version) continue;
         cot_shape other = cot__shape_at(t, s->entries[e].node);
         if (!cot__same_shape(&shape, &other)) continue;
+        if (n->op == OP_pick && node - n->a != s->entries[e].node - o->a) continue;
         if (n->op < OP_structural ? same_number(n, o) : same_attributes(n->extra.attr, o->extra.attr)) return e;
     }
     return COT__NONE;
@@ -263,23 +265,42 @@ static bool moves(const cot__taylor *s, uint32_t node) {
     return false;
 }
 
+/* Runs the rule of entry e. Its results are nodes, COT__NONE where one does not move. */
+static bool results_of_rule(cot__taylor *s, uint32_t e, uint32_t *lo, int m) {
+    cot_tape *t = s->t;
+    cot_var  *more = m > 1 ? cot__arena(t, (size_t)m * sizeof *more, "taylor") : NULL;
+    uint32_t *further = more ? cot__arena(t, (size_t)m * sizeof *further, "taylor") : NULL;
+    if (m > 1 && !further) return false;
+    cot_var z = run_rule(s, s->entries[e].node, 0, lo, more);
+    if (t->status != COT_OK || !where_room(s)) return false;
+    for (int k = 1; k < m; k++) further[k - 1] = cot__failed(more[k - 1]) ? COT__NONE : cot__index(more[k - 1]);
+    s->entries[e].result = cot__failed(z) ? COT__NONE : cot__index(z);
+    s->entries[e].further = further;
+    return true;
+}
+
+static uint32_t result_of_rule(const cot__taylor *s, uint32_t e, int k) {
+    return k ? s->entries[e].further[k - 1] : s->entries[e].result;
+}
+
 /* Makes entries for the nodes that the rule of entry e recorded, from node lo on. Left out are
- * nodes that the result does not need, that do not move, or that have an entry already. */
+ * nodes that no result needs, that do not move, or that have an entry already. */
 static bool open_rule(cot__taylor *s, uint32_t e) {
     cot_tape *t = s->t;
     uint32_t  lo = t->count, hi, *w;
+    int       m = cot__results_at(t, s->entries[e].node);
     s->entries[e].opened = true;
     s->entries[e].first = s->entries[e].last = s->count;
-    cot_var z = run_rule(s, s->entries[e].node, 0, &lo);
-    if (t->status != COT_OK || !where_room(s)) return false;
-    if (cot__failed(z)) return true;
+    if (!results_of_rule(s, e, &lo, m)) return false;
     hi = t->count;
-    s->entries[e].result = cot__index(z);
     for (uint32_t i = lo; i < hi; i++)
         if (stays_zero(s, &t->nodes[i])) *where_of(s, i) = ZERO;
+    for (int k = 0; k < m; k++) {
+        uint32_t z = result_of_rule(s, e, k);
+        if (z != COT__NONE && z >= lo && !*where_of(s, z)) *where_of(s, z) = NEEDED;
+    }
     for (uint32_t i = hi; i-- > lo;) {
         w = where_of(s, i);
-        if (i == cot__index(z) && !*w) *w = NEEDED;
         for (int k = 0, n = *w == NEEDED ? cot__nargs(&t->nodes[i]) : 0; k < n; k++) {
             uint32_t a = cot__arg(&t->nodes[i], k);
             if (a != COT__NONE && a >= lo && !*where_of(s, a)) *where_of(s, a) = NEEDED;
@@ -300,17 +321,23 @@ static bool open_rule(cot__taylor *s, uint32_t e) {
     return true;
 }
 
-/* z_m = z'_(m-1) / m */
-static cot_var by_rule(cot__taylor *s, uint32_t e, int m) {
+/* z_m = z'_(m-1) / m, of result k. */
+static cot_var by_rule(cot__taylor *s, uint32_t e, int m, int k) {
     cot_tape *t = s->t;
     if (!s->entries[e].opened && !open_rule(s, e)) return INVALID(t);
     for (uint32_t i = s->entries[e].first; i < s->entries[e].last; i++)
         if (!cot__taylor_advance(s, i, m - 1)) return INVALID(t);
-    uint32_t z = s->entries[e].result, x = entry_of(s, z);
+    uint32_t z = result_of_rule(s, e, k), x = entry_of(s, z);
     if (z != COT__NONE && x == COT__NONE && m > 1) z = COT__NONE; /* the result does not move */
     if (x != COT__NONE) z = cot__taylor_advance(s, x, m - 1) ? cot__taylor_coefficients(s, x)[m - 1] : COT__NONE;
     if (z == COT__NONE) return INVALID(t);
     return m > 1 ? cot_div(VAR(t, z), cot_number(m)) : VAR(t, z);
+}
+
+/* A further result of an operation: the rule of that gives all. */
+static cot_var picked(cot__taylor *s, uint32_t node, int m) {
+    uint32_t of = s->t->nodes[node].a, e = entry_of(s, of);
+    return e == COT__NONE ? INVALID(s->t) : by_rule(s, e, m, (int)(node - of));
 }
 
 /* ---- any operation --------------------------------------------------------------------------- */
@@ -334,12 +361,13 @@ static cot_var coefficient(cot__taylor *s, uint32_t e, int m) {
     case OP_div:
     case OP_sdiv: return quotient(s, e, m);
     case OP_where: return choice(s, node, m);
+    case OP_pick: return picked(s, node, m);
     default: break;
     }
     const cot__op *record = cot__op_of(op);
-    if (op >= OP_structural && record->kind == KIND_LINEAR) return run_rule(s, node, m, &first);
+    if (op >= OP_structural && record->kind == KIND_LINEAR) return run_rule(s, node, m, &first, NULL);
     if (op >= OP_structural && record->kind == KIND_BILINEAR) return bilinear(s, node, record, m);
-    return by_rule(s, e, m);
+    return by_rule(s, e, m, 0);
 }
 
 bool cot__taylor_advance(cot__taylor *s, uint32_t e, int m) {

@@ -130,13 +130,32 @@ static bool intact(cot__taylor_walk *w, uint32_t i) {
     return true;
 }
 
-/* Computes and keeps the series of node i. If i is an input, its given series is added. */
+/* Computes and keeps the series of node i, entry z. If i is an input, its given series is added. */
+static bool finish(cot__taylor_walk *w, uint32_t i, uint32_t z) {
+    cot__taylor *s = &w->work;
+    cot_tape    *t = s->t;
+    bool         given = t->nodes[i].flags & COT__WANTED;
+    if (cot__size_at(t, i) == 0) return true; /* no element moves */
+    if (z == COT__NONE || !cot__taylor_advance(s, z, s->order)) return false;
+    for (int m = 1; m <= s->order && given; m++) {
+        cot_var  v = cot__taylor_loaded(w, i, m);
+        uint32_t c = cot__taylor_coefficients(s, z)[m];
+        if (!cot__failed(v) && c != COT__NONE) v = cot_add(VAR(t, c), v);
+        if (t->status != COT_OK) return false;
+        if (!cot__failed(v)) cot__taylor_coefficients(s, z)[m] = cot__index(v);
+    }
+    return cot__taylor_keep(w, i, z);
+}
+
+/* The series of node i and of its further results. */
 static bool compute(cot__taylor_walk *w, uint32_t i) {
     cot__taylor *s = &w->work;
     cot_tape    *t = s->t;
-    bool         moves = false, given = t->nodes[i].flags & COT__WANTED;
+    bool         moves = false;
     s->base = t->count;
-    if (cot__size_at(t, i) == 0) return true; /* no element moves */
+    if (t->nodes[i].op == OP_pick) return true; /* it has its series already */
+    int results = cot__results_at(t, i);
+    if (results == 1 && cot__size_at(t, i) == 0) return true;
     uint32_t z = cot__taylor_enter(s, i);
     if (z == COT__NONE || !intact(w, i)) return false;
     for (int k = 0, n = cot__nargs(&t->nodes[i]); k < n; k++) {
@@ -146,15 +165,11 @@ static bool compute(cot__taylor_walk *w, uint32_t i) {
         if (!s->where[a - s->from] && cot__taylor_load(w, a) == COT__NONE) return false;
     }
     if (!moves) return true;
-    if (!cot__taylor_advance(s, z, s->order)) return false;
-    for (int m = 1; m <= s->order && given; m++) {
-        cot_var  v = cot__taylor_loaded(w, i, m);
-        uint32_t c = cot__taylor_coefficients(s, z)[m];
-        if (!cot__failed(v) && c != COT__NONE) v = cot_add(VAR(t, c), v);
-        if (t->status != COT_OK) return false;
-        if (!cot__failed(v)) cot__taylor_coefficients(s, z)[m] = cot__index(v);
-    }
-    return cot__taylor_keep(w, i, z);
+    if (!finish(w, i, z)) return false;
+    for (uint32_t k = i + 1; k < i + (uint32_t)results && k <= w->top; k++)
+        if (w->needed[k - s->from] && (t->nodes[k].flags & COT__ACTIVE) && !finish(w, k, cot__taylor_enter(s, k)))
+            return false;
+    return true;
 }
 
 static bool visit(cot__taylor_walk *w, uint32_t i) {

@@ -167,7 +167,7 @@ static void dot_of_run(const cot__job *j) {
 /* Further results, in f64 on the host: the exponentials and their sum. */
 enum { EXPONENTIALS, SUM };
 static void logsumexp_of_run(const cot__job *j) {
-    double *e = j->more[EXPONENTIALS].data, *s = j->more[SUM].data;
+    double *e = j->beside[EXPONENTIALS].data, *s = j->beside[SUM].data;
     store(j, j->z.dtype == COT_F64 ? logsumexp_f64(of_job, j, j->n, e, s) : logsumexp_f32(j, e, s));
 }
 
@@ -230,8 +230,8 @@ static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const
     if (op != OP_logsumexp_of) return cot__record(t, name, op, nargs, list->args, list, NULL);
     cot__recording r;
     if (!cot__record_open(&r, t, name, op, nargs, list->args, list, NULL)) return INVALID(t);
-    r.job.more[EXPONENTIALS].data = numbers_of(list);
-    r.job.more[SUM].data = &list->number;
+    r.job.beside[EXPONENTIALS].data = numbers_of(list);
+    r.job.beside[SUM].data = &list->number;
     return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 

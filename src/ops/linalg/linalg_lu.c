@@ -43,7 +43,7 @@ static int64_t factor_bytes(const cot__job *j) {
     return j->op == OP_lu_factors ? 0 : in_lines(cot__view_size(&j->x[0]), cot__dtype_size(j->x[0].dtype));
 }
 static int64_t permutation_bytes(const cot__job *j) {
-    bool given = j->op == OP_lu_permutation || j->more[0].data;
+    bool given = j->op == OP_lu_permutation || j->beside[0].data;
     return given ? 0 : in_lines(cot__count(j->x[0].ndim - 1, j->x[0].shape), sizeof(int64_t));
 }
 
@@ -67,12 +67,13 @@ static void *place(char **memory, int64_t bytes, void *given) {
     return at;
 }
 
-/* Of lu_factors, which gives the permutation as more[0] to whoever wants it, of lu_permutation and
- * of lu. */
+/* Of lu_factors, which gives the permutation as beside[0] to whoever wants it, of lu_permutation
+ * and of lu. */
 static void lu_run(const cot__job *j) {
     char *memory = j->workspace;
     void *factors = place(&memory, factor_bytes(j), j->z.data);
-    void *permutation = place(&memory, permutation_bytes(j), j->op == OP_lu_permutation ? j->z.data : j->more[0].data);
+    void *given = j->op == OP_lu_permutation ? j->z.data : j->beside[0].data;
+    void *permutation = place(&memory, permutation_bytes(j), given);
     block f, p;
     see_block(&f, j, j->x[0].dtype, j->x[0].ndim, factors);
     see_block(&p, j, COT_I64, j->x[0].ndim - 1, permutation);
@@ -87,7 +88,7 @@ static bool push_factors(cot_tape *t, const char *op, uint32_t a, cot_var *facto
     if (!cot__record_open(&f, t, op, OP_lu_factors, 1, &a, NULL, NULL) ||
         !cot__record_open(&p, t, op, OP_lu_permutation, 1, &a, NULL, NULL))
         return false;
-    f.job.more[0] = p.job.z;
+    f.job.beside[0] = p.job.z;
     if (!cot__record_run(&f)) return false;
     *factors = cot__record_push(&f);
     *permutation = cot__record_push(&p);

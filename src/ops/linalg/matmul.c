@@ -62,7 +62,7 @@ static void matmul_run(const cot__job *j) {
 /* A product of depth 1 may wait. */
 static bool waits(cot__recording *r, const uint32_t xs[2]) {
     const cot__view *a = &r->job.x[LEFT], *b = &r->job.x[RIGHT];
-    return a->shape[a->ndim - 1] == 1 && cot__recording_read(r) && cot__lazy_product_open(r->t, &r->result, xs, a, b);
+    return a->shape[a->ndim - 1] == 1 && cot__recording_read(r) && cot__lazy_product_open(r->t, r->result, xs, a, b);
 }
 
 static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {

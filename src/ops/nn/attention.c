@@ -169,9 +169,9 @@ static cot__attention kernel_job(const cot__job *j, int q, int masks) {
     return a;
 }
 
-/* attention: more[0] gets the log-sums; else the workspace takes them, before the tiles. */
+/* attention: beside[0] gets the log-sums; else the workspace takes them, before the tiles. */
 static int64_t lse_bytes(const cot__job *j) {
-    return j->more[0].data ? 0 : cot__room_bytes(&j->x[LSE], j->x[LSE].dtype);
+    return j->beside[0].data ? 0 : cot__room_bytes(&j->x[LSE], j->x[LSE].dtype);
 }
 
 static int64_t attention_workspace(const cot__job *j) {
@@ -186,7 +186,7 @@ static void attention_run(const cot__job *j) {
     char          *memory = j->workspace;
     a.z = j->z;
     a.lse = j->x[LSE];
-    a.lse.data = j->more[0].data ? j->more[0].data : memory;
+    a.lse.data = j->beside[0].data ? j->beside[0].data : memory;
     a.lse.stride = stride;
     cot__strides(a.lse.ndim, a.lse.shape, stride);
     j->backend->attention_forward(&a, memory + lse_bytes(j));
@@ -270,7 +270,7 @@ static cot_var push_attention(cot_tape *t, const uint32_t qkv[3], int masks, con
     args[LSE] = cot__index(lse);
     cot__attr *attr = attr_like(t, name, ints, scale, MASKS + masks, args);
     bool       open = attr && cot__record_open(&r, t, name, OP_attention, MASKS + masks, args, attr, NULL);
-    if (open) r.job.more[0] = sums.result.view;
+    if (open) r.job.beside[0] = sums.result[0].view;
     if (open && cot__record_run(&r)) return cot__record_push(&r);
     t->count = args[LSE];
     t->scalars_from = scalars_from;

@@ -77,18 +77,18 @@ static bool norm_weights_infer(const cot__job *j, cot__type *z) {
     return true;
 }
 
-/* more[0] gets mean and r of each row of x, (rows,2). more[1] holds what an earlier run on the same
- * x wrote there. */
+/* beside[0] gets mean and r of each row of x, (rows,2). beside[1] holds what an earlier run on the
+ * same x wrote there. */
 static cot__rows rows_of(const cot__job *j) {
     const cot__view *x = &j->x[0];
     int              axis = (int)cot__job_int(j, AXIS);
-    bool             known = j->more[1].data != NULL;
+    bool             known = j->beside[1].data != NULL;
     return (cot__rows){cot__count(axis, x->shape),
                        cot__count(x->ndim - axis, x->shape + axis),
                        j->attr->number,
                        cot__job_int(j, RMS) != 0,
                        x->dtype,
-                       j->more[known].data,
+                       j->beside[known].data,
                        known};
 }
 
@@ -151,7 +151,7 @@ static cot_var push(cot_tape *t, int op, uint32_t *xs, int n, manner m) {
     if (!known && !empty && has_derivative(t, xs, n) && !(m.stats = room_for_stats(t, name, dtype, shape)))
         return INVALID(t);
     attr->pointer = m.stats;
-    r.job.more[known] = (cot__view){m.stats, dtype, 2, shape, stride};
+    r.job.beside[known] = (cot__view){m.stats, dtype, 2, shape, stride};
     return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
 }
 

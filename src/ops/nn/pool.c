@@ -122,11 +122,11 @@ static cot_dtype kernel_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? cot
 
 /* ---- max_pool -------------------------------------------------------------------------------- */
 
-/* more[0]: the largest elements, which are found with their places; else the workspace takes
+/* beside[0]: the largest elements, which are found with their places; else the workspace takes
  * them. */
 static int64_t max_pool_index_workspace(const cot__job *j) {
     cot_dtype        dtype = kernel_dtype(j->x[0].dtype);
-    const cot__view *largest = &j->more[0];
+    const cot__view *largest = &j->beside[0];
     return cot__size_add(cot__pack_bytes(&j->x[0], dtype),
                          largest->data ? cot__pack_bytes(largest, dtype) : cot__room_bytes(&j->z, dtype));
 }
@@ -136,9 +136,9 @@ static void max_pool_index_run(const cot__job *j) {
     cot_dtype   dtype = kernel_dtype(j->x[0].dtype);
     char       *at = j->workspace;
     const void *x = cot__pack_operand(j, 0, dtype, &at);
-    void       *largest = j->more[0].data ? cot__pack_room(&j->more[0], dtype, &at) : at;
+    void       *largest = j->beside[0].data ? cot__pack_room(&j->beside[0], dtype, &at) : at;
     j->backend->max_pool(&g, dtype, x, largest, j->z.data);
-    if (j->more[0].data) cot__unpack(j, &j->more[0], dtype, largest);
+    if (j->beside[0].data) cot__unpack(j, &j->beside[0], dtype, largest);
 }
 
 /* z = x at the chosen elements: what max_pool is once the choice stands. */
@@ -177,7 +177,7 @@ static cot_var record_largest(cot_tape *t, uint32_t x, const cot_shape *shape, c
     if (!cot__record_open(&r, t, "max_pool", OP_max_pool_index, 1, &x, attr, &asked) ||
         !cot__result_open(t, &z, "max_pool", cot__dtype_at(&t->nodes[x]), shape->ndim, shape->dim))
         return INVALID(t);
-    r.job.more[0] = z.view;
+    r.job.beside[0] = z.view;
     if (!cot__record_run(&r)) return INVALID(t);
     cot_var chosen = cot__record_push(&r);
     if (cot__failed(chosen)) return chosen;

@@ -66,12 +66,18 @@ static cot__attr *shifted_attr(cot__rule *r) {
     return attr;
 }
 
+/* Hands out the results of an operation that was recorded once more. */
+static cot_var all_results(cot__rule *r, cot_var z) {
+    for (int k = 1, m = r->more ? cot__results_at(r->t, r->node) : 1; k < m; k++) r->more[k - 1] = cot__result_of(z, k);
+    return z;
+}
+
 cot_var cot__batch_apply(cot__rule *r, int64_t extent, const cot_var *xs) {
     cot__rule batched = *r;
     cot_shape z = cot__batch_shape(r->t, extent, cot__shape_at(r->t, r->node));
     if (r->op->attrs && !(batched.attr = shifted_attr(r))) return INVALID(r->t);
     batched.result = &z;
-    return r->t->status == COT_OK ? cot__apply(&batched, xs) : INVALID(r->t);
+    return r->t->status == COT_OK ? all_results(r, cot__apply(&batched, xs)) : INVALID(r->t);
 }
 
 cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs) {
@@ -81,10 +87,26 @@ cot_var cot__batch_shift(cot__rule *r, const cot__batch *b, cot_var *xs) {
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
+static cot_var no_examples(cot_tape *t, uint32_t result) {
+    cot_shape z = cot__batch_shape(t, 0, cot__shape_at(t, result));
+    return t->status == COT_OK ? cot_zeros(t, cot__dtype_at(&t->nodes[result]), z) : INVALID(t);
+}
+
+/* Result k of all examples, for each k in order: `each` holds result 0 of each, then result k. */
+static cot_var stacked(cot_tape *t, int64_t extent, cot_var *each, int k) {
+    if (t->status != COT_OK) return INVALID(t);
+    for (int64_t i = 0; k > 0 && i < extent; i++) each[i] = cot__result_of(each[i], 1);
+    return cot_stack((int)extent, each, 0);
+}
+
 cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot_tape *t = r->t;
-    cot_shape z = cot__batch_shape(t, b->extent, cot__shape_at(t, r->node));
-    if (b->extent == 0 && t->status == COT_OK) return cot_zeros(t, cot__dtype_at(cot__rule_node(r)), z);
+    int       m = r->more ? cot__results_at(t, r->node) : 1;
+    if (b->extent == 0) {
+        for (int k = 1; k < m; k++) r->more[k - 1] = no_examples(t, r->node + (uint32_t)k);
+        return no_examples(t, r->node);
+    }
+    cot__batch_shape(t, b->extent, cot__shape_at(t, r->node)); /* is there an axis left? */
     if (b->extent > INT32_MAX)
         return cot__fail(t, COT_LIMIT, "[%s] a batch of %lld is done one by one, and is too large for that",
                          r->op->name, (long long)b->extent);
@@ -98,23 +120,24 @@ cot_var cot__batch_loop(cot__rule *r, const cot__batch *b, cot_var *xs) {
         each[i] = cot__reapply(t, r->node, one);
         cot__error_in(t, "example %lld of the batch", (long long)i);
     }
-    if (t->status == COT_OK) result = cot_stack((int)b->extent, each, 0);
+    result = stacked(t, b->extent, each, 0);
+    for (int k = 1; k < m; k++) r->more[k - 1] = stacked(t, b->extent, each, k);
     cot__free(&t->al, each, bytes);
     return result;
 }
 
 /* ---- any node -------------------------------------------------------------------------------- */
 
-cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs) {
-    int  op = t->nodes[node].op, ndim = cot__ndim_at(t, node);
-    bool any = false;
+cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, cot_var *xs, cot_var *more) {
+    int       op = t->nodes[node].op, ndim = cot__ndim_at(t, node);
+    cot__rule r = {.t = t, .node = node, .op = cot__op_of(op), .more = more};
+    bool      any = false;
     for (int k = 0; k < b->n; k++) any |= b->is[k];
-    if (!any) return cot__reapply(t, node, xs);
+    if (!any) return all_results(&r, cot__reapply(t, node, xs));
     if (op < OP_structural) {
         for (int k = 0; k < b->n; k++)
             if (b->is[k]) xs[k] = cot__batch_align(xs[k], ndim);
         return cot__reapply(t, node, xs);
     }
-    cot__rule r = {.t = t, .node = node, .op = cot__op_of(op)};
     return (r.op->batch ? r.op->batch : cot__batch_loop)(&r, b, xs);
 }

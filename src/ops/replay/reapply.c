@@ -21,6 +21,7 @@ static cot_var reapply_elementwise(cot_tape *t, uint32_t node, const cot_var *xs
 cot_var cot__reapply(cot_tape *t, uint32_t node, const cot_var *xs) {
     int op = t->nodes[node].op;
     if (op < OP_structural) return reapply_elementwise(t, node, xs);
+    if (op == OP_pick) return cot__result_of(xs[0], (int)(node - t->nodes[node].a));
     cot__rule r = {.t = t, .node = node, .op = cot__op_of(op)};
     return r.op->kind == KIND_SOURCE ? VAR(t, node) : cot__apply(&r, xs);
 }

@@ -74,14 +74,28 @@ static cot_var ones_like(cot_tape *t, uint32_t i) {
     return cot_ones(t, cot__dtype_at(&t->nodes[i]), cot__shape_at(t, i));
 }
 
+/* Adjoints for results 1, 2, … of a node; NULL after a failure. */
+static cot_var *further_ones(cot_tape *t, uint32_t node, int results) {
+    cot_var *gs = cot__arena(t, (size_t)results * sizeof *gs, "cost");
+    for (int k = 1; gs && k < results; k++) {
+        uint32_t z = node + (uint32_t)k;
+        gs[k - 1] = cot__dtype_is_float(cot__dtype_at(&t->nodes[z])) ? ones_like(t, z) : INVALID(t);
+    }
+    return gs;
+}
+
+/* Does a rule of its own cost something? That of a pick is its operation's. */
+static bool has_rule(const cot__op *op) { return op->kind != KIND_SOURCE && op->kind != KIND_PICK; }
+
 bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     cot_tape      *t = s->t;
     const cot__op *op = cot__op_of(t->nodes[node].op);
-    if (op->kind == KIND_SOURCE) return true;
+    if (!has_rule(op)) return true;
     if (t->nodes[node].op < OP_structural) {
         elementwise_backward(s, node);
         return true;
     }
+    int       results = cot__results_at(t, node);
     counter   c = {.sweep = {.t = t}, .cost = s};
     cot__rule r    = {.t            = t,
                       .node         = node,
@@ -94,6 +108,7 @@ bool cot__cost_backward(cot__cost_sweep *s, uint32_t node) {
     uint32_t  from = t->count;
     cot__scope scope = cot__scope_open(t, 0);
     r.g = ones_like(t, node);
+    if (results > 1) r.gs = further_ones(t, node, results);
     if (t->status == COT_OK) cot__run_vjp(&r);
     cot__scope_close(t, &scope);
     count_recorded(s, from);
@@ -124,7 +139,7 @@ static bool structural_forward(cot__cost_sweep *s, uint32_t node, const cot__op 
         tangents[k] = moves ? ones_like(t, cot__arg(&t->nodes[node], k)) : INVALID(t);
     }
     uint32_t from = t->count;
-    if (cot__size_at(t, node) == 0) return t->status == COT_OK;
+    if (cot__size_at(t, node) == 0 && cot__results_at(t, node) == 1) return t->status == COT_OK;
     if (t->status == COT_OK && op->jvp)
         op->jvp(&r);
     else if (t->status == COT_OK && op->vjp)
@@ -136,7 +151,7 @@ static bool structural_forward(cot__cost_sweep *s, uint32_t node, const cot__op 
 bool cot__cost_forward(cot__cost_sweep *s, uint32_t node) {
     cot_tape      *t = s->t;
     const cot__op *op = cot__op_of(t->nodes[node].op);
-    if (op->kind == KIND_SOURCE) return true;
+    if (!has_rule(op)) return true;
     if (t->nodes[node].op < OP_structural) {
         elementwise_forward(s, node);
         return true;

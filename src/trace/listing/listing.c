@@ -150,7 +150,10 @@ static int operation_behind(const entry *e) {
     return e->op;
 }
 
-static bool differentiable(const cot__op *record) { return record->kind != KIND_NONE && record->kind != KIND_SOURCE; }
+/* The rule of a pick is that of its operation. */
+static bool differentiable(const cot__op *record) {
+    return record->kind != KIND_NONE && record->kind != KIND_SOURCE && record->kind != KIND_PICK;
+}
 
 /* The part of the formula before the adjoints; all of it if there are no adjoints. */
 static void get_value(const cot__op *record, char *buf, size_t size) {

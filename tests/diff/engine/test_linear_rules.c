@@ -430,7 +430,7 @@ static void look_at(cot_tape *t, uint32_t node, seen *s, const char *sample) {
 
 /* Not where it depends on functions of the user's. */
 static bool says_itself(const cot__op *op) {
-    return op->kind != KIND_NONE && op->kind != KIND_SOURCE && !op->opaque && !op->depends;
+    return op->kind != KIND_NONE && op->kind != KIND_SOURCE && op->kind != KIND_PICK && !op->opaque && !op->depends;
 }
 
 /* By differences: an operation is linear in the operands that its record names and in no others,

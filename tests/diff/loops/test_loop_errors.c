@@ -104,7 +104,6 @@ static void bodies_stand_for_every_step(void **state) {
 
 BODY(never_ends) { UNUSED; ys[0] = cot_integer(1); return 0; }
 BODY(add_one) { UNUSED; ys[0] = cot_add(xs[0], 1.0); return 0; }
-BODY(times_billion) { UNUSED; ys[0] = cot_mul(xs[0], INT64_C(1000000000)); return 0; }
 BODY(adds_two) { UNUSED; ys[0] = cot_add(xs[0], cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(2))); return 0; }
 BODY(no_solution) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
 BODY(solves_nothing) { UNUSED; ys[0] = cot_root(no_solution, NULL, NULL, xs[0], 0, NULL, NULL); return 0; }
@@ -129,7 +128,6 @@ static void loops_say_what_is_wrong(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), NULL), s = cot_scalar(t, 1), y, ys[2];
-    int64_t   one = 1;
     cot_scan(shrinks, NULL, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
     expect(t, COT_SHAPE,
            "[scan] carried value 0 comes as f64 (3,) and leaves the body as f64 (); carried values keep their shape "
@@ -162,9 +160,6 @@ static void loops_say_what_is_wrong(void **state) {
     expect(t, COT_LIMIT, "[while] still going on after 10 steps, the most it was allowed");
     cot_while(same, add_one, NULL, 1, &x, &y, NULL);
     expect(t, COT_SHAPE, "[while] its test gives shape (3,); it must be one number, true to go on");
-    cot_var big = cot_data(t, COT_I64, COT_SCALAR, &one);
-    cot_scan(times_billion, NULL, 2, 1, &big, 0, NULL, &y, 0, NULL, NULL);
-    expect(t, COT_LIMIT, "[scan] an integer result is 1000000000000000000; results of loops hold integers up to 2^53");
     cot_custom_fn(NULL, same, NULL, 1, &x, 1, ys);
     expect(t, COT_VALUE, "[custom_fn] no rules; give a vjp, a jvp or both");
     cot_custom_fn(&(cot_fn_rules){"bad", failing_vjp, failing_jvp}, same, NULL, 1, &s, 1, ys);
@@ -370,6 +365,8 @@ BODY(mix_twice) {
     return mix(2, both, 2, ys, user);
 }
 
+BODY(change_places) { UNUSED; ys[0] = xs[1], ys[1] = xs[0]; return 0; }
+
 static void work(cot_tape *t, void *user) {
     (void)user;
     double  numbers[32] = {0.1, 0.2, 0.3, 0.4};
@@ -383,6 +380,9 @@ static void work(cot_tape *t, void *user) {
     cot_jvp(y, 1, &w, g);
     cot_scan(mix_twice, &w, -1, 1, &h, 1, &x, &last, 1, &ys, &(cot_loop_options){.states = 1});
     cot_backward(cot_sum(last, COT_ALL));
+    /* a state for which no memory lies ready */
+    cot_var large[2] = {cot_zeros(t, COT_F64, COT_SHAPE(5000)), cot_zeros(t, COT_F64, COT_SHAPE(5000))}, pair[2];
+    cot_scan(change_places, NULL, 2, 2, large, 0, NULL, pair, 0, NULL, NULL);
 }
 
 BODY(is_low) { UNUSED; ys[0] = cot_less(cot_sum(xs[0], COT_ALL), 5.0); return 0; }

@@ -1,0 +1,318 @@
+/* call.c: a program as one operation on a tape.
+ *
+ * With active operands its forward variant runs, whose further results are what its backward
+ * variant reads; the rule is a call of that one. So a derivative is a call again, and can be
+ * differentiated. In the body of a loop, a batch or another program, the source is recorded
+ * instead: bodies hold operations. */
+#include "rules/structural_ids.h"
+#include "compile/idle.h"
+#include "compile/replay.h"
+#include "compile/variants.h"
+#include "backend/elements.h"
+#include "ops/structural.h"
+#include "tape/record_job.h"
+#include "tape/region.h"
+
+#include <string.h>
+
+static const char NAME[] = "program_call";
+
+/* What a node knows of its call; it lives in the arena, and the tape keeps the program alive. */
+typedef struct call {
+    cot_program        *p;       /* that was called */
+    const cot__variant *variant; /* whose forward program ran; NULL: p itself did */
+} call;
+
+static cot_program *runs(const call *c) { return c->variant ? c->variant->forward : c->p; }
+
+/* The first result of a node is a float if any is. So the first float output comes first, before
+ * those that stand before it. */
+static int leading_output(const cot_program *p) {
+    for (int k = 0; k < cot_program_outputs(p); k++)
+        if (cot__dtype_is_float(cot_program_output_type(p, k).dtype)) return k;
+    return 0;
+}
+static int result_of_output(int leading, int k) { return k == leading ? 0 : k < leading ? k + 1 : k; }
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+static bool has_type(cot_tape *t, uint32_t i, int k, cot_type want) {
+    char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+    cot_dtype dtype = cot__dtype_at(&t->nodes[i]);
+    if (dtype == want.dtype && cot__has_shape(t, i, &want.shape)) return true;
+    cot__fail(t, dtype == want.dtype ? COT_SHAPE : COT_DTYPE,
+              "[%s] xs[%d] is %s %s, but input %d of the program is %s %s; they must be equal", NAME, k,
+              cot__dtype_name(dtype), cot__shape_text_at(t, i, a), k, cot__dtype_name(want.dtype),
+              cot__shape_text(want.shape.ndim, want.shape.dim, b));
+    return false;
+}
+
+static bool enter(cot_tape *t, const cot_program *p, const cot_var *xs, uint32_t *args) {
+    for (int k = 0; k < cot_program_inputs(p); k++)
+        if (!cot__enter_listed(t, xs[k], NAME, "xs", k, "", &args[k]) ||
+            !has_type(t, args[k], k, cot_program_input_type(p, k)))
+            return false;
+    return true;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+typedef struct calling {
+    cot_tape       *t;
+    cot__caller     caller;
+    const uint32_t *args;
+    const void    **input;
+    void          **output;
+    cot__result    *result;
+    void          **packed; /* copies of operands that do not lie side by side */
+    int             n, m;
+} calling;
+
+/* Operand k where the program can read it. */
+static bool bind(calling *c, int k) {
+    cot__view v = cot__view_read(c->t, c->args[k]);
+    int64_t   stride[COT_MAX_NDIM];
+    c->input[k] = v.data;
+    if (c->t->status != COT_OK || cot__is_contiguous(v.ndim, v.shape, v.stride)) return c->t->status == COT_OK;
+    c->packed[k] = cot__workspace_open(c->t, NAME, (int64_t)cot__bytes_at(c->t, c->args[k]));
+    if (!c->packed[k]) return false;
+    cot__strides(v.ndim, v.shape, stride);
+    c->t->backend->copy(&(cot__view){c->packed[k], v.dtype, v.ndim, v.shape, stride}, &v);
+    c->input[k] = c->packed[k];
+    return true;
+}
+
+static bool make_room(calling *c, const cot_program *p) {
+    int leading = leading_output(p);
+    for (int k = 0; k < c->m; k++) {
+        cot_type     type = cot_program_output_type(p, k);
+        cot__result *r = &c->result[result_of_output(leading, k)];
+        if (!cot__result_open(c->t, r, NAME, type.dtype, type.shape.ndim, type.shape.dim)) return false;
+        c->output[k] = r->view.data;
+    }
+    return true;
+}
+
+static bool run(calling *c, cot_program *p) {
+    cot__run *r = cot__idle_take(p, &c->caller);
+    if (!r) return false;
+    bool ok = cot__run_go(r, c->input, c->output);
+    if (!ok) cot__fail(c->t, cot__run_status(r), "%s", cot__run_message(r));
+    else if (cot__run_note(r)[0]) cot__note(c->t, "%s", cot__run_note(r));
+    cot__idle_give(p, r);
+    return ok;
+}
+
+static void forget(void *program) { cot_program_destroy(program); }
+
+/* The node of a call, whose picks follow it. */
+static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
+    cot_program *p = runs(known);
+    int          n = cot_program_inputs(p), m = cot_program_outputs(p);
+    size_t       bytes = (size_t)n * 2 * sizeof(void *) + (size_t)m * (sizeof(void *) + sizeof(cot__result)) + 8;
+    char        *lists = cot__alloc(&t->al, bytes);
+    cot_var      z = INVALID(t);
+    if (!lists) return cot__fail(t, COT_MEMORY, "[%s] out of memory: lists of %d operands", NAME, n);
+    memset(lists, 0, bytes);
+    calling c = {.t = t, .caller = cot__tape_caller(t, NAME), .args = args, .n = n, .m = m};
+    c.result = (cot__result *)(void *)lists;
+    c.output = (void **)(void *)(c.result + m);
+    c.packed = c.output + m;
+    c.input = (const void **)(void *)(c.packed + n);
+    bool ok = true;
+    for (int k = 0; ok && k < n; k++) ok = bind(&c, k);
+    if (ok && make_room(&c, p) && run(&c, p)) {
+        cot__attr *attr = cot__attr_make(t, NAME, 0, NULL, n, args);
+        call      *kept = attr ? cot__arena(t, sizeof *kept, NAME) : NULL;
+        if (kept && cot__tape_keep(t, known->p, forget, NAME)) {
+            cot__program_counted(known->p);
+            *kept = *known;
+            attr->pointer = kept;
+            z = cot__results_push(t, m, c.result, OP_call, n, attr->args, attr);
+        }
+    }
+    for (int k = 0; k < n; k++)
+        if (c.packed[k]) cot__workspace_close(t, c.packed[k], (int64_t)cot__bytes_at(t, args[k]));
+    cot__free(&t->al, lists, bytes);
+    return z;
+}
+
+/* Output k of the program that was called. */
+static cot_var output_of(cot_var z, const cot_program *p, int k) {
+    return cot__result_of(z, result_of_output(leading_output(p), k));
+}
+
+/* ---- calling --------------------------------------------------------------------------------- */
+
+/* Lists of flags for the inputs and outputs of a program, in the arena. */
+static bool *flags(cot_tape *t, const cot_program *p) {
+    size_t n = (size_t)cot_program_inputs(p) + (size_t)cot_program_outputs(p) + 1;
+    bool  *list = cot__arena(t, n * sizeof *list, NAME);
+    if (list) memset(list, 0, n * sizeof *list);
+    return list;
+}
+
+static bool is_float_output(const cot_program *p, int k) {
+    return cot__dtype_is_float(cot_program_output_type(p, k).dtype);
+}
+
+/* Which operands are active, and which outputs can be. False: there is nothing to differentiate. */
+static bool find_active(cot_tape *t, const cot_program *p, const uint32_t *args, bool *inputs, bool *outputs) {
+    bool some_in = false, some_out = false;
+    for (int k = 0; k < cot_program_inputs(p) && t->active_mask; k++) {
+        const cot__node *x = &t->nodes[args[k]];
+        some_in |= inputs[k] = (x->flags & COT__ACTIVE) && cot__dtype_is_float(cot__dtype_at(x));
+    }
+    for (int k = 0; k < cot_program_outputs(p); k++) some_out |= outputs[k] = is_float_output(p, k);
+    return some_in && some_out;
+}
+
+static cot_var call_on(cot_tape *t, cot_program *p, const uint32_t *args) {
+    cot__caller caller = cot__tape_caller(t, NAME);
+    bool       *inputs = flags(t, p), *outputs = cot__behind(inputs, cot_program_inputs(p));
+    call        known = {.p = p};
+    if (!inputs) return INVALID(t);
+    if (find_active(t, p, args, inputs, outputs)) {
+        known.variant = cot__variant_of(p, COT__SPLIT, inputs, outputs, &caller);
+        if (!known.variant) return INVALID(t);
+    }
+    return record(t, &known, args);
+}
+
+static bool call_legal(cot_tape *t, const cot_program *p, int n, const cot_var *xs, int m, const cot_var *ys) {
+    if (!p) return cot__fail(t, COT_VALUE, "[%s] the program is NULL", NAME), false;
+    if (p->status != COT_OK) return cot__fail(t, p->status, "%s", p->message), false;
+    if (!cot__check_lists(t, NAME, n, xs, m, ys)) return false;
+    if (n == cot_program_inputs(p) && m == cot_program_outputs(p)) return true;
+    cot__fail(t, COT_VALUE, "[%s] %d inputs and %d outputs, but the program has %d and %d", NAME, n, m,
+              cot_program_inputs(p), cot_program_outputs(p));
+    return false;
+}
+
+cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot_var *ys) {
+    cot_tape *t = cot__tape_of(n > 0 && xs ? n : 0, xs);
+    cot_var   none = cot__invalid(n > 0 && xs ? n : 0, xs);
+    for (int k = 0; ys && k < m; k++) ys[k] = none;
+    if (!t) return cot__status_of(n, xs);
+    if (!call_legal(t, p, n, xs, m, ys)) return t->status;
+    uint32_t *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, NAME);
+    cot_var  *in = args ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *in, NAME) : NULL, *out = in + n;
+    if (!in || !enter(t, p, xs, args)) return t->status;
+    for (int k = 0; k < n; k++) in[k] = VAR(t, args[k]);
+    if (t->mode.body || !cot__on_host(t->backend)) {
+        if (!cot__replay(t, p->source, in, out)) return t->status;
+    } else {
+        cot_var z = call_on(t, p, args);
+        for (int k = 0; k < m; k++) out[k] = output_of(z, p, k);
+    }
+    for (int k = 0; t->status == COT_OK && k < m; k++) ys[k] = out[k];
+    return t->status;
+}
+
+/* ---- its rules ------------------------------------------------------------------------------- */
+
+static const call *call_of(const cot__rule *r) { return cot__rule_attr(r)->pointer; }
+
+/* Calls a variant's program on these operands; the node. */
+static cot_var call_derivative(cot__rule *r, cot_program *p, int n, const cot_var *xs) {
+    uint32_t *args = cot__arena(r->t, ((size_t)n + 1) * sizeof *args, NAME);
+    return args && enter(r->t, p, xs, args) ? call_on(r->t, p, args) : INVALID(r->t);
+}
+
+static cot_var *list_of(cot_tape *t, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), NAME); }
+
+/* Has every float output of the program that was called an adjoint, and nothing else one? */
+static bool is_seeded_fully(cot__rule *r, const call *c) {
+    int leading = leading_output(c->p), all = cot_program_outputs(runs(c));
+    for (int k = 0; k < all; k++) {
+        bool wants = k < cot_program_outputs(c->p) && is_float_output(c->p, k);
+        if (cot__failed(cot__rule_g(r, result_of_output(leading, k))) == wants) return false;
+    }
+    return true;
+}
+
+static void pull_by_saved(cot__rule *r, const call *c) {
+    const cot__variant *v = c->variant;
+    int                 inputs = cot_program_inputs(c->p), results = cot_program_outputs(c->p), at = 0;
+    int                 leading = leading_output(c->p);
+    cot_var            *xs = list_of(r->t, cot_program_inputs(v->backward));
+    if (!xs) return;
+    for (uint32_t i = 0; i < v->count; i++) {
+        int from = (int)v->saved[i];
+        xs[at++] = from < inputs ? cot__rule_x(r, from)
+                                 : cot__rule_result_of(r, result_of_output(leading, from - inputs));
+    }
+    for (int k = 0; k < results; k++)
+        if (is_float_output(c->p, k)) xs[at++] = cot__rule_g(r, result_of_output(leading, k));
+    cot_var z = call_derivative(r, v->backward, at, xs);
+    for (int k = 0, j = 0; !cot__failed(z) && k < inputs; k++)
+        if (v->inputs[k]) {
+            cot_var bar = output_of(z, v->backward, j++);
+            if (cot__rule_wants(r, k)) cot__give(r, k, bar);
+        }
+}
+
+/* From the operands alone: what the forward program computes, is computed again. */
+static void pull_by_operands(cot__rule *r, const call *c) {
+    cot_program *p = runs(c);
+    cot__caller  caller = cot__tape_caller(r->t, NAME);
+    int          inputs = cot_program_inputs(p), results = cot_program_outputs(p), at = 0, leading = leading_output(p);
+    bool        *wanted = flags(r->t, p), *seeded = cot__behind(wanted, inputs);
+    cot_var     *xs = list_of(r->t, inputs + results);
+    if (!wanted || !xs) return;
+    for (int k = 0; k < inputs; k++) xs[at++] = cot__rule_x(r, k), wanted[k] = cot__rule_wants(r, k);
+    for (int k = 0; k < results; k++) {
+        cot_var g = cot__rule_g(r, result_of_output(leading, k));
+        seeded[k] = !cot__failed(g);
+        if (seeded[k]) xs[at++] = g;
+    }
+    const cot__variant *v = cot__variant_of(p, COT__PULL, wanted, seeded, &caller);
+    cot_var             z = v ? call_derivative(r, v->backward, at, xs) : INVALID(r->t);
+    for (int k = 0, j = 0; !cot__failed(z) && k < inputs; k++)
+        if (wanted[k]) cot__give(r, k, output_of(z, v->backward, j++));
+}
+
+static void call_vjp(cot__rule *r) {
+    const call *c = call_of(r);
+    if (c->variant && is_seeded_fully(r, c)) pull_by_saved(r, c);
+    else pull_by_operands(r, c);
+}
+
+static void call_jvp(cot__rule *r) {
+    cot_program *p = runs(call_of(r));
+    cot__caller  caller = cot__tape_caller(r->t, NAME);
+    int          inputs = cot_program_inputs(p), results = cot_program_outputs(p), at = 0, leading = leading_output(p);
+    bool        *moved = flags(r->t, p), *outputs = cot__behind(moved, inputs);
+    cot_var     *xs = list_of(r->t, 2 * inputs);
+    if (!moved || !xs) return;
+    for (int k = 0; k < inputs; k++) xs[at++] = cot__rule_x(r, k);
+    for (int k = 0; k < inputs; k++) {
+        moved[k] = !cot__failed(r->tangents[k]);
+        if (moved[k]) xs[at++] = r->tangents[k];
+    }
+    for (int k = 0; k < results; k++) outputs[k] = is_float_output(p, k);
+    const cot__variant *v = cot__variant_of(p, COT__PUSH, moved, outputs, &caller);
+    cot_var             z = v ? call_derivative(r, v->backward, at, xs) : INVALID(r->t);
+    for (int k = 0, j = 0; !cot__failed(z) && k < results; k++)
+        if (outputs[k]) cot__rule_tangent(r, result_of_output(leading, k), output_of(z, v->backward, j++));
+}
+
+/* With the same variant: it has the same results. */
+static cot_var call_apply(cot__rule *r, const cot_var *xs) {
+    const call *c = call_of(r);
+    uint32_t   *args = cot__arena(r->t, ((size_t)cot_program_inputs(c->p) + 1) * sizeof *args, NAME);
+    return args && enter(r->t, c->p, xs, args) ? record(r->t, c, args) : INVALID(r->t);
+}
+
+const cot__op cot__op_call = {.name       = "call",
+                              .kind       = KIND_GENERIC,
+                              .formula    = "z = a program of x; x̄ += its derivative, a program of x and z̄",
+                              .saves      = 0x7f | COT__SAVES_Z,
+                              .vjp        = call_vjp,
+                              .jvp        = call_jvp,
+                              .apply      = call_apply,
+                              .needs_tape = "a body holds the operations of a program instead",
+                              .called     = "program_call",
+                              .cost       = {.none = "what its functions do is not counted"},
+                              .operands   = "*",
+                              .opaque     = true};

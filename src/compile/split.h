@@ -1,0 +1,30 @@
+/* split.h: a function together with its derivative, taken apart where the derivative begins.
+ *
+ * The joint program reads inputs x and seeds, and gives results y and adjoints x̄. What does not
+ * depend on a seed can run before the seeds are known: the forward program gives y and, beside it,
+ * what the rest reads, and the backward program reads that, and the seeds:
+ *
+ *     joint     x, seeds        -> y, x̄
+ *     forward   x               -> y, residuals
+ *     backward  saved, seeds    -> x̄          saved: some of x, and residuals or results
+ *
+ * A view of a value is made again in the backward program; its elements are not stored twice. */
+#ifndef COT_COMPILE_SPLIT_H
+#define COT_COMPILE_SPLIT_H
+
+#include "program/program.h"
+
+typedef struct cot__split {
+    cot__program *forward, *backward;
+    /* What the backward program reads before the seeds: below `inputs` an input of the function,
+     * else inputs + a result of the forward program. In memory of the joint program's allocator. */
+    uint32_t *saved, count, inputs;
+} cot__split;
+
+/* The joint program has `inputs` inputs before the seeds and `results` results before the adjoints.
+ * False after telling the caller that there is no memory. */
+bool cot__split_open(cot__split *s, const cot__program *joint, uint32_t inputs, uint32_t results,
+                     const cot__caller *caller);
+void cot__split_close(cot__split *s, const cot_allocator *al);
+
+#endif

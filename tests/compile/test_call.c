@@ -1,0 +1,442 @@
+/* Programs called on a tape: one operation, whose value and derivatives of every order, in both
+ * modes, have the bits of the function recorded there. */
+#include "support/body_test.h"
+#include "support/tape_test.h"
+
+#include <cotangent_program.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- functions ------------------------------------------------------------------------------- */
+
+enum { N = 6 };
+
+static const cot_type types[3] = {{COT_F64, {2, {N, N}}}, {COT_F64, {1, {N}}}, {COT_F64, {0, {0}}}};
+
+/* A vector and a number of a matrix, a vector and a number. */
+BODY(mixed) {
+    UNUSED;
+    cot_var h = cot_tanh(cot_add(cot_matmul(xs[0], xs[1]), xs[2]));
+    ys[0] = cot_mul(h, cot_softmax(cot_matmul(cot_transpose(xs[0]), h), -1));
+    ys[1] = cot_sum(cot_mul(cot_exp(cot_mul(h, 0.5)), xs[1]), COT_ALL);
+    return 0;
+}
+
+/* The same, with what is no float first, and a part without a gradient. */
+BODY(numbered) {
+    UNUSED;
+    cot_var two[2];
+    mixed(n, xs, 2, two, user);
+    ys[0] = cot_argmax(two[0], COT_AXES(0));
+    cot_no_grad_open(xs[0].tape);
+    cot_var weight = cot_square(two[1]);
+    cot_no_grad_close(xs[0].tape);
+    ys[1] = cot_mul(two[0], weight);
+    return 0;
+}
+
+typedef struct point { double a[N * N], b[N], c; } point;
+
+static point point_of(int seed) {
+    point p;
+    for (int i = 0; i < N * N; i++) p.a[i] = 0.4 * sin(seed * 31 + i);
+    for (int i = 0; i < N; i++) p.b[i] = cos(seed * 17 + 3 * i);
+    p.c = 0.1 * seed;
+    return p;
+}
+
+static void leaves(cot_tape *t, const point *p, cot_var *xs) {
+    xs[0] = cot_tensor(t, COT_F64, types[0].shape, p->a);
+    xs[1] = cot_tensor(t, COT_F64, types[1].shape, p->b);
+    xs[2] = cot_scalar(t, p->c);
+}
+
+/* A function, and the program of it, as functions of one kind. */
+typedef struct either { cot_fn f; cot_program *p; } either;
+
+BODY(run_either) {
+    either *e = user;
+    return e->p ? cot_program_call(e->p, n, xs, m, ys) != COT_OK : e->f(n, xs, m, ys, NULL);
+}
+
+static const either *pair_of(cot_fn f, int m, either two[2]) {
+    two[0] = (either){f, NULL};
+    two[1] = (either){f, cot_compile(f, NULL, 3, types, m, NULL)};
+    assert_string_equal(cot_program_message(two[1].p), "");
+    return two;
+}
+
+static void same(cot_var a, cot_var b, const char *what) {
+    double  x[N * N * 4], y[N * N * 4];
+    int64_t n = cot_size(a);
+    assert_ok(a.tape);
+    assert_ok(b.tape);
+    assert_int_equal(n, cot_size(b));
+    cot_read(a, x, n);
+    cot_read(b, y, n);
+    if (memcmp(x, y, (size_t)n * sizeof *x))
+        for (int64_t i = 0; i < n; i++)
+            if (x[i] != y[i]) fail_msg("%s: element %d is %.17g, by a program %.17g", what, (int)i, x[i], y[i]);
+}
+
+/* Runs `use` on the function and on its program, each on a tape of its own, and compares all that
+ * it gives. */
+typedef int (*usage)(either *e, cot_tape *t, const cot_var *xs, cot_var *out);
+
+static void compare(cot_fn f, int m, usage use, const char *what) {
+    either two[2];
+    pair_of(f, m, two);
+    for (int seed = 1; seed <= 2; seed++) {
+        cot_tape *t[2];
+        cot_var   out[2][8];
+        int       count = 0;
+        for (int k = 0; k < 2; k++) {
+            cot_var xs[3];
+            point   p = point_of(seed);
+            t[k] = cot_tape_create(NULL);
+            leaves(t[k], &p, xs);
+            count = use(&two[k], t[k], xs, out[k]);
+            assert_ok(t[k]);
+        }
+        for (int i = 0; i < count; i++) same(out[0][i], out[1][i], what);
+        for (int k = 0; k < 2; k++) cot_tape_destroy(t[k]);
+    }
+    cot_program_destroy(two[1].p);
+}
+
+/* ---- values and first derivatives ------------------------------------------------------------ */
+
+static int values(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    (void)t;
+    run_either(3, xs, 2, out, e);
+    return 2;
+}
+
+/* A loss of both results, then only of one of them. */
+static int backward(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var ys[2];
+    run_either(3, xs, 2, ys, e);
+    cot_backward(cot_add(cot_sum(cot_square(ys[0]), COT_ALL), ys[1]));
+    for (int k = 0; k < 3; k++) out[k] = cot_grad(xs[k]);
+    cot_tape_zero_grads(t);
+    cot_backward(cot_sum(cot_square(ys[0]), COT_ALL));
+    for (int k = 0; k < 3; k++) out[3 + k] = cot_grad(xs[k]);
+    return 6;
+}
+
+/* Only the vector is active. */
+static int partly_active(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var in[3] = {cot_detach(xs[0]), xs[1], cot_detach(xs[2])}, ys[2];
+    (void)t;
+    run_either(3, in, 2, ys, e);
+    cot_grad_of(cot_add(cot_sum(ys[0], COT_ALL), ys[1]), 1, &xs[1], out);
+    return 1;
+}
+
+static int forward(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var tangents[3] = {cot_mul(xs[0], 2.0), COT_NONE, cot_constant(t, 1.5)}, ys[2];
+    cot_fn_jvp(run_either, e, 3, xs, tangents, 2, ys, out);
+    return 2;
+}
+
+static void values_and_derivatives_have_the_bits_of_the_function(void **state) {
+    (void)state;
+    compare(mixed, 2, values, "values");
+    compare(mixed, 2, backward, "gradients");
+    compare(mixed, 2, partly_active, "gradient by one input");
+    compare(mixed, 2, forward, "tangents");
+}
+
+/* ---- higher order ---------------------------------------------------------------------------- */
+
+/* The gradient of the norm of the gradient, and the same once more. */
+static int twice(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var ys[2], g[3], h[3];
+    (void)t;
+    run_either(3, xs, 2, ys, e);
+    cot_grad_of(cot_add(cot_sum(cot_square(ys[0]), COT_ALL), ys[1]), 3, xs, g);
+    cot_grad_of(cot_sum(cot_square(g[0]), COT_ALL), 3, xs, h);
+    for (int k = 0; k < 3; k++) out[k] = h[k];
+    cot_grad_of(cot_sum(cot_square(h[1]), COT_ALL), 3, xs, out + 3);
+    return 6;
+}
+
+static int hessian_product(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    double  v[N * N + N + 1], hv[N * N + N + 1];
+    cot_var ys[2];
+    for (int i = 0; i < N * N + N + 1; i++) v[i] = sin(i);
+    run_either(3, xs, 2, ys, e);
+    cot_hvp(cot_add(cot_sum(cot_square(ys[0]), COT_ALL), ys[1]), 3, xs, v, hv);
+    out[0] = cot_data(t, COT_F64, COT_SHAPE(N * N + N + 1), hv);
+    return 1;
+}
+
+static void near_each_other(cot_fn f, usage use, double tolerance) {
+    either  two[2];
+    double  x[2][6][N * N + N + 1];
+    int64_t size[6];
+    int     count = 0;
+    pair_of(f, 2, two);
+    for (int k = 0; k < 2; k++) {
+        cot_var   xs[3], out[8];
+        point     p = point_of(3);
+        cot_tape *t = cot_tape_create(NULL);
+        leaves(t, &p, xs);
+        count = use(&two[k], t, xs, out);
+        for (int i = 0; i < count; i++) cot_read(out[i], x[k][i], size[i] = cot_size(out[i]));
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+    for (int i = 0; i < count; i++)
+        for (int64_t j = 0; j < size[i]; j++) assert_near(x[1][i][j], x[0][i][j], tolerance);
+    cot_program_destroy(two[1].p);
+}
+
+/* Contributions meet in another order there, so the last digits differ: some hundred additions of
+ * numbers up to ten times as large as their sum. */
+static void derivatives_of_derivatives_are_right(void **state) {
+    (void)state;
+    near_each_other(mixed, twice, 1e-12);
+    near_each_other(mixed, hessian_product, 1e-12);
+}
+
+/* ---- what is no float, and what has no gradient ---------------------------------------------- */
+
+static int numbered_gradients(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var ys[2];
+    (void)t;
+    run_either(3, xs, 2, ys, e);
+    out[0] = ys[0], out[1] = ys[1];
+    cot_grad_of(cot_sum(ys[1], COT_ALL), 3, xs, out + 2);
+    return 5;
+}
+
+static void integers_and_parts_without_gradient_keep_their_meaning(void **state) {
+    (void)state;
+    compare(numbered, 2, numbered_gradients, "a part without gradient");
+}
+
+/* ---- in other functions ---------------------------------------------------------------------- */
+
+BODY(step) {
+    either *e = user;
+    cot_var two[2];
+    (void)n, (void)m;
+    if (run_either(3, (cot_var[]){xs[0], xs[1], xs[2]}, 2, two, e)) return 1;
+    ys[0] = xs[0], ys[1] = cot_mul(two[0], 0.9), ys[2] = cot_mul(two[1], 0.1);
+    return 0;
+}
+
+static int in_a_loop(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var last[3];
+    (void)t;
+    cot_scan(step, e, 4, 3, xs, 0, NULL, last, 0, NULL, NULL);
+    cot_grad_of(cot_add(cot_sum(last[1], COT_ALL), last[2]), 3, xs, out);
+    return 3;
+}
+
+static int in_a_batch(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var many = cot_stack(3, (cot_var[]){xs[1], cot_mul(xs[1], 2.0), cot_neg(xs[1])}, 0);
+    cot_var in[3] = {xs[0], many, xs[2]};
+    (void)t;
+    cot_vmap(run_either, e, 3, in, (int[]){COT_NOT_BATCHED, 0, COT_NOT_BATCHED}, 2, out, NULL);
+    return 2;
+}
+
+static int in_a_checkpoint(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var ys[2];
+    (void)t;
+    cot_checkpoint(run_either, e, 3, xs, 2, ys);
+    cot_grad_of(cot_add(cot_sum(ys[0], COT_ALL), ys[1]), 3, xs, out);
+    return 3;
+}
+
+static void calls_work_in_loops_batches_and_checkpoints(void **state) {
+    (void)state;
+    compare(mixed, 2, in_a_loop, "in a loop");
+    compare(mixed, 2, in_a_batch, "in a batch");
+    compare(mixed, 2, in_a_checkpoint, "in a checkpoint");
+}
+
+BODY(gradient_of_call) {
+    cot_var grads[3];
+    (void)m;
+    cot_program *p = user;
+    cot_var      two[2];
+    if (cot_program_call(p, n, xs, 2, two) != COT_OK) return 1;
+    if (cot_grad_of(cot_add(cot_sum(two[0], COT_ALL), two[1]), 3, xs, grads) != COT_OK) return 1;
+    for (int k = 0; k < 3; k++) ys[k] = grads[k];
+    return 0;
+}
+
+static void a_program_may_call_another(void **state) {
+    (void)state;
+    cot_program *inner = cot_compile(mixed, NULL, 3, types, 2, NULL);
+    cot_program *outer = cot_compile(gradient_of_call, inner, 3, types, 3, NULL);
+    cot_run     *r = cot_run_create(outer);
+    point        p = point_of(5);
+    double       a[N * N], b[N], c;
+    cot_program_destroy(inner);
+    assert_string_equal(cot_run_message(r), "");
+    assert_int_equal(cot_program_run(r, (const void *[]){p.a, p.b, &p.c}, (void *[]){a, b, &c}), COT_OK);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[3], ys[2], g[3];
+    double    want[N * N];
+    leaves(t, &p, xs);
+    mixed(3, xs, 2, ys, NULL);
+    cot_grad_of(cot_add(cot_sum(ys[0], COT_ALL), ys[1]), 3, xs, g);
+    cot_read(g[0], want, N * N);
+    assert_memory_equal(a, want, sizeof want);
+    cot_read(g[1], want, N);
+    assert_memory_equal(b, want, sizeof b);
+    assert_true(c == cot_value(g[2]));
+    cot_tape_destroy(t);
+    cot_run_destroy(r);
+    cot_program_destroy(outer);
+}
+
+/* ---- strided operands, errors, memory -------------------------------------------------------- */
+
+static int of_a_transpose(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
+    cot_var in[3] = {cot_transpose(xs[0]), cot_slice(cot_concat(2, (cot_var[]){xs[1], xs[1]}, 0), 0, 0, COT_END, 2),
+                     xs[2]}, ys[2];
+    (void)t;
+    run_either(3, in, 2, ys, e);
+    out[0] = ys[0];
+    cot_grad_of(cot_add(cot_sum(ys[0], COT_ALL), ys[1]), 3, xs, out + 1);
+    return 4;
+}
+
+static void operands_may_lie_anywhere(void **state) {
+    (void)state;
+    compare(mixed, 2, of_a_transpose, "strided operands");
+}
+
+static void wrong_operands_are_told(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(mixed, NULL, 3, types, 2, NULL);
+    cot_tape    *t = cot_tape_create(NULL);
+    point        at = point_of(1);
+    cot_var      xs[3], ys[2];
+    leaves(t, &at, xs);
+#define expect(code, text) do { assert_error(t, code, text); cot_tape_clear_error(t); } while (0)
+    cot_program_call(p, 2, xs, 2, ys);
+    expect(COT_VALUE, "[program_call] 2 inputs and 2 outputs, but the program has 3 and 2");
+    cot_program_call(NULL, 3, xs, 2, ys);
+    expect(COT_VALUE, "[program_call] the program is NULL");
+    cot_program_call(p, 3, (cot_var[]){xs[0], xs[0], xs[2]}, 2, ys);
+    expect(COT_SHAPE, "[program_call] xs[1] is f64 (6,6), but input 1 of the program is f64 (6,); they must be equal");
+    cot_program_call(p, 3, (cot_var[]){cot_cast(xs[0], COT_F32), xs[1], xs[2]}, 2, ys);
+    expect(COT_DTYPE,
+           "[program_call] xs[0] is f32 (6,6), but input 0 of the program is f64 (6,6); they must be equal");
+    assert_false(cot_is_valid(ys[0]));
+    assert_int_equal(cot_program_call(p, 3, (cot_var[]){xs[0], xs[1], cot_number(2)}, 2, ys), COT_OK);
+    assert_ok(t);
+    cot_program_destroy(p);
+    cot_tape_destroy(t);
+}
+
+static void the_tape_keeps_the_program_alive(void **state) {
+    (void)state;
+    counting     c = {0};
+    cot_program *p = cot_compile(mixed, NULL, 3, types, 2, &(cot_compile_options){.allocator = {counting_alloc, &c}});
+    cot_tape    *t = cot_tape_create(NULL);
+    point        at = point_of(1);
+    cot_var      xs[3], ys[2];
+    leaves(t, &at, xs);
+    cot_mark m = cot_tape_mark(t);
+    cot_program_call(p, 3, xs, 2, ys);
+    cot_program_destroy(p);
+    cot_backward(ys[1]);
+    assert_ok(t);
+    assert_true(c.live > 0);
+    cot_tape_rewind(t, m);
+    assert_int_equal(c.live, 0);
+    cot_tape_destroy(t);
+}
+
+static void steady_calls_make_nothing_new(void **state) {
+    (void)state;
+    counting     c = {0};
+    cot_program *p = cot_compile(mixed, NULL, 3, types, 2, &(cot_compile_options){.allocator = {counting_alloc, &c}});
+    cot_tape    *t = cot_tape_create(NULL);
+    point        at = point_of(1);
+    cot_var      xs[3], ys[2];
+    long         before = 0;
+    leaves(t, &at, xs);
+    cot_mark m = cot_tape_mark(t);
+    for (int i = 0; i < 5; i++) {
+        cot_program_call(p, 3, xs, 2, ys);
+        cot_backward(cot_add(cot_sum(ys[0], COT_ALL), ys[1]));
+        assert_ok(t);
+        cot_tape_rewind(t, m);
+        if (i == 0) before = c.requests;
+    }
+    assert_int_equal(c.requests, before);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+    assert_int_equal(c.live, 0);
+}
+
+static void call_and_sweep(cot_tape *t, void *user) {
+    cot_var xs[3], ys[2];
+    point   at = point_of(2);
+    leaves(t, &at, xs);
+    cot_program_call(user, 3, xs, 2, ys);
+    if (cot_tape_status(t) == COT_OK) cot_backward(ys[1]);
+}
+
+static void memory_of_the_tape_may_fail(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(mixed, NULL, 3, types, 2, NULL);
+    assert_survives_no_memory(call_and_sweep, p, 0, NULL);
+    cot_program_destroy(p);
+}
+
+static void *sweep_often(void *program) {
+    double sum = 0;
+    for (int i = 0; i < 20; i++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   xs[3], ys[2];
+        point     at = point_of(2);
+        leaves(t, &at, xs);
+        cot_program_call(program, 3, xs, 2, ys);
+        cot_backward(ys[1]);
+        sum += cot_grad_value(xs[2]);
+        cot_tape_destroy(t);
+    }
+    double *answer = malloc(sizeof *answer);
+    *answer = sum;
+    return answer;
+}
+
+static void threads_make_a_derivative_once(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(mixed, NULL, 3, types, 2, NULL);
+    pthread_t    thread[3];
+    double      *answer[3];
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&thread[i], NULL, sweep_often, p), 0);
+    for (int i = 0; i < 3; i++) pthread_join(thread[i], (void **)&answer[i]);
+    assert_true(*answer[0] == *answer[1] && *answer[1] == *answer[2] && *answer[0] != 0);
+    for (int i = 0; i < 3; i++) free(answer[i]);
+    cot_program_destroy(p);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_and_derivatives_have_the_bits_of_the_function),
+        cmocka_unit_test(derivatives_of_derivatives_are_right),
+        cmocka_unit_test(integers_and_parts_without_gradient_keep_their_meaning),
+        cmocka_unit_test(calls_work_in_loops_batches_and_checkpoints),
+        cmocka_unit_test(a_program_may_call_another),
+        cmocka_unit_test(operands_may_lie_anywhere),
+        cmocka_unit_test(wrong_operands_are_told),
+        cmocka_unit_test(the_tape_keeps_the_program_alive),
+        cmocka_unit_test(steady_calls_make_nothing_new),
+        cmocka_unit_test(memory_of_the_tape_may_fail),
+        cmocka_unit_test(threads_make_a_derivative_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* Steps of loops as runs of a program: the bits of the steps written out, the same errors and
+ * notes, no memory asked for in a step, and programs that are forgotten with what they were made
+ * from. */
+#include "diff/loops/loop.h"
+#include "support/body_test.h"
+#include "support/support.h"
+#include "support/tape_test.h"
+
+/* Was some body lowered since? Otherwise these tests test nothing. */
+static void assert_lowered(const cot_tape *t, uint32_t programs) { assert_int_equal(t->lowered.count, programs); }
+
+static void assert_same(cot_var a, cot_var b, const char *what) {
+    double  x[64], y[64];
+    int64_t n = cot_size(a);
+    assert_true(cot_dtype_of(a) == cot_dtype_of(b) && n == cot_size(b) && n <= 64);
+    assert_int_equal(cot_read(a, x, n), COT_OK);
+    assert_int_equal(cot_read(b, y, n), COT_OK);
+    for (int64_t k = 0; k < n; k++)
+        if (!test_same(x[k], y[k])) fail_msg("%s[%d]: %.17g is not %.17g", what, (int)k, x[k], y[k]);
+}
+
+/* ---- bits ------------------------------------------------------------------------------------ */
+
+/* Carried: a matrix, its transpose in turn, a scalar and a count. A slice, the number of the step
+ * and a captured weight that is a view. */
+BODY(mixed) {
+    UNUSED;
+    cot_var w = *(cot_var *)user, i = cot_cast(xs[0], cot_dtype_of(xs[1]));
+    ys[0] = xs[2];
+    ys[1] = cot_tanh(cot_add(cot_matmul(cot_transpose(xs[1]), w), cot_mul(i, 0.1)));
+    ys[2] = cot_add(xs[3], cot_mul(cot_sin(xs[3]), cot_sum(xs[1], COT_ALL)));
+    ys[3] = cot_add(xs[4], 3);
+    return 0;
+}
+
+static void loops_have_the_bits_of_their_steps(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16};
+    (void)state;
+    for (int d = 0; d < TEST_COUNT(dtypes); d++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_cast(cot_mul(cot_arange(t, COT_F64, 0, 9, 1), 0.1), dtypes[d]),
+                w = cot_transpose(cot_reshape(x, COT_SHAPE(3, 3)));
+        cot_var init[4] = {cot_reshape(cot_sin(x), COT_SHAPE(3, 3)), cot_reshape(cot_cos(x), COT_SHAPE(3, 3)),
+                           cot_cast(cot_scalar(t, 0.3), dtypes[d]), cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){5})};
+        cot_var final[4], now[4];
+        assert_int_equal(cot_fori(mixed, &w, 2, 7, 4, init, final, NULL), COT_OK);
+        assert_lowered(t, 1);
+        memcpy(now, init, sizeof now);
+        for (int64_t k = 2; k < 7; k++) {
+            cot_var next[4], in[5] = {cot_data(t, COT_I64, COT_SCALAR, &k), now[0], now[1], now[2], now[3]};
+            mixed(5, in, 4, next, &w);
+            memcpy(now, next, sizeof now);
+        }
+        for (int k = 0; k < 4; k++) assert_same(final[k], now[k], cot__dtype_name(dtypes[d]));
+        cot_tape_destroy(t);
+    }
+}
+
+BODY(halve) {
+    UNUSED;
+    ys[0] = cot_mul(xs[0], 0.5);
+    ys[1] = cot_add(xs[1], 1);
+    return 0;
+}
+BODY(is_large) {
+    UNUSED;
+    ys[0] = cot_greater(cot_sum(xs[0], COT_ALL), 1.0);
+    return 0;
+}
+
+static void tests_run_as_programs_too(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   init[2] = {cot_full(t, COT_F64, COT_SHAPE(4), 100), cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){0})};
+    cot_var   final[2];
+    int64_t   steps;
+    (void)state;
+    assert_int_equal(cot_while(is_large, halve, NULL, 2, init, final, NULL), COT_OK);
+    assert_lowered(t, 2);
+    steps = cot_value_i64(final[1]);
+    assert_int_equal(steps, 9);
+    cot_tape_destroy(t);
+}
+
+/* ---- errors and notes ------------------------------------------------------------------------ */
+
+BODY(look_up) {
+    UNUSED;
+    ys[0] = cot_take(*(cot_var *)user, xs[0], 0);
+    return 0;
+}
+
+static void an_error_names_its_step(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   next = cot_data(t, COT_I64, COT_SHAPE(4), (int64_t[]){1, 2, 7, 0}), final,
+            init = cot_data(t, COT_I64, COT_SHAPE(1), (int64_t[]){0});
+    (void)state;
+    assert_int_equal(cot_scan(look_up, &next, 5, 1, &init, 0, NULL, &final, 0, NULL, NULL), COT_VALUE);
+    assert_error(t, COT_VALUE,
+                 "[take] indices[0] is 7, out of range for extent 4; values run from -4 to 3 (in step 3 of [scan])");
+    cot_tape_destroy(t);
+}
+
+BODY(factor) {
+    UNUSED;
+    ys[0] = cot_sub(xs[0], 1.0);
+    ys[1] = cot_cholesky(xs[0]);
+    return 0;
+}
+
+static void a_note_of_a_step_is_on_the_tape(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   init = cot_full(t, COT_F64, COT_SHAPE(1, 1), 2.5), final, ys;
+    (void)state;
+    assert_int_equal(cot_scan(factor, NULL, 5, 1, &init, 0, NULL, &final, 1, &ys, NULL), COT_OK);
+    assert_lowered(t, 1);
+    assert_non_null(strstr(cot_tape_note(t), "[cholesky] "));
+    cot_tape_destroy(t);
+}
+
+/* ---- what is played -------------------------------------------------------------------------- */
+
+BODY(inner) {
+    UNUSED;
+    ys[0] = cot_mul(xs[1], cot_add(cot_cast(xs[0], COT_F64), 1.0));
+    return 0;
+}
+BODY(outer) {
+    UNUSED;
+    cot_fori(inner, NULL, 0, 3, 1, xs + 1, ys, NULL);
+    return 0;
+}
+
+/* The inner loop is run; the body that holds it is played, and its program is not there. */
+static void a_loop_in_a_loop_is_run(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   init = cot_scalar(t, 2), final;
+    double    value;
+    (void)state;
+    assert_int_equal(cot_fori(outer, NULL, 0, 2, 1, &init, &final, NULL), COT_OK);
+    cot_read(final, &value, 1);
+    assert_true(value == 72);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static long requests_of(int64_t steps) {
+    counting  c = {0};
+    cot_tape *t = counted_tape(&c, false);
+    cot_var   x = cot_mul(cot_arange(t, COT_F64, 0, 9, 1), 0.1), w = cot_reshape(x, COT_SHAPE(3, 3));
+    cot_var   init[4] = {w, w, cot_mul(cot_scalar(t, 0.3), 1.0), cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){5})};
+    cot_var   final[4];
+    assert_int_equal(cot_fori(mixed, &w, 0, steps, 4, init, final, &(cot_loop_options){.states = 1}), COT_OK);
+    cot_tape_destroy(t);
+    assert_true(c.live == 0 && !c.wrong_size);
+    return c.requests;
+}
+
+static void a_step_asks_for_no_memory(void **state) {
+    (void)state;
+    assert_int_equal(requests_of(3), requests_of(1000));
+}
+
+static void programs_are_forgotten_with_their_bodies(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   init = cot_scalar(t, 2), final;
+    (void)state;
+    cot_fori(inner, NULL, 0, 2, 1, &init, &final, NULL);
+    assert_lowered(t, 1);
+    cot_mark m = cot_tape_mark(t);
+    cot_fori(inner, NULL, 0, 2, 1, &init, &final, NULL);
+    assert_lowered(t, 2);
+    cot_tape_rewind(t, m);
+    assert_lowered(t, 1);
+    cot_tape_destroy(t);
+}
+
+/* A program that a rewind forgets, of a body that it does not, is made again. */
+static void a_body_outlives_its_program(void **state) {
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x[2] = {cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){0}), cot_scalar(t, 2)};
+    cot__region *r = cot__region_record(t, "test", inner, NULL, 2, x, 1);
+    cot_mark     m = cot_tape_mark(t);
+    (void)state;
+    const cot__program *p = cot__region_program(t, r);
+    assert_non_null(p);
+    assert_true(cot__region_program(t, r) == p);
+    cot_tape_rewind(t, m);
+    assert_null(r->program);
+    assert_non_null(cot__region_program(t, r));
+    assert_lowered(t, 1);
+    cot_tape_destroy(t);
+}
+
+static void run_loop(cot_tape *t, void *user) {
+    cot_var x = cot_mul(cot_arange(t, COT_F64, 0, 9, 1), 0.1), w = cot_reshape(x, COT_SHAPE(3, 3));
+    cot_var init[4] = {w, w, cot_scalar(t, 0.3), cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){5})}, final[4];
+    (void)user;
+    cot_fori(mixed, &w, 0, 3, 4, init, final, NULL);
+    cot_while(is_large, halve, NULL, 2, (cot_var[]){w, init[3]}, final, NULL);
+}
+
+static void any_allocation_may_fail(void **state) {
+    static const char *const sentences[] = {"bytes of a program", "the plan of", "to run a program"};
+    (void)state;
+    assert_survives_no_memory(run_loop, NULL, TEST_COUNT(sentences), sentences);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loops_have_the_bits_of_their_steps),
+        cmocka_unit_test(tests_run_as_programs_too),
+        cmocka_unit_test(an_error_names_its_step),
+        cmocka_unit_test(a_note_of_a_step_is_on_the_tape),
+        cmocka_unit_test(a_loop_in_a_loop_is_run),
+        cmocka_unit_test(a_step_asks_for_no_memory),
+        cmocka_unit_test(programs_are_forgotten_with_their_bodies),
+        cmocka_unit_test(a_body_outlives_its_program),
+        cmocka_unit_test(any_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
