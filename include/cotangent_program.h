@@ -77,6 +77,14 @@ COT_API cot_type cot_program_output_type(const cot_program *p, int k);
  * A program that failed prints its error. Where out is NULL, nothing is printed. */
 COT_API void cot_program_print(const cot_program *p, FILE *out);
 
+/* A program in a file, the same bytes on every machine (docs/file-format.md). Saving replaces the
+ * file as a whole or leaves it as it was. If it fails, `why` (of `room` bytes; NULL: not wanted)
+ * gets a sentence that says so; else it becomes "". A program that holds functions of the user's
+ * cannot be saved. Loading believes nothing: a file that is cut short, altered, newer or made to
+ * deceive gives a program that cannot run and says why, as cot_compile does. */
+COT_API cot_status   cot_program_save(const cot_program *p, const char *path, char *why, size_t room);
+COT_API cot_program *cot_program_load(const char *path, const cot_compile_options *options);
+
 /* ==== Running
  * ==================================================================================== */
 

@@ -82,8 +82,7 @@ static bool arguments_are_legal(cot_program *p, cot_fn f, int n, const cot_type 
     return false;
 }
 
-/* An object without a program. */
-static cot_program *make(const cot_allocator *al) {
+cot_program *cot__program_empty(const cot_allocator *al) {
     cot_program *p = cot__alloc(al, sizeof *p);
     if (!p) return NULL;
     memset(p, 0, sizeof *p);
@@ -94,7 +93,7 @@ static cot_program *make(const cot_allocator *al) {
 }
 
 cot_program *cot__program_object(const cot_allocator *al, cot__program *source) {
-    cot_program *p = source ? make(al) : NULL;
+    cot_program *p = source ? cot__program_empty(al) : NULL;
     if (!p) return cot__program_release(source), NULL;
     p->source = source;
     optimise(p, false);
@@ -107,7 +106,7 @@ cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int
                          const cot_compile_options *options) {
     cot_compile_options defaults = {0};
     if (!options) options = &defaults;
-    cot_program *p = make(&options->allocator);
+    cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
     if (!arguments_are_legal(p, f, n, types, m)) return p;
     cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al});

@@ -39,6 +39,8 @@ struct cot_run {
 
 /* One more owner of p. */
 cot_program *cot__program_counted(cot_program *p);
+/* One that has no program yet; NULL when there is no memory. */
+cot_program *cot__program_empty(const cot_allocator *al);
 /* A program of this source, whose owner it becomes; optimised. NULL when there is no memory, or no
  * source. */
 cot_program *cot__program_object(const cot_allocator *al, cot__program *source);

@@ -1,0 +1,47 @@
+/* saved.c: programs in files: what a program was made from is saved, and optimised again when it is
+ * loaded. */
+#include "compile/compile.h"
+
+#include "program/file/file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What is refused. */
+typedef struct heard {
+    cot_status status;
+    char       message[COT__MESSAGE];
+} heard;
+
+static void hear(const cot__caller *c, cot_status status, const char *text) {
+    heard *h = c->to;
+    if (h->status != COT_OK) return;
+    h->status = status;
+    snprintf(h->message, sizeof h->message, "%s", text);
+}
+static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
+
+cot_status cot_program_save(const cot_program *p, const char *path, char *why, size_t room) {
+    heard       h = {COT_OK, ""};
+    cot__caller caller = {"program_save", &h, hear, ignore, NULL};
+    if (cot_program_status(p) != COT_OK) hear(&caller, cot_program_status(p), cot_program_message(p));
+    else if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");
+    else cot__program_save_to_file(p->source, path, &caller);
+    if (why && room) snprintf(why, room, "%s", h.message);
+    return h.status;
+}
+
+cot_program *cot_program_load(const char *path, const cot_compile_options *options) {
+    cot_compile_options defaults = {0};
+    heard               h = {COT_OK, ""};
+    cot__caller         caller = {"program_load", &h, hear, ignore, NULL};
+    const cot_allocator *al = options ? &options->allocator : &defaults.allocator;
+    cot__program       *source = path ? cot__program_load_from_file(path, al, &caller) : NULL;
+    if (source) return cot__program_object(al, source);
+    if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");
+    cot_program *p = cot__program_empty(al);
+    if (!p) return NULL;
+    p->status = h.status;
+    memcpy(p->message, h.message, sizeof h.message);
+    return p;
+}
