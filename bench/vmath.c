@@ -1,5 +1,5 @@
 /* vmath: ns per element of each elementwise function of one operand, f32 and f64, for every
- * instruction set this processor has, beside libm called element by element (the column "plain");
+ * instruction set this processor has, beside one call for each element (the column "plain");
  * the numbers in brackets are how many times faster. Arrays of 4096 that stay in cache, the least
  * of many runs.
  *

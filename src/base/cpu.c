@@ -1,7 +1,6 @@
 /* cpu.c: see cpu.h. */
 #include "base/cpu.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,9 +10,8 @@ static const char *const names[] = {"plain", "neon"};
 static const char *const names[] = {"sse2", "avx2", "avx512"};
 #endif
 
-/* One more than the choice; 0 before it is made. Two threads may make it at once: both find the
- * same. */
-static atomic_int chosen;
+/* Two threads may choose at once: both find the same. */
+atomic_int cot__cpu_chosen;
 
 cot__isa cot__cpu_best(void) {
 #if defined(__x86_64__)
@@ -33,7 +31,7 @@ const char *cot__isa_name(cot__isa isa) { return names[isa]; }
 
 _Bool cot__cpu_use(cot__isa isa) {
     if (isa > cot__cpu_best()) return 0;
-    atomic_store_explicit(&chosen, (int)isa + 1, memory_order_relaxed);
+    atomic_store_explicit(&cot__cpu_chosen, (int)isa + 1, memory_order_relaxed);
     return 1;
 }
 
@@ -47,6 +45,6 @@ static cot__isa choose(void) {
 }
 
 cot__isa cot__cpu_isa(void) {
-    int c = atomic_load_explicit(&chosen, memory_order_relaxed);
+    int c = atomic_load_explicit(&cot__cpu_chosen, memory_order_relaxed);
     return c > 0 ? (cot__isa)(c - 1) : choose();
 }

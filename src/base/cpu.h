@@ -1,10 +1,11 @@
 /* cpu.h: which instruction set the kernels use: the best this processor has, chosen once.
  *
  * The environment variable COTANGENT_ISA (sse2, avx2, avx512; on ARM plain, neon) asks for a lesser
- * one. PLAIN is the compiler's baseline with libm, the reference of all others and their help for
- * rare arguments. */
+ * one. PLAIN is the compiler's baseline, the reference of all others. */
 #ifndef COT_CPU_H
 #define COT_CPU_H
+
+#include <stdatomic.h>
 
 typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA_NEON = COT__ISA_AVX2 } cot__isa;
 
@@ -28,6 +29,15 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 
 cot__isa    cot__cpu_isa(void);
 const char *cot__isa_name(cot__isa isa);
+
+/* One more than the choice; 0 before it is made. */
+extern atomic_int cot__cpu_chosen;
+/* Are products and sums fused by an instruction? For x86: a comparison on the way to functions that
+ * take some nanoseconds. */
+static inline _Bool cot__cpu_fuses(void) {
+    int c = atomic_load_explicit(&cot__cpu_chosen, memory_order_relaxed);
+    return __builtin_expect(c > 1, 1) || (c == 0 && cot__cpu_isa() != COT__ISA_PLAIN);
+}
 
 /* For tests and benchmarks: what the processor has; and a call to use less from now on. The latter
  * returns false, and changes nothing, if the processor cannot do it. Not while kernels run. */

@@ -1,6 +1,7 @@
 /* operate.c: operators. Plain numbers of the text are computed as in Python. Operations on values
  * of the tape are calls of the library, in which plain numbers are weak operands. Lists become
  * arrays. */
+#include "base/math/elementary.h"
 #include "expr/by_hand.h"
 #include "expr/lex.h"
 #include "expr/program.h"
@@ -39,7 +40,7 @@ static bool integers(cot__evaluation *r, int what, int64_t x, int64_t y, cot__it
         break;
     case TOKEN_POWER: {
         int64_t base = x;
-        if (y < 0) return x == 0 ? zero_division(r) : (*out = cot__item_number(pow((double)x, (double)y)), true);
+        if (y < 0) return x == 0 ? zero_division(r) : (*out = cot__item_number(cot__pow((double)x, (double)y)), true);
         z = 1;
         for (int64_t n = y; n > 0 && !over; n >>= 1) {
             if (n & 1) over = __builtin_mul_overflow(z, base, &z);
@@ -60,7 +61,7 @@ static bool integers(cot__evaluation *r, int what, int64_t x, int64_t y, cot__it
     *out = cot__item_number(what == '+'           ? a + b
                             : what == '-'         ? a - b
                             : what == '*'         ? a * b
-                            : what == TOKEN_POWER ? pow(a, b)
+                            : what == TOKEN_POWER ? cot__pow(a, b)
                                                   : floor(a / b));
     return true;
 }
@@ -77,12 +78,12 @@ static bool reals(cot__evaluation *r, int what, double x, double y, cot__item *o
         break;
     case TOKEN_POWER:
         if (x == 0 && y < 0) return zero_division(r);
-        z = pow(x, y);
+        z = cot__pow(x, y);
         break;
     default: {
         if (y == 0) return zero_division(r);
         /* q is an integer but for rounding */
-        double m = fmod(x, y), q = (x - m) / y;
+        double m = cot__fmod(x, y), q = (x - m) / y;
         if (m != 0 && (m < 0) != (y < 0)) {
             m += y;
             q -= 1;

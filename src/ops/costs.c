@@ -1,6 +1,7 @@
 /* costs.c: the operations of the value of one structural node, from its record (cot__op_cost) and
  * the shapes of its operands. */
 #include "ops/costs.h"
+#include "base/math/elementary.h"
 
 #include <math.h>
 
@@ -17,7 +18,7 @@ double cot__operand_extent(const cot_tape *t, uint32_t node, int k, int axis) {
     return axis >= 0 && axis < shape.ndim ? (double)shape.dim[axis] : 1;
 }
 
-double cot__halvings(double n) { return n > 1 ? ceil(log2(n)) : 1; }
+double cot__halvings(double n) { return n > 1 ? ceil(cot__log2(n)) : 1; }
 
 /* rows · columns · the smaller of both, over all matrices of the first operand. */
 static double cubes(const cot_tape *t, uint32_t node) {

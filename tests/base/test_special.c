@@ -35,6 +35,12 @@ static double digamma_scale(double n, double x) {
     return x < 0 ? fabs(3.14159265358979 / tan(3.14159265358979 * (x - rint(x)))) + fabs(cot__digamma(1 - x)) : 0;
 }
 
+static double lgamma_scale(double n, double x) {
+    (void)n;
+    double s = fabs(sin(3.14159265358979 * (x - rint(x))));
+    return x < -0.25 ? fabs(log(3.14159265358979 / (-x * s))) + fabs(cot__lgamma(-x)) : 0;
+}
+
 static double polygamma_scale(double n, double x) {
     if (x > 0 || (int)n % 2)
         return 0;
@@ -60,19 +66,19 @@ static const struct {
     double limit, below;
 } functions[] = {
     {"erfinv", cot__erfinv, NULL, cot__erfinvf, NULL, no_scale, 2, 2},
-    {"lgamma", cot__lgamma, NULL, cot__lgammaf, NULL, no_scale, 4, 4},
+    {"lgamma", cot__lgamma, NULL, cot__lgammaf, NULL, lgamma_scale, 5, 5},
     {"digamma", cot__digamma, NULL, cot__digammaf, NULL, digamma_scale, 4, 4},
     {"polygamma", NULL, polygamma2, NULL, polygamma2f, polygamma_scale, 5, 5},
-    {"log1pexp", cot__log1pexp, NULL, cot__log1pexpf, NULL, no_scale, 2, 2},
-    {"sigmoid", cot__sigmoid, NULL, cot__sigmoidf, NULL, no_scale, 2, 2},
-    {"log_sigmoid", cot__log_sigmoid, NULL, cot__log_sigmoidf, NULL, no_scale, 2, 2},
-    {"logaddexp", NULL, cot__logaddexp, NULL, cot__logaddexpf, logaddexp_scale, 2, 2},
-    {"erfc", cot__erfc, NULL, cot__erfcf, NULL, no_scale, 2, 2},
-    {"gelu", cot__gelu, NULL, cot__geluf, NULL, no_scale, 2, 2},
-    {"silu", cot__silu, NULL, cot__siluf, NULL, no_scale, 2, 2},
-    {"mish", cot__mish, NULL, cot__mishf, NULL, no_scale, 2, 2},
-    {"gelu_tanh", cot__gelu_tanh, NULL, cot__gelu_tanhf, NULL, no_scale, 2, 2},
-    {"cbrt", cot__cbrt, NULL, cot__cbrtf, NULL, no_scale, 1, 1},
+    {"log1pexp", cot__log1pexp, NULL, NULL, NULL, no_scale, 2, 2},
+    {"sigmoid", cot__sigmoid, NULL, NULL, NULL, no_scale, 2, 2},
+    {"log_sigmoid", cot__log_sigmoid, NULL, NULL, NULL, no_scale, 2, 2},
+    {"logaddexp", NULL, cot__logaddexp, NULL, NULL, logaddexp_scale, 2, 2},
+    {"erfc", cot__erfc, NULL, NULL, NULL, no_scale, 2, 2},
+    {"gelu", cot__gelu, NULL, NULL, NULL, no_scale, 2, 2},
+    {"silu", cot__silu, NULL, NULL, NULL, no_scale, 2, 2},
+    {"mish", cot__mish, NULL, NULL, NULL, no_scale, 2, 2},
+    {"gelu_tanh", cot__gelu_tanh, NULL, NULL, NULL, no_scale, 2, 2},
+    {"cbrt", cot__cbrt, NULL, NULL, NULL, no_scale, 1, 1},
 };
 
 /* The reference values lie next to this source; COT_TEST_SPECIAL names another file,
@@ -121,7 +127,10 @@ static void test_ulps(void **state) {
             worst[i][below].x = x;
             worst[i][below].second = second;
         }
-        /* The float twin at a float: the same value, rounded. */
+        /* The float twin at a float: the same value, rounded. Those of elementary.h are
+         * functions of their own, which test_ulps.c measures. */
+        if (!functions[i].onef && !functions[i].twof)
+            continue;
         float xf = (float)x, sf = (float)second;
         float yf = functions[i].onef ? functions[i].onef(xf) : functions[i].twof(sf, xf);
         double yd = functions[i].one ? functions[i].one((double)xf) : functions[i].two((double)sf, (double)xf);
@@ -150,7 +159,8 @@ static void test_special_values(void **state) {
     const double inf = INFINITY, nan_ = NAN, ln2 = 0x1.62e42fefa39efp-1;
     for (int i = 0; i < COUNT(functions); i++) {
         CHECK(functions[i].one ? functions[i].one(nan_) : functions[i].two(1, nan_), nan_);
-        CHECK(functions[i].onef ? functions[i].onef(NAN) : functions[i].twof(1, NAN), nan_);
+        if (functions[i].onef || functions[i].twof)
+            CHECK(functions[i].onef ? functions[i].onef(NAN) : functions[i].twof(1, NAN), nan_);
     }
     CHECK(cot__erfinv(0.0), 0.0);
     CHECK(cot__erfinv(-0.0), -0.0);

@@ -1,6 +1,6 @@
 /* ctest: labels=vmath timeout=300 */
 /* Compares elementwise functions with exact values, in ulp: the plain kernels, which are those of
- * libm and special.c, and the vector kernels of every instruction set. The table below is the
+ * elementary.h and special.h, and the vector kernels of every instruction set. The table below is the
  * promise; it is printed in docs/accuracy.md.
  *
  * COT_TEST_EXHAUSTIVE=1 goes through all 2^32 floats, some minutes for each function and

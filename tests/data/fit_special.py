@@ -57,6 +57,10 @@ def digamma_slope(t):
     return digamma(1 + t) / (1 + t - x0)
 
 
+def lgamma_slope(t):
+    if t == 0 or t == 1:
+        return mp.euler if t == 0 else 1 - mp.euler
+    return mp.loggamma(1 + t) / (t * (t - 1))
 
 
 def erfinv_tail(w):
@@ -74,6 +78,8 @@ def erfinv_tail(w):
 
 
 if __name__ == "__main__":
+    fit("lgamma_near", lgamma_slope, mpf("-0.25"), mpf("0.5"), 7, 7, 0.5625)
+    fit("lgamma_mid", lgamma_slope, mpf("0.5"), mpf(2), 7, 6, 0.375)
     fit("digamma", digamma_slope, mpf(0), mpf(2), 7, 6)
     fit("erfinv_mid", lambda u: erfinv(sqrt(u)) / sqrt(u) if u else sqrt(pi) / 2, mpf(0), mpf("0.25"), 5, 5, 0.921875)
     for nm, a, b, m, n, c in (("erfinv_near", "0.83", "2.125", 8, 8, 0.75),
@@ -87,4 +93,5 @@ if __name__ == "__main__":
     dd("2 sqrt(2/pi)", 2 * sqrt(2 / pi))
     dd("0.044715 * 2 sqrt(2/pi)", mpf("0.044715") * 2 * sqrt(2 / pi))
     print("B_2j/(2j):", [repr(float(bernoulli(2 * j) / (2 * j))) for j in range(1, 11)])
+    print("B_2j/(2j (2j-1)):", [repr(float(bernoulli(2 * j) / (2 * j * (2 * j - 1)))) for j in range(1, 9)])
     print("B_2j/(2j)!:", [repr(float(bernoulli(2 * j) / factorial(2 * j))) for j in range(1, 15)])

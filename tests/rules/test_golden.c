@@ -9,7 +9,7 @@
  * all roundings. The script measures this: the scale beside a number says how far it moves, at
  * most, when every intermediate result of the reference computation is off by one relative unit.
  * Cancellation and ill-conditioned steps are included. In each library a step may be off by up to 4
- * units (the promise of special.h for its functions; libm is better), and our steps are not JAX's
+ * units (the promise of special.h for its functions; others are better), and our steps are not JAX's
  * steps. So the default is 2 · 4 units of the result's dtype times the scale. A case may ask for
  * another number (ulps=) with its reason in the script, or for equality (exact=1): moved, chosen
  * and counted elements. Integers, bools, NaNs and infinities are equal or wrong. */

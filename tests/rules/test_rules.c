@@ -399,7 +399,6 @@ static void zero_tangents_win_over_anything(void **state) {
 /* The same through the sweeps: a zero seed or tangent in one lane, a one beside it. */
 static void zero_lanes_stay_zero(void **state) {
     (void)state;
-    cot__cpu_use(COT__ISA_PLAIN); /* the functions of scalars */
     cot_tape *t = cot_tape_create(NULL);
     EACH_OP(op) for (int i = 0; differentiable(op) && i < combinations(INFO(op)->arity); i++) {
         int      n = INFO(op)->arity;
@@ -424,7 +423,6 @@ static void zero_lanes_stay_zero(void **state) {
         cot_tape_rewind(t, m);
     }
     cot_tape_destroy(t);
-    cot__cpu_use(cot__cpu_best());
     test_verdict();
 }
 
@@ -660,8 +658,6 @@ static void halves_are_f32_rounded(void **state) {
 
 static void tensors_equal_scalars_to_the_bit(void **state) {
     (void)state;
-    /* vector kernels have functions of their own: tests/base/test_vmath.c holds them to these */
-    cot__cpu_use(COT__ISA_PLAIN);
     static const int64_t   sizes[] = {0, 1, 255, 256, 257, 1000};
     static const cot_dtype dtypes[] = {COT_F64, COT_F32};
     enum { MAX = 1000 };
@@ -702,7 +698,6 @@ static void tensors_equal_scalars_to_the_bit(void **state) {
         cot_tape_rewind(t, m);
     }
     cot_tape_destroy(t);
-    cot__cpu_use(cot__cpu_best());
     test_verdict();
 }
 

@@ -16,8 +16,9 @@ from browser import Browser, Failure  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
-# The page has another libm (musl's) and no fused multiply-add. Each operation differs by a few
-# units in the last place, and tapes here have at most some thirty operations.
+# Elementwise operations have the same bits on the page, but it has no fused multiply-add for matrix
+# products. Such an operation differs by a few units in the last place, and tapes here have at most
+# some thirty operations.
 TOLERANCE = 1e-13
 
 

@@ -1,8 +1,9 @@
-/* Scalar special functions: pure, thread-safe, no global state.
+/* Scalar special functions: pure, thread-safe, no global state; made of elementary.h and plain
+ * arithmetic, so that they have the same bits on every machine.
  *
  * The promises below are in ulp (units in the last place of the exact result)
- * for round to nearest, without -ffast-math, and with a libm as good as glibc;
- * tests/base/test_special.c holds the functions to them.  Where a function crosses
+ * for round to nearest, without -ffast-math; tests/base/test_special.c holds the
+ * functions to them.  Where a function crosses
  * zero, and the comment says "absolute", the error is counted in ulps of the
  * named quantity, since the result itself has lost its leading digits.
  *
@@ -11,9 +12,11 @@
  * computed in double and rounded once more: under 0.51 ulp of float away from
  * the zeros spoken of below.
  *
- * May call: libm. Must not touch: memory, threads, tapes. */
+ * May call: elementary.h. Must not touch: memory, threads, tapes. */
 #ifndef COT_BASE_SPECIAL_H
 #define COT_BASE_SPECIAL_H
+
+#include "base/math/elementary.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -24,7 +27,8 @@ double cot__erfinv(double x);
 double cot__erfinv_by(double (*logarithm)(double), double x);
 
 /* log|Gamma(x)|; +inf at 0, at the negative integers and at both infinities.
- * 5 ulp, also next to its zeros at 1 and 2, and below 0 (4.4 seen). */
+ * 5 ulp for x > -1/4, also next to its zeros at 1 and 2.  Below: 5 ulp, absolute
+ * in |log(pi / (x sin(pi x)))| + lgamma(-x), of which it is the difference. */
 double cot__lgamma(double x);
 
 /* psi = lgamma'.  psi(+-0) = -+inf, NaN at negative integers and -inf.  4 ulp
@@ -39,47 +43,6 @@ double cot__digamma(double x);
  * zero) in n!/d^(n+1), d being the distance to the nearest pole.
  * Above n = 1000 it goes through logarithms and the error grows like n. */
 double cot__polygamma(int n, double x);
-
-/* tanh.  2 ulp.  Ours because libm's, which goes through expm1, is the
- * slowest step of a recurrent network: bench/adbench lstm shows it. */
-double cot__tanh(double x);
-
-/* log(1 + e^x), also known as softplus.  2 ulp. */
-double cot__log1pexp(double x);
-
-/* 1 / (1 + e^-x).  2 ulp, to the end of the left tail. */
-double cot__sigmoid(double x);
-
-/* log(sigmoid(x)) = -log1pexp(-x).  2 ulp. */
-double cot__log_sigmoid(double x);
-
-/* log(e^a + e^b); (inf, inf) gives inf and (-inf, -inf) gives -inf.
- * 2 ulp, absolute in max(|a|, |b|), since e^a + e^b may be near 1. */
-double cot__logaddexp(double a, double b);
-
-/* erfc.  2 ulp; ours because libm's is good to 5. */
-double cot__erfc(double x);
-
-/* x * erfc(-x / sqrt 2) / 2.  2 ulp.  -0 at -inf. */
-double cot__gelu(double x);
-
-/* x * sigmoid(x).  2 ulp.  -0 at -inf. */
-double cot__silu(double x);
-
-/* x * tanh(log(1 + e^x)).  2 ulp.  -0 at -inf. */
-double cot__mish(double x);
-
-/* x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2.  2 ulp.  -0 at -inf. */
-double cot__gelu_tanh(double x);
-
-/* Cube root.  1 ulp; libm's is good to 4. */
-double cot__cbrt(double x);
-
-/* libm's, whose float twins miss 2 ulp by a little. */
-static inline double cot__log10(double x) { return log10(x); }
-static inline double cot__acosh(double x) { return acosh(x); }
-static inline float  cot__log10f(float x) { return (float)log10((double)x); }
-static inline float  cot__acoshf(float x) { return (float)acosh((double)x); }
 
 /* x - floor(x / y) * y, with the sign of y, as NumPy's remainder: NaN for y == 0
  * or x infinite; a zero result has the sign of y.  Exact where x and y have one
@@ -98,17 +61,6 @@ float cot__erfinvf(float x);
 float cot__lgammaf(float x);
 float cot__digammaf(float x);
 float cot__polygammaf(int n, float x);
-float cot__log1pexpf(float x);
-float cot__tanhf(float x);
-float cot__sigmoidf(float x);
-float cot__log_sigmoidf(float x);
-float cot__logaddexpf(float a, float b);
-float cot__erfcf(float x);
-float cot__geluf(float x);
-float cot__siluf(float x);
-float cot__cbrtf(float x);
-float cot__mishf(float x);
-float cot__gelu_tanhf(float x);
 float cot__remainderf(float x, float y);
 
 #endif

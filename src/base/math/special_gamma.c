@@ -1,8 +1,4 @@
 /* The gamma function's family: lgamma, digamma, polygamma.  See special.h. */
-#if !defined(_DEFAULT_SOURCE)
-#define _DEFAULT_SOURCE /* lgamma_r is not C11, and lgamma writes a global on POSIX systems */
-#endif
-
 #include "special.h"
 #include "special_poly.h"
 
@@ -11,13 +7,59 @@
 #define PI 0x1.921fb54442d18p+1
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
+/* lgamma(1 + t) for -1/4 <= t <= 2, as t (t - 1) times a ratio, which keeps the zeros at 0 and 1.
+ * Of the ratio a constant is taken out, so that the rounding of the fit hardly counts. Coefficients
+ * from tests/data/fit_special.py. */
+static double lgamma_1p(double t) {
+    static const double near_p[] = {
+        0.01471566490153286, -0.19229384970862215, -0.651140572125768, -0.7672236615047375,
+        -0.4214569741154061, -0.11085741620748106, -0.012437040702100085, -0.0004090572942513375};
+    static const double near_q[] = {
+        1.0, 3.598717364679993, 5.1656191638411695, 3.767010121367219,
+        1.47013708256878, 0.2957730084037103, 0.026714742480293086, 0.0007446697621663678};
+    static const double mid_p[] = {
+        0.2022156648529922, 0.3055356208682525, 0.050080504244418525, -0.10547200427767615,
+        -0.053705748298215, -0.008051983980084583, -0.00032188769480878264, -1.1385288115950591e-07};
+    static const double mid_q[] = {
+        1.0, 2.7237602429183707, 2.782436131256059, 1.3288045618576563,
+        0.3021139365284784, 0.029517268210547214, 0.0008991444872070809};
+    double ratio = t <= 0.5 ? 0.5625 + COT__POLY(near_p, t) / COT__POLY(near_q, t)
+                            : 0.375 + COT__POLY(mid_p, t) / COT__POLY(mid_q, t);
+    return t * (t - 1) * ratio + 0.0; /* no -0 */
+}
+
+/* Stirling's series for x >= 10: (x - 1/2) (log x - 1) + (log(2 pi) - 1)/2 + the sum of B_2j / (2j
+ * (2j - 1)) over x^(2j-1). */
+static double lgamma_large(double x) {
+    static const double c[] = {0.08333333333333333,   -0.002777777777777778, 0.0007936507936507937,
+                               -0.0005952380952380953, 0.0008417508417508417, -0.0019175269175269176,
+                               0.00641025641025641,    -0.029550653594771242};
+    double r = 1 / x, u = r * r;
+    return (x - 0.5) * (cot__log(x) - 1) + (0.41893853320467274178 + r * COT__POLY(c, u));
+}
+
+static double lgamma_right(double x) {
+    if (x >= 10)
+        return lgamma_large(x);
+    if (x < 0.75)
+        return lgamma_1p(x) - cot__log(x);
+    /* Down to (2, 3] by Gamma(x) = (x - 1) Gamma(x - 1), each x - k exact. */
+    double product = 1;
+    for (; x > 3; x -= 1)
+        product *= x - 1;
+    return product == 1 ? lgamma_1p(x - 1) : lgamma_1p(x - 1) + cot__log(product);
+}
+
 double cot__lgamma(double x) {
-#if defined(_WIN32)
-    return lgamma(x); /* has no signgam to race on */
-#else
-    int sign;
-    return lgamma_r(x, &sign);
-#endif
+    if (x > 0)
+        return lgamma_right(x);
+    if (x > -0.25)
+        return lgamma_1p(x) - cot__log(-x);
+    double r = fabs(x - rint(x)); /* exact: all the phase there is */
+    if (!(r > 0)) /* an integer, -inf, or a NaN */
+        return x < 0 ? INFINITY : x;
+    /* Gamma(x) Gamma(-x) = -pi / (x sin(pi x)) */
+    return cot__log(PI / (-x * cot__sin(PI * r))) - lgamma_right(-x);
 }
 
 /* psi(1 + t) for 0 <= t <= 2, as (1 + t - x0) * P(t) / Q(t), x0 being the root,
@@ -40,14 +82,14 @@ static double digamma_large(double x) {
                                -0.004166666666666667, 0.007575757575757576,  -0.021092796092796094,
                                0.08333333333333333,   -0.4432598039215686};
     double r = 1 / x, u = r * r;
-    return log(x) - (0.5 * r + u * COT__POLY(c, u));
+    return cot__log(x) - (0.5 * r + u * COT__POLY(c, u));
 }
 
 /* pi * cot(pi * r) for 0 < |r| <= 1/2.  From 1/4 on the complement, which is exact,
  * keeps the zero at 1/2. */
 static double pi_cot_pi(double r) {
     double a = fabs(r);
-    double v = a <= 0.25 ? PI / tan(PI * a) : PI * tan(PI * (0.5 - a));
+    double v = a <= 0.25 ? PI / cot__tan(PI * a) : PI * cot__tan(PI * (0.5 - a));
     return copysign(v, r);
 }
 
@@ -75,7 +117,7 @@ double cot__digamma(double x) {
 
 /* ((x + k) / x)^-s for x > 0, k >= 0.  A rounded ratio raised to s would carry s
  * times its error; here the error counts |log| * ratio^s times, which is below 1. */
-static double ratio_pow(double x, double k, double s) { return exp(-s * log1p(k / x)); }
+static double ratio_pow(double x, double k, double s) { return cot__exp(-s * cot__log1p(k / x)); }
 
 /* x^s * zeta(s, x) = sum over k >= 0 of (x / (x + k))^s, for x > 0: terms one by one
  * up to x + k >= s + 10, then Euler and Maclaurin for the rest. */
@@ -110,8 +152,8 @@ static double scaled_zeta(double s, double x) {
 /* b * n! * d^-(n+1), with no overflow on the way. */
 static double times_factorial_over_power(double b, int n, double d) {
     if (n > 1000) {
-        double l = cot__lgamma(n + 1.0) - (n + 1.0) * log(d) + log(fabs(b));
-        return copysign(exp(l), b);
+        double l = cot__lgamma(n + 1.0) - (n + 1.0) * cot__log(d) + cot__log(fabs(b));
+        return copysign(cot__exp(l), b);
     }
     int e, scale = 0;
     double m = frexp(d, &e);
@@ -122,7 +164,7 @@ static double times_factorial_over_power(double b, int n, double d) {
     /* n! as f + g, in twice the precision: 60 or 1000 roundings would show. */
     double f = 1, g = 0;
     for (int i = 2; i <= n; i++) {
-        double p = f * i, r = fma(f, i, -p) + g * i;
+        double p = f * i, r = cot__product_error(f, i, p) + g * i;
         f = p + r;
         g = r - (f - p);
         if (f > 0x1p500) {
@@ -133,7 +175,7 @@ static double times_factorial_over_power(double b, int n, double d) {
     }
     int b_exp;
     b = frexp(b, &b_exp); /* may be as large as d */
-    return ldexp(b * f * pow(m, -(n + 1.0)), scale + b_exp - e * (n + 1));
+    return ldexp(b * f * cot__pow(m, -(n + 1.0)), scale + b_exp - e * (n + 1));
 }
 
 /* psi_n(x) = (-1)^(n+1) n! * sum over k >= 0 of (x + k)^-s, s = n + 1, for every x

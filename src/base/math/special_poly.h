@@ -13,8 +13,8 @@ static inline double cot__poly(const double *c, int n, double x) {
     return r;
 }
 
-/* a b - p for p = a b rounded, exactly, from halves of 26 bits (Dekker): libm's fma is slow where
- * the processor has none. For numbers well inside the range. */
+/* a b - p for p = a b rounded, exactly, from halves of 26 bits (Dekker), for numbers well inside
+ * the range. */
 static inline double cot__product_error(double a, double b, double p) {
     double s = 0x1.0000002p27 * a, t = 0x1.0000002p27 * b, ah = s - (s - a), bh = t - (t - b), al = a - ah, bl = b - bh;
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl;

@@ -4,17 +4,17 @@
  * No function here branches, calls or looks up: choices are selects, powers of two are made of
  * bits. A loop over one of them becomes wide instructions, and its last elements, done one by one
  * or in a padded vector, get the same bits as the others, since every step rounds the same way. FMA
- * must be an instruction; without it use libm.
+ * is an instruction, or software that rounds the same way (software_fma.h), so the bits are those
+ * of every machine.
  *
- * Promise: 2 ulp, with the values of C's Annex F at zeros and infinities. But NaN has a second
- * meaning: "not in the fast range, ask libm". So the caller must redo every element whose result is
- * NaN with the functions of libm and special.h, which tell a true NaN from a large argument of a
- * sine.
+ * Promise: 2 ulp, with the values of C's Annex F at zeros and infinities, for every argument,
+ * except that sines, cosines and tangents are NaN beyond TRIG_MOST: a large argument needs integers
+ * and many digits of pi. elementary.h has these functions for single numbers, and all arguments.
  *
  * A template: vmath_f64.h and vmath_f32.h include it. They define
  *   T, U              double or float; the unsigned integer of its size
  *   M(name)           name with the suffix of the type
- *   FMA, SQRT, …      builtins for T; POLY(name) its polynomial; the constants of the type; SINGLE
+ *   FMA, SQRT, …      functions for T; POLY(name) its polynomial; the constants of the type; SINGLE
  *                     for float */
 
 #define VM static inline __attribute__((always_inline))
@@ -40,21 +40,25 @@ VM T M(exp_rest)(T r, T lo) {
 }
 VM T M(expm1_core)(T r, T lo) { return r + M(exp_rest)(r, lo); }
 
-/* p 2^n in two steps, so that n may run from twice the least exponent to twice the largest. */
-VM T M(scale)(T p, T shifted) {
+/* p 2^(n + up) in two steps, so that n may run from twice the least exponent to twice the
+ * largest. */
+VM T M(scale_up)(T p, T shifted, U up) {
     /* positive, so that a logical shift halves it */
-    U n = M(to_bits)(shifted) - M(to_bits)(ROUNDER) + 4 * BIAS;
+    U n = M(to_bits)(shifted) - M(to_bits)(ROUNDER) + (4 * BIAS + up);
     U half = n >> 1, rest = n - half;
     return p * M(from_bits)((half - BIAS) << MANTISSA) * M(from_bits)((rest - BIAS) << MANTISSA);
 }
 
-/* e^(x + dx), dx being tiny. */
-VM T M(exp_sum)(T x, T dx) {
+VM T M(scale)(T p, T shifted) { return M(scale_up)(p, shifted, 0); }
+
+/* e^(x + dx) 2^up, dx being tiny. */
+VM T M(exp_sum_up)(T x, T dx, U up) {
     x = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
     M(reduced) v = M(exp_reduce)(x);
     T rest = M(exp_rest)(v.r, v.lo), sum = 1 + v.r, lost = (1 - sum) + v.r;
-    return M(scale)(sum + FMA(dx, sum + rest, rest + lost), v.shifted);
+    return M(scale_up)(sum + FMA(dx, sum + rest, rest + lost), v.shifted, up);
 }
+VM T M(exp_sum)(T x, T dx) { return M(exp_sum_up)(x, dx, 0); }
 
 VM T M(exp)(T x) {
     x = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
@@ -71,20 +75,21 @@ VM T M(exp2)(T x) {
 }
 
 /* (e^x - 1)/2 = h (e^r - 1) + h - 1/2, h = 2^(n-1); halved, because 2^n may overflow where the
- * result does not. */
-VM T M(half_expm1)(T x) {
+ * result does not; 2^-less of that, where the 1/2 no longer counts. */
+VM T M(half_expm1)(T x, U less) {
     M(reduced) v = M(exp_reduce)(x);
-    T h = M(from_bits)((M(to_bits)(v.shifted) - M(to_bits)(ROUNDER) + (BIAS - 1)) << MANTISSA);
+    T h = M(from_bits)((M(to_bits)(v.shifted) - M(to_bits)(ROUNDER) + (BIAS - 1 - less)) << MANTISSA);
     T base = h - (T)0.5, step = h * v.r, sum = base + step;
     return sum + FMA(h, M(exp_rest)(v.r, v.lo), (base - sum) + step);
 }
 
 VM T M(expm1)(T x) {
-    T e = 2 * M(half_expm1)(x < EXPM1_LEAST ? EXPM1_LEAST : x > EXP_MOST ? EXP_MOST : x);
+    T e = 2 * M(half_expm1)(x < EXPM1_LEAST ? EXPM1_LEAST : x > EXP_MOST ? EXP_MOST : x, 0);
     return FABS(x) < TINY ? x : e;
 }
 
-/* 1 - 2/(e^2x + 1); near 0, where that cancels, the polynomial or the fraction of special.c. */
+/* 1 - 2/(e^2x + 1); near 0, where that cancels, a polynomial, or the ninth convergent of
+ * tanh(x)/x = 1/(1 + z/(3 + z/(5 + …))), whose error is below 1e-20. */
 VM T M(tanh)(T x) {
     T    a = FABS(x), z = x * x;
     bool near = a < (T)0.625;
@@ -118,9 +123,11 @@ VM T M(cosh)(T x) {
 }
 
 VM T M(sinh)(T x) {
-    T a = FABS(x), m = M(half_expm1)(a > EXP_MOST ? EXP_MOST : a);
+    T    a = FABS(x), c = a > EXP_MOST + 1 ? EXP_MOST + 1 : a;
+    bool far = a > EXP_MOST - 1; /* near the end h alone would overflow */
+    T    m = M(half_expm1)(c, far ? 2 : 0);
     T q = m / FMA(2, m, 1), r = m > (T)0.5 ? m + q : FMA(-2 * m, q, 2 * m);
-    r = a > EXP_MOST ? (T)NAN : r; /* finite for a little longer */
+    r = far ? 4 * r : r;
     return COPYSIGN(a < TINY ? a : r, x);
 }
 
@@ -194,7 +201,10 @@ VM T M(log1p)(T x) {
 
 VM T M(log1pexp)(T x) { return (x > 0 ? x : (T)0) + M(log1p)(M(exp)(-FABS(x))); }
 VM T M(log_sigmoid)(T x) { return -M(log1pexp)(-x); }
-VM T M(logaddexp)(T a, T b) { return (a > b ? a : b) + M(log1p)(M(exp)(-FABS(a - b))); }
+VM T M(logaddexp)(T a, T b) {
+    T d = a == b ? (T)0 : a - b; /* equal infinities too */
+    return (a > b ? a : b) + M(log1p)(M(exp)(-FABS(d)));
+}
 
 /* ---- sine and cosine ------------------------------------------------------------------------- */
 
@@ -206,17 +216,18 @@ VM M(reduced) M(trig_reduce)(T x) {
     return (M(reduced)){n, shifted, r, FMA(n, -PIO2_3, lost - dw)};
 }
 
-/* The sine of quadrant `turn` more than x. */
-VM T M(sin_turned)(T x, U turn) {
-    M(reduced) v = M(trig_reduce)(x);
+/* The sine of quadrant `turn` more than the reduced number. */
+VM T M(sin_of)(M(reduced) v, U turn) {
     T r = v.r, z = r * r, h = (T)0.5 * z, one = 1 - h;
     T s = r + FMA(z * r, HORNER(z, POLY(POLY_SIN)), FMA(-h, v.lo, v.lo));
     T c = one + (((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -r * v.lo));
     U quadrant = M(to_bits)(v.shifted) + turn;
     T b = (quadrant & 1) != 0 ? c : s;
-    b = M(from_bits)(M(to_bits)(b) ^ (quadrant << (8 * sizeof(T) - 2) & (U)1 << (8 * sizeof(T) - 1)));
-    return FABS(x) <= TRIG_MOST ? b : (T)NAN;
+    return M(from_bits)(M(to_bits)(b) ^ (quadrant << (8 * sizeof(T) - 2) & (U)1 << (8 * sizeof(T) - 1)));
 }
+
+VM bool M(trig_is_near)(T x) { return FABS(x) <= TRIG_MOST; }
+VM T M(sin_turned)(T x, U turn) { return M(trig_is_near)(x) ? M(sin_of)(M(trig_reduce)(x), turn) : (T)NAN; }
 
 VM T M(sin)(T x) {
     T r = M(sin_turned)(x, 0);

@@ -45,22 +45,25 @@ VM double gelu_vf64(double x) {
     double       v = COPYSIGN(u, x), one = 1 + v,
            rest       = ((1 - one) + v) + FMA(v, HORNER(u * u, POLY(POLY_ERF)), COPYSIGN(1, x) * du);
     double       near = FMA(m, one, m * rest);
-    return x == 0 ? x : a < 1.0625 ? near : x < 0 ? COPYSIGN(tail, x) : x - tail;
+    double       r = a < 1.0625 ? near : x < 0 ? COPYSIGN(tail, x) : x - tail;
+    return x == 0 ? x : a > 39 ? (x < 0 ? -0.0 : x) : r;
 }
 
-/* x sigmoid(v + dv). Far left, where e^v leaves the normal numbers before x multiplies it, libm's
- * business. */
+/* x sigmoid(v + dv). Far left e^v would leave the normal numbers before x multiplies it: there it
+ * is 2^100 times as large, until the end. */
 VM double times_sigmoid_vf64(double x, double v, double dv) {
-    double e = exp_sum_vf64(-FABS(v), v < 0 ? dv : -dv);
-    double n = v < 0 ? x * e : x, dn = v < 0 ? FMA(x, e, -n) : 0;
+    bool   far = v < -600;
+    double up = exp_sum_up_vf64(-FABS(v), v < 0 ? dv : -dv, far ? 100 : 0), down = far ? 0x1p-100 : 1;
+    double e = up * down, n = v < 0 ? x * up : x, dn = v < 0 ? FMA(x, up, -n) : 0;
     double d = 1 + e, inverse = 1 / d, q = n * inverse;
     double r = FMA(FMA(-q, d, n) + (dn - q * ((1 - d) + e)), inverse, q);
-    return v < -600 ? (v < -800 ? -0.0 : NAN) : ((v > 40) | (x == 0)) ? x : r;
+    return v < -800 ? -0.0 : ((v > 40) | (x == 0)) ? x : r * down;
 }
 
 VM double silu_vf64(double x) { return times_sigmoid_vf64(x, x, 0); }
 
-/* The sigmoid's argument in twice the precision: see special_erf.c. */
+/* x / (1 + e^-2u), 2u = x (C + D x^2), C = 2 sqrt(2/pi), D = 0.044715 C: in twice the precision, as
+ * an error of half an ulp of a large u becomes u/2 ulps of the result. */
 VM double gelu_tanh_vf64(double x) {
     const double c_hi = 0x1.9884533d43651p+0, c_lo = -0x1.cbc0d30ebfd15p-54, d_hi = 0x1.2444f2a4d8b4bp-4,
                  d_lo = -0x1.6c843a29d1c70p-61;
@@ -73,15 +76,16 @@ VM double gelu_tanh_vf64(double x) {
 }
 
 /* x tanh(log(1 + e^x)) = x n/d: with e = e^-|x|, n = e^2 + 2 e and d = n + 2 on the left, n = 1 + 2
- * e and d = n + 2 e^2 on the right. */
+ * e and d = n + 2 e^2 on the right; far left as in times_sigmoid. */
 VM double mish_vf64(double x) {
-    bool   left = x < 0;
-    double e = exp_sum_vf64(-FABS(x), 0), p = e * e, dp = FMA(e, e, -p);
-    double big = left ? 2 * e : (T)1, small = left ? p : 2 * e, n = big + small,
+    bool   left = x < 0, far = x < -600;
+    double up = exp_sum_up_vf64(-FABS(x), 0, far ? 100 : 0), down = far ? 0x1p-100 : 1;
+    double e = up * down, p = e * e, dp = FMA(e, e, -p);
+    double big = left ? 2 * up : (T)1, small = left ? p : 2 * e, n = big + small,
            dn    = ((big - n) + small) + (left ? dp : 0);
-    double first = left ? 2 : n, second = left ? n : 2 * p, d = first + second,
-           dd      = ((first - d) + second) + (left ? dn : FMA(2, dp, dn));
+    double first = left ? 2 : n, second = left ? n * down : 2 * p, d = first + second,
+           dd      = ((first - d) + second) + (left ? dn * down : FMA(2, dp, dn));
     double inverse = 1 / d, q = n * inverse, dq = (FMA(-q, d, n) + (dn - q * dd)) * inverse;
     double r = FMA(x, q, x * dq);
-    return x < -600 ? (x < -800 ? -0.0 : NAN) : ((x > 40) | (x == 0)) ? x : r;
+    return x < -800 ? -0.0 : ((x > 40) | (x == 0)) ? x : r * down;
 }

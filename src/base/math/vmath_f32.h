@@ -8,7 +8,7 @@
 #define T float
 #define U uint32_t
 #define M(name) name##_vf32
-#define FMA __builtin_fmaf
+#define FMA COT__FMAF
 #define SQRT __builtin_sqrtf
 #define FABS __builtin_fabsf
 #define COPYSIGN __builtin_copysignf
@@ -61,17 +61,18 @@ WIDE(atanh, atanh)
 WIDE(acosh, acosh)
 WIDE(cbrt, cbrt_rough)
 WIDE2(atan2, atan2_rough)
+WIDE2(pow, pow_rough)
 #undef WIDE
 #undef WIDE2
 
 /* What follows wants 1e-9 of a double and gets by with shorter polynomials. */
 VM double exp_mid(double x) {
     double c = x < -700 ? -700 : x > 700 ? 700 : x;
-    double shifted = __builtin_fma(c, 1.44269504088896340736, 0x1.8p52), n = shifted - 0x1.8p52;
-    double r = __builtin_fma(n, -0.69314718055994530942, c);
+    double shifted = COT__FMA(c, 1.44269504088896340736, 0x1.8p52), n = shifted - 0x1.8p52;
+    double r = COT__FMA(n, -0.69314718055994530942, c);
     double scale = from_bits_vf64((to_bits_vf64(shifted) - to_bits_vf64(0x1.8p52) + 1023) << 52);
 #undef FMA
-#define FMA __builtin_fma
+#define FMA COT__FMA
     return scale * (1 + FMA(r * r, HORNER(r, POLY_EXP_mid, 0.5), r));
 }
 
@@ -103,7 +104,8 @@ VM float gelu_tanh_vf32(float x) {
 
 VM float hypot_vf32(float x, float y) {
     double a = (double)x, b = (double)y;
-    return (float)__builtin_sqrt(a * a + b * b);
+    bool   far = (FABS(x) == INFINITY) | (FABS(y) == INFINITY); /* also beside NaN */
+    return far ? (float)INFINITY : (float)__builtin_sqrt(a * a + b * b);
 }
 
 #include "base/math/vmath_undef.h"

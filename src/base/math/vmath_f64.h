@@ -3,6 +3,7 @@
 #ifndef COT_VMATH_F64_H
 #define COT_VMATH_F64_H
 
+#include "base/math/software_fma.h"
 #include "base/math/vmath_horner.h"
 #include "base/math/vmath_polynomials.h"
 
@@ -13,7 +14,7 @@
 #define T double
 #define U uint64_t
 #define M(name) name##_vf64
-#define FMA __builtin_fma
+#define FMA COT__FMA
 #define SQRT __builtin_sqrt
 #define FABS __builtin_fabs
 #define COPYSIGN __builtin_copysign
@@ -27,7 +28,7 @@
 #define LEAST_NORMAL 0x1p-1022
 #define SQRT_HALF_BITS UINT64_C(0x3fe6a09e667f3bcd)
 #define TINY 0x1p-54
-#define EXP_LEAST -750.0
+#define EXP_LEAST -800.0
 #define EXP_MOST 710.0
 #define EXPM1_LEAST -40.0
 #define TANH_MOST 20.0
@@ -75,13 +76,18 @@ VM double atan_vf64(double x) {
     return COPYSIGN(a < TINY ? a : r, x);
 }
 
-/* For float. 0/0, inf/inf: NaN, and libm decides. */
-VM double atan2_rough_vf64(double y, double x) { return COPYSIGN(atan_ratio_vf64(FABS(y), FABS(x), x < 0, false), y); }
-VM double atan2_vf64(double y, double x) {
-    double a = FABS(y), b = FABS(x), r = COPYSIGN(atan_ratio_vf64(a, b, x < 0, true), y);
-    bool   usual = (a < 0x1p1000) & (b < 0x1p1000) & ((a > 0x1p-900) | (a == 0)) & (b > 0x1p-900);
-    return usual ? r : NAN; /* sums overflow, or remainders vanish */
+/* Scaled, so that sums do not overflow and remainders do not vanish. Of two infinities or zeros the
+ * quotient is 1 or 0, as Annex F has it. */
+VM double atan2_parts_vf64(double y, double x, bool fine) {
+    double a = FABS(y), b = FABS(x), most = a > b ? a : b;
+    double scale = most > 0x1p1000 ? 0x1p-4 : most < 0x1p-400 ? 0x1p600 : 1;
+    bool   far = most == INFINITY;
+    double num = far ? (a == INFINITY ? 1 : 0 * a) : a * scale, den = far ? (b == INFINITY ? 1 : 0 * b) : b * scale;
+    return COPYSIGN(atan_ratio_vf64(num, most == 0 ? 1 : den, COPYSIGN(1, x) < 0, fine), y);
 }
+/* for float */
+VM double atan2_rough_vf64(double y, double x) { return atan2_parts_vf64(y, x, false); }
+VM double atan2_vf64(double y, double x) { return atan2_parts_vf64(y, x, true); }
 
 /* asin(s) = s + s z P(z) for z = s^2 <= 1/4; beyond, asin(a) = pi/2 - 2 asin(sqrt((1 - a)/2)). */
 typedef struct asin_parts { double s, p; bool far; } asin_parts;
@@ -144,12 +150,11 @@ VM double hypot_vf64(double x, double y) {
                                      : 1;
     double m = most * scale, l = least * scale;
     double h = l * l, s = FMA(m, m, h), r = SQRT(s) * back;
-    return most == INFINITY || a != a || b != b ? NAN : r;
+    return ((a == INFINITY) | (b == INFINITY)) ? INFINITY : r; /* also beside NaN */
 }
 
-/* sin/cos as in sin_turned; `fine` with what the last addition of each lost. */
-VM double tan_parts_vf64(double x, bool fine) {
-    reduced_vf64 v = trig_reduce_vf64(x);
+/* sin/cos as in sin_of; `fine` with what the last addition of each lost. */
+VM double tan_of_vf64(reduced_vf64 v, bool fine) {
     double       r = v.r, z = r * r, h = 0.5 * z, one = 1 - h;
     double s_rest = FMA(z * r, HORNER(z, POLY(POLY_SIN)), FMA(-h, v.lo, v.lo)), s = r + s_rest, ds = (r - s) + s_rest;
     double c_rest = ((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -r * v.lo), c = one + c_rest,
@@ -157,9 +162,12 @@ VM double tan_parts_vf64(double x, bool fine) {
     bool         odd = (to_bits_vf64(v.shifted) & 1) != 0;
     double       num = odd ? -c : s, dnum = odd ? -dc : ds, den = odd ? s : c, dden = odd ? ds : dc;
     double       inverse = 1 / den, q = num * inverse;
-    if (fine) q = FMA(FMA(-q, den, num) + (dnum - q * dden), inverse, q);
+    return fine ? FMA(FMA(-q, den, num) + (dnum - q * dden), inverse, q) : q;
+}
+VM double tan_parts_vf64(double x, bool fine) {
+    double q = tan_of_vf64(trig_reduce_vf64(x), fine);
     q = FABS(x) < TINY ? x : q;
-    return FABS(x) <= TRIG_MOST ? q : NAN;
+    return trig_is_near_vf64(x) ? q : NAN;
 }
 VM double tan_rough_vf64(double x) { return tan_parts_vf64(x, false); }
 VM double tan_vf64(double x) { return tan_parts_vf64(x, true); }

@@ -1,8 +1,7 @@
-/* vmath_pow.h: powers in double; in float libm's are as fast. Part of vmath_f64.h.
+/* vmath_pow.h: powers. Part of vmath_f64.h.
  *
  * x^y = e^(y log|x|), the logarithm in twice the precision, since an error in y log|x| counts as
- * often as that is large. x^2 in double is x x to the bit. Annex F, but NaN where libm shall
- * decide: y infinite, or a NaN. */
+ * often as that is large. x^2 is x x to the bit. */
 
 /* log(x) for x > 0 as hi + lo: with s = f/(2 + f), z = s^2 it is k log 2 + s (2 + 2 z/3 + z^2
  * P(z)). */
@@ -19,17 +18,25 @@ VM pair_vf64 log_pair_vf64(double x) {
     return (pair_vf64){sum, ((whole - sum) + l) + (dl + FMA(v.k, LN2_LO, FMA(v.k, LN2_HI, -whole)))};
 }
 
-VM double pow_vf64(double x, double y) {
-    double    a = FABS(x), half = 0.5 * y;
-    pair_vf64 l = log_pair_vf64(a);
-    /* beyond, all is over, and dv not small */
-    double    v = y * l.hi, dv = FABS(v) < 800 ? FMA(y, l.hi, -v) + y * l.lo : 0;
-    double    p = exp_sum_vf64(v, dv);
-    bool      whole = __builtin_rint(y) == y, odd = whole & (__builtin_rint(half) != half);
+/* What Annex F says of signs, zeros, infinities and NaN; p = |x|^y elsewhere. */
+VM double pow_cases_vf64(double x, double y, double p) {
+    double a = FABS(x), half = 0.5 * y;
+    bool   whole = __builtin_rint(y) == y, odd = whole & (__builtin_rint(half) != half);
     p = a == 0 ? (y > 0 ? 0 : INFINITY) : a == INFINITY ? (y > 0 ? INFINITY : 0) : p;
     p = odd ? COPYSIGN(p, x) : p;
     p = ((x < 0) & !whole & (a < INFINITY)) ? NAN : p;
-    p = y == 0 ? 1 : p;
     p = y == 2 ? x * x : p;
-    return ((x == x) & (FABS(y) < INFINITY)) ? p : NAN;
+    p = ((a == 1) & (FABS(y) == INFINITY)) ? 1 : p;
+    p = ((x == x) & (y == y)) ? p : NAN;
+    return ((x == 1) | (y == 0)) ? 1 : p;
 }
+
+VM double pow_vf64(double x, double y) {
+    pair_vf64 l = log_pair_vf64(FABS(x));
+    /* beyond, all is over, and dv not small */
+    double v = y * l.hi, dv = FABS(v) < 800 ? FMA(y, l.hi, -v) + y * l.lo : 0;
+    return pow_cases_vf64(x, y, exp_sum_vf64(v, dv));
+}
+
+/* For float: y log|x| is at most 104 where that counts, and double has 29 bits to spare. */
+VM double pow_rough_vf64(double x, double y) { return pow_cases_vf64(x, y, exp_vf64(y * log_vf64(FABS(x)))); }

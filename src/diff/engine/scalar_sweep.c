@@ -19,7 +19,7 @@ static const uint8_t partials[] = {
 /* ---- f64 ------------------------------------------------------------------------------------- */
 
 #define T double
-#define F(name) name
+#define F(name) cot__##name
 #define S(name) name
 #define N(name) name##_f64
 #include "rules/words/kernel_words.h"
@@ -91,7 +91,7 @@ typedef int64_t mask_f64_4 __attribute__((vector_size(32)));
 /* ---- f32 ------------------------------------------------------------------------------------- */
 
 #define T float
-#define F(name) name##f
+#define F(name) cot__##name##f
 #define S(name) name##f
 #define N(name) name##_f32
 #include "rules/words/kernel_words.h"

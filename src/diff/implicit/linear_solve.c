@@ -4,6 +4,7 @@
  * Derivatives solve the transposed system, which is a linear_solve again: b̄ += λ with Aᵀ λ = x̄. The
  * captures of A get the gradient of -<λ, A x>. */
 #include "rules/structural_ids.h"
+#include "base/math/elementary.h"
 #include "base/random.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"
@@ -127,7 +128,7 @@ static double gmres_cycle(operator_at_work *a, const double *b, double *x, doubl
             h[j][k] = c[j] * p + s[j] * q;
             h[j + 1][k] = -s[j] * p + c[j] * q;
         }
-        double r = hypot(h[k][k], h[k + 1][k]);
+        double r = cot__hypot(h[k][k], h[k + 1][k]);
         if (!(r > 0)) break; /* A is singular here */
         c[k] = h[k][k] / r, s[k] = h[k + 1][k] / r;
         bool last = h[k + 1][k] == 0;

@@ -128,7 +128,7 @@ static bool all_numbers(int n, const cot_var *xs) {
     return true;
 }
 
-cot_var cot__fold(int op, cot_dtype compute, bool tensor, int n, const cot_var *xs) {
+cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs) {
     cot__value v[3] = {{0}}, z = {0};
     for (int k = 0; k < n; k++) {
         if (compute == COT_I64)
@@ -136,7 +136,7 @@ cot_var cot__fold(int op, cot_dtype compute, bool tensor, int n, const cot_var *
         else
             cot__store_f64(&v[k], compute, cot__number_value(xs[k]));
     }
-    cot__host_value(op, compute, tensor, &v[0], &v[1], &v[2], &z);
+    cot__host_value(op, compute, &v[0], &v[1], &v[2], &z);
     return compute == COT_I64 ? cot_integer(z.i64) : cot_number(cot__load_f64(&z, compute));
 }
 
@@ -145,7 +145,7 @@ static cot_var fold_numbers(int op, int n, const cot_var *xs) {
     bool whole = cot__takes_integers(op);
     for (int k = 0; k < n; k++) whole &= (uintptr_t)xs[k].tape == 2;
     cot_dtype compute = whole ? COT_I64 : COT_F64;
-    return cot__fold(op, compute, false, n, xs);
+    return cot__fold(op, compute, n, xs);
 }
 
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {

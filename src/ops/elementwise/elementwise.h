@@ -9,9 +9,8 @@
 #include "rules/elementwise_table.h"
 #include "tape/tape.h"
 
-/* The operation on plain numbers alone, done in a compute type (I64: all are integers), with the
- * bits of scalars or of elements of tensors. */
-cot_var cot__fold(int op, cot_dtype compute, bool tensor, int n, const cot_var *xs);
+/* The operation on plain numbers alone, done in a compute type (I64: all are integers). */
+cot_var cot__fold(int op, cot_dtype compute, int n, const cot_var *xs);
 /* The public function of an operation, by number. */
 cot_var cot__call(int op, const cot_var *xs);
 /* Records the tree on the tape with these operands; numbers fold into numbers. */

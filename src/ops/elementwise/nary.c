@@ -5,6 +5,7 @@
  * diff/second/dual.c); the rules here are for what is recorded, and take their contributions in the
  * same order. */
 #include "backend/elements.h"
+#include "base/math/elementary.h"
 #include "ops/costs.h"
 #include "ops/structural.h"
 
@@ -116,12 +117,12 @@ INLINED double logsumexp_f64(reader *at, const void *list, int n, double *e, dou
     double       top = top_of(at, list, n), sum = 0;
     const double shift = shift_of(top);
     for (int k = 0; k < n; k++) {
-        double v = exp(at(list, k) - shift);
+        double v = cot__exp(at(list, k) - shift);
         sum += v;
         if (e) e[k] = v;
     }
     if (s) *s = sum;
-    return isfinite(top) ? top + log(sum) : top;
+    return isfinite(top) ? top + cot__log(sum) : top;
 }
 
 static double logsumexp_f32(const cot__job *j, double *e, double *s) {
@@ -129,12 +130,12 @@ static double logsumexp_f32(const cot__job *j, double *e, double *s) {
     const float shift = (float)shift_of(top);
     float       sum = 0;
     for (int k = 0; k < j->n; k++) {
-        float v = expf((float)of_job(j, k) - shift);
+        float v = cot__expf((float)of_job(j, k) - shift);
         sum += v;
         if (e) e[k] = (double)v;
     }
     if (s) *s = (double)sum;
-    return isfinite(top) ? (double)((float)top + logf(sum)) : top;
+    return isfinite(top) ? (double)((float)top + cot__logf(sum)) : top;
 }
 
 /* ---- running without a tape ------------------------------------------------------------------ */

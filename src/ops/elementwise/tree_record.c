@@ -20,21 +20,15 @@ static cot_var record(writer *w) {
     }
     int     n = cot__elementwise_table[tree->op].arity;
     cot_var a[3] = {cot_number(0), cot_number(0), cot_number(0)};
-    bool    numbers = true, single = true, tensor = cot__has_axes(&t->nodes[cot__index(w->g)]);
+    bool    numbers = true;
     for (int k = 0; k < n; k++) {
         a[k] = record(w);
         if (t->status != COT_OK) return INVALID(t);
         numbers &= cot__is_number(a[k]);
-        single &= cot__is_number(a[k]) || !cot__has_axes(&t->nodes[cot__index(a[k])]);
     }
-    /* In the compute type of the rule and, for a tensor, in its kernels, so that what is recorded
-     * has the bits of the kernels, which fold nothing and repeat a single value before they take
-     * its logarithm. */
-    cot_dtype compute = cot__dtype_compute(cot_dtype_of(w->g));
-    if (numbers) return cot__fold(tree->op, compute, tensor, n, a);
-    if (tensor && single && cot__elementwise_table[tree->op].class == REAL)
-        for (int k = 0; k < n; k++)
-            if (!cot__is_number(a[k])) a[k] = cot_broadcast_to(a[k], cot_shape_of(w->g));
+    /* in the compute type of the rule, so that what is recorded has the bits of the kernels, which
+     * fold nothing */
+    if (numbers) return cot__fold(tree->op, cot__dtype_compute(cot_dtype_of(w->g)), n, a);
     return cot__call(tree->op, a);
 }
 

@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 #define T double
-#define F(name) name
+#define F(name) cot__##name
 #define S(name) name
 #define N(name) name##_f64
 #include "rules/words/kernel_words.h"

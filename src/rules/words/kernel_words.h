@@ -2,9 +2,10 @@
  *
  * A template without include guard. The includer defines
  *   T          double or float
- *   F(name)    libm's function for T            S(name)   our special function for T
+ *   F(name)    the elementary function for T, of base/math/elementary.h or, with VECTOR_WORDS,
+ *              base/math/vmath.h: the same bits
+ *   S(name)    the same for a name that begins with cot__
  *   N(name)    name with the suffix of this instance
- *   VECTOR_WORDS, if the functions are those of base/math/vmath.h
  * and gets, for every operation, `static inline T N(name_value)(T X, T Y, T W)`. Partials come from
  * kernel_partials.h. Words that need an argument twice are static inline functions; each expansion
  * is one parenthesised expression.

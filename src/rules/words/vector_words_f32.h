@@ -11,7 +11,7 @@
 #define ceil_vf32 __builtin_ceilf
 #define rint_vf32 __builtin_rintf
 #define trunc_vf32 __builtin_truncf
-#define cot__fma_vf32 __builtin_fmaf
+#define cot__fma_vf32 COT__FMAF
 #define cot__tanh_vf32 tanh_vf32
 #define cot__sigmoid_vf32 sigmoid_vf32
 #define cot__log_sigmoid_vf32 log_sigmoid_vf32
@@ -26,8 +26,7 @@
 #define cot__cbrt_vf32 cbrt_vf32
 #define cot__gelu_tanh_vf32 gelu_tanh_vf32
 /* ---- */
-#define pow_vf32 powf
-#define fmod_vf32 fmodf
+#define fmod_vf32 cot__fmodf
 #define cot__erfinv_vf32 cot__erfinvf
 #define cot__lgamma_vf32 cot__lgammaf
 #define cot__digamma_vf32 cot__digammaf

@@ -1,5 +1,5 @@
 /* vector_words_f64.h: F(name) and S(name) of kernel_vocabulary.h for vector kernels of double: the
- * functions of vmath_f64.h and builtins. The functions below the line stay with libm;
+ * functions of vmath_f64.h and builtins. The functions below the line are calls;
  * blocks_vector.inc leaves out their operations. */
 #ifndef COT_VECTOR_WORDS_F64_H
 #define COT_VECTOR_WORDS_F64_H
@@ -13,7 +13,7 @@
 #define ceil_vf64 __builtin_ceil
 #define rint_vf64 __builtin_rint
 #define trunc_vf64 __builtin_trunc
-#define cot__fma_vf64 __builtin_fma
+#define cot__fma_vf64 COT__FMA
 #define cot__tanh_vf64 tanh_vf64
 #define cot__sigmoid_vf64 sigmoid_vf64
 #define cot__log_sigmoid_vf64 log_sigmoid_vf64
@@ -28,7 +28,7 @@
 #define cot__cbrt_vf64 cbrt_vf64
 #define cot__gelu_tanh_vf64 gelu_tanh_vf64
 /* ---- */
-#define fmod_vf64 fmod
+#define fmod_vf64 cot__fmod
 #define cot__erfinv_vf64 cot__erfinv
 #define cot__lgamma_vf64 cot__lgamma
 #define cot__digamma_vf64 cot__digamma

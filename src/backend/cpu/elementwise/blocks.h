@@ -21,8 +21,7 @@ extern const cot__block_kernels cot__blocks_f64[], cot__blocks_f32[],
 /* The same in vectors, for the instruction sets after the first of base/cpu.h. */
 extern const cot__block_kernels *const cot__vector_blocks[COT__ISAS][2];
 
-/* Plain kernels: libm for every element. For single values, which shall have the bits of recorded
- * scalars. */
+/* Plain kernels: a call for every element. Same bits; quicker for single values. */
 static inline const cot__block_kernels *cot__plain_blocks(int op, cot_dtype compute) {
     return compute == COT_F64 ? &cot__blocks_f64[op] : compute == COT_F32 ? &cot__blocks_f32[op] : &cot__blocks_i64[op];
 }

@@ -4,7 +4,7 @@
 #include "backend/cpu/elementwise/blocks.h"
 
 #define T float
-#define F(name) name##f
+#define F(name) cot__##name##f
 #define S(name) name##f
 #define N(name) name##_f32
 #include "backend/cpu/elementwise/blocks.inc"

@@ -12,8 +12,7 @@
 #define MASK int32_t
 #define PLAIN cot__blocks_f32
 #define CHUNK 16
-#define SKIP_pow_value , /* libm's is as fast */
-#define SKIP_pow_dX ,
+#define NEAR trig_is_near_vf32
 #include "backend/cpu/elementwise/blocks_vector.inc"
 #else
 typedef int cot__not_avx2_f32;

@@ -3,7 +3,7 @@
 #include "backend/cpu/elementwise/blocks.h"
 
 #define T double
-#define F(name) name
+#define F(name) cot__##name
 #define S(name) name
 #define N(name) name##_f64
 #include "backend/cpu/elementwise/blocks.inc"

@@ -12,6 +12,7 @@
 #define MASK int64_t
 #define PLAIN cot__blocks_f64
 #define CHUNK 8
+#define NEAR trig_is_near_vf64
 #include "backend/cpu/elementwise/blocks_vector.inc"
 #else
 typedef int cot__not_avx512_f64;

@@ -1,14 +1,13 @@
-/* vexp.c: e^x by libm, and the choice of a vector version. */
+/* vexp.c: e^x one by one, and the choice of a vector version. */
 #include "backend/cpu/reduce/vexp.h"
-
-#include <math.h>
+#include "base/math/elementary.h"
 
 static void exp_f64_plain(int n, const double *x, double *z) {
-    for (int i = 0; i < n; i++) z[i] = exp(x[i]);
+    for (int i = 0; i < n; i++) z[i] = cot__exp(x[i]);
 }
 
 static void exp_f32_plain(int n, const float *x, float *z) {
-    for (int i = 0; i < n; i++) z[i] = expf(x[i]);
+    for (int i = 0; i < n; i++) z[i] = cot__expf(x[i]);
 }
 
 typedef void exp_f64_fn(int, const double *, double *);

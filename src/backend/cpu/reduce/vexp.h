@@ -5,8 +5,7 @@
 
 #include "base/cpu.h"
 
-/* z[i] = e^x[i]; z may be x. An element's bits depend on its value and the instruction set
- * alone. */
+/* z[i] = e^x[i]; z may be x. An element's bits depend on its value alone. */
 void cot__exp_f64(int n, const double *x, double *z);
 void cot__exp_f32(int n, const float *x, float *z);
 

@@ -11,9 +11,8 @@
 extern const cot__backend cot__cpu_backend;
 
 /* An elementwise operation on numbers of the host, which no tape has: x, y, w and z are values of
- * the compute type (F64, F32 or I64), those it does not take are not read. tensor: with the bits
- * that elements of tensors have, otherwise those of recorded scalars. */
-void cot__host_value(int op, cot_dtype compute, bool tensor, const void *x, const void *y, const void *w, void *z);
+ * the compute type (F64, F32 or I64), those it does not take are not read. */
+void cot__host_value(int op, cot_dtype compute, const void *x, const void *y, const void *w, void *z);
 /* Does the operation keep integers? */
 bool cot__takes_integers(int op);
 

@@ -30,8 +30,8 @@ static void write_elements(const cot__view *v, int64_t first, int n, cot_dtype a
 /* Threads of the pool are done when a kernel returns. */
 static void sync_nothing(void) {}
 
-void cot__host_value(int op, cot_dtype compute, bool tensor, const void *x, const void *y, const void *w, void *z) {
-    (tensor ? cot__blocks : cot__plain_blocks)(op, compute)->value(1, x, y, w, z);
+void cot__host_value(int op, cot_dtype compute, const void *x, const void *y, const void *w, void *z) {
+    cot__plain_blocks(op, compute)->value(1, x, y, w, z);
 }
 
 bool cot__takes_integers(int op) { return cot__blocks_i64[op].value != NULL; }
