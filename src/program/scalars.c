@@ -6,7 +6,7 @@
 #include "rules/elementwise_table.h"
 
 #define T double
-#define F(name) name
+#define F(name) cot__##name
 #define S(name) name
 #define N(name) name##_f64
 #include "rules/words/kernel_words.h"
@@ -15,7 +15,7 @@
 #undef S
 #undef N
 #define T float
-#define F(name) name##f
+#define F(name) cot__##name##f
 #define S(name) name##f
 #define N(name) name##_f32
 #include "rules/words/kernel_words.h"
