@@ -5,6 +5,7 @@
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 #include "samples/samples.h"
+#define BODY(name) static int name(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 #include "support/emit_test.h"
 #include "support/tape_test.h"
 
@@ -66,6 +67,32 @@ static void add_samples(emitted *e, cot_dtype dtype, int step) {
         cot_var       xs[TEST_MAX_INPUTS];
         leaves_of(t, &f, dtype, xs);
         add_function(e, t, f.name, with_gradient, &f, f.n, xs, 2 + f.n);
+        cot_tape_destroy(t);
+    }
+}
+
+/* On positions that move; of constants they are computed once and for all. */
+static cot_var positions(cot_var x) { return cot_cast(cot_mul(cot_sigmoid(x), 1.99), COT_I64); }
+SAMPLE(m_one_hot) { UNUSED; return cot_one_hot(positions(x[0]), 3, cot_dtype_of(x[0])); }
+SAMPLE(m_integers) {
+    UNUSED;
+    cot_var i = cot_mul(cot_cast(cot_mul(x[0], 100.0), COT_I32), 3), u = cot_cast(i, COT_U8);
+    cot_var z = cot_add(cot_remainder(cot_sum(i, COT_AXES(0)), 7), cot_max(cot_cast(u, COT_I64), COT_AXES(0)));
+    z = cot_add(cot_mul(z, cot_pow(z, 2)), cot_matmul(cot_cast(i, COT_I64), cot_cast(u, COT_I64)));
+    return cot_add(cot_cast(cot_cumsum(z, 0, true), cot_dtype_of(x[0])), x[0]);
+}
+
+static void add_moving(emitted *e) {
+    const struct { const char *name; cot_function f; } moving[] = {{"one_hot", m_one_hot}, {"integers", m_integers}};
+    for (int k = 0; k < TEST_COUNT(moving); k++) {
+        cot_tape     *t = cot_tape_create(NULL);
+        test_function f = {.name = moving[k].name, .f = moving[k].f, .n = 1, .in[0].shape = {2, {2, 2}}};
+        test_random   random = test_random_of(f.name, 0);
+        cot_var       x;
+        test_fill(&f, &random, -2, 2);
+        leaves_of(t, &f, COT_F64, &x);
+        TEST_CHECK(add_function(e, t, f.name, with_gradient, &f, 1, &x, 3), "%s is refused: %s", f.name,
+                   cot_tape_message(t));
         cot_tape_destroy(t);
     }
 }
@@ -141,15 +168,153 @@ static void add_long(emitted *e, cot_dtype dtype, cot_function f) {
     cot_tape_destroy(t);
 }
 
-/* ---- tests ----------------------------------------------------------------------------------- */
+/* ---- what is promised ------------------------------------------------------------------------ */
 
-static emitted all;
+static emitted all, few;
 
 static void exported_programs_have_the_librarys_bits(void **state) {
     (void)state;
     emitted_compare(&all, "gcc -O1", "");
     if (emit_has("clang")) emitted_compare(&all, "clang -O0", "");
     test_verdict();
+}
+
+/* Without an instruction for fused multiply-adds, and without one for doubles at all. */
+static void a_bare_32_bit_arm_has_the_librarys_bits(void **state) {
+    (void)state;
+    if (!emit_has("arm-none-eabi-gcc") || !emit_has("qemu-arm")) skip();
+    emitted_compare(&few, "arm-none-eabi-gcc -O1 -marm -mcpu=arm926ej-s --specs=rdimon.specs", "qemu-arm");
+    emitted_compare(&few,
+                    "arm-none-eabi-gcc -O1 -mthumb -mcpu=cortex-a7 -mfpu=vfpv4 -mfloat-abi=hard --specs=rdimon.specs",
+                    "qemu-arm");
+    test_verdict();
+}
+
+/* A microcontroller cannot be run here; its code compiles. */
+static void it_compiles_for_a_microcontroller(void **state) {
+    (void)state;
+    char line[512];
+    if (!emit_has("arm-none-eabi-gcc")) skip();
+    snprintf(line, sizeof line,
+             "cd %s && arm-none-eabi-gcc -O2 -mthumb -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard " EMIT_STRICT
+             " -c f*.c && rm *.o",
+             few.folder);
+    assert_int_equal(system(line), 0);
+}
+
+static bool page_lists(const char *page, const char *name) {
+    char quoted[80];
+    snprintf(quoted, sizeof quoted, "`%s`", name);
+    return strstr(page, quoted) != NULL;
+}
+
+static char *read_page(void) {
+    static char page[1 << 16];
+    FILE       *f = fopen(COT_SOURCE_FOLDER "/docs/export.md", "r");
+    assert_non_null(f);
+    size_t n = fread(page, 1, sizeof page - 1, f);
+    fclose(f);
+    page[n] = 0;
+    char *table = strstr(page, "## What can be exported"), *end = table ? strstr(table, "\n\nAnother operation") : NULL;
+    assert_true(table && end);
+    *end = 0;
+    return table;
+}
+
+static void the_page_lists_what_can_be_exported_and_all_of_it_was_tried(void **state) {
+    (void)state;
+    const char *table = read_page();
+    for (int op = OP_structural; op < OP_count; op++) {
+        const char *name = cot__op_of(op)->name;
+        bool        source = cot__op_of(op)->kind == KIND_SOURCE;
+        TEST_CHECK(source || page_lists(table, name) == cot__exportable(op), "docs/export.md is wrong about %s", name);
+        TEST_CHECK(source || !cot__exportable(op) || ran[op], "no exported program has %s", name);
+    }
+    for (int op = 0; op < OP_elementwise_count; op++)
+        TEST_CHECK(ran[op], "no exported program has %s", cot__op_of(op)->name);
+    test_verdict();
+}
+
+BODY(factors) { (void)n, (void)m, (void)user; ys[0] = cot_cholesky(xs[0]); return 0; }
+BODY(halves) { (void)n, (void)m, (void)user; ys[0] = cot_cast(cot_cast(xs[0], COT_F16), COT_F64); return 0; }
+
+static void refuses(cot_fn fn, const char *text) {
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       x = cot_zeros(t, COT_F64, COT_SHAPE(2, 2));
+    cot__program *p = lower(t, "refused", fn, NULL, 1, &x, 1);
+    emit_refusal  why;
+    assert_non_null(p);
+    assert_false(emit_files(&few, p, false, "refused", &why));
+    assert_string_equal(why.text, text);
+    cot__program_release(p);
+    cot_tape_destroy(t);
+}
+
+static void what_cannot_be_exported_is_named(void **state) {
+    (void)state;
+    refuses(factors, "[compile] cholesky cannot be exported yet; docs/export.md lists the operations that can");
+    refuses(halves, "[compile] f16 cannot be exported yet; C99 has no such type");
+}
+
+static void names_are_what_c_takes(void **state) {
+    (void)state;
+    static const char *const names[][2] = {{"x", "x"}, {"double", "double_x"}, {"x'", "x_x"}, {"1st", "x1st"},
+                                           {"a b", "a_b"}, {"t_12", "t_12_x"}, {"cot_fma", "cot_fma_x"}, {"", "x"}};
+    char name[64];
+    for (int k = 0; k < TEST_COUNT(names); k++) {
+        cot__emit_name(names[k][0], name, sizeof name);
+        assert_string_equal(name, names[k][1]);
+    }
+    cot__emit_function_name("exp_vf64", name, sizeof name);
+    assert_string_equal(name, "exp_vf64_x");
+    cot__emit_function_name("f", name, sizeof name);
+    assert_string_equal(name, "f");
+}
+
+/* Positions that are not there: the function returns the number of the check. */
+BODY(chooses) { (void)n, (void)m, (void)user; ys[0] = cot_take(xs[0], xs[1], 0); return 0; }
+
+static void a_position_that_is_not_there_is_refused(void **state) {
+    (void)state;
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       xs[2] = {cot_zeros(t, COT_F64, COT_SHAPE(3)), cot_data(t, COT_I64, COT_SHAPE(1), (int64_t[]){0})};
+    cot__program *p = lower(t, "chooses", chooses, NULL, 2, xs, 1);
+    emit_refusal  why;
+    char          line[512];
+    assert_true(emit_files(&few, p, false, "chooses", &why));
+    FILE *f = emit_open(&few, "try.c", "w");
+    fputs("#include \"chooses.h\"\nint main(void) {\n    double x[3] = {0}, y;\n"
+          "    int64_t last = -3, over = 3;\n"
+          "    return chooses(x, &last, &y, 0) == 0 && chooses(x, &over, &y, 0) == 1 ? 0 : 1;\n}\n", f);
+    fclose(f);
+    snprintf(line, sizeof line, "cd %s && gcc " EMIT_STRICT " chooses.c try.c -o try && ./try", few.folder);
+    assert_int_equal(system(line), 0);
+    cot__program_release(p);
+    cot_tape_destroy(t);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       x = cot_zeros(t, COT_F64, COT_SHAPE(4, 2));
+    test_function f = {.name = "long", .f = long_sums};
+    cot__program *p = lower(t, "fails", with_gradient, &f, 1, &x, 3);
+    for (long k = 1;; k++) {
+        counting      c = {.fail_at = k};
+        cot_allocator al = {counting_alloc, &c};
+        emit_refusal  why = {""};
+        cot__caller   caller = {"compile", &why, emit_hear, NULL, NULL};
+        char          text[64];
+        cot__text     to = cot__text_buffer(text, sizeof text);
+        bool          ok = cot__program_emit_c(p, &(cot__emit_options){.name = "f"}, &al, NULL, &to, &caller);
+        assert_int_equal(c.live, 0);
+        assert_false(c.wrong_size);
+        assert_int_equal(ok, c.failed == 0);
+        if (ok) break;
+        assert_non_null(strstr(why.text, "out of memory"));
+    }
+    cot__program_release(p);
+    cot_tape_destroy(t);
 }
 
 int main(void) {
@@ -161,10 +326,25 @@ int main(void) {
     add_long(&all, COT_F64, long_sums);
     add_long(&all, COT_F32, long_sums);
     add_long(&all, COT_F64, long_products);
+    add_moving(&all);
     emitted_end(&all);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(exported_programs_have_the_librarys_bits)};
+    emitted_begin(&few);
+    add_elementwise(&few, COT_F64, 64);
+    add_elementwise(&few, COT_F32, 64);
+    add_long(&few, COT_F32, long_sums);
+    emitted_end(&few);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exported_programs_have_the_librarys_bits),
+        cmocka_unit_test(a_bare_32_bit_arm_has_the_librarys_bits),
+        cmocka_unit_test(it_compiles_for_a_microcontroller),
+        cmocka_unit_test(the_page_lists_what_can_be_exported_and_all_of_it_was_tried),
+        cmocka_unit_test(what_cannot_be_exported_is_named),
+        cmocka_unit_test(names_are_what_c_takes),
+        cmocka_unit_test(a_position_that_is_not_there_is_refused),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    if (!getenv("KEEP")) emitted_close(&all);
-    else fprintf(stderr, "%s: %d programs\n", all.folder, all.count);
+    emitted_close(&all);
+    emitted_close(&few);
     return failed;
 }

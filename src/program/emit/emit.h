@@ -41,7 +41,9 @@ bool cot__program_emit_c(const cot__program *p, const cot__emit_options *o, cons
 
 /* ---- for those who write a main around the function ------------------------------------------ */
 
-/* A name as C takes it: no keyword, nothing that the file uses; `size` bytes, with the end. */
+/* The name of a function or of a parameter as C takes it: no keyword, nothing that the file uses;
+ * at most `size` bytes, with the end. Parameters that get the same name are numbered. */
+void cot__emit_function_name(const char *wanted, char *name, size_t size);
 void cot__emit_name(const char *wanted, char *name, size_t size);
 /* double, int64_t, … */
 const char *cot__emit_type(cot_dtype d);

@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <string.h>
 
+static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
 /* Keywords, and what the file uses of the standard headers. */
 static const char *const taken[] = {
     "auto",
@@ -196,7 +198,27 @@ void cot__emit_name(const char *wanted, char *name, size_t size) {
             name[n++] = '_';
     }
     name[n] = 0;
+    if (n > 0 && name[n - 1] == '_' && is_taken(name)) n--; /* no two underscores */
     if (is_taken(name)) memcpy(name + (n + 3 > size ? size - 3 : n), "_x", 3);
+}
+
+/* Does the text of functions have the word on a line at its margin, before a parenthesis, a bracket
+ * or the end of a declaration? Then something there may be called so. */
+static bool is_exported(const char *name) {
+    size_t n = strlen(name);
+    for (int line = 0; cot__exported_text[line]; line++) {
+        const char *text = cot__exported_text[line];
+        if (text[0] == ' ') continue;
+        for (const char *s = strstr(text, name); s; s = strstr(s + 1, name))
+            if ((s == text || !is_letter(s[-1])) && (s[n] == '(' || s[n] == '[' || strcmp(s + n, ";") == 0))
+                return true;
+    }
+    return false;
+}
+
+void cot__emit_function_name(const char *wanted, char *name, size_t size) {
+    cot__emit_name(wanted, name, size - 2);
+    if (is_in(name, COUNTOF(functions), functions) || is_exported(name)) memcpy(name + strlen(name), "_x", 3);
 }
 
 static bool is_there(const cot__writer *w, uint32_t before, const char *name) {
@@ -205,12 +227,11 @@ static bool is_there(const cot__writer *w, uint32_t before, const char *name) {
     return cot__parts_find(&w->parts, name, (int)strlen(name)) != NULL;
 }
 
-/* The name number `at`, with a number behind it if others have it. */
+/* The name of a parameter, with a number behind it if others have it. */
 static void set_name(cot__writer *w, uint32_t at, const char *wanted) {
     char base[COT__NAME_TEXT - 12];
     cot__emit_name(wanted, base, sizeof base);
     cot__format(w->name[at], COT__NAME_TEXT, "%s", base);
-    if (at == 0 && is_in(base, COUNTOF(functions), functions)) cot__format(w->name[at], COT__NAME_TEXT, "%s_x", base);
     for (unsigned n = 2; is_there(w, at, w->name[at]); n++) cot__format(w->name[at], COT__NAME_TEXT, "%s_%u", base, n);
 }
 
@@ -227,7 +248,7 @@ bool cot__names_open(cot__writer *w) {
     w->name      = cot__alloc(w->al, count * sizeof *w->name);
     if (!w->name)
         return cot__refuse(w->caller, COT_MEMORY, "out of memory: the names of %llu values", (unsigned long long)count);
-    set_name(w, 0, w->o->name ? w->o->name : "f");
+    cot__emit_function_name(w->o->name ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
     set_list(w, 1, w->p->inputs, w->o->inputs, 'x');
     set_list(w, 1 + w->p->inputs, w->p->outputs, w->o->outputs, 'y');
     return true;
