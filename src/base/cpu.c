@@ -12,6 +12,8 @@ static const char *const names[] = {"sse2", "avx2", "avx512"};
 
 /* Two threads may choose at once: both find the same. */
 atomic_int cot__cpu_chosen;
+/* One more than the choice of the bits of plain kernels; 0 before it is made. */
+static atomic_int chosen_bits;
 
 cot__isa cot__cpu_best(void) {
 #if defined(__x86_64__)
@@ -47,4 +49,21 @@ static cot__isa choose(void) {
 cot__isa cot__cpu_isa(void) {
     int c = atomic_load_explicit(&cot__cpu_chosen, memory_order_relaxed);
     return c > 0 ? (cot__isa)(c - 1) : choose();
+}
+
+void cot__cpu_use_bits(cot__bits bits) {
+    atomic_store_explicit(&chosen_bits, (int)bits + 1, memory_order_relaxed);
+}
+
+static cot__bits choose_bits(void) {
+    const char *wish = getenv("COTANGENT_BITS");
+    cot__bits   bits = wish && strcmp(wish, "portable") == 0 ? COT__BITS_PORTABLE : COT__BITS_FAST;
+    cot__cpu_use_bits(bits);
+    return bits;
+}
+
+cot__bits cot__cpu_bits(void) {
+    if (COT__ISAS == 1 || cot__cpu_isa() != COT__ISA_PLAIN) return COT__BITS_PORTABLE;
+    int c = atomic_load_explicit(&chosen_bits, memory_order_relaxed);
+    return c > 0 ? (cot__bits)(c - 1) : choose_bits();
 }

@@ -1,7 +1,15 @@
-/* cpu.h: which instruction set the kernels use: the best this processor has, chosen once.
+/* cpu.h: which instruction set the kernels use: the best this processor has, chosen once; and
+ * which bits the plain ones give.
  *
  * The environment variable COTANGENT_ISA (sse2, avx2, avx512; on ARM plain, neon) asks for a lesser
- * one. PLAIN is the compiler's baseline, the reference of all others. */
+ * one. PLAIN is the compiler's baseline, the reference of all others.
+ *
+ * All vector kernels fuse their multiply-adds, so they give the same bits on every processor. The
+ * plain ones have no instruction for that. The environment variable COTANGENT_BITS says what those
+ * of matrix products, convolutions and attention do: `fast`, the default, rounds products and sums,
+ * and differs in the last bits; `portable` computes each fused multiply-add exactly in software,
+ * which is many times slower, and gives the bits of the others. A target without vector kernels of
+ * ours (WebAssembly) is always portable. */
 #ifndef COT_CPU_H
 #define COT_CPU_H
 
@@ -27,7 +35,11 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 #define COT__BASELINE
 #endif
 
+typedef enum cot__bits { COT__BITS_FAST, COT__BITS_PORTABLE } cot__bits;
+
 cot__isa    cot__cpu_isa(void);
+/* Of the kernels that cot__cpu_isa chooses: PORTABLE for all but the plain ones. */
+cot__bits   cot__cpu_bits(void);
 const char *cot__isa_name(cot__isa isa);
 
 /* One more than the choice; 0 before it is made. */
@@ -43,5 +55,7 @@ static inline _Bool cot__cpu_fuses(void) {
  * returns false, and changes nothing, if the processor cannot do it. Not while kernels run. */
 cot__isa cot__cpu_best(void);
 _Bool    cot__cpu_use(cot__isa isa);
+/* For tests: which bits plain kernels give from now on. */
+void     cot__cpu_use_bits(cot__bits bits);
 
 #endif

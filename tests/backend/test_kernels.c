@@ -5,6 +5,7 @@
  * references use nothing of the kernels but cot__load_* and cot__store_*, which are tested first.
  * Derivatives that use the kernels are tested elsewhere. */
 #include "backend/cpu/kernels.h"
+#include "base/cpu.h"
 #include "base/half.h"
 #include "base/parallel.h"
 
@@ -738,7 +739,8 @@ static void test_gemm(void **state) {
     }
 }
 
-/* The bits of any block of a product are those of the product of that block's rows and columns. */
+/* The bits of any block of a product are those of the product of that block's rows and columns,
+ * unless it is a single element: that is a product of vectors. */
 static void test_gemm_bits(void **state) {
     (void)state;
     for (int round = 0; round < 60; round++) {
@@ -754,6 +756,7 @@ static void test_gemm_bits(void **state) {
         for (int i = 0; i < 10; i++) {
             int64_t i0 = below((int)m), j0 = below((int)n), h = below(3) ? 1 + below((int)(m - i0)) : 1;
             int64_t w = below(3) ? 1 + below((int)(n - j0)) : 1;
+            if (h == 1 && w == 1) continue;
             cot__matrix pa = {element(&a, d, i0, 0), h, k, a.row_stride, a.col_stride}, pc;
             cot__matrix pb = {element(&b, d, 0, j0), k, w, b.row_stride, b.col_stride};
             make_matrix(&part, &pc, d, h, w);
@@ -767,6 +770,46 @@ static void test_gemm_bits(void **state) {
         drop(&xb);
         drop(&xc);
     }
+}
+
+/* A product of vectors is a sum of products: the same tree, whatever the strides, the threads and
+ * the instruction set. */
+static void test_dot_bits(void **state) {
+    (void)state;
+    static const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 255, 256, 257, 300, 2048, 5000, 70001};
+    int64_t              grain = cot__grain;
+    cot__isa             isa = cot__cpu_isa();
+    for (int l = 0; l < COUNTOF(lengths); l++)
+        for (int d = COT_F64; d <= COT_F32; d++) {
+            int64_t     k = lengths[l], shape[1] = {k}, one[1] = {1};
+            array       xa, xb, terms, sum, xc;
+            cot__matrix a, b, c;
+            make_matrix(&xa, &a, (cot_dtype)d, 1, k);
+            make_matrix(&xb, &b, (cot_dtype)d, k, 1);
+            make_matrix(&xc, &c, (cot_dtype)d, 1, 1);
+            make(&terms, (cot_dtype)d, 1, shape, CONTIGUOUS);
+            make(&sum, (cot_dtype)d, 1, one, CONTIGUOUS);
+            for (int64_t p = 0; p < k; p++) {
+                void *x = element(&a, (cot_dtype)d, 0, p), *y = element(&b, (cot_dtype)d, p, 0);
+                if (d == COT_F64) ((double *)terms.v.data)[p] = *(double *)x * *(double *)y;
+                else ((float *)terms.v.data)[p] = *(float *)x * *(float *)y;
+            }
+            cot__reduce(COT__SUM, &terms.v, 1, &sum.v);
+            for (int which = 0; which <= (int)cot__cpu_best(); which++)
+                for (int g = 0; g < 2; g++) {
+                    assert_true(cot__cpu_use((cot__isa)which));
+                    cot__grain = g ? 64 : grain;
+                    gemm((cot_dtype)d, a, b, c, false);
+                    assert_memory_equal(c.data, sum.v.data, (size_t)cot__dtype_size((cot_dtype)d));
+                }
+            cot__cpu_use(isa);
+            cot__grain = grain;
+            drop(&xa);
+            drop(&xb);
+            drop(&xc);
+            drop(&terms);
+            drop(&sum);
+        }
 }
 
 /* Products of a column and a row have these bits too, wherever the rows are cut, also if a product
@@ -1002,7 +1045,7 @@ int main(void) {
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_reduce_long),    cmocka_unit_test(test_sum_accuracy),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_softmax),     cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_long),
-        cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_index),
+        cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),       cmocka_unit_test(test_index),
     };
     return cmocka_run_group_tests_name("kernels", tests, NULL, NULL);
 }

@@ -97,12 +97,17 @@ cot_var cot__batch_searchsorted(cot__rule *r, const cot__batch *b, cot_var *xs) 
 /* ---- products and sums ----------------------------------------------------------------------- */
 
 /* Vectors as matrices, a row on the left and a column on the right. A single matrix beside a batch
- * is multiplied once, by all rows of it. */
+ * is multiplied once, by all rows of it. But a product of one element each has an order of its own,
+ * which many rows at once do not keep: those stay a batch of products. */
 cot_var cot__batch_matmul(cot__rule *r, const cot__batch *b, cot_var *xs) {
-    cot_var z, x = xs[0], y = xs[1];
+    cot_shape left = shape_at(r, 0), right = shape_at(r, 1);
+    bool      dot = (left.ndim == 1 || left.dim[left.ndim - 2] == 1) &&
+               (right.ndim == 1 || right.dim[right.ndim - 1] == 1);
+    cot_var   z, x = dot ? cot__batch_full(b, 0, xs[0]) : xs[0], y = dot ? cot__batch_full(b, 1, xs[1]) : xs[1];
     if (shape_at(r, 0).ndim == 1) x = cot_expand_dims(x, -2);
     if (shape_at(r, 1).ndim == 1) y = cot_expand_dims(y, -1);
-    if (!b->is[0] && cot_shape_of(x).ndim == 2) z = cot__swap_last(cot_matmul(cot__swap_last(y), cot__swap_last(x)));
+    if (!dot && !b->is[0] && cot_shape_of(x).ndim == 2)
+        z = cot__swap_last(cot_matmul(cot__swap_last(y), cot__swap_last(x)));
     else z = cot_matmul(x, y);
     cot_shape shape = result_shape(r, b->extent);
     return r->t->status == COT_OK ? cot_reshape(z, shape) : INVALID(r->t);

@@ -3,18 +3,15 @@
  * z from (x, w) and x from (z, w) are the same loop over the taps of a plan (conv_plan.h): a tile
  * of channels times neighbouring places stays in registers while the taps pass. w from (x, z) keeps
  * a tile of channels times taps in registers while the places pass, with a partial sum in each
- * lane. Every sum has an order that the geometry fixes, so any number of threads gives the same
- * bits. */
+ * lane. Every sum has an order that the geometry fixes, so any number of threads and every
+ * instruction set give the same bits: an element of z or x is one chain over its taps; a weight has
+ * CHUNK_BYTES of chains, folded by halves, over chunks of places that are as long. */
 #include "backend/cpu/conv/conv_plan.h"
+#include "backend/cpu/fused.h"
 #include "backend/cpu/strip.h"
-#include "base/cpu.h"
 #include "base/parallel.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 /* The widest variant allowed: 0 baseline, 1 AVX2, 2 AVX-512. A build sets it lower to test the
  * narrower ones. */
@@ -41,6 +38,10 @@ enum {
     STEPS = 64,
     HIGH  = 4,         /* channels of z of a tile of weights */
     UNITS = 16,        /* tiles of weights that take turns over these vectors */
+    /* part of the definition of the result: chunks of places that weights sum over, the lanes of
+     * the widest vector; and the taps of a tile of weights, which a kernel may cut */
+    CHUNK_BYTES = 64,
+    TAPS  = 6,
     MOST  = 16,        /* parts asked for when there are few large pieces of work */
 };
 
@@ -50,6 +51,7 @@ typedef struct cot__correlation {
     const cot__chunk *chunks;
     const void       *masks;
     int64_t           x_image, z_image, z_channel, w_row; /* strides, in elements */
+    int               used; /* lanes of a chunk in which any has places */
 } cot__correlation;
 
 /* The height of the next panel of channels when `left` are left: `most`, or the largest power of
@@ -59,17 +61,16 @@ static inline int panel_rows(int most, int64_t left) {
     return most;
 }
 
-typedef float  f32x4 __attribute__((vector_size(16)));
-typedef double f64x2 __attribute__((vector_size(16)));
-
 #define STORE_LOOP(p, v, n)                                                                                            \
     do {                                                                                                               \
         for (int l_ = 0; l_ < (n); l_++) (p)[l_] = (v)[l_];                                                            \
     } while (0)
 
+#if COT__HAS_FAST
+
 #define T float
 #define TI int32_t
-#define V f32x4
+#define V cot__f32x4
 #define N(name) name##_f32
 #define ROWS 4
 #define WIDE 3
@@ -80,7 +81,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 
 #define T double
 #define TI int64_t
-#define V f64x2
+#define V cot__f64x2
 #define N(name) name##_f64
 #define ROWS 4
 #define WIDE 3
@@ -88,6 +89,57 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
 #include "backend/cpu/conv/conv_template.h"
+
+#endif
+
+/* Portable bits in plain C. */
+#define T float
+#define TI int32_t
+#define V cot__f32x4
+#define N(name) name##_f32_portable
+#define ROWS 4
+#define WIDE 3
+#define TARGET COT__BASELINE
+#define FMADD cot__exact_f32x4
+#define STORE_SOME STORE_LOOP
+#include "backend/cpu/conv/conv_template.h"
+
+#define T double
+#define TI int64_t
+#define V cot__f64x2
+#define N(name) name##_f64_portable
+#define ROWS 4
+#define WIDE 3
+#define TARGET COT__BASELINE
+#define FMADD cot__exact_f64x2
+#define STORE_SOME STORE_LOOP
+#include "backend/cpu/conv/conv_template.h"
+
+#if defined(__aarch64__)
+
+#define T float
+#define TI int32_t
+#define V cot__f32x4
+#define N(name) name##_f32_neon
+#define ROWS 16
+#define WIDE 3
+#define TARGET
+#define FMADD cot__fused_f32x4
+#define STORE_SOME STORE_LOOP
+#include "backend/cpu/conv/conv_template.h"
+
+#define T double
+#define TI int64_t
+#define V cot__f64x2
+#define N(name) name##_f64_neon
+#define ROWS 16
+#define WIDE 3
+#define TARGET
+#define FMADD cot__fused_f64x2
+#define STORE_SOME STORE_LOOP
+#include "backend/cpu/conv/conv_template.h"
+
+#endif
 
 #if defined(__x86_64__)
 
@@ -141,26 +193,32 @@ typedef double f64x2 __attribute__((vector_size(16)));
 
 /* The inner loops of one instruction set and type. */
 typedef struct engine {
-    /* bytes of an element, elements of a vector, most taps of a tile of weights */
-    int size, lanes, wide;
+    int size, lanes; /* bytes of an element, elements of a vector */
     void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
-    void (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
+    bool (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
     void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t,
                       int64_t, int64_t, void *);
     void (*fold)(const void *, int, int, void *, int64_t, bool);
 } engine;
 
-#define ENGINE(suffix, type, wide)                                                                                     \
-    { sizeof(type), VL_##suffix, wide, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
+#define ENGINE(suffix, type)                                                                                           \
+    { sizeof(type), VL_##suffix, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
 static const engine *engine_of(cot_dtype d) {
-    static const engine plain[2] = {ENGINE(f32, float, 3), ENGINE(f64, double, 3)};
 #if defined(__x86_64__)
-    static const engine avx512[2] = {ENGINE(f32_avx512, float, 6), ENGINE(f64_avx512, double, 6)};
-    static const engine avx2[2] = {ENGINE(f32_avx2, float, 3), ENGINE(f64_avx2, double, 3)};
+    static const engine avx512[2] = {ENGINE(f32_avx512, float), ENGINE(f64_avx512, double)};
+    static const engine avx2[2] = {ENGINE(f32_avx2, float), ENGINE(f64_avx2, double)};
     if (COT__CONV_ISA >= 2 && cot__cpu_isa() == COT__ISA_AVX512) return &avx512[d == COT_F64];
     if (COT__CONV_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return &avx2[d == COT_F64];
+#elif defined(__aarch64__)
+    static const engine neon[2] = {ENGINE(f32_neon, float), ENGINE(f64_neon, double)};
+    if (COT__CONV_ISA >= 1 && cot__cpu_isa() == COT__ISA_NEON) return &neon[d == COT_F64];
 #endif
-    return &plain[d == COT_F64];
+#if COT__HAS_FAST
+    static const engine plain[2] = {ENGINE(f32, float), ENGINE(f64, double)};
+    if (COT__CONV_ISA == 0 || cot__cpu_bits() == COT__BITS_FAST) return &plain[d == COT_F64];
+#endif
+    static const engine portable[2] = {ENGINE(f32_portable, float), ENGINE(f64_portable, double)};
+    return &portable[d == COT_F64];
 }
 
 /* ---- the padded copy ------------------------------------------------------------------------- */
@@ -244,7 +302,7 @@ static const void *flat_of(cot__scratch *m, const cot__view *v, cot_dtype dtype)
 
 typedef struct product {
     const engine     *e;
-    const cot__sweep *s;
+    cot__sweep       *s;
     const char       *weights, *source;
     char             *out;
     /* channels of a group, read and made */
@@ -280,12 +338,13 @@ static char *room_for_weights(cot__scratch *m, const product *p) {
  * strides given. */
 static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images, int64_t m_stride, int64_t c_stride,
                       int64_t group_stride) {
-    const cot__sweep *s = p->s;
-    char             *packed = room_for_weights(m, p);
+    cot__sweep *s = p->s;
+    char       *packed = room_for_weights(m, p);
     if (s->chunk_count == 0) return;
     for (int64_t g = 0; g < p->groups; g++)
-        p->e->pack(s, packed + g * p->outs * s->taps * p->e->size, (const char *)w + g * group_stride * p->e->size,
-                   p->outs, m_stride, c_stride);
+        if (!p->e->pack(s, packed + g * p->outs * s->taps * p->e->size,
+                        (const char *)w + g * group_stride * p->e->size, p->outs, m_stride, c_stride))
+            s->whole = true;
     int64_t bytes = p->in * p->channel * p->e->size, blocks = bytes / NEAR + 1, most = s->chunk_count / 8 + 1;
     p->weights = packed;
     p->chunk_blocks = blocks < most ? blocks : most;
@@ -362,6 +421,7 @@ typedef struct weighing {
     const char       *x;
     char             *cut;
     char             *sums;     /* [split][weights] */
+    int64_t           lanes;    /* of a chunk */
     int64_t           first, images, channel, taps, width; /* width: taps of a tile */
     int64_t           tiles, splits, items, parts; /* tiles: blocks of taps */
     bool              add;
@@ -372,7 +432,7 @@ typedef struct weighing {
 static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain, char *to) {
     const cot__view  *z = w->z;
     const cot__chunk *chunk = &w->s->chunks[c];
-    int64_t           size = w->e->size, lanes = w->e->lanes, row = w->g->z[2];
+    int64_t           size = w->e->size, lanes = w->lanes, row = w->g->z[2];
     if (chunk->lanes < lanes) memset(to, 0, (size_t)(lanes * size));
     if (plain && chunk->lanes) {
         memcpy(to, from + chunk->out * size, (size_t)(chunk->lanes * size));
@@ -399,14 +459,14 @@ static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain
 static void cut_part(void *ctx, int64_t part) {
     const weighing  *w = ctx;
     const cot__view *z = w->z;
-    int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype), vector = w->e->lanes * w->e->size;
+    int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype);
     bool             plain = w->dtype == z->dtype && cot__is_contiguous(3, z->shape + 2, z->stride + 2);
     for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
          i++) {
         const char *from =
             (const char *)z->data + ((w->first + i / w->g->out) * z->stride[0] + i % w->g->out * z->stride[1]) * size;
         for (int64_t c = 0; c < w->s->chunk_count; c++)
-            cut_chunk(w, from, c, plain, w->cut + (i * w->s->chunk_count + c) * vector);
+            cut_chunk(w, from, c, plain, w->cut + (i * w->s->chunk_count + c) * CHUNK_BYTES);
     }
 }
 
@@ -439,13 +499,13 @@ static int64_t tile_end(const weighing *w, int64_t p) {
 static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t p, int64_t p_end, int64_t i,
                   int64_t i_end, char *sums) {
     const int64_t size = w->e->size, in = w->g->in / w->g->groups, outs = w->g->out / w->g->groups,
-                  vector = w->e->lanes * size;
+                  vector = CHUNK_BYTES;
     int64_t       count = w->s->chunk_count, i_step = STEPS / count > 0 ? STEPS / count : 1;
     const char   *z = w->cut + (group * outs + o) * w->j.z_channel * size, *x = w->x + group * in * w->channel * size;
     /* tiles with fewer taps end at rows of at least four taps, so there are not more */
     struct { int64_t p, first, last, n; } tile[4 * UNITS];
-    /* rows times taps of a tile: at most 24 vectors of 64 bytes */
-    _Alignas(64) char lanes[UNITS * 24 * 64];
+    /* rows times taps of a tile */
+    _Alignas(64) char lanes[UNITS * HIGH * TAPS * CHUNK_BYTES];
     int     tiles = 0;
     int64_t start = p;
     for (; p < p_end; p += tile[tiles++].n) {
@@ -492,19 +552,20 @@ static void weigh_part(void *ctx, int64_t part) {
 }
 
 /* Which lanes of each chunk have a place: all bits set, else 0. */
-static const void *masks_of(cot__scratch *m, const engine *e, const cot__sweep *s) {
-    char *masks = cot__scratch_get(m, s->chunk_count * e->lanes, e->size);
-    for (int64_t i = 0; cot__scratch_fills(m) && i < s->chunk_count * e->lanes; i++) {
-        int lanes = s->chunks[i / e->lanes].lanes;
-        memset(masks + i * e->size, (lanes ? i % e->lanes < lanes : s->places[i] >= 0) ? 0xff : 0, (size_t)e->size);
+static const void *masks_of(cot__scratch *m, int64_t size, const cot__sweep *s) {
+    char   *masks = cot__scratch_get(m, s->chunk_count, CHUNK_BYTES);
+    int64_t all = CHUNK_BYTES / size;
+    for (int64_t i = 0; cot__scratch_fills(m) && i < s->chunk_count * all; i++) {
+        int lanes = s->chunks[i / all].lanes;
+        memset(masks + i * size, (lanes ? i % all < lanes : s->places[i] >= 0) ? 0xff : 0, (size_t)size);
     }
     return masks;
 }
 
 /* The widest tile of taps that cuts rows of the kernel evenly. */
-static int64_t width_of(const cot__conv *g, int wide) {
-    int64_t row = g->k[2], pieces = (row + wide - 1) / wide;
-    return row <= 3 ? wide : (row + pieces - 1) / pieces;
+static int64_t width_of(const cot__conv *g) {
+    int64_t row = g->k[2], pieces = (row + TAPS - 1) / TAPS;
+    return row <= 3 ? TAPS : (row + pieces - 1) / pieces;
 }
 
 static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dtype) {
@@ -517,18 +578,20 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     const engine *e = engine_of(dtype);
     cot__layout   l;
     cot__sweep    s;
-    int64_t       in = g->in / g->groups, outs = g->out / g->groups;
-    cot__plan_output(m, g, in, e->lanes, &l, &s);
+    int64_t       in = g->in / g->groups, outs = g->out / g->groups, lanes = CHUNK_BYTES / e->size;
+    cot__plan_output(m, g, in, (int)lanes, &l, &s);
     weighing w      = {.e       = e,
                        .s       = &s,
                        .g       = g,
                        .z       = z,
                        .dtype   = dtype,
+                       .lanes   = lanes,
                        .channel = l.channel,
                        .taps    = s.taps,
-                       .width   = width_of(g, e->wide)};
+                       .width   = width_of(g)};
     int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
-    w.j = (cot__correlation){s.chunks, masks_of(m, e, &s), 0, 0, s.chunk_count * e->lanes, s.taps};
+    w.j = (cot__correlation){s.chunks, masks_of(m, e->size, &s), 0, 0, s.chunk_count * lanes, s.taps,
+                             (int)(s.chunks_a_row == 1 && s.extent[2] < lanes ? s.extent[2] : lanes)};
     int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
     if (image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) m->failed = true;
     if (m->failed) return;
@@ -541,14 +604,14 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
     if (w.splits > slab) w.splits = slab;
     w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
-    char *padded = cot__scratch_get(m, slab * image + e->lanes, e->size),
+    char *padded = cot__scratch_get(m, slab * image + lanes, e->size),
          *places = cot__scratch_get(m, slab * cut, e->size);
     w.x = padded, w.cut = places;
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
     if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
-        lay(&l, x, dtype, n, w.images, padded, e->lanes);
+        lay(&l, x, dtype, n, w.images, padded, (int)lanes);
         w.parts = cot__parts(w.images * g->out, w.j.z_channel, w.images * g->out);
         cot__parallel(w.parts, cut_part, &w);
         w.items = panels * w.tiles * w.splits;

@@ -51,6 +51,8 @@ typedef struct cot__sweep {
     int64_t     extent[COT__SPACE], out_start[COT__SPACE], out_stride[COT__SPACE], result[COT__SPACE];
     cot__axis_taps axis[COT__SPACE];
     int         skip;      /* the axis along which taps beyond the border are left out */
+    /* none are left out: a weight that is not finite makes padding NaN, wherever chunks are cut */
+    bool        whole;
     int64_t     taps;      /* over all channels of a group */
     int64_t    *offset;    /* of each tap, the channel's included */
     int64_t    *channel;   /* the channel that each tap reads, and */

@@ -12,7 +12,8 @@
  *
  * Lanes always run along the last axis of the places. */
 
-enum { N(VL) = sizeof(V) / sizeof(T) };
+/* LANES: the chains of a weight's sum, of which a vector holds some. */
+enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T) };
 typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
 
 /* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ---------------- */
@@ -42,7 +43,7 @@ static __attribute__((noinline)) TARGET void N(put)(const int rows, const int ve
 static inline __attribute__((always_inline)) TARGET void
 N(tile)(const int rows, const int vecs, const cot__sweep *s, const T *weight, const T *source, T *out, int64_t index) {
     V       acc[ROWS][8];
-    int64_t first = s->chunks[index].first, last = s->chunks[index].last;
+    int64_t first = s->whole ? 0 : s->chunks[index].first, last = s->whole ? s->taps : s->chunks[index].last;
     const T *at[8];
     UNROLL for (int j = 0; j < vecs; j++) {
         at[j] = source + s->chunks[index + j].at;
@@ -59,8 +60,9 @@ N(tile)(const int rows, const int vecs, const cot__sweep *s, const T *weight, co
         }
     }
     V done[16];
+    /* A sum that underflowed to -0 becomes 0, as it would by a tap that reads padding. */
     UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int j = 0; j < vecs; j++) done[i * vecs + j] = acc[i][j];
+        UNROLL for (int j = 0; j < vecs; j++) done[i * vecs + j] = acc[i][j] + (V){0};
     N(put)(rows, vecs, s, index, done, out);
 }
 
@@ -101,39 +103,44 @@ static void N(run)(const cot__sweep *s, const void *weights, const void *source,
 }
 
 /* Packs w[m][c][k] (given by strides) as panels of rows, taps outermost, in the order of the
- * sweep. */
-static void N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride,
+ * sweep. Is every weight finite? */
+static bool N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride,
                     int64_t c_stride) {
-    T *z = to;
+    T *z = to, probe = 0;
     for (int64_t m = 0, rows; m < m_count; m += rows) {
         rows = panel_rows(ROWS, m_count - m);
         for (int64_t p = 0; p < s->taps; p++) {
             const T *w = (const T *)from + m * m_stride + s->channel[p] * c_stride + s->kernel[p];
-            for (int64_t i = 0; i < rows; i++) *z++ = w[i * m_stride];
+            for (int64_t i = 0; i < rows; i++) {
+                probe += w[i * m_stride] * 0;
+                *z++ = w[i * m_stride];
+            }
         }
     }
+    return probe == 0;
 }
 
 /* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] ------- */
 
-/* Adds to sums[row][tap], a vector each: lanes are summed at the end. There is at least one image
- * and one chunk, so the compiler need not keep anything for the case without. */
-static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps,
+/* Adds to sums[row][tap], `all` taps a row: the chains that one vector holds of LANES for each;
+ * they are summed at the end. There is at least one image and one chunk, so the compiler need not
+ * keep anything for the case without. */
+static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps, int all,
                                                                       const cot__correlation *j, const T *x, const T *z,
                                                                       const int64_t *offset, int64_t n, int64_t n_end,
                                                                       int64_t c0, int64_t c_end, T *sums) {
     V acc[4][6];
     UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int t = 0; t < taps; t++) memcpy(&acc[i][t], sums + (i * taps + t) * N(VL), sizeof(V));
+        UNROLL for (int t = 0; t < taps; t++) memcpy(&acc[i][t], sums + (i * all + t) * N(LANES), sizeof(V));
     do {
         int64_t c = c0;
         do {
             const T *at = x + n * j->x_image + j->chunks[c].at;
             V        zv[4];
             N(bits)  mask;
-            memcpy(&mask, (const char *)j->masks + c * (int64_t)sizeof(V), sizeof mask);
+            memcpy(&mask, (const char *)j->masks + c * CHUNK_BYTES, sizeof mask);
             UNROLL for (int i = 0; i < rows; i++)
-                memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(VL), sizeof(V));
+                memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(LANES), sizeof(V));
             UNROLL for (int t = 0; t < taps; t++) {
                 N(bits) raw;
                 memcpy(&raw, at + offset[t], sizeof raw);
@@ -143,25 +150,25 @@ static inline __attribute__((always_inline)) TARGET void N(correlate)(const int 
         } while (++c < c_end);
     } while (++n < n_end);
     UNROLL for (int i = 0; i < rows; i++)
-        UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * taps + t) * N(VL), &acc[i][t], sizeof(V));
+        UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * all + t) * N(LANES), &acc[i][t], sizeof(V));
 }
 
 /* out[row][tap] = the sum of the lanes, as a tree; with `add` it is added to out. */
 static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
     for (int i = 0; i < rows * taps; i++) {
-        T lane[N(VL)], *to = (T *)out + i / taps * row_stride + i % taps;
-        memcpy(lane, (const T *)sums + i * N(VL), sizeof lane);
-        for (int h = N(VL) / 2; h > 0; h /= 2)
+        T lane[N(LANES)], *to = (T *)out + i / taps * row_stride + i % taps;
+        memcpy(lane, (const T *)sums + i * N(LANES), sizeof lane);
+        for (int h = N(LANES) / 2; h > 0; h /= 2)
             for (int l = 0; l < h; l++) lane[l] += lane[l + h];
         *to = add ? *to + lane[0] : lane[0];
     }
 }
 
 #define CORRELATE(rows, taps)                                                                                          \
-    static TARGET void N(correlate_##rows##_##taps)(const cot__correlation *j, const T *x, const T *z,                 \
+    static TARGET void N(correlate_##rows##_##taps)(int all, const cot__correlation *j, const T *x, const T *z,        \
                                                     const int64_t *offset, int64_t n, int64_t n_end, int64_t c,        \
                                                     int64_t c_end, T *sums) {                                          \
-        N(correlate)(rows, taps, j, x, z, offset, n, n_end, c, c_end, sums);                                           \
+        N(correlate)(rows, taps, all, j, x, z, offset, n, n_end, c, c_end, sums);                                      \
     }
 #define CORRELATE_ROWS(X) X(4) X(2) X(1)
 #if WIDE == 6
@@ -173,11 +180,12 @@ static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row
 CORRELATE_ROWS(EACH_WIDTH)
 #undef EACH_WIDTH
 
-/* The tile of `rows` channels and `taps` taps. */
+/* The tile of `rows` channels and `taps` taps: at most WIDE taps and one vector of the chunks at a
+ * time. Vectors in which no chunk has places are left out. */
 static void N(correlate_any)(int rows, int taps, const cot__correlation *j, const void *x, const void *z,
                              const int64_t *offset, int64_t n, int64_t n_end, int64_t c, int64_t c_end, void *sums) {
-    typedef void tile_fn(const cot__correlation *, const T *, const T *, const int64_t *, int64_t, int64_t, int64_t,
-                         int64_t, T *);
+    typedef void tile_fn(int, const cot__correlation *, const T *, const T *, const int64_t *, int64_t, int64_t,
+                         int64_t, int64_t, T *);
 #if WIDE == 6
 #define EACH_WIDTH(rows)                                                                                               \
     {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3),                                        \
@@ -187,7 +195,14 @@ static void N(correlate_any)(int rows, int taps, const cot__correlation *j, cons
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3)},
     static tile_fn *const tiles[][3] = {CORRELATE_ROWS(EACH_WIDTH)};
 #endif
-    tiles[rows == 4 ? 0 : rows == 2 ? 1 : 2][taps - 1](j, x, z, offset, n, n_end, c, c_end, sums);
+    tile_fn *const *tile = tiles[rows == 4 ? 0 : rows == 2 ? 1 : 2];
+    for (int t = 0, some; t < taps; t += some) {
+        some = taps - t > WIDE ? WIDE : taps - t;
+        cot__correlation part = *j;
+        for (int l = 0; l < j->used; l += N(VL), part.masks = (const char *)part.masks + sizeof(V))
+            tile[some - 1](taps, &part, (const T *)x + l, (const T *)z + l, offset + t, n, n_end, c, c_end,
+                           (T *)sums + t * N(LANES) + l);
+    }
 }
 
 #undef EACH_WIDTH

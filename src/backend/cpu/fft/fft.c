@@ -7,6 +7,7 @@
 #include "backend/cpu/fft/fft.h"
 #include "backend/cpu/strip.h"
 #include "base/cpu.h"
+#include "base/math/elementary.h"
 #include "base/parallel.h"
 
 #include <string.h>
@@ -68,7 +69,7 @@
  * equal are exactly so. */
 void cot__fft_root(int64_t j, int64_t n, double *re, double *im) {
     int64_t quarter = (4 * j + n / 2) / n, rest = 4 * j - quarter * n;
-    double  angle = 1.57079632679489661923 * (double)rest / (double)n, c = cos(angle), s = sin(angle);
+    double  angle = 1.57079632679489661923 * (double)rest / (double)n, c = cot__cos(angle), s = cot__sin(angle);
     switch (quarter & 3) { /* exp(-i(angle + quarter π/2)) */
     case 0: *re = c, *im = -s; break;
     case 1: *re = -s, *im = -c; break;

@@ -1,15 +1,17 @@
 /* gemm.c: matrix products.
  *
  * f32 and f64 run the kernels for the widest instruction set of the machine. The half formats are
- * widened to f32 and rounded once at the end. Integers multiply modulo 2^64. On one machine the
- * bits of an element depend only on its row of A, its column of B and its old value, because every
- * path keeps the same chain. For each depth block of COT__DEEP:
+ * widened to f32 and rounded once at the end. Integers multiply modulo 2^64. The bits of an element
+ * depend only on its row of A, its column of B and its old value, because every path and every
+ * instruction set keeps the same chain. For each depth block of COT__DEEP:
  *
- *     t = 0, then t = a*b + t over the block in order
+ *     t = 0, then t = a*b + t, rounded once, over the block in order
  *     c = t (or c + t when accumulating) for the first block, c = c + t for each later one
  *
  * Contractions longer than LONG are done in sections that are then added up in the same way: sums
- * of sums lose fewer digits. The caller checks shapes. */
+ * of sums lose fewer digits. A product whose result is one element has another order (dot.c), which
+ * runs along the vectors; a matrix with one column keeps the chain, so that many columns at once
+ * give what they give one by one. The caller checks shapes. */
 #include "backend/cpu/gemm/gemm.h"
 #include "backend/cpu/strip.h"
 
@@ -66,11 +68,12 @@ static void long_product(const cot__gemm_kernels *g, cot__lent room, bool alone,
 
 static void gemm_float(cot__lent room, bool alone, cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c,
                        bool add) {
-    (a.cols > LONG ? long_product : short_product)(cot__gemm_kernels_of(d), room, alone, a, b, c, add);
+    if (c.rows == 1 && c.cols == 1) cot__gemm_dot(d, alone, a, b, c.data, add);
+    else (a.cols > LONG ? long_product : short_product)(cot__gemm_kernels_of(d), room, alone, a, b, c, add);
 }
 
 static size_t float_workspace(cot_dtype d, bool alone, int64_t rows, int64_t cols, int64_t depth) {
-    if (rows == 0 || cols == 0 || depth == 0 || is_tiny(rows, cols, depth)) return 0;
+    if (rows == 0 || cols == 0 || depth == 0 || is_tiny(rows, cols, depth) || (rows == 1 && cols == 1)) return 0;
     const cot__gemm_kernels *g = cot__gemm_kernels_of(d);
     size_t sums = depth > LONG ? whole_lines(rows * cols, g->size) : 0;
     return sums + short_workspace(g, alone, rows, cols, section_of(depth));

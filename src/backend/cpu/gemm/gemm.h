@@ -4,6 +4,7 @@
  *   gemm_kernels.c   has the kernels, made from gemm_template.h
  *   gemm_blocks.c    cuts products into tiles
  *   gemm_thin.c      multiplies vectors with matrices
+ *   dot.c            multiplies vectors with vectors
  *   gemm.c           chooses
  *
  * Strides are in elements, pointers are to elements of the kernels' type.
@@ -35,11 +36,10 @@ typedef struct cot__gemm_kernels {
     void (*pack_a)(void *to, const void *from, int64_t rs, int64_t ps, int64_t m, int64_t k);
     void (*pack_b)(void *to, const void *from, int64_t cs, int64_t ps, int64_t n, int64_t k);
 
-    /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any strides,
-     * column j with the x that is j * step further on. */
+    /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any
+     * strides. */
     void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t);
-    void (*dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs, int64_t n,
-                 void *t);
+    void (*dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
 
     /* c[j] = t[j], or c[j] + t[j] */
     void (*put)(void *c, int64_t cs, const void *t, int64_t n, bool add);
@@ -56,6 +56,8 @@ void   cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, 
 size_t cot__gemm_thin_workspace(const cot__gemm_kernels *g, int64_t n, int64_t depth);
 void   cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add);
+/* A result of one element: x has one row, y one column. */
+void   cot__gemm_dot(cot_dtype dtype, bool alone, cot__matrix x, cot__matrix y, void *z, bool add);
 /* The same for a few terms, without memory. */
 void   cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add);
 

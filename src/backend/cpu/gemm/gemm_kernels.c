@@ -1,13 +1,9 @@
 /* gemm_kernels.c: the kernels of the matrix product, from one template for each float type and
  * instruction set, the widest of which is chosen. */
+#include "backend/cpu/fused.h"
 #include "backend/cpu/gemm/gemm.h"
-#include "base/cpu.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
@@ -15,13 +11,13 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* The compiler shall not know where a pointer came from: it would keep one for every column. */
+#define OPAQUE(p) __asm__("" : "+r"(p))
+
 enum {
     AHEAD = 8, /* depths fetched before they are packed */
     DOTS  = 8, /* chains side by side: as many as hide the latency of one */
 };
-
-typedef float  f32x4 __attribute__((vector_size(16)));
-typedef double f64x2 __attribute__((vector_size(16)));
 
 /* A square of 16 bytes by 16 bytes, transposed: rows `rs` apart become rows `ts` apart. */
 #if defined(__has_builtin)
@@ -32,18 +28,18 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #if TURNS
 #define MIX __builtin_shufflevector
 static inline void turn_f32(float *to, int64_t ts, const float *from, int64_t rs) {
-    f32x4 r[4], c[4];
+    cot__f32x4 r[4], c[4];
     UNROLL for (int i = 0; i < 4; i++) memcpy(&r[i], from + i * rs, sizeof *r);
-    f32x4 a = MIX(r[0], r[1], 0, 4, 1, 5), b = MIX(r[0], r[1], 2, 6, 3, 7), d = MIX(r[2], r[3], 0, 4, 1, 5),
+    cot__f32x4 a = MIX(r[0], r[1], 0, 4, 1, 5), b = MIX(r[0], r[1], 2, 6, 3, 7), d = MIX(r[2], r[3], 0, 4, 1, 5),
           e = MIX(r[2], r[3], 2, 6, 3, 7);
     c[0] = MIX(a, d, 0, 1, 4, 5), c[1] = MIX(a, d, 2, 3, 6, 7), c[2] = MIX(b, e, 0, 1, 4, 5),
     c[3] = MIX(b, e, 2, 3, 6, 7);
     UNROLL for (int i = 0; i < 4; i++) memcpy(to + i * ts, &c[i], sizeof *c);
 }
 static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t rs) {
-    f64x2 r[2];
+    cot__f64x2 r[2];
     UNROLL for (int i = 0; i < 2; i++) memcpy(&r[i], from + i * rs, sizeof *r);
-    f64x2 c[2] = {MIX(r[0], r[1], 0, 2), MIX(r[0], r[1], 1, 3)};
+    cot__f64x2 c[2] = {MIX(r[0], r[1], 0, 2), MIX(r[0], r[1], 1, 3)};
     UNROLL for (int i = 0; i < 2; i++) memcpy(to + i * ts, &c[i], sizeof *c);
 }
 #if defined(__x86_64__)
@@ -72,9 +68,15 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define turn_f32_avx2 turn_f32
 #define turn_f32_avx512 turn_f32
 #define turn_f64_avx512 turn_f64_avx2
+#define turn_f32_neon turn_f32
+#define turn_f64_neon turn_f64
+#define turn_f32_portable turn_f32
+#define turn_f64_portable turn_f64
+
+#if COT__HAS_FAST
 
 #define T float
-#define V f32x4
+#define V cot__f32x4
 #define N(name) name##_f32
 #define MR 6
 #define NV 2
@@ -85,7 +87,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
-#define V f64x2
+#define V cot__f64x2
 #define N(name) name##_f64
 #define MR 6
 #define NV 2
@@ -95,7 +97,109 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 2
 #include "backend/cpu/gemm/gemm_template.h"
 
+#endif
+
+/* Portable bits in plain C. */
+#define T float
+#define V cot__f32x4
+#define N(name) name##_f32_portable
+#define MR 3
+#define NV 1
+#define TARGET COT__BASELINE
+#define FMADD cot__exact_f32x4
+#define FMADD1 COT__FMAF
+#define SQUARE 4
+#include "backend/cpu/gemm/gemm_template.h"
+
+#define T double
+#define V cot__f64x2
+#define N(name) name##_f64_portable
+#define MR 3
+#define NV 1
+#define TARGET COT__BASELINE
+#define FMADD cot__exact_f64x2
+#define FMADD1 COT__FMA
+#define SQUARE 2
+#include "backend/cpu/gemm/gemm_template.h"
+
+#if defined(__aarch64__)
+
+#define TURN_F64(r)                                                                                                    \
+    do {                                                                                                               \
+        float64x2_t a = (float64x2_t)r[0], b_ = (float64x2_t)r[1];                                                     \
+        r[0] = (V)vzip1q_f64(a, b_), r[1] = (V)vzip2q_f64(a, b_);                                                      \
+    } while (0)
+#define TURN_F32(r)                                                                                                    \
+    do {                                                                                                               \
+        float32x4_t low = vzip1q_f32((float32x4_t)r[0], (float32x4_t)r[1]),                                            \
+                    high = vzip2q_f32((float32x4_t)r[0], (float32x4_t)r[1]),                                           \
+                    low_ = vzip1q_f32((float32x4_t)r[2], (float32x4_t)r[3]),                                           \
+                    high_ = vzip2q_f32((float32x4_t)r[2], (float32x4_t)r[3]);                                          \
+        r[0] = (V)vzip1q_f64((float64x2_t)low, (float64x2_t)low_);                                                     \
+        r[1] = (V)vzip2q_f64((float64x2_t)low, (float64x2_t)low_);                                                     \
+        r[2] = (V)vzip1q_f64((float64x2_t)high, (float64x2_t)high_);                                                   \
+        r[3] = (V)vzip2q_f64((float64x2_t)high, (float64x2_t)high_);                                                   \
+    } while (0)
+
+/* 24 sums in 32 registers. */
+#define T float
+#define V cot__f32x4
+#define N(name) name##_f32_neon
+#define MR 6
+#define NV 4
+#define TARGET
+#define FMADD cot__fused_f32x4
+#define FMADD1 __builtin_fmaf
+#define SQUARE 4
+#define GATHER(p, x) (cot__f32x4)vld1q_f32(p[0] + (x))
+#define TURN TURN_F32
+#define GROUPS 8
+#include "backend/cpu/gemm/gemm_template.h"
+
+#define T double
+#define V cot__f64x2
+#define N(name) name##_f64_neon
+#define MR 6
+#define NV 4
+#define TARGET
+#define FMADD cot__fused_f64x2
+#define FMADD1 __builtin_fma
+#define SQUARE 2
+#define GATHER(p, x) (cot__f64x2)vld1q_f64(p[0] + (x))
+#define TURN TURN_F64
+#define GROUPS 8
+#include "backend/cpu/gemm/gemm_template.h"
+
+#endif
+
 #if defined(__x86_64__)
+
+/* The 16 bytes at x elements behind each pointer of p, side by side in a register; and the squares
+ * within its quarters turned: interleaved once in f64, twice in f32. */
+#define GATHER_F32_AVX2(p, x)                                                                                          \
+    _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p[0] + (x))), _mm_loadu_ps(p[1] + (x)), 1)
+#define GATHER_F64_AVX2(p, x)                                                                                          \
+    _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(p[0] + (x))), _mm_loadu_pd(p[1] + (x)), 1)
+#define QUARTERS(low, p1, p2, p3)                                                                                      \
+    _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(low), p1, 1), p2, 2), p3, 3)
+#define GATHER_F32_AVX512(p, x)                                                                                        \
+    QUARTERS(_mm_loadu_ps(p[0] + (x)), _mm_loadu_ps(p[1] + (x)), _mm_loadu_ps(p[2] + (x)), _mm_loadu_ps(p[3] + (x)))
+#define RUN_F64(p) _mm_castpd_ps(_mm_loadu_pd(p))
+#define GATHER_F64_AVX512(p, x)                                                                                        \
+    _mm512_castps_pd(QUARTERS(RUN_F64(p[0] + (x)), RUN_F64(p[1] + (x)), RUN_F64(p[2] + (x)), RUN_F64(p[3] + (x))))
+#define TURN_F64(prefix, r)                                                                                            \
+    do {                                                                                                               \
+        V low = prefix##_unpacklo_pd(r[0], r[1]);                                                                      \
+        r[1] = prefix##_unpackhi_pd(r[0], r[1]);                                                                       \
+        r[0] = low;                                                                                                    \
+    } while (0)
+#define TURN_F32(prefix, r)                                                                                            \
+    do {                                                                                                               \
+        V a = prefix##_unpacklo_ps(r[0], r[1]), b_ = prefix##_unpackhi_ps(r[0], r[1]);                                 \
+        V c = prefix##_unpacklo_ps(r[2], r[3]), d = prefix##_unpackhi_ps(r[2], r[3]);                                  \
+        r[0] = prefix##_shuffle_ps(a, c, 0x44), r[1] = prefix##_shuffle_ps(a, c, 0xee);                                \
+        r[2] = prefix##_shuffle_ps(b_, d, 0x44), r[3] = prefix##_shuffle_ps(b_, d, 0xee);                              \
+    } while (0)
 
 #define T float
 #define V __m256
@@ -106,6 +210,9 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define FMADD _mm256_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define SQUARE 4
+#define GATHER GATHER_F32_AVX2
+#define TURN(r) TURN_F32(_mm256, r)
+#define GROUPS 4
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -117,6 +224,9 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define FMADD _mm256_fmadd_pd
 #define FMADD1 __builtin_fma
 #define SQUARE 4
+#define GATHER GATHER_F64_AVX2
+#define TURN(r) TURN_F64(_mm256, r)
+#define GROUPS 8
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T float
@@ -128,6 +238,9 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define FMADD _mm512_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define SQUARE 4
+#define GATHER GATHER_F32_AVX512
+#define TURN(r) TURN_F32(_mm512, r)
+#define GROUPS 2
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -139,6 +252,9 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define FMADD _mm512_fmadd_pd
 #define FMADD1 __builtin_fma
 #define SQUARE 4
+#define GATHER GATHER_F64_AVX512
+#define TURN(r) TURN_F64(_mm512, r)
+#define GROUPS 4
 #include "backend/cpu/gemm/gemm_template.h"
 
 #endif
@@ -147,6 +263,11 @@ const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d) {
 #if defined(__x86_64__)
     if (cot__cpu_isa() == COT__ISA_AVX512) return d == COT_F32 ? &kernels_f32_avx512 : &kernels_f64_avx512;
     if (cot__cpu_isa() == COT__ISA_AVX2) return d == COT_F32 ? &kernels_f32_avx2 : &kernels_f64_avx2;
+#elif defined(__aarch64__)
+    if (cot__cpu_isa() == COT__ISA_NEON) return d == COT_F32 ? &kernels_f32_neon : &kernels_f64_neon;
 #endif
-    return d == COT_F32 ? &kernels_f32 : &kernels_f64;
+#if COT__HAS_FAST
+    if (cot__cpu_bits() == COT__BITS_FAST) return d == COT_F32 ? &kernels_f32 : &kernels_f64;
+#endif
+    return d == COT_F32 ? &kernels_f32_portable : &kernels_f64_portable;
 }

@@ -8,6 +8,9 @@
  *   MR, NV          the tile held in registers: MR rows, NV vectors
  *   FMADD, FMADD1   the multiply-add on vectors and on scalars: both fused or both not
  *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
+ *   GATHER, TURN, GROUPS   may be defined: a vector of the 16-byte runs that lie some elements
+ *                   behind pointers; turns the squares that 16 / sizeof(T) of them hold; how many
+ *                   vectors of columns at a time
  *
  * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
  * in order. */
@@ -171,30 +174,81 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
     for (; p < k; p++) N(add_rows)(1, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
+#ifdef GATHER
+/* Some depths of `groups` vectors of columns, whose depths lie side by side: `deep` squares of 16
+ * bytes by 16 bytes for each column, turned in registers. */
+COT__INLINED TARGET void N(squares)(const int groups, const int deep, const T *x, int64_t xs, const T *b, int64_t cs,
+                                    V *sum) {
+    enum { SIDE = 16 / sizeof(T) };
+    UNROLL for (int g = 0; g < groups; g++) {
+        V        r[2][SIDE];
+        const T *part[sizeof(V) / 16];
+        UNROLL for (int l = 0; l < (int)sizeof(V) / 16; l++) {
+            part[l] = b + (g * N(VL) + l * SIDE) * cs;
+            OPAQUE(part[l]);
+        }
+        UNROLL for (int i = 0; i < SIDE; i++)
+            UNROLL for (int q = 0; q < deep; q++) r[q][i] = GATHER(part, i * cs + q * SIDE);
+        UNROLL for (int q = 0; q < deep; q++) {
+            TURN(r[q]);
+            UNROLL for (int i = 0; i < SIDE; i++) sum[g] = FMADD(x[(q * SIDE + i) * xs] - (V){0}, r[q][i], sum[g]);
+        }
+    }
+}
+
+/* The same depths of the next columns are fetched meanwhile. */
+COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, T *t) {
+    enum { SIDE = 16 / sizeof(T), MANY = N(VL) };
+    V       sum[GROUPS];
+    int64_t p = 0;
+    UNROLL for (int g = 0; g < groups; g++) sum[g] = (V){0};
+    for (; p + 2 * SIDE <= k; p += 2 * SIDE) {
+        if (p % N(LINE) == 0)
+            UNROLL for (int l = 0; l < groups * MANY; l++) __builtin_prefetch(b + (groups * MANY + l) * cs + p, 0, 2);
+        N(squares)(groups, 2, x + p * xs, xs, b + p, cs, sum);
+    }
+    if (p + SIDE <= k) {
+        N(squares)(groups, 1, x + p * xs, xs, b + p, cs, sum);
+        p += SIDE;
+    }
+    memcpy(t, sum, (size_t)groups * sizeof(V));
+    for (int l = 0; l < groups * MANY; l++)
+        for (int64_t q = p; q < k; q++) t[l] = FMADD1(x[q * xs], b[l * cs + q], t[l]);
+}
+
+/* The last columns are done together with some before them. False: there are not enough. */
+static TARGET bool N(turned_dots)(int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, int64_t n, T *t) {
+    int64_t j = 0;
+    if (n < N(VL)) return false;
+    for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, xs, b + j * cs, cs, t + j);
+    for (; j < n; j += N(VL)) {
+        if (j + N(VL) > n) j = n - N(VL);
+        N(turned)(1, k, x, xs, b + j * cs, cs, t + j);
+    }
+    return true;
+}
+#else
+#define NO_TURNS
+#endif
+
 /* DOTS chains side by side: as many as hide the latency of one. The data of the next ones are
  * fetched meanwhile. */
-static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, int64_t step, const void *b, int64_t rs, int64_t cs,
-                           int64_t n, void *t) {
+static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n,
+                           void *t) {
+#ifndef NO_TURNS
+    if (rs == 1 && N(turned_dots)(k, x, xs, b, cs, n, t)) return;
+#endif
     for (int64_t j = 0; j < n; j += DOTS) {
         int64_t  many = n - j < DOTS ? n - j : DOTS;
         T        sum[DOTS] = {0};
-        const T *column[DOTS], *with[DOTS];
-        UNROLL for (int l = 0; l < DOTS; l++) {
-            column[l] = (const T *)b + (j + (l < many ? l : 0)) * cs;
-            with[l] = (const T *)x + (j + (l < many ? l : 0)) * step;
-        }
+        const T *column[DOTS];
+        UNROLL for (int l = 0; l < DOTS; l++) column[l] = (const T *)b + (j + (l < many ? l : 0)) * cs;
         for (int64_t p0 = 0; p0 < k; p0 += N(LINE)) {
             int64_t end = k - p0 < N(LINE) ? k : p0 + N(LINE);
             UNROLL for (int l = 0; l < DOTS; l++) __builtin_prefetch(column[l] + p0 * rs + DOTS * cs, 0, 2);
-            if (step == 0)
-                for (int64_t p = p0; p < end; p++) {
-                    T s = with[0][p * xs];
-                    UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(s, column[l][p * rs], sum[l]);
-                }
-            else {
-                UNROLL for (int l = 0; l < DOTS; l++) __builtin_prefetch(with[l] + p0 * xs + DOTS * step, 0, 2);
-                for (int64_t p = p0; p < end; p++)
-                    UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(with[l][p * xs], column[l][p * rs], sum[l]);
+            for (int64_t p = p0; p < end; p++) {
+                T s = ((const T *)x)[p * xs];
+                UNROLL for (int l = 0; l < DOTS; l++) sum[l] = FMADD1(s, column[l][p * rs], sum[l]);
             }
         }
         memcpy((T *)t + j, sum, (size_t)many * sizeof(T));
@@ -213,3 +267,7 @@ static const cot__gemm_kernels N(kernels) = {sizeof(T),     MR,      N(NR), N(pl
 #undef FMADD
 #undef FMADD1
 #undef SQUARE
+#undef GATHER
+#undef TURN
+#undef GROUPS
+#undef NO_TURNS

@@ -1,4 +1,4 @@
-/* gemm_thin.c: products of a vector with a matrix, and of two vectors.
+/* gemm_thin.c: products of a vector with a matrix.
  *
  * c = x b with x a row: a matrix is multiplied with a column as the transposed product. b is read
  * once, as its elements lie. The work is cut along the columns, or, where there are few, along the
@@ -22,8 +22,8 @@ static void sums_of(const thin *w, int64_t p, int64_t j, int64_t n, char *t) {
     const cot__gemm_kernels *g = w->g;
     int64_t     k = cot__least(COT__DEEP, w->k - p);
     const char *x = w->x + p * w->xs * g->size, *b = w->b + (p * w->rs + j * w->cs) * g->size;
-    if (w->cs == 1 && n > 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
-    else g->dots(k, x, w->xs, 0, b, w->rs, w->cs, n, t);
+    if (w->cs == 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
+    else g->dots(k, x, w->xs, b, w->rs, w->cs, n, t);
 }
 
 static void some_columns(const thin *w, int64_t start, int64_t stop) {
@@ -36,19 +36,6 @@ static void some_columns(const thin *w, int64_t start, int64_t stop) {
         }
 }
 
-/* A single column: whole depth blocks side by side. */
-static void some_sums(const thin *w, int64_t start, int64_t stop, char *t) {
-    const cot__gemm_kernels *g = w->g;
-    int64_t whole = cot__least(stop, w->k / COT__DEEP) - start, p = start * COT__DEEP;
-    if (w->n == 1 && whole > 0) {
-        g->dots(COT__DEEP, w->x + p * w->xs * g->size, w->xs, COT__DEEP * w->xs, w->b + p * w->rs * g->size, w->rs,
-                COT__DEEP * w->rs, whole, t);
-        start += whole;
-        t += whole * g->size;
-    }
-    for (; start < stop; start++, t += w->n * g->size) sums_of(w, start * COT__DEEP, 0, w->n, t);
-}
-
 static void column_part(void *ctx, int64_t part) {
     const thin *w = ctx;
     int64_t     units = (w->n + UNIT - 1) / UNIT;
@@ -58,8 +45,9 @@ static void column_part(void *ctx, int64_t part) {
 
 static void depth_part(void *ctx, int64_t part) {
     const thin *w = ctx;
-    int64_t     start = cot__part_start(w->blocks, w->parts, part);
-    some_sums(w, start, cot__part_start(w->blocks, w->parts, part + 1), w->sums + start * w->n * w->g->size);
+    for (int64_t l = cot__part_start(w->blocks, w->parts, part), end = cot__part_start(w->blocks, w->parts, part + 1);
+         l < end; l++)
+        sums_of(w, l * COT__DEEP, 0, w->n, w->sums + l * w->n * w->g->size);
 }
 
 static thin thin_of(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
@@ -80,16 +68,6 @@ static thin thin_of(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, co
                   .add    = add,
                   .blocks = (a.cols + COT__DEEP - 1) / COT__DEEP,
                   .parts  = 1};
-}
-
-/* A dot product on this thread. */
-static void alone_dot(const thin *w) {
-    double t[COT__SPAN];
-    for (int64_t l = 0; l < w->blocks; l += COT__SPAN) {
-        int64_t n = cot__least(COT__SPAN, w->blocks - l);
-        some_sums(w, l, l + n, (char *)t);
-        for (int64_t i = 0; i < n; i++) w->g->put(w->c, 1, (char *)t + i * w->g->size, 1, w->add || l + i > 0);
-    }
 }
 
 enum { MOST_PARTS = 32 };
@@ -118,8 +96,7 @@ void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot_
     } else if (!alone && columns > 1) {
         w.parts = columns;
         cot__parallel(columns, column_part, &w);
-    } else if (w.n == 1) alone_dot(&w);
-    else some_columns(&w, 0, w.n);
+    } else some_columns(&w, 0, w.n);
 }
 
 /* Row by row, of one depth block; straight into c where its rows take what the kernel makes. */

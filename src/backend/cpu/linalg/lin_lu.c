@@ -3,6 +3,7 @@
  * The first of equal pivots is taken. Recursive in the columns, so that most work is in matrix
  * products. */
 #include "backend/cpu/linalg/lin.h"
+#include "base/math/elementary.h"
 
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_lu.inc"
 #include "backend/cpu/linalg/lin_types.h"
@@ -78,7 +79,7 @@ static double determinant(const cot__view *f, const cot__view *p, int64_t i, boo
         double d = cot__load_f64(a + k * step * cot__dtype_size(f->dtype), f->dtype);
         int    e = 0;
         if (logarithm) {
-            sum += log(fabs(d));
+            sum += cot__log(fabs(d));
             product *= d > 0 ? 1 : d < 0 ? -1 : d;
             continue;
         }

@@ -7,16 +7,13 @@
  * and, where heads are few, by chunks of keys. Each chunk has its own sum for dq, and the sums are
  * added in order. So every number of threads gives the same bits. A masked key has weight 0,
  * whatever it holds; a query without keys gives zeros. */
+#include "backend/cpu/fused.h"
 #include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
-#include "base/cpu.h"
+#include "base/math/elementary.h"
 #include "base/parallel.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 /* gcc makes vectors of 256 bits unless it is told otherwise; clang has no such attribute. */
 #if defined(__clang__)
@@ -26,7 +23,7 @@
 #else
 #define UNROLL _Pragma("GCC unroll 16")
 #define AVX512 "avx512f,avx512dq,avx2,fma,prefer-vector-width=512"
-/* not copied, because there are six instances of everything */
+/* not copied, because there are many instances of everything */
 #define ONCE __attribute__((noinline, noclone))
 #endif
 
@@ -96,30 +93,80 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 
 /* ---- the tiles for each type and instruction set --------------------------------------------- */
 
-typedef float  f32x4 __attribute__((vector_size(16)));
-typedef double f64x2 __attribute__((vector_size(16)));
+#if COT__HAS_FAST
 
 #define T float
-#define V f32x4
+#define V cot__f32x4
 #define N(name) name##_f32
 #define MR 4
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
-#define V f64x2
+#define V cot__f64x2
 #define N(name) name##_f64
 #define MR 4
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
+
+#endif
+
+/* Portable bits in plain C. */
+#define T float
+#define V cot__f32x4
+#define N(name) name##_f32_portable
+#define MR 4
+#define TARGET COT__BASELINE
+#define FMADD cot__exact_f32x4
+#define FMADD1 COT__FMAF
+#define EXP exp_f32
+#define LOG cot__logf
+#include "backend/cpu/nn/attention_template.h"
+
+#define T double
+#define V cot__f64x2
+#define N(name) name##_f64_portable
+#define MR 4
+#define TARGET COT__BASELINE
+#define FMADD cot__exact_f64x2
+#define FMADD1 COT__FMA
+#define EXP cot__exp
+#define LOG cot__log
+#include "backend/cpu/nn/attention_template.h"
+
+#if defined(__aarch64__)
+
+#define T float
+#define V cot__f32x4
+#define N(name) name##_f32_neon
+#define MR 8
+#define TARGET
+#define FMADD cot__fused_f32x4
+#define FMADD1 __builtin_fmaf
+#define EXP exp_f32
+#define LOG cot__logf
+#include "backend/cpu/nn/attention_template.h"
+
+#define T double
+#define V cot__f64x2
+#define N(name) name##_f64_neon
+#define MR 8
+#define TARGET
+#define FMADD cot__fused_f64x2
+#define FMADD1 __builtin_fma
+#define EXP cot__exp
+#define LOG cot__log
+#include "backend/cpu/nn/attention_template.h"
+
+#endif
 
 #if defined(__x86_64__)
 
@@ -131,7 +178,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define FMADD _mm256_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -141,8 +188,8 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
 #define FMADD1 __builtin_fma
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #define T float
@@ -153,7 +200,7 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define FMADD _mm512_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define EXP exp_f32
-#define LOG logf
+#define LOG cot__logf
 #include "backend/cpu/nn/attention_template.h"
 
 #define T double
@@ -163,8 +210,8 @@ typedef double f64x2 __attribute__((vector_size(16)));
 #define TARGET __attribute__((target(AVX512)))
 #define FMADD _mm512_fmadd_pd
 #define FMADD1 __builtin_fma
-#define EXP exp
-#define LOG log
+#define EXP cot__exp
+#define LOG cot__log
 #include "backend/cpu/nn/attention_template.h"
 
 #endif
@@ -177,20 +224,27 @@ typedef struct kernel {
 } kernel;
 
 #define KERNEL(suffix) {forward_##suffix, deltas_##suffix, backward_##suffix, finish_##suffix}
-static const kernel kernels[][2] = { /* f64, f32; the widest instructions last */
+/* f64, f32; the widest instructions last */
+static const kernel portable[2] = {KERNEL(f64_portable), KERNEL(f32_portable)};
+static const kernel kernels[][2] = {
+#if COT__HAS_FAST
     {KERNEL(f64), KERNEL(f32)},
+#endif
 #if defined(__x86_64__)
     {KERNEL(f64_avx2), KERNEL(f32_avx2)},
     {KERNEL(f64_avx512), KERNEL(f32_avx512)},
+#elif defined(__aarch64__)
+    {KERNEL(f64_neon), KERNEL(f32_neon)},
+#else
+    {KERNEL(f64_portable), KERNEL(f32_portable)},
 #endif
 };
 
-static int widest(void) {
-#if defined(__x86_64__)
-    return (int)cot__cpu_isa(); /* the rows above are in its order */
-#else
-    return 0;
-#endif
+/* `narrower` instruction sets below the best: a test asks for them. */
+static const kernel *kernel_of(cot_dtype wide, int narrower) {
+    int isa = COT__ISAS > 1 ? (int)cot__cpu_isa() - narrower : 0;
+    if (cot__cpu_isa() == COT__ISA_PLAIN && cot__cpu_bits() == COT__BITS_PORTABLE) return &portable[wide == COT_F32];
+    return &kernels[isa > 0 ? isa : 0][wide == COT_F32];
 }
 
 /* ---- shapes to parts ------------------------------------------------------------------------- */
@@ -202,7 +256,7 @@ static bool has_elements(const cot__view *v) { return cot__count(v->ndim, v->sha
 
 /* False: the tiles alone would be larger than any memory. */
 static bool make_plan(const cot__attention *a, bool backward, plan *p) {
-    int     n = a->q.ndim, isa = widest() - a->narrower;
+    int     n = a->q.ndim;
     int64_t d = a->q.shape[n - 1], dv = a->v.shape[n - 1], most = INT64_MAX / 16 / TILE / PARTS;
     *p        = (plan){.q      = a->q,
                        .k      = a->k,
@@ -218,7 +272,7 @@ static bool make_plan(const cot__attention *a, bool backward, plan *p) {
                        .causal = a->causal,
                        .scale  = a->scale};
     p->wide = cot__dtype_compute(a->q.dtype);
-    p->kernel = &kernels[isa > 0 ? isa : 0][p->wide == COT_F32];
+    p->kernel = kernel_of(p->wide, a->narrower);
     p->heads = cot__count(n - 2, a->q.shape);
     /* Then nothing is written, whatever the number of heads. */
     if (backward && !has_elements(&a->q) && !has_elements(&a->k) && !has_elements(&a->v)) p->heads = 0;

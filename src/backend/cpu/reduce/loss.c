@@ -1,5 +1,6 @@
 /* loss.c: the means of losses, summed in f64, block by block, and rounded once. */
 #include "backend/cpu/kernels.h"
+#include "base/math/elementary.h"
 
 static void write_mean(const cot__view *z, double total, int64_t n) {
     cot__store_f64(z->data, z->dtype, total / (double)n);
@@ -18,7 +19,7 @@ void cot__mean_labelled(const cot__view *p, const cot__view *labels, bool logari
         for (int i = 0; i < len; i++) {
             int64_t place = offset + label[i] * p->stride[p->ndim - 1];
             double  v = cot__load_f64((const char *)p->data + place * cot__dtype_size(p->dtype), p->dtype);
-            part -= logarithm ? log(v) : v;
+            part -= logarithm ? cot__log(v) : v;
             for (int k = p->ndim - 2; k >= 0; k--) { /* the next row */
                 offset += p->stride[k];
                 if (++at[k] < p->shape[k]) break;
@@ -42,7 +43,7 @@ void cot__mean_weighted(const cot__view *p, const cot__view *q, bool logarithm, 
         const double *v = cot__cursor_load(&cp, len, a), *w = cot__cursor_load(&cq, len, b);
         double        part = 0;
         for (int i = 0; i < len; i++)
-            if (w[i] != 0) part -= w[i] * (logarithm ? log(v[i]) : v[i]);
+            if (w[i] != 0) part -= w[i] * (logarithm ? cot__log(v[i]) : v[i]);
         total += part;
     }
     write_mean(z, total, cot__count(p->ndim - 1, p->shape));

@@ -5,13 +5,16 @@
  * O(log n) deep. Checking that a slice is not empty where that matters (max, min and their
  * positions) is left to the caller. */
 #include "backend/cpu/gemm/recipe.h"
+#include "backend/cpu/leaves.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "backend/cpu/reduce/vexp.h"
+#include "base/math/elementary.h"
 
 #include <string.h>
 
+typedef void add_fn(void *a, const void *b, int n);
 typedef enum fold_op { OP_ADD, OP_MAX, OP_MIN, OP_ANY, OP_ALL } fold_op;
 typedef enum fold_map { MAP_NONE, MAP_TRUTH, MAP_ABS, MAP_SQUARE, MAP_EXP } fold_map;
 
@@ -90,7 +93,7 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define DTYPE COT_F64
 #define FLOATING 1
 #define EXP cot__exp_f64
-#define LOG log
+#define LOG cot__log
 #define MAX_SCALE 1021
 #include "backend/cpu/reduce/reduce_template.h"
 
@@ -99,7 +102,7 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define DTYPE COT_F32
 #define FLOATING 1
 #define EXP cot__exp_f32
-#define LOG logf
+#define LOG cot__logf
 #define MAX_SCALE 125
 #include "backend/cpu/reduce/reduce_template.h"
 

@@ -1,7 +1,8 @@
 /* reduce_template.h: folds one slice, or several neighbouring slices at once; included by reduce.c
  * once for each compute type.
  *
- * T is the type, N(name) decorates names, FLOATING says whether T is a float. A slice is a sequence
+ * T is the type, N(name) decorates names, FLOATING says whether T is a float; sums of floats run
+ * through the kernels of leaves.h. A slice is a sequence
  * of n values. Its tree is the same whether it is folded alone along contiguous memory or next to
  * others, row by row:
  *
@@ -38,10 +39,15 @@ static inline __attribute__((always_inline)) void N(combine_as)(fold_op op, T *r
     for (int i = 0; i < n; i++) a[i] = N(apply)(op, a[i], b[i]);
 }
 
-/* a[i] = op(a[i], b[i]); the switch makes each loop one the compiler can vectorise. */
-static void N(combine)(fold_op op, T *restrict a, const T *restrict b, int n) {
+#if !FLOATING
+static void N(add)(void *a, const void *b, int n) { N(combine_as)(OP_ADD, a, b, n); }
+#endif
+
+/* a[i] = op(a[i], b[i]); the switch makes each loop one the compiler can vectorise. add: the sum of
+ * two rows, for this processor. */
+static void N(combine)(add_fn *add, fold_op op, T *restrict a, const T *restrict b, int n) {
     switch (op) {
-    case OP_ADD: N(combine_as)(OP_ADD, a, b, n); break;
+    case OP_ADD: add(a, b, n); break;
     case OP_MAX: N(combine_as)(OP_MAX, a, b, n); break;
     case OP_MIN: N(combine_as)(OP_MIN, a, b, n); break;
     case OP_ANY: N(combine_as)(OP_ANY, a, b, n); break;
@@ -64,7 +70,15 @@ static inline __attribute__((always_inline)) T N(leaf_as)(fold_op op, const T *p
 /* The fold of one leaf, 1 <= n <= LEAF. */
 static T N(leaf)(fold_op op, const T *p, int n) {
     switch (op) {
+#if FLOATING
+    case OP_ADD: {
+        T sum;
+        cot__leaves_of(DTYPE)->sum(p, n, &sum);
+        return sum;
+    }
+#else
     case OP_ADD: return N(leaf_as)(OP_ADD, p, n);
+#endif
     case OP_MAX: return N(leaf_as)(OP_MAX, p, n);
     case OP_MIN: return N(leaf_as)(OP_MIN, p, n);
     case OP_ANY: return N(leaf_as)(OP_ANY, p, n);
@@ -101,6 +115,24 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
     return buf;
 }
 
+/* Where the values of a slice lie side by side. NULL: they do not. */
+static const T *N(lies)(const fold_plan *f, const cot__view *v) {
+    bool run = f->slice.ndim == 0 || (f->slice.ndim == 1 && f->slice.stride[0][0] == 1);
+    return FLOATING && run && !f->made && v->dtype == DTYPE ? v->data : NULL;
+}
+
+/* Sums of whole leaves from `done` on, several at a time. */
+static int N(sums_of)(const fold_plan *f, const T *x, int64_t done, T *ready) {
+    int64_t whole = (f->n - done) / LEAF;
+#if FLOATING
+    if (whole > READY) whole = READY;
+    cot__leaves_of(DTYPE)->sums(x + done, whole, ready);
+#else
+    whole = 0, (void)x, (void)ready;
+#endif
+    return (int)whole;
+}
+
 /* Folds one slice, read through a cursor. Neither this function nor fold_many is inlined, so that
  * their buffers never add up on the stack. */
 static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offset, fold_op op, fold_map map,
@@ -110,16 +142,18 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
     T           tree[LEVELS], buf[LEAF], mapped[LEAF], ready[READY];
     int         top = 0, next = 0, have = 0;
     int64_t     leaf = 0;
+    bool        sums = op == OP_ADD && map == MAP_NONE;
+    const T    *lie  = sums ? N(lies)(f, &v) : NULL;
     cot__cursor_open(&c, &v, DTYPE);
     if (f->from > 0) cot__cursor_seek(&c, f->from);
     for (int64_t done = f->from; done < f->n; done += LEAF, leaf++) {
         int n = f->n - done < LEAF ? (int)(f->n - done) : LEAF;
         T   t;
-        if (f->made && next == have)
-            next = 0, have = op == OP_ADD && map == MAP_NONE ? make_sums(f, offset, done, ready) : 0;
+        if (next == have && sums && (f->made || lie))
+            next = 0, have = lie ? N(sums_of)(f, lie, done, ready) : make_sums(f, offset, done, ready);
         if (next < have) t = ready[next++];
         else {
-            const T *p = f->made ? make(f, offset, done, n, buf) : cot__cursor_load(&c, n, buf);
+            const T *p = f->made ? make(f, offset, done, n, buf) : lie ? lie + done : cot__cursor_load(&c, n, buf);
             t = N(leaf)(op, N(prepare)(map, mapped, p, q, 0, n), n);
         }
         for (int64_t carry = leaf; carry & 1; carry >>= 1, top--)
@@ -140,6 +174,11 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
     bool           direct = f->step == 1 && f->x.dtype == DTYPE && !f->made;
     cot__walk      row    = f->slice;
     int            top    = 0;
+#if FLOATING
+    add_fn        *add    = cot__leaves_of(DTYPE)->add;
+#else
+    add_fn        *add    = N(add);
+#endif
     if (f->from > 0) cot__walk_seek(&row, f->from);
     for (int64_t r = f->from; r < f->n; r++) {
         const void *x = cot__at(&f->x, offset + row.offset[0]);
@@ -151,19 +190,19 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
             else if (!direct) strip(buf, 1, x, f->step, w);
             const T *p = N(prepare)(map, mapped, direct ? x : buf, q, 1, w);
             if (in_leaf < LANES) memcpy(lane[in_leaf], p, (size_t)w * sizeof(T));
-            else N(combine)(op, lane[in_leaf % LANES], p, w);
+            else N(combine)(add, op, lane[in_leaf % LANES], p, w);
         }
         cot__walk_next(&row);
         if (in_leaf < LEAF - 1 && r < f->n - 1) continue;
         int used = in_leaf + 1 < LANES ? in_leaf + 1 : LANES;
         for (int half = LANES / 2; half > 0; half /= 2)
-            for (int l = 0; l < half && l + half < used; l++) N(combine)(op, lane[l], lane[l + half], w);
+            for (int l = 0; l < half && l + half < used; l++) N(combine)(add, op, lane[l], lane[l + half], w);
         memcpy(tree[top], lane[0], (size_t)w * sizeof(T));
         for (int64_t carry = (r - f->from) / LEAF; carry & 1; carry >>= 1, top--)
-            N(combine)(op, tree[top - 1], tree[top], w);
+            N(combine)(add, op, tree[top - 1], tree[top], w);
         top++;
     }
-    for (top--; top > 0; top--) N(combine)(op, tree[top - 1], tree[top], w);
+    for (top--; top > 0; top--) N(combine)(add, op, tree[top - 1], tree[top], w);
     memcpy(out, tree[0], (size_t)w * sizeof(T));
 }
 

@@ -8,6 +8,7 @@
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "backend/cpu/reduce/vexp.h"
+#include "base/math/elementary.h"
 
 enum { WIDTH = 32 };
 
@@ -35,8 +36,8 @@ typedef struct slices {
             for (int i = 0; i < n; i++) v[i] = (x[i] - *m) - log_s;                                                    \
         }                                                                                                              \
     }
-MAP(map_f64, double, cot__exp_f64, log)
-MAP(map_f32, float, cot__exp_f32, logf)
+MAP(map_f64, double, cot__exp_f64, cot__log)
+MAP(map_f32, float, cot__exp_f32, cot__logf)
 
 /* n values from x (stride xs) to z (stride zs); the first belongs to slice `first`. */
 static void map_strip(const slices *c, int64_t x, int64_t xs, int64_t z, int64_t zs, int first, int q, int n) {

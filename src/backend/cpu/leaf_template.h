@@ -1,0 +1,95 @@
+/* leaf_template.h: sums over contiguous runs, leaf by leaf, and sums of rows, for one float type
+ * and one width of registers; included by leaves.c for each pair.
+ *
+ *   T           the type
+ *   V, Q        a vector of T; one of 16 bytes
+ *   FOLDED(v)   the sum of the elements of Q, by halves
+ *   N(name)     decorates names
+ *   TARGET      the function attribute
+ *
+ * A leaf has LANES chains: term i goes to chain i % LANES, and chains are folded by halves. A term
+ * is x[i], or of a product x[i] y[i], rounded. */
+
+enum { N(VL) = sizeof(V) / sizeof(T), N(CHAINS) = LANES / N(VL), N(SIDE) = 8 / N(CHAINS) };
+
+/* The sum of the chains, by halves. */
+COT__INLINED TARGET T N(folded)(V *chain) {
+    enum { PARTS_OF = sizeof(V) / 16 };
+    Q part[PARTS_OF];
+    UNROLL for (int half = N(CHAINS) / 2; half > 0; half /= 2)
+        UNROLL for (int c = 0; c < half; c++) chain[c] = chain[c] + chain[c + half];
+    memcpy(part, chain, sizeof(V));
+    UNROLL for (int half = PARTS_OF / 2; half > 0; half /= 2)
+        UNROLL for (int c = 0; c < half; c++) part[c] = part[c] + part[c + half];
+    return FOLDED(part[0]);
+}
+
+/* Terms i … i + VL - 1. */
+COT__INLINED TARGET V N(terms)(const bool product, const T *x, const T *y, int64_t i) {
+    V u, v;
+    memcpy(&u, x + i, sizeof u);
+    if (!product) return u;
+    memcpy(&v, y + i, sizeof v);
+    return u * v;
+}
+
+/* `side` whole leaves side by side, because the chains of one wait for their own additions. */
+COT__INLINED TARGET void N(whole)(const bool product, const int side, const T *x, const T *y, T *sums) {
+    V chain[8][N(CHAINS)];
+    UNROLL for (int s = 0; s < side; s++)
+        /* -0 + v is v, of every v */
+        UNROLL for (int c = 0; c < N(CHAINS); c++) chain[s][c] = -(V){0};
+    for (int i = 0; i < COT__BLOCK; i += LANES)
+        UNROLL for (int s = 0; s < side; s++)
+            UNROLL for (int c = 0; c < N(CHAINS); c++)
+                chain[s][c] = chain[s][c] + N(terms)(product, x, y, s * COT__BLOCK + i + c * N(VL));
+    UNROLL for (int s = 0; s < side; s++) sums[s] = N(folded)(chain[s]);
+}
+
+COT__INLINED TARGET void N(any_leaves)(const bool product, const T *x, const T *y, int64_t count, T *sums) {
+    for (; count >= N(SIDE); count -= N(SIDE), x += N(SIDE) * COT__BLOCK, sums += N(SIDE)) {
+        N(whole)(product, N(SIDE), x, y, sums);
+        if (product) y += N(SIDE) * COT__BLOCK;
+    }
+    for (; count > 0; count--, x += COT__BLOCK, sums++) {
+        N(whole)(product, 1, x, y, sums);
+        if (product) y += COT__BLOCK;
+    }
+}
+
+COT__INLINED TARGET void N(any_last)(const bool product, const T *x, const T *y, int n, T *sum) {
+    T   lane[LANES] = {0};
+    int used = n < LANES ? n : LANES, i = LANES;
+    for (int l = 0; l < used; l++) lane[l] = product ? x[l] * y[l] : x[l];
+    if (n >= 2 * LANES) {
+        V chain[N(CHAINS)];
+        memcpy(chain, lane, sizeof chain);
+        for (; i + LANES <= n; i += LANES)
+            UNROLL for (int c = 0; c < N(CHAINS); c++) chain[c] = chain[c] + N(terms)(product, x, y, i + c * N(VL));
+        memcpy(lane, chain, sizeof chain);
+    }
+    for (int l = 0; i + l < n; l++) lane[l] = lane[l] + (product ? x[i + l] * y[i + l] : x[i + l]);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half && l + half < used; l++) lane[l] = lane[l] + lane[l + half];
+    *sum = lane[0];
+}
+
+static TARGET void N(sums)(const void *x, int64_t count, void *sums) { N(any_leaves)(false, x, x, count, sums); }
+static TARGET void N(sum)(const void *x, int n, void *sum) { N(any_last)(false, x, x, n, sum); }
+static TARGET void N(dots)(const void *x, const void *y, int64_t count, void *sums) {
+    N(any_leaves)(true, x, y, count, sums);
+}
+static TARGET void N(dot)(const void *x, const void *y, int n, void *sum) { N(any_last)(true, x, y, n, sum); }
+
+static TARGET void N(add)(void *a, const void *b, int n) {
+    T *restrict       to = a;
+    const T *restrict from = b;
+    for (int i = 0; i < n; i++) to[i] = to[i] + from[i];
+}
+
+#undef T
+#undef V
+#undef Q
+#undef FOLDED
+#undef N
+#undef TARGET
