@@ -153,6 +153,14 @@ SAMPLE(long_sums) {
     cot_var y = cot_sin(cot_mul(x[0], 3.0));
     return cot_add(cot_sum(y, COT_AXES(0)), cot_sum(cot_transpose(cot_exp(y)), COT_AXES(1)));
 }
+SAMPLE(long_statistics) {
+    UNUSED;
+    cot_var y = cot_softmax(x[0], 0), z = cot_log_softmax(cot_transpose(x[0]), 1);
+    cot_var w = cot_add(cot_norm(x[0], 2, COT_AXES(0)), cot_logsumexp(x[0], COT_AXES(0)));
+    cot_var u = cot_index(x[0], 1, 0), v = cot_index(x[0], 1, 1);
+    w = cot_add(w, cot_sum(cot_mul(y, cot_transpose(z)), COT_AXES(0)));
+    return cot_add(w, cot_add(cot_mse(u, v), cot_dot(u, v)));
+}
 SAMPLE(long_products) { UNUSED; return cot_matmul(cot_transpose(x[0]), cot_cos(x[0])); }
 
 static void add_long(emitted *e, cot_dtype dtype, cot_function f) {
@@ -326,6 +334,8 @@ int main(void) {
     add_long(&all, COT_F64, long_sums);
     add_long(&all, COT_F32, long_sums);
     add_long(&all, COT_F64, long_products);
+    add_long(&all, COT_F64, long_statistics);
+    add_long(&all, COT_F32, long_statistics);
     add_moving(&all);
     emitted_end(&all);
     emitted_begin(&few);

@@ -31,6 +31,22 @@ const char *cot__shifted(const char *index, int64_t before, int64_t step, char r
 /* An i64 that is called `text` in the result's dtype, and the end of the statement. */
 void cot__put_stored(const cot__block *b, const char *text);
 
+/* A fold of values through cot_fold_KIND_f64 or _f32 (exported_fold.inc), in a variable f_0; before
+ * and behind: what stands around each value. */
+typedef struct cot__fold {
+    const char *kind, *before, *behind;
+    cot_dtype   as;
+} cot__fold;
+
+/* Loops over the axes that stay when those of `mask` are folded, and the place of the result. */
+int  cot__open_kept(const cot__block *b, uint32_t mask, bool keeps, cot__at_index *xi, cot__at_index *zi,
+                    cot__loop_names *room);
+/* Folds the slices of x along `mask`. */
+void cot__put_fold(const cot__block *b, int depth, uint32_t mask, const cot__fold *f, cot__at_index *xi,
+                   cot__loop_names *room);
+/* "cot_fold_end_KIND_f64(" */
+void cot__put_fold_call(const cot__block *b, const cot__fold *f, const char *what);
+
 typedef void cot__put_fn(const cot__block *b);
 cot__put_fn cot__put_reshape;
 cot__put_fn cot__put_concat;
@@ -52,5 +68,9 @@ cot__put_fn cot__put_update_slice;
 cot__put_fn cot__put_add_slice;
 cot__put_fn cot__put_copy_into;
 cot__put_fn cot__put_cumsum;
+cot__put_fn cot__put_norm;
+cot__put_fn cot__put_logsumexp;
+cot__put_fn cot__put_softmax;
+cot__put_fn cot__put_mse;
 
 #endif

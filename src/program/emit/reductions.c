@@ -12,8 +12,8 @@ static void note_levels(cot__writer *w, int64_t count) {
 }
 
 /* Loops over the axes that stay, and the place of the result. */
-static int open_kept(const cot__block *b, uint32_t mask, bool keeps, cot__at_index *xi, cot__at_index *zi,
-                     cot__loop_names *room) {
+int cot__open_kept(const cot__block *b, uint32_t mask, bool keeps, cot__at_index *xi, cot__at_index *zi,
+                   cot__loop_names *room) {
     int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, ~mask, xi, room), n = 0;
     for (int k = 0; k < b->xv.ndim; k++)
         if (!(mask >> k & 1))
@@ -30,13 +30,7 @@ static int64_t reduced_count(const cot__block *b, uint32_t mask) {
     return count;
 }
 
-/* A fold of values through cot_fold_KIND; `before` and `behind` are what is done to each value. */
-typedef struct fold {
-    const char *kind, *before, *behind;
-    cot_dtype   as;
-} fold;
-
-static void put_fold_call(const cot__block *b, const fold *f, const char *what) {
+void cot__put_fold_call(const cot__block *b, const cot__fold *f, const char *what) {
     char      name[48];
     cot__text text = cot__text_buffer(name, sizeof name);
     cot__putf(&text, "cot_fold_%s_%s_%s", what, f->kind, f->as == COT_F32 ? "f32" : "f64");
@@ -44,17 +38,17 @@ static void put_fold_call(const cot__block *b, const fold *f, const char *what) 
 }
 
 /* Folds the slices of x along `mask` into the variable f_0. */
-static void put_fold(const cot__block *b, int depth, uint32_t mask, const fold *f, cot__at_index *xi,
-                     cot__loop_names *room) {
+void cot__put_fold(const cot__block *b, int depth, uint32_t mask, const cot__fold *f, cot__at_index *xi,
+                   cot__loop_names *room) {
     note_levels(b->w, reduced_count(b, mask));
     cot__put_indent(b->w, depth);
     cot__putf(cot__to(b), "cot_fold_%s_%s f_0;\n", f->kind, f->as == COT_F32 ? "f32" : "f64");
     cot__put_indent(b->w, depth);
-    put_fold_call(b, f, "begin");
+    cot__put_fold_call(b, f, "begin");
     cot__put(cot__to(b), "&f_0);\n");
     int inside = cot__open_loops(b->w, depth, 'i', &b->xv, mask, xi, room);
     cot__put_indent(b->w, inside);
-    put_fold_call(b, f, "take");
+    cot__put_fold_call(b, f, "take");
     cot__putf(cot__to(b), "&f_0, %s", f->before);
     if (b->xv.dtype != f->as) cot__putf(cot__to(b), "(%s)", cot__emit_type(f->as));
     cot__put_element(b->w, b->x[0], xi);
@@ -95,14 +89,14 @@ static void put_reduction(const cot__block *b, const char *kind, const char *ste
         cot__put_fill(b, 0);
         return;
     }
-    int inside = open_kept(b, mask, cot__int(b, 1) != 0, &xi, &zi, &room);
+    int inside = cot__open_kept(b, mask, cot__int(b, 1) != 0, &xi, &zi, &room);
     if (real)
-        put_fold(b, inside, mask, &(fold){kind, "", "", b->zv.dtype}, &xi, &room);
+        cot__put_fold(b, inside, mask, &(cot__fold){kind, "", "", b->zv.dtype}, &xi, &room);
     else
         put_chain(b, inside, mask, step, start, &xi, &room);
     cot__open_result(b, inside, &zi);
     if (real)
-        put_fold_call(b, &(fold){kind, "", "", b->zv.dtype}, "end"), cot__put(cot__to(b), "&f_0);\n");
+        cot__put_fold_call(b, &(cot__fold){kind, "", "", b->zv.dtype}, "end"), cot__put(cot__to(b), "&f_0);\n");
     else
         cot__put_stored(b, "a_0");
     cot__close_loops(b->w, COT__BASE, inside);
@@ -116,7 +110,7 @@ static void put_truth(const cot__block *b, bool all) {
     uint32_t        mask = (uint32_t)cot__int(b, 0);
     cot__at_index   xi = {0}, zi = {0};
     cot__loop_names room;
-    int             inside = open_kept(b, mask, cot__int(b, 1) != 0, &xi, &zi, &room);
+    int             inside = cot__open_kept(b, mask, cot__int(b, 1) != 0, &xi, &zi, &room);
     cot__put_indent(b->w, inside);
     cot__putf(cot__to(b), "uint8_t a_0 = %d;\n", all);
     int deep = cot__open_loops(b->w, inside, 'i', &b->xv, mask, &xi, &room);
@@ -138,7 +132,7 @@ static void put_arg(const cot__block *b, char better) {
     cot__at_index   xi = {0}, zi = {0}, first;
     cot__loop_names room;
     const char     *type = cot__emit_type(b->xv.dtype);
-    int             axis = 0, inside = open_kept(b, mask, cot__int(b, 1) != 0, &xi, &zi, &room);
+    int             axis = 0, inside = cot__open_kept(b, mask, cot__int(b, 1) != 0, &xi, &zi, &room);
     while (!(mask >> axis & 1)) axis++;
     first            = xi;
     first.axis[axis] = NULL;
@@ -196,6 +190,32 @@ static void put_dot(const cot__block *b, int depth, int64_t terms, const cot__at
     cot__put(cot__to(b), "}\n");
 }
 
+/* A product of two vectors is the sum of the products, with the tree of sums (dot.c); -0 becomes
+ * 0. */
+static void put_vectors(const cot__block *b, int depth, int64_t terms, const cot__at_index *ai,
+                        const cot__at_index *bi) {
+    cot__fold   f    = {"add", "", "", b->zv.dtype};
+    const char *type = b->zv.dtype == COT_F32 ? "f32" : "f64";
+    note_levels(b->w, terms);
+    cot__put_indent(b->w, depth);
+    cot__putf(cot__to(b), "cot_fold_add_%s f_0;\n", type);
+    cot__put_indent(b->w, depth);
+    cot__put_fold_call(b, &f, "begin");
+    cot__put(cot__to(b), "&f_0);\n");
+    cot__put_indent(b->w, depth);
+    cot__putf(cot__to(b), "for (ptrdiff_t k_0 = 0; k_0 < %lld; k_0++) ", (long long)terms);
+    cot__put_fold_call(b, &f, "take");
+    cot__put(cot__to(b), "&f_0, ");
+    cot__put_element(b->w, b->x[0], ai);
+    cot__put(cot__to(b), " * ");
+    cot__put_element(b->w, b->x[1], bi);
+    cot__put(cot__to(b), ");\n");
+    cot__put_indent(b->w, depth);
+    cot__putf(cot__to(b), "const %s s_0 = ", cot__emit_type(b->zv.dtype));
+    cot__put_fold_call(b, &f, "end");
+    cot__putf(cot__to(b), "&f_0) + 0.0%s;\n", b->zv.dtype == COT_F32 ? "f" : "");
+}
+
 static void put_integer_dot(const cot__block *b, int depth, int64_t terms, const cot__at_index *ai,
                             const cot__at_index *bi) {
     cot__put_indent(b->w, depth);
@@ -222,15 +242,18 @@ void cot__put_matmul(const cot__block *b) {
     if (c.ndim > 1) bi.axis[c.ndim - 1] = zi.axis[n - 1];
     ai.axis[a.ndim - 1] = bi.axis[c.ndim > 1 ? c.ndim - 2 : 0] = terms > 1 ? "k_0" : NULL;
     bool real                                                  = cot__dtype_is_float(b->zv.dtype);
+    bool one = (a.ndim < 2 || a.shape[a.ndim - 2] == 1) && (c.ndim < 2 || c.shape[c.ndim - 1] == 1);
     if (terms == 0)
         cot__put_indent(b->w, inside), cot__putf(cot__to(b), "const %s s_0 = 0;\n", cot__emit_type(b->zv.dtype));
+    else if (real && one && terms > 1)
+        put_vectors(b, inside, terms, &ai, &bi);
     else if (real)
         put_dot(b, inside, terms, &ai, &bi);
     else
         put_integer_dot(b, inside, terms, &ai, &bi);
     cot__open_result(b, inside, &zi);
     if (real)
-        cot__put(cot__to(b), terms > DEEP ? "a_0;\n" : "s_0;\n");
+        cot__put(cot__to(b), terms > DEEP && !one ? "a_0;\n" : "s_0;\n");
     else
         cot__put_stored(b, "s_0");
     cot__close_loops(b->w, COT__BASE, inside);

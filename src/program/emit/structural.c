@@ -86,6 +86,11 @@ static const struct exportable {
     {OP_add_slice, cot__put_add_slice},
     {OP_copy_into, cot__put_copy_into},
     {OP_cumsum, cot__put_cumsum},
+    {OP_norm, cot__put_norm},
+    {OP_logsumexp, cot__put_logsumexp},
+    {OP_softmax, cot__put_softmax},
+    {OP_log_softmax, cot__put_softmax},
+    {OP_mse, cot__put_mse},
 };
 
 static cot__put_fn *find(int op) {
@@ -113,6 +118,12 @@ static void put_comment(const cot__block *b) {
     cot__put(cot__to(b), " */\n");
 }
 
+/* Longer products are done in sections (gemm.c), which nobody has asked for here. */
+static bool is_too_deep(const cot__block *b) {
+    enum { LONG = 1 << 16 };
+    return b->w->p->operation[b->k].op == OP_matmul && b->xv.shape[b->xv.ndim - 1] > LONG;
+}
+
 bool cot__put_structural(cot__writer *w, uint32_t k) {
     const cot__operation *o   = &w->p->operation[k];
     cot__put_fn          *put = find(o->op);
@@ -124,6 +135,9 @@ bool cot__put_structural(cot__writer *w, uint32_t k) {
         .w = w, .k = k, .z = o->result, .x = cot__operation_operand(w->p, k), .attr = cot__operation_attr(w->p, k)};
     b.xv = cot__value_view(w->p, b.x[0]);
     b.zv = cot__value_view(w->p, b.z);
+    if (is_too_deep(&b))
+        return cot__refuse(w->caller, COT_LIMIT, "a matmul of %lld terms cannot be exported yet; at most 65536",
+                           (long long)b.xv.shape[b.xv.ndim - 1]);
     put_comment(&b);
     if (w->layout.home[b.z] == COT__AT_NAME)
         cot__put_indent(w, 1), cot__putf(w->to, "%s v_%u;\n", cot__emit_type(b.zv.dtype), b.z);
