@@ -85,6 +85,26 @@ COT_API void cot_program_print(const cot_program *p, FILE *out);
 COT_API cot_status   cot_program_save(const cot_program *p, const char *path, char *why, size_t room);
 COT_API cot_program *cot_program_load(const char *path, const cot_compile_options *options);
 
+/* ==== Exporting
+ * ================================================================================== */
+
+typedef struct cot_emit_options {
+    const char        *name COT__OR_0;    /* of the function; NULL: f */
+    const char        *title COT__OR_0;   /* what it computes, for a comment */
+    const char        *header COT__OR_0;  /* how the source includes its header; NULL: not at all */
+    const char *const *inputs COT__OR_0;  /* names, one for each input; NULL: x0, x1, … */
+    const char *const *outputs COT__OR_0; /* names, one for each output; NULL: y0, y1, … */
+    /* elementary functions of <math.h>: a shorter file, but not the library's bits */
+    bool               libm COT__OR_0;
+} cot_emit_options;
+
+/* The program as one self-contained C99 file and its header (docs/export.md), either of which may
+ * be NULL: a function that takes and gives plain arrays, needs no library, takes no memory and has
+ * the bits of a run. NULL options for the defaults. An error is a sentence of at most `size` bytes,
+ * with its end, in `why`, which may be NULL: it names an operation that cannot be exported yet. */
+COT_API cot_status cot_program_emit_c(const cot_program *p, const cot_emit_options *options, FILE *source, FILE *header,
+                                      char *why, size_t size);
+
 /* ==== Running
  * ==================================================================================== */
 

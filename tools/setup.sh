@@ -18,6 +18,9 @@ runtime_for_web() { [ -e "$(clang --target=wasm32-wasi --rtlib=compiler-rt -prin
 sanitizes_with_clang() {
     echo 'int main(void) { return 0; }' | clang -fsanitize=undefined -x c -o /dev/null - 2> /dev/null
 }
+exports_for_arm() {
+    has arm-none-eabi-gcc && echo '#include <math.h>' | arm-none-eabi-gcc -x c -fsyntax-only - 2> /dev/null
+}
 compiles() { echo "$1" | ${CC:-cc} -x c -fsyntax-only - 2> /dev/null; }
 
 missing=()
@@ -48,6 +51,10 @@ test | ci)
     need g++ has g++
     need binutils has readelf
     need diffutils has diff
+    # exported C for a bare 32-bit ARM, and something that runs it
+    need gcc-arm-none-eabi has arm-none-eabi-gcc
+    need libnewlib-arm-none-eabi exports_for_arm
+    need qemu-user has qemu-arm
     # localedef makes a locale with a decimal comma of it
     need locales test -e /usr/share/i18n/locales/POSIX
     if [ "$level" = ci ]; then

@@ -119,6 +119,16 @@ const command command_table[] = {
      "cotangent fit 'b1*(1 - exp(-b2*x))' Misra1a.dat b1=500 b2=0.0001 --json\n"
      "cotangent fit 'a*x1 + b*x2 + c' - a=0 b=0 c=0 < plane.txt",
      OPT_FIT, run_fit},
+    {"compile", EXPRESSION, "an expression and a derivative as self-contained C",
+     "Prints a C99 function of the names of EXPR that computes its value and, if asked, one kind of derivative: a file "
+     "that needs no library, takes no memory and has the bits of this command. The values tell shapes and dtypes; with "
+     "--main they are also where a main evaluates the function, which prints what the command of the derivative prints "
+     "with --json. With -o f.c the function is called f, and f.h declares it; without, the standard output has both. "
+     "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "
+     "shapes and, for --main, values.",
+     "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
+     "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out",
+     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_COMPILE, run_compile},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
      "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken "
      "where "

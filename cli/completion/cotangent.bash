@@ -46,7 +46,7 @@ _cotangent_files() {
 
 _cotangent() {
     local words current previous option value
-    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit ops help"
+    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit compile ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     _cotangent_words
     local command=${words[1]-}
@@ -60,7 +60,7 @@ _cotangent() {
     if [[ $current == --*=* ]]; then option=${current%%=*} value=${current#*=}; fi
     local before=${current%"$value"}
     case $option in
-    -f | --file | --html | --dot | --plot) _cotangent_files "$before" ;;
+    -f | --file | --html | --dot | --plot | -o | --output) _cotangent_files "$before" ;;
     --dtype) COMPREPLY=($(compgen -P "$before" -W "f64 f32" -- "$value")) ;;
     --mode) COMPREPLY=($(compgen -P "$before" -W "reverse forward" -- "$value")) ;;
     --tangent | --seed | --along)
@@ -83,6 +83,8 @@ _cotangent() {
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
+    compile)
+        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --main --libm -o --output" ;;
     fit)
         options+=" -f --file --threads --y --plot --max-iterations --tolerance"
         if [[ $current != -* ]]; then

@@ -20,7 +20,9 @@ enum {
     /* --y, --plot, --max-iterations, --tolerance; also -f and --threads */
     OPT_FIT        = 1 << 8,
     OPT_ALONG      = 1 << 9,  /* --along, --order */
-    OPT_SPARSE     = 1 << 10
+    OPT_SPARSE     = 1 << 10,
+    /* --grad, --vjp, --jvp, --hvp, --jac, --hess, --main, --libm, -o; also --tangent */
+    OPT_COMPILE    = 1 << 11
 };
 
 typedef struct command {

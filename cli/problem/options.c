@@ -35,6 +35,10 @@ typedef enum which {
     PLOT,
     ITERATIONS,
     TOLERANCE,
+    DERIVATIVE,
+    MAIN,
+    LIBM,
+    OUTPUT,
     JSON,
     HELP
 } which;
@@ -50,9 +54,15 @@ typedef struct option {
 
 static const option table[] = {
     {FILE_, "file", 'f', "FILE", OPT_EXPRESSION | OPT_FIT, "read the expression from FILE (-: standard input)"},
+    {DERIVATIVE, "grad", 0, NULL, OPT_COMPILE, "and the gradient of a value of one element"},
+    {DERIVATIVE, "vjp", 0, NULL, OPT_COMPILE, "and a seed, one more input, times the Jacobian"},
+    {DERIVATIVE, "jvp", 0, NULL, OPT_COMPILE, "and the Jacobian times tangents, more inputs"},
+    {DERIVATIVE, "hvp", 0, NULL, OPT_COMPILE, "and the Hessian times tangents, more inputs"},
+    {DERIVATIVE, "jac", 0, NULL, OPT_COMPILE, "and the whole Jacobian"},
+    {DERIVATIVE, "hess", 0, NULL, OPT_COMPILE, "and the whole Hessian"},
     {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
-    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT, "how an input moves; once for each (default: zero)"},
+    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_COMPILE, "how an input moves; once for each (default: zero)"},
     {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
     {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
@@ -60,6 +70,9 @@ static const option table[] = {
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
     {DOT, "dot", 0, "FILE", OPT_TRACE, "write a graph for Graphviz, not the tables"},
+    {MAIN, "main", 0, NULL, OPT_COMPILE, "add a main that prints the results at these values"},
+    {LIBM, "libm", 0, NULL, OPT_COMPILE, "call <math.h> instead of holding its functions"},
+    {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
@@ -134,6 +147,15 @@ static bool set_once(const option *p, const char **where, const char *value, fai
     return true;
 }
 
+static bool set_derivative(options *o, const option *p, failure *f) {
+    static const char *const names[] = {"", "grad", "vjp", "jvp", "hvp", "jac", "hess"};
+    if (o->derivative)
+        return failure_usage(f, "--%s and --%s are given; one derivative at a time", names[o->derivative], p->name);
+    for (int k = GRAD; k <= HESS; k++)
+        if (strcmp(names[k], p->name) == 0) o->derivative = (derivative)k;
+    return true;
+}
+
 static bool set(options *o, const option *p, const char *value, failure *f) {
     int64_t n = 0;
     switch (p->id) {
@@ -149,6 +171,10 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case NAMES: o->names = true; return true;
     case JSON: o->json = true; return true;
     case HELP: o->help = true; return true;
+    case DERIVATIVE: return set_derivative(o, p, f);
+    case MAIN: o->main = true; return true;
+    case LIBM: o->libm = true; return true;
+    case OUTPUT: return set_once(p, &o->output, value, f);
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
     case Y: return set_once(p, &o->y, value, f);
@@ -192,7 +218,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
     } else {
         for (int k = 0; k < OPTIONS && !p; k++)
             if (table[k].letter == text[1] && has(o->command, &table[k])) p = &table[k];
-        if (p && text[2] && (!p->argument || p->letter != 'f')) p = NULL;
+        if (p && text[2] && !p->argument) p = NULL;
         if (!p)
             return failure_usage(f,
                                  "%s has no option %.40s; write -- before an expression that begins with a minus sign",

@@ -9,9 +9,14 @@
 
 struct command;
 
+/* What `compile` prints beside the value. */
+typedef enum derivative { NO_DERIVATIVE, GRAD, VJP, JVP, HVP, JAC, HESS } derivative;
+
 typedef struct options {
     const struct command *command;
-    bool                  json, help, names, step, sparse;
+    bool                  json, help, names, step, sparse, main, libm;
+    derivative            derivative;
+    const char           *output;           /* -o */
     const char           *file;             /* -f */
     const char           *wrt, *seed;       /* as given; NULL: not given */
     const char           *html, *dot;

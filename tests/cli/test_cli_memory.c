@@ -35,6 +35,8 @@ static const char *const lines[] = {
     "jac|--sparse|--json|x[1:]**2*y|x=[1,2,3]|y=5",
     "hess|x**2*y|x=2|y=5",
     "hess|--sparse|sum(x**2)*y|x=[1,2]|y=5",
+    "compile|sum(W @ x)|W=[[1,2],[3,4]]|x=[5,6]|--grad|--main",
+    "compile|x*y|x=1|y=2|--hvp|--tangent|x=1|-o|t.c",
     "trace|x*y + sin(x)|x=1|y=2",
     "trace|--json|abs(x)*y + sin(x)|x=0|y=2|--dot|t.dot",
     "trace|abs(x)*y|x=0|y=2|--html|t.html",
@@ -137,7 +139,8 @@ static const char *what_is_wrong(const outcome *got, const outcome *whole) {
     if (got->status != 3) return "the status";
     if (got->out[0] && !(json && json_value(got->out) && strcmp(json_value(got->out), "\n") == 0)) return "the output";
     if (!json && !strstr(got->err, "memory is short")) return "the message";
-    if (got->files[0] && strcmp(got->files, whole->files)) return "a file";
+    /* of two files it may have written one */
+    if (got->files[0] && !strstr(whole->files, got->files)) return "a file";
     return NULL;
 }
 

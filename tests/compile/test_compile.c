@@ -366,6 +366,10 @@ static void nothing_is_asked_of_null(void **state) {
     assert_string_equal(cot_run_note(NULL), "");
     assert_int_equal(cot_run_bytes(NULL), 0);
     cot_program_print(NULL, NULL);
+    char why[80];
+    assert_int_equal(cot_program_emit_c(NULL, NULL, NULL, NULL, why, sizeof why), COT_MEMORY);
+    assert_string_equal(why, "the program is NULL: cot_compile found no memory");
+    assert_int_equal(cot_program_emit_c(NULL, NULL, NULL, NULL, NULL, 0), COT_MEMORY);
 }
 
 int main(void) {

@@ -1,0 +1,240 @@
+/* cmd_compile.c: cotangent compile: an expression, and a derivative of it, as C. */
+#include "commands/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <cotangent_program.h>
+#include <cotangent_transform.h>
+
+#include "commands/compiled.h"
+#include "trace/json/json.h"
+#include "io/memory_file.h"
+#include "io/system.h"
+#include "problem/expression.h"
+#include "problem/values.h"
+#include "program/emit/emit.h"
+
+/* ---- the function of which a program is made ------------------------------------------------- */
+
+/* Its inputs are those of the expression, then the seed or the tangents; its outputs the value,
+ * then the derivatives. */
+typedef struct recording {
+    const compiled *c;
+    const cot_var  *all; /* of the expression's inputs */
+    cot__expr_error error;
+    bool            no_memory;
+} recording;
+
+static void *room_for(recording *r, int n) {
+    void *room = malloc(((size_t)n + 1) * sizeof(cot_var));
+    if (!room) r->no_memory = true;
+    return room;
+}
+
+/* The expression as a function of some of its inputs. */
+typedef struct of_some {
+    recording *r;
+    bool (*takes)(const problem_input *x);
+} of_some;
+
+static int value_of_some(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const of_some  *s     = user;
+    const problem  *p     = s->r->c->p;
+    cot_var        *vars  = room_for(s->r, p->n);
+    cot__expr_span *spans = NULL;
+    int64_t         count = 0;
+    (void)n, (void)m;
+    if (!vars) return 1;
+    for (int k = 0; k < p->n; k++) vars[k] = s->takes(&p->inputs[k]) ? *xs++ : s->r->all[k];
+    ys[0] = problem_run(p, s->r->all[0].tape, vars, &s->r->error, &spans, &count);
+    free(spans);
+    free(vars);
+    return 0;
+}
+
+static bool is_wanted(const problem_input *x) { return x->wanted; }
+static bool moves(const problem_input *x) { return x->tangent.data != NULL; }
+static bool is_any(const problem_input *x) { return x->value.data != NULL; }
+
+/* The gradient by the wanted inputs as a function of those that move. */
+static int gradient_of_moving(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    recording     *r      = user;
+    const problem *p      = r->c->p;
+    const cot_var *before = r->all;
+    cot_var       *vars = room_for(r, p->n), *wanted = room_for(r, p->n);
+    int            count = 0;
+    (void)n, (void)m;
+    for (int k = 0; vars && wanted && k < p->n; k++) {
+        vars[k] = moves(&p->inputs[k]) ? *xs++ : before[k];
+        if (is_wanted(&p->inputs[k])) wanted[count++] = vars[k];
+    }
+    r->all  = vars;
+    bool ok = vars && wanted &&
+              cot_value_and_grad(value_of_some, &(of_some){r, is_wanted}, count, wanted, &ys[0], ys + 1) == COT_OK;
+    r->all = before;
+    free(vars);
+    free(wanted);
+    return ok ? 0 : 1;
+}
+
+/* Those inputs that are taken, in order. */
+static int chosen(const problem *p, const cot_var *all, bool (*takes)(const problem_input *), cot_var *to) {
+    int n = 0;
+    for (int k = 0; k < p->n; k++)
+        if (takes(&p->inputs[k])) to[n++] = all[k];
+    return n;
+}
+
+/* ys[0] is the value; a Hessian-vector product gives the gradient too, which nobody wants. */
+static bool record_hvp(recording *r, const cot_var *tangents, cot_var *ys, cot_var *xs) {
+    const problem *p = r->c->p;
+    int            n = chosen(p, r->all, moves, xs), m = r->c->outputs;
+    cot_var       *moved = room_for(r, m), *values = room_for(r, m);
+    bool ok = moved && values && cot_fn_jvp(gradient_of_moving, r, n, xs, tangents, m, values, moved) == COT_OK;
+    if (ok) ys[0] = values[0];
+    for (int k = 1; ok && k < m; k++) ys[k] = moved[k];
+    free(moved);
+    free(values);
+    return ok;
+}
+
+static bool record(recording *r, const cot_var *more, cot_var *ys, cot_var *xs) {
+    const problem *p      = r->c->p;
+    of_some        wanted = {r, is_wanted}, moving = {r, moves}, any = {r, is_any};
+    cot_var        one = cot_number(1);
+    int            n   = chosen(p, r->all, is_wanted, xs);
+    switch (r->c->what) {
+    case NO_DERIVATIVE: return value_of_some(p->n, r->all, 1, ys, &any) == 0;
+    case GRAD: return cot_fn_vjp(value_of_some, &wanted, n, xs, 1, ys, &one, ys + 1) == COT_OK;
+    case VJP: return cot_fn_vjp(value_of_some, &wanted, n, xs, 1, ys, more, ys + 1) == COT_OK;
+    case JVP:
+        return cot_fn_jvp(value_of_some, &moving, chosen(p, r->all, moves, xs), xs, more, 1, ys, ys + 1) == COT_OK;
+    case HVP: return record_hvp(r, more, ys, xs);
+    case JAC: return cot_fn_jacobian(value_of_some, &wanted, n, xs, 1, ys, r->c->mode, ys + 1) == COT_OK;
+    case HESS: return cot_fn_hessian(value_of_some, &wanted, n, xs, ys, ys + 1) == COT_OK;
+    }
+    return false;
+}
+
+static int function(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    recording *r    = user;
+    cot_var   *room = room_for(r, n);
+    (void)m;
+    r->all  = xs;
+    bool ok = room && record(r, xs + r->c->p->n, ys, room);
+    free(room);
+    return ok ? 0 : 1;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* The name of the function and of the header, from that of the file. */
+static bool name_files(compiled *c, failure *f) {
+    const char *path = c->p->o->output, *base = path ? strrchr(path, '/') : NULL;
+    size_t      n;
+    snprintf(c->name, sizeof c->name, "f");
+    if (!path || strcmp(path, "-") == 0) return true;
+    base = base ? base + 1 : path;
+    n    = strlen(base);
+    if (n < 3 || strcmp(base + n - 2, ".c") != 0)
+        return failure_usage(f, "-o writes C, so its FILE ends in .c; '%.100s' does not", path);
+    char stem[COMPILED_NAME];
+    snprintf(stem, sizeof stem, "%.*s", n - 2 < sizeof stem ? (int)n - 2 : (int)sizeof stem - 1, base);
+    cot__emit_function_name(stem, c->name, sizeof c->name);
+    c->header = malloc(strlen(path) + 1);
+    if (!c->header) return failure_memory(f);
+    strcpy(c->header, path);
+    strcpy(c->header + strlen(path) - 1, "h");
+    return true;
+}
+
+static bool emit(const compiled *c, const cot_program *program, FILE *code, FILE *header, failure *f) {
+    char        why[512], *title = malloc(c->p->length + 1);
+    const char *slash = c->header ? strrchr(c->header, '/') : NULL;
+    if (!title) return failure_memory(f);
+    memcpy(title, c->p->text, c->p->length);
+    title[c->p->length]     = 0;
+    cot_emit_options o      = {.name    = c->name,
+                               .title   = title,
+                               .header  = slash ? slash + 1 : c->header,
+                               .inputs  = (const char *const *)c->input_name,
+                               .outputs = (const char *const *)c->output_name,
+                               .libm    = c->p->o->libm};
+    cot_status       status = cot_program_emit_c(program, &o, code, header, why, sizeof why);
+    free(title);
+    return status == COT_OK || sentence_failure(why, "compile", f);
+}
+
+/* The text, or the files that hold it. */
+static void print_json_of(const compiled *c, const char *text, FILE *out) {
+    cot__json j = cot__json_to(out);
+    cot__json_open(&j, '{');
+    cot__json_key(&j, "name");
+    cot__json_string(&j, c->name);
+    cot__json_key(&j, c->header ? "file" : "source");
+    cot__json_string(&j, c->header ? c->p->o->output : text);
+    if (c->header) {
+        cot__json_key(&j, "header");
+        cot__json_string(&j, c->header);
+    }
+    cot__json_close(&j, '}');
+    fputs("\n", out);
+}
+
+static bool write_files(const compiled *c, const cot_program *program, FILE *out, failure *f) {
+    memory_file code = {0}, header = {0};
+    bool        to_files = c->header != NULL;
+    bool        fine     = memory_file_open(&code, f) && memory_file_open(&header, f);
+    fine                 = fine && emit(c, program, code.file, to_files ? header.file : NULL, f);
+    if (fine && c->p->o->main) compiled_main(c, program, code.file);
+    fine = code.file && memory_file_close(&code, f) && fine;
+    fine = header.file && memory_file_close(&header, f) && fine;
+    if (fine && to_files)
+        fine = system_put_file(c->p->o->output, code.text, code.size, f) &&
+               system_put_file(c->header, header.text, header.size, f);
+    if (fine && c->p->o->json)
+        print_json_of(c, code.text, out);
+    else if (fine && !to_files)
+        fwrite(code.text, 1, code.size, out);
+    memory_file_free(&code);
+    memory_file_free(&header);
+    return fine;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static bool open_problem(problem *p, const options *o, failure *f) {
+    if (o->derivative) return problem_for_derivatives(p, o, f);
+    return problem_open(p, o, f) && problem_record(p, f);
+}
+
+static bool compile(const compiled *c, FILE *out, failure *f) {
+    recording r     = {.c = c};
+    cot_type *types = malloc(((size_t)c->inputs + 1) * sizeof *types);
+    if (!types) return failure_memory(f);
+    for (int k = 0; k < c->inputs; k++) types[k] = (cot_type){c->input[k].dtype, c->input[k].shape};
+    cot_program *program = cot_compile(function, &r, c->inputs, types, c->outputs, NULL);
+    bool         fine    = cot_program_status(program) == COT_OK;
+    bool         memory  = !program || r.no_memory || r.error.status == COT_MEMORY;
+    if (!fine && memory)
+        failure_memory(f);
+    else if (!fine && r.error.column)
+        expression_failure(&r.error, c->p->text, c->p->length, f);
+    else if (!fine)
+        sentence_failure(cot_program_message(program), "compile", f);
+    fine = fine && write_files(c, program, out, f);
+    cot_program_destroy(program);
+    free(types);
+    return fine;
+}
+
+int run_compile(const options *o, FILE *out, look how, failure *f) {
+    problem  p;
+    compiled c = {.p = &p, .what = o->derivative};
+    (void)how;
+    if (open_problem(&p, o, f) && name_files(&c, f) && compiled_open(&c, f)) compile(&c, out, f);
+    compiled_close(&c);
+    problem_close(&p);
+    return EXIT_FINE;
+}

@@ -1,0 +1,31 @@
+/* compiled.h: the inputs and outputs of a function that `compile` prints, and a main around it. */
+#ifndef COT_CLI_COMPILED_H
+#define COT_CLI_COMPILED_H
+
+#include <cotangent_program.h>
+
+#include "problem/problem.h"
+
+enum { COMPILED_NAME = 60 };
+
+typedef struct compiled {
+    const problem *p;
+    derivative     what;
+    cot_mode       mode;                /* of --jac */
+    char           name[COMPILED_NAME]; /* of the function */
+    char          *header;              /* the file; NULL: there is none */
+    int            inputs, outputs;
+    cot_array     *input; /* their values, which others own: the problem, and `seed` */
+    cot_array      seed;
+    char         **input_name, **output_name;
+} compiled;
+
+/* Lists inputs and outputs, after checking that the options and the value fit the derivative. */
+bool compiled_open(compiled *c, failure *f);
+void compiled_close(compiled *c);
+
+/* A main that evaluates the function at the given values and prints what the command of the
+ * derivative prints with --json. */
+void compiled_main(const compiled *c, const cot_program *program, FILE *to);
+
+#endif

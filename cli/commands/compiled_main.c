@@ -1,0 +1,155 @@
+/* compiled_main.c: the main that `compile --main` adds: values as literals, a call, and the results
+ * as JSON, with the digits of trace/json/json.c. */
+#include "commands/compiled.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/base.h"
+#include "base/text.h"
+#include "program/emit/emit.h"
+
+static const char *const printer =
+    "\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
+    "/* The shortest digits that read back as the number. */\n"
+    "static void cot_print_number(double v, int single) {\n"
+    "    char text[64];\n"
+    "    double least = single ? 1.17549435e-38 : 2.2250738585072014e-308;\n"
+    "    int    few = single ? 6 : 15, most = single ? 9 : 17;\n"
+    "    if (v != v) strcpy(text, \"\\\"nan\\\"\");\n"
+    "    else if (v - v != 0) strcpy(text, v > 0 ? \"\\\"inf\\\"\" : \"\\\"-inf\\\"\");\n"
+    "    else if (v == 0) strcpy(text, signbit(v) ? \"-0.0\" : \"0\");\n"
+    "    else\n"
+    "        for (int n = fabs(v) < least ? 1 : few; n <= most; n++) {\n"
+    "            snprintf(text, sizeof text, \"%.*g\", n, v);\n"
+    "            if (single ? strtof(text, NULL) == (float)v : strtod(text, NULL) == v) break;\n"
+    "        }\n"
+    "    printf(\"%s\", text);\n"
+    "}\n\n"
+    "/* One element of kind d (double), f (float), i, l (integers of 32, 64 bits), u (of 8), b (bool). */\n"
+    "static void cot_print_element(char kind, const void *x, size_t i) {\n"
+    "    if (kind == 'd') cot_print_number(((const double *)x)[i], 0);\n"
+    "    else if (kind == 'f') cot_print_number((double)((const float *)x)[i], 1);\n"
+    "    else if (kind == 'l') printf(\"%lld\", (long long)((const int64_t *)x)[i]);\n"
+    "    else if (kind == 'i') printf(\"%lld\", (long long)((const int32_t *)x)[i]);\n"
+    "    else if (kind == 'u') printf(\"%d\", ((const uint8_t *)x)[i]);\n"
+    "    else printf(\"%s\", ((const uint8_t *)x)[i] ? \"true\" : \"false\");\n"
+    "}\n\n"
+    "/* The part of an array from element `at` on; returns the element behind it. */\n"
+    "static size_t cot_print(char kind, const void *x, size_t at, int ndim, const long *shape) {\n"
+    "    if (ndim == 0) {\n"
+    "        cot_print_element(kind, x, at);\n"
+    "        return at + 1;\n"
+    "    }\n"
+    "    printf(\"[\");\n"
+    "    for (long k = 0; k < shape[0]; k++) {\n"
+    "        printf(\"%s\", k ? \",\" : \"\");\n"
+    "        at = cot_print(kind, x, at, ndim - 1, shape + 1);\n"
+    "    }\n"
+    "    printf(\"]\");\n"
+    "    return at;\n"
+    "}\n\n";
+
+static char kind_of(cot_dtype d) {
+    return d == COT_F64 ? 'd' : d == COT_F32 ? 'f' : d == COT_I64 ? 'l' : d == COT_I32 ? 'i' : d == COT_U8 ? 'u' : 'b';
+}
+
+/* A name as the inside of a JSON string in a C string. */
+static void put_quoted(FILE *to, const char *name) {
+    fputs("\\\"", to);
+    for (const unsigned char *s = (const unsigned char *)name; *s; s++) {
+        if (isalnum(*s) || *s == '_')
+            fputc(*s, to);
+        else
+            fprintf(to, "\\%03o", *s);
+    }
+    fputs("\\\"", to);
+}
+
+static void put_inputs(const compiled *c, FILE *to) {
+    cot__text text = cot__text_file(to);
+    for (int k = 0; k < c->inputs; k++) {
+        const cot_array *x    = &c->input[k];
+        int              size = cot__dtype_size(x->dtype);
+        fprintf(to, "    static const %s in_%d[%lld] = {", cot__emit_type(x->dtype), k,
+                (long long)(x->size ? x->size : 1));
+        for (int64_t i = 0; i < x->size; i++) {
+            fputs(i ? ", " : "", to);
+            cot__emit_literal(&text, x->dtype, (const char *)x->data + i * size);
+        }
+        fputs(x->size ? "};\n" : "0};\n", to);
+    }
+}
+
+static void put_outputs(const compiled *c, const cot_program *program, FILE *to) {
+    for (int k = 0; k < c->outputs; k++) {
+        cot_type type = cot_program_output_type(program, k);
+        int64_t  size = cot__count(type.shape.ndim, type.shape.dim);
+        fprintf(to, "    static %s out_%d[%lld];\n", cot__emit_type(type.dtype), k, (long long)(size ? size : 1));
+    }
+}
+
+static void put_call(const compiled *c, FILE *to) {
+    char upper[COMPILED_NAME];
+    snprintf(upper, sizeof upper, "%s", c->name);
+    for (char *s = upper; *s; s++) *s = (char)toupper((unsigned char)*s);
+    fprintf(to, "    static double space[%s_WORKSPACE / sizeof(double) + 1];\n    int failed = %s(", upper, c->name);
+    for (int k = 0; k < c->inputs; k++) fprintf(to, "%sin_%d, ", c->input[k].shape.ndim ? "" : "*", k);
+    for (int k = 0; k < c->outputs; k++) fprintf(to, "out_%d, ", k);
+    fputs("space);\n    if (failed) {\n        fprintf(stderr, \"check %d has refused a position\\n\", failed);\n"
+          "        return 1;\n    }\n",
+          to);
+}
+
+static void put_result(const compiled *c, const cot_program *program, int k, FILE *to) {
+    cot_type type = cot_program_output_type(program, k);
+    (void)c;
+    fprintf(to, "    cot_print('%c', out_%d, 0, %d, (const long[]){", kind_of(type.dtype), k, type.shape.ndim);
+    for (int i = 0; i < type.shape.ndim; i++) fprintf(to, "%s%lld", i ? ", " : "", (long long)type.shape.dim[i]);
+    fputs(type.shape.ndim ? "});\n" : "0});\n", to);
+}
+
+/* "name": for each wanted input, and what `inside` prints behind it. */
+static void put_members(const compiled *c, const cot_program *program, int *k, bool pairs, FILE *to) {
+    bool first = true;
+    for (int i = 0; i < c->p->n; i++) {
+        if (!c->p->inputs[i].wanted) continue;
+        fprintf(to, "    printf(\"%s", first ? "" : ",");
+        put_quoted(to, c->p->inputs[i].name);
+        fputs(pairs ? ":{\");\n" : ":\");\n", to);
+        if (pairs)
+            put_members(c, program, k, false, to), fputs("    printf(\"}\");\n", to);
+        else
+            put_result(c, program, (*k)++, to);
+        first = false;
+    }
+}
+
+static void put_results(const compiled *c, const cot_program *program, FILE *to) {
+    static const char *const keys[] = {
+        [GRAD] = "grad", [VJP] = "grad", [HVP] = "hvp", [JAC] = "jacobian", [HESS] = "hessian"};
+    int k = 1;
+    fputs("    printf(\"{\\\"value\\\":\");\n", to);
+    put_result(c, program, 0, to);
+    if (c->what == JVP) {
+        fputs("    printf(\",\\\"tangent\\\":\");\n", to);
+        put_result(c, program, k, to);
+    } else if (c->what != NO_DERIVATIVE) {
+        const char *mode = c->what == HESS ? "forward over reverse" : c->mode == COT_REVERSE ? "reverse" : "forward";
+        if (c->what == JAC || c->what == HESS) fprintf(to, "    printf(\",\\\"mode\\\":\\\"%s\\\"\");\n", mode);
+        fprintf(to, "    printf(\",\\\"%s\\\":{\");\n", keys[c->what]);
+        put_members(c, program, &k, c->what == HESS, to);
+        fputs("    printf(\"}\");\n", to);
+    }
+    fputs("    printf(\"}\\n\");\n", to);
+}
+
+void compiled_main(const compiled *c, const cot_program *program, FILE *to) {
+    fputs(printer, to);
+    fputs("int main(void) {\n", to);
+    put_inputs(c, to);
+    put_outputs(c, program, to);
+    put_call(c, to);
+    put_results(c, program, to);
+    fputs("    return 0;\n}\n", to);
+}

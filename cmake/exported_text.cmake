@@ -1,0 +1,34 @@
+# The text of the functions that exported C files hold: src/program/emit/exported.inc after the
+# preprocessor, as a string in a C file, EXPORTED_TEXT. Run as a script it makes that string.
+#   cmake -DIN=exported.i -DOUT=exported_text.c -P exported_text.cmake
+if(CMAKE_SCRIPT_MODE_FILE)
+    file(READ ${IN} text)
+    # the operations' own functions: what an operation does is printed where it is used
+    string(REGEX REPLACE "[^\n]*_value_f(64|32)[^\n]*\n" "" text "${text}")
+    string(REGEX REPLACE "\n[ \n]*\n" "\n" text "${text}")
+    # a macro that made several functions has put them on one line
+    string(REGEX REPLACE "} (static|double cot__|float cot__)" "}\n\\1" text "${text}")
+    string(REPLACE "\\" "\\\\" text "${text}")
+    string(REPLACE "\"" "\\\"" text "${text}")
+    # An array of lines: no compiler need take a string of this length.
+    string(REGEX REPLACE "([^\n]*)\n" "    \"\\1\",\n" text "${text}")
+    file(WRITE ${OUT} "/* Made from src/program/emit/exported.inc; see cmake/exported_text.cmake. */\n"
+        "#include \"program/emit/parts.h\"\n\nconst char *const cot__exported_text[] = {\n${text}    0};\n")
+    return()
+endif()
+
+set(EXPORTED_TEXT ${CMAKE_CURRENT_BINARY_DIR}/exported_text.c)
+get_filename_component(exported_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+set(exported_from ${exported_root}/src/program/emit/exported.inc)
+file(GLOB exported_parts CONFIGURE_DEPENDS ${exported_root}/src/base/math/* ${exported_root}/src/rules/words/*
+    ${exported_root}/src/rules/*.h ${exported_root}/src/rules/*.def ${exported_root}/src/base/convert.h
+    ${exported_root}/src/program/emit/*.inc)
+foreach(header float math stdbool stddef stdint string)
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/exported_stubs/${header}.h "")
+endforeach()
+add_custom_command(OUTPUT ${EXPORTED_TEXT}
+    DEPENDS ${exported_from} ${exported_parts} ${CMAKE_CURRENT_LIST_DIR}/exported_text.cmake
+    COMMAND ${CMAKE_C_COMPILER} -E -P -undef -nostdinc -I${CMAKE_CURRENT_BINARY_DIR}/exported_stubs
+        -I${exported_root}/src -x c ${exported_from} -o exported.i
+    COMMAND ${CMAKE_COMMAND} -DIN=exported.i -DOUT=${EXPORTED_TEXT} -P ${CMAKE_CURRENT_LIST_DIR}/exported_text.cmake
+    COMMENT "Making the text of exported functions" VERBATIM)

@@ -1,0 +1,76 @@
+/* block.h: an operation that is a block of its own on its way to text, and what the files that
+ * print them share. */
+#ifndef COT_EMIT_BLOCK_H
+#define COT_EMIT_BLOCK_H
+
+#include "program/emit/writer.h"
+
+/* What all of them look at. */
+typedef struct cot__block {
+    cot__writer     *w;
+    uint32_t         k, z;
+    const uint32_t  *x;
+    const cot__attr *attr;
+    cot__view        xv, zv; /* of operand 0 and of the result, row-major */
+} cot__block;
+
+/* depth of the lines of a block */
+enum { COT__BASE = 2 };
+#define COT__ALL_AXES UINT32_MAX
+
+static inline cot__text *cot__to(const cot__block *b) { return b->w->to; }
+static inline int64_t    cot__int(const cot__block *b, int at) { return b->attr->ints[at]; }
+
+/* "z[i] = " */
+void cot__open_result(const cot__block *b, int depth, const cot__at_index *at);
+/* z = operand x, which has its shape; z = a number. */
+void cot__put_copy(const cot__block *b, uint32_t x);
+void cot__put_fill(const cot__block *b, double value);
+/* "before + step * index", in room; NULL for 0. */
+const char *cot__shifted(const char *index, int64_t before, int64_t step, char room[64]);
+/* An i64 that is called `text` in the result's dtype, and the end of the statement. */
+void cot__put_stored(const cot__block *b, const char *text);
+
+/* A fold of values through cot_fold_KIND_f64 or _f32 (exported_fold.inc), in a variable f_0; before
+ * and behind: what stands around each value. */
+typedef struct cot__fold {
+    const char *kind, *before, *behind;
+    cot_dtype   as;
+} cot__fold;
+
+/* Loops over the axes that stay when those of `mask` are folded, and the place of the result. */
+int  cot__open_kept(const cot__block *b, uint32_t mask, bool keeps, cot__at_index *xi, cot__at_index *zi,
+                    cot__loop_names *room);
+/* Folds the slices of x along `mask`. */
+void cot__put_fold(const cot__block *b, int depth, uint32_t mask, const cot__fold *f, cot__at_index *xi,
+                   cot__loop_names *room);
+/* "cot_fold_end_KIND_f64(" */
+void cot__put_fold_call(const cot__block *b, const cot__fold *f, const char *what);
+
+typedef void cot__put_fn(const cot__block *b);
+cot__put_fn cot__put_reshape;
+cot__put_fn cot__put_concat;
+cot__put_fn cot__put_pad;
+cot__put_fn cot__put_take;
+cot__put_fn cot__put_take_along;
+cot__put_fn cot__put_scatter_add;
+cot__put_fn cot__put_scatter_add_along;
+cot__put_fn cot__put_one_hot;
+cot__put_fn cot__put_sum;
+cot__put_fn cot__put_max;
+cot__put_fn cot__put_min;
+cot__put_fn cot__put_any;
+cot__put_fn cot__put_all;
+cot__put_fn cot__put_argmax;
+cot__put_fn cot__put_argmin;
+cot__put_fn cot__put_matmul;
+cot__put_fn cot__put_update_slice;
+cot__put_fn cot__put_add_slice;
+cot__put_fn cot__put_copy_into;
+cot__put_fn cot__put_cumsum;
+cot__put_fn cot__put_norm;
+cot__put_fn cot__put_logsumexp;
+cot__put_fn cot__put_softmax;
+cot__put_fn cot__put_mse;
+
+#endif

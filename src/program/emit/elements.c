@@ -1,0 +1,116 @@
+/* elements.c: elements of values, and numbers, as C expressions. */
+#include "program/emit/writer.h"
+#include "base/element.h"
+#include "base/number.h"
+
+#include <string.h>
+
+const char *cot__emit_type(cot_dtype d) {
+    switch (d) {
+    case COT_F64: return "double";
+    case COT_F32: return "float";
+    case COT_I64: return "int64_t";
+    case COT_I32: return "int32_t";
+    case COT_U8:
+    case COT_BOOL: return "uint8_t";
+    default: return NULL; /* 16-bit floats */
+    }
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The shortest digits that read back as v. */
+static void put_float(cot__text *to, double v, bool single) {
+    char digits[48];
+    if (isnan(v)) cot__put(to, single ? "NAN" : "(double)NAN");
+    else if (isinf(v)) cot__putf(to, "(%s%sINFINITY)", v < 0 ? "-" : "", single ? "" : "(double)");
+    else {
+        for (int n = 1; n <= 17; n++) {
+            cot__format(digits, sizeof digits, "%.*g", n, v);
+            if (single ? cot__read_float(digits) == (float)v : cot__read_number(digits, NULL) == v) break;
+        }
+        bool minus = signbit(v);
+        cot__putf(to, "%s%s%s%s%s", minus ? "(" : "", digits, strpbrk(digits, ".e") ? "" : ".0", single ? "f" : "",
+                  minus ? ")" : "");
+    }
+}
+
+static void put_i64(cot__text *to, int64_t v) {
+    if (v == INT64_MIN) cot__put(to, "(-INT64_C(9223372036854775807) - 1)");
+    else cot__putf(to, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)", v < 0 ? -(long long)v : (long long)v);
+}
+
+void cot__emit_literal(cot__text *to, cot_dtype d, const void *element) {
+    if (cot__dtype_is_float(d)) put_float(to, cot__load_f64(element, d), d == COT_F32);
+    else if (d == COT_I64) put_i64(to, cot__load_i64(element, d));
+    else if (d == COT_I32 && cot__load_i64(element, d) == INT32_MIN) cot__put(to, "INT32_MIN");
+    else cot__putf(to, "%lld", (long long)cot__load_i64(element, d));
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static void put_term(cot__writer *w, int64_t stride, const char *index, bool *first) {
+    bool wraps = strchr(index, ' ') != NULL && stride != 1;
+    cot__put(w->to, *first ? (stride < 0 ? "-" : "") : (stride < 0 ? " - " : " + "));
+    if (stride != 1 && stride != -1) cot__putf(w->to, "%lld * ", stride < 0 ? -(long long)stride : (long long)stride);
+    cot__putf(w->to, wraps ? "(%s)" : "%s", index);
+    *first = false;
+}
+
+/* Without a place at[0], a negative stride would stand first: so the offset does. */
+static void put_place(cot__writer *w, const cot__view *v, int64_t offset, const cot__at_index *at) {
+    bool first = true, any = false;
+    for (int k = 0; k < v->ndim; k++) any |= at->axis[k] && v->stride[k] != 0 && v->shape[k] != 1;
+    if (offset != 0 || !any) cot__putf(w->to, "%lld", (long long)offset), first = false;
+    for (int k = 0; k < v->ndim; k++)
+        if (at->axis[k] && v->stride[k] != 0 && v->shape[k] != 1) put_term(w, v->stride[k], at->axis[k], &first);
+}
+
+static int64_t offset_of(const cot__layout *l, uint32_t value) {
+    if (l->plan.root[value] == value) return 0;
+    return l->plan.place[value] / cot__dtype_size(cot__value_view(l->p, value).dtype);
+}
+
+/* Is it a variable in the loop that is being printed? */
+static bool is_local(const cot__writer *w, uint32_t root) {
+    if (!w->loop || cot__value_origin(w->p, root) != COT__FROM_OPERATION) return false;
+    uint32_t k = cot__value_maker(w->p, root);
+    return w->layout.block[k] == w->loop && cot__is_in_loop(&w->layout, k);
+}
+
+static void put_bracketed(cot__writer *w, uint32_t value, const cot__at_index *at) {
+    cot__view v = cot__plan_view(&w->layout.plan, value);
+    int64_t   offset = offset_of(&w->layout, value);
+    cot__put(w->to, "[");
+    if (!at->flat) put_place(w, &v, offset, at);
+    else if (offset) cot__putf(w->to, "%lld + %s", (long long)offset, at->flat);
+    else cot__put(w->to, at->flat);
+    cot__put(w->to, "]");
+}
+
+void cot__put_element(cot__writer *w, uint32_t value, const cot__at_index *at) {
+    uint32_t root = cot__root_of(&w->layout, value);
+    if (is_local(w, root)) cot__putf(w->to, "v_%u", root);
+    else {
+        cot__put_name(w, root);
+        if (w->layout.home[root] != COT__AT_NAME) put_bracketed(w, value, at);
+    }
+}
+
+void cot__put_result(cot__writer *w, uint32_t value, const cot__at_index *at) {
+    cot__put_name(w, value);
+    if (w->layout.home[value] != COT__AT_NAME) put_bracketed(w, value, at);
+}
+
+void cot__put_operand(cot__writer *w, uint32_t k, int i, const cot__at_index *at, cot_dtype as) {
+    uint32_t value = cot__operation_operand(w->p, k)[i];
+    if (value == COT__NO_VALUE) {
+        double number = cot__operation_number(w->p, k);
+        int64_t element = 0; /* room for any */
+        cot__store_f64(&element, as, number);
+        cot__emit_literal(w->to, as, &element);
+        return;
+    }
+    if (cot__value_view(w->p, value).dtype != as) cot__putf(w->to, "(%s)", cot__emit_type(as));
+    cot__put_element(w, value, at);
+}

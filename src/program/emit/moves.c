@@ -1,0 +1,153 @@
+/* moves.c: blocks in which elements move: reshapes, joins, borders, slices, positions. Where
+ * elements meet they are added in the order of the kernels in backend/cpu. */
+#include "program/emit/block.h"
+#include "base/element.h"
+
+/* z[i] = x[j] for all i of the loops over `over`: the end of every move. */
+static void put_assignment(const cot__block *b, int depth, const cot__at_index *zi, uint32_t x,
+                           const cot__at_index *xi) {
+    cot__open_result(b, depth, zi);
+    cot__put_element(b->w, x, xi);
+    cot__put(cot__to(b), ";\n");
+}
+
+/* ---- moves ----------------------------------------------------------------------------------- */
+
+/* A reshape that is no view: elements in the order of x. */
+void cot__put_reshape(const cot__block *b) {
+    cot__at_index   xi = {0}, zi = {0};
+    cot__loop_names room;
+    cot__put_indent(b->w, COT__BASE);
+    cot__put(cot__to(b), "ptrdiff_t n_0 = 0;\n");
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &xi, &room);
+    zi.flat    = "n_0++";
+    put_assignment(b, inside, &zi, b->x[0], &xi);
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+
+void cot__put_concat(const cot__block *b) {
+    int64_t axis = cot__int(b, 0), at = 0;
+    bool    is_new = cot__int(b, 1) != 0;
+    for (int k = 0; k < cot__operation_operands(b->w->p, b->k); k++) {
+        cot__view       v  = cot__value_view(b->w->p, b->x[k]);
+        cot__at_index   xi = {0}, zi = {0};
+        cot__loop_names room;
+        char            place[48];
+        cot__text       text   = cot__text_buffer(place, sizeof place);
+        int             inside = cot__open_loops(b->w, COT__BASE, 'i', &v, COT__ALL_AXES, &xi, &room);
+        for (int i = 0; i < v.ndim; i++) zi.axis[i + (is_new && i >= axis)] = xi.axis[i];
+        if (is_new || !xi.axis[axis])
+            cot__putf(&text, "%lld", (long long)at);
+        else
+            cot__putf(&text, "%lld + %s", (long long)at, xi.axis[axis]);
+        if (at || (!is_new && xi.axis[axis])) zi.axis[axis] = at ? place : xi.axis[axis];
+        put_assignment(b, inside, &zi, b->x[k], &xi);
+        cot__close_loops(b->w, COT__BASE, inside);
+        at += is_new ? 1 : v.shape[axis];
+    }
+}
+
+void cot__put_pad(const cot__block *b) {
+    cot__at_index   xi = {0}, zi = {0};
+    cot__loop_names room;
+    char            place[COT_MAX_NDIM][64];
+    cot__put_fill(b, b->attr->number);
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &xi, &room);
+    for (int k = 0; k < b->xv.ndim; k++) zi.axis[k] = cot__shifted(xi.axis[k], cot__int(b, 2 * k), 1, place[k]);
+    put_assignment(b, inside, &zi, b->x[0], &xi);
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+
+/* z = x; then z[slice] = y, or z[slice] = z[slice] + y. ints: axis, first, length, step. */
+static void put_into_slice(const cot__block *b, bool add) {
+    cot__view       v  = cot__value_view(b->w->p, b->x[1]);
+    cot__at_index   yi = {0}, zi;
+    cot__loop_names room;
+    char            place[64];
+    int64_t         axis = cot__int(b, 0);
+    cot__put_copy(b, b->x[0]);
+    int inside    = cot__open_loops(b->w, COT__BASE, 'i', &v, COT__ALL_AXES, &yi, &room);
+    zi            = yi;
+    zi.axis[axis] = cot__shifted(yi.axis[axis], cot__int(b, 1), cot__int(b, 3), place);
+    cot__open_result(b, inside, &zi);
+    if (add) cot__put_result(b->w, b->z, &zi), cot__put(cot__to(b), " + ");
+    cot__put_element(b->w, b->x[1], &yi);
+    cot__put(cot__to(b), ";\n");
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+void cot__put_update_slice(const cot__block *b) { put_into_slice(b, false); }
+void cot__put_add_slice(const cot__block *b) { put_into_slice(b, true); }
+void cot__put_copy_into(const cot__block *b) { cot__put_copy(b, b->x[1]); }
+
+/* ---- positions ------------------------------------------------------------------------------- */
+
+/* "const ptrdiff_t p_0 = position;", counted from the end if it is negative; the function returns
+ * where there is no such place. */
+static void put_position(const cot__block *b, int depth, uint32_t positions, const cot__at_index *at, int64_t extent) {
+    cot__put_indent(b->w, depth);
+    cot__put(cot__to(b), "int64_t p_0 = (int64_t)");
+    cot__put_element(b->w, positions, at);
+    cot__put(cot__to(b), ";\n");
+    cot__put_indent(b->w, depth);
+    cot__putf(cot__to(b), "if (p_0 < -INT64_C(%lld) || p_0 >= INT64_C(%lld)) return %d;\n", (long long)extent,
+              (long long)extent, b->w->checks);
+    cot__put_indent(b->w, depth);
+    cot__putf(cot__to(b), "if (p_0 < 0) p_0 += INT64_C(%lld);\n", (long long)extent);
+}
+
+/* The axes of `take`: those of x before the axis, those of the positions, those of x behind it. */
+static void split_axes(const cot__block *b, const cot__view *x, const cot__view *p, const cot__at_index *yi,
+                       cot__at_index *xi, cot__at_index *pi) {
+    int axis = (int)cot__int(b, 0);
+    *xi = *pi = (cot__at_index){0};
+    for (int k = 0; k < axis; k++) xi->axis[k] = yi->axis[k];
+    for (int k = 0; k < p->ndim; k++) pi->axis[k] = yi->axis[axis + k];
+    for (int k = axis + 1; k < x->ndim; k++) xi->axis[k] = yi->axis[k - 1 + p->ndim];
+    xi->axis[axis] = "(ptrdiff_t)p_0";
+}
+
+/* One position for each element instead. */
+static void split_along(const cot__block *b, const cot__at_index *yi, cot__at_index *xi, cot__at_index *pi) {
+    *xi = *pi                = *yi;
+    xi->axis[cot__int(b, 0)] = "(ptrdiff_t)p_0";
+}
+
+/* y[i] = x[position], or x[position] += y[i], for all i of y. */
+static void put_chosen(const cot__block *b, uint32_t y, bool along, bool add) {
+    cot__view       p = cot__value_view(b->w->p, b->x[1]), yv = cot__value_view(b->w->p, y);
+    cot__at_index   yi = {0}, xi, pi;
+    cot__loop_names room;
+    b->w->checks++;
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &yv, COT__ALL_AXES, &yi, &room);
+    if (along)
+        split_along(b, &yi, &xi, &pi);
+    else
+        split_axes(b, &b->xv, &p, &yi, &xi, &pi);
+    put_position(b, inside, b->x[1], &pi, b->xv.shape[cot__int(b, 0)]);
+    cot__open_result(b, inside, add ? &xi : &yi);
+    if (add) cot__put_result(b->w, b->z, &xi), cot__put(cot__to(b), " + ");
+    cot__put_element(b->w, add ? y : b->x[0], add ? &yi : &xi);
+    cot__put(cot__to(b), ";\n");
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+void cot__put_take(const cot__block *b) { put_chosen(b, b->z, false, false); }
+void cot__put_take_along(const cot__block *b) { put_chosen(b, b->z, true, false); }
+void cot__put_scatter_add(const cot__block *b) { cot__put_copy(b, b->x[0]), put_chosen(b, b->x[2], false, true); }
+void cot__put_scatter_add_along(const cot__block *b) { cot__put_copy(b, b->x[0]), put_chosen(b, b->x[2], true, true); }
+
+void cot__put_one_hot(const cot__block *b) {
+    cot__at_index   xi = {0}, zi;
+    cot__loop_names room;
+    int64_t         one = 0;
+    cot__put_fill(b, 0);
+    b->w->checks++;
+    int inside          = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &xi, &room);
+    zi                  = xi;
+    zi.axis[b->xv.ndim] = "(ptrdiff_t)p_0";
+    put_position(b, inside, b->x[0], &xi, b->zv.shape[b->zv.ndim - 1]);
+    cot__open_result(b, inside, &zi);
+    cot__store_f64(&one, b->zv.dtype, 1);
+    cot__emit_literal(cot__to(b), b->zv.dtype, &one);
+    cot__put(cot__to(b), ";\n");
+    cot__close_loops(b->w, COT__BASE, inside);
+}

@@ -1,0 +1,280 @@
+/* names.c: names of the function, of inputs and of outputs as C takes them, all different. Names of
+ * our own have an underscore behind their first letter, t_12, so that nobody else has them. */
+#include "program/emit/writer.h"
+#include "base/number.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Keywords, and what the file uses of the standard headers. */
+static const char *const taken[] = {
+    "auto",
+    "break",
+    "case",
+    "char",
+    "const",
+    "continue",
+    "default",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "extern",
+    "float",
+    "for",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "typedef",
+    "union",
+    "unsigned",
+    "void",
+    "volatile",
+    "while",
+    /* of C++ and later Cs */
+    "asm",
+    "bool",
+    "catch",
+    "class",
+    "constexpr",
+    "delete",
+    "explicit",
+    "export",
+    "false",
+    "friend",
+    "mutable",
+    "namespace",
+    "new",
+    "nullptr",
+    "operator",
+    "private",
+    "protected",
+    "public",
+    "template",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typename",
+    "using",
+    "virtual",
+    "alignas",
+    "alignof",
+    "thread_local",
+    "typeof",
+    "static_assert",
+    "int64_t",
+    "int32_t",
+    "uint8_t",
+    "uint32_t",
+    "uint64_t",
+    "size_t",
+    "ptrdiff_t",
+    "workspace",
+    "main",
+    "fabs",
+    "fabsf",
+    "sqrt",
+    "sqrtf",
+    "floor",
+    "floorf",
+    "ceil",
+    "ceilf",
+    "rint",
+    "rintf",
+    "trunc",
+    "truncf",
+    "copysign",
+    "copysignf",
+    "fma",
+    "fmaf",
+    "isfinite",
+    "isnan",
+    "isinf",
+    "frexp",
+    "ldexp",
+    "lgamma",
+    "lgammaf",
+    "exp",
+    "expf",
+    "exp2",
+    "exp2f",
+    "expm1",
+    "expm1f",
+    "log",
+    "logf",
+    "log2",
+    "log2f",
+    "log10",
+    "log10f",
+    "log1p",
+    "log1pf",
+    "sin",
+    "sinf",
+    "cos",
+    "cosf",
+    "tan",
+    "tanf",
+    "asin",
+    "asinf",
+    "acos",
+    "acosf",
+    "atan",
+    "atanf",
+    "sinh",
+    "sinhf",
+    "cosh",
+    "coshf",
+    "tanh",
+    "tanhf",
+    "asinh",
+    "asinhf",
+    "acosh",
+    "acoshf",
+    "atanh",
+    "atanhf",
+    "erf",
+    "erff",
+    "erfc",
+    "erfcf",
+    "cbrt",
+    "cbrtf",
+    "pow",
+    "powf",
+    "atan2",
+    "atan2f",
+    "hypot",
+    "hypotf",
+    "fmod",
+    "fmodf",
+    "NAN",
+    "INFINITY",
+    "NULL",
+    "I",
+    "unix",
+    "linux",
+    "errno",
+};
+
+/* What <math.h> has besides: no function may be called so, but a parameter may. */
+static const char *const functions[] = {"y0",          "y1",    "yn",     "j0",   "j1",        "jn",    "gamma",
+                                        "signgam",     "round", "tgamma", "div",  "abs",       "max",   "min",
+                                        "significand", "drem",  "scalb",  "nan",  "remainder", "logb",  "ilogb",
+                                        "modf",        "fdim",  "fmax",   "fmin", "nearbyint", "select"};
+
+static bool is_in(const char *name, int n, const char *const *list) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(name, list[k]) == 0) return true;
+    return false;
+}
+
+static bool is_taken(const char *name) {
+    if (is_in(name, COUNTOF(taken), taken)) return true;
+    /* t_12 is ours; so is cot_… */
+    if (strncmp(name, "cot_", 4) == 0 || strncmp(name, "COT_", 4) == 0) return true;
+    return name[0] && name[1] == '_' && (isdigit((unsigned char)name[2]) || name[2] == 0);
+}
+
+void cot__emit_name(const char *wanted, char *name, size_t size) {
+    size_t n = 0;
+    if (!isalpha((unsigned char)wanted[0]) && n + 1 < size) name[n++] = 'x';
+    for (; *wanted && n + 2 < size; wanted++) {
+        if (isalnum((unsigned char)*wanted))
+            name[n++] = *wanted;
+        else if (n > 0 && name[n - 1] != '_')
+            name[n++] = '_';
+    }
+    name[n] = 0;
+    if (n > 0 && name[n - 1] == '_' && is_taken(name)) n--; /* no two underscores */
+    if (is_taken(name)) memcpy(name + (n + 3 > size ? size - 3 : n), "_x", 3);
+}
+
+/* Does the text of functions have the word on a line at its margin, before a parenthesis, a bracket
+ * or the end of a declaration? Then something there may be called so. */
+static bool is_exported(const char *name) {
+    size_t n = strlen(name);
+    for (int line = 0; cot__exported_text[line]; line++) {
+        const char *text = cot__exported_text[line];
+        if (text[0] == ' ') continue;
+        for (const char *s = strstr(text, name); s; s = strstr(s + 1, name))
+            if ((s == text || !is_letter(s[-1])) && (s[n] == '(' || s[n] == '[' || strcmp(s + n, ";") == 0))
+                return true;
+    }
+    return false;
+}
+
+void cot__emit_function_name(const char *wanted, char *name, size_t size) {
+    cot__emit_name(wanted, name, size - 2);
+    if (is_in(name, COUNTOF(functions), functions) || is_exported(name)) memcpy(name + strlen(name), "_x", 3);
+}
+
+static bool is_there(const cot__writer *w, uint32_t before, const char *name) {
+    for (uint32_t k = 0; k < before; k++)
+        if (strcmp(w->name[k], name) == 0) return true;
+    return cot__parts_find(&w->parts, name, (int)strlen(name)) != NULL;
+}
+
+/* The name of a parameter, with a number behind it if others have it. */
+static void set_name(cot__writer *w, uint32_t at, const char *wanted) {
+    char base[COT__NAME_TEXT - 12];
+    cot__emit_name(wanted, base, sizeof base);
+    cot__format(w->name[at], COT__NAME_TEXT, "%s", base);
+    for (unsigned n = 2; is_there(w, at, w->name[at]); n++) cot__format(w->name[at], COT__NAME_TEXT, "%s_%u", base, n);
+}
+
+static void set_list(cot__writer *w, uint32_t from, uint32_t n, const char *const *wanted, char letter) {
+    char text[16];
+    for (uint32_t k = 0; k < n; k++) {
+        cot__format(text, sizeof text, "%c%u", letter, k);
+        set_name(w, from + k, wanted && wanted[k] ? wanted[k] : text);
+    }
+}
+
+bool cot__names_open(cot__writer *w) {
+    size_t count = 1 + (size_t)w->p->inputs + w->p->outputs;
+    w->name      = cot__alloc(w->al, count * sizeof *w->name);
+    if (!w->name)
+        return cot__refuse(w->caller, COT_MEMORY, "out of memory: the names of %llu values", (unsigned long long)count);
+    cot__emit_function_name(w->o->name ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
+    set_list(w, 1, w->p->inputs, w->o->inputs, 'x');
+    set_list(w, 1 + w->p->inputs, w->p->outputs, w->o->outputs, 'y');
+    return true;
+}
+
+void cot__names_close(cot__writer *w) {
+    cot__free(w->al, w->name, (1 + (size_t)w->p->inputs + w->p->outputs) * sizeof *w->name);
+}
+
+const char *cot__function_name(const cot__writer *w) { return w->name[0]; }
+const char *cot__input_name(const cot__writer *w, uint32_t k) { return w->name[1 + k]; }
+const char *cot__output_name(const cot__writer *w, uint32_t k) { return w->name[1 + w->p->inputs + k]; }
+
+void cot__put_name(cot__writer *w, uint32_t value) {
+    const cot__layout *l     = &w->layout;
+    cot__origin        from  = cot__value_origin(w->p, value);
+    uint32_t           maker = cot__value_maker(w->p, value);
+    cot__home          home  = (cot__home)l->home[value];
+    if (from == COT__FROM_INPUT)
+        cot__put(w->to, cot__input_name(w, maker));
+    else if (from == COT__FROM_CONSTANT && home == COT__AT_NAME)
+        cot__emit_literal(w->to, cot__value_view(w->p, value).dtype, cot__constant_elements(w->p, maker));
+    else if (from == COT__FROM_CONSTANT)
+        cot__putf(w->to, "c_%u", value);
+    else if (home == COT__AT_OUTPUT)
+        cot__put(w->to, cot__output_name(w, (uint32_t)l->place[value]));
+    else
+        cot__putf(w->to, home == COT__AT_WORKSPACE ? "t_%u" : "v_%u", value);
+}

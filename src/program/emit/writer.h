@@ -1,0 +1,72 @@
+/* writer.h: what the files of this folder share: the program on its way to text, names, elements,
+ * and expressions. */
+#ifndef COT_EMIT_WRITER_H
+#define COT_EMIT_WRITER_H
+
+#include "program/emit/emit.h"
+#include "program/emit/layout.h"
+#include "program/emit/parts.h"
+
+enum { COT__NAME_TEXT = 64 };
+
+typedef struct cot__writer {
+    const cot__program      *p;
+    const cot__emit_options *o;
+    const cot_allocator     *al;
+    const cot__caller       *caller;
+    cot__layout              layout;
+    cot__parts               parts;
+    char                   (*name)[COT__NAME_TEXT]; /* of the function, the inputs, the outputs */
+    cot__text               *to;
+    uint32_t                 loop;   /* the block whose loop is being printed; 0: none is */
+    int                      levels; /* of the trees of folds */
+    int                      checks; /* so far */
+} cot__writer;
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+bool        cot__names_open(cot__writer *w);
+void        cot__names_close(cot__writer *w);
+const char *cot__function_name(const cot__writer *w);
+const char *cot__input_name(const cot__writer *w, uint32_t k);
+const char *cot__output_name(const cot__writer *w, uint32_t k);
+/* A value's array or variable. */
+void cot__put_name(cot__writer *w, uint32_t value);
+
+/* ---- elements -------------------------------------------------------------------------------- */
+
+/* Texts of the indices of each axis, NULL for 0; or of the place in row-major order. */
+typedef struct cot__at { const char *axis[COT_MAX_NDIM], *flat; } cot__at_index;
+
+void cot__put_element(cot__writer *w, uint32_t value, const cot__at_index *at);
+/* Operand i of operation k, or its plain number, as a C expression of type `as`. */
+void cot__put_operand(cot__writer *w, uint32_t k, int i, const cot__at_index *at, cot_dtype as);
+/* An element of the result, as something to assign to. */
+void cot__put_result(cot__writer *w, uint32_t value, const cot__at_index *at);
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+/* What an operation that is done element by element makes, as an expression of its result's
+ * type. */
+void cot__put_expression(cot__writer *w, uint32_t k, const cot__at_index *at);
+/* A call of a function of the text or of libm: "name(", and the note that it is needed. */
+void cot__put_call(cot__writer *w, const char *name);
+/* exp, log, …: "cot__exp(" or, with libm, "exp(". */
+void cot__put_elementary(cot__writer *w, const char *name, cot_dtype as);
+/* The formula of a value in terms of those that are not local to its block. */
+void cot__put_formula(cot__writer *w, uint32_t value);
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+void cot__put_indent(cot__writer *w, int depth);
+/* "for" over the axes of extents other than 1 that are in `mask`, with indices PREFIX_0, …, whose
+ * texts go to `at`; room holds them. Returns the depth inside. */
+typedef struct cot__loop_names { char text[COT_MAX_NDIM][16]; } cot__loop_names;
+int  cot__open_loops(cot__writer *w, int depth, char prefix, const cot__view *v, uint32_t mask, cot__at_index *at,
+                     cot__loop_names *room);
+void cot__close_loops(cot__writer *w, int depth, int inside);
+
+/* Prints an operation that is a block of its own. False: it cannot be exported. */
+bool cot__put_structural(cot__writer *w, uint32_t k);
+
+#endif

@@ -1,0 +1,132 @@
+/* cotangent compile: a main that it prints gives what the command itself gives; files, names,
+ * errors. */
+/* ctest: timeout=300 plain-only */
+#define _GNU_SOURCE
+#include "support/cli_test.h"
+
+#define STRICT "-std=c99 -Wall -Wextra -Werror -pedantic -Wconversion"
+
+/* The derivative's command, its option of compile, and the arguments of both. */
+static const char *const same[][3] = {
+    {"eval", "", "'x*y + sin(x)' x=pi/4 y=3"},
+    {"eval", "", "'x > y' x=[1,2] y=1.5"},
+    {"eval", "", "'x' x=[1,nan,-0.0,inf,1e-310]"},
+    {"eval", "", "'sin(1e22*x) + cbrt(x)' x=[1,2] --dtype f32"},
+    {"grad", "--grad", "'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --wrt q1,q2"},
+    {"grad", "--grad", "'sum((W @ x - t)**2)' W=[[1,2],[3,4]] x=[5,6] t=[1,1]"},
+    {"grad", "--grad", "'mean(sigmoid(W @ x)**2)' 'W=uniform(1, [12, 78], 0.5)' 'x=uniform(2, [78], 1)'"},
+    {"grad", "--grad", "'mean(gelu(W @ x)**2)' 'W=uniform(1, [12, 78], 0.5)' 'x=uniform(2, [78], 1)' --dtype f32"},
+    {"grad", "--grad", "'double*if_ + workspace**2' double=2 if_=3 workspace=4"},
+    {"vjp", "--vjp", "'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]"},
+    {"jvp", "--jvp", "'tanh(W @ x)' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0] --tangent W=[[0,1],[0,0]]"},
+    {"hvp", "--hvp", "'sum(x**3)*y' x=[1,2,3] y=2 --tangent x=[1,0,0]"},
+    {"hvp", "--hvp", "'sum(exp(x)*y)' x=[1,2,3] y=2 --tangent y=1 --wrt x"},
+    {"jac", "--jac", "'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6]"},
+    {"jac", "--jac", "'x[1:]**2 - x[:-1]' x=[1,2,3,4]"},
+    {"jac", "--jac", "'x*[1,2,3,4]' x=2"},
+    {"hess", "--hess", "'100*(y - x**2)**2 + (1 - x)**2' x=1 y=1"},
+    {"hess", "--hess", "'sum(exp(x)*sin(y))' x=[1,2,3] y=0.5"},
+};
+
+static void its_main_prints_what_the_command_prints(void **state) {
+    (void)state;
+    for (size_t k = 0; k < sizeof same / sizeof *same; k++) {
+        char *want;
+        sh("cotangent %s --json %s", same[k][0], same[k][2]);
+        assert_int_equal(last.status, 0);
+        want = strdup(last.out);
+        sh("cotangent compile %s --main %s -o made.c && gcc " STRICT " made.c -o made -lm && ./made", same[k][1],
+           same[k][2]);
+        if (last.status) print_error("%s: %s", same[k][2], last.err);
+        assert_int_equal(last.status, 0);
+        assert_string_equal(last.out, want);
+        free(want);
+    }
+}
+
+/* Contraction, with the instruction at hand and in gcc's own mode, changes nothing. */
+static void the_bits_do_not_depend_on_options_of_the_compiler(void **state) {
+    (void)state;
+    static const char *const compilers[] = {"gcc -O3 -std=gnu11 -march=haswell", "gcc -O2 -ffp-contract=fast -mfma",
+                                            "clang -O3 -march=haswell", "gcc -O0"};
+    const char              *arguments   = "'sum(sin(x*y + 0.1)*exp(x)) + x[0]*y*3 - 1' 'x=uniform(3, [40], 2)' y=1.7";
+    sh("grep -q fma /proc/cpuinfo && command -v clang");
+    if (last.status) skip();
+    sh("cotangent grad --json %s", arguments);
+    char *want = strdup(last.out);
+    for (int k = 0; k < 4; k++) {
+        sh("cotangent compile --grad --main %s -o made.c && %s made.c -o made -lm && ./made", arguments, compilers[k]);
+        assert_int_equal(last.status, 0);
+        assert_string_equal(last.out, want);
+    }
+    free(want);
+}
+
+static void a_compiler_that_breaks_ieee_is_refused(void **state) {
+    (void)state;
+    static const char *const options[] = {"-ffast-math", "-ffinite-math-only", "-funsafe-math-optimizations",
+                                          "-m32 -mfpmath=387 -mno-sse"};
+    sh("cotangent compile 'x*y' x=1 y=2 -o made.c");
+    for (int k = 0; k < 4; k++) {
+        sh("gcc -ffreestanding %s -E made.c > preprocessed", options[k]);
+        assert_int_not_equal(last.status, 0);
+        if (k < 3) assert_non_null(strstr(last.err, "this file keeps to IEEE 754"));
+    }
+}
+
+static void without_a_file_it_goes_to_the_output(void **state) {
+    (void)state;
+    sh("cotangent compile 'x*y' x=1 y=2 > printed.c && gcc " STRICT " -c printed.c");
+    assert_int_equal(last.status, 0);
+    sh("cotangent compile 'x*y' x=1 y=2 -o - | cmp - printed.c");
+    assert_int_equal(last.status, 0);
+    sh("cotangent compile --json 'x*y' x=1 y=2");
+    assert_ptr_equal(strstr(last.out, "{\"name\":\"f\",\"source\":\"/* f: x*y"), last.out);
+    sh("cotangent compile 'x*y /* ?' x=1 y=2");
+    assert_int_not_equal(last.status, 0);
+}
+
+/* A C++ program can include the header; nothing is taken, and nothing is global but the
+ * function. */
+static void the_object_has_one_symbol_and_no_data(void **state) {
+    (void)state;
+    sh("cotangent compile 'sum(exp(W @ x))' W=[[1,2],[3,4]] x=[5,6] --hess -o net.c && gcc -c net.c && "
+       "nm net.o | grep -v ' [tUrR] ' | sed 's/^[0-9a-f]* *//'");
+    assert_string_equal(last.out, "T net\n");
+    sh("nm -u net.o | grep -E 'malloc|calloc|free|printf|memcpy'");
+    assert_string_equal(last.out, "");
+    sh("printf '#include \"net.h\"\\nint main() { return NET_WORKSPACE %%%% 8; }\\n' > user.cpp && g++ user.cpp -o "
+       "user "
+       "&& ./user");
+    assert_int_equal(last.status, 0);
+}
+
+static void mistakes_are_sentences(void **state) {
+    (void)state;
+    fails("cotangent compile 'solve(A, b)' A=[[1,2],[3,5]] b=[1,2]", 3,
+          "[compile] lu_factors cannot be exported yet; docs/export.md lists the operations that can", "");
+    fails("cotangent compile 'x*y' x=1 y=2 -o f.txt", 2, "-o writes C, so its FILE ends in .c; 'f.txt' does not", "");
+    fails("cotangent compile 'x*y' x=1 y=2 --grad --jac", 2, "--grad and --jac are given; one derivative at a time",
+          "");
+    fails("cotangent compile '1 + 2'", 2, "compile makes a function, but the expression has no names", "");
+    fails("cotangent compile 'x*2' x=[1,2] --grad", 2,
+          "[compile] the value has shape (2,), not one element; --vjp takes a seed, --jac gives all derivatives", "");
+    fails("cotangent compile 'x*2' x=[1,2] --hess", 2,
+          "[compile] the value has shape (2,), not one element; only a value of one element has a Hessian", "");
+    fails("cotangent compile 'x*2' x=[1,2] --jvp", 2,
+          "--jvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+    fails("cotangent compile 'x*2' x=[1,2] --seed [1,2]", 2, "--seed goes with --vjp", "");
+    fails("cotangent compile 'x*2' x=[1,2] --tangent x=[1,2]", 2, "--tangent goes with --jvp and --hvp", "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_main_prints_what_the_command_prints),
+        cmocka_unit_test(the_bits_do_not_depend_on_options_of_the_compiler),
+        cmocka_unit_test(a_compiler_that_breaks_ieee_is_refused),
+        cmocka_unit_test(without_a_file_it_goes_to_the_output),
+        cmocka_unit_test(the_object_has_one_symbol_and_no_data),
+        cmocka_unit_test(mistakes_are_sentences),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
