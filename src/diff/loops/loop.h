@@ -124,6 +124,11 @@ cot__view cot__step_result(const cot__stepper *s, int j);
  * the next test, or until the tape is rewound. */
 bool cot__test_values(cot__stepper *s, const void *state, cot__view *answer);
 bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer);
+/* Runs a program; what it refuses and notes goes to the tape. */
+bool cot__run_on_tape(cot_tape *t, cot__run *run, const void *const *inputs, void *const *outputs);
+/* Memory for the number of a step (s->count), and the number in it. */
+bool cot__count_open(cot__stepper *s);
+void cot__count_set(cot__stepper *s, int64_t at);
 /* Finds the programs of a stepper's bodies; and gives back their runs. */
 bool cot__stepper_lower(cot__stepper *s);
 void cot__stepper_end_runs(cot__stepper *s);
@@ -170,6 +175,30 @@ void cot__loop_reverse_as_operation(cot__rule *r);
  * adjoints gs (see cot__loop_adjoints). The adjoints of wanted operands go to `bars`. */
 bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_var *x, const bool *wanted,
                     const cot_var *gs, cot_var *bars);
+/* The way back through one step as a body of its own. Its inputs: [count], the adjoints of carried
+ * floats, of wanted constants and captures so far, the carried values before the step, slices of
+ * xs, and of the adjoints gs that there are of values given out. Its results: the adjoints of
+ * carried floats before the step, of wanted constants and captures, of wanted slices. */
+cot__region *cot__loop_back_step(cot_tape *t, const cot__loop *l, int which, const cot_var *x, const bool *wanted,
+                                 const cot_var *gs);
+/* Steps back as runs of its program (loop_back_program.c). */
+typedef struct cot__way_back {
+    cot__stepper        *s;
+    cot__storage *const *bar;   /* the adjoint of each operand; NULL: not wanted */
+    const cot_var       *g;     /* of each result; INVALID: it has none */
+    const void          *state; /* before the present step */
+    const cot__region   *body;
+    cot__program        *program;
+    cot__run            *run;   /* NULL: steps are recorded and swept instead */
+    cot__view           *views;
+    const void         **in;
+    void               **out;
+} cot__way_back;
+/* Makes the run, after the first four fields were set, where a way of so many steps is worth it and
+ * the program can be made. False: there is an error on the tape. */
+bool cot__way_open(cot__way_back *w, int64_t length);
+bool cot__way_step(cot__way_back *w, int64_t at);
+void cot__way_close(cot__way_back *w);
 /* Records the way back as a loop, for a node of the operation. A loop of unknown length counts as
  * one step: that suffices to find which values can depend on which. Gives one var for each result
  * of the node; NULL after setting the error. */

@@ -70,8 +70,7 @@ static bool open_run(cot__stepper *s, cot__body_run *b, const cot__region *body,
     cot__caller caller = cot__tape_caller(t, s->loop->name);
     cot__view  *views = cot__alloc(&t->al, n * sizeof *views);
     b->input = cot__alloc(&t->al, n * sizeof *b->input);
-    if (s->loop->counts && !s->count) s->count = cot__device_alloc(t, sizeof *s->count);
-    if (!views || !b->input || (s->loop->counts && !s->count))
+    if (!views || !b->input || !cot__count_open(s))
         cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %zu values", s->loop->name, n);
     else if (see_inputs(s, body, b->program, state, views))
         b->run = cot__run_create(b->program, t->backend, &t->al, views, &caller);
@@ -101,14 +100,27 @@ void cot__stepper_end_runs(cot__stepper *s) {
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+bool cot__run_on_tape(cot_tape *t, cot__run *run, const void *const *inputs, void *const *outputs) {
+    bool ok = cot__run_go(run, inputs, outputs);
+    if (cot__run_note(run)[0]) cot__note(t, "%s", cot__run_note(run));
+    if (!ok) cot__fail(t, cot__run_status(run), "%s", cot__run_message(run));
+    return ok;
+}
+
+bool cot__count_open(cot__stepper *s) {
+    if (s->loop->counts && !s->count) s->count = cot__device_alloc(s->t, sizeof *s->count);
+    return s->count || !s->loop->counts;
+}
+
+void cot__count_set(cot__stepper *s, int64_t at) {
+    cot__view count = {s->count, COT_I64, 0, cot__no_axes, cot__no_axes};
+    if (s->loop->counts) cot__set_i64(s->t->backend, &count, s->loop->first + at);
+}
+
 /* Nodes may have moved since the last step, and 0-d operands with them. */
 static bool go(cot__stepper *s, cot__body_run *b, const cot__region *body, const void *state, int64_t at) {
-    cot_tape *t = s->t;
     for (uint32_t k = 0; k < b->program->inputs; k++) b->input[k] = input(s, body, (int)k, state, at).data;
-    bool ok = cot__run_go(b->run, b->input, NULL);
-    if (cot__run_note(b->run)[0]) cot__note(t, "%s", cot__run_note(b->run));
-    if (!ok) cot__fail(t, cot__run_status(b->run), "%s", cot__run_message(b->run));
-    return ok;
+    return cot__run_on_tape(s->t, b->run, b->input, NULL);
 }
 
 bool cot__step_values(cot__stepper *s, const void *state, int64_t k, int64_t length) {
@@ -116,8 +128,7 @@ bool cot__step_values(cot__stepper *s, const void *state, int64_t k, int64_t len
     int64_t          at = l->reverse ? length - 1 - k : k;
     if (s->steps.program && !s->steps.run && !open_run(s, &s->steps, s->body, state)) return false;
     if (!s->steps.program) return cot__loop_step(s, state, k, length, OP_constant, NULL);
-    cot__view count = {s->count, COT_I64, 0, cot__no_axes, cot__no_axes};
-    if (l->counts) cot__set_i64(s->t->backend, &count, l->first + at);
+    cot__count_set(s, at);
     s->played = false;
     return go(s, &s->steps, s->body, state, at);
 }

@@ -24,6 +24,7 @@ typedef struct back {
     void          *state;   /* the state before the present step */
     cot__storage  *memory;  /* the storage of that state */
     int            operands;
+    cot__way_back  way;
 } back;
 
 /* A row-major view of an operand's adjoint. */
@@ -180,9 +181,10 @@ static uint32_t highest_result(const back *b) {
 static bool step_back(back *b, int64_t k) {
     cot_tape        *t = b->s.t;
     const cot__loop *l = b->s.loop;
+    int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
+    if (b->way.run) return cot__way_step(&b->way, at);
     cot_mark         m = cot__mark(t);
     uint32_t         from = t->count;
-    int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
     bool             ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_parameter, b->inputs);
     uint32_t         top = ok ? highest_result(b) : 0;
     ok = ok && cot__smooth_step(t, l->name, from, top, at);
@@ -266,7 +268,9 @@ static bool open_back(back *b, cot__rule *r) {
     b->memory = cot__storage_create(t, b->s.bytes, l->name);
     if (!b->memory) return false;
     b->state = b->memory->data;
-    return open_bars(b) && open_sources(b);
+    if (!open_bars(b) || !open_sources(b)) return false;
+    b->way = (cot__way_back){.s = &b->s, .bar = b->bar, .g = b->g, .state = b->state};
+    return cot__way_open(&b->way, b->run->length);
 }
 
 /* The adjoints of the last carried values, where they have arrived. */
@@ -307,6 +311,7 @@ static void close_back(back *b) {
     cot_tape *t = b->s.t;
     for (int k = 0; b->bar && k < b->operands; k++) cot__storage_release(t, b->bar[k]);
     cot__storage_release(t, b->memory);
+    cot__way_close(&b->way);
     if (b->s.loop) cot__stepper_close(&b->s);
 }
 

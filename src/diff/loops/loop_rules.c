@@ -220,6 +220,27 @@ bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_v
     return true;
 }
 
+cot__region *cot__loop_back_step(cot_tape *t, const cot__loop *l, int which, const cot_var *x, const bool *wanted,
+                                 const cot_var *gs) {
+    derived  d = {.t = t, .l = l, .which = which, .x = x, .wanted = wanted, .g = gs};
+    int      operands = cot__loop_operands(l), first = cot__loop_first_carry(l), n = 0, m = 0;
+    cot_var *in = vars(t, l, 2 * operands + l->nys + 1);
+    if (!in) return NULL;
+    if (l->counts) in[n++] = cot_data(t, COT_I64, COT_SCALAR, &l->first);
+    for (int k = 0; k < l->carry; k++)
+        if (var_is_float(x[first + k])) in[n++] = x[first + k], m++;
+    for (int k = 0; k < operands; k++)
+        if (is_outer(l, k) && wanted[k]) in[n++] = x[k], m++;
+    for (int k = 0; k < l->carry; k++) in[n++] = x[first + k];
+    for (int k = 0; k < l->nxs; k++) {
+        in[n++] = cot__first_slice(t, x[cot__loop_first_xs(l) + k]);
+        m += wanted[cot__loop_first_xs(l) + k];
+    }
+    for (int j = l->carry; j < l->carry + l->nys; j++)
+        if (!cot__failed(gs[j])) in[n++] = l->once ? gs[j] : cot__first_slice(t, gs[j]);
+    return t->status == COT_OK ? cot__region_record(t, l->name, back_body, &d, n, in, m) : NULL;
+}
+
 void cot__loop_reverse_recorded(cot__rule *r) {
     cot_tape            *t = r->t;
     const cot__loop     *l = cot__rule_attr(r)->pointer;

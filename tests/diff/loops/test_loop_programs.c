@@ -81,6 +81,64 @@ static void tests_run_as_programs_too(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- the way back ---------------------------------------------------------------------------- */
+
+/* (h, c, n), x -> tanh(W h + x), c sin(c) + sum h², n + 1; out: h², of which some steps are zero,
+ * and W, which does not depend on the state */
+BODY(recurrent) {
+    UNUSED;
+    cot_var w = *(cot_var *)user;
+    ys[0] = cot_tanh(cot_add(cot_matmul(w, xs[0]), xs[3]));
+    ys[1] = cot_add(cot_mul(xs[1], cot_sin(xs[1])), cot_sum(cot_square(xs[0]), COT_ALL));
+    ys[2] = cot_add(xs[2], 1);
+    ys[3] = cot_mul(cot_square(ys[0]), cot_cast(xs[2], cot_dtype_of(xs[0])));
+    ys[4] = cot_index(w, 0, 1);
+    return 0;
+}
+
+enum { STEPS = 20, GRADIENTS = 4 };
+
+/* Gradients by W, h, c and x of a loop that is run on a smooth tape, whose steps back are recorded
+ * and swept, or on another, where they are a program. */
+static cot_tape *differentiate(bool smooth, cot_dtype dtype, bool reverse, cot_var *leaf) {
+    static double numbers[STEPS * 3 + 16];
+    cot_tape     *t = cot_tape_create(&(cot_options){.smooth = smooth});
+    for (int k = 0; k < TEST_COUNT(numbers); k++) numbers[k] = 0.3 * sin(1.7 * k + 0.2);
+    const cot_shape shapes[GRADIENTS] = {COT_SHAPE(3, 3), COT_SHAPE(3), COT_SCALAR, COT_SHAPE(STEPS, 3)};
+    cot_var         xs[GRADIENTS], final[3], ys[2];
+    for (int k = 0, at = 0; k < GRADIENTS; k++) {
+        leaf[k] = cot_tensor(t, COT_F64, shapes[k], numbers + at);
+        xs[k] = cot_cast(leaf[k], dtype);
+        at += (int)cot_size(leaf[k]);
+    }
+    cot_var init[3] = {xs[1], xs[2], cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){0})};
+    const cot_loop_options options = {.reverse = reverse, .states = 3};
+    cot_scan(recurrent, &xs[0], -1, 3, init, 1, &xs[3], final, 2, ys, &options);
+    cot_var y = cot_add(cot_sum(cot_sin(final[0]), COT_ALL), final[1]);
+    cot_backward(cot_add(y, cot_sum(cot_mul(ys[0], cot_exp(ys[0])), COT_ALL)));
+    assert_ok(t);
+    return t;
+}
+
+static void steps_back_have_the_bits_of_sweeps(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16};
+    (void)state;
+    for (int d = 0; d < 2 * TEST_COUNT(dtypes); d++) {
+        cot_var   a[GRADIENTS], b[GRADIENTS];
+        cot_tape *s = differentiate(true, dtypes[d / 2], d % 2, a), *t = differentiate(false, dtypes[d / 2], d % 2, b);
+        for (int k = 0; k < GRADIENTS; k++) {
+            double  x[STEPS * 3], y[STEPS * 3];
+            int64_t n = cot_size(a[k]);
+            cot_read_grad(a[k], x, n);
+            cot_read_grad(b[k], y, n);
+            for (int64_t e = 0; e < n; e++)
+                if (!test_same(x[e], y[e])) fail_msg("gradient %d[%d]: %.17g is not %.17g", k, (int)e, x[e], y[e]);
+        }
+        cot_tape_destroy(s);
+        cot_tape_destroy(t);
+    }
+}
+
 /* ---- errors and notes ------------------------------------------------------------------------ */
 
 BODY(look_up) {
@@ -199,6 +257,8 @@ static void run_loop(cot_tape *t, void *user) {
     (void)user;
     cot_fori(mixed, &w, 0, 3, 4, init, final, NULL);
     cot_while(is_large, halve, NULL, 2, (cot_var[]){w, init[3]}, final, NULL);
+    cot_fori(inner, NULL, 0, 20, 1, &init[2], final, NULL);
+    cot_backward(final[0]);
 }
 
 static void any_allocation_may_fail(void **state) {
@@ -211,6 +271,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loops_have_the_bits_of_their_steps),
         cmocka_unit_test(tests_run_as_programs_too),
+        cmocka_unit_test(steps_back_have_the_bits_of_sweeps),
         cmocka_unit_test(an_error_names_its_step),
         cmocka_unit_test(a_note_of_a_step_is_on_the_tape),
         cmocka_unit_test(a_loop_in_a_loop_is_run),
