@@ -89,13 +89,6 @@ static void see_outputs(const cot__way_back *w, int64_t at, cot__view *to) {
         if (w->bar[k]) *to++ = row_of(like_operand(w, k, w->bar[k]->data), at);
 }
 
-/* Sweeps add up adjoints of 16 bits in 32, recorded operations do not: the bits would differ. */
-static bool has_short_floats(const cot__program *p) {
-    for (uint32_t k = 0; k < p->types; k++)
-        if (p->type[k].dtype == COT_BF16 || p->type[k].dtype == COT_F16) return true;
-    return false;
-}
-
 /* ---- the way --------------------------------------------------------------------------------- */
 
 static bool open_lists(cot__way_back *w) {
@@ -114,7 +107,7 @@ bool cot__way_open(cot__way_back *w, int64_t length) {
     cot__caller caller = cot__tape_caller(t, w->s->loop->name);
     if (length < WORTH_RECORDING || !w->s->steps.program || t->options.smooth || t->kinks.look) return true;
     if (!record_step(w)) return false;
-    if (!w->program || has_short_floats(w->program)) return true;
+    if (!w->program) return true;
     if (!open_lists(w)) return false;
     see_inputs(w, 0, w->views);
     for (uint32_t k = 0; k < w->program->inputs; k++)

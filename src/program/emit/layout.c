@@ -222,7 +222,7 @@ static bool arrange(arranger *a) {
 
 bool cot__layout_open(cot__layout *l, const cot__program *p, const cot_allocator *al, const cot__caller *caller) {
     *l = (cot__layout){.p = p};
-    if (!cot__plan_open(&l->plan, p, &cot__cpu_backend, al, NULL, caller)) return false;
+    if (!cot__plan_open(&l->plan, p, &cot__cpu_backend, al, NULL, false, caller)) return false;
     arranger a = {.l = l, .p = p, .al = &l->plan.al, .caller = caller, .ranges.al = &l->plan.al};
     if (arrange(&a)) return true;
     cot__layout_close(l);

@@ -94,11 +94,11 @@ static bool is_next(void *reader, const void *bytes, size_t n) {
  * what stands twice, is not used, or is out of order. */
 static bool is_what_the_file_says(const cot__program *p, cot__reader file, const cot__caller *caller) {
     cot__file_parts f;
-    bool            fine = cot__parts_open(&f, p, caller);
-    if (fine && !cot__parts_write(&f, is_next, &file))
+    bool            fine = cot__file_parts_open(&f, p, caller);
+    if (fine && !cot__file_parts_write(&f, is_next, &file))
         fine = cot__refuse(caller, COT_VALUE, "this program file is not legal: something in it stands twice, is not "
                                               "used or is out of order");
-    cot__parts_close(&f);
+    cot__file_parts_close(&f);
     return fine;
 }
 

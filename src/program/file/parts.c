@@ -167,12 +167,12 @@ static bool add_parts(cot__file_parts *f, const cot__program *p) {
     return add_part(f, p);
 }
 
-bool cot__parts_open(cot__file_parts *f, const cot__program *p, const cot__caller *caller) {
+bool cot__file_parts_open(cot__file_parts *f, const cot__program *p, const cot__caller *caller) {
     *f = (cot__file_parts){.caller = caller, .al = p->al};
     return add_parts(f, p);
 }
 
-void cot__parts_close(cot__file_parts *f) {
+void cot__file_parts_close(cot__file_parts *f) {
     for (uint32_t k = 0; k < f->count; k++) {
         cot__order *all[] = {&f->part[k].op, &f->part[k].type, &f->part[k].label, &f->part[k].text};
         for (int i = 0; i < COUNTOF(all); i++) order_close(f, all[i]);
@@ -181,7 +181,7 @@ void cot__parts_close(cot__file_parts *f) {
     cot__entries_free(&f->found, &f->al);
 }
 
-uint64_t cot__parts_bytes(const cot__file_parts *f) {
+uint64_t cot__file_parts_bytes(const cot__file_parts *f) {
     uint64_t bytes = COT__FILE_HEAD + COT__FILE_SUM;
     for (uint32_t k = 0; k < f->count; k++) bytes += COT__PART_HEAD + f->part[k].bytes;
     return bytes;

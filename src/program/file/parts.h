@@ -42,12 +42,12 @@ enum { COT__EXTRA_NONE, COT__EXTRA_NUMBER, COT__EXTRA_ATTRIBUTES };
 
 /* Finds the parts of a legal program, and how long they are. False after telling the caller; to be
  * closed in any case. */
-bool cot__parts_open(cot__file_parts *f, const cot__program *p, const cot__caller *caller);
-void cot__parts_close(cot__file_parts *f);
+bool cot__file_parts_open(cot__file_parts *f, const cot__program *p, const cot__caller *caller);
+void cot__file_parts_close(cot__file_parts *f);
 /* Bytes of the whole file. */
-uint64_t cot__parts_bytes(const cot__file_parts *f);
+uint64_t cot__file_parts_bytes(const cot__file_parts *f);
 /* Writes the whole file. False: not all bytes were taken. */
-bool cot__parts_write(const cot__file_parts *f, cot__write_bytes *write, void *to);
+bool cot__file_parts_write(const cot__file_parts *f, cot__write_bytes *write, void *to);
 
 /* The number of a key that was asked for before. */
 uint32_t cot__order_find(const cot__order *o, uint32_t key);

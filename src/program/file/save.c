@@ -113,12 +113,12 @@ void cot__part_write(const cot__file_parts *f, const cot__file_part *part, cot__
     for (k = 0; k < p->outputs; k++) cot__sink_number(to, p->output[k], 4);
 }
 
-bool cot__parts_write(const cot__file_parts *f, cot__write_bytes *write, void *to) {
+bool cot__file_parts_write(const cot__file_parts *f, cot__write_bytes *write, void *to) {
     cot__sink s = {.write = write, .to = to};
     cot__sink_put(&s, COT__FILE_MAGIC, 8);
     cot__sink_number(&s, COT__PROGRAM_FORMAT, 4);
     cot__sink_number(&s, 0, 4);
-    cot__sink_number(&s, cot__parts_bytes(f), 8);
+    cot__sink_number(&s, cot__file_parts_bytes(f), 8);
     for (uint32_t k = 0; k < f->count; k++) {
         cot__sink_put(&s, COT__PART_TAG, 4);
         cot__sink_number(&s, f->part[k].bytes, 8);
@@ -130,15 +130,15 @@ bool cot__parts_write(const cot__file_parts *f, cot__write_bytes *write, void *t
 
 bool cot__program_save(const cot__program *p, cot__write_bytes *write, void *to, const cot__caller *caller) {
     cot__file_parts f;
-    bool            fine = cot__parts_open(&f, p, caller);
-    if (fine && !cot__parts_write(&f, write, to))
+    bool            fine = cot__file_parts_open(&f, p, caller);
+    if (fine && !cot__file_parts_write(&f, write, to))
         fine = cot__refuse(caller, COT_VALUE, "the %llu bytes of the program were not all taken",
-                           (unsigned long long)cot__parts_bytes(&f));
-    cot__parts_close(&f);
+                           (unsigned long long)cot__file_parts_bytes(&f));
+    cot__file_parts_close(&f);
     return fine;
 }
 
-static bool fill(FILE *file, void *parts) { return cot__parts_write(parts, cot__write_to_file, file); }
+static bool fill(FILE *file, void *parts) { return cot__file_parts_write(parts, cot__write_to_file, file); }
 
 static bool cannot_write(const char *path, int error, const cot__caller *caller) {
     const char *shown = *path ? path : "a file with an empty name";
@@ -149,9 +149,9 @@ static bool cannot_write(const char *path, int error, const cot__caller *caller)
 
 bool cot__program_save_to_file(const cot__program *p, const char *path, const cot__caller *caller) {
     cot__file_parts f;
-    bool            fine = cot__parts_open(&f, p, caller);
-    if (fine && !cot__file_replace(&p->al, path, cot__parts_bytes(&f), fill, &f, NULL))
+    bool            fine = cot__file_parts_open(&f, p, caller);
+    if (fine && !cot__file_replace(&p->al, path, cot__file_parts_bytes(&f), fill, &f, NULL))
         fine = cannot_write(path, errno, caller);
-    cot__parts_close(&f);
+    cot__file_parts_close(&f);
     return fine;
 }
