@@ -8,7 +8,6 @@
 #include "compile/idle.h"
 #include "compile/replay.h"
 #include "compile/variants.h"
-#include "backend/elements.h"
 #include "ops/structural.h"
 #include "tape/record_job.h"
 #include "tape/region.h"
@@ -94,12 +93,12 @@ static bool make_room(calling *c, const cot_program *p) {
 }
 
 static bool run(calling *c, cot_program *p) {
-    cot__run *r = cot__idle_take(p, &c->caller);
+    cot__run *r = cot__idle_take(p, c->t->backend, &c->caller);
     if (!r) return false;
     bool ok = cot__run_go(r, c->input, c->output);
     if (!ok) cot__fail(c->t, cot__run_status(r), "%s", cot__run_message(r));
     else if (cot__run_note(r)[0]) cot__note(c->t, "%s", cot__run_note(r));
-    cot__idle_give(p, r);
+    cot__idle_give(p, c->t->backend, r);
     return ok;
 }
 
@@ -199,7 +198,7 @@ cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot
     cot_var  *in = args ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *in, NAME) : NULL, *out = in + n;
     if (!in || !enter(t, p, xs, args)) return t->status;
     for (int k = 0; k < n; k++) in[k] = VAR(t, args[k]);
-    if (t->mode.body || !cot__on_host(t->backend)) {
+    if (t->mode.body) {
         if (!cot__replay(t, p->source, in, out)) return t->status;
     } else {
         cot_var z = call_on(t, p, args);

@@ -1,21 +1,21 @@
 /* idle.c: see idle.h. */
 #include "compile/idle.h"
 
-#include "backend/cpu/table/cpu.h"
+#include "backend/elements.h"
 
-cot__run *cot__idle_take(cot_program *p, const cot__caller *caller) {
+cot__run *cot__idle_take(cot_program *p, const cot__backend *backend, const cot__caller *caller) {
     cot__run *r = NULL;
     cot__lock_take(&p->lock);
-    if (p->idle_count) r = p->idle[--p->idle_count];
+    if (p->idle_count && cot__on_host(backend)) r = p->idle[--p->idle_count];
     cot__lock_give(&p->lock);
-    return r ? r : cot__run_create(p->runs, &cot__cpu_backend, &p->al, NULL, caller);
+    return r ? r : cot__run_create(p->runs, backend, &p->al, NULL, caller);
 }
 
 /* More than there is room for were in use at once; these few suffice. */
-void cot__idle_give(cot_program *p, cot__run *r) {
+void cot__idle_give(cot_program *p, const cot__backend *backend, cot__run *r) {
     bool kept = false;
     cot__lock_take(&p->lock);
-    if (p->idle_count < COT__IDLE_RUNS) p->idle[p->idle_count++] = r, kept = true;
+    if (p->idle_count < COT__IDLE_RUNS && cot__on_host(backend)) p->idle[p->idle_count++] = r, kept = true;
     cot__lock_give(&p->lock);
     if (!kept) cot__run_destroy(r);
 }

@@ -5,9 +5,9 @@
 
 #include "compile/compile.h"
 
-/* NULL after telling the caller that there is no memory. */
-cot__run *cot__idle_take(cot_program *p, const cot__caller *caller);
-void      cot__idle_give(cot_program *p, cot__run *r);
+/* NULL after telling the caller that there is no memory. Only runs on the host are kept. */
+cot__run *cot__idle_take(cot_program *p, const cot__backend *backend, const cot__caller *caller);
+void      cot__idle_give(cot_program *p, const cot__backend *backend, cot__run *r);
 void      cot__idle_close(cot_program *p);
 
 #endif

@@ -173,6 +173,22 @@ SAMPLE(s_root_in_scan) {
     cot_scan(step_root, &a, 2, 1, x, 0, NULL, &y, 0, NULL, NULL);
     return y;
 }
+/* A program of two results, called. */
+static inline int two_of_a_kind(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_tanh(cot_matmul(xs[0], xs[1]));
+    ys[1] = cot_mul(cot_exp(ys[0]), xs[1]);
+    return 0;
+}
+SAMPLE(s_call) {
+    UNUSED;
+    cot_type types[2] = {{cot_dtype_of(x[0]), cot_shape_of(x[0])}, {cot_dtype_of(x[1]), cot_shape_of(x[1])}};
+    cot_var  ys[2];
+    cot_program *p = cot_compile(two_of_a_kind, NULL, 2, types, 2, NULL);
+    cot_program_call(p, 2, x, 2, ys);
+    cot_program_destroy(p);
+    return cot_add(cot_square(ys[0]), ys[1]);
+}
 #else
     {"loop", s_scan, 3, {{1, 3}, {2, 3, 3}, {2, 3, 3}}},
     {"loop", s_scan_back, 3, {{1, 3}, {2, 3, 3}, {2, 3, 3}}},
@@ -192,5 +208,6 @@ SAMPLE(s_root_in_scan) {
     {"root", s_fixed_point, 2, {{1, 2}, {0}}},
     {"root", s_minimize, 1, {{1, 2}}},
     {"loop", s_root_in_scan, 2, {{1, 2}, {0}}},
+    {"call", s_call, 2, {{2, 2, 2}, {2, 2, 2}}},
     {"alias", s_value_and_grad, 1, {{1, 3}}},
 #endif
