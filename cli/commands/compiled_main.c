@@ -2,11 +2,11 @@
  * as JSON, with the digits of trace/json/json.c. */
 #include "commands/compiled.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/base.h"
 #include "base/text.h"
+#include "program/emit/parts.h"
 #include "program/emit/emit.h"
 
 static const char *const printer =
@@ -58,7 +58,7 @@ static char kind_of(cot_dtype d) {
 static void put_quoted(FILE *to, const char *name) {
     fputs("\\\"", to);
     for (const unsigned char *s = (const unsigned char *)name; *s; s++) {
-        if (isalnum(*s) || *s == '_')
+        if (cot__is_word((char)*s))
             fputc(*s, to);
         else
             fprintf(to, "\\%03o", *s);
@@ -92,7 +92,7 @@ static void put_outputs(const compiled *c, const cot_program *program, FILE *to)
 static void put_call(const compiled *c, FILE *to) {
     char upper[COMPILED_NAME];
     snprintf(upper, sizeof upper, "%s", c->name);
-    for (char *s = upper; *s; s++) *s = (char)toupper((unsigned char)*s);
+    for (char *s = upper; *s; s++) *s = cot__upper(*s);
     fprintf(to, "    static double space[%s_WORKSPACE / sizeof(double) + 1];\n    int failed = %s(", upper, c->name);
     for (int k = 0; k < c->inputs; k++) fprintf(to, "%sin_%d, ", c->input[k].shape.ndim ? "" : "*", k);
     for (int k = 0; k < c->outputs; k++) fprintf(to, "out_%d, ", k);

@@ -62,6 +62,23 @@ static void the_bits_do_not_depend_on_options_of_the_compiler(void **state) {
     free(want);
 }
 
+/* Both are within 2 units of the last place, so they are within 4 of each other. */
+static void functions_of_libm_are_as_near_as_both_promise(void **state) {
+    (void)state;
+    static const char *const functions[] = {"exp", "log", "sin", "cos", "tanh", "cbrt", "erf", "expm1", "atan"};
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+        double ours[3], theirs[3];
+        sh("cotangent eval --json '%s(x)' x=[0.3,1.7,2.9]", functions[k]);
+        assert_int_equal(sscanf(last.out, "{\"value\":[%lf,%lf,%lf]}", &ours[0], &ours[1], &ours[2]), 3);
+        sh("cotangent compile --libm --main '%s(x)' x=[0.3,1.7,2.9] -o made.c && gcc -c " STRICT
+           " made.c && nm -u made.o | grep -qw %s && gcc made.o -o made -lm && ./made",
+           functions[k], functions[k]);
+        assert_int_equal(last.status, 0);
+        assert_int_equal(sscanf(last.out, "{\"value\":[%lf,%lf,%lf]}", &theirs[0], &theirs[1], &theirs[2]), 3);
+        for (int i = 0; i < 3; i++) assert_true(fabs(ours[i] - theirs[i]) <= 4 * 0x1p-52 * fabs(theirs[i]));
+    }
+}
+
 static void a_compiler_that_breaks_ieee_is_refused(void **state) {
     (void)state;
     static const char *const options[] = {"-ffast-math", "-ffinite-math-only", "-funsafe-math-optimizations",
@@ -123,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_main_prints_what_the_command_prints),
         cmocka_unit_test(the_bits_do_not_depend_on_options_of_the_compiler),
+        cmocka_unit_test(functions_of_libm_are_as_near_as_both_promise),
         cmocka_unit_test(a_compiler_that_breaks_ieee_is_refused),
         cmocka_unit_test(without_a_file_it_goes_to_the_output),
         cmocka_unit_test(the_object_has_one_symbol_and_no_data),

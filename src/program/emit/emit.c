@@ -5,7 +5,6 @@
 #include "program/emit/writer.h"
 #include "rules/structural_ids.h"
 
-#include <ctype.h>
 #include <string.h>
 
 /* ---- what is told about it ------------------------------------------------------------------- */
@@ -51,7 +50,7 @@ static void put_shape(cot__writer *w, const char *what, const char *name, uint32
 
 static void put_upper(cot__text *to, const char *name) {
     char one[2] = "";
-    for (; *name; name++) one[0] = (char)toupper((unsigned char)*name), cot__put(to, one);
+    for (; *name; name++) one[0] = cot__upper(*name), cot__put(to, one);
 }
 
 static void put_title(cot__writer *w) {

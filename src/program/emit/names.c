@@ -3,10 +3,7 @@
 #include "program/emit/writer.h"
 #include "base/number.h"
 
-#include <ctype.h>
 #include <string.h>
-
-static bool is_letter(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* Keywords, and what the file uses of the standard headers. */
 static const char *const taken[] = {
@@ -185,14 +182,14 @@ static bool is_taken(const char *name) {
     if (is_in(name, COUNTOF(taken), taken)) return true;
     /* t_12 is ours; so is cot_… */
     if (strncmp(name, "cot_", 4) == 0 || strncmp(name, "COT_", 4) == 0) return true;
-    return name[0] && name[1] == '_' && (isdigit((unsigned char)name[2]) || name[2] == 0);
+    return name[0] && name[1] == '_' && (cot__is_digit(name[2]) || name[2] == 0);
 }
 
 void cot__emit_name(const char *wanted, char *name, size_t size) {
     size_t n = 0;
-    if (!isalpha((unsigned char)wanted[0]) && n + 1 < size) name[n++] = 'x';
+    if (!cot__is_alpha(wanted[0]) && n + 1 < size) name[n++] = 'x';
     for (; *wanted && n + 2 < size; wanted++) {
-        if (isalnum((unsigned char)*wanted))
+        if (cot__is_alpha(*wanted) || cot__is_digit(*wanted))
             name[n++] = *wanted;
         else if (n > 0 && name[n - 1] != '_')
             name[n++] = '_';
@@ -210,7 +207,7 @@ static bool is_exported(const char *name) {
         const char *text = cot__exported_text[line];
         if (text[0] == ' ') continue;
         for (const char *s = strstr(text, name); s; s = strstr(s + 1, name))
-            if ((s == text || !is_letter(s[-1])) && (s[n] == '(' || s[n] == '[' || strcmp(s + n, ";") == 0))
+            if ((s == text || !cot__is_word(s[-1])) && (s[n] == '(' || s[n] == '[' || strcmp(s + n, ";") == 0))
                 return true;
     }
     return false;

@@ -2,10 +2,7 @@
  * at the start of a line, and ends with the line on which its last brace or semicolon stands. */
 #include "program/emit/parts.h"
 
-#include <ctype.h>
 #include <string.h>
-
-static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
@@ -20,9 +17,9 @@ typedef struct cutter {
 static bool cut_line(cutter *c, cot__part *part, int line, const char *text) {
     bool is_type = strncmp(cot__exported_text[part->first], "typedef", 7) == 0;
     for (int i = 0; text[i]; i++) {
-        if (is_word(text[i])) {
+        if (cot__is_word(text[i])) {
             int start = i;
-            while (is_word(text[i + 1])) i++;
+            while (cot__is_word(text[i + 1])) i++;
             if (c->depth == 0) c->word_line = line, c->word_at = start, c->word_length = i - start + 1;
             continue;
         }
@@ -107,8 +104,8 @@ static void need_words_of(cot__parts *x, cot__part *part) {
     for (int line = part->first; line <= part->last; line++)
         for (const char *s = cot__exported_text[line]; *s;) {
             int n = 0;
-            while (is_word(s[n])) n++;
-            cot__part *other = n && !isdigit((unsigned char)*s) ? cot__parts_find(x, s, n) : NULL;
+            while (cot__is_word(s[n])) n++;
+            cot__part *other = n && !cot__is_digit(*s) ? cot__parts_find(x, s, n) : NULL;
             if (other) other->needed = true;
             if (other > part && (other->declared < 0 || other->declared > part - x->part))
                 other->declared = (int)(part - x->part);

@@ -6,6 +6,12 @@
 #include "base/base.h"
 #include "base/text.h"
 
+/* Letters of C, whatever the locale says. */
+static inline bool cot__is_digit(char c) { return c >= '0' && c <= '9'; }
+static inline bool cot__is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+static inline bool cot__is_word(char c) { return cot__is_alpha(c) || cot__is_digit(c) || c == '_'; }
+static inline char cot__upper(char c) { return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c; }
+
 /* The lines of the text; NULL ends them. Made when the library is built. */
 extern const char *const cot__exported_text[];
 
