@@ -153,7 +153,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 4
 #define GATHER(p, x) (cot__f32x4)vld1q_f32(p[0] + (x))
 #define TURN TURN_F32
-#define GROUPS 8
+#define GROUPS 2
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -167,7 +167,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 2
 #define GATHER(p, x) (cot__f64x2)vld1q_f64(p[0] + (x))
 #define TURN TURN_F64
-#define GROUPS 8
+#define GROUPS 4
 #include "backend/cpu/gemm/gemm_template.h"
 
 #endif
@@ -212,7 +212,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 4
 #define GATHER GATHER_F32_AVX2
 #define TURN(r) TURN_F32(_mm256, r)
-#define GROUPS 4
+#define GROUPS 1
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -226,7 +226,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 4
 #define GATHER GATHER_F64_AVX2
 #define TURN(r) TURN_F64(_mm256, r)
-#define GROUPS 8
+#define GROUPS 2
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T float
@@ -240,7 +240,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 4
 #define GATHER GATHER_F32_AVX512
 #define TURN(r) TURN_F32(_mm512, r)
-#define GROUPS 2
+#define GROUPS 1
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -254,7 +254,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 4
 #define GATHER GATHER_F64_AVX512
 #define TURN(r) TURN_F64(_mm512, r)
-#define GROUPS 4
+#define GROUPS 1
 #include "backend/cpu/gemm/gemm_template.h"
 
 #endif
