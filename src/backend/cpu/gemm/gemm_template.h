@@ -10,9 +10,9 @@
  *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
  *   GATHER, TURN, GROUPS   may be defined: a vector of the 16-byte runs that lie some elements
  *                   behind pointers; turns the squares that 16 / sizeof(T) of them hold; how many
- *                   vectors of columns at a time: eight columns, or one vector. Columns of a power of
- *                   two lie in one set of the cache, which has eight ways: with 32 columns each line
- *                   was fetched again for every use, and the product took four times as long
+ *                   vectors of columns at a time: eight columns, or one vector. Columns of a
+ *                   power of two lie in one set of the cache, which has eight ways: with 32 columns
+ *                   each line was fetched again for every use, four times as slow
  *
  * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
  * in order. */
