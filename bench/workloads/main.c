@@ -12,7 +12,8 @@ int main(int argc, char **argv) {
                             mlp_workloads[4],    mlp_workloads[5],   mlp_workloads[6], mlp_workloads[7],
                             mlp_workloads[8],    cnn_workload,       gpt_workload,     number_workloads[0],
                             number_workloads[1], number_workloads[2], chain_workload,   deep_workloads[0],
-                            deep_workloads[1]};
+                            deep_workloads[1],   compiled_workloads[0], compiled_workloads[1],
+                            compiled_workloads[2], compiled_workloads[3], compiled_workloads[4]};
     char           system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
     settings s = read_arguments(argc, argv, system);

@@ -7,7 +7,7 @@
 #include <cotangent.h>
 
 extern const workload mlp_workloads[9], cnn_workload, gpt_workload, number_workloads[3], chain_workload,
-    deep_workloads[2];
+    deep_workloads[2], compiled_workloads[5];
 
 /* A leaf of U(seed) f32 numbers. */
 static inline cot_var weights(cot_tape *t, uint64_t seed, cot_shape shape, double scale) {

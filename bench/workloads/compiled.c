@@ -1,0 +1,194 @@
+/* compiled.c: some of the workloads as programs: the step is compiled once and run on plain
+ * arrays. */
+#include "workloads/workloads.h"
+
+enum { MOST = 10 };
+
+typedef struct compiled {
+    cot_program *p;
+    cot_run     *r;
+    void        *array[MOST];
+    const void  *in[MOST];
+    void        *out[MOST];
+    int          arrays;
+    double     (*result)(const struct compiled *c);
+} compiled;
+
+static void *take(compiled *c, void *array) {
+    c->array[c->arrays++] = array;
+    return array;
+}
+
+static compiled *make(cot_fn f, void *user, int n, const cot_type *types, int m) {
+    compiled *c = must(calloc(1, sizeof *c));
+    c->p = must(cot_compile(f, user, n, types, m, NULL));
+    c->r = must(cot_run_create(c->p));
+    if (cot_run_status(c->r) == COT_OK) return c;
+    fprintf(stderr, "%s\n", cot_run_message(c->r));
+    exit(1);
+}
+
+static double step(void *state) {
+    compiled *c = state;
+    if (cot_program_run(c->r, c->in, c->out) == COT_OK) return c->result(c);
+    fprintf(stderr, "%s\n", cot_run_message(c->r));
+    exit(1);
+}
+
+static void destroy(void *state) {
+    compiled *c = state;
+    cot_run_destroy(c->r);
+    cot_program_destroy(c->p);
+    for (int k = 0; k < c->arrays; k++) free(c->array[k]);
+    free(c);
+}
+
+static double first_float(const compiled *c) { return (double)*(const float *)c->out[0]; }
+static double first_double(const compiled *c) { return *(const double *)c->out[0]; }
+
+/* ---- dense layers: loss, gradients, the parameters after a step ------------------------------ */
+
+enum { LAYERS = 3, PARAMETERS = 2 * LAYERS };
+
+/* xs: weights, biases, inputs, targets */
+static int layers(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var h = xs[PARAMETERS];
+    (void)n, (void)m;
+    for (int i = 0; i < LAYERS; i++) {
+        h = cot_add(cot_matmul(h, xs[i]), xs[LAYERS + i]);
+        if (i + 1 < LAYERS) h = cot_relu(h);
+    }
+    ys[0] = *(bool *)user ? cot_mse(h, xs[PARAMETERS + 1]) : cot_softmax_cross_entropy(h, xs[PARAMETERS + 1]);
+    return 0;
+}
+
+static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var grads[PARAMETERS + 2];
+    (void)m;
+    if (cot_value_and_grad(layers, user, n, xs, &ys[0], grads) != COT_OK) return 1;
+    for (int k = 0; k < PARAMETERS; k++) ys[1 + k] = cot_sub(xs[k], cot_mul(0.01, grads[k]));
+    return 0;
+}
+
+static compiled *make_layers(int64_t batch, const int64_t *size, bool squared) {
+    cot_type types[PARAMETERS + 2];
+    for (int i = 0; i < LAYERS; i++) {
+        types[i] = (cot_type){COT_F32, COT_SHAPE(size[i], size[i + 1])};
+        types[LAYERS + i] = (cot_type){COT_F32, COT_SHAPE(size[i + 1])};
+    }
+    types[PARAMETERS] = (cot_type){COT_F32, COT_SHAPE(batch, size[0])};
+    types[PARAMETERS + 1] = squared ? (cot_type){COT_F32, COT_SHAPE(batch, size[LAYERS])}
+                                    : (cot_type){COT_I64, COT_SHAPE(batch)};
+    compiled *c = make(descend, &squared, PARAMETERS + 2, types, 1 + PARAMETERS);
+    for (int i = 0; i < LAYERS; i++) {
+        c->in[i] = c->out[1 + i] =
+            take(c, uniform_f32(10 + (uint64_t)i, size[i] * size[i + 1], 1 / sqrt((double)size[i])));
+        c->in[LAYERS + i] = c->out[1 + LAYERS + i] = take(c, must(calloc((size_t)size[i + 1], sizeof(float))));
+    }
+    c->in[PARAMETERS] = take(c, uniform_f32(1, batch * size[0], 1));
+    if (squared) c->in[PARAMETERS + 1] = take(c, uniform_f32(2, batch * size[LAYERS], 1));
+    else {
+        int64_t *label = take(c, must(malloc((size_t)batch * sizeof *label)));
+        for (int64_t i = 0; i < batch; i++) label[i] = i % size[LAYERS];
+        c->in[PARAMETERS + 1] = label;
+    }
+    c->out[0] = take(c, must(malloc(sizeof(float))));
+    c->result = first_float;
+    return c;
+}
+
+static void *small_make(void) { return make_layers(16, (int64_t[]){10, 32, 32, 1}, true); }
+static void *mlp_make(void) { return make_layers(128, (int64_t[]){784, 512, 512, 10}, false); }
+
+/* ---- elementwise: value and gradient --------------------------------------------------------- */
+
+enum { ELEMENTS = 1 << SIZED(22, 18) };
+
+static int waves(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var x = xs[0], a = cot_mul(cot_tanh(x), cot_exp(cot_neg(cot_mul(x, x))));
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sum(cot_add(a, cot_mul(cot_sin(x), cot_sigmoid(x))), COT_ALL);
+    return 0;
+}
+static int slope_of_waves(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m;
+    return cot_value_and_grad(waves, user, n, xs, &ys[0], &ys[1]) != COT_OK;
+}
+
+static void *waves_make(void) {
+    cot_type  type = {COT_F32, COT_SHAPE(ELEMENTS)};
+    compiled *c = make(slope_of_waves, NULL, 1, &type, 2);
+    c->in[0] = take(c, uniform_f32(7, ELEMENTS, 3));
+    c->out[0] = take(c, must(malloc(sizeof(float))));
+    c->out[1] = take(c, must(malloc(ELEMENTS * sizeof(float))));
+    c->result = first_float;
+    return c;
+}
+
+/* ---- rosenbrock_hvp: forward over reverse ---------------------------------------------------- */
+
+enum { ROSENBROCK = 100000 };
+
+static int valley(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var head = cot_slice(xs[0], 0, 0, -1, 1), tail = cot_slice(xs[0], 0, 1, COT_END, 1);
+    cot_var a = cot_mul(100.0, cot_square(cot_sub(tail, cot_square(head)))), b = cot_square(cot_sub(1.0, head));
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sum(cot_add(a, b), COT_ALL);
+    return 0;
+}
+static int slope_of_valley(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m;
+    return cot_value_and_grad(valley, user, n, xs, NULL, &ys[0]) != COT_OK;
+}
+static int bend_of_valley(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var slope;
+    (void)n, (void)m;
+    if (cot_fn_jvp(slope_of_valley, user, 1, xs, &xs[1], 1, &slope, &ys[1]) != COT_OK) return 1;
+    ys[0] = cot_sum(ys[1], COT_ALL);
+    return 0;
+}
+
+static void *valley_make(void) {
+    cot_type  types[2] = {{COT_F64, COT_SHAPE(ROSENBROCK)}, {COT_F64, COT_SHAPE(ROSENBROCK)}};
+    compiled *c = make(bend_of_valley, NULL, 2, types, 2);
+    c->in[0] = take(c, uniform_f64(8, ROSENBROCK, 1));
+    c->in[1] = take(c, uniform_f64(9, ROSENBROCK, 1));
+    c->out[0] = take(c, must(malloc(sizeof(double))));
+    c->out[1] = take(c, must(malloc(ROSENBROCK * sizeof(double))));
+    c->result = first_double;
+    return c;
+}
+
+/* ---- chain: a thousand scalar steps ---------------------------------------------------------- */
+
+static int logistic(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var x = xs[0];
+    (void)n, (void)m, (void)user;
+    for (int k = 0; k < 1000; k++) x = cot_mul(cot_mul(xs[1], x), cot_sub(1.0, x));
+    ys[0] = x;
+    return 0;
+}
+static int slope_of_logistic(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var value;
+    (void)m;
+    return cot_value_and_grad(logistic, user, n, xs, &value, ys) != COT_OK;
+}
+
+static void *logistic_make(void) {
+    static double at[2] = {0.3, 3.7};
+    cot_type      types[2] = {{COT_F64, COT_SCALAR}, {COT_F64, COT_SCALAR}};
+    compiled     *c = make(slope_of_logistic, NULL, 2, types, 2);
+    c->in[0] = &at[0], c->in[1] = &at[1];
+    c->out[0] = take(c, must(malloc(sizeof(double))));
+    c->out[1] = take(c, must(malloc(sizeof(double))));
+    c->result = first_double;
+    return c;
+}
+
+const workload compiled_workloads[5] = {
+    {"mlp_small_compiled", "f32", small_make, step, destroy, 0.270273, 3e-6},
+    {"mlp_compiled", "f32", mlp_make, step, destroy, 2.302103, 1e-6},
+    {"elementwise_compiled", "f32", waves_make, step, destroy, 852839.9, SIZED(1e-6, 0)},
+    {"rosenbrock_hvp_compiled", "f64", valley_make, step, destroy, 299794.59591440, 1e-12},
+    {"chain_compiled", "f64", logistic_make, step, destroy, -1.8429505840e+146, 1e-10},
+};
