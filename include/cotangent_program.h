@@ -45,9 +45,10 @@ typedef struct cot_compile_options {
 
 /* The program of f for n inputs of these types and m outputs. f runs once, on a tape of its own
  * whose values are examples: it sees shapes and dtypes and reads no values, as in the body of a
- * loop (cot_scan). So a C `if` is decided now, cot_cond and cot_where at each run. Constants that f
- * makes (cot_data) are copied into the program. What is on another tape cannot be used: pass it as
- * an input.
+ * loop (cot_scan). So a C `if` is decided now, cot_where at each run. A program holds no loops,
+ * conditions (cot_cond), checkpoints, solvers or cot_call yet: the error calls the first three
+ * "loop". Constants that f makes (cot_data) are copied into the program. What is on another tape
+ * cannot be used: pass it as an input.
  *
  *     numbers that change (a learning rate)   0-d inputs
  *     random numbers                          cot_key_at(key, step) with an integer input; a plain
@@ -101,7 +102,8 @@ typedef struct cot_emit_options {
 /* The program as one self-contained C99 file and its header (docs/export.md), either of which may
  * be NULL: a function that takes and gives plain arrays, needs no library, takes no memory and has
  * the bits of a run. NULL options for the defaults. An error is a sentence of at most `size` bytes,
- * with its end, in `why`, which may be NULL: it names an operation that cannot be exported yet. */
+ * with its end, in `why`, which may be NULL: it names an operation that cannot be exported yet, or
+ * says that a file does not take what is written. */
 COT_API cot_status cot_program_emit_c(const cot_program *p, const cot_emit_options *options, FILE *source, FILE *header,
                                       char *why, size_t size);
 
@@ -135,7 +137,9 @@ COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *
  * programs. Its derivatives are programs, made once when they are first needed; with active xs,
  * what its reverse sweep reads is kept on the tape beside the ys. The tape keeps the program alive
  * as long as the operation is on it. xs have the types of the inputs; a plain number stands for a
- * 0-d input. */
+ * 0-d input. ys may be where xs are. A smooth tape (cot_options) records the operations of the
+ * program instead, and so does a call with active xs whose derivative a program cannot hold yet
+ * (cot_det); cot_report does not look into a call, and sparse plans take it as dense. */
 COT_API cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot_var *ys);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  *
  * With active operands its forward variant runs, whose further results are what its backward
  * variant reads; the rule is a call of that one. So a derivative is a call again, and can be
- * differentiated. In the body of a loop, a batch or another program, the source is recorded
- * instead: bodies hold operations. */
+ * differentiated. In the body of a loop, a batch or another program, on a smooth tape, and where
+ * the derivative holds what a program cannot hold yet, the source is recorded instead. */
 #include "rules/structural_ids.h"
 #include "compile/idle.h"
 #include "compile/replay.h"
@@ -12,6 +12,7 @@
 #include "tape/record_job.h"
 #include "tape/region.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char NAME[] = "program_call";
@@ -46,11 +47,22 @@ static bool has_type(cot_tape *t, uint32_t i, int k, cot_type want) {
     return false;
 }
 
+/* A plain number has the dtype of its input, if both are floats or both are integers. */
+static bool enter_one(cot_tape *t, cot_var x, int k, cot_type want, uint32_t *arg) {
+    if (!cot__enter_listed(t, x, NAME, "xs", k, "", arg)) return false;
+    cot_dtype dtype = cot__dtype_at(&t->nodes[*arg]);
+    bool      alike = cot__dtype_is_float(dtype) == cot__dtype_is_float(want.dtype) && want.dtype != COT_BOOL;
+    if (cot__is_number(x) && dtype != want.dtype && alike) {
+        cot_var number = cot_cast(VAR(t, *arg), want.dtype);
+        if (cot__failed(number)) return false;
+        *arg = cot__index(number);
+    }
+    return has_type(t, *arg, k, want);
+}
+
 static bool enter(cot_tape *t, const cot_program *p, const cot_var *xs, uint32_t *args) {
     for (int k = 0; k < cot_program_inputs(p); k++)
-        if (!cot__enter_listed(t, xs[k], NAME, "xs", k, "", &args[k]) ||
-            !has_type(t, args[k], k, cot_program_input_type(p, k)))
-            return false;
+        if (!enter_one(t, xs[k], k, cot_program_input_type(p, k), &args[k])) return false;
     return true;
 }
 
@@ -120,7 +132,7 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     c.input = (const void **)(void *)(c.packed + n);
     bool ok = true;
     for (int k = 0; ok && k < n; k++) ok = bind(&c, k);
-    if (ok && make_room(&c, p) && run(&c, p)) {
+    if (ok && make_room(&c, p) && run(&c, p) && m > 0) { /* without outputs it ran for its checks */
         cot__attr *attr = cot__attr_make(t, NAME, 0, NULL, n, args);
         call      *kept = attr ? cot__arena(t, sizeof *kept, NAME) : NULL;
         if (kept && cot__tape_keep(t, known->p, forget, NAME)) {
@@ -143,6 +155,7 @@ static cot_var output_of(cot_var z, const cot_program *p, int k) {
 
 /* ---- calling --------------------------------------------------------------------------------- */
 
+static cot_var *list_of(cot_tape *t, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), NAME); }
 /* Lists of flags for the inputs and outputs of a program, in the arena. */
 static bool *flags(cot_tape *t, const cot_program *p) {
     size_t n = (size_t)cot_program_inputs(p) + (size_t)cot_program_outputs(p) + 1;
@@ -166,16 +179,46 @@ static bool find_active(cot_tape *t, const cot_program *p, const uint32_t *args,
     return some_in && some_out;
 }
 
-static cot_var call_on(cot_tape *t, cot_program *p, const uint32_t *args) {
-    cot__caller caller = cot__tape_caller(t, NAME);
-    bool       *inputs = flags(t, p), *outputs = cot__behind(inputs, cot_program_inputs(p));
-    call        known = {.p = p};
-    if (!inputs) return INVALID(t);
-    if (find_active(t, p, args, inputs, outputs)) {
-        known.variant = cot__variant_of(p, COT__SPLIT, inputs, outputs, &caller);
-        if (!known.variant) return INVALID(t);
+/* Hears why a derivative cannot be made. */
+typedef struct heard { cot_status status; char text[COT__MESSAGE]; } heard;
+
+static void hear(const cot__caller *c, cot_status code, const char *text) {
+    heard *h = c->to;
+    if (h->status != COT_OK) return;
+    h->status = code;
+    snprintf(h->text, sizeof h->text, "%s", text);
+}
+
+/* Finds what is to run. False: the derivative holds what no program can hold yet, so the
+ * operations themselves are to be recorded; or there is an error on the tape. */
+static bool choose(cot_tape *t, const uint32_t *args, call *known) {
+    heard       h = {COT_OK, ""};
+    cot__caller caller = {NAME, &h, hear, NULL, NULL};
+    bool       *inputs = flags(t, known->p), *outputs = cot__behind(inputs, cot_program_inputs(known->p));
+    if (!inputs) return false;
+    if (!find_active(t, known->p, args, inputs, outputs)) return true;
+    if (atomic_load(&known->p->records)) return false;
+    known->variant = cot__variant_of(known->p, COT__SPLIT, inputs, outputs, &caller);
+    if (known->variant) return true;
+    if (h.status == COT_LIMIT) atomic_store(&known->p->records, true);
+    else cot__fail(t, h.status, "%s", h.text);
+    return false;
+}
+
+/* The outputs of p for operands `args`. */
+static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
+    call known = {.p = p};
+    /* a smooth tape looks at every operation for kinks */
+    bool inlined = t->mode.body || t->options.smooth || !choose(t, args, &known);
+    if (t->status != COT_OK) return false;
+    if (inlined) {
+        cot_var *in = list_of(t, cot_program_inputs(p));
+        for (int k = 0; in && k < cot_program_inputs(p); k++) in[k] = VAR(t, args[k]);
+        return in && cot__replay(t, p->source, in, out);
     }
-    return record(t, &known, args);
+    cot_var z = record(t, &known, args);
+    for (int k = 0; k < cot_program_outputs(p); k++) out[k] = output_of(z, p, k);
+    return t->status == COT_OK;
 }
 
 static bool call_legal(cot_tape *t, const cot_program *p, int n, const cot_var *xs, int m, const cot_var *ys) {
@@ -188,37 +231,32 @@ static bool call_legal(cot_tape *t, const cot_program *p, int n, const cot_var *
     return false;
 }
 
+static bool call_into(cot_tape *t, cot_program *p, int n, const cot_var *xs, int m, cot_var *ys) {
+    uint32_t *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, NAME);
+    cot_var  *out = args ? list_of(t, m) : NULL;
+    if (!out || !enter(t, p, xs, args) || !call_on(t, p, args, out)) return false;
+    for (int k = 0; k < m; k++) ys[k] = out[k];
+    return true;
+}
+
 cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot_var *ys) {
     cot_tape *t = cot__tape_of(n > 0 && xs ? n : 0, xs);
     cot_var   none = cot__invalid(n > 0 && xs ? n : 0, xs);
-    for (int k = 0; ys && k < m; k++) ys[k] = none;
-    if (!t) return cot__status_of(n, xs);
-    if (!call_legal(t, p, n, xs, m, ys)) return t->status;
-    uint32_t *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, NAME);
-    cot_var  *in = args ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *in, NAME) : NULL, *out = in + n;
-    if (!in || !enter(t, p, xs, args)) return t->status;
-    for (int k = 0; k < n; k++) in[k] = VAR(t, args[k]);
-    if (t->mode.body) {
-        if (!cot__replay(t, p->source, in, out)) return t->status;
-    } else {
-        cot_var z = call_on(t, p, args);
-        for (int k = 0; k < m; k++) out[k] = output_of(z, p, k);
-    }
-    for (int k = 0; t->status == COT_OK && k < m; k++) ys[k] = out[k];
-    return t->status;
+    bool      done = t && call_legal(t, p, n, xs, m, ys) && call_into(t, p, n, xs, m, ys);
+    for (int k = 0; !done && ys && k < m; k++) ys[k] = none; /* ys may be where the xs were */
+    return t ? t->status : cot__status_of(n, xs);
 }
 
 /* ---- its rules ------------------------------------------------------------------------------- */
 
 static const call *call_of(const cot__rule *r) { return cot__rule_attr(r)->pointer; }
 
-/* Calls a variant's program on these operands; the node. */
-static cot_var call_derivative(cot__rule *r, cot_program *p, int n, const cot_var *xs) {
+/* The outputs of a variant's program on these operands; NULL after a failure. */
+static cot_var *call_derivative(cot__rule *r, cot_program *p, int n, const cot_var *xs) {
     uint32_t *args = cot__arena(r->t, ((size_t)n + 1) * sizeof *args, NAME);
-    return args && enter(r->t, p, xs, args) ? call_on(r->t, p, args) : INVALID(r->t);
+    cot_var  *out = args ? list_of(r->t, cot_program_outputs(p)) : NULL;
+    return out && enter(r->t, p, xs, args) && call_on(r->t, p, args, out) ? out : NULL;
 }
-
-static cot_var *list_of(cot_tape *t, int n) { return cot__arena(t, ((size_t)n + 1) * sizeof(cot_var), NAME); }
 
 /* Has every float output of the program that was called an adjoint, and nothing else one? */
 static bool is_seeded_fully(cot__rule *r, const call *c) {
@@ -243,11 +281,11 @@ static void pull_by_saved(cot__rule *r, const call *c) {
     }
     for (int k = 0; k < results; k++)
         if (is_float_output(c->p, k)) xs[at++] = cot__rule_g(r, result_of_output(leading, k));
-    cot_var z = call_derivative(r, v->backward, at, xs);
-    for (int k = 0, j = 0; !cot__failed(z) && k < inputs; k++)
+    const cot_var *bar = call_derivative(r, v->backward, at, xs);
+    for (int k = 0; bar && k < inputs; k++)
         if (v->inputs[k]) {
-            cot_var bar = output_of(z, v->backward, j++);
-            if (cot__rule_wants(r, k)) cot__give(r, k, bar);
+            if (cot__rule_wants(r, k)) cot__give(r, k, *bar);
+            bar++;
         }
 }
 
@@ -266,9 +304,9 @@ static void pull_by_operands(cot__rule *r, const call *c) {
         if (seeded[k]) xs[at++] = g;
     }
     const cot__variant *v = cot__variant_of(p, COT__PULL, wanted, seeded, &caller);
-    cot_var             z = v ? call_derivative(r, v->backward, at, xs) : INVALID(r->t);
-    for (int k = 0, j = 0; !cot__failed(z) && k < inputs; k++)
-        if (wanted[k]) cot__give(r, k, output_of(z, v->backward, j++));
+    const cot_var      *bar = v ? call_derivative(r, v->backward, at, xs) : NULL;
+    for (int k = 0; bar && k < inputs; k++)
+        if (wanted[k]) cot__give(r, k, *bar++);
 }
 
 static void call_vjp(cot__rule *r) {
@@ -291,9 +329,9 @@ static void call_jvp(cot__rule *r) {
     }
     for (int k = 0; k < results; k++) outputs[k] = is_float_output(p, k);
     const cot__variant *v = cot__variant_of(p, COT__PUSH, moved, outputs, &caller);
-    cot_var             z = v ? call_derivative(r, v->backward, at, xs) : INVALID(r->t);
-    for (int k = 0, j = 0; !cot__failed(z) && k < results; k++)
-        if (outputs[k]) cot__rule_tangent(r, result_of_output(leading, k), output_of(z, v->backward, j++));
+    const cot_var      *tangent = v ? call_derivative(r, v->backward, at, xs) : NULL;
+    for (int k = 0; tangent && k < results; k++)
+        if (outputs[k]) cot__rule_tangent(r, result_of_output(leading, k), *tangent++);
 }
 
 /* With the same variant: it has the same results. */

@@ -63,10 +63,10 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
 static void hear(const cot__caller *c, cot_status code, const char *text) { fail(c->to, code, text); }
 static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
-static void optimise(cot_program *p, bool plain) {
+static void optimise(cot_program *p) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
     cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend};
-    if (p->source) p->runs = plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
+    if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -92,11 +92,12 @@ cot_program *cot__program_empty(const cot_allocator *al) {
     return p;
 }
 
-cot_program *cot__program_object(const cot_allocator *al, cot__program *source) {
+cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain) {
     cot_program *p = source ? cot__program_empty(al) : NULL;
     if (!p) return cot__program_release(source), NULL;
     p->source = source;
-    optimise(p, false);
+    p->plain = plain;
+    optimise(p);
     if (p->runs) return p;
     cot_program_destroy(p);
     return NULL;
@@ -113,6 +114,7 @@ cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int
     if (t) record(p, t, f, user, n, types, m);
     else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
     cot_tape_destroy(t);
-    optimise(p, options->plain);
+    p->plain = options->plain;
+    optimise(p);
     return p;
 }

@@ -22,7 +22,9 @@ struct cot_program {
     cot_allocator al;
     cot_status    status;
     char          message[COT__MESSAGE];
+    bool          plain;         /* passes are left out, of its derivatives too */
     cot__program *source, *runs; /* NULL: it failed */
+    atomic_bool   records;       /* calls that are differentiated record its operations */
     cot__lock     lock;          /* of all below */
     struct cot__variant *variants;
     cot__run     *idle[COT__IDLE_RUNS];
@@ -41,8 +43,8 @@ struct cot_run {
 cot_program *cot__program_counted(cot_program *p);
 /* One that has no program yet; NULL when there is no memory. */
 cot_program *cot__program_empty(const cot_allocator *al);
-/* A program of this source, whose owner it becomes; optimised. NULL when there is no memory, or no
- * source. */
-cot_program *cot__program_object(const cot_allocator *al, cot__program *source);
+/* A program of this source, whose owner it becomes; optimised unless it is plain. NULL when there
+ * is no memory, or no source. */
+cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain);
 
 #endif

@@ -1,4 +1,5 @@
 /* replay.c: see replay.h. */
+#include "rules/structural_ids.h"
 #include "compile/replay.h"
 
 #include "ops/elementwise/elementwise.h"
@@ -65,8 +66,12 @@ static cot_var replay_structural(replaying *r, uint32_t k) {
     const cot__attr      *of = cot__operation_attr(r->p, k);
     cot__type             asked = cot__value_type(r->p, o->result);
     cot__attr            *attr = NULL;
-    for (int i = 0; i < n; i++)
-        if (!cot__operand(t, r->value[x[i]], name, "replayed", &r->args[i])) return INVALID(t);
+    for (int i = 0; i < n; i++) {
+        r->x[i] = r->value[x[i]];
+        if (!cot__operand(t, r->x[i], name, "replayed", &r->args[i])) return INVALID(t);
+    }
+    /* its rule reads what its own function keeps beside it */
+    if (o->op == OP_logsumexp_of) return cot_logsumexp_of(n, r->x);
     if (of) {
         attr = cot__attr_make(t, name, (int)of->nints, of->ints, n > 2 ? n : 0, r->args);
         if (!attr) return INVALID(t);

@@ -12,6 +12,7 @@ enum {
     FORWARD  = 2, /* the forward program needs it */
     BACKWARD = 4, /* the backward program needs it */
     RESIDUAL = 8, /* the forward program gives it to the backward one */
+    RESULT   = 16, /* it is a result, too: so it is not given twice */
 };
 
 typedef struct splitting {
@@ -63,13 +64,21 @@ static bool is_view(const splitting *s, uint32_t k) {
     return op >= OP_structural && cot__op_of(op)->view && s->p->operation[k].results == 1;
 }
 
+/* Is it made again in the backward program, rather than stored: a view, or arithmetic that only
+ * the derivative reads (1 - z² of a tanh)? Functions (an exponential) are stored. */
+static bool is_made_again(const splitting *s, uint32_t k) {
+    int op = s->p->operation[k].op;
+    if (op >= OP_structural) return is_view(s, k);
+    return cot__elementwise_table[op].class == ARITH && !(any_result(s, k) & FORWARD);
+}
+
 static void need_operands(splitting *s, uint32_t k) {
     uint8_t any = any_result(s, k), effect = cot__operation_has_effect(s->p, k) ? FORWARD | BACKWARD : 0;
     if (any & LATE) {
         if ((any | effect) & BACKWARD) mark_operands(s, k, BACKWARD);
         return;
     }
-    if ((any & BACKWARD) && is_view(s, k)) mark_operands(s, k, BACKWARD);
+    if ((any & BACKWARD) && is_made_again(s, k)) mark_operands(s, k, BACKWARD);
     else if (any & BACKWARD)
         for (int i = 0; i < s->p->operation[k].results; i++)
             if (s->is[result_of(s, k, i)] & BACKWARD) s->is[result_of(s, k, i)] |= RESIDUAL | FORWARD;
@@ -77,7 +86,8 @@ static void need_operands(splitting *s, uint32_t k) {
 }
 
 static void find_needs(splitting *s) {
-    for (uint32_t k = 0; k < s->p->outputs; k++) s->is[s->p->output[k]] |= k < s->results ? FORWARD : BACKWARD;
+    for (uint32_t k = 0; k < s->p->outputs; k++)
+        s->is[s->p->output[k]] |= k < s->results ? FORWARD | RESULT : BACKWARD;
     for (uint32_t k = s->p->operations; k-- > 0;) need_operands(s, k);
 }
 
@@ -89,7 +99,7 @@ static bool runs_forward(const splitting *s, uint32_t k) {
 static bool runs_backward(const splitting *s, uint32_t k) {
     uint8_t any = any_result(s, k);
     if (any & LATE) return (any & BACKWARD) || cot__operation_has_effect(s->p, k);
-    return (any & BACKWARD) && is_view(s, k);
+    return (any & BACKWARD) && is_made_again(s, k);
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
@@ -142,7 +152,7 @@ static cot__program *build_forward(splitting *s) {
         if (runs_forward(s, k)) copy_operation(s, &b, k);
     for (uint32_t k = 0; k < s->results; k++) cot__build_output(&b, s->value[s->p->output[k]]);
     for (uint32_t v = 0; v < s->p->values && !b.failed; v++)
-        if (s->is[v] & RESIDUAL) cot__build_output(&b, s->value[v]);
+        if ((s->is[v] & (RESIDUAL | RESULT)) == RESIDUAL) cot__build_output(&b, s->value[v]);
     return cot__builder_close(&b);
 }
 
@@ -164,6 +174,13 @@ static cot__program *build_backward(splitting *s) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
+/* The result that a value is. */
+static uint32_t as_result(const splitting *s, uint32_t v) {
+    uint32_t k = 0;
+    while (s->p->output[k] != v) k++;
+    return k;
+}
+
 /* What the backward program reads, in the order of its inputs. */
 static bool list_saved(splitting *s, cot__split *out) {
     uint32_t residuals = 0, at = 0;
@@ -176,7 +193,7 @@ static bool list_saved(splitting *s, cot__split *out) {
     for (uint32_t i = 0; i < s->inputs; i++)
         if (s->is[s->p->input[i]] & BACKWARD) out->saved[at++] = i;
     for (uint32_t v = 0, k = s->results; v < s->p->values; v++)
-        if (s->is[v] & RESIDUAL) out->saved[at++] = s->inputs + k++;
+        if (s->is[v] & RESIDUAL) out->saved[at++] = s->inputs + (s->is[v] & RESULT ? as_result(s, v) : k++);
     return true;
 }
 

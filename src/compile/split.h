@@ -8,7 +8,8 @@
  *     forward   x               -> y, residuals
  *     backward  saved, seeds    -> x̄          saved: some of x, and residuals or results
  *
- * A view of a value is made again in the backward program; its elements are not stored twice. */
+ * Views, and arithmetic that only the derivative reads, are made again in the backward program
+ * rather than stored. */
 #ifndef COT_COMPILE_SPLIT_H
 #define COT_COMPILE_SPLIT_H
 

@@ -88,7 +88,8 @@ static cot_program *compile(deriving *d, cot__derivative what) {
         if (d->results[k]) types[n++] = cot_program_output_type(d->p, k);
     m = what == COT__PUSH ? count(results, d->results) : count(inputs, d->inputs);
     if (what == COT__SPLIT) m += results;
-    cot_program *made = cot_compile(functions[what], d, n, types, m, &(cot_compile_options){.allocator = d->p->al});
+    cot_program *made = cot_compile(functions[what], d, n, types, m,
+                                    &(cot_compile_options){.allocator = d->p->al, .plain = d->p->plain});
     cot__free(&d->p->al, types, (size_t)(inputs + given) * sizeof *types);
     return made;
 }
@@ -96,8 +97,8 @@ static cot_program *compile(deriving *d, cot__derivative what) {
 static bool split(cot__variant *v, const cot_program *p, const cot_program *joint, const cot__caller *caller) {
     cot__split s;
     if (!cot__split_open(&s, joint->source, p->source->inputs, p->source->outputs, caller)) return false;
-    v->forward = cot__program_object(&p->al, cot__program_share(s.forward));
-    v->backward = cot__program_object(&p->al, cot__program_share(s.backward));
+    v->forward = cot__program_object(&p->al, cot__program_share(s.forward), p->plain);
+    v->backward = cot__program_object(&p->al, cot__program_share(s.backward), p->plain);
     v->saved = s.saved, v->count = s.count;
     s.saved = NULL;
     s.count = 0;

@@ -24,7 +24,8 @@ static void forget_last(cot__run *r) {
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-static void *behind(const void *first, int64_t place) { return (char *)(uintptr_t)first + place; }
+/* An input without elements may be NULL, on which C defines no arithmetic. */
+static void *behind(const void *first, int64_t place) { return (void *)((uintptr_t)first + (uintptr_t)place); }
 
 static void bind_inputs(cot__run *r, const void *const *inputs) {
     for (uint32_t k = 0; k < r->loads; k++) {

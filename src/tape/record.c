@@ -421,7 +421,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
 
 /* With room for all nodes, only the first can fail. */
 cot_var cot__results_push(cot_tape *t, int m, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr) {
-    if (t->status != COT_OK || !cot__room_for(t, cot__op_of(op)->name, (uint32_t)m)) return INVALID(t);
+    if (m < 1 || t->status != COT_OK || !cot__room_for(t, cot__op_of(op)->name, (uint32_t)m)) return INVALID(t);
     cot_var  z = cot__result_push(t, &r[0], op, n, args, attr);
     uint32_t of = cot__index(z);
     if (z.id == UINT64_MAX) return z;

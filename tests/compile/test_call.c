@@ -1,7 +1,9 @@
-/* Programs called on a tape: one operation, whose value and derivatives of every order, in both
- * modes, have the bits of the function recorded there. */
+/* Programs called on a tape: one operation, whose value and first derivatives, in both modes, have
+ * the bits of the function recorded there; higher ones add up in another order. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
+
+#include "tape/tape.h"
 
 #include <cotangent_program.h>
 
@@ -297,6 +299,22 @@ static void a_program_may_call_another(void **state) {
     cot_program_destroy(outer);
 }
 
+/* Operations whose rules read what they keep beside their value, or whose derivatives no program
+ * holds yet. */
+BODY(unusual) {
+    UNUSED;
+    cot_var parts[2] = {cot_sum(xs[1], COT_ALL), xs[2]};
+    ys[0] = cot_layer_norm(xs[0], COT_NONE, COT_NONE, -1, 1e-5);
+    ys[1] = cot_add(cot_logsumexp_of(2, parts), cot_det(cot_add(xs[0], cot_eye(xs[0].tape, COT_F64, N, N))));
+    return 0;
+}
+
+static void unusual_operations_are_differentiated_too(void **state) {
+    (void)state;
+    compare(unusual, 2, values, "values of unusual operations");
+    compare(unusual, 2, backward, "gradients of unusual operations");
+}
+
 /* ---- strided operands, errors, memory -------------------------------------------------------- */
 
 static int of_a_transpose(either *e, cot_tape *t, const cot_var *xs, cot_var *out) {
@@ -336,6 +354,69 @@ static void wrong_operands_are_told(void **state) {
     assert_ok(t);
     cot_program_destroy(p);
     cot_tape_destroy(t);
+}
+
+/* ---- what a call may be like ----------------------------------------------------------------- */
+
+BODY(looks) { UNUSED; cot_take(xs[0], xs[1], 0); return 0; }
+BODY(scaled) { UNUSED; ys[0] = cot_mul(xs[0], xs[1]); return 0; }
+BODY(bent) { UNUSED; ys[0] = cot_relu(xs[0]); return 0; }
+BODY(squashed) { UNUSED; ys[0] = cot_tanh(xs[0]); return 0; }
+
+static void a_program_without_outputs_leaves_no_node(void **state) {
+    (void)state;
+    cot_type     in[2] = {{COT_F64, COT_SHAPE(3)}, {COT_I64, COT_SHAPE(1)}};
+    cot_program *p = cot_compile(looks, NULL, 2, in, 0, NULL);
+    cot_tape    *t = cot_tape_create(NULL);
+    int64_t      at = 1;
+    cot_var      xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}),
+                          cot_data(t, COT_I64, COT_SHAPE(1), &at)};
+    assert_int_equal(cot_program_call(p, 2, xs, 0, NULL), COT_OK);
+    assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+}
+
+static void numbers_take_the_dtype_of_their_input(void **state) {
+    (void)state;
+    cot_type     in[2] = {{COT_F32, COT_SHAPE(2)}, {COT_F32, COT_SCALAR}};
+    cot_program *p = cot_compile(scaled, NULL, 2, in, 1, NULL);
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      xs[2] = {cot_tensor(t, COT_F32, COT_SHAPE(2), (float[]){1, 2}), cot_number(0.5)};
+    double       y[2];
+    /* the result goes where an operand was */
+    assert_int_equal(cot_program_call(p, 2, xs, 1, xs), COT_OK);
+    cot_read(xs[0], y, 2);
+    assert_true(y[0] == 0.5 && y[1] == 1);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+}
+
+static void smooth_tapes_see_the_kinks_of_a_program(void **state) {
+    (void)state;
+    cot_type     in = {COT_F64, COT_SCALAR};
+    cot_program *p = cot_compile(bent, NULL, 1, &in, 1, NULL);
+    cot_tape    *t = cot_tape_create(&(cot_options){.smooth = true});
+    cot_var      x = cot_scalar(t, 0), y;
+    assert_int_equal(cot_program_call(p, 1, &x, 1, &y), COT_OK);
+    assert_int_equal(cot_backward(y), COT_GRAD);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+}
+
+/* tanh is differentiated by its result. */
+static void a_result_that_the_way_back_reads_is_kept_once(void **state) {
+    (void)state;
+    cot_type     in = {COT_F64, COT_SHAPE(1000)};
+    cot_program *p = cot_compile(squashed, NULL, 1, &in, 1, NULL);
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_tensor(t, COT_F64, COT_SHAPE(1000), NULL), y;
+    cot_program_call(p, 1, &x, 1, &y);
+    assert_int_equal(t->count, 2);
+    cot_backward(cot_sum(y, COT_ALL));
+    assert_ok(t);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
 }
 
 static void the_tape_keeps_the_program_alive(void **state) {
@@ -431,8 +512,13 @@ int main(void) {
         cmocka_unit_test(integers_and_parts_without_gradient_keep_their_meaning),
         cmocka_unit_test(calls_work_in_loops_batches_and_checkpoints),
         cmocka_unit_test(a_program_may_call_another),
+        cmocka_unit_test(unusual_operations_are_differentiated_too),
         cmocka_unit_test(operands_may_lie_anywhere),
         cmocka_unit_test(wrong_operands_are_told),
+        cmocka_unit_test(a_program_without_outputs_leaves_no_node),
+        cmocka_unit_test(numbers_take_the_dtype_of_their_input),
+        cmocka_unit_test(smooth_tapes_see_the_kinks_of_a_program),
+        cmocka_unit_test(a_result_that_the_way_back_reads_is_kept_once),
         cmocka_unit_test(the_tape_keeps_the_program_alive),
         cmocka_unit_test(steady_calls_make_nothing_new),
         cmocka_unit_test(memory_of_the_tape_may_fail),
