@@ -17,6 +17,7 @@ static const char *const same[][3] = {
     {"grad", "--grad", "'mean(sigmoid(W @ x)**2)' 'W=uniform(1, [12, 78], 0.5)' 'x=uniform(2, [78], 1)'"},
     {"grad", "--grad", "'mean(gelu(W @ x)**2)' 'W=uniform(1, [12, 78], 0.5)' 'x=uniform(2, [78], 1)' --dtype f32"},
     {"grad", "--grad", "'double*if_ + workspace**2' double=2 if_=3 workspace=4"},
+    {"grad", "--grad", "'sum(x)*DBL_MAX' x=[] DBL_MAX=2"},
     {"vjp", "--vjp", "'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]"},
     {"jvp", "--jvp", "'tanh(W @ x)' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0] --tangent W=[[0,1],[0,0]]"},
     {"hvp", "--hvp", "'sum(x**3)*y' x=[1,2,3] y=2 --tangent x=[1,0,0]"},

@@ -155,10 +155,13 @@ static void put_arrays(cot__writer *w) {
     if (!any) cot__put(w->to, "    (void)workspace;\n");
 }
 
-/* An input that nothing reads. */
+/* An input that nothing reads, or of which there is nothing to read. */
 static void put_unused(cot__writer *w) {
-    for (uint32_t k = 0; k < w->p->inputs; k++)
-        if (!w->layout.wanted[w->p->input[k]]) cot__putf(w->to, "    (void)%s;\n", cot__input_name(w, k));
+    for (uint32_t k = 0; k < w->p->inputs; k++) {
+        cot__view v = cot__value_view(w->p, w->p->input[k]);
+        if (!w->layout.wanted[w->p->input[k]] || cot__view_size(&v) == 0)
+            cot__putf(w->to, "    (void)%s;\n", cot__input_name(w, k));
+    }
 }
 
 /* ---- statements and loops -------------------------------------------------------------------- */

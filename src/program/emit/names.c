@@ -164,13 +164,16 @@ static const char *const taken[] = {
     "unix",
     "linux",
     "errno",
+    "math_errhandling",
 };
 
-/* What <math.h> has besides: no function may be called so, but a parameter may. */
+/* What <math.h> has besides, and what a `main` needs: no function may be called so, but a parameter
+ * may. */
 static const char *const functions[] = {"y0",          "y1",    "yn",     "j0",   "j1",        "jn",    "gamma",
                                         "signgam",     "round", "tgamma", "div",  "abs",       "max",   "min",
                                         "significand", "drem",  "scalb",  "nan",  "remainder", "logb",  "ilogb",
-                                        "modf",        "fdim",  "fmax",   "fmin", "nearbyint", "select"};
+                                        "modf",        "fdim",  "fmax",   "fmin", "nearbyint", "select",
+                                        "printf",      "puts",  "memcpy", "memset", "strlen",  "exit",  "free"};
 
 static bool is_in(const char *name, int n, const char *const *list) {
     for (int k = 0; k < n; k++)
@@ -178,8 +181,19 @@ static bool is_in(const char *name, int n, const char *const *list) {
     return false;
 }
 
+/* Capitals around an underscore may be a macro of a header (DBL_MAX, M_PI, INT64_MAX), or the
+ * file's own. */
+static bool is_like_a_macro(const char *name) {
+    bool underscore = false;
+    for (; *name; name++) {
+        if (*name >= 'a' && *name <= 'z') return false;
+        underscore |= *name == '_';
+    }
+    return underscore;
+}
+
 static bool is_taken(const char *name) {
-    if (is_in(name, COUNTOF(taken), taken)) return true;
+    if (is_in(name, COUNTOF(taken), taken) || is_like_a_macro(name)) return true;
     /* t_12 is ours; so is cot_… */
     if (strncmp(name, "cot_", 4) == 0 || strncmp(name, "COT_", 4) == 0) return true;
     return name[0] && name[1] == '_' && (cot__is_digit(name[2]) || name[2] == 0);
