@@ -102,8 +102,8 @@ typedef struct cot_emit_options {
 /* The program as one self-contained C99 file and its header (docs/export.md), either of which may
  * be NULL: a function that takes and gives plain arrays, needs no library, takes no memory and has
  * the bits of a run. NULL options for the defaults. An error is a sentence of at most `size` bytes,
- * with its end, in `why`, which may be NULL: it names an operation that cannot be exported yet, or
- * says that a file does not take what is written. */
+ * with its end, in `why`, which may be NULL: it names an operation that cannot be exported yet.
+ * Whether a file took what was written, its ferror and fclose say. */
 COT_API cot_status cot_program_emit_c(const cot_program *p, const cot_emit_options *options, FILE *source, FILE *header,
                                       char *why, size_t size);
 
