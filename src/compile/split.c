@@ -123,24 +123,11 @@ static void copy_constants(splitting *s, cot__builder *b, uint8_t half) {
 }
 
 static void copy_operation(splitting *s, cot__builder *b, uint32_t k) {
-    const cot__program   *p = s->p;
-    const cot__operation *o = &p->operation[k];
-    const uint32_t       *x = cot__operation_operand(p, k);
-    const cot__label     *label = &p->label[o->label];
-    cot__type             asked = cot__value_type(p, o->result);
-    cot__append           a = {.op = o->op, .n = cot__operation_operands(p, k), .x = s->x, .asked = &asked};
-    for (int i = 0; i < a.n; i++) {
-        s->x[i] = x[i] == COT__NO_VALUE ? x[i] : s->value[x[i]];
-        if (x[i] == COT__NO_VALUE) a.number = cot__operation_number(p, k);
-    }
-    a.attr = cot__operation_attr(p, k);
-    a.name = p->text + label->name;
-    a.file = label->file ? p->text + label->file : NULL;
-    a.line = label->line;
-    a.bodies = cot__operation_bodies(p, k);
-    a.body = cot__behind(p->body, o->body);
-    uint32_t z = cot__build_operation(b, &a);
-    for (int i = 0; i < o->results; i++) s->value[result_of(s, k, i)] = z == COT__NO_VALUE ? z : z + (uint32_t)i;
+    cot__type   asked;
+    cot__append o = cot__operation_again(s->p, k, s->value, s->x, &asked);
+    uint32_t    z = cot__build_operation(b, &o);
+    for (int i = 0; i < s->p->operation[k].results; i++)
+        s->value[result_of(s, k, i)] = z == COT__NO_VALUE ? z : z + (uint32_t)i;
 }
 
 static cot__program *build_forward(splitting *s) {

@@ -325,3 +325,18 @@ cot__program *cot__builder_close(cot__builder *b) {
     if (b->failed || !cut_lists(b)) return free_unfinished(b), NULL;
     return b->p;
 }
+
+cot__append cot__operation_again(const cot__program *p, uint32_t k, const uint32_t *value, uint32_t *x,
+                                 cot__type *asked) {
+    const cot__operation *o = &p->operation[k];
+    const cot__label     *l = &p->label[o->label];
+    const uint32_t       *from = cot__operation_operand(p, k);
+    int                   n = cot__operation_operands(p, k);
+    bool                  number = o->op < OP_structural && o->extra != COT__NO_VALUE;
+    *asked = cot__value_type(p, o->result);
+    for (int i = 0; i < n; i++) x[i] = from[i] == COT__NO_VALUE ? COT__NO_VALUE : value[from[i]];
+    return (cot__append){.op = o->op, .n = n, .x = x, .number = number ? cot__operation_number(p, k) : 0,
+                         .attr = cot__operation_attr(p, k), .asked = asked, .name = p->text + l->name,
+                         .file = l->file ? p->text + l->file : NULL, .line = (int)l->line,
+                         .bodies = cot__operation_bodies(p, k), .body = cot__behind(p->body, o->body)};
+}

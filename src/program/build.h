@@ -47,4 +47,9 @@ uint32_t cot__build_constant(cot__builder *b, const cot__type *type, void **elem
 uint32_t cot__build_operation(cot__builder *b, const cot__append *o);
 void     cot__build_output(cot__builder *b, uint32_t value);
 
+/* Operation k of a program, to be appended to another one: `value` has the new number of each old
+ * value, x takes the operands and *asked the type that infer may read. */
+cot__append cot__operation_again(const cot__program *p, uint32_t k, const uint32_t *value, uint32_t *x,
+                                 cot__type *asked);
+
 #endif

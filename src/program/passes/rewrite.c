@@ -36,18 +36,7 @@ void cot__rewrite_keep_constant(cot__rewrite *r, uint32_t constant) {
 }
 
 cot__append cot__rewrite_operation(cot__rewrite *r, uint32_t k, cot__type *asked) {
-    const cot__program   *p = r->from;
-    const cot__operation *o = &p->operation[k];
-    const cot__label     *l = &p->label[o->label];
-    const uint32_t       *x = cot__operation_operand(p, k);
-    int                   n = cot__operation_operands(p, k);
-    bool                  number = o->op < OP_structural && o->extra != COT__NO_VALUE;
-    *asked = cot__value_type(p, o->result);
-    for (int i = 0; i < n; i++) r->x[i] = x[i] == COT__NO_VALUE ? COT__NO_VALUE : r->value[x[i]];
-    return (cot__append){.op = o->op, .n = n, .x = r->x, .number = number ? cot__operation_number(p, k) : 0,
-                         .attr = cot__operation_attr(p, k), .asked = asked, .name = p->text + l->name,
-                         .file = l->file ? p->text + l->file : NULL, .line = (int)l->line,
-                         .bodies = cot__operation_bodies(p, k), .body = cot__behind(p->body, o->body)};
+    return cot__operation_again(r->from, k, r->value, r->x, asked);
 }
 
 void cot__rewrite_put(cot__rewrite *r, uint32_t k, const cot__append *o) {
