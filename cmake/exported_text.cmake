@@ -1,4 +1,4 @@
-# The text of the functions that exported C files hold: src/program/emit/exported.inc after the
+# The text of the functions that exported C files hold: src/program/emit/text/exported.inc after the
 # preprocessor, as a string in a C file, EXPORTED_TEXT. Run as a script it makes that string.
 #   cmake -DIN=exported.i -DOUT=exported_text.c -P exported_text.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
@@ -12,18 +12,19 @@ if(CMAKE_SCRIPT_MODE_FILE)
     string(REPLACE "\"" "\\\"" text "${text}")
     # An array of lines: no compiler need take a string of this length.
     string(REGEX REPLACE "([^\n]*)\n" "    \"\\1\",\n" text "${text}")
-    file(WRITE ${OUT} "/* Made from src/program/emit/exported.inc; see cmake/exported_text.cmake. */\n"
+    file(WRITE ${OUT} "/* Made from src/program/emit/text/exported.inc; see cmake/exported_text.cmake. */\n"
         "#include \"program/emit/parts.h\"\n\nconst char *const cot__exported_text[] = {\n${text}    0};\n")
     return()
 endif()
 
 set(EXPORTED_TEXT ${CMAKE_CURRENT_BINARY_DIR}/exported_text.c)
 get_filename_component(exported_root ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
-set(exported_from ${exported_root}/src/program/emit/exported.inc)
+set(exported_from ${exported_root}/src/program/emit/text/exported.inc)
 file(GLOB exported_parts CONFIGURE_DEPENDS ${exported_root}/src/base/math/* ${exported_root}/src/rules/words/*
     ${exported_root}/src/rules/*.h ${exported_root}/src/rules/*.def ${exported_root}/src/base/convert.h
-    ${exported_root}/src/program/emit/*.inc)
-foreach(header float math stdbool stddef stdint string)
+    ${exported_root}/src/base/half.h ${exported_root}/src/base/random.* ${exported_root}/src/backend/cpu/linalg/*.inc
+    ${exported_root}/src/program/memory/revolve.* ${exported_root}/src/program/emit/text/*.inc)
+foreach(header cotangent float math stdbool stddef stdint string)
     file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/exported_stubs/${header}.h "")
 endforeach()
 add_custom_command(OUTPUT ${EXPORTED_TEXT}

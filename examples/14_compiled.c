@@ -33,8 +33,10 @@ int main(void) {
                               {COT_F32, COT_SHAPE(HIDDEN, 1)}, {COT_F32, COT_SHAPE(1)},
                               {COT_F32, COT_SHAPE(POINTS, 1)}, {COT_F32, COT_SHAPE(POINTS, 1)},
                               {COT_F32, COT_SCALAR}};
-    cot_program   *p = cot_compile(step, NULL, 7, types, 1 + PARAMETERS, NULL);
-    cot_run       *r = cot_run_create(p);
+    /* the parameters come back in their own memory */
+    const cot_compile_options options = {.donate = (const int[]){0, 1, 2, 3}, .donations = PARAMETERS};
+    cot_program              *p = cot_compile(step, NULL, 7, types, 1 + PARAMETERS, &options);
+    cot_run                  *r = cot_run_create(p);
 
     const void *inputs[] = {w1, b1, w2, b2, x, y, &rate};
     void       *outputs[] = {&value, w1, b1, w2, b2};

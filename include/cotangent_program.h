@@ -41,14 +41,38 @@ typedef struct cot_compile_options {
     cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
     /* leave the program as it was recorded: for finding out which pass is to blame */
     bool          plain COT__OR_0;
+    /* compile it to native code in the background, see cot_program_native */
+    bool          native COT__OR_0;
+    /* for finding a function that reads what changes in C: each run and each call records the
+     * function again, on a tape of its own with the same values, and compares all results by bits
+     * (any NaN is like any other). The error names the first element that differs; what the program
+     * gave has been written. The function and `user` must live as long as the program, and such a
+     * run takes memory. In the body of a loop or of another program there is nothing to compare. A
+     * program that was loaded has no function. */
+    bool          verify COT__OR_0;
+    /* Inputs that a run may write over, by their numbers, `donations` of them: a large output of
+     * the same dtype and shape that is not made where it is wanted at once is made there, so that a
+     * run has no memory for it. What a donated input holds after a run is not defined, unless an
+     * output was to lie there: a training step that gives its parameters back in their own memory
+     * holds them once. When a check of the data refuses, every input is as it was. Only
+     * cot_program_run writes over inputs. A run whose outputs lie across donated inputs of other
+     * outputs is done without, and takes the memory then. */
+    const int    *donate COT__OR_0;
+    int           donations COT__OR_0;
 } cot_compile_options;
 
 /* The program of f for n inputs of these types and m outputs. f runs once, on a tape of its own
  * whose values are examples: it sees shapes and dtypes and reads no values, as in the body of a
- * loop (cot_scan). So a C `if` is decided now, cot_where at each run. A program holds no loops,
- * conditions (cot_cond), checkpoints, solvers or cot_call yet: the error calls the first three
- * "loop". Constants that f makes (cot_data) are copied into the program. What is on another tape
- * cannot be used: pass it as an input.
+ * loop (cot_scan). So a C `if` is decided now, cot_where at each run. Constants that f makes
+ * (cot_data) are copied into the program. What is on another tape cannot be used: pass it as an
+ * input.
+ *
+ * Loops, conditions (cot_cond), checkpoints, and values that solve an equation are operations of
+ * the program, whose bodies are programs of their own. (That a function of cot_linear_solve is
+ * linear is looked at in the first run of each cot_run.) Functions of the user's (cot_call,
+ * cot_custom_fn, a solver) bind it to this process: it runs, but cannot be saved or exported, and
+ * what it was given must live as long as it does. A vjp_numbers is called there for each operand
+ * whose adjoint is wanted.
  *
  *     numbers that change (a learning rate)   0-d inputs
  *     random numbers                          cot_key_at(key, step) with an integer input; a plain
@@ -77,6 +101,32 @@ COT_API cot_type cot_program_output_type(const cot_program *p, int k);
  *     %3 = matmul(%0, %1) f32 (64,128)
  * A program that failed prints its error. Where out is NULL, nothing is printed. */
 COT_API void cot_program_print(const cot_program *p, FILE *out);
+/* The same as a graph for Graphviz: operations that run together stand in one box. */
+COT_API void cot_program_dot(const cot_program *p, FILE *out);
+
+/* What is known of a program before it runs. */
+typedef struct cot_program_facts {
+    /* Operations that it runs: views do nothing, scalars go through an interpreter, fused ones run
+     * block by block in groups, jobs one by one. */
+    int64_t operations, views, scalars, fused, groups, jobs;
+    /* Bytes of all elements: of inputs and outputs, which the caller has; of constants. */
+    int64_t input_bytes, constant_bytes, output_bytes;
+    int64_t run_bytes;       /* the memory of a cot_run, which is its peak */
+    int64_t workspace_bytes; /* of this, for the operation that needs most beside its result */
+    int64_t fused_bytes;     /* values that lie in no array of their own, because they are fused */
+    /* If it is called on a tape and differentiated by all its inputs: what its forward program
+     * keeps for the way back, beside inputs and outputs; and what the way back computes again
+     * rather than reads. -1: there is no such derivative. */
+    int64_t saved_bytes, recomputed_bytes;
+} cot_program_facts;
+
+/* Plans the program, and makes the derivative that cot_program_call would; runs nothing. Where it
+ * fails, *facts is all zeros, and the status says why: that of the program, or COT_MEMORY. */
+COT_API cot_status cot_program_measure(cot_program *p, cot_program_facts *facts);
+/* All this in words: the memory by kind; the groups, with the formula of each; and for each
+ * operation that reads from memory what another has written, why the two do not run together.
+ * Values are numbered as cot_program_print numbers them. */
+COT_API cot_status cot_program_report(cot_program *p, FILE *out);
 
 /* A program in a file, the same bytes on every machine (docs/file-format.md). Saving replaces the
  * file as a whole or leaves it as it was. If it fails, `why` (of `room` bytes; NULL: not wanted)
@@ -86,8 +136,32 @@ COT_API void cot_program_print(const cot_program *p, FILE *out);
 COT_API cot_status   cot_program_save(const cot_program *p, const char *path, char *why, size_t room);
 COT_API cot_program *cot_program_load(const char *path, const cot_compile_options *options);
 
+/* ==== Tapes in files
+ * ================================================================================== */
+
+/* A tape in a file: what was recorded, and the numbers of its leaves and constants; all other
+ * values are computed again when it is loaded, with the same bits. vars are the n values that are
+ * wanted back then, in this order. Names and source lines are saved too, so a loaded tape is
+ * printed, explained and differentiated as the one that was saved, and its values keep their
+ * numbers (those of bodies are left out). What was written over in place is there again if it can
+ * be computed. Gradients of leaves are not saved. The file is replaced as a whole or stays as it
+ * was; `why` as for cot_program_save. The tape stays as it is, its status too. What cannot be
+ * saved: loops, conditions, checkpoints, solvers, functions of the user's, called programs (each is
+ * named in the error), and a tape in which a leaf or constant was assigned after something had read
+ * it. */
+COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
+/* A new tape with what is in the file. vars gets the n values that were given when it was saved; n
+ * must be as many. NULL when there is no memory for the tape; after any other failure it has the
+ * error (cot_tape_status, cot_tape_message), and vars are invalid. The file is believed in nothing.
+ * NULL options for the defaults. */
+COT_API cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars);
+/* The value that has this name (cot_name), the newest of several; COT_NONE if none has. */
+COT_API cot_var cot_tape_named(cot_tape *t, const char *name);
+
 /* ==== Exporting
  * ================================================================================== */
+
+struct cot_sparse_info; /* cotangent_transform.h */
 
 typedef struct cot_emit_options {
     const char        *name COT__OR_0;    /* of the function; NULL: f */
@@ -95,6 +169,9 @@ typedef struct cot_emit_options {
     const char        *header COT__OR_0;  /* how the source includes its header; NULL: not at all */
     const char *const *inputs COT__OR_0;  /* names, one for each input; NULL: x0, x1, … */
     const char *const *outputs COT__OR_0; /* names, one for each output; NULL: y0, y1, … */
+    /* one for each output, NULL for most: the pattern of a sparse matrix whose entries the output
+     * holds (cot_fn_sparse_jacobian), which becomes constant arrays beside the function */
+    const struct cot_sparse_info *const *patterns COT__OR_0;
     /* elementary functions of <math.h>: a shorter file, but not the library's bits */
     bool               libm COT__OR_0;
 } cot_emit_options;
@@ -129,6 +206,27 @@ COT_API size_t cot_run_bytes(const cot_run *r);
  * begins afresh. */
 COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs);
 
+/* ==== Native code
+ * =================================================================================== */
+
+typedef enum cot_native_state {
+    COT_NATIVE_OFF,       /* nobody has asked for it, or the environment forbids it */
+    COT_NATIVE_COMPILING, /* runs are done by the library meanwhile */
+    COT_NATIVE_READY,     /* runs use it */
+    COT_NATIVE_DROPPED    /* there is none, and there will be none; the message says why */
+} cot_native_state;
+
+/* Where the native code of a program stands (docs/native.md). It is asked for by the option
+ * `native`, or for all programs by COTANGENT_NATIVE=1; COTANGENT_NATIVE=0 forbids it. Then what the
+ * program does element by element is written as C and compiled by the system's compiler, in the
+ * background and once: objects are kept in a folder of the user's. Runs go on meanwhile and use it
+ * as soon as it is there. The first run that does is also done by the library, and must give the
+ * same bits. Whatever goes wrong, runs go on as before. `wait`: until the compiler has ended, which
+ * may take seconds. */
+COT_API cot_native_state cot_program_native(const cot_program *p, bool wait);
+/* The same as a sentence. It may change until the state is READY or DROPPED. */
+COT_API const char *cot_program_native_message(const cot_program *p);
+
 /* ==== On a tape
  * ==================================================================================== */
 
@@ -137,10 +235,45 @@ COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *
  * programs. Its derivatives are programs, made once when they are first needed; with active xs,
  * what its reverse sweep reads is kept on the tape beside the ys. The tape keeps the program alive
  * as long as the operation is on it. xs have the types of the inputs; a plain number stands for a
- * 0-d input. ys may be where xs are. A smooth tape (cot_options) records the operations of the
- * program instead, and so does a call with active xs whose derivative a program cannot hold yet
- * (cot_det); cot_report does not look into a call, and sparse plans take it as dense. */
+ * 0-d input. ys may be where xs are. On a smooth tape (cot_options) nothing is kept, and the
+ * derivative, which looks for kinks, computes the program again. A call with active xs whose
+ * derivative a program cannot hold yet (cot_det) records the operations of the program instead.
+ * cot_report tells the kinks of its operations, though not of zeros that won there over an infinite
+ * partial, and sparse plans have the pattern of its operations. */
 COT_API cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot_var *ys);
+
+/* ==== Compiling when a function is first called
+ * ==================================================================================== */
+
+/* A function that is compiled when it is called: once for each number of inputs and outputs, and
+ * for each list of dtypes and shapes. */
+typedef struct cot_jit cot_jit;
+
+typedef struct cot_jit_options {
+    cot_compile_options compile COT__OR_0; /* of each program */
+    /* How many programs are kept; 0: 16. Beyond that the one goes that was called longest ago. */
+    int                 programs COT__OR_0;
+} cot_jit_options;
+
+/* Nothing is recorded yet. f and user must live as long as it does. NULL when there is no memory;
+ * NULL options for the defaults. Threads may share it, each calling on a tape of its own. */
+COT_API cot_jit *cot_jit_create(cot_fn f, void *user, const cot_jit_options *options);
+/* What was called stays on its tapes. NULL is fine. */
+COT_API void cot_jit_destroy(cot_jit *j);
+
+/* ys = f(xs), by cot_program_call of the program for these xs, with the bits of the function
+ * recorded there. f must give the same for the same xs, as with cot_compile: what it reads beside
+ * them is read while it is compiled (`verify` finds out). A plain number is a 0-d input: if whole
+ * (cot_integer) of the widest dtype of integers among the xs, i64 if there is none; else of their
+ * widest float dtype, or f64. So a number that changes compiles nothing again. At least one x is
+ * on a tape. What cannot be compiled is an error on that tape. */
+COT_API cot_status cot_jit_call(cot_jit *j, int n, const cot_var *xs, int m, cot_var *ys);
+/* The same as a cot_fn, whose user is the cot_jit, for whoever takes a function:
+ *     cot_value_and_grad(cot_jit_fn, j, n, xs, &value, grads); */
+COT_API int cot_jit_fn(int n, const cot_var *xs, int m, cot_var *ys, void *jit);
+/* How many functions were compiled until now, those that failed or went included. Many more than
+ * expected: shapes or dtypes change. */
+COT_API int64_t cot_jit_compiled(const cot_jit *j);
 
 #ifdef __cplusplus
 }

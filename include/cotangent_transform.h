@@ -87,15 +87,18 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * known length as few as can be (binomial checkpointing); for cot_while no step more than r times
  * in all, up to C(states + r, states) steps. What records a gradient (cot_grad_of,
  * cot_value_and_grad, …) keeps that bound where `states` or `spill` are set, and all states where
- * they are not. Inside another body it keeps all, and there the cure is a cot_checkpoint around an
- * inner loop; but those of a cot_while in a body, which is as long as it turns out to be each time
- * that body is played, stay under the bound. NULL options for the defaults, all 0. */
+ * they are not; so does a function that is compiled. Inside another body it keeps all, and there
+ * the cure is a cot_checkpoint around an inner loop; but those of a cot_while in a body, which is
+ * as long as it turns out to be each time that body is played, stay under the bound. NULL options
+ * for the defaults, all 0. */
 typedef struct cot_loop_options {
-    int         states COT__OR_0;  /* 0: 100. More than there are steps cost nothing */
+    /* 0: 100, or all of a loop of known length if they take no more than 1 MiB together. More than
+     * there are steps cost nothing */
+    int         states COT__OR_0;
     /* a folder: states are kept in files without names there, not in memory (Linux). Must live as
-     * long as what was recorded. A state is its carried values, each rounded up to 64 bytes.
-     * Beside it 48 to 96 bytes for each kept state are in memory, with and without `spill`
-     * (without, and above 2 KB each, some 150 more) */
+     * long as what was recorded. A state is its carried values, each rounded up to 64 bytes, or to
+     * 8 if it has fewer than 64. Unless all are kept, 48 to 96 bytes for each kept state are in
+     * memory beside it, with and without `spill` (without, and above 2 KB each, some 150 more) */
     const char *spill COT__OR_0;
     bool        reverse COT__OR_0; /* cot_scan, cot_fori: from the last step to the first */
     /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */
@@ -253,6 +256,15 @@ COT_API cot_status cot_sparse_jacobian_of(const cot_sparse_plan *plan, cot_fn f,
                                           int m, double *values);
 COT_API cot_status cot_sparse_hessian_of(const cot_sparse_plan *plan, cot_fn f, void *user, int n, const cot_var *xs,
                                          double *values);
+
+/* ys = f(xs) and the entries, recorded, in the order of the plan: one var (nnz) in the widest dtype
+ * of the xs. All colours are one batch (cot_vmap) of sweeps. This is how a program (cot_compile)
+ * and exported C have sparse derivatives; they can be differentiated again. ys, and y, may be
+ * NULL. */
+COT_API cot_status cot_fn_sparse_jacobian(const cot_sparse_plan *plan, cot_fn f, void *user, int n, const cot_var *xs,
+                                          int m, cot_var *ys, cot_var *values);
+COT_API cot_status cot_fn_sparse_hessian(const cot_sparse_plan *plan, cot_fn f, void *user, int n, const cot_var *xs,
+                                         cot_var *y, cot_var *values);
 
 /* A plan in a file, the same bytes on every machine. Saving fails (COT_VALUE) when the file does
  * not take it. Loading believes nothing: a file that is cut short, altered, or whose colours would

@@ -14,7 +14,7 @@ build=${BUILD:-build}
 folder=$build/bench
 data=${COT_SHARED_DATA:-$(sed -n 's/^COT_SHARED_DATA:[^=]*=//p' "$build/CMakeCache.txt" 2> /dev/null || true)}
 seconds=${BENCH_SECONDS:-0.1}
-styles=(hand scalar fused tensor)
+styles=(hand scalar fused tensor compiled)
 status=0
 ran=0
 

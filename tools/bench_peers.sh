@@ -7,7 +7,8 @@
 #   BENCH_SECONDS  how long each program measures a workload (2); BENCH_ROUNDS how often they take
 #                  turns (3)
 #   BENCH_THREADS  how many threads each uses (2)
-#   BENCH_OUTPUT   another file instead of docs/performance.md
+#   BENCH_NAME     the file of docs/performance in which the times are kept (the processor's name
+#                  and the number of threads): the page shows all files that are there
 set -euo pipefail
 export LC_ALL=C
 cd "$(dirname "$0")/.."
@@ -34,6 +35,9 @@ if ! "$python" -c 'import torch, jax, numpy' 2> /dev/null; then
         exit 0
     fi
 fi
-exec "$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" \
-    --rounds "${BENCH_ROUNDS:-3}" --threads "${BENCH_THREADS:-2}" \
-    --output "${BENCH_OUTPUT:-docs/performance.md}"
+threads=${BENCH_THREADS:-2}
+name=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2> /dev/null | head -n 1 | tr -cs 'A-Za-z0-9\n' '-')
+name=${BENCH_NAME:-${name:-machine}-$threads}
+"$python" tools/bench_peers.py --bench "$build/bench" --peers "$peers" --seconds "${BENCH_SECONDS:-2}" \
+    --rounds "${BENCH_ROUNDS:-3}" --threads "$threads" --keep "docs/performance/$name.json"
+exec "$python" tools/bench_page.py docs/performance docs/performance.md

@@ -11,7 +11,8 @@ struct ab_cot *ab_cot_create(const struct ab_instance *in, size_t vars, size_t n
     }
     s->in = in;
     s->tape = cot_tape_create(NULL);
-    s->vars = malloc((vars + 1) * sizeof *s->vars);
+    s->vars = calloc(vars + 1, sizeof *s->vars);
+    s->vars_count = vars;
     s->numbers = calloc(numbers + 1, sizeof *s->numbers);
     s->scratch_bytes = vars * sizeof *s->vars + numbers * sizeof *s->numbers;
     if (!s->tape || !s->vars || !s->numbers) {

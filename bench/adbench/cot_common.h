@@ -14,6 +14,9 @@ struct ab_cot {
     cot_var                  *vars;    /* scratch */
     double                   *numbers; /* scratch */
     size_t                    scratch_bytes, peak_bytes;
+    /* style tensor: the first `given` vars are leaves and constants of `open`, and the derivative
+     * is by the first `wanted` of these */
+    size_t                    given, wanted, vars_count;
 };
 
 /* A tape and scratch; NULL with an error when memory is short. */
@@ -25,5 +28,14 @@ void ab_cot_note_peak(struct ab_cot *s);
 bool   ab_cot_finish(struct ab_cot *s, struct ab_error *error);
 size_t ab_cot_peak_bytes(const void *state);
 void   ab_cot_close(void *state);
+
+/* Style tensor, for the style compiled too: leaves and constants, and what is recorded of them. */
+void   *ab_open_gmm(const struct ab_instance *in, struct ab_error *error);
+void   *ab_open_lstm(const struct ab_instance *in, struct ab_error *error);
+/* with so many copies of everything, each of which moves along its own tangent */
+void   *ab_open_hand_lanes(const struct ab_instance *in, int lanes, struct ab_error *error);
+cot_var ab_record_gmm(const struct ab_cot *s);
+cot_var ab_record_lstm(const struct ab_cot *s);
+cot_var ab_record_hand(const struct ab_cot *s); /* (lanes, N, 3) */
 
 #endif

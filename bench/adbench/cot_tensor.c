@@ -20,7 +20,7 @@ static int64_t *make_places(const struct ab_gmm *g) {
     return place;
 }
 
-static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
+void *ab_open_gmm(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_gmm *g = &in->u.gmm;
     const int64_t        d = g->d, k = g->k, row = d * (d + 1) / 2;
     int64_t             *place = make_places(g);
@@ -37,12 +37,14 @@ static void *gmm_open(const struct ab_instance *in, struct ab_error *error) {
     s->vars[ICF] = cot_tensor(s->tape, COT_F64, COT_SHAPE(k, row), g->icf);
     s->vars[POINTS] = cot_wrap(s->tape, COT_F64, COT_SHAPE(g->n, d), g->x);
     s->vars[WHERE] = cot_data(s->tape, COT_I64, COT_SHAPE(d, k * d), place);
+    s->given = COUNT;
+    s->wanted = POINTS;
     s->start = cot_tape_mark(s->tape);
     free(place);
     return s;
 }
 
-static cot_var record_gmm(const struct ab_cot *s) {
+cot_var ab_record_gmm(const struct ab_cot *s) {
     const struct ab_gmm *g = &s->in->u.gmm;
     const int64_t        d = g->d, k = g->k, n = g->n, row = d * (d + 1) / 2;
     const cot_var        alphas = s->vars[ALPHAS], icf = s->vars[ICF];
@@ -76,7 +78,7 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
     const struct ab_gmm *g = &s->in->u.gmm;
     const int64_t        d = g->d, k = g->k;
     cot_tape_zero_grads(s->tape);
-    cot_backward(record_gmm(s));
+    cot_backward(ab_record_gmm(s));
     cot_read_grad(s->vars[ALPHAS], gradient, k);
     cot_read_grad(s->vars[MEANS], gradient + k, k * d);
     cot_read_grad(s->vars[ICF], gradient + k + k * d, k * (d * (d + 1) / 2));
@@ -86,36 +88,16 @@ static bool gmm_run(void *state, double *gradient, struct ab_error *error) {
 /* ---- BA: a vector holds one variable of many observations ------------------------------------ */
 
 #include "cot_ba_tensor.inc"
+#include "cot_ba_gather.inc"
 
 enum { BA_CHUNK = 480 };
 
-/* numbers: leaves (16, chunk), features (2, chunk), still (chunk), seeds (2, 3, chunk), out (2, 16,
- * chunk) */
-enum { BA_FEATS = BA_LEAVES, BA_STILL = BA_FEATS + 2, BA_SEEDS = BA_STILL + 1, BA_OUT = BA_SEEDS + 2 * BA_ERRORS };
+/* numbers: those of ba_gather, seeds (2, 3, chunk), out (2, 16, chunk) */
+enum { BA_SEEDS = BA_GATHERED, BA_OUT = BA_SEEDS + 2 * BA_ERRORS };
 enum { BA_NUMBERS = BA_OUT + 2 * BA_LEAVES };
 
 static void *ba_open(const struct ab_instance *in, struct ab_error *error) {
     return ab_cot_create(in, 0, (size_t)BA_NUMBERS * BA_CHUNK, error);
-}
-
-/* Lays the variables of observations i … i + n - 1 out as vectors (n); is any of their cameras not
- * rotated? */
-static bool ba_gather(const struct ab_ba *a, int i, int n, double *numbers) {
-    bool some = false;
-    for (int k = 0; k < n; k++) {
-        const double *cam = a->cams[a->obs[i + k][0]], *X = a->X[a->obs[i + k][1]];
-        for (int j = 0; j < AB_CAM; j++)
-            numbers[j * n + k] = cam[j];
-        for (int j = 0; j < 3; j++)
-            numbers[(BA_X + j) * n + k] = X[j];
-        numbers[BA_W * n + k] = numbers[AB_BA_ROW * n + k] = a->w[i + k];
-        for (int j = 0; j < 2; j++)
-            numbers[(BA_FEATS + j) * n + k] = a->feats[i + k][j];
-        const bool still = cam[0] == 0 && cam[1] == 0 && cam[2] == 0;
-        numbers[BA_STILL * n + k] = still;
-        some |= still;
-    }
-    return some;
 }
 
 static void ba_chunk(struct ab_cot *s, int i, int n, double *rows, double *weight_rows) {
@@ -164,13 +146,18 @@ static bool ba_run(void *state, double *values, struct ab_error *error) {
 enum { IN_WEIGHT, OUT_WEIGHT, OUT_BIAS, EXTRAS };
 enum { FORGET, IN, OUT, CHANGE, GATES };
 
-/* vars: leaves (8 l + 3), characters (c), the next characters of all steps, state (l, 2), last
- * hidden (c - 1) */
-static void *lstm_open(const struct ab_instance *in, struct ab_error *error) {
+/* vars: leaves (8 l + 3), characters (c), the next characters of all steps, the first state (l, 2);
+ * then scratch: state (l, 2), last hidden (c - 1) */
+static size_t lstm_given(const struct ab_lstm *m) {
+    return 8 * (size_t)m->l + EXTRAS + (size_t)m->c + 1 + 2 * (size_t)m->l;
+}
+
+void *ab_open_lstm(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_lstm *m = &in->u.lstm;
     const int64_t         b = m->b;
     const size_t          leaves = 8 * (size_t)m->l + EXTRAS, c = (size_t)m->c;
-    struct ab_cot        *s = ab_cot_create(in, leaves + c + 1 + 2 * (size_t)m->l + c - 1, 0, error);
+    const size_t          states = 2 * (size_t)m->l;
+    struct ab_cot        *s = ab_cot_create(in, lstm_given(m) + states + c - 1, 0, error);
     if (!s)
         return NULL;
     for (size_t i = 0; i < leaves; i++)
@@ -178,6 +165,10 @@ static void *lstm_open(const struct ab_instance *in, struct ab_error *error) {
     for (size_t i = 0; i < c; i++)
         s->vars[leaves + i] = cot_wrap(s->tape, COT_F64, COT_SHAPE(b), m->seq + i * (size_t)b);
     s->vars[leaves + c] = cot_wrap(s->tape, COT_F64, COT_SHAPE(m->c - 1, b), m->seq + b);
+    for (size_t i = 0; i < states; i++)
+        s->vars[leaves + c + 1 + i] = cot_wrap(s->tape, COT_F64, COT_SHAPE(b), m->state + i * (size_t)b);
+    s->given = lstm_given(m);
+    s->wanted = leaves;
     s->start = cot_tape_mark(s->tape);
     return s;
 }
@@ -193,13 +184,13 @@ static cot_var record_layer(const cot_var *weight, cot_var *state, cot_var x) {
     return state[0] = cot_mul(gate, cot_tanh(state[1]));
 }
 
-static cot_var record_lstm(const struct ab_cot *s) {
+cot_var ab_record_lstm(const struct ab_cot *s) {
     const struct ab_lstm *m = &s->in->u.lstm;
     const int             l = m->l, steps = m->c - 1;
     const cot_var        *params = s->vars, *extra = params + 8 * (size_t)l, *characters = extra + EXTRAS;
-    cot_var              *state = s->vars + 8 * (size_t)l + EXTRAS + m->c + 1, *last = state + 2 * (size_t)l;
+    cot_var              *state = s->vars + lstm_given(m), *last = state + 2 * (size_t)l;
     for (int i = 0; i < 2 * l; i++)
-        state[i] = cot_wrap(s->tape, COT_F64, COT_SHAPE(m->b), m->state + (size_t)i * (size_t)m->b);
+        state[i] = characters[m->c + 1 + i];
     for (int t = 0; t < steps; t++) {
         cot_var x = cot_mul(characters[t], extra[IN_WEIGHT]);
         for (int i = 0; i < l; i++)
@@ -218,16 +209,16 @@ static bool lstm_run(void *state, double *gradient, struct ab_error *error) {
     struct ab_cot        *s = state;
     const struct ab_lstm *m = &s->in->u.lstm;
     cot_tape_zero_grads(s->tape);
-    cot_backward(record_lstm(s));
+    cot_backward(ab_record_lstm(s));
     for (size_t i = 0; i < 8 * (size_t)m->l + EXTRAS; i++)
         cot_read_grad(s->vars[i], gradient + i * (size_t)m->b, m->b);
     return ab_cot_finish(s, error);
 }
 
 const struct ab_method ab_methods_tensor[] = {
-    {AB_GMM, "tensor", gmm_open, gmm_run, ab_cot_peak_bytes, ab_cot_close},
+    {AB_GMM, "tensor", ab_open_gmm, gmm_run, ab_cot_peak_bytes, ab_cot_close},
     {AB_BA, "tensor", ba_open, ba_run, ab_cot_peak_bytes, ab_cot_close},
     {AB_BAFULL, "tensor", ba_open, ba_run, ab_cot_peak_bytes, ab_cot_close},
-    {AB_LSTM, "tensor", lstm_open, lstm_run, ab_cot_peak_bytes, ab_cot_close},
+    {AB_LSTM, "tensor", ab_open_lstm, lstm_run, ab_cot_peak_bytes, ab_cot_close},
     {.style = NULL},
 };

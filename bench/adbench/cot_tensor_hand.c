@@ -98,8 +98,8 @@ static void make_skin(struct ab_cot *s, const struct ab_hand *h, double *scratch
 }
 
 /* scratch: lanes max(26, N) */
-static void make_leaves(struct ab_cot *s, const struct ab_hand *h, double *scratch) {
-    const size_t lanes = (size_t)lanes_of(h), n = (size_t)h->n, first = lanes - AB_THETA;
+static void make_leaves(struct ab_cot *s, const struct ab_hand *h, size_t lanes, double *scratch) {
+    const size_t n = (size_t)h->n, first = h->complicated ? 2 : 0;
     for (size_t i = 0; i < lanes * AB_THETA; i++)
         scratch[i] = h->theta[i % AB_THETA];
     s->vars[THETA] = cot_tensor(s->tape, COT_F64, COT_SHAPE((int64_t)lanes, AB_THETA), scratch);
@@ -108,18 +108,11 @@ static void make_leaves(struct ab_cot *s, const struct ab_hand *h, double *scrat
             scratch[i] = h->us[2 * (i % n) + j];
         s->vars[U + j] = cot_tensor(s->tape, COT_F64, COT_SHAPE((int64_t)lanes, 1, h->n), scratch);
     }
-    /* tangents: lane `first` + i moves theta i; lane 0 moves every u, lane 1 every v: their errors
-     * do not meet */
-    for (size_t i = 0; i < AB_THETA; i++)
-        s->numbers[(first + i) * AB_THETA + i] = 1;
-    for (size_t j = 0; j < first; j++)
-        for (size_t i = 0; i < n; i++)
-            s->numbers[lanes * AB_THETA + (j * lanes + j) * n + i] = 1;
 }
 
-static void *hand_open(const struct ab_instance *in, struct ab_error *error) {
+void *ab_open_hand_lanes(const struct ab_instance *in, int count, struct ab_error *error) {
     const struct ab_hand *h = &in->u.hand;
-    const size_t          lanes = (size_t)lanes_of(h), n = (size_t)h->n, used = (size_t)h->used;
+    const size_t          lanes = (size_t)count, n = (size_t)h->n, used = (size_t)h->used;
     double               *scratch = malloc((lanes * (AB_THETA + n) + 4 * AB_BONES * used) * sizeof *scratch);
     struct ab_cot        *s = ab_cot_create(in, COUNT, lanes * (AB_THETA + 2 * n), error);
     if (!s || !scratch) {
@@ -132,9 +125,27 @@ static void *hand_open(const struct ab_instance *in, struct ab_error *error) {
     make_maps(s, &h->model);
     make_angles(s);
     make_skin(s, h, scratch);
-    make_leaves(s, h, scratch);
+    make_leaves(s, h, lanes, scratch);
     free(scratch);
     s->start = cot_tape_mark(s->tape);
+    s->given = COUNT;
+    s->wanted = h->complicated ? 3 : 1;
+    return s;
+}
+
+/* Tangents: lane `first` + i moves theta i; lane 0 moves every u, lane 1 every v: their errors do
+ * not meet. */
+static void *hand_open(const struct ab_instance *in, struct ab_error *error) {
+    const struct ab_hand *h = &in->u.hand;
+    const size_t          lanes = (size_t)lanes_of(h), n = (size_t)h->n, first = lanes - AB_THETA;
+    struct ab_cot        *s = ab_open_hand_lanes(in, lanes_of(h), error);
+    if (!s)
+        return NULL;
+    for (size_t i = 0; i < AB_THETA; i++)
+        s->numbers[(first + i) * AB_THETA + i] = 1;
+    for (size_t j = 0; j < first; j++)
+        for (size_t i = 0; i < n; i++)
+            s->numbers[lanes * AB_THETA + (j * lanes + j) * n + i] = 1;
     return s;
 }
 
@@ -193,9 +204,9 @@ static cot_var record_global(const struct ab_cot *s, const struct ab_hand *h, in
     return cot_fma(cosine, cot_sub(one, outer), cot_fma(cot_sin(angle), cross, outer));
 }
 
-static cot_var record_errors(const struct ab_cot *s) {
+cot_var ab_record_hand(const struct ab_cot *s) {
     const struct ab_hand *h = &s->in->u.hand;
-    const int64_t         lanes = lanes_of(h);
+    const int64_t         lanes = cot_shape_of(s->vars[THETA]).dim[0];
     /* (lanes, 3, used) */
     const cot_var         still = cot_matmul(record_bones(s, &h->model, lanes), s->vars[SKIN]);
     /* (lanes, 3, 1) */
@@ -213,7 +224,7 @@ static cot_var record_errors(const struct ab_cot *s) {
 
 static bool hand_run(void *state, double *J, struct ab_error *error) {
     struct ab_cot *s = state;
-    const cot_var  errors = record_errors(s);
+    const cot_var  errors = ab_record_hand(s);
     cot_jvps(1, s->in->u.hand.complicated ? 3 : 1, s->vars, s->numbers, 1, &errors, J);
     return ab_cot_finish(s, error);
 }

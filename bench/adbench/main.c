@@ -22,7 +22,7 @@ static const char help[] =
     "\n"
     "PROBLEM  gmm | ba | bafull | lstm | hand | hand_complicated\n"
     "FILE     an instance in ADBench's text format; hand needs the folder model/ beside it\n"
-    "STYLE    scalar (the default) | fused | tensor | hand (derivatives written by hand)\n"
+    "STYLE    scalar (the default) | fused | tensor | compiled | sparse (ba alone) | hand (written by hand)\n"
     "F.bin    receives the derivative as raw little-endian float64 in the reference layout\n"
     "S        the shortest batch worth timing, 0.3 unless told\n"
     "\n"

@@ -12,6 +12,7 @@ static const struct ab_method *const tables[] = {
     ab_methods_tensor,
     ab_methods_tensor_hand,
     ab_methods_sparse,
+    ab_methods_compiled,
 #endif
 };
 

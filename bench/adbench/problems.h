@@ -166,5 +166,7 @@ extern const struct ab_method ab_methods_tensor[]; /* cot_tensor.c: tensors */
 extern const struct ab_method ab_methods_tensor_hand[];
 /* cot_sparse.c: BA as one function with a sparse Jacobian */
 extern const struct ab_method ab_methods_sparse[];
+/* cot_compiled.c: style tensor as programs */
+extern const struct ab_method ab_methods_compiled[];
 
 #endif

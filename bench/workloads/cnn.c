@@ -1,6 +1,6 @@
 /* cnn.c: two convolutions with ReLU and pooling, a dense layer: forward, backward, a gradient
  * step. */
-#include "workloads/workloads.h"
+#include "workloads/compiled.h"
 
 enum { BATCH = 64, SIDE = 28, CLASSES = 10, FEATURES = 1568 };
 enum { CONV1, BIAS1, CONV2, BIAS2, DENSE, BIAS3, COUNT };
@@ -55,3 +55,47 @@ static void cnn_destroy(void *state) {
 }
 
 const workload cnn_workload = {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6};
+
+/* ---- as a program ---------------------------------------------------------------------------- */
+
+enum { X = COUNT, TARGET, ALL };
+
+static int network(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var h = layer(layer(xs[X], xs[CONV1], xs[BIAS1]), xs[CONV2], xs[BIAS2]);
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_softmax_cross_entropy(
+        cot_add(cot_matmul(cot_reshape(h, COT_SHAPE(BATCH, FEATURES)), xs[DENSE]), xs[BIAS3]), xs[TARGET]);
+    return 0;
+}
+static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var grads[ALL];
+    (void)m;
+    if (cot_value_and_grad(network, user, n, xs, &ys[0], grads) != COT_OK) return 1;
+    for (int k = 0; k < COUNT; k++) ys[1 + k] = cot_sub(xs[k], cot_mul(0.01, grads[k]));
+    return 0;
+}
+
+static void *compiled_cnn_make(void) {
+    static const cot_type types[ALL] = {
+        {COT_F32, {4, {16, 1, 5, 5}}},     {COT_F32, {3, {16, 1, 1}}}, {COT_F32, {4, {32, 16, 5, 5}}},
+        {COT_F32, {3, {32, 1, 1}}},        {COT_F32, {2, {FEATURES, CLASSES}}}, {COT_F32, {1, {CLASSES}}},
+        {COT_F32, {4, {BATCH, 1, SIDE, SIDE}}}, {COT_I64, {1, {BATCH}}}};
+    static const double scale[ALL] = {0.2, 0, 0.05, 0, 0.025, 0, 1, 0};
+    static const uint64_t seed[ALL] = {40, 0, 41, 0, 42, 0, 6, 0};
+    compiled *c = compiled_make(descend, NULL, ALL, types, 1 + COUNT);
+    for (int k = 0; k < TARGET; k++) {
+        int64_t size = 1;
+        for (int i = 0; i < types[k].shape.ndim; i++) size *= types[k].shape.dim[i];
+        c->in[k] = compiled_take(c, uniform_f32(seed[k], size, scale[k]));
+        if (k < COUNT) c->out[1 + k] = c->array[c->arrays - 1];
+    }
+    int64_t *label = compiled_take(c, must(malloc(BATCH * sizeof *label)));
+    for (int i = 0; i < BATCH; i++) label[i] = i % CLASSES;
+    c->in[TARGET] = label;
+    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
+    c->result = compiled_first_float;
+    return c;
+}
+
+const workload cnn_compiled_workload = {"cnn_compiled", "f32", compiled_cnn_make, compiled_step, compiled_destroy,
+                                        2.295677, 1e-6};

@@ -1,41 +1,36 @@
 /* compiled.c: some of the workloads as programs: the step is compiled once and run on plain
  * arrays. */
-#include "workloads/workloads.h"
+#include "workloads/compiled.h"
 
-enum { MOST = 10 };
-
-typedef struct compiled {
-    cot_program *p;
-    cot_run     *r;
-    void        *array[MOST];
-    const void  *in[MOST];
-    void        *out[MOST];
-    int          arrays;
-    double     (*result)(const struct compiled *c);
-} compiled;
-
-static void *take(compiled *c, void *array) {
+void *compiled_take(compiled *c, void *array) {
     c->array[c->arrays++] = array;
     return array;
 }
 
-static compiled *make(cot_fn f, void *user, int n, const cot_type *types, int m) {
+static void stop(const char *message) {
+    fprintf(stderr, "%s\n", message);
+    exit(1);
+}
+
+compiled *compiled_make(cot_fn f, void *user, int n, const cot_type *types, int m) {
     compiled *c = must(calloc(1, sizeof *c));
     c->p = must(cot_compile(f, user, n, types, m, NULL));
+    if (cot_program_native(c->p, true) == COT_NATIVE_DROPPED) /* COTANGENT_NATIVE=1 asks for it */
+        fprintf(stderr, "workloads: no native code: %s\n", cot_program_native_message(c->p));
     c->r = must(cot_run_create(c->p));
-    if (cot_run_status(c->r) == COT_OK) return c;
-    fprintf(stderr, "%s\n", cot_run_message(c->r));
-    exit(1);
+    if (cot_run_status(c->r) != COT_OK) stop(cot_run_message(c->r));
+    return c;
 }
 
-static double step(void *state) {
+double compiled_step(void *state) {
     compiled *c = state;
-    if (cot_program_run(c->r, c->in, c->out) == COT_OK) return c->result(c);
-    fprintf(stderr, "%s\n", cot_run_message(c->r));
-    exit(1);
+    c->step++;
+    if (c->before) c->before(c);
+    if (cot_program_run(c->r, c->in, c->out) != COT_OK) stop(cot_run_message(c->r));
+    return c->result(c);
 }
 
-static void destroy(void *state) {
+void compiled_destroy(void *state) {
     compiled *c = state;
     cot_run_destroy(c->r);
     cot_program_destroy(c->p);
@@ -43,7 +38,7 @@ static void destroy(void *state) {
     free(c);
 }
 
-static double first_float(const compiled *c) { return (double)*(const float *)c->out[0]; }
+double        compiled_first_float(const compiled *c) { return (double)*(const float *)c->out[0]; }
 static double first_double(const compiled *c) { return *(const double *)c->out[0]; }
 
 /* ---- dense layers: loss, gradients, the parameters after a step ------------------------------ */
@@ -79,25 +74,26 @@ static compiled *make_layers(int64_t batch, const int64_t *size, bool squared) {
     types[PARAMETERS] = (cot_type){COT_F32, COT_SHAPE(batch, size[0])};
     types[PARAMETERS + 1] = squared ? (cot_type){COT_F32, COT_SHAPE(batch, size[LAYERS])}
                                     : (cot_type){COT_I64, COT_SHAPE(batch)};
-    compiled *c = make(descend, &squared, PARAMETERS + 2, types, 1 + PARAMETERS);
+    compiled *c = compiled_make(descend, &squared, PARAMETERS + 2, types, 1 + PARAMETERS);
     for (int i = 0; i < LAYERS; i++) {
         c->in[i] = c->out[1 + i] =
-            take(c, uniform_f32(10 + (uint64_t)i, size[i] * size[i + 1], 1 / sqrt((double)size[i])));
-        c->in[LAYERS + i] = c->out[1 + LAYERS + i] = take(c, must(calloc((size_t)size[i + 1], sizeof(float))));
+            compiled_take(c, uniform_f32(10 + (uint64_t)i, size[i] * size[i + 1], 1 / sqrt((double)size[i])));
+        c->in[LAYERS + i] = c->out[1 + LAYERS + i] = compiled_take(c, must(calloc((size_t)size[i + 1], sizeof(float))));
     }
-    c->in[PARAMETERS] = take(c, uniform_f32(1, batch * size[0], 1));
-    if (squared) c->in[PARAMETERS + 1] = take(c, uniform_f32(2, batch * size[LAYERS], 1));
+    c->in[PARAMETERS] = compiled_take(c, uniform_f32(1, batch * size[0], 1));
+    if (squared) c->in[PARAMETERS + 1] = compiled_take(c, uniform_f32(2, batch * size[LAYERS], 1));
     else {
-        int64_t *label = take(c, must(malloc((size_t)batch * sizeof *label)));
+        int64_t *label = compiled_take(c, must(malloc((size_t)batch * sizeof *label)));
         for (int64_t i = 0; i < batch; i++) label[i] = i % size[LAYERS];
         c->in[PARAMETERS + 1] = label;
     }
-    c->out[0] = take(c, must(malloc(sizeof(float))));
-    c->result = first_float;
+    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
+    c->result = compiled_first_float;
     return c;
 }
 
 static void *small_make(void) { return make_layers(16, (int64_t[]){10, 32, 32, 1}, true); }
+static void *wide_make(void) { return make_layers(512, (int64_t[]){1024, 4096, 4096, 1000}, false); }
 static void *mlp_make(void) { return make_layers(128, (int64_t[]){784, 512, 512, 10}, false); }
 
 /* ---- elementwise: value and gradient --------------------------------------------------------- */
@@ -117,11 +113,11 @@ static int slope_of_waves(int n, const cot_var *xs, int m, cot_var *ys, void *us
 
 static void *waves_make(void) {
     cot_type  type = {COT_F32, COT_SHAPE(ELEMENTS)};
-    compiled *c = make(slope_of_waves, NULL, 1, &type, 2);
-    c->in[0] = take(c, uniform_f32(7, ELEMENTS, 3));
-    c->out[0] = take(c, must(malloc(sizeof(float))));
-    c->out[1] = take(c, must(malloc(ELEMENTS * sizeof(float))));
-    c->result = first_float;
+    compiled *c = compiled_make(slope_of_waves, NULL, 1, &type, 2);
+    c->in[0] = compiled_take(c, uniform_f32(7, ELEMENTS, 3));
+    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
+    c->out[1] = compiled_take(c, must(malloc(ELEMENTS * sizeof(float))));
+    c->result = compiled_first_float;
     return c;
 }
 
@@ -150,11 +146,43 @@ static int bend_of_valley(int n, const cot_var *xs, int m, cot_var *ys, void *us
 
 static void *valley_make(void) {
     cot_type  types[2] = {{COT_F64, COT_SHAPE(ROSENBROCK)}, {COT_F64, COT_SHAPE(ROSENBROCK)}};
-    compiled *c = make(bend_of_valley, NULL, 2, types, 2);
-    c->in[0] = take(c, uniform_f64(8, ROSENBROCK, 1));
-    c->in[1] = take(c, uniform_f64(9, ROSENBROCK, 1));
-    c->out[0] = take(c, must(malloc(sizeof(double))));
-    c->out[1] = take(c, must(malloc(ROSENBROCK * sizeof(double))));
+    compiled *c = compiled_make(bend_of_valley, NULL, 2, types, 2);
+    c->in[0] = compiled_take(c, uniform_f64(8, ROSENBROCK, 1));
+    c->in[1] = compiled_take(c, uniform_f64(9, ROSENBROCK, 1));
+    c->out[0] = compiled_take(c, must(malloc(sizeof(double))));
+    c->out[1] = compiled_take(c, must(malloc(ROSENBROCK * sizeof(double))));
+    c->result = first_double;
+    return c;
+}
+
+/* ---- jac_tall: the whole Jacobian ------------------------------------------------------------ */
+
+enum { INPUTS = 8, HIDDEN = 256, OUTPUTS = 1024 };
+
+/* xs: x, W1, W2 */
+static int bent(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const cot_var *w = user;
+    (void)n, (void)m;
+    ys[0] = cot_tanh(cot_matmul(w[2], cot_tanh(cot_matmul(w[1], xs[0]))));
+    return 0;
+}
+static int jacobian_of_bent(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var y;
+    (void)n, (void)m, (void)user;
+    if (cot_fn_jacobian(bent, (void *)(uintptr_t)xs, 1, xs, 1, &y, COT_AUTO, &ys[1]) != COT_OK) return 1;
+    ys[0] = cot_sum(ys[1], COT_ALL);
+    return 0;
+}
+
+static void *bent_make(void) {
+    cot_type  types[3] = {{COT_F64, COT_SHAPE(INPUTS)}, {COT_F64, COT_SHAPE(HIDDEN, INPUTS)},
+                          {COT_F64, COT_SHAPE(OUTPUTS, HIDDEN)}};
+    compiled *c = compiled_make(jacobian_of_bent, NULL, 3, types, 2);
+    c->in[0] = compiled_take(c, uniform_f64(20, INPUTS, 1));
+    c->in[1] = compiled_take(c, uniform_f64(21, HIDDEN * INPUTS, 0.3));
+    c->in[2] = compiled_take(c, uniform_f64(22, OUTPUTS * HIDDEN, 0.06));
+    c->out[0] = compiled_take(c, must(malloc(sizeof(double))));
+    c->out[1] = compiled_take(c, must(malloc(OUTPUTS * INPUTS * sizeof(double))));
     c->result = first_double;
     return c;
 }
@@ -177,18 +205,20 @@ static int slope_of_logistic(int n, const cot_var *xs, int m, cot_var *ys, void 
 static void *logistic_make(void) {
     static double at[2] = {0.3, 3.7};
     cot_type      types[2] = {{COT_F64, COT_SCALAR}, {COT_F64, COT_SCALAR}};
-    compiled     *c = make(slope_of_logistic, NULL, 2, types, 2);
+    compiled     *c = compiled_make(slope_of_logistic, NULL, 2, types, 2);
     c->in[0] = &at[0], c->in[1] = &at[1];
-    c->out[0] = take(c, must(malloc(sizeof(double))));
-    c->out[1] = take(c, must(malloc(sizeof(double))));
+    c->out[0] = compiled_take(c, must(malloc(sizeof(double))));
+    c->out[1] = compiled_take(c, must(malloc(sizeof(double))));
     c->result = first_double;
     return c;
 }
 
-const workload compiled_workloads[5] = {
-    {"mlp_small_compiled", "f32", small_make, step, destroy, 0.270273, 3e-6},
-    {"mlp_compiled", "f32", mlp_make, step, destroy, 2.302103, 1e-6},
-    {"elementwise_compiled", "f32", waves_make, step, destroy, 852839.9, SIZED(1e-6, 0)},
-    {"rosenbrock_hvp_compiled", "f64", valley_make, step, destroy, 299794.59591440, 1e-12},
-    {"chain_compiled", "f64", logistic_make, step, destroy, -1.8429505840e+146, 1e-10},
+const workload compiled_workloads[7] = {
+    {"mlp_small_compiled", "f32", small_make, compiled_step, compiled_destroy, 0.270273, 3e-6},
+    {"mlp_compiled", "f32", mlp_make, compiled_step, compiled_destroy, 2.302103, 1e-6},
+    {"mlp_wide_compiled", "f32", wide_make, compiled_step, compiled_destroy, 6.907989, 1e-6},
+    {"jac_tall_compiled", "f64", bent_make, compiled_step, compiled_destroy, 4.41506599338597, 1e-12},
+    {"elementwise_compiled", "f32", waves_make, compiled_step, compiled_destroy, 852839.9, SIZED(1e-6, 0)},
+    {"rosenbrock_hvp_compiled", "f64", valley_make, compiled_step, compiled_destroy, 299794.59591440, 1e-12},
+    {"chain_compiled", "f64", logistic_make, compiled_step, compiled_destroy, -1.8429505840e+146, 1e-10},
 };

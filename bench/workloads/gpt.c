@@ -1,6 +1,6 @@
 /* gpt.c: a decoder-only transformer of 4 layers, pre-norm, tied head: forward, backward, AdamW.
  * Shapes in comments: B batch, T positions, D width, H heads, V tokens. */
-#include "workloads/workloads.h"
+#include "workloads/compiled.h"
 
 enum {
     VOCABULARY = 256,
@@ -78,19 +78,23 @@ static cot_var attend(cot_var x, const cot_var *p) {
     return dense(cot_reshape(cot_permute(z, COT_AXES(0, 2, 1, 3)), COT_SHAPE(ROWS, WIDTH)), p, OUT);
 }
 
-static double gpt_step(void *state) {
-    gpt    *g = state;
-    cot_var x = cot_add(cot_take(g->p[TOKENS], g->input, 0), g->p[PLACES]); /* (B, T, D) */
-    x = cot_reshape(x, COT_SHAPE(ROWS, WIDTH));
+/* The loss; p: all weights. */
+static cot_var loss_of(const cot_var *p, cot_var input, cot_var target) {
+    cot_var x = cot_reshape(cot_add(cot_take(p[TOKENS], input, 0), p[PLACES]), COT_SHAPE(ROWS, WIDTH));
     for (int l = 0; l < LAYERS; l++) {
-        const cot_var *p = g->p + LAYER0 + l * PER_LAYER;
-        x = cot_add(x, attend(normalised(x, p[NORM1], p[NORM1_BIAS]), p));
-        cot_var up = cot_gelu_tanh(dense(normalised(x, p[NORM2], p[NORM2_BIAS]), p, UP));
-        x = cot_add(x, dense(up, p, DOWN));
+        const cot_var *w = p + LAYER0 + l * PER_LAYER;
+        x = cot_add(x, attend(normalised(x, w[NORM1], w[NORM1_BIAS]), w));
+        cot_var up = cot_gelu_tanh(dense(normalised(x, w[NORM2], w[NORM2_BIAS]), w, UP));
+        x = cot_add(x, dense(up, w, DOWN));
     }
     /* (B·T, V) */
-    cot_var logits = cot_matmul(normalised(x, g->p[NORM], g->p[NORM_BIAS]), cot_transpose(g->p[TOKENS]));
-    cot_var loss = cot_softmax_cross_entropy(logits, g->target);
+    cot_var logits = cot_matmul(normalised(x, p[NORM], p[NORM_BIAS]), cot_transpose(p[TOKENS]));
+    return cot_softmax_cross_entropy(logits, target);
+}
+
+static double gpt_step(void *state) {
+    gpt    *g = state;
+    cot_var loss = loss_of(g->p, g->input, g->target);
     double  value = cot_value(loss);
     cot_backward(loss);
     cot_adamw_step(COUNT, g->p, g->m, g->v, (cot_adamw){++g->step, 1e-4, 0.9, 0.999, 1e-8, 0.01});
@@ -108,3 +112,96 @@ static void gpt_destroy(void *state) {
 }
 
 const workload gpt_workload = {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0)};
+
+/* ---- as a program ---------------------------------------------------------------------------- */
+
+/* Inputs: weights, their two moments, tokens, targets, and two numbers of the step. */
+enum { M = COUNT, V = 2 * COUNT, IN = 3 * COUNT, GOAL, RATE, SPREAD, ALL };
+static const double b1 = 0.9, b2 = 0.999, rate = 1e-4, decay = 0.01;
+
+static int loss(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const cot_var *given = user;
+    (void)n, (void)m;
+    ys[0] = loss_of(xs, given[IN], given[GOAL]);
+    return 0;
+}
+
+/* Outputs: the loss, weights, moments. */
+static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var g[COUNT];
+    (void)n, (void)m, (void)user;
+    if (cot_value_and_grad(loss, (void *)(uintptr_t)xs, COUNT, xs, &ys[0], g) != COT_OK) return 1;
+    for (int k = 0; k < COUNT; k++) {
+        cot_var mean = cot_add(cot_mul(b1, xs[M + k]), cot_mul(1 - b1, g[k]));
+        cot_var square = cot_add(cot_mul(b2, xs[V + k]), cot_mul(1 - b2, cot_mul(g[k], g[k])));
+        cot_var step = cot_div(cot_mul(xs[RATE], mean), cot_add(cot_mul(cot_sqrt(square), xs[SPREAD]), 1e-8));
+        ys[1 + k] = cot_sub(cot_mul(1 - rate * decay, xs[k]), step);
+        ys[1 + M + k] = mean;
+        ys[1 + V + k] = square;
+    }
+    return 0;
+}
+
+static void before(compiled *c) {
+    *(float *)(uintptr_t)c->in[RATE] = (float)(rate / (1 - pow(b1, (double)c->step)));
+    *(float *)(uintptr_t)c->in[SPREAD] = (float)(1 / sqrt(1 - pow(b2, (double)c->step)));
+}
+
+/* Weights as make_gpt makes them, row-major. */
+static cot_shape shape_of(int k) {
+    static const cot_shape each[PER_LAYER] = {
+        {2, {WIDTH, 3 * WIDTH}}, {1, {3 * WIDTH}}, {2, {WIDTH, WIDTH}}, {1, {WIDTH}}, {2, {WIDTH, 4 * WIDTH}},
+        {1, {4 * WIDTH}}, {2, {4 * WIDTH, WIDTH}}, {1, {WIDTH}}, {1, {WIDTH}}, {1, {WIDTH}}, {1, {WIDTH}},
+        {1, {WIDTH}}};
+    if (k >= LAYER0) return each[(k - LAYER0) % PER_LAYER];
+    return k == TOKENS ? COT_SHAPE(VOCABULARY, WIDTH) : k == PLACES ? COT_SHAPE(POSITIONS, WIDTH) : COT_SHAPE(WIDTH);
+}
+
+static void give(compiled *c, int k, int64_t size, float *data) {
+    c->in[k] = compiled_take(c, data);
+    c->out[1 + k] = data;
+    c->in[M + k] = c->out[1 + M + k] = compiled_take(c, must(calloc((size_t)size, sizeof(float))));
+    c->in[V + k] = c->out[1 + V + k] = compiled_take(c, must(calloc((size_t)size, sizeof(float))));
+}
+
+static void give_weights(compiled *c) {
+    for (int k = 0; k < COUNT; k++) {
+        static const int order[] = {QKV, OUT, UP, DOWN};
+        cot_shape        shape = shape_of(k);
+        int64_t          size = shape.dim[0] * (shape.ndim == 2 ? shape.dim[1] : 1);
+        int              part = k < LAYER0 ? -1 : (k - LAYER0) % PER_LAYER, at = 0;
+        bool             norm = k == NORM || part == NORM1 || part == NORM2;
+        if (shape.ndim == 1) {
+            float *data = must(calloc((size_t)size, sizeof *data));
+            for (int64_t i = 0; norm && i < size; i++) data[i] = 1;
+            give(c, k, size, data);
+            continue;
+        }
+        while (part >= 0 && order[at] != part) at++;
+        uint64_t seed = part < 0 ? 100 + (uint64_t)k : 102 + 4 * (uint64_t)((k - LAYER0) / PER_LAYER) + (uint64_t)at;
+        give(c, k, size, uniform_f32(seed, size, 0.02 * sqrt(3)));
+    }
+}
+
+static void *compiled_gpt_make(void) {
+    cot_type types[ALL];
+    for (int k = 0; k < 3 * COUNT; k++) types[k] = (cot_type){COT_F32, shape_of(k % COUNT)};
+    types[IN] = (cot_type){COT_I64, COT_SHAPE(BATCH, POSITIONS)};
+    types[GOAL] = (cot_type){COT_I64, COT_SHAPE(ROWS)};
+    types[RATE] = types[SPREAD] = (cot_type){COT_F32, COT_SCALAR};
+    compiled *c = compiled_make(descend, NULL, ALL, types, 1 + 3 * COUNT);
+    give_weights(c);
+    int64_t *token = compiled_take(c, must(malloc(ROWS * sizeof *token)));
+    int64_t *target = compiled_take(c, must(malloc(ROWS * sizeof *target)));
+    for (int64_t i = 0; i < ROWS; i++) token[i] = 7919 * i % VOCABULARY, target[i] = (31 * token[i] + 1) % VOCABULARY;
+    c->in[IN] = token, c->in[GOAL] = target;
+    c->in[RATE] = compiled_take(c, must(malloc(sizeof(float))));
+    c->in[SPREAD] = compiled_take(c, must(malloc(sizeof(float))));
+    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
+    c->before = before;
+    c->result = compiled_first_float;
+    return c;
+}
+
+const workload gpt_compiled_workload = {"gpt_nano_compiled", "f32", compiled_gpt_make, compiled_step, compiled_destroy,
+                                        5.567428, SIZED(1e-6, 0)};

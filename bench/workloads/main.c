@@ -13,7 +13,9 @@ int main(int argc, char **argv) {
                             mlp_workloads[8],    cnn_workload,       gpt_workload,     number_workloads[0],
                             number_workloads[1], number_workloads[2], chain_workload,   deep_workloads[0],
                             deep_workloads[1],   compiled_workloads[0], compiled_workloads[1],
-                            compiled_workloads[2], compiled_workloads[3], compiled_workloads[4]};
+                            compiled_workloads[2], compiled_workloads[3], compiled_workloads[4],
+                            compiled_workloads[5], compiled_workloads[6], cnn_compiled_workload,
+                            gpt_compiled_workload};
     char           system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
     settings s = read_arguments(argc, argv, system);

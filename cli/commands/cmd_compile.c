@@ -99,11 +99,24 @@ static bool record_hvp(recording *r, const cot_var *tangents, cot_var *ys, cot_v
     return ok;
 }
 
+/* The entries as they were planned. */
+static bool record_sparse(recording *r, int n, const cot_var *xs, cot_var *ys) {
+    const compiled *c      = r->c;
+    of_some         wanted = {r, is_wanted};
+    cot_var         values;
+    cot_status      status = c->what == HESS
+                                 ? cot_fn_sparse_hessian(c->plan, value_of_some, &wanted, n, xs, ys, &values)
+                                 : cot_fn_sparse_jacobian(c->plan, value_of_some, &wanted, n, xs, 1, ys, &values);
+    if (status == COT_OK) compiled_sparse_blocks(c, values, ys + 1);
+    return status == COT_OK;
+}
+
 static bool record(recording *r, const cot_var *more, cot_var *ys, cot_var *xs) {
     const problem *p      = r->c->p;
     of_some        wanted = {r, is_wanted}, moving = {r, moves}, any = {r, is_any};
     cot_var        one = cot_number(1);
     int            n   = chosen(p, r->all, is_wanted, xs);
+    if (r->c->plan) return record_sparse(r, n, xs, ys);
     switch (r->c->what) {
     case NO_DERIVATIVE: return value_of_some(p->n, r->all, 1, ys, &any) == 0;
     case GRAD: return cot_fn_vjp(value_of_some, &wanted, n, xs, 1, ys, &one, ys + 1) == COT_OK;
@@ -155,12 +168,13 @@ static bool emit(const compiled *c, const cot_program *program, FILE *code, FILE
     if (!title) return failure_memory(f);
     memcpy(title, c->p->text, c->p->length);
     title[c->p->length]     = 0;
-    cot_emit_options o      = {.name    = c->name,
-                               .title   = title,
-                               .header  = slash ? slash + 1 : c->header,
-                               .inputs  = (const char *const *)c->input_name,
-                               .outputs = (const char *const *)c->output_name,
-                               .libm    = c->p->o->libm};
+    cot_emit_options o      = {.name     = c->name,
+                               .title    = title,
+                               .header   = slash ? slash + 1 : c->header,
+                               .inputs   = (const char *const *)c->input_name,
+                               .outputs  = (const char *const *)c->output_name,
+                               .patterns = c->patterns,
+                               .libm     = c->p->o->libm};
     cot_status       status = cot_program_emit_c(program, &o, code, header, why, sizeof why);
     free(title);
     return status == COT_OK || sentence_failure(why, "compile", f);
@@ -202,6 +216,30 @@ static bool write_files(const compiled *c, const cot_program *program, FILE *out
     return fine;
 }
 
+/* ---- the program itself ---------------------------------------------------------------------- */
+
+static bool is_shown(const options *o) { return o->print || o->report || o->dot; }
+
+static bool show_fits(const options *o, failure *f) {
+    if (is_shown(o) && o->json) return failure_usage(f, "--json goes with the C, not with --print, --report and --dot");
+    if (o->dot && strcmp(o->dot, "-") == 0 && (o->print || o->report))
+        return failure_usage(f, "only one of --dot -, --print and --report can go to the standard output");
+    return true;
+}
+
+static void write_dot(const void *program, FILE *to, failure *f) {
+    (void)f;
+    cot_program_dot(program, to);
+}
+
+static bool show(const options *o, cot_program *program, FILE *out, failure *f) {
+    if (o->dot) memory_file_put(o->dot, write_dot, program, out, f);
+    if (o->print) cot_program_print(program, out);
+    if (o->print && o->report) fputs("\n", out);
+    if (o->report && cot_program_report(program, out) != COT_OK) return failure_memory(f);
+    return f->status == EXIT_FINE;
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static bool open_problem(problem *p, const options *o, failure *f) {
@@ -223,7 +261,8 @@ static bool compile(const compiled *c, FILE *out, failure *f) {
         expression_failure(&r.error, c->p->text, c->p->length, f);
     else if (!fine)
         sentence_failure(cot_program_message(program), "compile", f);
-    fine = fine && write_files(c, program, out, f);
+    fine = fine && show(c->p->o, program, out, f);
+    if (!is_shown(c->p->o) || c->p->o->output) fine = fine && write_files(c, program, out, f);
     cot_program_destroy(program);
     free(types);
     return fine;
@@ -233,6 +272,7 @@ int run_compile(const options *o, FILE *out, look how, failure *f) {
     problem  p;
     compiled c = {.p = &p, .what = o->derivative};
     (void)how;
+    if (!show_fits(o, f)) return EXIT_USAGE;
     if (open_problem(&p, o, f) && name_files(&c, f) && compiled_open(&c, f)) compile(&c, out, f);
     compiled_close(&c);
     problem_close(&p);

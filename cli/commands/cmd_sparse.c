@@ -34,8 +34,7 @@ static void matrix_free(matrix *m) {
     free(m->to);
 }
 
-/* For a dense pattern, the library's advice is replaced by the command's. */
-static bool plan_failure(const problem *p, failure *f) {
+bool sparse_plan_failure(const problem *p, failure *f) {
     const char *fact = cot_tape_message(p->t), *rule = strstr(fact, "; where most entries");
     if (!rule || !(fact = strchr(fact, ' '))) return tape_failure(p->t, f);
     return failure_set(f, EXIT_RUN, "limit",
@@ -46,7 +45,7 @@ static bool plan_failure(const problem *p, failure *f) {
 
 /* Takes memory for the entries of the plan. All rows begin at their first entry. */
 static bool matrix_open(matrix *m, const problem *p, failure *f) {
-    if (!m->plan) return plan_failure(p, f);
+    if (!m->plan) return sparse_plan_failure(p, f);
     m->info = cot_sparse_plan_info(m->plan);
     if (m->info.nnz > MATRIX_MOST)
         return failure_set(f, EXIT_RUN, "limit",

@@ -6,37 +6,20 @@
 
 #include "io/memory_file.h"
 #include "step/step.h"
-#include "io/system.h"
 #include "problem/traced.h"
 #include "output/viewer.h"
 
-typedef void (*writer)(const traced *x, FILE *out, failure *f);
-
-static void write_dot(const traced *x, FILE *out, failure *f) {
+static void write_dot(const void *x, FILE *out, failure *f) {
     (void)f;
-    cot__trace_dot(out, x->trace);
+    cot__trace_dot(out, ((const traced *)x)->trace);
 }
 
-static void write_html(const traced *x, FILE *out, failure *f) {
+static void write_html(const void *x, FILE *out, failure *f) {
     memory_file json;
     if (!memory_file_open(&json, f)) return;
     traced_json(x, json.file, f);
     if (memory_file_close(&json, f) && f->status == EXIT_FINE) viewer_write(out, json.text, json.size);
     memory_file_free(&json);
-}
-
-/* Writes to a file or, with "-", to the output of the command. */
-static void put(const traced *x, const char *path, writer write, FILE *out, failure *f) {
-    memory_file m;
-    if (f->status != EXIT_FINE) return;
-    if (strcmp(path, "-") == 0) {
-        write(x, out, f);
-        return;
-    }
-    if (!memory_file_open(&m, f)) return;
-    write(x, m.file, f);
-    if (memory_file_close(&m, f) && f->status == EXIT_FINE) system_put_file(path, m.text, m.size, f);
-    memory_file_free(&m);
 }
 
 int run_trace(const options *o, FILE *out, look how, failure *f) {
@@ -52,8 +35,8 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
         return EXIT_USAGE;
     }
     if (traced_open(&x, o, f)) {
-        if (o->html) put(&x, o->html, write_html, out, f);
-        if (o->dot) put(&x, o->dot, write_dot, out, f);
+        if (o->html) memory_file_put(o->html, write_html, &x, out, f);
+        if (o->dot) memory_file_put(o->dot, write_dot, &x, out, f);
         if (o->json) {
             traced_json(&x, out, f);
             fputs("\n", out);

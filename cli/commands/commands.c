@@ -125,10 +125,12 @@ const command command_table[] = {
      "--main they are also where a main evaluates the function, which prints what the command of the derivative prints "
      "with --json. With -o f.c the function is called f, and f.h declares it; without, the standard output has both. "
      "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "
-     "shapes and, for --main, values.",
+     "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
+     "other than zero, and row starts and columns stand beside it as constant arrays. "
+     "--print, --report and --dot show the program that the C is made from instead.",
      "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
      "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out",
-     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_COMPILE, run_compile},
+     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_SPARSE | OPT_COMPILE, run_compile},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
      "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken "
      "where "

@@ -21,6 +21,7 @@ static bool options_fit(const compiled *c, failure *f) {
     const options *o     = c->p->o;
     bool           along = c->what == JVP || c->what == HVP;
     if (c->p->n == 0) return failure_usage(f, "compile makes a function, but the expression has no names");
+    if (o->sparse && c->what != JAC && c->what != HESS) return failure_usage(f, "--sparse goes with --jac and --hess");
     if (o->seed && c->what != VJP) return failure_usage(f, "--seed goes with --vjp");
     if (o->tangent_count && !along) return failure_usage(f, "--tangent goes with --jvp and --hvp");
     if (along && !o->tangent_count)
@@ -91,6 +92,7 @@ static bool list_outputs(compiled *c, failure *f) {
     bool                     fine     = add_output(c, "value", "", "", f);
     if (c->what == NO_DERIVATIVE || !fine) return fine;
     if (c->what == JVP) return add_output(c, "tangent", "", "", f);
+    if (c->what == HESS && c->p->o->sparse) return add_output(c, "hess", "", "", f);
     for (int k = 0; fine && k < p->n; k++) {
         if (!p->inputs[k].wanted) continue;
         if (c->what == HESS)
@@ -109,6 +111,7 @@ bool compiled_open(compiled *c, failure *f) {
     c->input_name  = calloc(2 * n + 1, sizeof *c->input_name);
     c->output_name = calloc(pairs + 1, sizeof *c->output_name);
     if (!c->input || !c->input_name || !c->output_name) return failure_memory(f);
+    if (c->p->o->sparse && !compiled_sparse_open(c, f)) return false;
     return list_inputs(c, f) && list_outputs(c, f);
 }
 
@@ -119,5 +122,6 @@ void compiled_close(compiled *c) {
     free(c->output_name);
     free(c->input);
     free(c->seed.data);
+    compiled_sparse_close(c);
     free(c->header);
 }

@@ -3,15 +3,27 @@
 #define COT_CLI_COMPILED_H
 
 #include <cotangent_program.h>
+#include <cotangent_transform.h>
 
 #include "problem/problem.h"
 
 enum { COMPILED_NAME = 60 };
 
+/* A block of a sparse matrix, whose entries an output holds. */
+typedef struct compiled_block {
+    cot_sparse_info info;
+    int64_t        *row_start, *position; /* position: of its entries among all */
+    int32_t        *col;
+} compiled_block;
+
 typedef struct compiled {
     const problem *p;
     derivative     what;
     cot_mode       mode;                /* of --jac */
+    cot_sparse_plan        *plan;       /* of --sparse, like all of these; NULL otherwise */
+    int                     blocks;
+    compiled_block         *block;
+    const cot_sparse_info **patterns;   /* for each output */
     char           name[COMPILED_NAME]; /* of the function */
     char          *header;              /* the file; NULL: there is none */
     int            inputs, outputs;
@@ -23,6 +35,11 @@ typedef struct compiled {
 /* Lists inputs and outputs, after checking that the options and the value fit the derivative. */
 bool compiled_open(compiled *c, failure *f);
 void compiled_close(compiled *c);
+
+/* --sparse: the plan and its blocks; and from all entries those of each block. */
+bool compiled_sparse_open(compiled *c, failure *f);
+void compiled_sparse_close(compiled *c);
+void compiled_sparse_blocks(const compiled *c, cot_var values, cot_var *ys);
 
 /* A main that evaluates the function at the given values and prints what the command of the
  * derivative prints with --json. */

@@ -109,6 +109,39 @@ static void put_result(const compiled *c, const cot_program *program, int k, FIL
     fputs(type.shape.ndim ? "});\n" : "0});\n", to);
 }
 
+static void put_list(const compiled *c, int k, const char *what, int64_t n, FILE *to) {
+    char output[COT__PATTERN_NAME];
+    cot__emit_pattern_name((const char *const *)c->output_name, (uint32_t)k, output);
+    fprintf(to, "    printf(\",\\\"%s\\\":\");\n", what);
+    fprintf(to, "    cot_print('i', %s_%s_%s, 0, 1, (const long[]){%lld});\n", c->name, output, what, (long long)n);
+}
+
+/* A block of a sparse matrix: its members, in which output k has the values. */
+static void put_block(const compiled *c, const cot_program *program, int k, FILE *to) {
+    const cot_sparse_info *s = c->patterns[k];
+    fprintf(to, "    printf(\"\\\"shape\\\":[%lld,%lld]\");\n", (long long)s->rows, (long long)s->cols);
+    put_list(c, k, "row_start", s->rows + 1, to);
+    put_list(c, k, "col", s->nnz, to);
+    fputs("    printf(\",\\\"values\\\":\");\n", to);
+    put_result(c, program, k, to);
+}
+
+/* Where the rows and columns of each input begin. */
+static void put_offsets(const compiled *c, FILE *to) {
+    int64_t at = 0;
+    bool    first = true;
+    fputs("    printf(\",\\\"offsets\\\":{", to);
+    for (int i = 0; i < c->p->n; i++) {
+        if (!c->p->inputs[i].wanted) continue;
+        fputs(first ? "" : ",", to);
+        put_quoted(to, c->p->inputs[i].name);
+        fprintf(to, ":%lld", (long long)at);
+        at += c->p->inputs[i].value.size;
+        first = false;
+    }
+    fputs("}\");\n", to);
+}
+
 /* "name": for each wanted input, and what `inside` prints behind it. */
 static void put_members(const compiled *c, const cot_program *program, int *k, bool pairs, FILE *to) {
     bool first = true;
@@ -116,11 +149,14 @@ static void put_members(const compiled *c, const cot_program *program, int *k, b
         if (!c->p->inputs[i].wanted) continue;
         fprintf(to, "    printf(\"%s", first ? "" : ",");
         put_quoted(to, c->p->inputs[i].name);
-        fputs(pairs ? ":{\");\n" : ":\");\n", to);
-        if (pairs)
-            put_members(c, program, k, false, to), fputs("    printf(\"}\");\n", to);
+        fputs(pairs || c->plan ? ":{\");\n" : ":\");\n", to);
+        if (c->plan)
+            put_block(c, program, (*k)++, to);
+        else if (pairs)
+            put_members(c, program, k, false, to);
         else
             put_result(c, program, (*k)++, to);
+        if (pairs || c->plan) fputs("    printf(\"}\");\n", to);
         first = false;
     }
 }
@@ -137,8 +173,13 @@ static void put_results(const compiled *c, const cot_program *program, FILE *to)
     } else if (c->what != NO_DERIVATIVE) {
         const char *mode = c->what == HESS ? "forward over reverse" : c->mode == COT_REVERSE ? "reverse" : "forward";
         if (c->what == JAC || c->what == HESS) fprintf(to, "    printf(\",\\\"mode\\\":\\\"%s\\\"\");\n", mode);
+        if (c->plan)
+            fprintf(to, "    printf(\",\\\"colours\\\":%d\");\n", cot_sparse_plan_info(c->plan).colours);
         fprintf(to, "    printf(\",\\\"%s\\\":{\");\n", keys[c->what]);
-        put_members(c, program, &k, c->what == HESS, to);
+        if (c->plan && c->what == HESS)
+            put_block(c, program, k, to), put_offsets(c, to);
+        else
+            put_members(c, program, &k, c->what == HESS, to);
         fputs("    printf(\"}\");\n", to);
     }
     fputs("    printf(\"}\\n\");\n", to);

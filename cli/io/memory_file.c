@@ -5,6 +5,7 @@
 #define _GNU_SOURCE /* fopencookie */
 #endif
 #include "io/memory_file.h"
+#include "io/system.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,4 +57,17 @@ void memory_file_free(memory_file *m) {
     m->file = NULL;
     free(m->text);
     m->text = NULL;
+}
+
+void memory_file_put(const char *path, writer *write, const void *x, FILE *out, failure *f) {
+    memory_file m;
+    if (f->status != EXIT_FINE) return;
+    if (strcmp(path, "-") == 0) {
+        write(x, out, f);
+        return;
+    }
+    if (!memory_file_open(&m, f)) return;
+    write(x, m.file, f);
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE) system_put_file(path, m.text, m.size, f);
+    memory_file_free(&m);
 }

@@ -21,4 +21,8 @@ bool memory_file_open(memory_file *m, failure *f);
 bool memory_file_close(memory_file *m, failure *f);
 void memory_file_free(memory_file *m);
 
+/* What `write` writes of x goes to the file at `path`, whole or not at all; with "-", to `out`. */
+typedef void writer(const void *x, FILE *to, failure *f);
+void         memory_file_put(const char *path, writer *write, const void *x, FILE *out, failure *f);
+
 #endif

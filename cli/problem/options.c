@@ -38,6 +38,8 @@ typedef enum which {
     DERIVATIVE,
     MAIN,
     LIBM,
+    PRINT,
+    REPORT,
     OUTPUT,
     JSON,
     HELP
@@ -69,9 +71,11 @@ static const option table[] = {
     {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
-    {DOT, "dot", 0, "FILE", OPT_TRACE, "write a graph for Graphviz, not the tables"},
+    {DOT, "dot", 0, "FILE", OPT_TRACE | OPT_COMPILE, "write a graph for Graphviz instead"},
     {MAIN, "main", 0, NULL, OPT_COMPILE, "add a main that prints the results at these values"},
     {LIBM, "libm", 0, NULL, OPT_COMPILE, "call <math.h> instead of holding its functions"},
+    {PRINT, "print", 0, NULL, OPT_COMPILE, "print the program, an operation a line, not C"},
+    {REPORT, "report", 0, NULL, OPT_COMPILE, "print what a run takes and what runs together"},
     {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
@@ -174,6 +178,8 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case DERIVATIVE: return set_derivative(o, p, f);
     case MAIN: o->main = true; return true;
     case LIBM: o->libm = true; return true;
+    case PRINT: o->print = true; return true;
+    case REPORT: o->report = true; return true;
     case OUTPUT: return set_once(p, &o->output, value, f);
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);

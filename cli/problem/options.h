@@ -14,7 +14,7 @@ typedef enum derivative { NO_DERIVATIVE, GRAD, VJP, JVP, HVP, JAC, HESS } deriva
 
 typedef struct options {
     const struct command *command;
-    bool                  json, help, names, step, sparse, main, libm;
+    bool                  json, help, names, step, sparse, main, libm, print, report;
     derivative            derivative;
     const char           *output;           /* -o */
     const char           *file;             /* -f */

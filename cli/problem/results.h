@@ -21,6 +21,8 @@ bool result_print(const problem *p, FILE *out, look how, const char *key, const 
 /* For jac --sparse, and for hess --sparse of a value with one element. */
 bool sparse_jacobian_print(const problem *p, FILE *out, look how, failure *f);
 bool sparse_hessian_print(const problem *p, FILE *out, look how, failure *f);
+/* There is no plan: for a dense pattern, the library's advice is replaced by the command's. */
+bool sparse_plan_failure(const problem *p, failure *f);
 
 /* A malloced list of the wanted inputs; *n is their number. */
 problem_input **result_wanted(const problem *p, int *n, failure *f);

@@ -352,8 +352,8 @@ typedef struct cot__backend {
     void (*lu_det)(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z);
     /* The sign of det a: 1, -1, or 0; NaN for NaN. */
     void (*lu_sign)(const cot__view *factors, const cot__view *permutation, const cot__view *z);
-    /* packed (…, m+n, k), k = min(m, n): the rows of L (m,k), then those of Uᵀ (n,k). */
-    void (*lu_pack)(const cot__view *factors, const cot__view *packed);
+    /* What lu made of a, apart: L (m,k) and U (k,n), k = min(m, n). */
+    void (*lu_split)(const cot__view *factors, const cot__view *l, const cot__view *u);
     /* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero
      * on the diagonal is bad, but the numbers are left as the divisions made them. */
     int64_t (*triangular_workspace)(const cot__view *a, const cot__view *b);
@@ -362,19 +362,20 @@ typedef struct cot__backend {
      * definite. */
     int64_t (*cholesky_workspace)(const cot__view *a);
     void (*cholesky)(const cot__view *a, void *scratch, int64_t *status);
-    /* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in
-     * LAPACK: each reflection sends a column to minus the sign of its leading element. */
+    /* a (m,n) = Q R, m >= n, Q (m,n), R (n,n). Signs as in LAPACK: each reflection sends a column
+     * to minus the sign of its leading element. */
     int64_t (*qr_workspace)(const cot__view *a);
-    void (*qr)(const cot__view *a, const cot__view *packed, void *scratch);
-    /* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The
-     * sign of an eigenvector: its first element of (to a thousandth) the largest magnitude is
-     * positive. bad: no convergence. NaN or infinities in a: NaN. */
+    void (*qr)(const cot__view *a, const cot__view *q, const cot__view *r, void *scratch);
+    /* a (n,n), symmetric, = V diag(w) Vᵀ; w ascends. The sign of an eigenvector: its first element
+     * of (to a thousandth) the largest magnitude is positive. bad: no convergence. NaN or
+     * infinities in a: NaN. */
     int64_t (*eigh_workspace)(const cot__view *a);
-    void (*eigh)(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
-    /* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the
-     * singular values, descending. Signs: as above, by the columns of U. */
+    void (*eigh)(const cot__view *a, const cot__view *v, const cot__view *w, void *scratch, int64_t *status);
+    /* a (m,n) = U diag(s) Vᵀ, U (m,k), Vᵀ (k,n), k = min(m, n); s descends. Signs: as above, by the
+     * columns of U. */
     int64_t (*svd_workspace)(const cot__view *a);
-    void (*svd)(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
+    void (*svd)(const cot__view *a, const cot__view *u, const cot__view *s, const cot__view *vt, void *scratch,
+                int64_t *status);
 } cot__backend;
 
 #endif

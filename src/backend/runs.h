@@ -4,14 +4,15 @@
  * A run is one elementwise operation over one set of operands: z = op(xs), or for each output
  * out (+)= partial(g, xs, z), or a copy. Element i of each output depends on element i of the views
  * alone, so any range of elements can be run by itself. A stage is a list of runs over arrays of
- * one size that may be done block by block together. The entry `elementwise` of a backend does a
+ * one size that may be done block by block together. A fold of a stage reduces what a run makes to
+ * one element, with the bits of the entry `reduce`. The entry `elementwise` of a backend does a
  * stage; a device prints its kernels from the same rules. */
 #ifndef COT_RUNS_H
 #define COT_RUNS_H
 
 #include "base/base.h"
 
-enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_MOVED = 16 };
+enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_FOLDS = 4 };
 enum { COT__RUN_COPY = -1 }; /* to = from, converted where dtypes differ */
 
 /* What the CPU's blocks are made of: n elements, contiguous, of one compute type. Unused operands
@@ -48,16 +49,56 @@ typedef struct cot__block_run {
     int64_t           size, parts;
 } cot__block_run;
 
+/* z, of one element, is the sum, maximum or minimum of all elements of x: the row-major output of a
+ * run; or z has one for each row of x. x is read when `after` runs of the stage have done a
+ * block. */
+typedef struct cot__stage_fold {
+    int       what; /* a cot__reduction: SUM, MAX or MIN */
+    int       after;
+    int64_t   row; /* elements of a row; 0: all are reduced to one */
+    bool      moves; /* x is as `moves` of a stage says */
+    cot__view x, z;
+    /* Of the backend: cot__fold_blocks(size) elements of 8 bytes; none for rows. */
+    void     *nodes;
+} cot__stage_fold;
+
+/* Blocks of a stage with folds are parts of the reduction's tree: one leaf or 2, 4, … of them. So
+ * many there are at most. If folds are of rows, all rows have one length, and blocks are whole
+ * rows. */
+static inline int64_t cot__fold_blocks(int64_t size) { return (size + COT__BLOCK - 1) / COT__BLOCK; }
+
+/* Which elements of a run belong to a block of the stage, where these are not the same: element i
+ * of the run belongs to element i + at of the stage, and with a block so many before and behind it
+ * are done, too, as later runs read them shifted. Outputs of such runs are moved (see below). */
+typedef struct cot__run_span { int64_t at, before, after; } cot__run_span;
+
+/* A product of two matrices that is made before the runs, which read it: c = a b, row-major, with
+ * as many elements as the stage. Where a backend can, it does the runs on each part of c that is
+ * done, while that is in cache. */
+typedef struct cot__stage_product {
+    cot__view a, b, c;
+    void     *workspace; /* as the entry `matmul` has it */
+} cot__stage_product;
+
 typedef struct cot__stage {
     cot__block_run *run;
+    const cot__stage_product *product; /* NULL: all that the runs read is there */
+    const cot__run_span *span; /* NULL, or one for each run */
+    cot__stage_fold      *fold;
+    int             folds;
     int             count;
-    int64_t         size, cost;  /* elements of each; of an element, all runs together */
+    /* Elements of the longest run; cost of an element, all runs together. */
+    int64_t         size, cost;
     int64_t         block_bytes; /* of an array that should be done at a time */
     /* NULL, or for each run: bit i says that view i (outputs come after COT__RUN_VIEWS) lies in
      * memory that nobody reads after the stage, and that the stage writes before it reads. Every
-     * block may then use the same piece of it. At most COT__STAGE_MOVED runs have such views. */
+     * block may then use the same piece of it. */
     const uint16_t *moves;
-    int64_t         parts, step; /* the CPU's notes */
+    /* The CPU's notes. ready: those of the runs are written; if the stage is done again, only the
+     * data of views may have changed, and none of them may have become NULL or stopped being it.
+     * directly: each run is one call for a block. */
+    int64_t         parts, step;
+    bool            ready, directly;
 } cot__stage;
 
 /* z = op(xs) for views of z's shape (0-d operands repeat); z may be one of the operands. */

@@ -10,18 +10,15 @@
 #define COT_BASE_HALF_H
 
 #include <stdint.h>
-#include <string.h>
 
 static inline uint32_t cot__bits_from_f32(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
+    union { float x; uint32_t u; } bits = {x};
+    return bits.u;
 }
 
 static inline float cot__f32_from_bits(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
+    union { uint32_t u; float x; } bits = {u};
+    return bits.x;
 }
 
 static inline float cot__f32_from_bf16(uint16_t h) { return cot__f32_from_bits((uint32_t)h << 16); }

@@ -1,8 +1,6 @@
 /* random.c: the generator and the keys. See random.h. */
 #include "base/random.h"
 
-#include <string.h>
-
 static inline uint32_t rotated(uint32_t x, int by) { return x << by | x >> (32 - by); }
 
 /* Five times four rounds, a word of the key schedule after each four. One call a counter; the loop
@@ -50,14 +48,11 @@ void cot_key_split(cot_key key, int n, cot_key *out) {
 double cot__plain_log(double x) {
     /* e ln2_hi is exact */
     static const double ln2_hi = 0x1.62e42feep-1, ln2_lo = 0x1.a39ef35793c76p-33;
-    uint64_t            bits;
-    memcpy(&bits, &x, sizeof bits);
-    uint64_t shifted = bits - 0x3fe6a09e667f3bcdu; /* from sqrt(1/2) on */
+    union { double f; uint64_t u; } m = {x};
+    uint64_t shifted = m.u - 0x3fe6a09e667f3bcdu; /* from sqrt(1/2) on */
     int64_t  e = (int64_t)shifted >> 52;
-    bits -= (uint64_t)e << 52;
-    double m;
-    memcpy(&m, &bits, sizeof m);
-    double f = m - 1, s = f / (2 + f), q = s * s, sum = 1.0 / 23;
+    m.u -= (uint64_t)e << 52;
+    double f = m.f - 1, s = f / (2 + f), q = s * s, sum = 1.0 / 23;
     for (int k = 21; k >= 3; k -= 2) sum = sum * q + 1.0 / k;
     /* log m = f - (f²/2 - s (f²/2 + 2 q sum)): the large term f is exact */
     double half = 0.5 * f * f, small = s * (half + 2 * q * sum);

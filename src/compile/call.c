@@ -2,12 +2,16 @@
  *
  * With active operands its forward variant runs, whose further results are what its backward
  * variant reads; the rule is a call of that one. So a derivative is a call again, and can be
- * differentiated. In the body of a loop, a batch or another program, on a smooth tape, and where
- * the derivative holds what a program cannot hold yet, the source is recorded instead. */
+ * differentiated. On a smooth tape the program itself runs, and the derivative, which refuses at
+ * kinks, is made of its operands. In the body of a loop, a batch or another program, and where the
+ * derivative holds what a program cannot hold yet, or there is none, the source is recorded
+ * instead: who then asks for the derivative is told why. */
 #include "rules/structural_ids.h"
+#include "compile/call.h"
 #include "compile/idle.h"
 #include "compile/replay.h"
 #include "compile/variants.h"
+#include "compile/verify.h"
 #include "ops/structural.h"
 #include "tape/record_job.h"
 #include "tape/region.h"
@@ -17,22 +21,23 @@
 
 static const char NAME[] = "program_call";
 
-/* What a node knows of its call; it lives in the arena, and the tape keeps the program alive. */
-typedef struct call {
-    cot_program        *p;       /* that was called */
-    const cot__variant *variant; /* whose forward program ran; NULL: p itself did */
-} call;
+typedef cot__call_node call;
 
-static cot_program *runs(const call *c) { return c->variant ? c->variant->forward : c->p; }
+static cot_program *runs(const call *c) { return cot__call_runs(c); }
+static int          result_of_output(int leading, int k) { return cot__result_of_output(leading, k); }
 
-/* The first result of a node is a float if any is. So the first float output comes first, before
- * those that stand before it. */
-static int leading_output(const cot_program *p) {
+static bool is_active_output(const call *c, int k) { return c->active && c->active[k]; }
+
+/* The first result of a node is a float if any is, and active if any is. So the first such output
+ * comes first, before those that stand before it. */
+static int leading_output(const call *c) {
+    const cot_program *p = c->p;
+    for (int k = 0; k < cot_program_outputs(p); k++)
+        if (is_active_output(c, k)) return k;
     for (int k = 0; k < cot_program_outputs(p); k++)
         if (cot__dtype_is_float(cot_program_output_type(p, k).dtype)) return k;
     return 0;
 }
-static int result_of_output(int leading, int k) { return k == leading ? 0 : k < leading ? k + 1 : k; }
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -81,7 +86,7 @@ typedef struct calling {
 
 /* Operand k where the program can read it. */
 static bool bind(calling *c, int k) {
-    cot__view v = cot__view_read(c->t, c->args[k]);
+    cot__view v = cot__look(c->t, c->args[k]);
     int64_t   stride[COT_MAX_NDIM];
     c->input[k] = v.data;
     if (c->t->status != COT_OK || cot__is_contiguous(v.ndim, v.shape, v.stride)) return c->t->status == COT_OK;
@@ -93,8 +98,7 @@ static bool bind(calling *c, int k) {
     return true;
 }
 
-static bool make_room(calling *c, const cot_program *p) {
-    int leading = leading_output(p);
+static bool make_room(calling *c, const cot_program *p, int leading) {
     for (int k = 0; k < c->m; k++) {
         cot_type     type = cot_program_output_type(p, k);
         cot__result *r = &c->result[result_of_output(leading, k)];
@@ -107,7 +111,7 @@ static bool make_room(calling *c, const cot_program *p) {
 static bool run(calling *c, cot_program *p) {
     cot__run *r = cot__idle_take(p, c->t->backend, &c->caller);
     if (!r) return false;
-    bool ok = cot__run_go(r, c->input, c->output);
+    bool ok = cot__program_go(p, c->t->backend, r, c->input, c->output);
     if (!ok) cot__fail(c->t, cot__run_status(r), "%s", cot__run_message(r));
     else if (cot__run_note(r)[0]) cot__note(c->t, "%s", cot__run_note(r));
     cot__idle_give(p, c->t->backend, r);
@@ -115,6 +119,13 @@ static bool run(calling *c, cot_program *p) {
 }
 
 static void forget(void *program) { cot_program_destroy(program); }
+
+/* What has no derivative in the program, has none on the tape. */
+static void rest_inactive(cot_tape *t, const call *known, uint32_t node) {
+    for (int k = 0; known->active && k < cot_program_outputs(known->p); k++)
+        if (!known->active[k])
+            t->nodes[node + (uint32_t)result_of_output(known->leading, k)].flags &= (uint8_t)~COT__ACTIVE;
+}
 
 /* The node of a call, whose picks follow it. */
 static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
@@ -132,7 +143,8 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     c.input = (const void **)(void *)(c.packed + n);
     bool ok = true;
     for (int k = 0; ok && k < n; k++) ok = bind(&c, k);
-    if (ok && make_room(&c, p) && run(&c, p) && m > 0) { /* without outputs it ran for its checks */
+    /* without outputs it ran for its checks */
+    if (ok && make_room(&c, p, known->leading) && run(&c, p) && m > 0) {
         cot__attr *attr = cot__attr_make(t, NAME, 0, NULL, n, args);
         call      *kept = attr ? cot__arena(t, sizeof *kept, NAME) : NULL;
         if (kept && cot__tape_keep(t, known->p, forget, NAME)) {
@@ -140,6 +152,7 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
             *kept = *known;
             attr->pointer = kept;
             z = cot__results_push(t, m, c.result, OP_call, n, attr->args, attr);
+            if (!cot__failed(z)) rest_inactive(t, known, cot__index(z));
         }
     }
     for (int k = 0; k < n; k++)
@@ -149,8 +162,8 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
 }
 
 /* Output k of the program that was called. */
-static cot_var output_of(cot_var z, const cot_program *p, int k) {
-    return cot__result_of(z, result_of_output(leading_output(p), k));
+static cot_var output_of(cot_var z, const call *c, int k) {
+    return cot__result_of(z, result_of_output(c->leading, k));
 }
 
 /* ---- calling --------------------------------------------------------------------------------- */
@@ -168,15 +181,20 @@ static bool is_float_output(const cot_program *p, int k) {
     return cot__dtype_is_float(cot_program_output_type(p, k).dtype);
 }
 
-/* Which operands are active, and which outputs can be. False: there is nothing to differentiate. */
-static bool find_active(cot_tape *t, const cot_program *p, const uint32_t *args, bool *inputs, bool *outputs) {
-    bool some_in = false, some_out = false;
+/* Which operands are active. False: none is. */
+static bool find_active(cot_tape *t, const cot_program *p, const uint32_t *args, bool *inputs) {
+    bool some = false;
     for (int k = 0; k < cot_program_inputs(p) && t->active_mask; k++) {
         const cot__node *x = &t->nodes[args[k]];
-        some_in |= inputs[k] = (x->flags & COT__ACTIVE) && cot__dtype_is_float(cot__dtype_at(x));
+        some |= inputs[k] = (x->flags & COT__ACTIVE) && cot__dtype_is_float(cot__dtype_at(x));
     }
-    for (int k = 0; k < cot_program_outputs(p); k++) some_out |= outputs[k] = is_float_output(p, k);
-    return some_in && some_out;
+    return some;
+}
+
+static bool any(int n, const bool *list) {
+    for (int k = 0; k < n; k++)
+        if (list[k]) return true;
+    return false;
 }
 
 /* Hears why a derivative cannot be made. */
@@ -189,18 +207,24 @@ static void hear(const cot__caller *c, cot_status code, const char *text) {
     snprintf(h->text, sizeof h->text, "%s", text);
 }
 
-/* Finds what is to run. False: the derivative holds what no program can hold yet, so the
- * operations themselves are to be recorded; or there is an error on the tape. */
+/* Finds what is to run. False: the derivative holds what no program can hold yet, or there is none,
+ * so the operations themselves are to be recorded; or there is an error on the tape. */
 static bool choose(cot_tape *t, const uint32_t *args, call *known) {
     heard       h = {COT_OK, ""};
     cot__caller caller = {NAME, &h, hear, NULL, NULL};
-    bool       *inputs = flags(t, known->p), *outputs = cot__behind(inputs, cot_program_inputs(known->p));
+    bool       *inputs = flags(t, known->p), smooth = t->options.smooth;
     if (!inputs) return false;
-    if (!find_active(t, known->p, args, inputs, outputs)) return true;
-    if (atomic_load(&known->p->records)) return false;
-    known->variant = cot__variant_of(known->p, COT__SPLIT, inputs, outputs, &caller);
-    if (known->variant) return true;
-    if (h.status == COT_LIMIT) atomic_store(&known->p->records, true);
+    if (!find_active(t, known->p, args, inputs)) return true;
+    const cot__variant *flow = cot__variant_of(known->p, COT__FLOW, false, inputs, NULL, &caller), *v = NULL;
+    known->active = flow ? flow->results : NULL;
+    if (flow && !any(cot_program_outputs(known->p), flow->results)) return true;
+    if (flow && atomic_load(&known->p->records)) return false;
+    known->leading = leading_output(known);
+    if (flow)
+        v = cot__variant_of(known->p, smooth ? COT__PULL : COT__SPLIT, smooth, inputs, flow->results, &caller);
+    known->variant = smooth ? NULL : v;
+    if (v) return true;
+    if (h.status == COT_LIMIT || h.status == COT_GRAD) atomic_store(&known->p->records, true);
     else cot__fail(t, h.status, "%s", h.text);
     return false;
 }
@@ -208,8 +232,8 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
 /* The outputs of p for operands `args`. */
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
     call known = {.p = p};
-    /* a smooth tape looks at every operation for kinks */
-    bool inlined = t->mode.body || t->options.smooth || !choose(t, args, &known);
+    known.leading = leading_output(&known);
+    bool inlined = t->mode.body || !choose(t, args, &known);
     if (t->status != COT_OK) return false;
     if (inlined) {
         cot_var *in = list_of(t, cot_program_inputs(p));
@@ -217,7 +241,7 @@ static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *
         return in && cot__replay(t, p->source, in, out);
     }
     cot_var z = record(t, &known, args);
-    for (int k = 0; k < cot_program_outputs(p); k++) out[k] = output_of(z, p, k);
+    for (int k = 0; k < cot_program_outputs(p); k++) out[k] = output_of(z, &known, k);
     return t->status == COT_OK;
 }
 
@@ -235,6 +259,7 @@ static bool call_into(cot_tape *t, cot_program *p, int n, const cot_var *xs, int
     uint32_t *args = cot__arena(t, ((size_t)n + 1) * sizeof *args, NAME);
     cot_var  *out = args ? list_of(t, m) : NULL;
     if (!out || !enter(t, p, xs, args) || !call_on(t, p, args, out)) return false;
+    if (p->verified && !t->mode.body && !cot__verify_call(t, p, args, out)) return false;
     for (int k = 0; k < m; k++) ys[k] = out[k];
     return true;
 }
@@ -258,29 +283,26 @@ static cot_var *call_derivative(cot__rule *r, cot_program *p, int n, const cot_v
     return out && enter(r->t, p, xs, args) && call_on(r->t, p, args, out) ? out : NULL;
 }
 
-/* Has every float output of the program that was called an adjoint, and nothing else one? */
-static bool is_seeded_fully(cot__rule *r, const call *c) {
-    int leading = leading_output(c->p), all = cot_program_outputs(runs(c));
-    for (int k = 0; k < all; k++) {
-        bool wants = k < cot_program_outputs(c->p) && is_float_output(c->p, k);
-        if (cot__failed(cot__rule_g(r, result_of_output(leading, k))) == wants) return false;
-    }
+/* Has every active output of the program that was called an adjoint, and nothing else one? */
+static bool is_seeded_fully(const call *c, const bool *seeded) {
+    for (int k = 0; k < cot_program_outputs(runs(c)); k++)
+        if (seeded[k] != (k < cot_program_outputs(c->p) && is_active_output(c, k))) return false;
     return true;
 }
 
-static void pull_by_saved(cot__rule *r, const call *c) {
-    const cot__variant *v = c->variant;
-    int                 inputs = cot_program_inputs(c->p), results = cot_program_outputs(c->p), at = 0;
-    int                 leading = leading_output(c->p);
-    cot_var            *xs = list_of(r->t, cot_program_inputs(v->backward));
+/* Calls the backward program of v, a variant for `results` outputs, on what it reads of operands
+ * and results, and on the seeds. */
+static void pull(cot__rule *r, const call *c, const cot__variant *v, int results) {
+    int      inputs = cot_program_inputs(c->p), at = 0;
+    cot_var *xs = list_of(r->t, cot_program_inputs(v->backward));
     if (!xs) return;
     for (uint32_t i = 0; i < v->count; i++) {
         int from = (int)v->saved[i];
         xs[at++] = from < inputs ? cot__rule_x(r, from)
-                                 : cot__rule_result_of(r, result_of_output(leading, from - inputs));
+                                 : cot__rule_result_of(r, result_of_output(c->leading, from - inputs));
     }
     for (int k = 0; k < results; k++)
-        if (is_float_output(c->p, k)) xs[at++] = cot__rule_g(r, result_of_output(leading, k));
+        if (v->results[k]) xs[at++] = cot__rule_g(r, result_of_output(c->leading, k));
     const cot_var *bar = call_derivative(r, v->backward, at, xs);
     for (int k = 0; bar && k < inputs; k++)
         if (v->inputs[k]) {
@@ -289,36 +311,28 @@ static void pull_by_saved(cot__rule *r, const call *c) {
         }
 }
 
-/* From the operands alone: what the forward program computes, is computed again. */
-static void pull_by_operands(cot__rule *r, const call *c) {
+static void call_vjp(cot__rule *r) {
+    const call  *c = call_of(r);
     cot_program *p = runs(c);
     cot__caller  caller = cot__tape_caller(r->t, NAME);
-    int          inputs = cot_program_inputs(p), results = cot_program_outputs(p), at = 0, leading = leading_output(p);
-    bool        *wanted = flags(r->t, p), *seeded = cot__behind(wanted, inputs);
-    cot_var     *xs = list_of(r->t, inputs + results);
-    if (!wanted || !xs) return;
-    for (int k = 0; k < inputs; k++) xs[at++] = cot__rule_x(r, k), wanted[k] = cot__rule_wants(r, k);
-    for (int k = 0; k < results; k++) {
-        cot_var g = cot__rule_g(r, result_of_output(leading, k));
-        seeded[k] = !cot__failed(g);
-        if (seeded[k]) xs[at++] = g;
+    bool        *wanted = flags(r->t, p), *seeded = cot__behind(wanted, cot_program_inputs(p));
+    if (!wanted) return;
+    for (int k = 0; k < cot_program_inputs(p); k++) wanted[k] = cot__rule_wants(r, k);
+    for (int k = 0; k < cot_program_outputs(p); k++)
+        seeded[k] = !cot__failed(cot__rule_g(r, result_of_output(c->leading, k)));
+    if (c->variant && is_seeded_fully(c, seeded)) {
+        pull(r, c, c->variant, cot_program_outputs(c->p));
+        return;
     }
-    const cot__variant *v = cot__variant_of(p, COT__PULL, wanted, seeded, &caller);
-    const cot_var      *bar = v ? call_derivative(r, v->backward, at, xs) : NULL;
-    for (int k = 0; bar && k < inputs; k++)
-        if (wanted[k]) cot__give(r, k, *bar++);
-}
-
-static void call_vjp(cot__rule *r) {
-    const call *c = call_of(r);
-    if (c->variant && is_seeded_fully(r, c)) pull_by_saved(r, c);
-    else pull_by_operands(r, c);
+    const cot__variant *v = cot__variant_of(p, COT__PULL, r->t->options.smooth, wanted, seeded, &caller);
+    if (v) pull(r, c, v, cot_program_outputs(p));
 }
 
 static void call_jvp(cot__rule *r) {
-    cot_program *p = runs(call_of(r));
+    const call  *c = call_of(r);
+    cot_program *p = runs(c);
     cot__caller  caller = cot__tape_caller(r->t, NAME);
-    int          inputs = cot_program_inputs(p), results = cot_program_outputs(p), at = 0, leading = leading_output(p);
+    int          inputs = cot_program_inputs(p), results = cot_program_outputs(p), at = 0, leading = c->leading;
     bool        *moved = flags(r->t, p), *outputs = cot__behind(moved, inputs);
     cot_var     *xs = list_of(r->t, 2 * inputs);
     if (!moved || !xs) return;
@@ -328,7 +342,7 @@ static void call_jvp(cot__rule *r) {
         if (moved[k]) xs[at++] = r->tangents[k];
     }
     for (int k = 0; k < results; k++) outputs[k] = is_float_output(p, k);
-    const cot__variant *v = cot__variant_of(p, COT__PUSH, moved, outputs, &caller);
+    const cot__variant *v = cot__variant_of(p, COT__PUSH, r->t->options.smooth, moved, outputs, &caller);
     const cot_var      *tangent = v ? call_derivative(r, v->backward, at, xs) : NULL;
     for (int k = 0; tangent && k < results; k++)
         if (outputs[k]) cot__rule_tangent(r, result_of_output(leading, k), *tangent++);
@@ -352,4 +366,5 @@ const cot__op cot__op_call = {.name       = "call",
                               .called     = "program_call",
                               .cost       = {.none = "what its functions do is not counted"},
                               .operands   = "*",
+                              .inlined    = cot__call_inlined,
                               .opaque     = true};

@@ -51,7 +51,8 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
     }
     t->mode.compiling = true;
     if (make_examples(t, n, types, examples)) {
-        const cot__region *r = cot__region_record_part(t, "compile", "function", f, user, n, examples, m);
+        const char        *name = t->options.smooth ? "program_call" : "compile";
+        const cot__region *r = cot__region_record_part(t, name, "function", f, user, n, examples, m);
         p->source = lower(p, t, r);
     }
     if (t->status != COT_OK) fail(p, t->status, cot_tape_message(t));
@@ -67,6 +68,35 @@ static void optimise(cot_program *p) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
     cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend};
     if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
+    p->wants_native = cot__native_wanted(p->wants_native);
+    if (p->runs && p->wants_native) p->native = cot__native_open(p->runs, &p->al);
+}
+
+/* ---- donated inputs -------------------------------------------------------------------------- */
+
+static bool donations_are_legal(cot_program *p, const cot_compile_options *o) {
+    char text[COT__MESSAGE] = "";
+    int  n = cot_program_inputs(p);
+    if (o->donations < 0) snprintf(text, sizeof text, "[compile] a negative number of donations: %d", o->donations);
+    else if (o->donations > 0 && !o->donate)
+        snprintf(text, sizeof text, "[compile] the list of %d donated inputs is NULL", o->donations);
+    for (int k = 0; !text[0] && k < o->donations; k++)
+        if (o->donate[k] < 0 || o->donate[k] >= n)
+            snprintf(text, sizeof text, "[compile] donate[%d] is %d; the inputs are 0 to %d", k, o->donate[k], n - 1);
+    if (text[0]) fail(p, COT_VALUE, text);
+    return !text[0];
+}
+
+void cot__program_donate(cot_program *p, const cot_compile_options *o) {
+    size_t n = (size_t)cot_program_inputs(p);
+    if (p->status != COT_OK || !donations_are_legal(p, o) || o->donations == 0) return;
+    p->donated = cot__alloc(&p->al, n * sizeof *p->donated);
+    if (!p->donated) {
+        fail(p, COT_MEMORY, "[compile] out of memory: a list of donated inputs");
+        return;
+    }
+    memset(p->donated, 0, n * sizeof *p->donated);
+    for (int k = 0; k < o->donations; k++) p->donated[o->donate[k]] = true;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -87,16 +117,18 @@ cot_program *cot__program_empty(const cot_allocator *al) {
     if (!p) return NULL;
     memset(p, 0, sizeof *p);
     atomic_init(&p->refs, 1);
+    cot__lock_open(&p->making);
     cot__lock_open(&p->lock);
     p->al = *al;
     return p;
 }
 
-cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain) {
+cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain, bool native) {
     cot_program *p = source ? cot__program_empty(al) : NULL;
     if (!p) return cot__program_release(source), NULL;
     p->source = source;
     p->plain = plain;
+    p->wants_native = native;
     optimise(p);
     if (p->runs) return p;
     cot_program_destroy(p);
@@ -106,15 +138,23 @@ cot_program *cot__program_object(const cot_allocator *al, cot__program *source, 
 cot_program *cot_compile(cot_fn f, void *user, int n, const cot_type *types, int m,
                          const cot_compile_options *options) {
     cot_compile_options defaults = {0};
-    if (!options) options = &defaults;
+    return cot__compile(f, user, n, types, m, options ? options : &defaults, false);
+}
+
+cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, int m,
+                          const cot_compile_options *options, bool smooth) {
     cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
     if (!arguments_are_legal(p, f, n, types, m)) return p;
-    cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al});
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al, .smooth = smooth});
     if (t) record(p, t, f, user, n, types, m);
     else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
     cot_tape_destroy(t);
     p->plain = options->plain;
+    p->wants_native = options->native;
+    p->verified = options->verify ? f : NULL;
+    p->verified_user = user;
     optimise(p);
+    cot__program_donate(p, options);
     return p;
 }

@@ -12,6 +12,7 @@
 #include <cotangent_program.h>
 
 #include "base/parallel.h"
+#include "native/native.h"
 #include "program/program.h"
 #include "program/run.h"
 
@@ -24,9 +25,15 @@ struct cot_program {
     char          message[COT__MESSAGE];
     bool          plain;         /* passes are left out, of its derivatives too */
     cot__program *source, *runs; /* NULL: it failed */
+    bool          wants_native;  /* of its derivatives too */
+    cot__native  *native;        /* of `runs`; NULL: there is none */
+    cot_fn        verified;      /* what it was compiled from, if runs are compared with it */
+    void         *verified_user;
+    bool         *donated;       /* of each input: may a run write over it? NULL: none may */
     atomic_bool   records;       /* calls that are differentiated record its operations */
-    cot__lock     lock;          /* of all below */
+    cot__lock     making;        /* of variants: making one takes long, while others call */
     struct cot__variant *variants;
+    cot__lock     lock;          /* of idle runs */
     cot__run     *idle[COT__IDLE_RUNS];
     int           idle_count;
 };
@@ -37,14 +44,33 @@ struct cot_run {
     cot_status   status;
     char         message[COT__MESSAGE];
     cot__run    *run; /* NULL: it could not be made */
+    /* for the comparison of native code; NULL: none is made */
+    void        *aside;
+    size_t       aside_bytes;
+    /* Of a program with donated inputs: one that writes over none, made when it is first needed;
+     * and whether it did the last run. */
+    cot__run    *sparing;
+    bool         spared;
 };
 
+/* Takes the donated inputs from the options; what is wrong with them stays on the program. */
+void cot__program_donate(cot_program *p, const cot_compile_options *options);
 /* One more owner of p. */
 cot_program *cot__program_counted(cot_program *p);
 /* One that has no program yet; NULL when there is no memory. */
 cot_program *cot__program_empty(const cot_allocator *al);
+/* cot_compile; smooth: derivatives inside are watched for kinks, as on a smooth tape, on behalf of
+ * cot_program_call. */
+cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, int m,
+                          const cot_compile_options *options, bool smooth);
 /* A program of this source, whose owner it becomes; optimised unless it is plain. NULL when there
  * is no memory, or no source. */
-cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain);
+cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain, bool native);
+/* A run of it on the host, by native code where that is there. NULL after telling the caller. */
+cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const bool *donated,
+                                const cot__caller *caller);
+/* Runs it once; takes memory for a comparison, if one is due. */
+bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,
+                     void *const *outputs);
 
 #endif

@@ -20,12 +20,13 @@ static void hear(const cot__caller *c, cot_status code, const char *text) {
 cot_status cot_program_emit_c(const cot_program *p, const cot_emit_options *options, FILE *source, FILE *header,
                               char *why, size_t size) {
     const cot_emit_options o = options ? *options : (cot_emit_options){0};
-    const cot__emit_options names = {.name    = o.name,
-                                     .header  = o.header,
-                                     .title   = o.title,
-                                     .inputs  = o.inputs,
-                                     .outputs = o.outputs,
-                                     .libm    = o.libm};
+    const cot__emit_options names = {.name     = o.name,
+                                     .header   = o.header,
+                                     .title    = o.title,
+                                     .inputs   = o.inputs,
+                                     .outputs  = o.outputs,
+                                     .patterns = o.patterns,
+                                     .libm     = o.libm};
     hearer      h = {COT_OK, why, size};
     cot__caller caller = {"compile", &h, hear, NULL, NULL};
     if (why && size) why[0] = 0;

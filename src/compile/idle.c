@@ -8,7 +8,7 @@ cot__run *cot__idle_take(cot_program *p, const cot__backend *backend, const cot_
     cot__lock_take(&p->lock);
     if (p->idle_count && cot__on_host(backend)) r = p->idle[--p->idle_count];
     cot__lock_give(&p->lock);
-    return r ? r : cot__run_create(p->runs, backend, &p->al, NULL, caller);
+    return r ? r : cot__program_make_run(p, backend, NULL, caller);
 }
 
 /* More than there is room for were in use at once; these few suffice. */

@@ -18,7 +18,10 @@ void cot_program_destroy(cot_program *p) {
     if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) > 1) return;
     cot__variants_close(p);
     cot__idle_close(p);
+    cot__lock_close(&p->making);
     cot__lock_close(&p->lock);
+    cot__native_close(p->native);
+    if (p->donated) cot__free(&p->al, p->donated, p->source->inputs * sizeof *p->donated);
     cot__program_release(p->source);
     cot__program_release(p->runs);
     cot_allocator al = p->al;
@@ -58,4 +61,20 @@ void cot_program_print(const cot_program *p, FILE *out) {
     }
     cot__text text = cot__text_file(out);
     cot__program_print(p->runs, &text);
+    if (p->wants_native) cot__putf(&text, "native: %s\n", cot_program_native_message(p));
 }
+
+/* ---- native code ----------------------------------------------------------------------------- */
+
+cot_native_state cot_program_native(const cot_program *p, bool wait) {
+    cot__native *n = p ? p->native : NULL;
+    switch (cot__native_look(n, wait)) {
+    case COT__NATIVE_COMPILING: return COT_NATIVE_COMPILING;
+    case COT__NATIVE_LOADED:
+    case COT__NATIVE_READY: return COT_NATIVE_READY;
+    case COT__NATIVE_DROPPED: return COT_NATIVE_DROPPED;
+    default: return COT_NATIVE_OFF;
+    }
+}
+
+const char *cot_program_native_message(const cot_program *p) { return cot__native_message(p ? p->native : NULL); }

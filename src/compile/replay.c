@@ -1,20 +1,16 @@
 /* replay.c: see replay.h. */
 #include "rules/structural_ids.h"
 #include "compile/replay.h"
+#include "diff/implicit/implicit.h"
+#include "diff/loops/loop.h"
 
+#include "ops/custom_job.h"
 #include "ops/elementwise/elementwise.h"
+#include "ops/kinks.h"
 #include "tape/record_job.h"
 
-typedef struct replaying {
-    cot_tape           *t;
-    const cot__program *p;
-    cot_var            *value; /* of each value of the program */
-    cot_var            *x;     /* operands of one operation */
-    uint32_t           *args;
-    uint32_t            most;
-} replaying;
-
-static bool open_lists(replaying *r) {
+bool cot__replay_open(cot__replaying *r, cot_tape *t, const char *op, const cot__program *p) {
+    *r = (cot__replaying){.t = t, .p = p};
     for (uint32_t k = 0; k < r->p->operations; k++) {
         uint32_t n = (uint32_t)cot__operation_operands(r->p, k);
         if (n > r->most) r->most = n;
@@ -23,41 +19,45 @@ static bool open_lists(replaying *r) {
     r->x = cot__alloc(&r->t->al, r->most * sizeof *r->x);
     r->args = cot__alloc(&r->t->al, r->most * sizeof *r->args);
     if (r->value && r->x && r->args) return true;
-    cot__fail(r->t, COT_MEMORY, "[program_call] out of memory: the values of a program of %u operations",
+    cot__fail(r->t, COT_MEMORY, "[%s] out of memory: the values of a program of %u operations", op,
               r->p->operations);
     return false;
 }
 
-static void close_lists(replaying *r) {
+void cot__replay_close(cot__replaying *r) {
     cot__free(&r->t->al, r->value, r->p->values * sizeof *r->value);
     cot__free(&r->t->al, r->x, r->most * sizeof *r->x);
     cot__free(&r->t->al, r->args, r->most * sizeof *r->args);
 }
 
-static void replay_constants(replaying *r) {
-    for (uint32_t k = 0; k < r->p->constants && r->t->status == COT_OK; k++) {
-        uint32_t  v = r->p->constant[k].value;
-        cot__type type = cot__value_type(r->p, v);
-        r->value[v] = cot_data(r->t, type.dtype, type.shape, cot__constant_elements(r->p, k));
-    }
+void cot__replay_constant(cot__replaying *r, uint32_t constant) {
+    uint32_t  v = r->p->constant[constant].value;
+    cot__type type = cot__value_type(r->p, v);
+    r->value[v] = cot_data(r->t, type.dtype, type.shape, cot__constant_elements(r->p, constant));
 }
 
 /* A number beside integers is a whole one; a fraction would make f64 of them. */
-static cot_var number_of(const replaying *r, uint32_t k, const uint32_t *x) {
+static cot_var number_of(const cot__replaying *r, uint32_t k, const uint32_t *x) {
     uint32_t other = x[0] == COT__NO_VALUE ? x[1] : x[0];
     double   number = cot__operation_number(r->p, k);
     bool     real = cot__dtype_is_float(cot__value_view(r->p, other).dtype);
     return real ? cot_number(number) : cot_integer((int64_t)number);
 }
 
-static cot_var replay_elementwise(replaying *r, uint32_t k) {
+static cot_var replay_elementwise(cot__replaying *r, uint32_t k) {
     const uint32_t *x = cot__operation_operand(r->p, k);
     for (int i = 0; i < cot__operation_operands(r->p, k); i++)
         r->x[i] = x[i] == COT__NO_VALUE ? number_of(r, k, x) : r->value[x[i]];
     return cot__call(r->p->operation[k].op, r->x);
 }
 
-static cot_var replay_structural(replaying *r, uint32_t k) {
+static void replay_way_back(cot__replaying *r, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(r->p, k);
+    for (int i = 0; i < cot__operation_operands(r->p, k); i++) r->x[i] = r->value[x[i]];
+    cot__loop_adjoint_replay(r->t, r->p, k, r->x, cot__replay, &r->value[r->p->operation[k].result]);
+}
+
+static cot_var replay_structural(cot__replaying *r, uint32_t k) {
     cot_tape             *t = r->t;
     const cot__operation *o = &r->p->operation[k];
     const char           *name = cot__operation_name(r->p, k);
@@ -70,28 +70,41 @@ static cot_var replay_structural(replaying *r, uint32_t k) {
         r->x[i] = r->value[x[i]];
         if (!cot__operand(t, r->x[i], name, "replayed", &r->args[i])) return INVALID(t);
     }
-    /* its rule reads what its own function keeps beside it */
+    if (o->op == OP_custom)
+        return (cot_call)(of->pointer, n, r->x, (void *)(uintptr_t)of->pointer2);
+    if (o->op == OP_custom_numbers) return cot__numbers_record(t, of, n, r->x);
+    if (o->op == OP_loop) return cot__loop_replay(t, r->p, k, r->x, cot__replay);
+    if (o->op == OP_linear_solve) return cot__linear_solve_replay(t, r->p, k, r->x, cot__replay);
+    if (o->op == OP_root) return cot__root_replay(t, r->p, k, r->x, cot__replay);
+    /* sweeps over numbers read what its own function keeps with its node */
     if (o->op == OP_logsumexp_of) return cot_logsumexp_of(n, r->x);
     if (of) {
         attr = cot__attr_make(t, name, (int)of->nints, of->ints, n > 2 ? n : 0, r->args);
         if (!attr) return INVALID(t);
         attr->number = of->number;
     }
+    if (o->op == OP_watch) return cot__watch_again(t, name, n, r->args, attr);
     return cot__record(t, name, o->op, n, r->args, attr, &asked);
 }
 
+void cot__replay_operation(cot__replaying *r, uint32_t operation) {
+    const cot__operation *o = &r->p->operation[operation];
+    if (o->op == OP_loop_adjoint) {
+        replay_way_back(r, operation);
+        return;
+    }
+    cot_var z = o->op < OP_structural ? replay_elementwise(r, operation) : replay_structural(r, operation);
+    for (uint32_t i = 0; i < o->results; i++) r->value[o->result + i] = cot__result_of(z, (int)i);
+}
+
 bool cot__replay(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys) {
-    replaying r = {.t = t, .p = p};
-    if (open_lists(&r)) {
+    cot__replaying r;
+    if (cot__replay_open(&r, t, "program_call", p)) {
         for (uint32_t k = 0; k < p->inputs; k++) r.value[p->input[k]] = xs[k];
-        replay_constants(&r);
-        for (uint32_t k = 0; k < p->operations && t->status == COT_OK; k++) {
-            const cot__operation *o = &p->operation[k];
-            cot_var               z = o->op < OP_structural ? replay_elementwise(&r, k) : replay_structural(&r, k);
-            for (uint32_t i = 0; i < o->results; i++) r.value[o->result + i] = cot__result_of(z, (int)i);
-        }
+        for (uint32_t k = 0; k < p->constants && t->status == COT_OK; k++) cot__replay_constant(&r, k);
+        for (uint32_t k = 0; k < p->operations && t->status == COT_OK; k++) cot__replay_operation(&r, k);
         for (uint32_t k = 0; k < p->outputs && t->status == COT_OK; k++) ys[k] = r.value[p->output[k]];
     }
-    close_lists(&r);
+    cot__replay_close(&r);
     return t->status == COT_OK;
 }

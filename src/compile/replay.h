@@ -1,5 +1,5 @@
 /* replay.h: a program recorded on a tape, operation by operation: where derivatives, batches and
- * bodies begin, since those are made on tapes. */
+ * bodies begin, since those are made on tapes; and how a tape comes out of a file. */
 #ifndef COT_COMPILE_REPLAY_H
 #define COT_COMPILE_REPLAY_H
 
@@ -8,5 +8,21 @@
 
 /* Records p on inputs xs, which have its types, and gives its outputs. False after an error. */
 bool cot__replay(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys);
+
+/* The same step by step, in the order in which the values are numbered. */
+typedef struct cot__replaying {
+    cot_tape           *t;
+    const cot__program *p;
+    cot_var            *value; /* of each value of the program; those of inputs are to be set */
+    cot_var            *x;     /* operands of one operation */
+    uint32_t           *args;
+    uint32_t            most;
+} cot__replaying;
+
+/* False after an error on the tape; to be closed in any case. */
+bool cot__replay_open(cot__replaying *r, cot_tape *t, const char *op, const cot__program *p);
+void cot__replay_constant(cot__replaying *r, uint32_t constant);
+void cot__replay_operation(cot__replaying *r, uint32_t operation);
+void cot__replay_close(cot__replaying *r);
 
 #endif

@@ -2,6 +2,7 @@
 #include "compile/compile.h"
 
 #include "backend/cpu/table/cpu.h"
+#include "compile/verify.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,34 @@ static void heard(const cot__caller *c, cot_status code, const char *text) {
 }
 static void ignored(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
+cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const bool *donated,
+                                const cot__caller *caller) {
+    const cot__run_parts *parts = backend == &cot__cpu_backend ? cot__native_parts(p->native) : NULL;
+    return cot__run_create_with(p->runs, backend, &p->al, parts, donated, caller);
+}
+
+bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,
+                     void *const *outputs) {
+    if (backend != &cot__cpu_backend) return cot__run_go(r, inputs, outputs);
+    bool   due = cot__native_look(p->native, false) == COT__NATIVE_LOADED;
+    size_t bytes = due ? cot__native_aside(p->native) : 0;
+    void  *aside = bytes ? cot__alloc(&p->al, bytes) : NULL;
+    bool   ok = cot__native_go(p->native, r, aside, inputs, outputs);
+    cot__free(&p->al, aside, bytes);
+    return ok;
+}
+
+/* Without this memory a run goes by the library until another one has compared. */
+static void take_aside(cot_run *r) {
+    r->aside_bytes = r->run ? cot__native_aside(r->p->native) : 0;
+    r->aside = r->aside_bytes ? cot__alloc(&r->p->al, r->aside_bytes) : NULL;
+}
+
+static void give_aside(cot_run *r) {
+    cot__free(&r->p->al, r->aside, r->aside_bytes);
+    r->aside = NULL;
+}
+
 cot_run *cot_run_create(cot_program *p) {
     cot_run *r = p ? cot__alloc(&p->al, sizeof *r) : NULL;
     if (!r) return NULL;
@@ -23,7 +52,8 @@ cot_run *cot_run_create(cot_program *p) {
     r->p = cot__program_counted(p);
     cot__caller caller = {"run_create", r, heard, ignored, NULL};
     if (p->status != COT_OK) heard(&caller, p->status, p->message);
-    else r->run = cot__run_create(p->runs, &cot__cpu_backend, &p->al, NULL, &caller);
+    else r->run = cot__program_make_run(p, &cot__cpu_backend, p->donated, &caller);
+    take_aside(r);
     return r;
 }
 
@@ -31,22 +61,29 @@ void cot_run_destroy(cot_run *r) {
     if (!r) return;
     cot_program *p = r->p;
     cot__run_destroy(r->run);
+    give_aside(r);
+    cot__run_destroy(r->sparing);
     cot__free(&p->al, r, sizeof *r);
     cot_program_destroy(p);
 }
+
+/* The one that did the last run. */
+static const cot__run *last(const cot_run *r) { return r->spared ? r->sparing : r->run; }
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
 cot_status cot_run_status(const cot_run *r) {
     if (!r) return COT_MEMORY;
-    return r->status != COT_OK || !r->run ? r->status : cot__run_status(r->run);
+    return r->status != COT_OK || !r->run ? r->status : cot__run_status(last(r));
 }
 const char *cot_run_message(const cot_run *r) {
     if (!r) return "the run is NULL: cot_run_create was given no program, or found no memory";
-    return r->status != COT_OK || !r->run ? r->message : cot__run_message(r->run);
+    return r->status != COT_OK || !r->run ? r->message : cot__run_message(last(r));
 }
-const char *cot_run_note(const cot_run *r) { return r && r->run ? cot__run_note(r->run) : ""; }
-size_t cot_run_bytes(const cot_run *r) { return r && r->run ? cot__run_bytes(r->run) : 0; }
+const char *cot_run_note(const cot_run *r) { return r && r->run ? cot__run_note(last(r)) : ""; }
+size_t cot_run_bytes(const cot_run *r) {
+    return r && r->run ? cot__run_bytes(r->run) + (r->sparing ? cot__run_bytes(r->sparing) : 0) : 0;
+}
 
 /* ---- running --------------------------------------------------------------------------------- */
 
@@ -68,10 +105,42 @@ static bool arguments_are_given(cot_run *r, const void *const *inputs, void *con
     return true;
 }
 
+/* Is native code to be compared now? Then the inputs are read twice. */
+static bool is_comparing(const cot_run *r) {
+    return r->aside && cot__native_look(r->p->native, false) == COT__NATIVE_LOADED;
+}
+
+/* Where inputs and outputs lie so that donated memory cannot be used, or where inputs are still
+ * needed, another run does it. */
+static bool go(cot_run *r, const void *const *inputs, void *const *outputs) {
+    cot__caller  caller = {"program_run", r, heard, ignored, NULL};
+    cot__native *native = r->p->native;
+    r->spared = false;
+    if (!r->p->donated) return cot__native_go(native, r->run, r->aside, inputs, outputs);
+    if (!is_comparing(r)) {
+        if (cot__native_go(native, r->run, NULL, inputs, outputs)) return true;
+        if (!cot__run_unfit(r->run)) return false;
+    }
+    if (!r->sparing) r->sparing = cot__program_make_run(r->p, &cot__cpu_backend, NULL, &caller);
+    r->spared = r->sparing != NULL;
+    return r->spared && cot__native_go(native, r->sparing, r->aside, inputs, outputs);
+}
+
+/* The function runs first: outputs may lie where inputs lie. */
+static void run_verified(cot_run *r, const void *const *inputs, void *const *outputs) {
+    cot__caller    caller = {"program_run", r, heard, ignored, NULL};
+    cot__verifying v = cot__verify_open(r->p, inputs);
+    bool           ok = go(r, inputs, outputs);
+    if (ok) cot__verify(&v, (const void *const *)outputs, &caller);
+    cot__verify_close(&v);
+}
+
 cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs) {
     if (!r || !r->run) return cot_run_status(r);
     r->status = COT_OK;
     if (!arguments_are_given(r, inputs, outputs)) return r->status;
-    cot__run_go(r->run, inputs, outputs);
-    return cot__run_status(r->run);
+    if (r->p->verified) run_verified(r, inputs, outputs);
+    else go(r, inputs, outputs);
+    if (r->aside && !cot__native_aside(r->p->native)) give_aside(r);
+    return cot_run_status(r);
 }

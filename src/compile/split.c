@@ -22,6 +22,7 @@ typedef struct splitting {
     uint32_t           *value;  /* of each value: its number in the program that is built */
     uint32_t           *x;      /* operands of one operation */
     uint32_t            most;
+    bool                ran;    /* the forward program gives its results and nothing else */
     const cot__caller  *caller;
 } splitting;
 
@@ -65,9 +66,13 @@ static bool is_view(const splitting *s, uint32_t k) {
 }
 
 /* Is it made again in the backward program, rather than stored: a view, or arithmetic that only
- * the derivative reads (1 - z² of a tanh)? Functions (an exponential) are stored. */
+ * the derivative reads (1 - z² of a tanh)? Functions (an exponential) are stored. After the forward
+ * program ran, all that is no result. */
 static bool is_made_again(const splitting *s, uint32_t k) {
     int op = s->p->operation[k].op;
+    for (int i = 0; s->ran && i < s->p->operation[k].results; i++)
+        if ((s->is[result_of(s, k, i)] & (BACKWARD | RESULT)) == BACKWARD) return true;
+    if (s->ran) return false;
     if (op >= OP_structural) return is_view(s, k);
     return cot__elementwise_table[op].class == ARITH && !(any_result(s, k) & FORWARD);
 }
@@ -184,6 +189,16 @@ static bool list_saved(splitting *s, cot__split *out) {
     return true;
 }
 
+static int64_t count_recomputed(const splitting *s) {
+    int64_t bytes = 0;
+    for (uint32_t k = 0; k < s->p->operations; k++) {
+        cot__view z = cot__value_view(s->p, s->p->operation[k].result);
+        if (!(any_result(s, k) & LATE) && runs_backward(s, k) && !is_view(s, k))
+            bytes = cot__size_add(bytes, cot__view_size(&z) * cot__dtype_size(z.dtype));
+    }
+    return bytes;
+}
+
 static bool open_lists(splitting *s) {
     for (uint32_t k = 0; k < s->p->operations; k++) {
         uint32_t n = (uint32_t)cot__operation_operands(s->p, k);
@@ -196,19 +211,20 @@ static bool open_lists(splitting *s) {
     return s->is && s->value && s->x;
 }
 
-bool cot__split_open(cot__split *out, const cot__program *joint, uint32_t inputs, uint32_t results,
+bool cot__split_open(cot__split *out, const cot__program *joint, uint32_t inputs, uint32_t results, bool ran,
                      const cot__caller *caller) {
-    splitting s = {.p = joint, .inputs = inputs, .results = results, .caller = caller};
+    splitting s = {.p = joint, .inputs = inputs, .results = results, .ran = ran, .caller = caller};
     bool      ok = open_lists(&s);
     *out = (cot__split){0};
     if (ok) {
         find_late(&s);
         find_needs(&s);
         ok = list_saved(&s, out);
+        out->recomputed = count_recomputed(&s);
     }
     if (!ok) cot__refuse(caller, COT_MEMORY, "out of memory: a program of %u operations", joint->operations);
-    if (ok) out->forward = build_forward(&s);
-    if (out->forward) out->backward = build_backward(&s);
+    if (ok && !ran) out->forward = build_forward(&s);
+    if (ok && (ran || out->forward)) out->backward = build_backward(&s);
     cot__free(&joint->al, s.is, joint->values);
     cot__free(&joint->al, s.value, joint->values * sizeof *s.value);
     cot__free(&joint->al, s.x, s.most * sizeof *s.x);

@@ -20,11 +20,16 @@ typedef struct cot__split {
     /* What the backward program reads before the seeds: below `inputs` an input of the function,
      * else inputs + a result of the forward program. In memory of the joint program's allocator. */
     uint32_t *saved, count, inputs;
+    /* Bytes of values that do not depend on a seed and are computed in the backward program, again
+     * or only there, rather than stored; views take none. */
+    int64_t   recomputed;
 } cot__split;
 
 /* The joint program has `inputs` inputs before the seeds and `results` results before the adjoints.
- * False after telling the caller that there is no memory. */
-bool cot__split_open(cot__split *s, const cot__program *joint, uint32_t inputs, uint32_t results,
+ * ran: the results are known, by a program that gives no more; so the backward program alone is
+ * made, reads them, and computes again what else it needs. False after telling the caller that
+ * there is no memory. */
+bool cot__split_open(cot__split *s, const cot__program *joint, uint32_t inputs, uint32_t results, bool ran,
                      const cot__caller *caller);
 void cot__split_close(cot__split *s, const cot_allocator *al);
 

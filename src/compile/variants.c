@@ -8,13 +8,26 @@
 /* ---- functions that record a derivative ------------------------------------------------------ */
 
 typedef struct deriving {
-    cot_program *p;
-    const bool  *inputs, *results;
+    cot_program   *p;
+    bool           smooth;
+    const bool    *inputs, *results;
+    const cot_var *xs; /* inputs of the derivative that is being recorded */
 } deriving;
 
 static int play(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
-    return cot__replay(xs[0].tape, ((cot_program *)user)->source, xs, ys) ? 0 : 1;
+    return cot__replay(xs[0].tape, ((const deriving *)user)->p->source, xs, ys) ? 0 : 1;
+}
+
+/* The same of those inputs that are differentiated by: the others stand still. */
+static int play_moving(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const deriving *d = user;
+    int             inputs = cot_program_inputs(d->p);
+    cot_var        *all = cot__arena(xs[0].tape, ((size_t)inputs + 1) * sizeof *all, "compile");
+    if (!all) return 1;
+    (void)n;
+    for (int k = 0; k < inputs; k++) all[k] = d->inputs[k] ? *xs++ : d->xs[k];
+    return play(inputs, all, m, ys, user);
 }
 
 /* Lists of vars on the tape, which is forgotten soon. */
@@ -29,15 +42,19 @@ static cot_var *list_of(cot_tape *t, int n) {
 static int pull(int n, const cot_var *xs, int m, cot_var *ys, deriving *d, bool joint) {
     int       inputs = cot_program_inputs(d->p), results = cot_program_outputs(d->p), at = inputs;
     cot_tape *t = xs[0].tape;
-    cot_var  *out = list_of(t, results), *seeds = list_of(t, results), *grads = list_of(t, inputs);
+    cot_var  *out = list_of(t, results), *seeds = list_of(t, results), *grads = list_of(t, inputs),
+            *moving = list_of(t, inputs);
+    int       some = 0;
     (void)n, (void)m;
-    if (!out || !seeds || !grads) return 1;
+    if (!out || !seeds || !grads || !moving) return 1;
     for (int k = 0; k < results; k++)
         if (d->results[k]) seeds[k] = xs[at++];
-    if (cot_fn_vjp(play, d->p, inputs, xs, results, out, seeds, grads) != COT_OK) return 1;
-    for (int k = 0; joint && k < results; k++) *ys++ = out[k];
     for (int k = 0; k < inputs; k++)
-        if (d->inputs[k]) *ys++ = grads[k];
+        if (d->inputs[k]) moving[some++] = xs[k];
+    d->xs = xs;
+    if (cot_fn_vjp(play_moving, d, some, moving, results, out, seeds, grads) != COT_OK) return 1;
+    for (int k = 0; joint && k < results; k++) *ys++ = out[k];
+    for (int k = 0; k < some; k++) *ys++ = grads[k];
     return 0;
 }
 
@@ -58,10 +75,35 @@ static int record_push(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     if (!out || !tangents || !moved) return 1;
     for (int k = 0; k < inputs; k++)
         if (d->inputs[k]) tangents[k] = xs[at++];
-    if (cot_fn_jvp(play, d->p, inputs, xs, tangents, results, out, moved) != COT_OK) return 1;
+    if (cot_fn_jvp(play, d, inputs, xs, tangents, results, out, moved) != COT_OK) return 1;
     for (int k = 0; k < results; k++)
         if (d->results[k]) *ys++ = moved[k];
     return 0;
+}
+
+/* ---- what has a derivative ------------------------------------------------------------------- */
+
+/* The rule by which a tape says that a node is active. */
+static bool is_active(const cot__program *p, uint32_t k, const uint8_t *active) {
+    const cot__op  *op = cot__op_of(p->operation[k].op);
+    const uint32_t *x = cot__operation_operand(p, k);
+    for (int i = 0; op->kind != KIND_NONE && i < cot__operation_operands(p, k); i++)
+        if (x[i] != COT__NO_VALUE && !(i < 32 && op->inactive >> i & 1) && active[x[i]]) return true;
+    return false;
+}
+
+static bool find_flow(cot__variant *v, const cot_program *of, const bool *inputs) {
+    const cot__program *p = of->source;
+    uint8_t            *active = cot__alloc(&of->al, p->values);
+    if (!active) return false;
+    memset(active, 0, p->values);
+    for (uint32_t k = 0; k < p->inputs; k++) active[p->input[k]] = inputs[k];
+    for (uint32_t k = 0; k < p->operations; k++)
+        for (uint32_t z = p->operation[k].result, end = z + p->operation[k].results; z < end; z++)
+            active[z] = cot__dtype_is_float(cot__value_view(p, z).dtype) && is_active(p, k, active);
+    for (uint32_t k = 0; k < p->outputs; k++) v->results[k] = active[p->output[k]];
+    cot__free(&of->al, active, p->values);
+    return true;
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -75,8 +117,8 @@ static int count(int n, const bool *list) {
 /* The program of the derivative; its types are those of the inputs, then of what is given for some
  * inputs or results. */
 static cot_program *compile(deriving *d, cot__derivative what) {
-    static const cot_fn functions[] = {[COT__SPLIT] = record_joint, [COT__PULL] = record_pull,
-                                       [COT__PUSH] = record_push};
+    bool      joint = what != COT__PUSH && !d->smooth;
+    cot_fn    function = joint ? record_joint : what == COT__PULL ? record_pull : record_push;
     int       inputs = cot_program_inputs(d->p), results = cot_program_outputs(d->p), n = inputs, m;
     int       given = what == COT__PUSH ? count(inputs, d->inputs) : count(results, d->results);
     cot_type *types = cot__alloc(&d->p->al, (size_t)(inputs + given) * sizeof *types);
@@ -87,23 +129,33 @@ static cot_program *compile(deriving *d, cot__derivative what) {
     for (int k = 0; what != COT__PUSH && k < results; k++)
         if (d->results[k]) types[n++] = cot_program_output_type(d->p, k);
     m = what == COT__PUSH ? count(results, d->results) : count(inputs, d->inputs);
-    if (what == COT__SPLIT) m += results;
-    cot_program *made = cot_compile(functions[what], d, n, types, m,
-                                    &(cot_compile_options){.allocator = d->p->al, .plain = d->p->plain});
+    if (joint) m += results;
+    cot_compile_options options = {.allocator = d->p->al, .plain = d->p->plain};
+    cot_program        *made = cot__compile(function, d, n, types, m, &options, d->smooth);
     cot__free(&d->p->al, types, (size_t)(inputs + given) * sizeof *types);
     return made;
 }
 
 static bool split(cot__variant *v, const cot_program *p, const cot_program *joint, const cot__caller *caller) {
     cot__split s;
-    if (!cot__split_open(&s, joint->source, p->source->inputs, p->source->outputs, caller)) return false;
-    v->forward = cot__program_object(&p->al, cot__program_share(s.forward), p->plain);
-    v->backward = cot__program_object(&p->al, cot__program_share(s.backward), p->plain);
-    v->saved = s.saved, v->count = s.count;
+    bool       ran = v->what == COT__PULL, native = p->wants_native;
+    if (!cot__split_open(&s, joint->source, p->source->inputs, p->source->outputs, ran, caller)) return false;
+    if (!ran) v->forward = cot__program_object(&p->al, cot__program_share(s.forward), p->plain, native);
+    v->backward = cot__program_object(&p->al, cot__program_share(s.backward), p->plain, native);
+    v->saved = s.saved, v->count = s.count, v->recomputed = s.recomputed;
     s.saved = NULL;
     s.count = 0;
     cot__split_close(&s, &joint->source->al);
-    return v->forward && v->backward;
+    return (ran || v->forward) && v->backward;
+}
+
+/* A derivative that reads all inputs. */
+static bool keep_whole(cot__variant *v, const cot_program *p, cot_program *made) {
+    v->backward = cot__program_counted(made);
+    v->count = (uint32_t)cot_program_inputs(p);
+    v->saved = cot__alloc(&p->al, v->count * sizeof *v->saved);
+    for (uint32_t k = 0; v->saved && k < v->count; k++) v->saved[k] = k;
+    return v->saved != NULL;
 }
 
 static void destroy(const cot_program *p, cot__variant *v) {
@@ -115,22 +167,27 @@ static void destroy(const cot_program *p, cot__variant *v) {
     cot__free(&p->al, v, sizeof *v);
 }
 
-static cot__variant *make(cot_program *p, cot__derivative what, const bool *inputs, const bool *results,
-                          const cot__caller *caller) {
-    int           n = cot_program_inputs(p), m = cot_program_outputs(p);
-    cot__variant *v = cot__alloc(&p->al, sizeof *v);
-    if (!v) return NULL;
-    *v = (cot__variant){.what = what};
-    v->inputs = cot__alloc(&p->al, ((size_t)n + (size_t)m) * sizeof *v->inputs);
-    v->results = cot__behind(v->inputs, n);
-    cot_program *made = v->inputs ? compile(&(deriving){p, inputs, results}, what) : NULL;
+/* The programs of a derivative. */
+static bool derive(cot__variant *v, cot_program *p, const cot__caller *caller) {
+    cot_program *made = compile(&(deriving){p, v->smooth, v->inputs, v->results, NULL}, v->what);
     bool         ok = made && made->status == COT_OK;
     if (made && !ok) caller->fail(caller, made->status, made->message);
-    if (ok) memcpy(v->inputs, inputs, (size_t)n * sizeof *inputs);
-    if (ok) memcpy(v->results, results, (size_t)m * sizeof *results);
-    if (ok && what == COT__SPLIT) ok = split(v, p, made, caller);
-    else if (ok) v->backward = cot__program_counted(made);
+    if (ok) ok = v->smooth || v->what == COT__PUSH ? keep_whole(v, p, made) : split(v, p, made, caller);
     cot_program_destroy(made);
+    return ok;
+}
+
+static cot__variant *make(cot_program *p, cot__derivative what, bool smooth, const bool *inputs, const bool *results,
+                          const cot__caller *caller) {
+    size_t        n = (size_t)cot_program_inputs(p), m = (size_t)cot_program_outputs(p);
+    cot__variant *v = cot__alloc(&p->al, sizeof *v);
+    if (!v) return NULL;
+    *v = (cot__variant){.what = what, .smooth = smooth, .inputs = cot__alloc(&p->al, (n + m) * sizeof *v->inputs)};
+    v->results = cot__behind(v->inputs, n);
+    bool ok = v->inputs != NULL;
+    if (ok) memcpy(v->inputs, inputs, n * sizeof *inputs);
+    if (ok && results) memcpy(v->results, results, m * sizeof *results);
+    ok = ok && (what == COT__FLOW ? find_flow(v, p, inputs) : derive(v, p, caller));
     if (ok) return v;
     destroy(p, v);
     return NULL;
@@ -138,21 +195,23 @@ static cot__variant *make(cot_program *p, cot__derivative what, const bool *inpu
 
 /* ---- finding one ----------------------------------------------------------------------------- */
 
-static cot__variant *find(const cot_program *p, cot__derivative what, const bool *inputs, const bool *results) {
+static cot__variant *find(const cot_program *p, cot__derivative what, bool smooth, const bool *inputs,
+                          const bool *results) {
     size_t n = (size_t)cot_program_inputs(p), m = (size_t)cot_program_outputs(p);
     for (cot__variant *v = p->variants; v; v = v->next)
-        if (v->what == what && memcmp(v->inputs, inputs, n * sizeof *inputs) == 0 &&
-            memcmp(v->results, results, m * sizeof *results) == 0)
+        if (v->what == what && v->smooth == smooth &&
+            memcmp(v->inputs, inputs, n * sizeof *inputs) == 0 &&
+            (!results || memcmp(v->results, results, m * sizeof *results) == 0))
             return v;
     return NULL;
 }
 
-const cot__variant *cot__variant_of(cot_program *p, cot__derivative what, const bool *inputs, const bool *results,
-                                    const cot__caller *caller) {
-    cot__lock_take(&p->lock);
-    cot__variant *v = find(p, what, inputs, results);
-    if (!v && (v = make(p, what, inputs, results, caller)) != NULL) v->next = p->variants, p->variants = v;
-    cot__lock_give(&p->lock);
+const cot__variant *cot__variant_of(cot_program *p, cot__derivative what, bool smooth, const bool *inputs,
+                                    const bool *results, const cot__caller *caller) {
+    cot__lock_take(&p->making);
+    cot__variant *v = find(p, what, smooth, inputs, results);
+    if (!v && (v = make(p, what, smooth, inputs, results, caller)) != NULL) v->next = p->variants, p->variants = v;
+    cot__lock_give(&p->making);
     if (!v) cot__refuse(caller, COT_MEMORY, "out of memory: the derivative of a program");
     return v;
 }

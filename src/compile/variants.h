@@ -1,5 +1,5 @@
 /* variants.h: programs that are derived from a program: its derivatives. Each is made once, when it
- * is first asked for, under the program's lock, and lives as long as the program.
+ * is first asked for, under a lock of the program's, and lives as long as the program.
  *
  * All are made in the same way: a function that records the source and its derivative on a tape is
  * compiled. So there is one set of rules, and derivatives of any order exist. */
@@ -12,21 +12,28 @@
 typedef enum cot__derivative {
     /* y and residuals of x; x̄ of what was saved and the seeds of all float results */
     COT__SPLIT,
-    COT__PULL, /* x̄ of x and the seeds of some results */
-    COT__PUSH  /* the tangents of float results, of x and the tangents of some inputs */
+    /* x̄ of x, of results that are known, and the seeds of some; smooth: of x and the seeds alone */
+    COT__PULL,
+    COT__PUSH, /* the tangents of float results, of x and the tangents of some inputs */
+    COT__FLOW  /* no program: which results have a derivative by some inputs; what is detached or
+                * recorded without a gradient has none */
 } cot__derivative;
 
 typedef struct cot__variant {
     struct cot__variant *next;
     cot__derivative      what;
+    bool                 smooth;
     cot_program         *forward, *backward; /* SPLIT: both; else the one program is `backward` */
-    uint32_t            *saved, count;       /* SPLIT: see split.h */
+    uint32_t            *saved, count;       /* SPLIT, PULL: what `backward` reads, see split.h */
+    int64_t              recomputed;
     bool                *inputs, *results;   /* which of them take part */
 } cot__variant;
 
-/* The variant for these inputs and results (float ones alone). NULL after telling the caller. */
-const cot__variant *cot__variant_of(cot_program *p, cot__derivative what, const bool *inputs, const bool *results,
-                                    const cot__caller *caller);
+/* The variant for these inputs and results (float ones alone; FLOW finds them). smooth, neither for
+ * SPLIT nor for FLOW: it refuses where what it differentiates sits on a kink. NULL after telling
+ * the caller. */
+const cot__variant *cot__variant_of(cot_program *p, cot__derivative what, bool smooth, const bool *inputs,
+                                    const bool *results, const cot__caller *caller);
 void cot__variants_close(cot_program *p);
 
 #endif

@@ -353,7 +353,7 @@ static cot_status jvp_along(check *c, int d) {
 static double largest_value(const cot_tape *t, uint32_t from) {
     double largest = 0;
     for (uint32_t i = from; i < t->count; i++) {
-        cot__view     v = cot__view_read(t, i);
+        cot__view     v = cot__look(t, i);
         cot__elements e;
         cot__elements_open(&e, t->backend, &v, COT_F64);
         while (cot__elements_next(&e))

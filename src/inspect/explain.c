@@ -29,7 +29,7 @@ static bool readable(const cot_tape *t, uint32_t by, uint32_t a) {
  * took it. Returns the first element for which no operand is to blame, or -1. */
 static int64_t blame_elements(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
-    cot__view        z = cot__view_read(w->t, i), v;
+    cot__view        z = cot__look(w->t, i), v;
     cot__reader      result, operand[3];
     int              arity = cot__elementwise_arity(n->op);
     int64_t          origin = -1;
@@ -37,7 +37,7 @@ static int64_t blame_elements(trail *w, uint32_t i) {
     for (int k = 0; k < arity; k++) {
         reads[k] = readable(w->t, i, cot__arg(n, k)) || (choose && k == 0);
         if (!reads[k]) continue;
-        v = cot__view_read(w->t, cot__arg(n, k));
+        v = cot__look(w->t, cot__arg(n, k));
         cot__reader_spread(&operand[k], w->t->backend, &v, &z);
     }
     cot__reader_open(&result, w->t->backend, &z);
@@ -58,13 +58,13 @@ static int64_t blame_elements(trail *w, uint32_t i) {
 /* Other operations mix elements, so any operand that is not finite may be to blame. */
 static int64_t blame_operands(trail *w, uint32_t i) {
     const cot__node *n = &w->t->nodes[i];
-    cot__view        z = cot__view_read(w->t, i);
+    cot__view        z = cot__look(w->t, i);
     int64_t          count;
     bool             explained = false;
     for (int k = 0, nargs = cot__nargs(n); k < nargs; k++) {
         uint32_t a = cot__arg(n, k);
         if (!readable(w->t, i, a)) continue;
-        cot__view v = cot__view_read(w->t, a);
+        cot__view v = cot__look(w->t, a);
         if (cot__first_odd(w->t->backend, &v, &count) < 0) continue;
         follow(w, i, a);
         explained = true;
@@ -102,7 +102,7 @@ void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t ma
         } else if (index < 0) {
             cot__show_value(x, t, a);
         } else {
-            cot__view v = cot__view_read(t, a);
+            cot__view v = cot__look(t, a);
             cot__show_element(x, t->backend, &v, v.ndim ? index : 0);
         }
     }
@@ -113,7 +113,7 @@ static void say_origin(cot__text *x, const trail *w) {
     uint32_t         i = w->origin;
     const cot__node *n = &t->nodes[i];
     const cot__op   *op = cot__op_of(n->op);
-    cot__view        z = cot__view_read(t, i);
+    cot__view        z = cot__look(t, i);
     char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
     int64_t          count;
     cot__first_odd(t->backend, &z, &count);
@@ -158,7 +158,7 @@ static void say_chain(cot__text *x, const trail *w, uint32_t y) {
 }
 
 int cot__explain_value(cot__text *x, cot_tape *t, uint32_t y) {
-    cot__view v = cot__view_read(t, y);
+    cot__view v = cot__look(t, y);
     int64_t   count, first = cot__first_odd(t->backend, &v, &count);
     char      text[COT__SHAPE_TEXT];
     if (first < 0) return 0;

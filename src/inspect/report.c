@@ -80,7 +80,11 @@ int cot_report(cot_var y, char *out, size_t size) {
     r.f.where[0] = 0;
     uint8_t *ancestor = cot__ancestors(r.t, top);
     for (uint32_t i = 0; ancestor && i <= top; i++)
-        if (ancestor[i] && cot__has_active_operand(r.t, i)) cot__find_kinks(&r.f, i);
+        if (ancestor[i] && cot__has_active_operand(r.t, i)) {
+            cot__find_kinks(&r.f, i);
+            /* on a smooth tape the derivative of a called program looks for itself */
+            if (!r.t->options.smooth) cot__find_kinks_inside(&r.f, i);
+        }
     for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
         if (ancestor[i]) find_strong_zeros(&r, i);
     cot__free(&r.t->al, ancestor, (size_t)top + 1);

@@ -140,3 +140,28 @@ const char *cot__shape_text(int ndim, const int64_t *shape, char *buf) {
     snprintf(buf + n, (size_t)(COT__SHAPE_TEXT - n), ndim == 1 ? ",)" : ")");
     return buf;
 }
+
+/* From the back, maximal runs of axes of v that lie as one are cut into new axes; a new axis must
+ * not reach over the end of a run. */
+bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stride) {
+    int64_t left = 1, step = 1; /* elements of the current run not yet used, and their stride */
+    int     o = v->ndim - 1;
+    if (cot__count(v->ndim, v->shape) == 0) {
+        cot__strides(shape->ndim, shape->dim, stride);
+        return true;
+    }
+    for (int k = shape->ndim - 1; k >= 0; k--) {
+        stride[k] = step;
+        if (shape->dim[k] == 1) continue;
+        if (left == 1) {
+            while (v->shape[o] == 1) o--;
+            left = v->shape[o], step = v->stride[o], o--;
+            for (; o >= 0 && (v->shape[o] == 1 || v->stride[o] == step * left); o--) left *= v->shape[o];
+            stride[k] = step;
+        }
+        if (left % shape->dim[k] != 0) return false;
+        left /= shape->dim[k];
+        step *= shape->dim[k];
+    }
+    return true;
+}

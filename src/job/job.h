@@ -23,6 +23,7 @@
 
 struct cot__op;
 struct cot__backend;
+struct cot__program;
 
 /* What is known of a value without its elements. */
 typedef struct cot__type {
@@ -50,7 +51,7 @@ typedef struct cot__caller {
     bool (*excuse)(const struct cot__caller *c, int k);
 } cot__caller;
 
-/* An operation that runs without a tape has no more results than this. */
+/* An operation that runs without a tape, and has no bodies, has no more results than this. */
 enum { COT__JOB_RESULTS = 4 };
 
 typedef struct cot__job {
@@ -69,9 +70,10 @@ typedef struct cot__job {
     /* The same for results 1, 2, … of an operation that has several (cot__op.results). Each is
      * written, and none is read. */
     cot__view                  *more;
-    /* What passes beside the results, to be moved to them; data NULL: nothing does. The record says
-     * what it is. */
-    cot__view                   beside[2];
+    /* Of an operation that has bodies: programs of their own. */
+    int                         bodies;
+    struct cot__program *const *body;
+    void                       *held; /* what cot__op.open made */
     void                       *workspace;
     /* What a run found in the data, in memory of the backend, zeroed before: how many things, and
      * the number of the first. */
@@ -142,6 +144,9 @@ static inline cot_shape cot__view_extents(const cot__view *v) {
     return s;
 }
 static inline int64_t cot__view_size(const cot__view *v) { return cot__count(v->ndim, v->shape); }
+/* Strides that show v in another shape of as many elements without moving any; false when there are
+ * none. */
+bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stride);
 
 /* Do elements first, first + step, …, `length` of them, lie on an axis of this extent? */
 bool cot__slice_is_inside(int64_t extent, int64_t first, int64_t length, int64_t step);

@@ -13,6 +13,7 @@
  * because nodes move. */
 #include "rules/structural_ids.h"
 #include "backend/elements.h"
+#include "ops/custom_job.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 #include "tape/scope.h"
@@ -108,7 +109,7 @@ static bool make_memory(arrays *a, int k) {
 
 /* Shows the value of node i as array k. */
 static bool show(arrays *a, int k, uint32_t i) {
-    cot__view v = cot__view_read(a->t, i);
+    cot__view v = cot__look(a->t, i);
     describe(a, k, i);
     if (v.ndim && a->at[k].size && cot__on_host(a->t->backend) && cot__is_contiguous(v.ndim, v.shape, v.stride)) {
         a->at[k].data = v.data;
@@ -422,9 +423,9 @@ static cot_var custom_apply(cot__rule *r, const cot_var *xs) {
 
 /* Runs the function in numbers again. For a vjp it keeps the one adjoint that this node is. Places
  * as above. */
-static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
-    const cot_custom *op = op_of(r);
-    cot_tape         *t = r->t;
+static cot_var run_numbers(cot_tape *t, arrays *a, cot__attr *attr) {
+    const cot_custom *op = attr->pointer;
+    void             *user = (void *)(uintptr_t)attr->pointer2;
     bool              tangent = attr->number != 0;
     int               n = (int)attr->ints[0], next = n + 1, to = tangent ? n : (int)attr->ints[1];
     cot__result       z;
@@ -444,25 +445,29 @@ static cot_var run_numbers(cot__rule *r, arrays *a, cot__attr *attr) {
     if (!show_result(t, name_of(op), &z, &y, &own)) return INVALID(t);
     if (!tangent) at[n + 2 + to] = y;
     cot__scope before = visit_open(t, op);
-    int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user_of(r))
-                         : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user_of(r));
+    int   code = tangent ? op->jvp_numbers(n, at, &at[n], &at[n + 1], &y, user)
+                         : op->vjp_numbers(n, at, &at[n], &at[n + 1], &at[n + 2], user);
     bool  ok = visit_close(t, before, op, tangent ? "jvp_numbers" : "vjp_numbers", code);
     if (ok) keep_result(t, &z, &own);
     free_memory(t, &own);
     return ok ? push_numbers(t, &z, attr) : INVALID(t);
 }
 
-static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {
-    const cot__attr *of = cot__rule_attr(r);
-    cot_tape        *t = r->t;
-    arrays           a;
-    cot__attr       *attr = cot__attr_make(t, "custom_numbers", (int)of->nints, of->ints, (int)of->nargs, NULL);
+cot_var cot__numbers_record(cot_tape *t, const cot__attr *of, int n, const cot_var *xs) {
+    arrays      a;
+    const char *name = name_of(of->pointer);
+    cot__attr  *attr = cot__attr_make(t, "custom_numbers", (int)of->nints, of->ints, n, NULL);
     if (!attr) return INVALID(t);
     attr->pointer = of->pointer, attr->pointer2 = of->pointer2, attr->number = of->number;
-    if (!enter_operands(t, name_of(op_of(r)), (int)of->nargs, xs, attr->args)) return INVALID(t);
-    cot_var z = arrays_open(&a, t, name_of(op_of(r)), 2 * (int)of->ints[0] + 2) ? run_numbers(r, &a, attr) : INVALID(t);
+    if (!enter_operands(t, name, n, xs, attr->args)) return INVALID(t);
+    cot_var z = arrays_open(&a, t, name, 2 * (int)of->ints[0] + 2) ? run_numbers(t, &a, attr) : INVALID(t);
     arrays_close(&a);
     return z;
+}
+
+static cot_var numbers_apply(cot__rule *r, const cot_var *xs) {
+    const cot__attr *of = cot__rule_attr(r);
+    return cot__numbers_record(r->t, of, (int)of->nargs, xs);
 }
 
 /* ---- the rules ------------------------------------------------------------------------------- */
@@ -528,7 +533,14 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .vjp          = custom_vjp,
                                         .jvp          = custom_jvp,
                                         .apply        = custom_apply,
-                                        .needs_tape   = "a function of the user's may ask the tape and fail on it",
+                                        .asks         = COT__ASKS_DTYPE | COT__ASKS_SHAPE,
+                                        .infer        = cot__custom_job_infer,
+                                        .binds        = true,
+                                        .open         = cot__custom_job_open,
+                                        .go           = cot__custom_job_go,
+                                        .close        = cot__custom_job_close,
+                                        .effect       = cot__custom_job_effect,
+                                        .plain        = cot__custom_plain,
                                         /* the cost of the user's function is not known: one
                                          * operation for each element */
                                         .cost         = {.each_z = 1},
@@ -543,7 +555,13 @@ const cot__op cot__op_custom_numbers = {.name         = "custom_numbers",
                                         .vjp          = numbers_again,
                                         .jvp          = numbers_again,
                                         .apply        = numbers_apply,
-                                        .needs_tape   = "a function of the user's may fail, and its tape tells why",
+                                        .infer        = cot__numbers_job_infer,
+                                        .binds        = true,
+                                        .open         = cot__numbers_job_open,
+                                        .go           = cot__numbers_job_go,
+                                        .close        = cot__custom_job_close,
+                                        .effect       = cot__custom_job_effect,
+                                        .plain        = cot__custom_plain,
                                         .cost         = {.each_z = 1},
                                         .opaque       = true,
                                         .operands     = "*"};

@@ -9,7 +9,7 @@ cot_var cot__own(cot_var z, cot__how how) {
     uint32_t  i = cot__index(z);
     if (cot__failed(z)) return z;
     if (how == COT__COPY) return cot__copy_var(t, i);
-    cot__view v = cot__view_shape(t, i);
+    cot__view v = cot__layout_at(t, i);
     return cot__push_view(t, OP_reshape, i, v.ndim, v.shape, v.stride, 0, NULL);
 }
 

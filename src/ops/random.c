@@ -175,7 +175,7 @@ cot_key cot_key_at(cot_key key, cot_var step) {
 /* Is every element of node i within 0 and 1? */
 static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
     cot__elements e;
-    cot__view     v = cot__view_read(t, i);
+    cot__view     v = cot__look(t, i);
     cot__elements_open(&e, t->backend, &v, COT_F64);
     while (cot__elements_next(&e))
         for (int k = 0; k < e.n; k++)
@@ -200,7 +200,7 @@ cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
 /* The sum of logits and noise at the chosen places is NaN if a logit was NaN, because NaN counts as
  * the largest, and -inf if all logits were -inf. */
 static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
-    cot__view     v = cot__view_read(t, sum), z = cot__view_read(t, chosen);
+    cot__view     v = cot__look(t, sum), z = cot__look(t, chosen);
     cot_shape     one = cot__shape_at(t, sum);
     int64_t       n = cot__count(z.ndim, z.shape), stride[COT_MAX_NDIM];
     size_t        bytes = (size_t)n * sizeof(double);

@@ -60,9 +60,6 @@ void      cot__reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint3
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
-/* Strides that show v in another shape of as many elements without moving any; false when there are
- * none. */
-bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stride);
 /* cot_take and cot_broadcast_to on behalf of `op`, whose name errors have. */
 cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis);
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape);

@@ -2,6 +2,7 @@
  *
  * The moments are the caller's arrays: the tape keeps no state of an optimiser. */
 #include "optim/optim.h"
+#include "pending/pending.h"
 
 #include "backend/elements.h"
 #include "base/math/elementary.h"
@@ -77,7 +78,8 @@ cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void *const 
         uint32_t   i = cot__index(xs[k]);
         cot__node *leaf = &t->nodes[i];
         if (!(leaf->flags & COT__HAS_GRAD)) continue;
-        cot__view w = cot__view_write(t, i);
+        cot__settle(t, i);
+        cot__view w = cot__look(t, i);
         float     narrow = (float)leaf->extra.number;
         const void *g      = cot__is_tensor(leaf) ? leaf->extra.grad->data
                              : w.dtype == COT_F64 ? (const void *)&leaf->extra.number

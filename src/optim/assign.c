@@ -2,6 +2,7 @@
  * sweep. */
 #include "diff/engine/sweep.h"
 #include "optim/optim.h"
+#include "pending/pending.h"
 #include "ops/structural.h"
 #include "tape/region.h"
 
@@ -119,7 +120,8 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
 
 /* host: `from` is memory of the host. */
 static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, bool host, cot__assigner who) {
-    cot__view to = cot__view_write(t, i);
+    cot__settle(t, i);
+    cot__view to = cot__look(t, i);
     (host ? t->backend->copy_in : t->backend->copy)(&to, from);
     cot__note_assign(t, i, who);
     return t->status;
@@ -136,7 +138,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
         int64_t   stride[COT_MAX_NDIM] = {0}, whole = cot_value_i64(value);
         /* an integer beyond 2^53 is not exact as a double */
         bool      exact = (uintptr_t)value.tape == 2;
-        cot__view to = cot__view_read(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
+        cot__view to = cot__look(t, i), from = {&number, COT_F64, to.ndim, to.shape, stride};
         if (exact) from.data = &whole, from.dtype = COT_I64;
         return assign_view(t, i, &from, true, COT__ASSIGN);
     }
@@ -153,7 +155,7 @@ cot_status(cot_assign)(cot_var leaf, cot_var value) {
                   "[assign] the value is a view of the leaf's own memory; compute it into memory of its own first");
         return t->status;
     }
-    cot__view from = cot__view_read(t, v);
+    cot__view from = cot__look(t, v);
     return assign_view(t, i, &from, false, COT__ASSIGN);
 }
 
@@ -166,7 +168,7 @@ cot_status cot_assign_data(cot_var leaf, const void *data) {
                   (long long)cot__size_at(t, i));
         return t->status;
     }
-    cot__view to = cot__view_read(t, i);
+    cot__view to = cot__look(t, i);
     int64_t   stride[COT_MAX_NDIM];
     cot__strides(to.ndim, to.shape, stride);
     cot__view from = to;
@@ -190,7 +192,8 @@ cot_var(cot_leaf)(cot_var x) {
 /* Works on leaves and gradients as arrays, which are row-major. */
 static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
     cot__node *leaf = &t->nodes[i];
-    cot__view  v = cot__view_write(t, i);
+    cot__settle(t, i);
+    cot__view  v = cot__look(t, i);
     if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) ||
         !cot__is_contiguous(v.ndim, v.shape, v.stride))
         return false;

@@ -197,10 +197,12 @@ static bool has_operands(cot__builder *b, const cot__append *o) {
     return true;
 }
 
-static bool add_attributes(cot__builder *b, const cot__attr *of, uint32_t *extra) {
+static bool add_attributes(cot__builder *b, const cot__attr *of, bool binds, uint32_t *extra) {
     cot__program *p = b->p;
     size_t        bytes = sizeof *of + of->nints * sizeof *of->ints;
     cot__attr     head = {.nints = of->nints, .number = of->number};
+    if (binds) head.pointer = of->pointer, head.pointer2 = of->pointer2;
+    p->bound |= head.pointer || head.pointer2;
     if (!RESERVE(b, attr, bytes / 8)) return false;
     *extra = p->attr_words;
     memcpy(p->attr + *extra, &head, sizeof head);
@@ -212,7 +214,7 @@ static bool add_attributes(cot__builder *b, const cot__attr *of, uint32_t *extra
 static bool add_extra(cot__builder *b, const cot__append *o, uint32_t *extra) {
     cot__program *p = b->p;
     *extra = COT__NO_VALUE;
-    if (o->op >= OP_structural) return !o->attr || add_attributes(b, o->attr, extra);
+    if (o->op >= OP_structural) return !o->attr || add_attributes(b, o->attr, cot__op_of(o->op)->binds, extra);
     if (o->n != 2 || (o->x[0] != COT__NO_VALUE && o->x[1] != COT__NO_VALUE)) return true;
     if (!RESERVE(b, number, 1)) return false;
     *extra = p->numbers;
@@ -227,6 +229,7 @@ static bool add_bodies(cot__builder *b, const cot__append *o) {
         if (o->body[k]->depth >= COT__PROGRAM_DEPTH)
             return REFUSE(b, COT_LIMIT, "bodies nest more than %d deep", COT__PROGRAM_DEPTH);
         p->body[p->bodies++] = cot__program_share(o->body[k]);
+        p->bound |= o->body[k]->bound;
         if (p->depth <= o->body[k]->depth) p->depth = o->body[k]->depth + 1;
     }
     return true;
@@ -250,34 +253,44 @@ static bool add_operation(cot__builder *b, const cot__append *o) {
 
 enum { FEW = 8 };
 
-/* The types of the results of the operation that was added last. */
-static bool infer(cot__builder *b, const cot__append *o, cot__type *z, int *results) {
+/* The results of the operation that was added last, as values of the types that are inferred. */
+static bool add_results(cot__builder *b, const cot__append *o, const cot__job *j) {
+    cot__program *p = b->p;
+    cot__type     few[COT__JOB_RESULTS];
+    int           results = cot__job_results(j);
+    size_t        bytes = (size_t)results * sizeof *few;
+    cot__type    *z = results <= COT__JOB_RESULTS ? few : cot__alloc(&p->al, bytes);
+    if (!z) return no_memory(b, bytes);
+    *z = o->asked ? *o->asked : (cot__type){0};
+    b->failed = !cot__job_infer(j, z);
+    for (int k = 0; k < results && !b->failed; k++) add_value(b, &z[k], COT__FROM_OPERATION, p->operations);
+    p->operation[p->operations].results = (uint16_t)results;
+    if (z != few) cot__free(&p->al, z, bytes);
+    return !b->failed;
+}
+
+static bool infer(cot__builder *b, const cot__append *o) {
     cot__view few[FEW], *x = o->n <= FEW ? few : cot__alloc(&b->p->al, (size_t)o->n * sizeof *x);
     cot__job  j;
     double    number;
     if (!x) return no_memory(b, (uint64_t)o->n * sizeof *x);
     cot__operation_job(b->p, b->p->operations, &b->caller, x, &number, &j);
-    *z = o->asked ? *o->asked : (cot__type){0};
-    if (!cot__job_infer(&j, z)) b->failed = true;
-    else *results = cot__job_results(&j);
+    bool ok = add_results(b, o, &j);
     if (x != few) cot__free(&b->p->al, x, (size_t)o->n * sizeof *x);
-    return !b->failed;
+    return ok;
 }
 
 uint32_t cot__build_operation(cot__builder *b, const cot__append *o) {
     cot__program *p = b->p;
-    cot__type     z[COT__JOB_RESULTS];
-    int           results = 0;
     if (b->failed) return COT__NO_VALUE;
     const char *before = b->caller.name;
     uint32_t    first = p->values;
     b->caller.name = o->name;
-    bool ok = can_run(b, o) && has_operands(b, o) && add_operation(b, o) && infer(b, o, z, &results);
-    for (int k = 0; ok && k < results; k++)
-        ok = add_value(b, &z[k], COT__FROM_OPERATION, p->operations) != COT__NO_VALUE;
+    bool ok = can_run(b, o) && has_operands(b, o) && add_operation(b, o) && infer(b, o);
     b->caller.name = before;
     if (!ok) return COT__NO_VALUE;
-    p->operation[p->operations++].results = (uint16_t)results;
+    p->effects |= cot__operation_has_effect(p, p->operations);
+    p->operations++;
     return first;
 }
 

@@ -11,7 +11,7 @@
 #ifndef COT_PROGRAM_BUILD_H
 #define COT_PROGRAM_BUILD_H
 
-#include "program/entries.h"
+#include "program/memory/entries.h"
 #include "program/lists.h"
 
 typedef struct cot__builder {
@@ -27,7 +27,8 @@ typedef struct cot__append {
     int                  op, n;
     const uint32_t      *x;      /* n operands; COT__NO_VALUE: the number */
     double               number;
-    const cot__attr     *attr;   /* copied, without operands and pointers; NULL: none */
+    /* copied, without operands, and without pointers unless the record binds; NULL: none */
+    const cot__attr     *attr;
     const cot__type     *asked;  /* what infer reads of the results' types; NULL: nothing */
     const char          *name;   /* how messages call it */
     const char          *file;   /* where it was recorded; NULL: not known */

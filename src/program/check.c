@@ -151,7 +151,8 @@ static bool attributes_are_sound(const checker *c, uint32_t k) {
         cot__operation_attr(p, k)->nints > p->attr_words - at - head)
         return broken(c, "operation %u, %s, has attributes that are not there.", k, record->name);
     const cot__attr *a = cot__operation_attr(p, k);
-    return (!a->nargs && !a->args && !a->pointer && !a->pointer2) ||
+    bool bound = record->binds && c->p->bound;
+    return (!a->nargs && !a->args && (bound || (!a->pointer && !a->pointer2))) ||
            broken(c, "operation %u, %s, has an address among its attributes.", k, record->name);
 }
 
@@ -177,7 +178,7 @@ static bool results_are_sound(const checker *c, uint32_t k) {
     const cot__operation *o = &p->operation[k];
     const char           *name = cot__op_of(o->op)->name;
     uint32_t              before = k ? o[-1].result + o[-1].results : 0;
-    if (o->results < 1 || o->results > COT__JOB_RESULTS)
+    if (o->results < 1 || (o->results > COT__JOB_RESULTS && !cot__operation_bodies(p, k)))
         return broken(c, "operation %u, %s, has %u results; 1 to %d are possible.", k, name, o->results,
                       COT__JOB_RESULTS);
     if (o->result < before || o->result >= p->values || o->results > p->values - o->result)
@@ -196,27 +197,37 @@ static bool same_type(const cot__type *a, const cot__type *b) {
 }
 
 /* Does infer give the results, all of them, the types that they have? */
+static bool results_are_inferred(const checker *c, uint32_t k, const cot__job *j) {
+    const cot__program *p = c->p;
+    uint32_t            v = p->operation[k].result, results = p->operation[k].results;
+    int                 makes = cot__job_results(j);
+    size_t              bytes = (size_t)makes * sizeof(cot__type);
+    cot__type           few[COT__JOB_RESULTS], *z = makes <= COT__JOB_RESULTS ? few : cot__alloc(&p->al, bytes);
+    if (!z) return broken(c, "out of memory: %zu bytes to check operation %u.", bytes, k);
+    z[0] = cot__value_type(p, v);
+    bool legal = cot__job_infer(j, z);
+    if (legal && (uint32_t)makes != results)
+        legal = broken(c, "operation %u, %s, has %u results; it makes %d.", k, j->record->name, results, makes);
+    for (uint32_t i = 0; legal && i < results; i++) {
+        cot__type have = cot__value_type(p, v + i);
+        if (!same_type(&z[i], &have))
+            legal = broken(c, "%%%u has another type than operation %u, %s, gives it.", v + i, k, j->record->name);
+    }
+    if (z != few) cot__free(&p->al, z, bytes);
+    return legal;
+}
+
 static bool types_are_inferred(checker *c, uint32_t k) {
     const cot__program *p = c->p;
     size_t              n = (size_t)cot__operation_operands(p, k);
     cot__view           few[FEW], *x = n <= FEW ? few : cot__alloc(&p->al, n * sizeof *x);
-    uint32_t            v = p->operation[k].result, results = p->operation[k].results;
-    cot__type           z[COT__JOB_RESULTS] = {cot__value_type(p, v)};
     cot__job            j;
     double              number;
     if (!x) return broken(c, "out of memory: %zu bytes to check operation %u.", n * sizeof *x, k);
     c->caller.name = cot__operation_name(p, k);
     cot__operation_job(p, k, &c->caller, x, &number, &j);
-    bool     legal = cot__job_infer(&j, z);
-    uint32_t makes = legal ? (uint32_t)cot__job_results(&j) : 0;
+    bool legal = results_are_inferred(c, k, &j);
     if (x != few) cot__free(&p->al, x, n * sizeof *x);
-    if (legal && makes != results)
-        return broken(c, "operation %u, %s, has %u results; it makes %u.", k, j.record->name, results, makes);
-    for (uint32_t i = 0; legal && i < results; i++) {
-        cot__type have = cot__value_type(p, v + i);
-        if (!same_type(&z[i], &have))
-            return broken(c, "%%%u has another type than operation %u, %s, gives it.", v + i, k, j.record->name);
-    }
     return legal;
 }
 
@@ -246,13 +257,20 @@ static bool bodies_are_sound(const checker *c) {
     return true;
 }
 
+/* Whoever drops what nobody reads goes by what a program says of itself. */
+static bool effects_are_sound(const checker *c) {
+    bool has = false;
+    for (uint32_t k = 0; k < c->p->operations; k++) has |= cot__operation_has_effect(c->p, k);
+    return has == c->p->effects || broken(c, "it does not say rightly whether it has effects.");
+}
+
 bool cot__program_check(const cot__program *p, cot__text *why) {
     checker c = {.p = p, .why = why};
     c.caller = (cot__caller){"program", &c, hear, ignore, NULL};
     if (p->depth < 1 || p->depth > COT__PROGRAM_DEPTH)
         return broken(&c, "it says that its bodies nest %u deep; %d is the most.", p->depth, COT__PROGRAM_DEPTH);
-    if (!tables_are_sound(&c)) return false;
+    if (!tables_are_sound(&c) || !bodies_are_sound(&c)) return false;
     for (uint32_t k = 0; k < p->operations; k++)
         if (!types_are_inferred(&c, k)) return false;
-    return bodies_are_sound(&c);
+    return effects_are_sound(&c);
 }

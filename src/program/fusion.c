@@ -1,7 +1,7 @@
-/* fusion.c: finds the groups of a program: one walk that joins neighbours, one that looks who reads
- * what a group makes. */
-#include "program/fusion.h"
-#include "backend/runs.h"
+/* fusion.c: finds the groups of a program: walks that look who views and who reads what, one that
+ * joins neighbours, one that looks what stays inside a group. */
+#include "program/fusion_parts.h"
+#include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 
 #include <string.h>
@@ -9,16 +9,7 @@
 #define TEXT(name, text) text,
 const char *const cot__unfused_text[COT__UNFUSED_COUNT] = {COT__UNFUSED(TEXT)};
 
-typedef struct search {
-    cot__fusion        *f;
-    const cot__program *p;
-    /* For each value: the one whose elements it views, itself if it is no view; and whether it has
-     * all of them in their order. */
-    uint32_t           *base;
-    uint8_t            *straight;
-    int64_t             size;    /* of the group that is open */
-    uint32_t            open, last; /* its number (COT__NO_VALUE: none) and its last member */
-} search;
+typedef cot__group_search search;
 
 /* ---- operations by themselves ---------------------------------------------------------------- */
 
@@ -28,8 +19,43 @@ bool cot__is_fusable(const cot__program *p, uint32_t k) {
     return op < OP_structural || op == OP_copy || op == OP_cast;
 }
 
-int64_t cot__fused_size(const cot__program *p, uint32_t k) {
+enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements that a fold reduces to one */
+
+int64_t cot__fold_row(const cot__program *p, uint32_t k) {
     cot__view z = cot__value_view(p, p->operation[k].result);
+    if (cot__view_size(&z) == 1) return 0;
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    return cot__view_size(&x) / cot__view_size(&z);
+}
+
+/* Are the reduced axes the last ones, and the rows neither too short nor too long? */
+static bool has_rows(const cot__program *p, uint32_t k, const cot__view *x) {
+    uint64_t axes = (uint64_t)cot__operation_attr(p, k)->ints[0];
+    int      i = x->ndim;
+    while (i > 0 && (axes >> (i - 1) & 1)) axes &= ~(UINT64_C(1) << --i);
+    return axes == 0 && cot__fold_row(p, k) >= SHORTEST_ROW && cot__fold_row(p, k) <= LONGEST_ROW;
+}
+
+/* Shorter arrays are one block, so there is nothing to gain. All axes go, or the last ones. */
+bool cot__is_fold(const cot__program *p, uint32_t k) {
+    const cot__operation *o = &p->operation[k];
+    if (o->op != OP_sum && o->op != OP_max && o->op != OP_min) return false;
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, o->result);
+    if (!cot__dtype_is_float(x.dtype) || !cot__dtype_is_float(z.dtype) || cot__view_size(&x) < 4 * COT__BLOCK)
+        return false;
+    return cot__view_size(&z) == 1 || has_rows(p, k, &x);
+}
+
+/* Vectors, and 16 bits, which are rounded when the whole product is there, have no ends. */
+bool cot__is_product(const cot__program *p, uint32_t k) {
+    if (p->operation[k].op != OP_matmul) return false;
+    cot__view z = cot__value_view(p, p->operation[k].result);
+    if (z.ndim != 2 || cot__value_view(p, cot__operation_operand(p, k)[0]).ndim != 2) return false;
+    return (z.dtype == COT_F64 || z.dtype == COT_F32) && z.shape[0] > 1 && z.shape[1] > 1;
+}
+
+int64_t cot__fused_size(const cot__program *p, uint32_t k) {
+    cot__view z = cot__value_view(p, cot__is_fold(p, k) ? cot__operation_operand(p, k)[0] : p->operation[k].result);
     return cot__view_size(&z);
 }
 
@@ -42,34 +68,124 @@ bool cot__is_always_view(const cot__program *p, uint32_t k, bool dense) {
     return op != OP_reshape || dense;
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 /* Elements of results and constants lie row-major; those of inputs lie as they are given. */
 static bool is_dense(const search *s, uint32_t v) {
-    return s->straight[v] && cot__value_origin(s->p, s->base[v]) != COT__FROM_INPUT;
+    return s->straight[v] == COT__WHOLE_IN_ORDER && cot__value_origin(s->p, s->base[v]) != COT__FROM_INPUT;
 }
 
-static bool is_in_open_group(const search *s, uint32_t v) {
-    uint32_t base = s->base[v];
-    return s->open != COT__NO_VALUE && cot__value_origin(s->p, base) == COT__FROM_OPERATION &&
-           s->f->of[cot__value_maker(s->p, base)] == s->open;
+static bool is_view(const search *s, uint32_t k) {
+    uint32_t z = s->p->operation[k].result;
+    return s->base[z] != z;
 }
 
-static cot__unfused reason(const search *s, uint32_t k) {
+/* What a view views. */
+static void follow_view(search *s, uint32_t k) {
+    uint32_t z = s->p->operation[k].result, x = cot__operation_operand(s->p, k)[0];
+    int      op = s->p->operation[k].op;
+    int64_t  first = op == OP_slice && s->straight[x] ? cot__range_at(s->p, k) : -1;
+    s->base[z] = s->base[x];
+    s->straight[z] = cot__keeps_order(op) && s->straight[x] == COT__WHOLE_IN_ORDER ? COT__WHOLE_IN_ORDER
+                     : first >= 0                                                   ? COT__RANGE_IN_ORDER
+                                                                                    : COT__OTHER_WAY;
+    s->shift[z] = first + (s->straight[x] == COT__RANGE_IN_ORDER ? s->shift[x] : 0);
+}
+
+static void find_views(search *s) {
+    for (uint32_t v = 0; v < s->p->values; v++)
+        s->base[v] = v, s->straight[v] = COT__WHOLE_IN_ORDER, s->shift[v] = 0;
+    for (uint32_t k = 0; k < s->p->operations; k++) {
+        bool structural = s->p->operation[k].op >= OP_structural;
+        if (structural && cot__operation_operands(s->p, k) == 1 &&
+            cot__is_always_view(s->p, k, is_dense(s, cot__operation_operand(s->p, k)[0])))
+            follow_view(s, k);
+    }
+}
+
+static void find_last_readers(search *s) {
+    const cot__program *p = s->p;
+    for (uint32_t v = 0; v < p->values; v++) s->last_reader[v] = 0;
+    for (uint32_t k = 0; k < p->operations; k++) {
+        const uint32_t *x = cot__operation_operand(p, k);
+        for (int i = 0; i < cot__operation_operands(p, k) && !is_view(s, k); i++)
+            if (x[i] != COT__NO_VALUE) s->last_reader[s->base[x[i]]] = k;
+    }
+    for (uint32_t k = 0; k < p->outputs; k++) s->last_reader[s->base[p->output[k]]] = p->operations;
+}
+
+/* ---- joining --------------------------------------------------------------------------------- */
+
+/* Is it the result of a fold, which is there when the group is done? */
+static bool is_folded(const search *s, uint32_t v) { return cot__is_fold(s->p, cot__value_maker(s->p, v)); }
+
+/* May operation k read operand i, which the open group makes? */
+static bool may_read(const search *s, uint32_t k, int i) {
+    uint32_t v = cot__operation_operand(s->p, k)[i];
+    if (is_folded(s, s->base[v])) return false;
+    if (s->straight[v] == COT__RANGE_IN_ORDER) return !s->alone[k] && cot__shift_is_short(cot__shift_of(s, k, i));
+    return s->straight[v] == COT__WHOLE_IN_ORDER;
+}
+
+/* Notes whether it does so shifted, or for arrays of another size. */
+static cot__unfused reason(const search *s, uint32_t k, bool *shifted) {
     const uint32_t *x = cot__operation_operand(s->p, k);
-    if (s->open == COT__NO_VALUE) return COT__NOTHING_BEFORE;
-    if (cot__fused_size(s->p, k) != s->size) return COT__OTHER_SIZE;
-    for (int i = 0; i < cot__operation_operands(s->p, k); i++)
-        if (x[i] != COT__NO_VALUE && is_in_open_group(s, x[i]) && !s->straight[x[i]]) return COT__OTHER_ORDER;
-    return s->f->group[s->open].runs == COT__STAGE_RUNS ? COT__FULL : COT__FUSED;
+    bool            reads = false, other = cot__fused_size(s->p, k) != s->size;
+    *shifted = false;
+    if (s->open == COT__NO_VALUE) return s->alone[k] ? COT__SHIFTED : COT__NOTHING_BEFORE;
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++) {
+        if (!cot__in_open_group(s, x[i])) continue;
+        if (!may_read(s, k, i)) return COT__OTHER_ORDER;
+        *shifted |= s->straight[x[i]] == COT__RANGE_IN_ORDER;
+        reads = true;
+    }
+    if (other && !reads) return COT__OTHER_SIZE;
+    *shifted |= other;
+    if (*shifted && s->f->group[s->open].product) return COT__PART_OF_PRODUCT;
+    if (*shifted && s->f->group[s->open].row) return COT__PART_OF_ROWS;
+    return s->f->group[s->open].runs >= COT__STAGE_RUNS ? COT__FULL : COT__FUSED;
 }
 
-/* A group of one is none. */
+/* Takes the members from operation k on out of the open group again. */
+static void cut_group(search *s, uint32_t from) {
+    cot__group *g = &s->f->group[s->open];
+    g->runs = g->folds = 0;
+    for (uint32_t k = g->first; k <= s->last; k++) {
+        if (s->f->of[k] != s->open) continue;
+        if (k >= from) s->f->of[k] = COT__NO_VALUE;
+        else if (cot__is_fold(s->p, k)) g->folds++;
+        else g->runs += cot__is_patch(s->p, k) ? COT__PATCH_RUNS : 1;
+    }
+    while (s->f->of[s->last] != s->open) s->last--;
+}
+
+/* Takes the product out of the open group, of which no member reads it. */
+static void drop_product(search *s) {
+    cot__group *g = &s->f->group[s->open];
+    g->product = false;
+    s->f->of[g->first] = COT__NO_VALUE;
+    s->f->why[g->first] = COT__NOT_ELEMENTWISE;
+    while (g->first < s->last && s->f->of[g->first] != s->open) g->first++;
+    if (g->runs) s->f->why[g->first] = COT__NOTHING_BEFORE;
+}
+
+/* A group of one is none. Where shifted reads do not work out, the group ends before the first, and
+ * the walk goes on there. */
 static void close_group(search *s) {
     if (s->open == COT__NO_VALUE) return;
     cot__group *g = &s->f->group[s->open];
+    if (g->product && !s->reads_product) drop_product(s);
+    g->size = s->size;
+    g->spans = s->shifted != COT__NO_VALUE;
+    if (g->spans && !cot__find_spans(s)) {
+        s->again = s->shifted;
+        s->alone[s->again] = 1;
+        cut_group(s, s->again);
+        g->spans = false;
+        g->size = cot__fused_size(s->p, g->first);
+    }
     g->end = s->last + 1;
-    if (g->runs == 1) {
+    if (g->runs + g->folds + g->product < 2) {
         s->f->of[s->last] = COT__NO_VALUE;
         s->f->groups--;
     }
@@ -88,43 +204,101 @@ static bool open_group(search *s, uint32_t k) {
     f->group[f->groups] = (cot__group){.first = k};
     s->open = f->groups++;
     s->size = cot__fused_size(s->p, k);
+    s->shifted = COT__NO_VALUE;
+    s->reads_product = false;
     return true;
 }
 
-static bool join(search *s, uint32_t k) {
-    cot__unfused why = reason(s, k);
-    s->f->why[k] = (uint8_t)why;
-    if (why != COT__FUSED) {
-        close_group(s);
-        if (!open_group(s, k)) return false;
-    }
+/* A product begins a group. */
+static bool open_product(search *s, uint32_t k) {
+    if (!open_group(s, k)) return false;
+    s->f->group[s->open].product = true;
     s->f->of[k] = s->open;
-    s->f->group[s->open].runs++;
     s->last = k;
     return true;
 }
 
-/* What a view views. */
-static void follow_view(search *s, uint32_t k) {
-    uint32_t z = s->p->operation[k].result, x = cot__operation_operand(s->p, k)[0];
-    s->base[z] = s->base[x];
-    s->straight[z] = s->straight[x] && cot__keeps_order(s->p->operation[k].op);
+static bool reads_product(const search *s, uint32_t k) {
+    const cot__group *g = &s->f->group[s->open];
+    const uint32_t   *x = cot__operation_operand(s->p, k);
+    for (int i = 0; g->product && i < cot__operation_operands(s->p, k); i++)
+        if (x[i] != COT__NO_VALUE && s->base[x[i]] == s->p->operation[g->first].result) return true;
+    return false;
+}
+
+/* `shifted`: it reads something so, or has another size than those before it. */
+static void take_in(search *s, uint32_t k, uint32_t runs, bool shifted) {
+    s->f->why[k] = COT__FUSED;
+    s->f->of[k] = s->open;
+    s->f->group[s->open].runs += runs;
+    s->f->group[s->open].folds += runs == 0;
+    s->reads_product |= reads_product(s, k);
+    s->last = k;
+    if (runs && cot__fused_size(s->p, k) > s->size) s->size = cot__fused_size(s->p, k);
+    if (shifted && s->shifted == COT__NO_VALUE) s->shifted = k;
+}
+
+static bool join(search *s, uint32_t k) {
+    bool         shifted;
+    cot__unfused why = reason(s, k, &shifted);
+    if (why != COT__FUSED) {
+        close_group(s);
+        if (s->again != COT__NO_VALUE) return true;
+        if (!open_group(s, k)) return false;
+    }
+    take_in(s, k, 1, why == COT__FUSED && shifted);
+    s->f->why[k] = (uint8_t)why;
+    return true;
+}
+
+/* A fold joins the group that makes what it reduces, or none. */
+static bool join_fold(search *s, uint32_t k) {
+    uint32_t x = cot__operation_operand(s->p, k)[0];
+    if (!cot__in_open_group(s, x) || s->straight[x] != COT__WHOLE_IN_ORDER || is_folded(s, s->base[x])) return false;
+    cot__group *g = &s->f->group[s->open];
+    int64_t     row = cot__fold_row(s->p, k);
+    if (g->product || g->folds == COT__STAGE_FOLDS || (g->folds && g->row != row)) return false;
+    if (row && (s->shifted != COT__NO_VALUE || s->size != cot__fused_size(s->p, k))) return false;
+    take_in(s, k, 0, false);
+    g->row = row;
+    return true;
+}
+
+/* A patch joins a group that makes one of its operands. */
+static bool join_patch(search *s, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(s->p, k);
+    if (s->alone[k] || (!cot__in_open_group(s, x[0]) && !cot__in_open_group(s, x[1]))) return false;
+    if (!cot__is_plain_group(&s->f->group[s->open])) return false;
+    if (s->f->group[s->open].runs + COT__PATCH_RUNS > COT__STAGE_RUNS) return false;
+    for (int i = 0; i < 2; i++)
+        if (cot__in_open_group(s, x[i]) && (!may_read(s, k, i) || !cot__shift_is_short(cot__shift_of(s, k, i))))
+            return false;
+    if (s->straight[x[0]] != COT__WHOLE_IN_ORDER && cot__in_open_group(s, x[0])) return false;
+    take_in(s, k, COT__PATCH_RUNS, true);
+    return true;
+}
+
+static bool look_at(search *s, uint32_t k) {
+    s->f->of[k] = COT__NO_VALUE;
+    s->f->why[k] = COT__NOT_ELEMENTWISE;
+    if (is_view(s, k)) return true;
+    if (cot__is_fusable(s->p, k)) return join(s, k);
+    if (cot__is_fold(s->p, k) && join_fold(s, k)) return true;
+    if (cot__is_patch(s->p, k) && join_patch(s, k)) return true;
+    close_group(s);
+    return s->again != COT__NO_VALUE || !cot__is_product(s->p, k) || open_product(s, k);
 }
 
 static bool walk(search *s) {
-    for (uint32_t v = 0; v < s->p->values; v++) s->base[v] = v, s->straight[v] = 1;
-    for (uint32_t k = 0; k < s->p->operations; k++) {
-        bool structural = s->p->operation[k].op >= OP_structural;
-        s->f->of[k] = COT__NO_VALUE;
-        s->f->why[k] = COT__NOT_ELEMENTWISE;
-        if (cot__is_fusable(s->p, k)) {
-            if (!join(s, k)) return false;
-        } else if (structural && cot__operation_operands(s->p, k) == 1 &&
-                   cot__is_always_view(s->p, k, is_dense(s, cot__operation_operand(s->p, k)[0])))
-            follow_view(s, k);
-        else close_group(s);
+    memset(s->alone, 0, s->p->operations);
+    s->again = COT__NO_VALUE;
+    for (uint32_t k = 0; k <= s->p->operations; k++) {
+        if (k == s->p->operations) close_group(s);
+        else if (!look_at(s, k)) return false;
+        if (s->again == COT__NO_VALUE) continue;
+        k = s->again - 1;
+        s->again = COT__NO_VALUE;
     }
-    close_group(s);
     return true;
 }
 
@@ -142,33 +316,79 @@ static void find_readers(search *s) {
     for (uint32_t v = 0; v < p->values; v++) inside[v] = group_of(s, v) != COT__NO_VALUE ? COT__INSIDE : 0;
     for (uint32_t k = 0; k < p->operations; k++) {
         const uint32_t *x = cot__operation_operand(p, k);
-        bool            is_view = s->base[p->operation[k].result] != p->operation[k].result;
-        if (is_view) continue; /* it reads nothing */
+        if (cot__is_fold(p, k)) inside[p->operation[k].result] = 0;
+        if (is_view(s, k)) continue; /* it reads nothing */
         for (int i = 0; i < cot__operation_operands(p, k); i++)
             if (x[i] != COT__NO_VALUE && s->f->of[k] != group_of(s, s->base[x[i]])) inside[s->base[x[i]]] = 0;
     }
     for (uint32_t k = 0; k < p->outputs; k++) inside[s->base[p->output[k]]] = 0;
 }
 
+cot_dtype cot__member_compute(const cot__program *p, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(p, k);
+    int             i = p->operation[k].op == OP_where || x[0] == COT__NO_VALUE;
+    return cot__dtype_compute(cot__value_view(p, x[i]).dtype);
+}
+
+cot_dtype cot__inside_dtype(const cot__fusion *f, const cot__program *p, uint32_t v) {
+    bool number = f->inside && f->inside[v] == COT__INSIDE_AS_NUMBER;
+    return number ? cot__member_compute(p, cot__value_maker(p, v)) : cot__value_view(p, v).dtype;
+}
+
+/* Truths of floats. Views have the dtype of the value, so nothing may view it. */
+static void find_truths(search *s) {
+    const cot__program *p = s->p;
+    for (uint32_t k = 0; k < p->operations; k++) {
+        uint32_t z = p->operation[k].result;
+        if (s->f->inside[z] != COT__INSIDE || p->operation[k].op >= OP_structural) continue;
+        if (cot__value_view(p, z).dtype == COT_BOOL && cot__dtype_is_float(cot__member_compute(p, k)))
+            s->f->inside[z] = COT__INSIDE_AS_NUMBER;
+    }
+    for (uint32_t v = 0; v < p->values; v++)
+        if (s->base[v] != v && s->f->inside[s->base[v]] == COT__INSIDE_AS_NUMBER)
+            s->f->inside[s->base[v]] = COT__INSIDE;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
+
+/* Operations without which no member reads anything shifted. */
+static bool may_shift(const cot__program *p, uint32_t k) {
+    int op = p->operation[k].op;
+    return op == OP_slice || op == OP_add_slice || op == OP_update_slice;
+}
+
+/* What the search needs by itself, in one piece. */
+static size_t search_bytes(const cot__program *p) {
+    return p->values * (sizeof(int64_t) + 2 * sizeof(uint32_t) + 1) + p->operations;
+}
 
 static bool open_lists(search *s) {
     cot__fusion *f = s->f;
     f->of = cot__alloc(&f->al, f->operations * sizeof *f->of);
     f->why = cot__alloc(&f->al, f->operations);
     f->inside = cot__alloc(&f->al, f->values);
-    s->base = cot__alloc(&f->al, f->values * sizeof *s->base);
-    s->straight = cot__alloc(&f->al, f->values);
-    return f->of && f->why && f->inside && s->base && s->straight;
+    s->shift = cot__alloc(&f->al, search_bytes(s->p));
+    for (uint32_t k = 0; k < f->operations && !f->shifts; k++) f->shifts = may_shift(s->p, k);
+    if (f->shifts) f->span = cot__alloc(&f->al, f->operations * sizeof *f->span);
+    if (!f->of || !f->why || !f->inside || !s->shift || (f->shifts && !f->span)) return false;
+    s->base = (uint32_t *)(s->shift + f->values);
+    s->last_reader = s->base + f->values;
+    s->straight = (uint8_t *)(s->last_reader + f->values);
+    s->alone = s->straight + f->values;
+    return true;
 }
 
 bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__caller *caller) {
     *f = (cot__fusion){.al = al ? *al : (cot_allocator){0}, .values = p->values, .operations = p->operations};
     search s = {.f = f, .p = p, .open = COT__NO_VALUE};
-    bool   ok = open_lists(&s) && walk(&s);
-    if (ok) find_readers(&s);
-    cot__free(&f->al, s.base, f->values * sizeof *s.base);
-    cot__free(&f->al, s.straight, f->values);
+    bool   ok = open_lists(&s);
+    if (ok) {
+        find_views(&s);
+        find_last_readers(&s);
+        ok = walk(&s);
+    }
+    if (ok) find_readers(&s), find_truths(&s);
+    cot__free(&f->al, s.shift, search_bytes(p));
     if (ok) return true;
     cot__fusion_close(f);
     return cot__refuse(caller, COT_MEMORY, "out of memory: the groups of %u operations", p->operations);
@@ -178,6 +398,7 @@ void cot__fusion_close(cot__fusion *f) {
     cot__free(&f->al, f->of, f->operations * sizeof *f->of);
     cot__free(&f->al, f->why, f->operations);
     cot__free(&f->al, f->inside, f->values);
+    cot__free(&f->al, f->span, f->operations * sizeof *f->span);
     cot__free(&f->al, f->group, f->room * sizeof *f->group);
     *f = (cot__fusion){0};
 }

@@ -7,11 +7,27 @@
  * make element i. So blocks can be done in any order, and every element is computed and rounded as
  * if each operation ran alone.
  *
+ * A group may hold folds: sums, maxima and minima over all elements of what a member makes. Each
+ * block is reduced while it is in cache; the result is there when the group is done, so no member
+ * reads it. Or a fold reduces rows, the last axes of its operand: then blocks are whole rows, and
+ * all folds of the group reduce rows of one length. Such a group says `row`.
+ *
+ * Shifts: a member may read a range of elements of another one (a slice along the first axis), and
+ * a group may hold patches: an array with a range of its elements replaced or added to
+ * (update_slice, add_slice). Then members have several sizes, and each has a span: element j is
+ * done with element j of the longest, and so many before and after each block are done again. Such
+ * a group says `spans`.
+ *
+ * Products: a group may begin with a matrix product that members read. Its elements are rounded as
+ * if it ran alone; then the members are done on each part of it that is there. Such a group says
+ * `product`, and has neither folds nor shifts.
+ *
  * None of these operations has an effect, and none moves across another: a group is where its
  * operations are. The pass `gather` (passes/gather.c) brings together what may stand together. */
 #ifndef COT_PROGRAM_FUSION_H
 #define COT_PROGRAM_FUSION_H
 
+#include "backend/runs.h"
 #include "program/program.h"
 
 /* Why an operation does not run together with elementwise work before it. */
@@ -21,6 +37,9 @@
     _(NOTHING_BEFORE, "an operation stands between that is not elementwise")                                           \
     _(OTHER_SIZE, "its arrays have another number of elements")                                                        \
     _(OTHER_ORDER, "it reads elements of the group in another order")                                                  \
+    _(SHIFTED, "it reads, shifted, what is read outside of the group, too")                                            \
+    _(PART_OF_PRODUCT, "it reads a part of the end of a matrix product, which has whole arrays alone")                 \
+    _(PART_OF_ROWS, "it reads a part of an array whose rows the group reduces")                                        \
     _(FULL, "the group is full")
 
 #define COT__UNFUSED_NAME(name, text) COT__##name,
@@ -28,11 +47,30 @@ typedef enum cot__unfused { COT__UNFUSED(COT__UNFUSED_NAME) COT__UNFUSED_COUNT }
 extern const char *const cot__unfused_text[COT__UNFUSED_COUNT];
 
 /* How a value lives that only its group reads: within a block, or, as the plan decides, in a whole
- * array, mostly where a result of the group will lie. */
-enum { COT__INSIDE = 1, COT__INSIDE_AT_HOME = 2 };
+ * array, mostly where a result of the group will lie. A truth lives within a block as the number 0
+ * or 1 in the dtype in which its maker computes: nobody converts it. */
+enum { COT__INSIDE = 1, COT__INSIDE_AT_HOME = 2, COT__INSIDE_AS_NUMBER = 3 };
 
-/* Operations first … end - 1: `runs` members, of two at least, and views. */
-typedef struct cot__group { uint32_t first, end, runs; } cot__group;
+/* What is in front of the range, behind it, and the range itself. */
+enum { COT__PATCH_RUNS = 3 };
+
+/* Operations first … end - 1: `runs` members and `folds`, of two at least, and views. `of` below
+ * tells both from views, and cot__is_fold folds from members. */
+typedef struct cot__group {
+    uint32_t first, end, runs, folds; /* a patch counts as COT__PATCH_RUNS */
+    int64_t  size;                    /* elements of the largest member */
+    bool     spans;                   /* `span` below says what members do for a block */
+    bool     product;                 /* operation `first` is one, and no run; see below */
+    int64_t  row;                     /* elements of the rows that folds reduce; 0: not rows */
+} cot__group;
+
+/* Does the group begin with a matrix product, whose end the members are? */
+static inline bool cot__ends_product(const cot__group *g) { return g->product; }
+/* Are all elements made by members alone, and its folds of all elements? */
+static inline bool cot__is_plain_group(const cot__group *g) { return !g->product && g->row == 0; }
+
+/* Elements of a block that neighbours make, too: a multiple of 64 bytes of them. */
+enum { COT__MOST_AGAIN = 1024 };
 
 typedef struct cot__fusion {
     cot_allocator  al;
@@ -42,6 +80,9 @@ typedef struct cot__fusion {
     uint32_t      *of;     /* for each operation: its group, or COT__NO_VALUE */
     uint8_t       *why;    /* for each operation: a cot__unfused */
     uint8_t       *inside; /* for each value: 0, or how it lives */
+    bool           shifts; /* something may be read shifted; else there are no spans */
+    /* For each operation of a group that says so; `at` of a patch: where its range begins. */
+    cot__run_span *span;
 } cot__fusion;
 
 /* False after telling the caller that there is no memory; then there is nothing to close. */
@@ -52,7 +93,23 @@ void cot__fusion_close(cot__fusion *f);
 
 /* Can operation k be a member of a group? */
 bool cot__is_fusable(const cot__program *p, uint32_t k);
-/* How many elements it makes. */
+/* Can operation k be a fold of a group that makes its operand? */
+bool cot__is_fold(const cot__program *p, uint32_t k);
+/* Elements of the rows that a fold reduces; 0: it reduces all to one. */
+int64_t cot__fold_row(const cot__program *p, uint32_t k);
+/* Is operation k a product of two matrices with which a group can begin? */
+bool cot__is_product(const cot__program *p, uint32_t k);
+/* The dtype in which a member computes that is elementwise: that of its first operand that is no
+ * number and no condition. */
+cot_dtype cot__member_compute(const cot__program *p, uint32_t k);
+/* The dtype in which a value of a group lies. */
+cot_dtype cot__inside_dtype(const cot__fusion *f, const cot__program *p, uint32_t v);
+/* Is operation k a patch: operand 0 with a range of its elements changed by operand 1? */
+bool cot__is_patch(const cot__program *p, uint32_t k);
+/* The first element of the range that a slice or a patch has in operand 0, whose elements lie side
+ * by side; -1: they do not. */
+int64_t cot__range_at(const cot__program *p, uint32_t k);
+/* The number of elements that a group of it has. */
 int64_t cot__fused_size(const cot__program *p, uint32_t k);
 /* Is operation k a view in every plan, and of no effect but this? `dense`: its operand has all
  * elements of a result in their order. */

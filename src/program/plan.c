@@ -117,6 +117,7 @@ static bool plan_job(cot__planner *q, uint32_t k) {
                            COT_MEMORY, "out of memory: the workspace would be larger than any memory");
     q->plan->how[k] = COT__BY_JOB;
     q->plan->workspace[k] = bytes > 0 ? bytes : -1;
+    if (bytes > q->plan->most_workspace) q->plan->most_workspace = bytes;
     return true;
 }
 
@@ -125,6 +126,7 @@ static bool choose_ways(cot__planner *q) {
         bool is_view;
         q->plan->workspace[k] = q->plan->extra[k] = -1;
         if (q->plan->fusion.of && q->plan->fusion.of[k] != COT__NO_VALUE) {
+            if (cot__is_product(q->p, k) && !plan_job(q, k)) return false;
             q->plan->how[k] = COT__BY_GROUP;
             continue;
         }
@@ -176,7 +178,16 @@ bool cot__plan_give_range(cot__planner *q, int64_t at, int64_t bytes) {
     return cot__ranges_give(&q->ranges, at, cot__range_bytes(bytes)) || no_memory(q);
 }
 
+/* Is it made in an input that was donated? */
+static bool take_donated(cot__planner *q, uint32_t v) {
+    uint32_t one = cot__direct_of(&q->plan->directs, v), input;
+    if (one == COT__NO_VALUE || (input = cot__direct_donor(q, one)) == COT__NO_VALUE) return false;
+    q->plan->directs.one[one].donor = input;
+    return true;
+}
+
 bool cot__plan_take_memory(cot__planner *q, uint32_t v) {
+    if (take_donated(q, v)) return true;
     if (!cot__in_slot(q->plan, v)) return cot__plan_take_range(q, cot__planned_bytes(q->p, v), &q->plan->place[v]);
     q->plan->place[v] = 8 * (int64_t)take_slot(q);
     return true;
@@ -361,13 +372,19 @@ static void close_planner(cot__planner *q) {
 
 bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                     const cot__view *inputs, bool fuse, const cot__caller *caller) {
+    return cot__plan_open_donating(plan, p, backend, al, inputs, fuse, NULL, caller);
+}
+
+bool cot__plan_open_donating(cot__plan *plan, const cot__program *p, const cot__backend *backend,
+                             const cot_allocator *al, const cot__view *inputs, bool fuse, const bool *donated,
+                             const cot__caller *caller) {
     *plan = (cot__plan){.p = p, .backend = backend, .al = al ? *al : (cot_allocator){0}};
-    cot__planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al};
+    cot__planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al, .donated = donated};
     plan->slots = cot__on_host(backend);
     bool ok = open_lists(&q) && (!fuse || cot__fusion_open(&plan->fusion, p, al, caller)) && take_inputs(&q, inputs) &&
               choose_ways(&q);
     if (ok) find_last_readers(&q);
-    ok = ok && place_sources(&q) && place_operations(&q);
+    ok = ok && cot__directs_open(&q) && place_sources(&q) && place_operations(&q);
     if (ok) move_ranges(&q);
     close_planner(&q);
     if (!ok) cot__plan_close(plan);
@@ -385,5 +402,6 @@ void cot__plan_close(cot__plan *plan) {
     cot__free(al, plan->workspace, operations * sizeof *plan->workspace);
     cot__free(al, plan->extra, operations * sizeof *plan->extra);
     cot__fusion_close(&plan->fusion);
+    if (plan->p) cot__directs_close(&plan->directs, plan->p, al);
     *plan = (cot__plan){0};
 }

@@ -9,12 +9,15 @@
  *     but element by element.
  *   - On the host a 0-d value lies in a slot of 8 bytes of its own, and operations of one float
  *     dtype on such values are instructions (scalars.h), not jobs.
- *   - Any other result gets the smallest free range that holds it.
- *   - Tensor inputs and constants lie where they are given; nothing is written there. */
+ *   - Any other result gets the smallest free range that holds it; large outputs, too, for runs in
+ *     which they cannot be written where the caller wants them (direct.h).
+ *   - Tensor inputs and constants lie where they are given; nothing is written there, but outputs
+ *     where the caller wants them or has donated the memory. */
 #ifndef COT_PROGRAM_PLAN_H
 #define COT_PROGRAM_PLAN_H
 
 #include "backend/backend.h"
+#include "program/direct.h"
 #include "program/fusion.h"
 #include "program/program.h"
 
@@ -48,10 +51,12 @@ typedef struct cot__plan {
      * from the first element of its operand's root to the element. */
     int64_t             *extra;
     int64_t              bytes; /* of the arena */
+    int64_t              most_workspace; /* bytes of the largest */
     /* instructions; jobs; operands of jobs, and results after the first */
     uint32_t             scalars, jobs, views;
     cot__fusion          fusion; /* what runs in groups */
-    uint32_t             runs;   /* members of groups */
+    uint32_t             runs, folds, products; /* members of groups; folds; products with an end */
+    cot__directs         directs; /* what is written where the caller wants it */
 } cot__plan;
 
 /* Plans a legal program for a backend. `inputs` has a view of each input, whose strides hold for
@@ -59,6 +64,10 @@ typedef struct cot__plan {
  * telling the caller that there is no memory. */
 bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                     const cot__view *inputs, bool fuse, const cot__caller *caller);
+/* The same with inputs that may be written over: a flag for each. */
+bool cot__plan_open_donating(cot__plan *plan, const cot__program *p, const cot__backend *backend,
+                             const cot_allocator *al, const cot__view *inputs, bool fuse, const bool *donated,
+                             const cot__caller *caller);
 void cot__plan_close(cot__plan *plan);
 
 /* The value as a view; `data` counts from the memory of its root. */

@@ -5,9 +5,11 @@
 
 static bool is_inside(const cot__planner *q, uint32_t v) { return q->plan->fusion.inside[v]; }
 static bool is_member(const cot__planner *q, uint32_t k) { return q->plan->how[k] == COT__BY_GROUP; }
+static bool is_fold(const cot__planner *q, uint32_t k) {
+    return is_member(q, k) && cot__is_fold(q->p, k);
+}
 
-/* Has the view all elements of its root, in their order? */
-static bool is_whole(const cot__planner *q, uint32_t v) {
+bool cot__plan_is_whole(const cot__planner *q, uint32_t v) {
     cot__view x = cot__plan_view(q->plan, v);
     uint32_t  root = q->plan->root[v];
     if (root == v && q->plan->stride[v] == COT__NO_VALUE) return true;
@@ -15,21 +17,48 @@ static bool is_whole(const cot__planner *q, uint32_t v) {
            cot__planned_bytes(q->p, v) == cot__planned_bytes(q->p, root);
 }
 
-/* What is read so may not be written before the group is done. */
+bool cot__plan_does_more(const cot__planner *q, uint32_t k) {
+    const cot__fusion *f = &q->plan->fusion;
+    return f->group[f->of[k]].spans && (f->span[k].before + f->span[k].after > 0 || cot__is_patch(q->p, k));
+}
+
+bool cot__plan_reads_more(const cot__planner *q, uint32_t k) {
+    return cot__is_product(q->p, k) || cot__plan_does_more(q, k);
+}
+
+/* What is read so, or for elements beyond a block, may not be written before the group is done. */
 static void mark_scattered(cot__planner *q, uint32_t group) {
     const cot__group *g = &q->plan->fusion.group[group];
     for (uint32_t k = g->first; k < g->end; k++) {
         const uint32_t *x = cot__operation_operand(q->p, k);
         for (int i = 0; is_member(q, k) && i < cot__operation_operands(q->p, k); i++)
-            if (x[i] != COT__NO_VALUE && !is_whole(q, x[i])) q->scattered[q->plan->root[x[i]]] = group + 1;
+            if (x[i] != COT__NO_VALUE && (!cot__plan_is_whole(q, x[i]) || cot__plan_reads_more(q, k)))
+                q->scattered[q->plan->root[x[i]]] = group + 1;
     }
+}
+
+/* Is operand i what is patched in, or another view of it? The result must not lie on that. */
+static bool is_patched_in(const cot__planner *q, uint32_t k, int i) {
+    const uint32_t *x = cot__operation_operand(q->p, k);
+    return cot__is_patch(q->p, k) && q->plan->root[x[i]] == q->plan->root[x[1]];
+}
+
+static int element_bytes(const cot__planner *q, uint32_t v) {
+    return cot__dtype_size(cot__inside_dtype(&q->plan->fusion, q->p, v));
+}
+static int64_t piece_bytes(const cot__planner *q, uint32_t v) {
+    cot__view x = cot__value_view(q->p, v);
+    return cot__view_size(&x) * element_bytes(q, v);
 }
 
 /* Each thread has the part of a piece that belongs to its first block, which elements of another
  * size would count otherwise. */
-static int free_piece(const cot__planner *q, int64_t bytes) {
+static int free_piece(const cot__planner *q, uint32_t v, bool at_home) {
+    bool moves = q->plan->fusion.inside[v] == COT__INSIDE_AS_NUMBER;
     for (int i = 0; i < q->pieces; i++)
-        if (q->piece[i].free && q->piece[i].bytes == bytes && q->piece[i].home == COT__NO_VALUE) return i;
+        if (q->piece[i].free && q->piece[i].bytes == piece_bytes(q, v) && !(moves && q->piece[i].whole) &&
+            q->piece[i].element == element_bytes(q, v) && (q->piece[i].home != COT__NO_VALUE) == at_home)
+            return i;
     return -1;
 }
 
@@ -41,7 +70,7 @@ static void let_pieces_go(cot__planner *q, uint32_t k, bool of_its_type) {
     for (int i = 0; i < cot__operation_operands(q->p, k); i++) {
         uint32_t root = x[i] == COT__NO_VALUE ? COT__NO_VALUE : q->plan->root[x[i]];
         if (root == COT__NO_VALUE || !is_inside(q, root) || q->last[root] != k) continue;
-        if (of_its_type && q->p->value[root].type != type) continue;
+        if (of_its_type && (q->p->value[root].type != type || is_patched_in(q, k, i))) continue;
         q->last[root] = COT__NO_VALUE;
         for (int j = 0; j < q->pieces; j++) q->piece[j].free |= q->piece[j].at == q->plan->place[root];
     }
@@ -69,7 +98,9 @@ static bool take_read(cot__planner *q, uint32_t k) {
 static bool place_outside(cot__planner *q, uint32_t k, uint32_t group) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     for (int i = 0; i < cot__operation_operands(q->p, k); i++)
-        if (x[i] != COT__NO_VALUE && may_be_written(q, x[i], group) && cot__plan_take_over(q, k, i)) return true;
+        if (x[i] != COT__NO_VALUE && !is_patched_in(q, k, i) && may_be_written(q, x[i], group) &&
+            cot__plan_take_over(q, k, i))
+            return true;
     return take_read(q, k) || cot__plan_take_memory(q, q->p->operation[k].result);
 }
 
@@ -83,37 +114,48 @@ static void note_reads(cot__planner *q, uint32_t k, uint32_t group) {
     }
 }
 
+/* Must the value, which operation k reads last, lie in a piece of its own? Several blocks make some
+ * of its elements, or k reads it while it writes others, or it lies there as another dtype. */
+static bool lives_in_blocks(const cot__planner *q, uint32_t v, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(q->p, k);
+    if (cot__plan_does_more(q, cot__value_maker(q->p, v)) || cot__plan_does_more(q, k)) return true;
+    if (q->plan->fusion.inside[v] == COT__INSIDE_AS_NUMBER) return true;
+    return cot__is_patch(q->p, k) && cot__operation_operands(q->p, k) > 1 && q->plan->root[x[1]] == v;
+}
+
 /* Where a chain of inside values ends: each is read last by the operation that makes the next, and
  * all have one type. If the end is a result that leaves the group, the whole chain may lie there.
- * COT__NO_VALUE: it does not end so, or another chain lies there. */
+ * COT__NO_VALUE: it does not end so, or another chain lies there, or the caller has the memory. */
 static uint32_t home_of(const cot__planner *q, uint32_t v) {
     const cot__program *p = q->p;
     while (is_inside(q, v)) {
         uint32_t k = q->last[v], next = k < p->operations && is_member(q, k) ? p->operation[k].result : v;
-        if (next == v || p->value[next].type != p->value[v].type) return COT__NO_VALUE;
+        if (next == v || p->value[next].type != p->value[v].type || lives_in_blocks(q, v, k)) return COT__NO_VALUE;
         v = next;
     }
     for (int i = 0; i < q->pieces; i++)
         if (q->piece[i].home == v) return COT__NO_VALUE;
-    return v;
+    return cot__direct_of(&q->plan->directs, v) == COT__NO_VALUE ? v : COT__NO_VALUE;
 }
 
 /* The piece of the chain that comes to this operation, or one that is free. */
-static int find_piece(const cot__planner *q, int64_t bytes) {
-    for (int i = 0; i < q->pieces; i++)
-        if (q->piece[i].free && q->piece[i].bytes == bytes && q->piece[i].home != COT__NO_VALUE) return i;
-    return free_piece(q, bytes);
+static int find_piece(const cot__planner *q, uint32_t v) {
+    int i = free_piece(q, v, true);
+    return i >= 0 ? i : free_piece(q, v, false);
 }
 
 static bool new_piece(cot__planner *q, uint32_t k, uint32_t group) {
     uint32_t z = q->p->operation[k].result, home = home_of(q, z);
-    int64_t  bytes = cot__planned_bytes(q->p, z), at;
+    int64_t  bytes = piece_bytes(q, z), at;
     if (home != COT__NO_VALUE) {
         if (!place_outside(q, k, group)) return false;
         at = q->plan->place[z];
-    } else if (!cot__plan_take_range(q, bytes, &at)) return false;
+    } else if (!cot__plan_take_range(q, bytes + q->lead, &at)) return false;
+    else at += q->lead;
     q->piece[q->pieces].at = at;
     q->piece[q->pieces].bytes = bytes;
+    q->piece[q->pieces].element = element_bytes(q, z);
+    q->piece[q->pieces].whole = home != COT__NO_VALUE || cot__is_product(q->p, k);
     q->piece[q->pieces++].home = home;
     return true;
 }
@@ -121,14 +163,14 @@ static bool new_piece(cot__planner *q, uint32_t k, uint32_t group) {
 static bool place_inside(cot__planner *q, uint32_t k, uint32_t group) {
     uint32_t z = q->p->operation[k].result;
     let_pieces_go(q, k, true);
-    int i = find_piece(q, cot__planned_bytes(q->p, z));
+    int i = find_piece(q, z);
     if (i < 0) {
         i = q->pieces;
         if (!new_piece(q, k, group)) return false;
     }
     q->piece[i].free = false;
     q->plan->place[z] = q->piece[i].at;
-    if (q->piece[i].home != COT__NO_VALUE) q->plan->fusion.inside[z] = COT__INSIDE_AT_HOME;
+    if (q->piece[i].whole) q->plan->fusion.inside[z] = COT__INSIDE_AT_HOME;
     return true;
 }
 
@@ -143,54 +185,53 @@ static bool come_home(cot__planner *q, uint32_t z) {
     return false;
 }
 
+static int64_t node_bytes(const cot__planner *q, uint32_t k) {
+    return cot__fold_row(q->p, k) ? 0 : 8 * cot__fold_blocks(cot__fused_size(q->p, k));
+}
+
+/* The result and the nodes of a fold. */
+static bool place_fold(cot__planner *q, uint32_t k) {
+    q->plan->folds++;
+    let_pieces_go(q, k, false);
+    if (!cot__plan_take_memory(q, q->p->operation[k].result)) return false;
+    return node_bytes(q, k) == 0 || cot__plan_take_range(q, node_bytes(q, k), &q->plan->workspace[k]);
+}
+
 static bool place_member(cot__planner *q, uint32_t k, uint32_t group) {
     uint32_t z = q->p->operation[k].result;
     bool     placed = is_inside(q, z) ? place_inside(q, k, group) : come_home(q, z) || place_outside(q, k, group);
-    q->plan->runs++;
+    if (cot__is_product(q->p, k)) q->plan->products++;
+    else q->plan->runs += cot__is_patch(q->p, k) ? COT__PATCH_RUNS : 1;
     let_pieces_go(q, k, false);
     note_reads(q, k, group);
     return placed;
 }
 
-/* The members, as bits in their order, that make or read the value. */
-static uint32_t members_with(const cot__planner *q, const cot__group *g, uint32_t v) {
-    uint32_t members = 0, bit = 1;
-    for (uint32_t k = g->first; k < g->end; k++) {
-        const uint32_t *x = cot__operation_operand(q->p, k);
-        bool            has = q->p->operation[k].result == v;
-        if (!is_member(q, k)) continue;
-        for (int i = 0; i < cot__operation_operands(q->p, k); i++)
-            has |= x[i] != COT__NO_VALUE && q->plan->root[x[i]] == v;
-        members |= has ? bit : 0;
-        bit <<= 1;
-    }
-    return members;
-}
-
-/* A stage takes COT__STAGE_MOVED members with such values. Those of others have whole arrays
- * anyway, and use them. */
-static void limit_moved(const cot__planner *q, const cot__group *g) {
-    uint32_t all = 0;
-    for (uint32_t k = g->first; k < g->end; k++) {
-        uint8_t *inside = &q->plan->fusion.inside[q->p->operation[k].result];
-        if (!is_member(q, k) || *inside != COT__INSIDE) continue;
-        uint32_t more = all | members_with(q, g, q->p->operation[k].result);
-        if (__builtin_popcount(more) <= COT__STAGE_MOVED) all = more;
-        else *inside = COT__INSIDE_AT_HOME;
-    }
+/* Its sums of depth blocks lie in an array of its own, unless it is at home. */
+static void note_product(cot__planner *q, const cot__group *g) {
+    uint32_t z = q->p->operation[g->first].result;
+    if (cot__ends_product(g) && is_inside(q, z) && q->piece[0].home == COT__NO_VALUE) q->plan->fusion.inside[z] = 0;
 }
 
 /* Nothing is given back before the group is done: its blocks come in any order. */
 bool cot__plan_group(cot__planner *q, uint32_t group) {
     const cot__group *g = &q->plan->fusion.group[group];
+    int64_t           room = cot__ends_product(g) ? q->plan->workspace[g->first] : -1; /* bytes */
+    if (room > 0 && !cot__plan_take_range(q, room, &q->plan->workspace[g->first])) return false;
     q->plan->jobs++;
     q->pieces = q->reads = 0;
+    q->lead = g->spans ? 8 * COT__MOST_AGAIN : 0;
     mark_scattered(q, group);
     for (uint32_t k = g->first; k < g->end; k++)
-        if (is_member(q, k) && !place_member(q, k, group)) return false;
-    limit_moved(q, g);
+        if (is_member(q, k) && !(is_fold(q, k) ? place_fold(q, k) : place_member(q, k, group))) return false;
+    for (uint32_t k = g->first; k < g->end; k++)
+        if (is_fold(q, k) && node_bytes(q, k) &&
+            !cot__plan_give_range(q, q->plan->workspace[k], node_bytes(q, k)))
+            return false;
+    if (room > 0 && !cot__plan_give_range(q, q->plan->workspace[g->first], room)) return false;
     for (int i = 0; i < q->pieces; i++)
-        if (q->piece[i].home == COT__NO_VALUE && !cot__plan_give_range(q, q->piece[i].at, q->piece[i].bytes))
+        if (q->piece[i].home == COT__NO_VALUE &&
+            !cot__plan_give_range(q, q->piece[i].at - q->lead, q->piece[i].bytes + q->lead))
             return false;
     for (uint32_t k = g->first; k < g->end; k++) {
         uint32_t z = q->p->operation[k].result;
@@ -200,5 +241,6 @@ bool cot__plan_group(cot__planner *q, uint32_t group) {
         if (!cot__plan_let_operands_go(q, k) ||
             (is_member(q, k) && !cot__plan_let_go(q, q->p->operation[k].result, k)))
             return false;
+    note_product(q, g);
     return true;
 }

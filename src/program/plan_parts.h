@@ -4,7 +4,7 @@
 
 #include "backend/runs.h"
 #include "program/plan.h"
-#include "program/ranges.h"
+#include "program/memory/ranges.h"
 
 typedef struct cot__planner {
     cot__plan         *plan;
@@ -16,20 +16,27 @@ typedef struct cot__planner {
      * its memory was given back or taken over: COT__NO_VALUE. */
     uint32_t          *last;
     cot__ranges        ranges;
+    const bool        *donated; /* of each input: may it be written over? NULL: none may */
     uint32_t          *free_slot; /* slots that can be used again */
     uint32_t           free_slots, free_room, slots;
     /* For each value: 1 + the last group that reads it in another order than its own. */
     uint32_t          *scattered;
     /* Memory of values that live within the blocks of the group that is placed. home: the result
-     * that will lie there, or COT__NO_VALUE. */
-    struct { int64_t at, bytes; uint32_t home; bool free; } piece[COT__STAGE_RUNS];
+     * that will lie there, or COT__NO_VALUE. whole: every element has its own place there, as it
+     * has at home. */
+    struct { int64_t at, bytes; uint32_t home; int element; bool free, whole; } piece[COT__STAGE_RUNS + 1];
     int                pieces;
+    /* Bytes in front of a piece, where a part that begins at its first element does elements before
+     * its later blocks. */
+    int64_t            lead;
     uint32_t           read[COT__STAGE_RUNS]; /* values that members of it have read last */
     int                reads;
 } cot__planner;
 
 /* Does the value lie in a slot? */
 bool cot__in_slot(const cot__plan *plan, uint32_t v);
+/* Has the view all elements of its root, in their order? */
+bool cot__plan_is_whole(const cot__planner *q, uint32_t v);
 /* Bytes of its elements. */
 int64_t cot__planned_bytes(const cot__program *p, uint32_t value);
 
@@ -44,6 +51,10 @@ bool cot__plan_let_operands_go(cot__planner *q, uint32_t k);
 /* The result of operation k lies where its operand i lies, if it may. */
 bool cot__plan_take_over(cot__planner *q, uint32_t k, int i);
 
+/* Does member k of a group make, or read, more of its arrays for a block than the block? */
+bool cot__plan_does_more(const cot__planner *q, uint32_t k);
+/* Does it read more of them, as a product does? */
+bool cot__plan_reads_more(const cot__planner *q, uint32_t k);
 /* Places the results of a group (plan_groups.c). */
 bool cot__plan_group(cot__planner *q, uint32_t group);
 

@@ -3,9 +3,11 @@
 #include "backend/elements.h"
 #include "backend/job_run.h"
 #include "backend/runs.h"
-#include "program/ranges.h"
+#include "program/memory/ranges.h"
+#include "program/plan_parts.h"
 #include "program/run_parts.h"
 #include "rules/elementwise_ids.h"
+#include "rules/structural_ids.h"
 
 #include <string.h>
 
@@ -50,18 +52,25 @@ static int64_t kept_bytes(const cot__program *p, uint32_t v) {
     return cot__range_bytes(cot__view_size(&x) * cot__dtype_size(x.dtype));
 }
 
-/* The plan's arena, room for outputs that lie in inputs, and the status words. */
+enum { STATUS_BYTES = 128 }; /* the words, and what makes the arena aligned */
+
+int64_t cot__planned_run_bytes(const cot__plan *plan) {
+    const cot__program *p = plan->p;
+    int64_t             bytes = plan->bytes;
+    for (uint32_t k = 0; k < p->outputs; k++)
+        if (lies_in_input(plan, p->output[k])) bytes = cot__size_add(bytes, kept_bytes(p, p->output[k]));
+    return cot__size_add(bytes, STATUS_BYTES);
+}
+
 static bool open_arena(cot__run *r, const cot__plan *plan, const cot__caller *caller) {
-    int64_t bytes = plan->bytes;
-    for (uint32_t k = 0; k < r->p->outputs; k++)
-        if (lies_in_input(plan, r->p->output[k])) bytes = cot__size_add(bytes, kept_bytes(r->p, r->p->output[k]));
-    if (!cot__size_bytes(cot__size_add(bytes, 128), 1, &r->arena_bytes)) return no_memory(caller, SIZE_MAX);
+    int64_t bytes = cot__planned_run_bytes(plan);
+    if (!cot__size_bytes(bytes, 1, &r->arena_bytes)) return no_memory(caller, SIZE_MAX);
     bool host = cot__on_host(r->backend);
     r->block_bytes = r->arena_bytes;
     r->block = host ? cot__alloc(&r->al, r->block_bytes) : r->backend->alloc(&r->al, r->block_bytes);
     if (!r->block) return no_memory(caller, r->block_bytes);
     r->arena = host ? (char *)(((uintptr_t)r->block + 63) & ~(uintptr_t)63) : r->block;
-    r->status = host ? r->host_status : (int64_t *)(void *)(r->arena + bytes);
+    r->status = host ? r->host_status : (int64_t *)(void *)(r->arena + bytes - STATUS_BYTES);
     return true;
 }
 
@@ -74,35 +83,48 @@ static void *part(char *from, size_t *at, size_t bytes) {
 
 enum { MEMBER_VIEWS = 3 }; /* operands of an elementwise operation */
 
+/* Operands, results and outputs. */
+static size_t most_bindings(const cot__program *p, const cot__plan *plan) {
+    return plan->views + (MEMBER_VIEWS + 1) * (size_t)plan->runs + 2 * (size_t)plan->folds +
+           3 * (size_t)plan->products + plan->jobs + p->outputs;
+}
+
 /* All lists, as long as the plan says they are at most. */
-static size_t lay_out(cot__run *r, const cot__plan *plan, char *from) {
-    size_t at = 0;
+static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *parts, char *from) {
+    size_t at = 0, cuts = parts ? 2 * (size_t)parts->parts : 0, steps = 2 * (size_t)plan->jobs + 1 + cuts;
     r->job = part(from, &at, plan->jobs * sizeof *r->job);
     r->view = part(from, &at, plan->views * sizeof *r->view);
-    r->step = part(from, &at, (2 * (size_t)plan->jobs + 1) * sizeof *r->step);
-    r->binding = part(from, &at, (plan->views + MEMBER_VIEWS * (size_t)plan->runs) * sizeof *r->binding);
+    r->step = part(from, &at, steps * sizeof *r->step);
+    r->binding = part(from, &at, most_bindings(r->p, plan) * sizeof *r->binding);
+    r->base = part(from, &at, (r->p->inputs + (size_t)plan->directs.count) * sizeof *r->base);
     r->load = part(from, &at, r->p->inputs * sizeof *r->load);
     r->given = part(from, &at, r->p->outputs * sizeof *r->given);
     r->strides = part(from, &at, plan->strides_count * sizeof *r->strides);
-    r->scalar = part(from, &at, plan->scalars * sizeof *r->scalar);
+    /* and an end for each row of them */
+    r->scalar = part(from, &at, ((size_t)plan->scalars + plan->jobs + 1 + cuts) * sizeof *r->scalar);
     r->block_run = part(from, &at, plan->runs * sizeof *r->block_run);
     r->number = part(from, &at, plan->runs * sizeof *r->number);
     r->moves = part(from, &at, plan->runs * sizeof *r->moves);
-    return at;
+    r->fold = part(from, &at, plan->folds * sizeof *r->fold);
+    r->product = part(from, &at, plan->products * sizeof *r->product);
+    r->span = part(from, &at, plan->runs * sizeof *r->span);
+    r->extent = part(from, &at, plan->runs * sizeof *r->extent);
+    return parts ? at + cot__run_lay_out_parts(r, parts, steps, cot__behind(from, at)) : at;
 }
 
-static bool open_lists(cot__run *r, const cot__plan *plan, const cot__caller *caller) {
-    r->lists_bytes = lay_out(r, plan, NULL);
+static bool open_lists(cot__run *r, const cot__plan *plan, const cot__run_parts *parts, const cot__caller *caller) {
+    r->lists_bytes = lay_out(r, plan, parts, NULL);
     r->lists = cot__alloc(&r->al, r->lists_bytes);
     if (!r->lists) return no_memory(caller, r->lists_bytes);
-    lay_out(r, plan, r->lists);
+    lay_out(r, plan, parts, r->lists);
     if (plan->strides_count) memcpy(r->strides, plan->strides, plan->strides_count * sizeof *r->strides);
     return true;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* The value where it lies. In an input: data is NULL, and *input and *place tell. */
+/* The value where it lies. In an input: data is NULL, and *input and *place tell. What is direct
+ * lies in the arena for this. */
 static cot__view see(const cot__run *r, const cot__plan *plan, uint32_t v, uint32_t *input, int64_t *place) {
     uint32_t  root = plan->root[v], maker = cot__value_maker(r->p, root);
     cot__view x = cot__value_view(r->p, v);
@@ -115,11 +137,31 @@ static cot__view see(const cot__run *r, const cot__plan *plan, uint32_t v, uint3
     return x;
 }
 
+cot__view cot__run_see(const cot__run *r, const cot__plan *plan, uint32_t v) {
+    uint32_t input;
+    int64_t  place;
+    return see(r, plan, v, &input, &place);
+}
+
+uint32_t cot__run_base(const cot__plan *plan, uint32_t v) {
+    uint32_t root = plan->root[v], direct = cot__direct_of(&plan->directs, root);
+    if (direct != COT__NO_VALUE) return plan->p->inputs + direct;
+    bool given = cot__value_origin(plan->p, root) == COT__FROM_INPUT && !cot__in_arena(plan, root);
+    return given ? cot__value_maker(plan->p, root) : COT__NO_VALUE;
+}
+
+/* A view of the value, whose memory is known at each run if it is the caller's. */
+static void bind_view(cot__run *r, const cot__plan *plan, uint32_t v, cot__view *x) {
+    uint32_t base = cot__run_base(plan, v);
+    if (base == COT__NO_VALUE) return;
+    r->binding[r->bindings++] = (cot__binding){x, plan->root[v] == v ? 0 : plan->place[v], base};
+}
+
 static void bind(cot__run *r, const cot__plan *plan, uint32_t v, cot__view *x) {
     uint32_t input;
     int64_t  place;
     *x = see(r, plan, v, &input, &place);
-    if (input != COT__NO_VALUE) r->binding[r->bindings++] = (cot__binding){x, place, input};
+    bind_view(r, plan, v, x);
 }
 
 static void place_constants(cot__run *r, const cot__plan *plan) {
@@ -133,25 +175,34 @@ static void place_constants(cot__run *r, const cot__plan *plan) {
     }
 }
 
-static void place_inputs(cot__run *r, const cot__plan *plan) {
-    for (uint32_t k = 0; k < r->p->inputs; k++) {
-        uint32_t v = r->p->input[k], input;
-        int64_t  place;
-        if (!cot__in_arena(plan, v)) continue;
-        cot__view x = see(r, plan, v, &input, &place);
+static void place_input(cot__run *r, const cot__plan *plan, uint32_t k, bool words) {
+    uint32_t v = r->p->input[k], input;
+    int64_t  place;
+    if (!cot__in_arena(plan, v)) return;
+    cot__view x = see(r, plan, v, &input, &place);
+    if ((cot__dtype_size(x.dtype) == 8) == words)
         r->load[r->loads++] = (cot__load){x.data, k, (uint32_t)cot__dtype_size(x.dtype)};
-    }
+}
+
+static void place_inputs(cot__run *r, const cot__plan *plan) {
+    for (uint32_t k = 0; k < r->p->inputs; k++) place_input(r, plan, k, true);
+    r->words = r->loads;
+    for (uint32_t k = 0; k < r->p->inputs; k++) place_input(r, plan, k, false);
 }
 
 static void place_outputs(cot__run *r, const cot__plan *plan) {
-    char *kept = r->arena + plan->bytes;
+    char   *kept = r->arena + plan->bytes;
+    int64_t place;
     for (uint32_t k = 0; k < r->p->outputs; k++) {
         cot__given *g = &r->given[k];
         *g = (cot__given){.bytes = -1};
-        g->view = see(r, plan, r->p->output[k], &g->input, &g->place);
+        g->view = see(r, plan, r->p->output[k], &g->input, &place);
+        bind_view(r, plan, r->p->output[k], &g->view);
+        g->direct = cot__direct_of(&plan->directs, plan->root[r->p->output[k]]) != COT__NO_VALUE;
         if (cot__on_host(r->backend) && cot__is_contiguous(g->view.ndim, g->view.shape, g->view.stride))
             g->bytes = cot__view_size(&g->view) * cot__dtype_size(g->view.dtype);
         if (g->input == COT__NO_VALUE) continue;
+        r->lent = true;
         g->kept = kept;
         kept += kept_bytes(r->p, r->p->output[k]);
     }
@@ -161,7 +212,26 @@ static void place_outputs(cot__run *r, const cot__plan *plan) {
 
 static uint32_t slot_of(const cot__plan *plan, uint32_t v) { return (uint32_t)(plan->place[plan->root[v]] / 8); }
 
-static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k) {
+static bool has_scalars(const cot__run *r) {
+    return r->steps && r->step[r->steps - 1].kind == COT__STEP_SCALARS;
+}
+
+static void end_scalars(cot__run *r) {
+    if (has_scalars(r)) r->scalar[r->scalars++].code = COT__SCALAR_END;
+}
+
+/* To the instructions of the last step, or as a step of its own: so is what begins a part. */
+static void add_scalar(cot__run *r, cot__scalar c, uint32_t k, const cot__run_parts *parts) {
+    bool more = has_scalars(r) && !cot__run_parts_differ(parts, r->step[r->steps - 1].operation, k);
+    if (more && cot__scalars_join(&r->scalar[r->scalars - 1], &c)) return;
+    if (!more) {
+        end_scalars(r);
+        r->step[r->steps++] = (cot__step){r->scalars, COT__STEP_SCALARS, k};
+    }
+    r->scalar[r->scalars++] = c;
+}
+
+static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k, const cot__run_parts *parts) {
     const uint32_t *x = cot__operation_operand(r->p, k);
     uint32_t        slot[3] = {0, 0, 0};
     cot_dtype       dtype = COT_F64;
@@ -170,16 +240,14 @@ static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k) {
         else slot[i] = slot_of(plan, x[i]), dtype = cot__value_view(r->p, x[i]).dtype;
     }
     if (plan->extra[k] >= 0) cot__store_f64(r->arena + plan->extra[k], dtype, cot__operation_number(r->p, k));
-    r->scalar[r->scalars++] = (cot__scalar){cot__scalar_code(r->p->operation[k].op, dtype),
-                                            slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2]};
+    add_scalar(r, (cot__scalar){cot__scalar_code(r->p->operation[k].op, dtype),
+                                slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2], 0}, k, parts);
 }
 
 static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
     cot__prepared        *q = &r->job[r->jobs++];
     const cot__operation *o = &r->p->operation[k];
     const uint32_t       *x = cot__operation_operand(r->p, k);
-    uint32_t              input;
-    int64_t               place;
     *q = (cot__prepared){.operation = k, .copies = plan->how[k] == COT__BY_JOB_COPY};
     q->effect = cot__operation_has_effect(r->p, k);
     cot__operation_job(r->p, k, &r->caller, r->view + r->views, &q->number, &q->job);
@@ -188,10 +256,25 @@ static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
     r->views += (uint32_t)q->job.n;
     q->job.backend = r->backend;
     q->job.status = r->status;
-    q->job.z = see(r, plan, o->result, &input, &place);
+    bind(r, plan, o->result, &q->job.z);
     q->job.more = r->view + r->views;
-    for (uint32_t i = 1; i < o->results; i++) r->view[r->views++] = see(r, plan, o->result + i, &input, &place);
+    for (uint32_t i = 1; i < o->results; i++) bind(r, plan, o->result + i, &r->view[r->views++]);
     if (plan->workspace[k] >= 0) q->job.workspace = r->arena + plan->workspace[k];
+}
+
+/* What an operation with bodies, or a function of the user's, needs to run them. */
+static bool open_held(cot__run *r, const cot__caller *caller) {
+    cot__job *j = &r->job[r->jobs - 1].job;
+    if (!j->record || !j->record->open) return true;
+    j->caller = caller; /* hears that there is no memory */
+    j->held = j->record->open(j, &r->al);
+    j->caller = &r->caller;
+    return j->held;
+}
+
+static void close_held(cot__run *r) {
+    for (uint32_t k = 0; k < r->jobs; k++)
+        if (r->job[k].job.held) r->job[k].job.record->close(r->job[k].job.held);
 }
 
 /* The element is the only one of operand 0 as the operation views it. */
@@ -205,7 +288,8 @@ static void prepare_move(cot__run *r, const cot__plan *plan, uint32_t k) {
     *q->job.x = q->job.z;
     q->job.x->data = see(r, plan, root, &input, &place).data;
     if (input == COT__NO_VALUE) q->job.x->data = (char *)q->job.x->data + plan->extra[k];
-    else r->binding[r->bindings++] = (cot__binding){q->job.x, plan->extra[k], input};
+    bind_view(r, plan, root, q->job.x);
+    if (r->bindings && r->binding[r->bindings - 1].view == q->job.x) r->binding[r->bindings - 1].place = plan->extra[k];
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
@@ -214,38 +298,161 @@ static void prepare_move(cot__run *r, const cot__plan *plan, uint32_t k) {
 static cot__view member_operand(cot__run *r, const cot__plan *plan, uint32_t v, cot_dtype compute, double *number) {
     uint32_t input;
     int64_t  place;
-    return v == COT__NO_VALUE ? cot__number_view(number, compute) : see(r, plan, v, &input, &place);
+    if (v == COT__NO_VALUE) return cot__number_view(number, compute);
+    cot__view x = see(r, plan, v, &input, &place);
+    x.dtype = cot__inside_dtype(&plan->fusion, r->p, v);
+    return x;
 }
 
-/* The dtype in which member k computes: that of its first operand that is no number and no
- * condition. */
-static cot_dtype member_compute(const cot__program *p, uint32_t k) {
-    const uint32_t *x = cot__operation_operand(p, k);
-    int             i = p->operation[k].op == OP_where || x[0] == COT__NO_VALUE;
-    return cot__dtype_compute(cot__value_view(p, x[i]).dtype);
+/* Does the value move with the blocks? */
+static bool moves(const cot__plan *plan, uint32_t v) {
+    uint8_t inside = plan->fusion.inside[plan->root[v]];
+    return inside == COT__INSIDE || inside == COT__INSIDE_AS_NUMBER;
 }
 
-/* Operands that lie in inputs are bound where the run has them. */
+static cot__run_span span_of(const cot__plan *plan, uint32_t k) {
+    bool spans = plan->fusion.group[plan->fusion.of[k]].spans;
+    return spans ? plan->fusion.span[k] : (cot__run_span){0, 0, 0};
+}
+
+/* What lies in memory of the caller's is bound where the run has it. */
 static void prepare_member(cot__run *r, const cot__plan *plan, uint32_t k) {
-    uint32_t        at = r->runs++, input, z = r->p->operation[k].result;
-    int64_t         place;
+    uint32_t        at = r->runs++, z = r->p->operation[k].result;
     cot__block_run *b = &r->block_run[at];
     const uint32_t *x = cot__operation_operand(r->p, k);
     int             n = cot__operation_operands(r->p, k), op = r->p->operation[k].op;
-    cot_dtype       compute = member_compute(r->p, k);
-    cot__view       to = see(r, plan, z, &input, &place), from[MEMBER_VIEWS];
+    cot_dtype       compute = cot__member_compute(r->p, k);
+    cot__view       to = member_operand(r, plan, z, compute, NULL), from[MEMBER_VIEWS];
     if (op < OP_structural && r->p->operation[k].extra != COT__NO_VALUE)
         cot__store_f64(&r->number[at], compute, cot__operation_number(r->p, k));
-    r->moves[at] = (uint16_t)((plan->fusion.inside[z] == COT__INSIDE) << COT__RUN_VIEWS);
+    r->moves[at] = (uint16_t)(moves(plan, z) << COT__RUN_VIEWS);
+    r->span[at] = span_of(plan, k);
     for (int i = 0; i < n; i++) from[i] = member_operand(r, plan, x[i], compute, &r->number[at]);
     if (op < OP_structural) cot__block_run_of_value(b, op, compute, n, from, &to);
     else cot__block_run_of_copy(b, &to, from);
+    bind_view(r, plan, z, &b->out[0].to);
     for (int i = 0; i < n; i++) {
         if (x[i] == COT__NO_VALUE) continue;
-        see(r, plan, x[i], &input, &place);
-        if (input != COT__NO_VALUE) r->binding[r->bindings++] = (cot__binding){&b->x[i], place, input};
-        r->moves[at] |= (uint16_t)((plan->fusion.inside[plan->root[x[i]]] == COT__INSIDE) << i);
+        bind_view(r, plan, x[i], &b->x[i]);
+        r->moves[at] |= (uint16_t)(moves(plan, x[i]) << i);
     }
+}
+
+static const int64_t no_strides[COT_MAX_NDIM], one_stride[1] = {1};
+
+/* Has a constant equal elements, so that the first stands for all? */
+static bool is_uniform(const cot__run *r, const cot__plan *plan, uint32_t v) {
+    uint32_t root = plan->root[v];
+    size_t   bytes = (size_t)cot__planned_bytes(r->p, root);
+    size_t   size = (size_t)cot__dtype_size(cot__value_view(r->p, v).dtype);
+    if (cot__value_origin(r->p, root) != COT__FROM_CONSTANT || !cot__on_host(r->backend)) return false;
+    const char *first = cot__constant_elements(r->p, cot__value_maker(r->p, root));
+    return memcmp(first, first + size, bytes - size) == 0;
+}
+
+/* Elements of a value from `first` on, as many as `like` has: row-major, or one that repeats. */
+typedef struct range { uint32_t value; int64_t first; bool repeats; } range;
+
+static cot__view see_range(const cot__run *r, const cot__plan *plan, range g, const cot__view *like) {
+    uint32_t  input;
+    int64_t   place;
+    cot__view x = *like;
+    x.data = see(r, plan, g.value, &input, &place).data;
+    if (g.repeats) x.stride = no_strides;
+    else if (x.data) x.data = (char *)x.data + g.first * cot__dtype_size(x.dtype);
+    return x;
+}
+
+static void bind_range(cot__run *r, const cot__plan *plan, range g, cot__view *x) {
+    uint32_t before = r->bindings;
+    bind_view(r, plan, g.value, x);
+    if (r->bindings > before) r->binding[before].place += g.first * cot__dtype_size(x->dtype);
+}
+
+/* A range of the result of patch k becomes that of operand 0, or the sum of that and operand 1. */
+static void prepare_range(cot__run *r, const cot__plan *plan, uint32_t k, range from, int64_t first,
+                          const cot__view *like, const uint32_t *added) {
+    uint32_t        at = r->runs++, z = r->p->operation[k].result, input;
+    int64_t         place;
+    range           to = {z, first, false};
+    cot__block_run *b = &r->block_run[at];
+    cot__view       out = see_range(r, plan, to, like), x[2] = {see_range(r, plan, from, like), *like};
+    if (added) x[1] = see(r, plan, *added, &input, &place);
+    if (added) cot__block_run_of_value(b, OP_add, cot__dtype_compute(out.dtype), 2, x, &out);
+    else cot__block_run_of_copy(b, &out, x);
+    bind_range(r, plan, to, &b->out[0].to);
+    bind_range(r, plan, from, &b->x[0]);
+    if (added) bind_view(r, plan, *added, &b->x[1]);
+    r->moves[at] = (uint16_t)(moves(plan, z) << COT__RUN_VIEWS | moves(plan, from.value));
+    if (added) r->moves[at] |= (uint16_t)(moves(plan, *added) << 1);
+    r->span[at] = span_of(plan, k);
+    r->span[at].at = first;
+}
+
+/* What is patched outside of the range: elements first … end - 1. */
+static void prepare_side(cot__run *r, const cot__plan *plan, uint32_t k, range from, int64_t first, int64_t end) {
+    int64_t  *extent = &r->extent[r->runs];
+    cot__view like = {NULL, cot__value_view(r->p, from.value).dtype, 1, extent, one_stride};
+    *extent = end - first;
+    from.first = from.repeats ? 0 : first;
+    if (*extent > 0) prepare_range(r, plan, k, from, first, &like, NULL);
+}
+
+/* Lies operand 0 of the patch where its result lies? */
+static bool is_in_place(const cot__plan *plan, uint32_t x, uint32_t z) {
+    return cot__run_base(plan, z) == COT__NO_VALUE && cot__run_base(plan, x) == COT__NO_VALUE &&
+           cot__in_arena(plan, plan->root[x]) && plan->place[plan->root[x]] == plan->place[z];
+}
+
+/* The strides of an operand that the last run reads. */
+static void use_strides(cot__run *r, const cot__plan *plan, uint32_t v) {
+    if (plan->stride[v] != COT__NO_VALUE) r->block_run[r->runs - 1].x[0].stride = r->strides + plan->stride[v];
+}
+
+static void prepare_patch(cot__run *r, const cot__plan *plan, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(r->p, k);
+    uint32_t        z = r->p->operation[k].result;
+    cot__view       u = cot__value_view(r->p, x[1]);
+    int64_t         first = cot__range_at(r->p, k), end = first + cot__view_size(&u);
+    bool            adds = r->p->operation[k].op == OP_add_slice, strided = plan->stride[x[0]] != COT__NO_VALUE;
+    range           from = {x[0], first, is_uniform(r, plan, x[0])};
+    if (from.repeats) from.first = 0;
+    if (strided && !from.repeats) { /* it is copied as a whole first */
+        cot__view whole = cot__value_view(r->p, x[0]);
+        prepare_range(r, plan, k, (range){x[0], 0, false}, 0, &whole, NULL);
+        use_strides(r, plan, x[0]);
+        from.value = z;
+    } else if (!is_in_place(plan, x[0], z)) {
+        prepare_side(r, plan, k, from, 0, first);
+        prepare_side(r, plan, k, from, end, cot__fused_size(r->p, k));
+    }
+    if (adds) prepare_range(r, plan, k, from, first, &u, &x[1]);
+    else {
+        prepare_range(r, plan, k, (range){x[1], 0, false}, first, &u, NULL);
+        use_strides(r, plan, x[1]);
+    }
+}
+
+static void prepare_fold(cot__run *r, const cot__plan *plan, uint32_t k, uint32_t first) {
+    cot__stage_fold *f = &r->fold[r->folds++];
+    uint32_t   x = cot__operation_operand(r->p, k)[0];
+    int        op = r->p->operation[k].op;
+    *f = (cot__stage_fold){.what = op == OP_sum ? COT__SUM : op == OP_max ? COT__MAX : COT__MIN,
+                     .after = (int)(r->runs - first),
+                     .row = cot__fold_row(r->p, k),
+                     .moves = moves(plan, x),
+                     .nodes = plan->workspace[k] < 0 ? NULL : r->arena + plan->workspace[k]};
+    bind(r, plan, x, &f->x);
+    bind(r, plan, r->p->operation[k].result, &f->z);
+}
+
+static void prepare_product(cot__run *r, const cot__plan *plan, uint32_t k) {
+    cot__stage_product *m = &r->product[r->products++];
+    const uint32_t     *x = cot__operation_operand(r->p, k);
+    *m = (cot__stage_product){.workspace = plan->workspace[k] < 0 ? NULL : r->arena + plan->workspace[k]};
+    bind(r, plan, x[0], &m->a);
+    bind(r, plan, x[1], &m->b);
+    bind(r, plan, r->p->operation[k].result, &m->c);
 }
 
 enum { BLOCK_BYTES = 32768 }; /* of an array: some of them stay in the second cache */
@@ -253,57 +460,85 @@ enum { BLOCK_BYTES = 32768 }; /* of an array: some of them stay in the second ca
 static void prepare_group(cot__run *r, const cot__plan *plan, const cot__group *g) {
     cot__prepared *q = &r->job[r->jobs++];
     cot__stage    *s = &q->stage;
-    uint32_t       first = r->runs;
+    uint32_t       first = r->runs, fold = r->folds;
     *q = (cot__prepared){.operation = g->first};
-    for (uint32_t k = g->first; k < g->end; k++)
-        if (plan->how[k] == COT__BY_GROUP) prepare_member(r, plan, k);
+    for (uint32_t k = g->first; k < g->end; k++) {
+        if (plan->how[k] != COT__BY_GROUP) continue;
+        if (cot__is_product(r->p, k)) prepare_product(r, plan, k);
+        else if (cot__is_fold(r->p, k)) prepare_fold(r, plan, k, first);
+        else if (cot__is_patch(r->p, k)) prepare_patch(r, plan, k);
+        else prepare_member(r, plan, k);
+    }
     *s = (cot__stage){.run = r->block_run + first, .count = (int)(r->runs - first), .block_bytes = BLOCK_BYTES,
-                      .size = cot__fused_size(r->p, g->first), .moves = r->moves + first};
+                      .span = g->spans ? r->span + first : NULL, .size = g->size, .moves = r->moves + first,
+                      .fold = r->fold + fold, .folds = (int)(r->folds - fold)};
+    if (cot__ends_product(g)) s->product = &r->product[r->products - 1];
     for (int i = 0; i < s->count; i++) s->cost += s->run[i].cost;
+    s->cost += s->folds;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void add_step(cot__run *r, bool scalar) {
-    cot__step *last = r->steps ? &r->step[r->steps - 1] : NULL;
-    if (!scalar) r->step[r->steps++] = (cot__step){r->jobs - 1, 0};
-    else if (last && last->count) last->count++;
-    else r->step[r->steps++] = (cot__step){r->scalars - 1, 1};
+/* The job that was prepared last. */
+static void add_job(cot__run *r) {
+    end_scalars(r);
+    r->step[r->steps++] = (cot__step){r->jobs - 1, COT__STEP_JOB, r->job[r->jobs - 1].operation};
 }
 
-static void prepare_operations(cot__run *r, const cot__plan *plan) {
+static bool prepare_operations(cot__run *r, const cot__plan *plan, const cot__run_parts *parts,
+                               const cot__caller *caller) {
     for (uint32_t k = 0; k < r->p->operations; k++) {
         uint8_t how = plan->how[k];
         if (how == COT__BY_VIEW) continue;
+        if (how == COT__BY_SCALARS) {
+            prepare_scalar(r, plan, k, parts);
+            continue;
+        }
         if (how == COT__BY_GROUP) {
             const cot__group *g = &plan->fusion.group[plan->fusion.of[k]];
             prepare_group(r, plan, g);
             k = g->end - 1;
-        } else if (how == COT__BY_SCALARS) prepare_scalar(r, plan, k);
-        else if (how == COT__BY_MOVE) prepare_move(r, plan, k);
+        } else if (how == COT__BY_MOVE) prepare_move(r, plan, k);
         else prepare_job(r, plan, k);
-        add_step(r, how == COT__BY_SCALARS);
+        add_job(r);
+        if (!open_held(r, caller)) return false;
     }
+    end_scalars(r);
+    if (parts) cot__run_prepare_parts(r, plan, parts);
+    return true;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool prepare(cot__run *r, const cot__view *inputs, bool fuse, const cot__caller *caller) {
+/* What a run is made with, beside its program. */
+typedef struct wishes {
+    const cot__view      *inputs;
+    bool                  unfused;
+    const cot__run_parts *parts;
+    const bool           *donated;
+} wishes;
+
+static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
     cot__plan plan;
-    if (!cot__plan_open(&plan, r->p, r->backend, &r->al, inputs, fuse, caller)) return false;
-    bool ok = open_arena(r, &plan, caller) && open_lists(r, &plan, caller);
+    if (!cot__plan_open_donating(&plan, r->p, r->backend, &r->al, w->inputs, !w->unfused, w->donated, caller))
+        return false;
+    bool ok = open_arena(r, &plan, caller) && open_lists(r, &plan, w->parts, caller);
     if (ok) {
         place_constants(r, &plan);
         place_inputs(r, &plan);
-        prepare_operations(r, &plan);
+        ok = prepare_operations(r, &plan, w->parts, caller);
         place_outputs(r, &plan);
     }
+    for (uint32_t k = 0; k < plan.directs.count; k++)
+        plan.directs.one[k].place = plan.place[plan.directs.one[k].root];
+    r->directs = plan.directs;
+    plan.directs = (cot__directs){0};
     cot__plan_close(&plan);
     return ok;
 }
 
 static cot__run *create(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                        const cot__view *inputs, bool fuse, const cot__caller *caller) {
+                        const wishes *w, const cot__caller *caller) {
     cot__run *r = cot__alloc(al, sizeof *r);
     if (!r) return no_memory(caller, sizeof *r), NULL;
     memset(r, 0, sizeof *r);
@@ -312,27 +547,34 @@ static cot__run *create(const cot__program *p, const cot__backend *backend, cons
     r->al = al ? *al : (cot_allocator){0};
     r->caller = (cot__caller){"program", r, hear_error, hear_note, NULL};
     r->failed_at = r->noted_at = COT__NO_VALUE;
-    if (prepare(r, inputs, fuse, caller)) return r;
+    if (prepare(r, w, caller)) return r;
     cot__run_destroy(r);
     return NULL;
 }
 
 cot__run *cot__run_create(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                           const cot__view *inputs, const cot__caller *caller) {
-    return create(p, backend, al, inputs, true, caller);
+    return create(p, backend, al, &(wishes){.inputs = inputs}, caller);
 }
 
 cot__run *cot__run_create_unfused(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                                   const cot__view *inputs, const cot__caller *caller) {
-    return create(p, backend, al, inputs, false, caller);
+    return create(p, backend, al, &(wishes){.inputs = inputs, .unfused = true}, caller);
+}
+
+cot__run *cot__run_create_with(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                               const cot__run_parts *parts, const bool *donated, const cot__caller *caller) {
+    return create(p, backend, al, &(wishes){.parts = parts, .donated = donated}, caller);
 }
 
 void cot__run_destroy(cot__run *r) {
     if (!r) return;
     cot_allocator al = r->al;
+    close_held(r);
     if (!r->backend->free) cot__free(&al, r->block, r->block_bytes);
     else if (r->block) r->backend->free(&al, r->block, r->block_bytes);
     cot__free(&al, r->lists, r->lists_bytes);
+    cot__directs_close(&r->directs, r->p, &al);
     cot__program_release(r->p);
     cot__free(&al, r, sizeof *r);
 }

@@ -55,6 +55,8 @@ void cot__operation_job(const cot__program *p, uint32_t k, const cot__caller *ca
     *j = (cot__job){.caller = caller, .op = p->operation[k].op, .n = cot__operation_operands(p, k), .x = x};
     j->record = cot__op_of(j->op);
     j->attr = cot__operation_attr(p, k);
+    j->bodies = cot__operation_bodies(p, k);
+    j->body = cot__behind(p->body, p->operation[k].body);
     for (int i = 0; i < j->n; i++) {
         if (operand[i] != COT__NO_VALUE) x[i] = cot__value_view(p, operand[i]);
         else x[i] = number_operand(p, k, number), j->numbers |= 1u << i;

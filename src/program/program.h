@@ -19,9 +19,10 @@
  *   body       a program, nested at most COT__PROGRAM_DEPTH deep, where the record takes bodies
  *   output     a value; one value may be given out several times
  *
- * An operation has an effect if its record checks data or tells what it found. It stays though
- * nobody reads its results, and effects happen in the order of the operations: the first one that
- * fails is the one that the run reports.
+ * An operation has an effect if its record checks data or tells what it found, or if one of its
+ * bodies has one; and a loop that may never end has. It stays though nobody reads its results, and
+ * effects happen in the order of the operations: the first one that fails is the one that the run
+ * reports.
  *
  * A program may have millions of operations on scalars: a value takes 8 bytes and an operation 24
  * beside its operands. Nothing here recurses over operations.
@@ -86,6 +87,8 @@ typedef struct cot__program {
     atomic_uint   refs;
     cot_allocator al;
     uint32_t      depth; /* 1 + the depth of the deepest body */
+    bool          effects; /* some operation has one */
+    bool          bound;   /* it holds addresses of the user's, or a body does */
     /* how many there are */
     uint32_t      inputs, constants, values, operations, outputs;
     uint32_t      types, extents, operands, numbers, attr_words, bodies, labels, text_bytes;
@@ -172,7 +175,9 @@ static inline const char *cot__operation_name(const cot__program *p, uint32_t k)
 static inline bool cot__operation_has_effect(const cot__program *p, uint32_t k) {
     if (p->operation[k].op < OP_structural) return false;
     const cot__op *record = cot__op_of(p->operation[k].op);
-    return record->check || record->tell;
+    bool           has = record->check || record->tell || (record->effect && record->effect(cot__operation_attr(p, k)));
+    for (uint32_t b = p->operation[k].body; b < p->operation[k + 1].body; b++) has |= p->body[b]->effects;
+    return has;
 }
 static inline const void *cot__constant_elements(const cot__program *p, uint32_t constant) {
     return p->data + p->constant[constant].at;

@@ -13,7 +13,9 @@ const char *cot__run_message(const cot__run *r) { return r->message; }
 const char *cot__run_note(const cot__run *r) { return r->note; }
 uint32_t    cot__run_failed_at(const cot__run *r) { return r->failed_at; }
 uint32_t    cot__run_noted_at(const cot__run *r) { return r->noted_at; }
+const cot__program *cot__run_program(const cot__run *r) { return r->p; }
 size_t      cot__run_bytes(const cot__run *r) { return r->arena_bytes; }
+bool        cot__run_unfit(const cot__run *r) { return r->unfit; }
 cot__view   cot__run_output(const cot__run *r, uint32_t k) { return r->given[k].view; }
 
 static void forget_last(cot__run *r) {
@@ -22,22 +24,47 @@ static void forget_last(cot__run *r) {
     r->message[0] = r->note[0] = 0;
 }
 
-/* ---- inputs ---------------------------------------------------------------------------------- */
+/* ---- memory of the caller's ------------------------------------------------------------------ */
 
 /* An input without elements may be NULL, on which C defines no arithmetic. */
 static void *behind(const void *first, int64_t place) { return (void *)((uintptr_t)first + (uintptr_t)place); }
 
-static void bind_inputs(cot__run *r, const void *const *inputs) {
-    for (uint32_t k = 0; k < r->loads; k++) {
-        const cot__load *l = &r->load[k];
-        if (LIKELY(l->bytes == 8)) memcpy(l->to, inputs[l->input], 8);
-        else memcpy(l->to, inputs[l->input], l->bytes);
-    }
+/* Two are not made in the same donated memory. */
+static bool is_alone(const cot__run *r, uint32_t k, const void *to) {
+    for (uint32_t i = 0; i < k; i++)
+        if (cot__bytes_overlap(to, r->directs.one[k].bytes, r->base[r->p->inputs + i], r->directs.one[i].bytes))
+            return false;
+    return true;
+}
+
+/* Where direct output k is made: where the caller wants it, if it may be; or in a donated input, or
+ * in the arena. NULL: nowhere. */
+static const void *direct_base(const cot__run *r, uint32_t k, const void *const *inputs, void *const *outputs) {
+    const cot__direct *one = &r->directs.one[k];
+    const void        *to = outputs ? outputs[one->output] : NULL, *gift;
+    bool               donated = one->donor != COT__NO_VALUE;
+    if (cot__may_write_there(r->p, &r->directs, k, to, inputs, outputs) && (!donated || is_alone(r, k, to))) return to;
+    if (!donated) return r->arena + one->place;
+    gift = inputs[one->donor];
+    bool fits = cot__may_write_there(r->p, &r->directs, k, gift, inputs, outputs) && is_alone(r, k, gift);
+    return fits ? gift : NULL;
+}
+
+static bool bind_directs(cot__run *r, const void *const *inputs, void *const *outputs) {
+    for (uint32_t k = 0; k < r->directs.count; k++)
+        if (!(r->base[r->p->inputs + k] = direct_base(r, k, inputs, outputs))) return false;
+    return true;
+}
+
+static bool bind_callers(cot__run *r, const void *const *inputs, void *const *outputs) {
+    for (uint32_t k = 0; k < r->words; k++) memcpy(r->load[k].to, inputs[r->load[k].input], 8);
+    for (uint32_t k = r->words; k < r->loads; k++) memcpy(r->load[k].to, inputs[r->load[k].input], r->load[k].bytes);
+    bool bound = r->bindings || r->part_bindings;
+    for (uint32_t k = 0; k < r->p->inputs && bound; k++) r->base[k] = inputs[k];
+    if (!bind_directs(r, inputs, outputs)) return false;
     for (uint32_t k = 0; k < r->bindings; k++)
-        r->binding[k].view->data = behind(inputs[r->binding[k].input], r->binding[k].place);
-    for (uint32_t k = 0; k < r->p->outputs; k++)
-        if (r->given[k].input != COT__NO_VALUE)
-            r->given[k].view.data = behind(inputs[r->given[k].input], r->given[k].place);
+        r->binding[k].view->data = behind(r->base[r->binding[k].base], r->binding[k].place);
+    return true;
 }
 
 /* ---- steps ----------------------------------------------------------------------------------- */
@@ -66,15 +93,19 @@ static bool run_job(cot__run *r, cot__prepared *q) {
     if (q->copies) r->backend->copy(&q->job.z, &q->job.x[0]);
     r->at = q->operation;
     r->caller.name = cot__operation_name(r->p, q->operation);
+    if (q->job.held) return q->job.record->go(&q->job);
     if (q->effect) return run_with_effect(r, q);
     return cot__job_run(&q->job), true;
 }
 
-static bool run_steps(cot__run *r) {
-    cot__slot *slots = (cot__slot *)(void *)r->arena;
-    for (uint32_t k = 0; k < r->steps; k++) {
-        const cot__step *s = &r->step[k];
-        if (s->count) cot__scalars_run(r->scalar + s->first, s->count, slots);
+static bool run_steps(cot__run *r, cot__part_fn *const *functions) {
+    cot__slot       *slots = (cot__slot *)(void *)r->arena;
+    const cot__step *step = functions ? r->part_step : r->step;
+    uint32_t         steps = functions ? r->part_steps : r->steps;
+    for (uint32_t k = 0; k < steps; k++) {
+        const cot__step *s = &step[k];
+        if (s->kind == COT__STEP_PART) cot__run_do_part(r, s->first, functions[s->first]);
+        else if (s->kind == COT__STEP_SCALARS) cot__scalars_run(r->scalar + s->first, slots);
         else if (!run_job(r, &r->job[s->first])) return false;
     }
     return true;
@@ -86,8 +117,7 @@ static bool run_steps(cot__run *r) {
 static void copy_to(const cot__run *r, const cot__given *g, void *to, const cot__view *from) {
     int64_t stride[COT_MAX_NDIM];
     if (g->bytes >= 0) {
-        if (g->bytes == 8) memcpy(to, from->data, 8);
-        else if (g->bytes) memcpy(to, from->data, (size_t)g->bytes);
+        if (g->bytes) memcpy(to, from->data, (size_t)g->bytes);
         return;
     }
     cot__strides(from->ndim, from->shape, stride);
@@ -95,14 +125,19 @@ static void copy_to(const cot__run *r, const cot__given *g, void *to, const cot_
 }
 
 /* What lies in inputs is kept elsewhere first, for the outputs may lie there. */
-static void give_outputs(cot__run *r, void *const *outputs) {
-    for (uint32_t k = 0; k < r->p->outputs; k++)
+void cot__run_give(cot__run *r, void *const *outputs) {
+    for (uint32_t k = 0; r->lent && k < r->p->outputs; k++)
         if (r->given[k].kept && outputs[k]) copy_to(r, &r->given[k], r->given[k].kept, &r->given[k].view);
     for (uint32_t k = 0; k < r->p->outputs; k++) {
         const cot__given *g = &r->given[k];
-        cot__view         from = g->view;
-        int64_t           stride[COT_MAX_NDIM];
         if (!outputs[k]) continue;
+        if (LIKELY(g->bytes == 8 && !g->kept && !g->direct)) {
+            memcpy(outputs[k], g->view.data, 8);
+            continue;
+        }
+        cot__view from = g->view;
+        int64_t   stride[COT_MAX_NDIM];
+        if (g->direct && from.data == outputs[k]) continue; /* it is there */
         if (g->kept) {
             cot__strides(from.ndim, from.shape, stride);
             from.data = g->kept;
@@ -112,10 +147,16 @@ static void give_outputs(cot__run *r, void *const *outputs) {
     }
 }
 
-bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs) {
+bool cot__run_go_by(cot__run *r, cot__part_fn *const *functions, const void *const *inputs, void *const *outputs) {
     forget_last(r);
-    bind_inputs(r, inputs);
-    if (!run_steps(r)) return false;
-    if (outputs) give_outputs(r, outputs);
+    r->unfit = !bind_callers(r, inputs, outputs);
+    if (r->unfit) return false;
+    if (functions) cot__run_bind_parts(r);
+    if (!run_steps(r, functions)) return false;
+    if (outputs) cot__run_give(r, outputs);
     return true;
+}
+
+bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs) {
+    return cot__run_go_by(r, NULL, inputs, outputs);
 }

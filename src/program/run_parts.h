@@ -19,20 +19,29 @@ typedef struct cot__prepared {
     cot__stage stage; /* count 0: it is a job */
 } cot__prepared;
 
-/* `count` instructions from `first` on; count 0: the prepared job `first`. */
-typedef struct cot__step { uint32_t first, count; } cot__step;
+/* Instructions from `first` on, up to the end; or the prepared job `first`; or the part `first`.
+ * operation: its first. */
+typedef enum cot__step_kind { COT__STEP_JOB, COT__STEP_SCALARS, COT__STEP_PART } cot__step_kind;
+typedef struct cot__step { uint32_t first, kind, operation; } cot__step;
 
-/* An operand of a job that lies in an input, so many bytes behind its first element. */
-typedef struct cot__binding { cot__view *view; int64_t place; uint32_t input; } cot__binding;
+/* A part that a function may do: where its memory begins in `part_at`. */
+typedef struct cot__ready_part { uint32_t at; int64_t shared, cost; bool ends; } cot__ready_part;
+
+/* A place of `part_at` that lies so many bytes behind a base, see below. */
+typedef struct cot__part_binding { uint32_t at, base; int64_t place; } cot__part_binding;
+
+/* A view that lies so many bytes behind the first element of an input; or, from the number of the
+ * inputs on, of a direct output. */
+typedef struct cot__binding { cot__view *view; int64_t place; uint32_t base; } cot__binding;
 
 /* A 0-d input, which goes to a slot. */
 typedef struct cot__load { void *to; uint32_t input, bytes; } cot__load;
 
 typedef struct cot__given {
     cot__view view;  /* where it lies; in an input: data is set when that is known */
-    int64_t   place; /* in that input */
     uint32_t  input; /* COT__NO_VALUE: it does not lie in an input */
     int64_t   bytes; /* of row-major elements on the host; -1: the backend copies them */
+    bool      direct; /* it may be written where the caller wants it */
     void     *kept;  /* room in the arena for one that lies in an input, until all are copied */
 } cot__given;
 
@@ -55,7 +64,23 @@ struct cot__run {
     cot__block_run     *block_run; /* of stages; for each its plain number and its moves */
     double             *number;
     uint16_t           *moves;
-    uint32_t            jobs, views, steps, bindings, loads, scalars, runs; /* how many there are */
+    cot__stage_fold    *fold;
+    cot__stage_product *product;
+    cot__run_span      *span;   /* one for each run of a stage */
+    int64_t            *extent; /* of those that do a part of an array */
+    cot__directs        directs;
+    bool                unfit; /* the last run did not begin */
+    const void        **base; /* of inputs and direct outputs, at this run */
+    /* how many there are */
+    uint32_t            jobs, views, steps, bindings, loads, scalars, runs, folds, products;
+    /* the steps again, with parts instead of what functions do */
+    cot__step          *part_step;
+    cot__ready_part    *part;
+    void              **part_at; /* memory of the values of all parts */
+    cot__part_binding  *part_binding;
+    uint32_t            part_steps, part_bindings;
+    uint32_t            words; /* loads of 8 bytes, which stand first */
+    bool                lent;  /* some output lies in an input */
     int64_t            *status; /* in memory of the backend */
     int64_t             host_status[2];
     /* what the last run has found */
@@ -65,5 +90,25 @@ struct cot__run {
     uint32_t            failed_at, noted_at;
     char                message[COT__RUN_TEXT], note[COT__RUN_TEXT];
 };
+
+/* Which `base` of a run the value lies behind; COT__NO_VALUE: it lies in the arena, or is a
+ * constant. */
+uint32_t cot__run_base(const cot__plan *plan, uint32_t v);
+/* Bytes that a run takes: the plan's arena, room for outputs that lie in inputs, and the status
+ * words. */
+int64_t cot__planned_run_bytes(const cot__plan *plan);
+
+/* The value where it lies; in an input: data is NULL. What is direct lies in the arena for this. */
+cot__view cot__run_see(const cot__run *r, const cot__plan *plan, uint32_t v);
+
+/* Bytes for the parts in the lists of a run, which begin at `from`; NULL: they are only counted. */
+size_t cot__run_lay_out_parts(cot__run *r, const cot__run_parts *parts, size_t steps, char *from);
+/* Do two operations belong to different parts, or one to none? */
+bool cot__run_parts_differ(const cot__run_parts *parts, uint32_t a, uint32_t b);
+/* Fills the lists of parts, when all steps are there. */
+void cot__run_prepare_parts(cot__run *r, const cot__plan *plan, const cot__run_parts *parts);
+/* Where parts find what lies in memory of the caller's; and one of them. */
+void cot__run_bind_parts(cot__run *r);
+void cot__run_do_part(const cot__run *r, uint32_t part, cot__part_fn *fn);
 
 #endif

@@ -4,16 +4,32 @@
 #define COT_PROGRAM_SCALARS_H
 
 #include "base/base.h"
+#include "rules/elementwise_ids.h"
 
 /* A 0-d value in its own dtype. */
 typedef union cot__slot { double f64; float f32; uint8_t u8; uint64_t bits; } cot__slot;
 
-/* z = op(x, y, w), numbers of slots; operands that it does not have are not read. */
-typedef struct cot__scalar { uint32_t code, z, x, y, w; } cot__scalar;
+/* z = op(x, y, w), numbers of slots; operands that it does not have are not read. Of a pair: t =
+ * x y, then z = t + w, t - w or w - t. */
+typedef struct cot__scalar { uint32_t code, z, x, y, w, t; } cot__scalar;
 
-/* The code of an operation on F64 or F32. */
+/* The code of an operation on F64 or F32; after these come pairs, and the end of the list. */
 static inline uint32_t cot__scalar_code(int op, cot_dtype dtype) { return 2 * (uint32_t)op + (dtype == COT_F32); }
+enum {
+    COT__PAIR_ADD, COT__PAIR_SUB, COT__PAIR_FROM, /* t + w, t - w, w - t */
+    COT__PAIR_KEPT, /* and these three where t stays in its slot */
+    COT__PAIR_FORMS = 2 * COT__PAIR_KEPT,
+    COT__PAIR_mul_f64 = 2 * OP_elementwise_count,
+    COT__PAIR_mul_f32 = COT__PAIR_mul_f64 + COT__PAIR_FORMS,
+    COT__PAIR_smul_f64 = COT__PAIR_mul_f32 + COT__PAIR_FORMS,
+    COT__PAIR_smul_f32 = COT__PAIR_smul_f64 + COT__PAIR_FORMS,
+    COT__SCALAR_END = COT__PAIR_smul_f32 + COT__PAIR_FORMS,
+    COT__SCALAR_CODES
+};
 
-void cot__scalars_run(const cot__scalar *code, uint32_t n, cot__slot *slots);
+/* Makes `first`, if the two can be one, an instruction that does both, one after the other. */
+bool cot__scalars_join(cot__scalar *first, const cot__scalar *next);
+/* Runs instructions up to one with code COT__SCALAR_END. */
+void cot__scalars_run(const cot__scalar *c, cot__slot *slots);
 
 #endif

@@ -21,7 +21,8 @@ typedef struct cot__op_cost {
 } cot__op_cost;
 
 /* For a linear operation that takes elements from positions, or adds them to positions, that are
- * one of its operands. At other inputs the positions may differ. */
+ * one of its operands; and for a generic one that finds them itself, and is linear once they stand.
+ * At other inputs the positions may differ. */
 typedef struct cot__op_choice {
     /* NOTHING: no positions; ON_AXIS: the axis is the first attribute; IN_WINDOW: as in
      * ops/nn/pool.c */

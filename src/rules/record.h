@@ -12,6 +12,7 @@
 
 typedef struct cot__rule cot__rule;
 struct cot__findings;
+struct cot__plain;
 struct cot__places;
 
 /* Operands of an operation that is done for a batch at once: is[k] says whether operand k has the
@@ -86,6 +87,21 @@ typedef struct cot__op {
     const char *needs_tape;
     /* How many bodies it takes at most, programs of their own (program/program.h). */
     int bodies;
+    /* It may hold addresses of the user's, and a program with one of them is bound to this
+     * process. */
+    bool binds;
+    /* Of an operation with bodies or functions of the user's, in place of run:
+     *   open   all that running needs besides, runs of the bodies above all, made when shapes and
+     *          strides are known and no element is. NULL after telling the caller
+     *   go     writes the results, by what is held (j->held). False after telling the caller what
+     *          was refused
+     *   close  frees what was held */
+    void *(*open)(const cot__job *j, const cot_allocator *al);
+    bool (*go)(const cot__job *j);
+    void (*close)(void *held);
+    /* Must an operation with these attributes run though nobody reads its results, whatever its
+     * bodies do? NULL: not for this. */
+    bool (*effect)(const cot__attr *a);
 
     /* ---- on a tape ---- */
 
@@ -97,6 +113,9 @@ typedef struct cot__op {
      * attributes; see cot__reapply. Never in place: an operand stays as it is. Of an operation with
      * several results: its node, which its picks follow. */
     cot_var (*apply)(cot__rule *r, const cot_var *xs);
+    /* Of an operation with `open`: the node as a program holds it (tape/lower.h). False after
+     * setting the error. */
+    bool (*plain)(cot__rule *r, struct cot__plain *to);
     /* Records the operation for a batch: the result has the batch as axis 0, and so have further
      * ones, which go to r->more. xs may be changed. NULL: one element of the batch after the other.
      * Most are cot__batch_shift, which needs no more than apply and attrs. */
@@ -137,10 +156,13 @@ typedef struct cot__op {
     uint8_t (*depends)(const struct cot__places *p, uint32_t i);
     /* Is the rule of this node one of the user's, which may be wrong? NULL: never. */
     bool (*users_rule)(const cot__rule *r);
-    /* Says of node i what it sits on, by its value and those of its operands, where it has no
+    /* Says what the operation sits on, by its value and those of its operands, where it has no
      * derivative; a convention of rules/kinks.def is told of it. NULL: it has one everywhere. (Of
      * elementwise operations kinks.def has the conditions.) */
-    void (*kinks)(struct cot__findings *r, uint32_t i);
+    void (*kinks)(struct cot__findings *r);
+    /* Records on operands xs the operations that it stands for, and gives its results zs, as many
+     * as the node has. False after an error on the tape. NULL: it stands for none. */
+    bool (*inlined)(cot__rule *r, const cot_var *xs, cot_var *zs);
     /* What patterns of dependence (diff/sparse) and sweeps must know of its elements. choice: every
      * linear operation with operands that are not differentiated has one. same: 1 + the operand
      * whose elements its own are, one by one, perhaps rounded; 0: none. */

@@ -6,6 +6,9 @@
 #include "backend/elements.h"
 #include "program/build.h"
 #include "tape/record_job.h"
+#include "tape/show.h"
+
+#include <string.h>
 
 typedef struct lowering {
     cot_tape          *t;
@@ -14,13 +17,16 @@ typedef struct lowering {
     uint32_t          *value; /* the number of each of the body's values, by its place */
     uint32_t          *x;     /* operands of one operation */
     size_t             places, most;
+    cot__not_yet      *not_yet;
+    const bool        *constant; /* captures that are constants; NULL: none is */
+    bool               whole; /* of a tape: each node is one value, and gradients are not cut */
 } lowering;
 
 /* ---- may it be? ------------------------------------------------------------------------------ */
 
-static bool can_be_lowered(const lowering *l, cot__not_yet *not_yet) {
+static bool can_be_lowered(const lowering *l) {
+    cot__not_yet *not_yet = l->not_yet;
     *not_yet = (cot__not_yet){0};
-    if (l->r->watches) not_yet->why = "kinks are looked for whenever it is played";
     for (uint32_t s = 0; !not_yet->why && s < l->r->steps; s++) {
         const cot__op *op = cot__op_of(l->t->nodes[l->r->node[s]].op);
         if (op->needs_tape) *not_yet = (cot__not_yet){op->name, op->needs_tape};
@@ -34,7 +40,7 @@ static cot__type type_at(const cot_tape *t, uint32_t node) {
     return (cot__type){cot__dtype_at(&t->nodes[node]), cot__shape_at(t, node)};
 }
 
-/* The elements of a fixed value, brought to the host. */
+/* The elements of a fixed value, brought to the host; zeros of one that was written over. */
 static uint32_t lower_constant(lowering *l, uint32_t node) {
     cot__type type = type_at(l->t, node);
     void     *elements;
@@ -42,8 +48,10 @@ static uint32_t lower_constant(lowering *l, uint32_t node) {
     uint32_t  v = cot__build_constant(&l->b, &type, &elements);
     if (v == COT__NO_VALUE) return v;
     cot__strides(type.shape.ndim, type.shape.dim, stride);
-    cot__view host = {elements, type.dtype, type.shape.ndim, type.shape.dim, stride}, from = cot__view_read(l->t, node);
-    l->t->backend->copy_out(&host, &from);
+    cot__view host = {elements, type.dtype, type.shape.ndim, type.shape.dim, stride}, from = cot__look(l->t, node);
+    if (l->whole && cot__is_stale(&l->t->nodes[node]))
+        memset(elements, 0, (size_t)(cot__view_size(&host) * cot__dtype_size(type.dtype)));
+    else l->t->backend->copy_out(&host, &from);
     return v;
 }
 
@@ -57,7 +65,8 @@ static void lower_sources(lowering *l) {
     }
     for (int k = 0; k < r->captures; k++) {
         cot__type type = type_at(l->t, r->captured[k]);
-        *to++ = cot__build_input(&l->b, &type);
+        bool      constant = l->constant && l->constant[k];
+        *to++ = constant ? lower_constant(l, r->captured[k]) : cot__build_input(&l->b, &type);
     }
     for (uint32_t k = 0; k < r->fixed; k++) *to++ = lower_constant(l, r->constant[k]);
 }
@@ -77,6 +86,36 @@ static uint32_t detached(lowering *l, uint32_t operand, uint32_t value) {
     return cot__build_operation(&l->b, &(cot__append){.op = OP_detach, .n = 1, .x = &value, .name = "detach"});
 }
 
+static cot__program *lower(cot_tape *t, const cot__region *r, const cot_allocator *al, const bool *constant,
+                           cot__not_yet *not_yet);
+
+static bool lower_bodies(lowering *l, const cot__plain *plain, cot__program **body) {
+    for (int k = 0; k < plain->bodies; k++) {
+        body[k] = lower(l->t, plain->body[k], &l->b.p->al, plain->constant[k], l->not_yet);
+        if (!body[k]) return false;
+    }
+    return true;
+}
+
+/* The bodies of the node become programs first; where one cannot, this cannot either. */
+static uint32_t lower_plain(lowering *l, uint32_t node, cot__append *o) {
+    cot__rule     r = {.t = l->t, .node = node};
+    cot__plain    plain = {0};
+    cot__program *body[COT__PLAIN_BODIES] = {NULL};
+    uint32_t      z = COT__NO_VALUE;
+    const cot__op *op = cot__op_of(l->t->nodes[node].op);
+    if (!op->plain(&r, &plain)) l->b.failed = true;
+    else if (plain.why) *l->not_yet = (cot__not_yet){plain.name, plain.why}, l->b.failed = true;
+    else if (!lower_bodies(l, &plain, body)) l->b.failed = true;
+    else {
+        o->attr = plain.attr, o->name = plain.name;
+        o->bodies = plain.bodies, o->body = body;
+        z = cot__build_operation(&l->b, o);
+    }
+    for (int k = 0; k < COT__PLAIN_BODIES; k++) cot__program_release(body[k]);
+    return z;
+}
+
 static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     const cot__node *n = &l->t->nodes[node];
     const cot__op   *op = cot__op_of(n->op);
@@ -84,7 +123,7 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     cot__type        asked = type_at(l->t, node);
     bool             structural = n->op >= OP_structural;
     cot__append      o = {.op = n->op, .n = cot__nargs(n), .x = l->x, .asked = &asked};
-    bool             cut = is_cut(l, node) && n->op != OP_detach;
+    bool             cut = !l->whole && is_cut(l, node) && n->op != OP_detach;
     for (int k = 0; k < o.n; k++) {
         l->x[k] = ref[k] == COT__REF_NUMBER ? COT__NO_VALUE : l->value[ref[k]];
         if (cut && ref[k] != COT__REF_NUMBER) l->x[k] = detached(l, cot__arg(n, k), l->x[k]);
@@ -92,8 +131,10 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     o.attr = structural ? n->extra.attr : NULL;
     o.number = structural || o.n != 2 ? 0 : n->extra.number;
     o.name = op->called ? op->called : op->name;
+    /* it speaks for the body, and of what it watches */
+    if (n->op == OP_watch && l->r) o.name = l->r->name, site = cot__site_of(l->t, cot__arg(n, o.n - 1));
     if (site) o.file = site->file, o.line = site->line;
-    return cot__build_operation(&l->b, &o);
+    return op->plain ? lower_plain(l, node, &o) : cot__build_operation(&l->b, &o);
 }
 
 static void lower_steps(lowering *l) {
@@ -102,10 +143,11 @@ static void lower_steps(lowering *l) {
     uint32_t          *to = l->value + r->n + r->captures + r->fixed;
     for (uint32_t s = 0; s < r->steps && !l->b.failed; s++) {
         const cot__node *n = &l->t->nodes[r->node[s]];
+        int              args = cot__nargs(n); /* now: lowering may record, and then nodes move */
         /* further results follow the first */
         if (n->op == OP_pick) *to++ = l->value[ref[0]] + (r->node[s] - n->a);
         else *to++ = lower_node(l, r->node[s], ref);
-        ref += cot__nargs(n);
+        ref += args;
     }
     if (l->b.failed) return;
     for (int k = 0; k < r->m; k++) cot__build_output(&l->b, l->value[ref[k]]);
@@ -127,11 +169,12 @@ static bool open_lists(lowering *l) {
     return l->value && l->x;
 }
 
-cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_allocator *al, cot__not_yet *not_yet) {
-    lowering      l = {.t = t, .r = r};
+static cot__program *lower(cot_tape *t, const cot__region *r, const cot_allocator *al, const bool *constant,
+                           cot__not_yet *not_yet) {
+    lowering      l = {.t = t, .r = r, .not_yet = not_yet, .constant = constant};
     cot__program *p = NULL;
     cot__caller   caller = cot__tape_caller(t, r->name);
-    if (!can_be_lowered(&l, not_yet)) return NULL;
+    if (!can_be_lowered(&l)) return NULL;
     if (open_lists(&l)) {
         cot__builder_open(&l.b, al, &caller);
         if (!l.b.failed) lower_sources(&l);
@@ -143,6 +186,69 @@ cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_all
     return p;
 }
 
+cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_allocator *al, cot__not_yet *not_yet) {
+    return lower(t, r, al, NULL, not_yet);
+}
+
+/* ---- a whole tape ---------------------------------------------------------------------------- */
+
+/* Nodes of bodies that are over belong to the operations that play them. */
+static bool tape_can_be_lowered(lowering *l, cot__not_yet *not_yet) {
+    *not_yet = (cot__not_yet){0};
+    for (uint32_t i = 0; i < l->t->count; i++) {
+        const cot__node *n = &l->t->nodes[i];
+        const cot__op   *op = cot__op_of(n->op);
+        if (cot__in_body(n)) continue;
+        if (op->needs_tape) *not_yet = (cot__not_yet){cot__op_name(l->t, i), op->needs_tape};
+        if (op->plain)
+            *not_yet = (cot__not_yet){cot__op_name(l->t, i), op->bodies ? "it plays a body, on the tape of the body"
+                                                                        : "it calls a function of the user's"};
+        if (not_yet->why) return false;
+        if ((size_t)cot__nargs(n) > l->most) l->most = (size_t)cot__nargs(n);
+    }
+    return true;
+}
+
+static uint32_t lower_tape_node(lowering *l, uint32_t node, uint64_t *ref) {
+    const cot__node *n = &l->t->nodes[node];
+    cot__type        type = type_at(l->t, node);
+    if (cot__in_body(n)) return COT__NO_VALUE;
+    if (n->op == OP_leaf) return cot__build_input(&l->b, &type);
+    if (n->op == OP_constant) return lower_constant(l, node);
+    if (n->op == OP_pick) return l->value[n->a] + (node - n->a);
+    for (int k = 0; k < cot__nargs(n); k++) ref[k] = cot__arg(n, k) == COT__NONE ? COT__REF_NUMBER : cot__arg(n, k);
+    return lower_node(l, node, ref);
+}
+
+cot__program *cot__tape_lower(cot_tape *t, const cot_allocator *al, int m, const uint32_t *outputs, uint32_t *value,
+                              const cot__caller *caller, cot__not_yet *not_yet) {
+    lowering      l = {.t = t, .value = value, .whole = true, .not_yet = not_yet};
+    cot__program *p = NULL;
+    uint64_t     *ref = NULL;
+    if (!tape_can_be_lowered(&l, not_yet)) return NULL;
+    l.x = cot__alloc(&t->al, l.most * sizeof *l.x);
+    ref = cot__alloc(&t->al, l.most * sizeof *ref);
+    if (l.x && ref) {
+        cot__builder_open(&l.b, al, caller);
+        for (uint32_t i = 0; i < t->count && !l.b.failed; i++) value[i] = lower_tape_node(&l, i, ref);
+        for (int k = 0; k < m && !l.b.failed; k++) cot__build_output(&l.b, value[outputs[k]]);
+        p = cot__builder_close(&l.b);
+    } else cot__refuse(caller, COT_MEMORY, "out of memory: a list of %zu operands", l.most);
+    cot__free(&t->al, l.x, l.most * sizeof *l.x);
+    cot__free(&t->al, ref, l.most * sizeof *ref);
+    return p;
+}
+
+bool cot__recorded_without_gradient(const cot_tape *t, uint32_t node) {
+    const cot__node *n = &t->nodes[node];
+    bool             active = false;
+    if (!is_cut(&(lowering){.t = (cot_tape *)(uintptr_t)t}, node) || n->op == OP_detach) return false;
+    if (cot__op_of(n->op)->kind == KIND_SOURCE || n->op == OP_pick) return false;
+    for (int k = 0; k < cot__nargs(n); k++)
+        active |= cot__arg(n, k) != COT__NONE && (t->nodes[cot__arg(n, k)].flags & COT__ACTIVE);
+    return active;
+}
+
 /* ---- kept with the body ---------------------------------------------------------------------- */
 
 static void forget_program(void *region) {
@@ -151,11 +257,28 @@ static void forget_program(void *region) {
     r->program = NULL;
 }
 
+cot__known *cot__tape_known(cot_tape *t) {
+    if (!t->known) t->known = cot__known_open(&t->al);
+    return t->known;
+}
+
+/* A tape that records the same body again and again has its program already. */
+static void find_or_lower(cot_tape *t, cot__region *r, cot__not_yet *not_yet) {
+    cot__known *known = cot__tape_known(t);
+    cot__words  words = {.al = t->al};
+    cot__region_describe(t, r, &words);
+    cot__known_program found = cot__known_find(known, &words);
+    r->program = found.number ? cot__program_share(found.program) : cot__region_lower(t, r, &t->al, not_yet);
+    if (r->program && !found.number) found = cot__known_add(known, &words, r->program, 0, NULL);
+    r->known = found.number;
+    cot__words_free(&words);
+}
+
 const cot__program *cot__region_program(cot_tape *t, const cot__region *region) {
     cot__region *r = (cot__region *)(uintptr_t)region;
-    cot__not_yet not_yet;
+    cot__not_yet not_yet = {0};
     if (r->program || r->needs_tape) return r->program;
-    r->program = cot__region_lower(t, r, &t->al, &not_yet);
+    find_or_lower(t, r, &not_yet);
     r->needs_tape = !r->program && not_yet.why;
     if (r->program && !cot__tape_keep(t, r, forget_program, r->name)) forget_program(r);
     return r->program;

@@ -249,8 +249,8 @@ cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const ch
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
-    if (UNLIKELY(s->lazy)) cot__lazy_product_drop(s);
-    if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && cot__deferred_keeps_storage(t, s)) return;
+    if (UNLIKELY(s->product)) cot__product_drop(s);
+    if (UNLIKELY(s->touched) && cot__pending_keeps(t, s)) return;
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif

@@ -143,22 +143,6 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 
 const int64_t cot__no_axes[1];
 
-cot__view cot__view_deferred(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->deferred.products) && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->lazy)
-        cot__lazy_product_write(t->nodes[i].value.tensor->storage);
-    return cot__view_shape(t, i);
-}
-
-cot__view cot__view_read(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->deferred.work && t->deferred.work->runs)) cot__deferred_run(t);
-    return cot__view_deferred(t, i);
-}
-
-cot__view cot__view_write(cot_tape *t, uint32_t i) {
-    if (cot__is_tensor(&t->nodes[i])) cot__lazy_product_write_readers(t, t->nodes[i].value.tensor->storage);
-    return cot__view_read(t, i);
-}
-
 int cot__ndim_at(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0;
 }
@@ -180,12 +164,12 @@ cot_shape cot__shape_at(const cot_tape *t, uint32_t i) {
 }
 
 bool cot__has_shape(const cot_tape *t, uint32_t i, const cot_shape *s) {
-    cot__view v = cot__view_shape(t, i);
+    cot__view v = cot__layout_at(t, i);
     return v.ndim == s->ndim && memcmp(v.shape, s->dim, (size_t)v.ndim * sizeof *v.shape) == 0;
 }
 
 const char *cot__shape_text_at(const cot_tape *t, uint32_t i, char *buf) {
-    cot__view v = cot__view_shape(t, i);
+    cot__view v = cot__layout_at(t, i);
     return cot__shape_text(v.ndim, v.shape, buf);
 }
 
@@ -439,7 +423,7 @@ const cot__op cot__op_pick = {.name     = "pick",
 /* The type of the view has been checked. */
 static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int ndim, const int64_t *shape,
                          const int64_t *stride, int64_t offset, cot__attr *attr) {
-    cot__view   v = ndim == 0 ? cot__view_read(t, of) : cot__view_shape(t, of);
+    cot__view   v = ndim == 0 || cot__ndim_at(t, of) == 0 ? cot__look(t, of) : cot__layout_at(t, of);
     cot__result r;
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {

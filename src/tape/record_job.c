@@ -1,7 +1,7 @@
 /* record_job.c: recording a structural operation through its record.
  *
  * The recorder is one executor of jobs (job/job.h). It keeps what a tape promises: errors stick
- * with the name of the function that was called, operands that wait for deferred work are written
+ * with the name of the function that was called, waiting work that makes its operands is done
  * first, workspaces are given back, and examples of bodies are excused where they are no
  * positions. */
 #include "tape/record_job.h"
@@ -53,7 +53,7 @@ static bool excuse_example(cot_tape *t, const char *op, uint32_t i) {
 static bool excuse(const cot__caller *c, int k) {
     cot__recording *r = (cot__recording *)((uintptr_t)c - offsetof(cot__recording, caller));
     if (!excuse_example(r->t, c->name, r->args[k])) return false;
-    r->job.x[k] = cot__view_read(r->t, r->args[k]);
+    r->job.x[k] = cot__look(r->t, r->args[k]);
     return true;
 }
 
@@ -73,9 +73,9 @@ static void begin(cot__recording *r, cot_tape *t, const char *name, int n, const
     j->numbers = 0;
     j->x = x;
     j->more = r->more;
-    j->beside[0].data = j->beside[1].data = j->workspace = NULL;
+    j->workspace = NULL;
     j->status = r->status;
-    for (int k = 0; k < n; k++) x[k] = cot__view_shape(t, args[k]);
+    for (int k = 0; k < n; k++) x[k] = cot__layout_at(t, args[k]);
 }
 
 /* The views on the stack, or in the arena where they are many. */
@@ -85,12 +85,9 @@ bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int 
     return x != NULL;
 }
 
-/* While no work is deferred, the elements lie where the shapes were found. */
 bool cot__recording_read(cot__recording *r) {
-    const cot_tape *t = r->t;
-    if (t->deferred.products || (t->deferred.work && t->deferred.work->runs))
-        for (int k = 0; k < r->job.n; k++) r->job.x[k] = cot__view_read(r->t, r->args[k]);
-    return t->status == COT_OK;
+    for (int k = 0; k < r->job.n; k++) r->job.x[k].data = cot__look(r->t, r->args[k]).data;
+    return r->t->status == COT_OK;
 }
 
 /* ---- the steps ------------------------------------------------------------------------------- */
@@ -182,6 +179,8 @@ bool cot__record_run(cot__recording *r) {
     int64_t bytes, found[2];
     if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
     bool legal = cot__job_check(&r->job);
+    /* what works in place is recorded on a copy */
+    if (legal && r->job.record->in_place) r->t->backend->copy(&r->job.z, &r->job.x[0]);
     if (legal) cot__job_run(&r->job);
     if (legal && r->job.record->tell) {
         cot__job_found(&r->job, found);

@@ -2,7 +2,7 @@
  * push.
  *
  * An operation whose result lies in new memory is recorded by cot__record. One that may find a
- * cheaper way than `run` (a lazy product) does the steps itself:
+ * cheaper way than `run` (a product that waits) does the steps itself:
  *
  *     cot__recording r;
  *     if (!cot__record_open(&r, t, name, op, n, args, attr, NULL)) return INVALID(t);

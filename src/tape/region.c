@@ -1,4 +1,5 @@
 /* region.c: recording a body, turning it into a program, and playing that on other values. */
+#include "rules/structural_ids.h"
 #include "tape/region.h"
 
 #include "base/number.h"
@@ -113,12 +114,6 @@ enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an inpu
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
-/* Was a derivative by this node of the body recorded in the body, and can the node be on a kink (an
- * input cannot)? */
-static bool is_watched(const maker *k, uint32_t node) {
-    return node >= k->first && node - k->first < k->count && k->t->nodes[node].op != OP_parameter;
-}
-
 /* The place of a captured node in the table, or the free place for it. */
 static uint32_t *table_place(const maker *k, uint32_t node) {
     uint32_t i = (uint32_t)(node * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (k->table_size - 1);
@@ -185,13 +180,17 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
     return true;
 }
 
+/* What looks for kinks has an effect, though no result needs it. */
+static bool is_watch(const cot__node *n) { return n->op == OP_watch && !cot__in_body(n); }
+
 /* First from results back to inputs: which nodes are needed. Then forward: which depend on inputs.
  * Needed values from before the body are captured, and count as inputs. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
-    for (uint32_t i = 0; i < t->kinks.count; i++)
-        if (is_watched(k, t->kinks.watched[i])) k->mark[t->kinks.watched[i] - k->first] |= NEEDED | MOVES;
+    /* those of bodies inside this one are theirs */
+    for (uint32_t i = 0; i < k->count; i++)
+        if (is_watch(&t->nodes[k->first + i])) k->mark[i] |= NEEDED | MOVES;
     cot__flow_start(&w, m, out, NEEDED);
     for (int i = 0; i < m; i++)
         if (!is_inside(k, out[i]) && !add_capture(k, op, out[i])) return false;
@@ -206,21 +205,6 @@ static uint64_t ref_of(const maker *k, int n, uint32_t x) {
     if (x == COT__NONE) return COT__REF_NUMBER;
     if (!is_inside(k, x)) return (uint64_t)n + *table_place(k, x) - 1;
     return k->place[x - k->first];
-}
-
-/* Moves the watched nodes of this body to its program, and off the list of the bodies around it. */
-static bool list_watched(maker *k, const char *op, cot__region *r) {
-    cot_tape *t = k->t;
-    uint32_t  left = 0, *list = t->kinks.count ? cot__arena(t, t->kinks.count * sizeof *list, op) : NULL;
-    if (t->kinks.count && !list) return false;
-    r->watched = list;
-    for (uint32_t i = 0; i < t->kinks.count; i++) {
-        uint32_t node = t->kinks.watched[i];
-        if (is_watched(k, node)) list[r->watches++] = k->place[node - k->first];
-        else if (node < k->first) t->kinks.watched[left++] = node;
-    }
-    t->kinks.count = left;
-    return true;
 }
 
 static cot__region *make_program(maker *k, const char *op, int n, const uint32_t *in, int m, const uint32_t *out) {
@@ -243,7 +227,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
     *r = (cot__region){
         op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref,
-        0,  NULL, NULL, false};
+        NULL, 0, false};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {
@@ -257,7 +241,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
         for (int a = 0, args = cot__nargs(x); a < args; a++) *ref++ = ref_of(k, n, cot__arg(x, a));
     }
     for (int i = 0; i < m; i++) *ref++ = ref_of(k, n, out[i]);
-    return list_watched(k, op, r) ? r : NULL;
+    return r;
 }
 
 /* ---- closing a body -------------------------------------------------------------------------- */
@@ -365,7 +349,6 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
         /* examples, also if the body failed */
         t->nodes[i].stamp |= COT__BODY_STAMP;
     maker_close(&k);
-    if (!t->mode.body) t->kinks.count = 0;
     cot__free(&t->al, xs, bytes);
     return r;
 }
@@ -406,19 +389,15 @@ bool cot__play(cot__player *p, cot_var *out) {
         }
         for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
         t->active_mask = cot__replay_mask(t, node, scope.active_mask);
-        value[s] = cot__reapply(t, node, xs);
+        bool watch = t->nodes[node].op == OP_watch;
+        value[s] = watch ? INVALID(t) : cot__reapply(t, node, xs);
+        if (watch) cot__play_watch(t, r->name, node, xs);
         if (xs != few) cot__free(&t->al, xs, (size_t)n * sizeof *xs);
         ok = t->status == COT_OK;
     }
     cot__scope_close(t, &scope);
     for (int i = 0; ok && i < r->m; i++) out[i] = p->value[*ref++];
-    return ok && cot__look_at_watched(p);
-}
-
-bool cot__look_at_watched(cot__player *p) {
-    for (uint32_t k = 0; k < p->region->watches; k++)
-        if (!cot__played_watched(p->t, p->region->name, cot__index(p->value[p->region->watched[k]]))) return false;
-    return true;
+    return ok;
 }
 
 bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out) {

@@ -26,12 +26,9 @@ typedef struct cot__region {
     const uint32_t *node;     /* the nodes to play, in order */
     /* the operands of these nodes, one after the other; then the m results */
     const uint64_t *ref;
-    uint32_t        watches;
-    /* smooth tapes: places of the values by which the body differentiates, checked for kinks
-     * whenever the body is played */
-    const uint32_t *watched;
     /* made when it is asked for (lower.h); NULL: not yet, or it cannot be made */
     struct cot__program *program;
+    uint64_t        known;      /* its number among the programs that the tape knows; 0: none */
     bool            needs_tape; /* it cannot */
 } cot__region;
 
@@ -70,11 +67,10 @@ typedef struct cot__player {
 bool cot__player_open(cot__player *p, cot_tape *t, const char *op, const cot__region *region);
 void cot__player_close(cot__player *p);
 bool cot__play(cot__player *p, cot_var *out);
-/* After a play: checks the nodes by which the body differentiates. False: one is on a kink, and the
- * error is set. (cot__played_watched, which checks one node, is in diff/engine/smooth.c: the tape
- * knows no kinks.) */
-bool cot__look_at_watched(cot__player *p);
-bool cot__played_watched(cot_tape *t, const char *op, uint32_t node);
+/* A node `watch` of a body is played on operands xs: does what it watches sit on no kink? False
+ * after setting the error, in the name of `op`. (In diff/engine/smooth.c: the tape knows no
+ * kinks.) */
+bool cot__play_watch(cot_tape *t, const char *op, uint32_t watch, const cot_var *xs);
 /* Plays a body once, on values for its inputs and captures. */
 bool cot__play_once(cot_tape *t, const char *op, const cot__region *region, const cot_var *values, cot_var *out);
 /* The active_mask under which a node is played. A node that was recorded without a gradient, in a

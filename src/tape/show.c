@@ -128,7 +128,7 @@ const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, c
 }
 
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
-    cot__view v = cot__view_read(t, node);
+    cot__view v = cot__look(t, node);
     if (cot__in_body(&t->nodes[node]))
         cot__put(x, "(in a body)");
     else if (cot__is_stale(&t->nodes[node]))

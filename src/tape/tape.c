@@ -6,6 +6,7 @@
 #include "tape/tape.h"
 
 #include "backend/cpu/table/cpu.h"
+#include "program/known/known.h"
 #include "base/number.h"
 #include "base/poison.h"
 
@@ -63,9 +64,10 @@ static void release_arena(cot_tape *t, const void *chunk, size_t used) {
 
 void cot_tape_destroy(cot_tape *t) {
     if (!t) return;
-    cot__deferred_forget(t); /* nobody will see the results of deferred work */
+    cot__pending_forget(t); /* nobody will look at its results */
     release_gradients(t, 0, 0);
     cot__release_kept(t, 0);
+    cot__known_close(t->known);
     release_storages(t, 0);
     cot__storage_release(t, t->storages.zero);
     release_arena(t, NULL, 0);
@@ -78,7 +80,6 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
     cot__free(&t->al, t->retained.list, t->retained.capacity * sizeof *t->retained.list);
     cot__free(&t->al, t->sweep.arrived, t->sweep.arrived_capacity * sizeof *t->sweep.arrived);
-    cot__free(&t->al, t->kinks.watched, t->kinks.capacity * sizeof *t->kinks.watched);
     cot__cache_trim(&t->cache);
     cot_allocator al = t->cache.below;
     cot__free(&al, t, sizeof *t);
@@ -169,28 +170,17 @@ cot_mark cot__mark(cot_tape *t) {
     }};
 }
 
-/* Keeps, of the watched nodes of a body (smooth tapes), those that are still on the tape: other
- * nodes will get the numbers of the rest. */
-static void keep_watched(cot_tape *t) {
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < t->kinks.count; i++)
-        if (t->kinks.watched[i] < t->count) t->kinks.watched[left++] = t->kinks.watched[i];
-    t->kinks.count = left;
-}
-
 static void forget(cot_tape *t, cot_mark m) {
-    /* values older than the mark may be deferred too; in a sweep the memory of deferred work is
-     * kept */
-    if (UNLIKELY(t->deferred.work && t->deferred.work->runs) && !t->deferred.sweeps) cot__deferred_run(t);
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     if (UNLIKELY(t->kept.count > m.part[LEAVES] >> 32)) cot__release_kept(t, (uint32_t)(m.part[LEAVES] >> 32));
     release_storages(t, (uint32_t)m.part[STORAGES]);
+    /* values older than the mark may wait, too; those of what is forgotten need not be computed */
+    if (UNLIKELY(t->pending.work)) cot__pending_rewound(t);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
     t->count = (uint32_t)m.part[NODES];
     if (t->scalars_from > t->count) t->scalars_from = t->count;
     t->names.count = (uint32_t)(m.part[LISTS] >> 32);
     t->sites.count = (uint32_t)m.part[LISTS];
-    if (UNLIKELY(t->kinks.count)) keep_watched(t);
 }
 
 /* If an assignment was made since the mark (by a rule of the user's, say), its time, a count of

@@ -36,17 +36,13 @@ typedef struct cot__storage {
     uint32_t writer;
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
-    uint32_t readers;            /* lazy products made from this one's elements */
-    /* how its elements are made, if they are not written yet; NULL: they are written */
-    struct cot__lazy_product *lazy;
+    /* 1 + its number among the storages that waiting work touches; 0: none does (src/pending) */
+    uint32_t touched;
+    bool     unready;            /* its elements are not there: waiting work writes them */
+    uint32_t readers;            /* products that wait to be made from this one's elements */
+    /* the product that it will hold when somebody looks; NULL: none */
+    struct cot__product *product;
 } cot__storage;
-
-/* Lazy products (ops/elementwise/lazy_product.c): written when code reads them without their
- * recipe, dropped when nothing will. */
-void cot__lazy_product_write(cot__storage *s);
-void cot__lazy_product_drop(cot__storage *s);
-/* The elements of s are about to change: lazy products made from them are written first. */
-void cot__lazy_product_write_readers(cot_tape *t, cot__storage *s);
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
 typedef struct cot__tensor {
@@ -159,14 +155,16 @@ typedef struct cot__named { uint32_t node; const char *name; } cot__named;
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run;
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
 
-/* Elementwise work that is deferred until something needs it; only ops/elementwise/deferred.c
- * knows the rest of this struct. */
-typedef struct cot__deferred { int runs; cot_tape *tape; } cot__deferred;
-void cot__deferred_run(const cot_tape *t); /* there is some: runs it */
-void cot__deferred_forget(cot_tape *t);    /* drops it: nothing will read its results */
-/* Keeps a storage without references until the deferred work that touches it is done. False: no
- * such work, so the storage may go. */
-bool cot__deferred_keeps_storage(cot_tape *t, cot__storage *s);
+/* Elementwise work that waits until somebody looks (src/pending). */
+typedef struct cot__pending cot__pending;
+/* Work that writes s is done. */
+void cot__pending_ready(const cot_tape *t, cot__storage *s);
+void cot__product_drop(cot__storage *s); /* the product of s: nobody will look */
+/* After nodes were forgotten: what waits is done, unless a sweep is under way. */
+void cot__pending_rewound(cot_tape *t);
+void cot__pending_forget(cot_tape *t); /* drops it: nobody will look */
+/* s has no owner any more. True: the work that touches it keeps it, until it is done. */
+bool cot__pending_keeps(cot_tape *t, cot__storage *s);
 
 /* On whose behalf a tape records (scope.h saves these and gives them back). */
 typedef struct cot__modes {
@@ -258,6 +256,8 @@ struct cot_tape {
         cot__kept_object *list;
         uint32_t          count, capacity;
     } kept;
+    /* lower.c: programs of bodies like those that were recorded before; NULL: none yet */
+    struct cot__known *known;
     /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
      * retained */
     struct {
@@ -292,22 +292,18 @@ struct cot_tape {
         const char *asked;
     } sweep;
 
-    /* ops/elementwise: deferred work */
+    /* src/pending: work that waits */
     struct {
         /* how many sweeps are under way, one inside the other: while one is, any elementwise work
-         * may be deferred */
-        int            sweeps;
-        bool           at_once; /* nothing may be deferred: see cot__deferred_pause */
-        bool           in_stages; /* runs that cannot be done together form stages (deferred.c) */
-        cot__deferred *work; /* NULL: nothing is deferred */
-        struct cot__lazy_product *products; /* lazy products, the newest first */
-    } deferred;
+         * may wait */
+        int           sweeps;
+        bool          at_once; /* nothing may wait: see cot__pending_pause */
+        cot__pending *work;    /* NULL: nothing has waited yet */
+        struct cot__product *products; /* those that wait, the newest first; NULL: none */
+    } pending;
 
     /* diff/engine/smooth.c */
     struct {
-        /* smooth tapes: nodes of the body under record whose derivative was recorded in it */
-        uint32_t *watched;
-        uint32_t  count, capacity;
         struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
     } kinks;
 };
@@ -431,23 +427,33 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 /* Shape and strides of a 0-d value. */
 extern const int64_t cot__no_axes[1];
 
-/* Where the elements of node i lie, for code that reads them: deferred work is done first. Valid
- * until the next node is pushed. */
-cot__view cot__view_read(const cot_tape *t, uint32_t i);
-/* The same for code that only defers more work: the elements may not be there yet. */
-cot__view cot__view_deferred(const cot_tape *t, uint32_t i);
-/* The same for code that reads the shape and not the elements: nothing is done first, lazy products
- * stay lazy. */
-static inline cot__view cot__view_shape(const cot_tape *t, uint32_t i) {
-    cot__node   *n = &t->nodes[i];
-    cot_dtype    dtype = cot__dtype_at(n);
-    cot__tensor *v = n->value.tensor;
-    if (!cot__is_tensor(n)) return (cot__view){&n->value, dtype, 0, cot__no_axes, cot__no_axes};
-    char *data = (char *)v->storage->data + v->offset * cot__dtype_size(dtype);
-    return (cot__view){data, dtype, v->ndim, v->dims, v->dims + v->ndim};
+/* A value as an operand or the result of work that may wait (src/pending): where its elements are,
+ * or will be. Who reads or writes elements takes cot__look instead. storage NULL: a number, a 0-d
+ * value in its node, or memory that is not the tape's, on which no work waits. */
+typedef struct cot__bound { cot__view view; cot__storage *storage; } cot__bound;
+
+/* Dtype, shape and strides of node i; no elements. */
+static inline cot__view cot__layout_at(const cot_tape *t, uint32_t i) {
+    const cot__node   *n = &t->nodes[i];
+    const cot__tensor *v = n->value.tensor;
+    if (!cot__is_tensor(n)) return (cot__view){NULL, cot__dtype_at(n), 0, cot__no_axes, cot__no_axes};
+    return (cot__view){NULL, cot__dtype_at(n), v->ndim, v->dims, v->dims + v->ndim};
 }
-/* The same as cot__view_read, for code that writes the elements. */
-cot__view cot__view_write(cot_tape *t, uint32_t i);
+static inline cot__bound cot__bound_at(const cot_tape *t, uint32_t i) {
+    cot__node *n = &t->nodes[i];
+    cot__bound b = {cot__layout_at(t, i), NULL};
+    if (!cot__is_tensor(n)) return b.view.data = &n->value, b;
+    b.storage = n->value.tensor->storage;
+    b.view.data = (char *)b.storage->data + n->value.tensor->offset * cot__dtype_size(b.view.dtype);
+    return b;
+}
+/* The elements of node i: work that writes them and waits is done first. Valid until the next node
+ * is pushed. Who writes them settles the storage first (cot__pending_settle). */
+static inline cot__view cot__look(const cot_tape *t, uint32_t i) {
+    cot__bound b = cot__bound_at(t, i);
+    if (UNLIKELY(b.storage && b.storage->unready)) cot__pending_ready(t, b.storage);
+    return b.view;
+}
 cot_shape cot__shape_at(const cot_tape *t, uint32_t i);
 bool      cot__has_shape(const cot_tape *t, uint32_t i, const cot_shape *s);
 int       cot__ndim_at(const cot_tape *t, uint32_t i);

@@ -39,7 +39,7 @@ static cot_tape *single_element(cot_var x, const char *op, cot__view *v) {
                   cot__shape_text_at(t, i, text), (long long)cot__size_at(t, i));
         return NULL;
     }
-    *v = cot__view_read(t, i);
+    *v = cot__look(t, i);
     return t;
 }
 
@@ -98,7 +98,7 @@ static cot_status read_as(const char *op, cot_var x, cot_dtype dtype, void *out,
         cot__fail(t, COT_DTYPE, "[%s] %d is not a dtype", op, (int)dtype);
         return t->status;
     }
-    cot__view v = cot__view_read(t, i);
+    cot__view v = cot__look(t, i);
     return cot__read_view(t, op, &v, dtype, out, n);
 }
 

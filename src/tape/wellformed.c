@@ -132,7 +132,7 @@ static bool operands_are_older(cot__text *why, const cot_tape *t, uint32_t i) {
 }
 
 static bool same_shape(const cot_tape *t, uint32_t a, uint32_t b) {
-    cot__view x = cot__view_read(t, a), y = cot__view_read(t, b);
+    cot__view x = cot__look(t, a), y = cot__look(t, b);
     return x.ndim == y.ndim && memcmp(x.shape, y.shape, (size_t)x.ndim * sizeof *x.shape) == 0;
 }
 

@@ -40,7 +40,7 @@ static cot__view *sum_of(cot__trace_giver *w, uint32_t to) { return &w->sums[cot
 /* The sum that has arrived at `to` so far, in memory of its own, to which more can be added. */
 static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
     cot_tape *t = w->build->trace.t;
-    cot__view shape = cot__view_read(t, to), before = *sum_of(w, to);
+    cot__view shape = cot__look(t, to), before = *sum_of(w, to);
     cot__view sum = cot__trace_array(w->build, &shape, shape.dtype, !before.data);
     if (sum.data && before.data) t->backend->copy(&sum, &before);
     return sum;
@@ -49,7 +49,7 @@ static cot__view sum_so_far(cot__trace_giver *w, uint32_t to) {
 /* Scalars in nodes are summed beginning with zero, as in slots. */
 static bool put_scalar(cot__trace_giver *w, int k, uint32_t to, double v) {
     cot_tape *t = w->build->trace.t;
-    cot__view shape = cot__view_read(t, to), amount = cot__trace_array(w->build, &shape, shape.dtype, false);
+    cot__view shape = cot__look(t, to), amount = cot__trace_array(w->build, &shape, shape.dtype, false);
     cot__view sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) return false;
     cot__store_f64(amount.data, amount.dtype, v);
@@ -65,7 +65,7 @@ static bool elementwise(cot__trace_giver *w) {
     const cot__node             *n = &t->nodes[w->id];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view                    xs[3], z = cot__view_read(t, w->id);
+    cot__view                    xs[3], z = cot__look(t, w->id);
     cot__value                   number;
     cot__operand_views(t, n, compute, xs, &number);
     for (int k = 0; k < e->arity; k++) {
@@ -116,12 +116,12 @@ static void give_all(cot__rule *r, int k, cot_var v) {
     uint32_t          to, from;
     if (!fitted(r, k, v, &to, &from) || !cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, from)))
         return;
-    cot__view given = cot__view_read(r->t, from);
+    cot__view given = cot__look(r->t, from);
     if (!cot__is_tensor(&r->t->nodes[from])) {
         if (!put_scalar(w, k, to, cot__load_f64(given.data, given.dtype))) failed(w);
         return;
     }
-    cot__view like = cot__view_read(r->t, to), amount = cot__trace_array(w->build, &like, given.dtype, false);
+    cot__view like = cot__look(r->t, to), amount = cot__trace_array(w->build, &like, given.dtype, false);
     bool      first = !sum_of(w, to)->data;
     cot__view sum = first ? amount : sum_so_far(w, to), pair[2] = {sum, amount};
     if (!amount.data || !sum.data) {
@@ -141,7 +141,7 @@ static void give_part(cot__rule *r, int k, cot_var v, into add, const void *wher
     cot__trace_giver *w = r->driver;
     uint32_t          to, from;
     if (!fitted(r, k, v, &to, &from)) return;
-    cot__view like = cot__view_read(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true),
+    cot__view like = cot__look(r->t, to), amount = cot__trace_array(w->build, &like, like.dtype, true),
               sum = sum_so_far(w, to);
     if (!amount.data || !sum.data) {
         failed(w);
@@ -154,7 +154,7 @@ static void give_part(cot__rule *r, int k, cot_var v, into add, const void *wher
 
 static void into_slice(cot__rule *r, const cot__view *all, uint32_t from, const void *slice) {
     int64_t   stride[COT_MAX_NDIM], shape[COT_MAX_NDIM];
-    cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__view_read(r->t, from)};
+    cot__view part = cot__slice_view(all, slice, shape, stride), pair[2] = {part, cot__look(r->t, from)};
     cot__run_value(r->t->backend, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part);
 }
 
@@ -166,7 +166,7 @@ typedef struct positions { uint32_t index; int axis; bool along; } positions;
 
 static void into_positions(cot__rule *r, const cot__view *all, uint32_t from, const void *where) {
     const positions *p = where;
-    cot__view        given = cot__view_read(r->t, from), at = cot__view_read(r->t, p->index);
+    cot__view        given = cot__look(r->t, from), at = cot__look(r->t, p->index);
     cot__scatter(r->t, r->op->name, all, p->axis, &at, &given, p->along);
 }
 

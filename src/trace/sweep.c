@@ -13,7 +13,7 @@ static cot__view adjoint_of(cot__trace_build *b, uint32_t id, bool *arrived) {
     cot__view            g;
     *arrived = cot__kept_adjoint(&b->watch, id, &g);
     if (!*arrived) {
-        cot__view v = cot__view_read(t, id);
+        cot__view v = cot__look(t, id);
         return (cot__view){zero, v.dtype, v.ndim, v.shape, still};
     }
     if (cot__is_tensor(&t->nodes[id])) return g;

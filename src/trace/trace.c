@@ -112,7 +112,7 @@ static bool mark(cot__trace_build *b, uint32_t y, const cot__trace_request *requ
 /* A 0-d value may lie in its node, and nodes move when the tape grows. So such values are copied.
  * A value that was overwritten is not read. */
 static cot__view value_of(cot__trace_build *b, uint32_t id) {
-    cot__view v = cot__view_read(b->trace.t, id);
+    cot__view v = cot__look(b->trace.t, id);
     if (cot__is_stale(&b->trace.t->nodes[id])) return v;
     if (cot__is_tensor(&b->trace.t->nodes[id])) return cot__trace_shown(b, &v);
     void *copy = cot__trace_memory(b, sizeof(cot__value));
@@ -190,7 +190,7 @@ static bool set_seed(cot__trace_build *b, uint32_t y, const cot_var *seed) {
     const cot__backend *on = b->trace.t->backend;
     double              number = !seed ? 1 : cot__is_number(*seed) ? cot__number_value(*seed) : 0;
     bool                given = seed && !cot__is_number(*seed);
-    cot__view from = given ? cot__view_read(b->trace.t, cot__index(*seed)) : cot__number_view(&number, COT_F64);
+    cot__view from = given ? cot__look(b->trace.t, cot__index(*seed)) : cot__number_view(&number, COT_F64);
     cot_dtype dtype = cot__dtype_at(&b->trace.t->nodes[y]);
     b->seed = cot__trace_array(b, &from, cot__dtype_is_float(dtype) ? dtype : COT_F64, false);
     if (!b->seed.data) return false;

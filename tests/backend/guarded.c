@@ -293,8 +293,8 @@ DO(lu_det, (const cot__view *factors, const cot__view *permutation, bool logarit
     at(factors) + at(permutation) + at(z))
 DO(lu_sign, (const cot__view *factors, const cot__view *permutation, const cot__view *z), (factors, permutation, z),
     at(factors) + at(permutation) + at(z))
-DO(lu_pack, (const cot__view *factors, const cot__view *packed), (factors, packed),
-    at(factors) + at(packed))
+DO(lu_split, (const cot__view *factors, const cot__view *l, const cot__view *u), (factors, l, u),
+    at(factors) + at(l) + at(u))
 GIVE(int64_t, triangular_workspace, (const cot__view *a, const cot__view *b), (a, b),
     0)
 DO(triangular, (const cot__view *a, int flags, const cot__view *b, void *scratch, int64_t *status),
@@ -306,16 +306,19 @@ DO(cholesky, (const cot__view *a, void *scratch, int64_t *status), (a, scratch, 
     at(a) + in(scratch) + in(status))
 GIVE(int64_t, qr_workspace, (const cot__view *a), (a),
     0)
-DO(qr, (const cot__view *a, const cot__view *packed, void *scratch), (a, packed, scratch),
-    at(a) + at(packed) + in(scratch))
+DO(qr, (const cot__view *a, const cot__view *q, const cot__view *r, void *scratch), (a, q, r, scratch),
+    at(a) + at(q) + at(r) + in(scratch))
 GIVE(int64_t, eigh_workspace, (const cot__view *a), (a),
     0)
-DO(eigh, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status),
-    at(a) + at(packed) + in(scratch) + in(status))
+DO(eigh, (const cot__view *a, const cot__view *v, const cot__view *w, void *scratch, int64_t *status),
+    (a, v, w, scratch, status),
+    at(a) + at(v) + at(w) + in(scratch) + in(status))
 GIVE(int64_t, svd_workspace, (const cot__view *a), (a),
     0)
-DO(svd, (const cot__view *a, const cot__view *packed, void *scratch, int64_t *status), (a, packed, scratch, status),
-    at(a) + at(packed) + in(scratch) + in(status))
+DO(svd, (const cot__view *a, const cot__view *u, const cot__view *s, const cot__view *vt, void *scratch,
+    int64_t *status),
+    (a, u, s, vt, scratch, status),
+    at(a) + at(u) + at(s) + at(vt) + in(scratch) + in(status))
 DO(sync, (void), (),
     0)
 
@@ -386,7 +389,7 @@ const cot__backend guarded_backend = {
     .lu_solve = guarded_lu_solve,
     .lu_det = guarded_lu_det,
     .lu_sign = guarded_lu_sign,
-    .lu_pack = guarded_lu_pack,
+    .lu_split = guarded_lu_split,
     .triangular_workspace = guarded_triangular_workspace,
     .triangular = guarded_triangular,
     .cholesky_workspace = guarded_cholesky_workspace,

@@ -45,7 +45,7 @@ static void the_host_cannot_load_an_element(void **state) {
     (void)state;
     cot_tape *t = tape_on(&guarded_backend);
     cot_var   x = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 2});
-    cot__view v = cot__view_read(t, cot__index(x));
+    cot__view v = cot__look(t, cot__index(x));
     assert_true(guarded_owns(v.data));
     assert_ptr_equal(t->nodes[cot__index(x)].value.tensor->storage->backend, &guarded_backend);
     pid_t child = fork();
@@ -72,7 +72,7 @@ static void same_nodes(cot_tape *t[2], const char *name) {
     for (uint32_t i = 0; i < t[0]->count && i < t[1]->count; i++) {
         int64_t n = cot__size_at(t[0], i);
         if (n > TEST_COUNT(a) || cot__in_body(&t[0]->nodes[i])) continue;
-        cot__view va = cot__view_read(t[0], i), vb = cot__view_read(t[1], i);
+        cot__view va = cot__look(t[0], i), vb = cot__look(t[1], i);
         cot__read_view(t[0], name, &va, va.dtype, a, n);
         cot__read_view(t[1], name, &vb, vb.dtype, b, n);
         size_t bytes = (size_t)(n * cot__dtype_size(va.dtype));
@@ -127,7 +127,7 @@ static void lies_on_the_device(cot_var x, double value) {
     const cot__node *n = &x.tape->nodes[cot__index(x)];
     assert_true(cot__is_tensor(n) && !cot__has_axes(n));
     assert_int_equal(n->value.tensor->ndim, 0);
-    assert_true(guarded_owns(cot__view_read(x.tape, cot__index(x)).data));
+    assert_true(guarded_owns(cot__look(x.tape, cot__index(x)).data));
     assert_true(cot_value(x) == value);
 }
 

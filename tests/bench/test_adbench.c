@@ -63,7 +63,7 @@ static void read_or_fail(enum ab_kind kind, const char *path, struct ab_instance
         fail_msg("%s", error.text);
 }
 
-static const char *const styles[] = {"hand", "scalar", "fused", "tensor", "sparse"};
+static const char *const styles[] = {"hand", "scalar", "fused", "tensor", "compiled", "sparse"};
 enum { STYLES = sizeof styles / sizeof *styles };
 
 /* Every problem has every style, but a sparse Jacobian only where it is one. */

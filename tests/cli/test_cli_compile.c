@@ -27,6 +27,10 @@ static const char *const same[][3] = {
     {"jac", "--jac", "'x*[1,2,3,4]' x=2"},
     {"hess", "--hess", "'100*(y - x**2)**2 + (1 - x)**2' x=1 y=1"},
     {"hess", "--hess", "'sum(exp(x)*sin(y))' x=[1,2,3] y=0.5"},
+    {"jac --sparse", "--jac --sparse", "'x[1:]**2*y - x[:-1]' x=[1,2,3,4] y=0.3"},
+    {"jac --sparse", "--jac --sparse", "'jac_x*x' x=[3,4] jac_x=2 --dtype f32"},
+    {"hess --sparse", "--hess --sparse", "'sum((x[1:] - x[:-1]**2)**2)*y' x=[1,2.5,3,4] y=2"},
+    {"hess --sparse", "--hess --sparse", "'sum(x)' x=[1,2]"},
 };
 
 static void its_main_prints_what_the_command_prints(void **state) {
@@ -121,8 +125,8 @@ static void the_object_has_one_symbol_and_no_data(void **state) {
 
 static void mistakes_are_sentences(void **state) {
     (void)state;
-    fails("cotangent compile 'solve(A, b)' A=[[1,2],[3,5]] b=[1,2]", 3,
-          "[compile] lu_factors cannot be exported yet; docs/export.md lists the operations that can", "");
+    fails("cotangent compile 'svdvals(A)' A=[[1,2],[3,5]]", 3,
+          "[compile] svd cannot be exported yet; docs/export.md lists the operations that can", "");
     fails("cotangent compile 'x*y' x=1 y=2 -o f.txt", 2, "-o writes C, so its FILE ends in .c; 'f.txt' does not", "");
     fails("cotangent compile 'x*y' x=1 y=2 --grad --jac", 2, "--grad and --jac are given; one derivative at a time",
           "");
@@ -133,8 +137,35 @@ static void mistakes_are_sentences(void **state) {
           "[compile] the value has shape (2,), not one element; only a value of one element has a Hessian", "");
     fails("cotangent compile 'x*2' x=[1,2] --jvp", 2,
           "--jvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+    fails("cotangent compile 'x*2' x=[1,2] --sparse", 2, "--sparse goes with --jac and --hess", "");
+    fails("cotangent compile 'x*2' x=[1,2] -o 'a\"b.c'", 3,
+          "[compile] byte 1 of the header's name is no part of one in C; take letters, digits, and . _ - /", "");
     fails("cotangent compile 'x*2' x=[1,2] --seed [1,2]", 2, "--seed goes with --vjp", "");
     fails("cotangent compile 'x*2' x=[1,2] --tangent x=[1,2]", 2, "--tangent goes with --jvp and --hvp", "");
+}
+
+/* The program, instead of C or beside it. */
+static void the_program_is_shown_instead(void **state) {
+    (void)state;
+    const char *arguments = "'sum(exp(x)*x)' x=[1,2,3]";
+    sh("cotangent compile %s --print", arguments);
+    assert_string_equal(last.err, "");
+    assert_string_equal(last.out, "%0 = input 0 f64(3,)\n%1 = exp(%0) f64(3,)\n%2 = mul(%1, %0) f64(3,)\n"
+                                  "%3 = sum(%2) [1 0] f64\ngives %3\n");
+    sh("cotangent compile %s --report", arguments);
+    assert_non_null(strstr(last.out, "1 inputs, 1 outputs, 3 operations"));
+    assert_non_null(strstr(last.out, "%2 = exp(%0) * %0"));
+    sh("cotangent compile %s --dot -", arguments);
+    assert_non_null(strstr(last.out, "digraph program {"));
+    sh("cotangent compile %s --print --dot made.dot -o made.c && cat made.dot made.c", arguments);
+    assert_non_null(strstr(last.out, "gives %3\ndigraph program {"));
+    assert_non_null(strstr(last.out, "int made("));
+    sh("cotangent compile %s --print --json", arguments);
+    assert_int_equal(last.status, 2);
+    assert_non_null(strstr(last.out, "--json goes with the C, not with --print, --report and --dot"));
+    sh("cotangent compile %s --report --dot -", arguments);
+    assert_int_equal(last.status, 2);
+    assert_non_null(strstr(last.err, "only one of --dot -, --print and --report can go to the standard output"));
 }
 
 int main(void) {
@@ -146,6 +177,7 @@ int main(void) {
         cmocka_unit_test(without_a_file_it_goes_to_the_output),
         cmocka_unit_test(the_object_has_one_symbol_and_no_data),
         cmocka_unit_test(mistakes_are_sentences),
+        cmocka_unit_test(the_program_is_shown_instead),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -1,5 +1,6 @@
 /* Programs called on a tape: one operation, whose value and first derivatives, in both modes, have
  * the bits of the function recorded there; higher ones add up in another order. */
+/* ctest: labels=threads */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -106,6 +107,16 @@ static void compare(cot_fn f, int m, usage use, const char *what) {
         for (int k = 0; k < 2; k++) cot_tape_destroy(t[k]);
     }
     cot_program_destroy(two[1].p);
+}
+
+/* Writes in place, which a program holds as operations of their own. */
+BODY(written) {
+    UNUSED;
+    cot_var z = cot_mul(xs[1], 2);
+    cot_update_slice(&z, 0, 1, 3, 1, cot_slice(xs[1], 0, 0, 2, 1));
+    ys[0] = cot_mul(z, cot_sum(xs[0], COT_AXES(1)));
+    ys[1] = xs[2];
+    return 0;
 }
 
 /* ---- values and first derivatives ------------------------------------------------------------ */
@@ -399,7 +410,150 @@ static void smooth_tapes_see_the_kinks_of_a_program(void **state) {
     cot_tape    *t = cot_tape_create(&(cot_options){.smooth = true});
     cot_var      x = cot_scalar(t, 0), y;
     assert_int_equal(cot_program_call(p, 1, &x, 1, &y), COT_OK);
+    assert_int_equal(t->count, 2); /* one operation */
     assert_int_equal(cot_backward(y), COT_GRAD);
+    assert_non_null(strstr(cot_tape_message(t), "as this tape was asked to: In a body of [program_call]: "));
+    cot_tape_clear_error(t);
+    assert_false(cot_is_valid(cot_jvp(y, 1, &x, (cot_var[]){cot_number(1)})));
+    assert_int_equal(cot_tape_status(t), COT_GRAD);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+}
+
+/* relu of the first is the one result, the square of both the other. */
+static int half_bent(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_relu(xs[0]);
+    ys[1] = cot_square(cot_add(xs[0], xs[1]));
+    return 0;
+}
+
+/* As where the operations are recorded one by one. */
+static void a_kink_that_no_derivative_goes_through_is_none(void **state) {
+    (void)state;
+    cot_type     in[2] = {{COT_F64, COT_SCALAR}, {COT_F64, COT_SCALAR}};
+    cot_program *p = cot_compile(half_bent, NULL, 2, in, 2, NULL);
+    cot_tape    *t = cot_tape_create(&(cot_options){.smooth = true});
+    cot_var      x[2] = {cot_scalar(t, 0), cot_scalar(t, 3)}, still[2] = {cot_detach(x[0]), x[1]}, ys[2], g, h;
+    assert_int_equal(cot_program_call(p, 2, x, 2, ys), COT_OK);
+    assert_int_equal(cot_grad_of(ys[1], 1, x, &g), COT_OK); /* not through the first result */
+    assert_true(cot_value(g) == 6);
+    assert_int_equal(cot_grad_of(g, 1, x + 1, &h), COT_OK); /* of every order */
+    assert_true(cot_value(h) == 2);
+    assert_int_equal(cot_grad_of(cot_add(ys[0], ys[1]), 1, x, &g), COT_GRAD);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_program_call(p, 2, still, 2, ys), COT_OK);
+    /* nor by the first input */
+    assert_int_equal(cot_grad_of(cot_add(ys[0], ys[1]), 1, x + 1, &g), COT_OK);
+    assert_true(cot_value(g) == 6);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+}
+
+/* ---- what has no gradient, kinks, patterns --------------------------------------------------- */
+
+BODY(half_active) {
+    UNUSED;
+    cot_no_grad_open(xs[0].tape);
+    ys[0] = cot_square(xs[1]);
+    cot_no_grad_close(xs[0].tape);
+    ys[1] = cot_mul(xs[1], ys[0]);
+    return 0;
+}
+
+static void what_has_no_gradient_in_a_program_is_refused_as_ever(void **state) {
+    (void)state;
+    either two[2];
+    char   message[2][512];
+    pair_of(half_active, 2, two);
+    for (int k = 0; k < 2; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        point     at = point_of(1);
+        cot_var   xs[3], ys[2];
+        leaves(t, &at, xs);
+        run_either(3, xs, 2, ys, &two[k]);
+        assert_false(cot_requires_grad(ys[0]));
+        assert_true(cot_requires_grad(ys[1]));
+        cot_backward(cot_sum(ys[1], COT_ALL));
+        assert_ok(t);
+        cot_backward(cot_index(ys[0], 0, 0));
+        snprintf(message[k], sizeof message[k], "%s", cot_tape_message(t));
+        assert_int_equal(cot_tape_status(t), COT_GRAD);
+        cot_tape_destroy(t);
+    }
+    assert_int_equal(strncmp(message[0], message[1], 30), 0);
+    cot_program_destroy(two[1].p);
+}
+
+BODY(kinked) { UNUSED; ys[0] = cot_sum(cot_relu(cot_sub(xs[0], 1)), COT_ALL); return 0; }
+
+static void a_report_tells_the_kinks_of_a_called_program(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(kinked, NULL, 1, &(cot_type){COT_F64, COT_SHAPE(3)}, 1, NULL);
+    cot_tape    *t = cot_tape_create(NULL);
+    double       x[3] = {0, 1, 2};
+    char         text[1000];
+    cot_var      y, leaf = cot_tensor(t, COT_F64, COT_SHAPE(3), x);
+    cot_program_call(p, 1, &leaf, 1, &y);
+    int64_t before = cot_tape_length(t);
+    assert_int_equal(cot_report(y, text, sizeof text), 1);
+    assert_non_null(strstr(text, "In a called program: relu "));
+    assert_int_equal(cot_tape_length(t), before);
+    assert_ok(t);
+    cot_tape_destroy(t);
+    cot_program_destroy(p);
+}
+
+/* Neighbours, then a product with a fixed matrix that has two entries. */
+BODY(banded) {
+    UNUSED;
+    cot_var a = cot_slice(xs[0], 0, 1, 8, 1), b = cot_slice(xs[0], 0, 0, 7, 1);
+    ys[0] = cot_mul(cot_sin(a), cot_square(b));
+    return 0;
+}
+BODY(banded_sum) { banded(n, xs, m, ys, user); ys[0] = cot_sum(ys[0], COT_ALL); return 0; }
+
+static void sparse_plans_see_the_pattern_of_a_called_program(void **state) {
+    (void)state;
+    cot_type     eight = {COT_F64, COT_SHAPE(8)};
+    cot_program *p = cot_compile(banded, NULL, 1, &eight, 1, NULL);
+    cot_program *q = cot_compile(banded_sum, NULL, 1, &eight, 1, NULL);
+    cot_tape    *t = cot_tape_create(NULL);
+    double       x[8], direct[14], called[14];
+    for (int i = 0; i < 8; i++) x[i] = 0.3 * i;
+    cot_var leaf = cot_tensor(t, COT_F64, COT_SHAPE(8), x), y, z, s;
+    banded(1, &leaf, 1, &y, NULL);
+    cot_program_call(p, 1, &leaf, 1, &z);
+    cot_sparse_plan *a = cot_sparse_jacobian_plan(1, &y, 1, &leaf, COT_AUTO);
+    cot_sparse_plan *b = cot_sparse_jacobian_plan(1, &z, 1, &leaf, COT_AUTO);
+    assert_ok(t);
+    assert_int_equal(cot_sparse_plan_info(b).nnz, 14);
+    cot_sparse_jacobian(a, 1, &y, 1, &leaf, direct);
+    cot_sparse_jacobian(b, 1, &z, 1, &leaf, called);
+    assert_memory_equal(direct, called, sizeof direct);
+    cot_program_call(q, 1, &leaf, 1, &s);
+    cot_sparse_plan *h = cot_sparse_hessian_plan(s, 1, &leaf);
+    assert_ok(t);
+    assert_int_equal(cot_sparse_plan_info(h).nnz, 8 + 14);
+    cot_sparse_plan_destroy(a), cot_sparse_plan_destroy(b), cot_sparse_plan_destroy(h);
+    cot_tape_destroy(t);
+    cot_program_destroy(p), cot_program_destroy(q);
+}
+
+/* A smooth tape records the operations themselves. */
+static void writes_in_place_are_recorded_on_copies(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(written, NULL, 3, types, 2, NULL);
+    cot_tape    *t = cot_tape_create(&(cot_options){.smooth = true});
+    point        at = point_of(3);
+    cot_var      xs[3], ys[2], zs[2], g[2], want[2];
+    leaves(t, &at, xs);
+    assert_int_equal(cot_program_call(p, 3, xs, 2, ys), COT_OK);
+    written(3, xs, 2, zs, NULL);
+    same(zs[0], ys[0], "the value");
+    cot_grad_of(cot_sum(ys[0], COT_ALL), 2, xs, g);
+    cot_grad_of(cot_sum(zs[0], COT_ALL), 2, xs, want);
+    for (int k = 0; k < 2; k++) same(want[k], g[k], "the gradient");
     cot_tape_destroy(t);
     cot_program_destroy(p);
 }
@@ -518,6 +672,11 @@ int main(void) {
         cmocka_unit_test(a_program_without_outputs_leaves_no_node),
         cmocka_unit_test(numbers_take_the_dtype_of_their_input),
         cmocka_unit_test(smooth_tapes_see_the_kinks_of_a_program),
+        cmocka_unit_test(what_has_no_gradient_in_a_program_is_refused_as_ever),
+        cmocka_unit_test(a_report_tells_the_kinks_of_a_called_program),
+        cmocka_unit_test(sparse_plans_see_the_pattern_of_a_called_program),
+        cmocka_unit_test(writes_in_place_are_recorded_on_copies),
+        cmocka_unit_test(a_kink_that_no_derivative_goes_through_is_none),
         cmocka_unit_test(a_result_that_the_way_back_reads_is_kept_once),
         cmocka_unit_test(the_tape_keeps_the_program_alive),
         cmocka_unit_test(steady_calls_make_nothing_new),

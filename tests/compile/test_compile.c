@@ -1,6 +1,7 @@
 /* Compiled functions: a program gives the bits of the same function on a tape, at every input;
  * what cannot be compiled is told in a sentence; a run takes no memory, and its errors end with
  * it. */
+/* ctest: labels=threads */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -355,6 +356,8 @@ static void nothing_is_asked_of_null(void **state) {
     assert_null(cot_run_create(NULL));
     assert_int_equal(cot_program_status(NULL), COT_MEMORY);
     assert_int_equal(cot_program_run(NULL, NULL, NULL), COT_MEMORY);
+    assert_int_equal(cot_program_native(NULL, true), COT_NATIVE_OFF);
+    assert_non_null(strstr(cot_program_native_message(NULL), "not asked for"));
     assert_string_equal(cot_program_message(NULL), "the program is NULL: cot_compile found no memory");
     assert_int_equal(cot_program_inputs(NULL), 0);
     assert_int_equal(cot_program_outputs(NULL), 0);

@@ -1,10 +1,13 @@
-/* fuzz_saved.c: any bytes as a program file. The first byte says whether lengths and checksum are
- * corrected; without that hardly any change would get past them. A program that loads is legal, is
+/* fuzz_saved.c: any bytes as a program file. The first byte says what is corrected: lengths and
+ * checksum (1), of several parts only the length of all (2); without that hardly any change would
+ * get past them. A program that loads is legal, is
  * printed, is saved again, to the same bytes, and runs: its attributes may be anything that infer
  * lets pass, and no memory is touched that should not be. */
 #include "backend/cpu/table/cpu.h"
+#include "diff/loops/loop.h"
 #include "program/file/file.h"
 #include "program/run.h"
+#include "rules/structural_ids.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_BYTES = 4096, HEAD = 24, PART = 12, SUM = 8 };
 /* Of programs that are run. */
-enum { MOST_INPUTS = 64, MOST_ELEMENTS = 4096, MOST_MEMORY = 1 << 24 };
+enum { MOST_INPUTS = 64, MOST_ELEMENTS = 4096, MOST_MEMORY = 1 << 24, MOST_STEPS = 64 };
 
 static void broken(const char *what) {
     fprintf(stderr, "fuzz_saved: %s\n", what);
@@ -63,12 +66,25 @@ static void is_what_it_says(const cot__program *p, const uint8_t *bytes, size_t 
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Views may have as many elements as they like, and reading all of them takes for ever. */
-static bool is_small(const cot__program *p) {
+/* Loops of many steps, searches of many, and loops that go on while a test says so. */
+static bool may_take_long(const cot__program *p, uint32_t k) {
+    const cot__attr *a = cot__operation_attr(p, k);
+    for (uint32_t i = 0; a && i < a->nints; i++)
+        if (a->ints[i] > MOST_STEPS) return true;
+    return (p->operation[k].op == OP_loop || p->operation[k].op == OP_loop_adjoint) && cot__loop_job_effect(a);
+}
+
+/* Views may have as many elements as they like, and reading all of them takes for ever. Bodies nest
+ * no deeper than COT__PROGRAM_DEPTH. */
+static bool is_small(const cot__program *p, int64_t *steps) {
     for (uint32_t v = 0; v < p->values; v++) {
         cot__view x = cot__value_view(p, v);
         if (cot__view_size(&x) > MOST_ELEMENTS) return false;
     }
+    for (uint32_t k = 0; k < p->operations; k++)
+        if (cot__operation_bodies(p, k) && may_take_long(p, k)) return false;
+    for (uint32_t k = 0; k < p->bodies; k++)
+        if (++*steps > MOST_STEPS || !is_small(p->body[k], steps)) return false;
     return p->inputs <= MOST_INPUTS;
 }
 
@@ -100,10 +116,10 @@ static void runs(const cot__program *p) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Lengths, for a file of one part, and the checksum. */
-static size_t correct(uint8_t *bytes, size_t size) {
+/* Lengths, that of a part where there is one, and the checksum. */
+static size_t correct(uint8_t *bytes, size_t size, bool parts) {
     if (size >= HEAD) cot__to_bytes(bytes + 16, size + SUM, 8);
-    if (size >= HEAD + PART) cot__to_bytes(bytes + HEAD + 4, size - HEAD - PART, 8);
+    if (size >= HEAD + PART && !parts) cot__to_bytes(bytes + HEAD + 4, size - HEAD - PART, 8);
     cot__to_bytes(bytes + size, cot__checksum(0, bytes, size), SUM);
     return size + SUM;
 }
@@ -117,11 +133,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint8_t *bytes = malloc(whole); /* just so many, so that a sanitizer sees a read beyond them */
     if (!bytes) abort();
     memcpy(bytes, data + 1, n);
-    if (data[0] & 1) correct(bytes, n);
+    if (data[0] & 1) correct(bytes, n, data[0] & 2);
     cot__program *p = cot__program_load(bytes, whole, &(cot_allocator){proportional, &used}, &caller);
     if (p ? h.errors != 0 : h.errors != 1 || strncmp(h.text, "[load] ", 7) != 0) broken("refused without a sentence");
     if (p) is_what_it_says(p, bytes, whole, &caller);
-    if (p && is_small(p)) runs(p);
+    int64_t bodies = 0;
+    if (p && is_small(p, &bodies)) runs(p);
     cot__program_release(p);
     free(bytes);
     if (used != 0) broken("memory that was not given back");

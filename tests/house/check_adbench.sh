@@ -50,7 +50,7 @@ derive() {
 for problem in gmm ba bafull lstm hand hand_complicated; do
     mkdir "$work/$problem"
     "$program" generate $problem 3 "$work/$problem/in.txt" || fail "generate $problem failed"
-    styles="hand scalar fused tensor"
+    styles="hand scalar fused tensor compiled"
     case $problem in ba*) styles="$styles sparse" ;; esac
     for style in $styles; do
         derive $problem "$work/$problem/in.txt" $style "$work/$problem/$style.bin"

@@ -238,7 +238,7 @@ static void looks(attempt *a, cot_var z) {
     cot_explain(z, text, sizeof text);
     cot_report(z, text, sizeof text);
     cot__json j = {.out = out};
-    cot__view v = cot__view_read(z.tape, cot__index(z));
+    cot__view v = cot__look(z.tape, cot__index(z));
     cot__json_view(&j, &v);
     TEST_CHECK(ftell(out) < 1 << 20, "%s: is printed at length", a->name);
     fclose(out);

@@ -60,7 +60,7 @@ static bool make_again(cot_tape *t, uint32_t i, void *bits);
 
 /* Operand k, node a, as it was before somebody wrote it. */
 static bool see_again(workbench *w, int k, cot_tape *t, uint32_t a) {
-    cot__view v = cot__view_shape(t, a);
+    cot__view v = cot__layout_at(t, a);
     w->old[k] = malloc(cot__bytes_at(t, a) + 1);
     cot__strides(v.ndim, v.shape, w->old_stride[k]);
     w->x[k] = (cot__view){w->old[k], v.dtype, v.ndim, v.shape, w->old_stride[k]};
@@ -83,7 +83,7 @@ static bool open_bench(workbench *w, cot_tape *t, uint32_t i) {
         uint32_t a = cot__arg(n, k);
         if (a != COT__NONE && overwritten(t, a)) {
             if (!see_again(w, k, t, a)) return false;
-        } else if (a != COT__NONE) w->x[k] = cot__view_read(t, a);
+        } else if (a != COT__NONE) w->x[k] = cot__look(t, a);
         else w->job.numbers |= 1u << k;
     }
     for (int k = 0; k < count; k++) {
@@ -145,7 +145,7 @@ static bool run_bench(workbench *w, char *bits) {
 
 static bool needs_tape(int op) {
     const cot__op *o = cot__op_of(op);
-    return op >= OP_structural && (o->kind == KIND_SOURCE || o->kind == KIND_PICK || o->needs_tape);
+    return op >= OP_structural && (o->kind == KIND_SOURCE || o->kind == KIND_PICK || o->needs_tape || o->open);
 }
 
 /* The elements that node i had before somebody wrote them, by its own job. Constants that are
@@ -173,7 +173,7 @@ static void compare_more(workbench *w, cot_tape *t, uint32_t i, const char *samp
     TEST_CHECK(m == cot__results_at(t, i), "%s: %s (%%%u) has other results on a tape", sample, name, i);
     for (int k = 1; k < m && m == cot__results_at(t, i); k++) {
         uint32_t  z = i + (uint32_t)k;
-        cot__view v = cot__view_read(t, z), got = w->more[k - 1];
+        cot__view v = cot__look(t, z), got = w->more[k - 1];
         bool same = v.dtype == got.dtype && cot__same_shape(&w->type[k].shape, &(cot_shape[]){cot__shape_at(t, z)}[0]);
         TEST_CHECK(same, "%s: infer gives result %d of %s (%%%u) another type", sample, k, name, i);
         if (!same || bytes_of(&w->type[k]) > sizeof want) continue;
@@ -198,7 +198,7 @@ static void compare_bench(workbench *w, cot_tape *t, uint32_t i, const char *sam
     TEST_CHECK(w->type[0].dtype == node.dtype && cot__same_shape(&w->type[0].shape, &node.shape),
                "%s: infer gives %s (%%%u) another type", sample, name, i);
     if (w->type[0].dtype != node.dtype || bytes_of(&w->type[0]) != bytes_of(&node)) return;
-    cot__view v = cot__view_read(t, i);
+    cot__view v = cot__look(t, i);
     cot__read_view(t, name, &v, v.dtype, want, cot__view_size(&v));
     bool legal = run_bench(w, got);
     TEST_CHECK(legal, "%s: %s (%%%u) does not run: %s", sample, name, i, w->said.text);
@@ -240,7 +240,7 @@ static void compare_spread(cot_tape *t, uint32_t i, const char *sample) {
         v->data = memory[k] = malloc((size_t)(2 * cot__view_size(v) * cot__dtype_size(v->dtype)) + 8);
         w.job.backend->copy(v, &from);
     }
-    cot__view z = cot__view_read(t, i);
+    cot__view z = cot__look(t, i);
     cot__read_view(t, name, &z, z.dtype, want, cot__view_size(&z));
     bool legal = run_bench(&w, got);
     TEST_CHECK(legal && memcmp(want, got, bytes_of(&w.type[0])) == 0, "%s: %s (%%%u) has other bits of spread operands",
@@ -256,7 +256,7 @@ static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_
         double *data = (double *)(uintptr_t)f->in[k].data;
         char    raw[TEST_MAX_SIZE * sizeof(double)];
         cot_var cast = cot_cast(cot_data(t, COT_F64, f->in[k].shape, data), dtype);
-        cot__view v = cot__view_read(t, cot__index(cast));
+        cot__view v = cot__look(t, cot__index(cast));
         cot__read_view(t, "test", &v, dtype, raw, cot__view_size(&v));
         xs[k] = cot_tensor(t, dtype, f->in[k].shape, raw);
     }
@@ -304,7 +304,8 @@ static void records_bring_what_runs_them(void **state) {
                        "%s needs a tape: it says why and brings apply", o->name);
             continue;
         }
-        TEST_CHECK(o->infer && (o->run || o->view), "%s brings no %s", o->name, o->infer ? "run" : "infer");
+        bool runs = o->open ? o->go && o->close && o->plain && o->apply : o->run || o->view;
+        TEST_CHECK(o->infer && runs, "%s brings no %s", o->name, o->infer ? "run" : "infer");
     }
     test_verdict();
 }

@@ -40,7 +40,7 @@ static cot_var replay_node(cot_tape *t, uint32_t i) {
 }
 
 static void read_raw(cot_var x, char *out, size_t size) {
-    cot__view v = cot__view_read(x.tape, cot__index(x));
+    cot__view v = cot__look(x.tape, cot__index(x));
     int64_t   stride[COT_MAX_NDIM];
     assert_true((size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)) <= size);
     cot__strides(v.ndim, v.shape, stride);

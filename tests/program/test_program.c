@@ -160,8 +160,6 @@ static void what_is_illegal_is_refused_with_a_sentence(void **state) {
     REFUSED(COT_VALUE, "[leaf] a source is no operation of a program", append(&b, OP_leaf, 0, NULL, 0, NULL));
     REFUSED(COT_VALUE, "[pick] a result is picked by its number, not by an operation",
             append(&b, OP_pick, 1, X(0), 0, NULL));
-    REFUSED(COT_VALUE, "[loop] it cannot run in a program: it plays a body, on the tape of the body",
-            append(&b, OP_loop, 1, X(0), 0, NULL));
     REFUSED(COT_VALUE, "[sum] it lacks its attributes (axes:m keepdims:f)", append(&b, OP_sum, 1, X(0), 0, NULL));
     REFUSED(COT_VALUE, "[exp] operand 0 is value 2, which is not there", append(&b, OP_exp, 1, X(2), 0, NULL));
     REFUSED(COT_VALUE, "[add] 2 of 2 operands are numbers; one of two may be, in an elementwise operation",
@@ -211,7 +209,6 @@ static void damaged_programs_are_refused(void **state) {
     SPOIL(p->operation[1].label, 900, "operation 1 has label 900, which is not there.");
     SPOIL(p->operation[0].op, 1000, "operation 0 has number 1000, which does not exist.");
     SPOIL(p->operation[0].op, OP_leaf, "operation 0, leaf, cannot run in a program.");
-    SPOIL(p->operation[0].op, OP_loop, "operation 0, loop, cannot run in a program.");
     SPOIL(p->operation[0].op, OP_less, "%4 has another type than operation 0, less, gives it.");
     SPOIL(p->operation[0].op, OP_sum, "operation 0, sum, lacks its attributes.");
     SPOIL(p->operation[3].extra, 7, "operation 3, sum, has attributes that are not there.");

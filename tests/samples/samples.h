@@ -8,6 +8,7 @@
 
 #include "support/points.h"
 
+#include "ops/kinks.h"
 #include "ops/structural.h"
 
 #include <stdio.h>
@@ -25,6 +26,15 @@ SAMPLE(s_constant) { UNUSED; return cot_add(x[0], cot_full(x[0].tape, cot_dtype_
 SAMPLE(s_detach) {
     UNUSED;
     return cot_mul(x[0], cot_detach(cot_full(x[0].tape, cot_dtype_of(x[0]), COT_SHAPE(3), 0.3)));
+}
+static cot_var watched(cot_var y) {
+    if (!cot__failed(y)) cot__watch(y.tape, "watch", cot__index(y));
+    return y;
+}
+SAMPLE(s_watch) {
+    UNUSED;
+    cot_var y = watched(cot_relu(x[0])), z = watched(cot_maximum(cot_sin(x[0]), 0.5));
+    return cot_add(y, cot_mul(z, cot_expand_dims(watched(cot_max(x[0], COT_AXES(1))), 1)));
 }
 SAMPLE(s_cast) { UNUSED; return cot_cast(cot_cast(x[0], COT_F64), cot_dtype_of(x[0])); }
 SAMPLE(s_copy) {
@@ -143,6 +153,7 @@ static const struct sample { const char *op; cot_function f; int n; int64_t shap
     {"leaf", s_leaf, 1, {{2, 2, 3}}},
     {"constant", s_constant, 1, {{2, 2, 3}}},
     {"detach", s_detach, 1, {{2, 2, 3}}},
+    {"watch", s_watch, 1, {{2, 2, 3}}},
     {"cast", s_cast, 1, {{2, 2, 3}}},
     {"cast", s_cast, 1, {{0}}},
     {"copy", s_copy, 1, {{2, 2, 3}}},

@@ -43,6 +43,12 @@ SAMPLE(s_max_pool3d) {
     UNUSED;
     return cot_max_pool3d(x[0], COT_POOL(.window = {2, 2, 1}, .stride = {1, 1, 1}, .ceil_mode = true));
 }
+/* forward mode of max_pool */
+SAMPLE(s_max_take) {
+    UNUSED;
+    cot_var y = cot_max_pool1d(x[0], COT_POOL(.window = {3}, .stride = {2}));
+    return cot_jvp(y, 1, x, (cot_var[]){cot_sin(x[0])});
+}
 /* the transpose of max_pool: in a gradient */
 SAMPLE(s_max_unpool) {
     UNUSED;
@@ -77,9 +83,10 @@ SAMPLE(s_avg_unpool) {
     {"conv_transpose", s_conv_transpose, 2, {{3, 1, 2, 3}, {3, 2, 2, 3}}},
     {"conv_transpose", s_conv_transpose2d, 2, {{3, 2, 2, 3}, {3, 2, 2, 2}}},
     {"conv_weight", s_conv_weight, 2, {{3, 1, 2, 5}, {3, 2, 2, 3}}},
-    {"max_pool_index", s_max_pool, 1, {{2, 2, 5}}},
     {"max_pool", s_max_pool2d, 1, {{3, 2, 4, 5}}},
     {"max_pool", s_max_pool3d, 1, {{3, 2, 3, 2}}},
+    {"max_pool", s_max_pool, 1, {{2, 2, 5}}},
+    {"max_take", s_max_take, 1, {{2, 2, 7}}},
     {"max_unpool", s_max_unpool, 1, {{2, 2, 7}}},
     {"avg_pool", s_avg_pool, 1, {{3, 2, 3, 4}}},
     {"avg_pool", s_avg_pool3d, 1, {{3, 2, 3, 4}}},

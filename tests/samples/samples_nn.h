@@ -32,6 +32,11 @@ SAMPLE(s_rms_norm_weights) {
     cot_grad_of(cot_sum(cot_sin(cot_rms_norm(x[0], x[1], -1, 0.3)), COT_ALL), 2, x, g);
     return g[1];
 }
+/* what forward mode along weights makes */
+SAMPLE(s_norm_known) {
+    UNUSED;
+    return cot_jvp(cot_layer_norm(x[0], x[1], COT_NONE, -1, 0.3), 1, x + 1, (cot_var[]){cot_sin(x[1])});
+}
 SAMPLE(s_group_norm) { UNUSED; return cot_group_norm(x[0], 2, x[1], x[2], 0.1); }
 SAMPLE(s_batch_norm) { UNUSED; return cot_batch_norm(x[0], COT_AXES(0, 2), x[1], x[2], 0.1, NULL, NULL); }
 SAMPLE(s_batch_norm_statistics) {
@@ -78,6 +83,7 @@ SAMPLE(s_draw_at) {
     {"layer_norm", s_layer_norm_axes, 2, {{3, 2, 2, 3}, {2, 2, 3}}},
     {"rms_norm", s_rms_norm, 2, {{2, 3, 4}, {1, 4}}},
     {"rms_norm", s_rms_norm_plain, 1, {{2, 2, 3}}},
+    {"norm_known", s_norm_known, 2, {{2, 2, 4}, {1, 4}}},
     {"norm_back", s_norm_back, 2, {{2, 2, 4}, {1, 4}}},
     {"norm_back", s_rms_norm_back, 2, {{2, 2, 4}, {1, 4}}},
     {"norm_weights", s_norm_weights, 3, {{2, 2, 4}, {1, 4}, {1, 4}}},

@@ -43,10 +43,11 @@ static inline void emitted_begin(emitted *e) {
           "    const unsigned char *b = p;\n"
           "    printf(\"%s\", name);\n"
           "    for (int i = 0; i < n; i++, b += size) {\n"
-          "        double d = 0; float f = 0;\n"
+          "        double d = 0; float f = 0; uint16_t h = 0;\n"
           "        if (real && size == 8) memcpy(&d, b, 8);\n"
           "        if (real && size == 4) memcpy(&f, b, 4);\n"
-          "        if (isnan(d) || isnan(f)) printf(\" nan\");\n"
+          "        if (real && size == 2) memcpy(&h, b, 2);\n"
+          "        if (isnan(d) || isnan(f) || (h & 0x7fff) > real) printf(\" nan\");\n"
           "        else { printf(\" \"); for (int k = size; k-- > 0;) printf(\"%02x\", b[k]); }\n"
           "    }\n"
           "    printf(\"\\n\");\n"
@@ -129,8 +130,10 @@ static inline bool emitted_add(emitted *e, const cot__program *p, bool libm, voi
     for (uint32_t k = 0; k < p->outputs; k++) {
         cot__view v = cot__value_view(p, p->output[k]);
         snprintf(array, sizeof array, "%s_out%u", name, k);
+        /* of 16 bits: those of the infinity */
+        int real = v.dtype == COT_F16 ? 0x7c00 : v.dtype == COT_BF16 ? 0x7f80 : cot__dtype_is_float(v.dtype);
         fprintf(e->calls, "    put(\"%s\", %s, %d, %d, %d);\n", array, array, (int)cot__view_size(&v),
-                cot__dtype_size(v.dtype), cot__dtype_is_float(v.dtype));
+                cot__dtype_size(v.dtype), real);
         emit_bits(e->expected, array, out[k], cot__view_size(&v), v.dtype);
     }
     e->count++;

@@ -2,8 +2,7 @@
 #include "support/support.h"
 
 #include "backend/guarded.h"
-#include "ops/elementwise/deferred.h"
-#include "ops/elementwise/lazy_product.h"
+#include "pending/pending.h"
 
 #include <float.h>
 #include <math.h>
@@ -11,21 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* COT_TEST_DEFER=1 defers all elementwise work of any test, in the shortest blocks; =products makes
- * all products of depth 1 lazy; =all does both. Memory of unfinished values is filled with NaN. A
- * test that fails only then has found code that reads a value before its work is done. */
+/* With COT_TEST_DEFER=1 all elementwise work of any test waits, and is done in the shortest blocks;
+ * =products: all products of depth 1 wait; =all: both. Memory of unfinished values is filled with
+ * NaN. A test that fails only then has found code that reads a value before its work is done. */
 __attribute__((constructor)) static void defer_all(void) {
     const char *which = getenv("COT_TEST_DEFER");
     if (!which) return;
-    if (strcmp(which, "1") != 0) {
-        cot__lazy_product_from = cot__lazy_product_times = 0;
-        cot__lazy_product_spoils = true;
-    }
-    if (strcmp(which, "products") != 0) {
-        cot__deferred_from = 1;
-        cot__deferred_bytes = 1;
-        cot__deferred_spoils = true;
-    }
+    if (strcmp(which, "1") != 0) cot__product_from = cot__product_times = 0;
+    if (strcmp(which, "products") != 0) cot__pending_from = cot__pending_bytes = 1;
+    cot__pending_spoils = true;
 }
 
 /* COT_TEST_BACKEND=guarded: every tape computes in memory that the host may not touch

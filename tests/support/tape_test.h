@@ -85,7 +85,7 @@ static inline cot_tape *counted_tape(counting *c, bool strict) {
 /* Is COT_TEST_SMALL set? Sanitizer builds set it, to sample less. */
 bool test_small(void);
 /* Is COT_TEST_DEFER set? Then the tape also asks for memory that it can do without: a place for
- * deferred work. */
+ * waiting work. */
 bool test_defers(void);
 
 /* From now on `left` requests succeed, then all fail. -1: all succeed. */

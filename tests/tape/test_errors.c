@@ -687,6 +687,10 @@ static void call_the_rest(cot_tape *t, cot_var x) {
         cot_sparse_hessian(NULL, x, 1, &x, values);
     cot_sparse_jacobian(NULL, 1, &x, 1, &x, values), cot_sparse_check(plan, 1, &x, 1, &x, values, 1),
         cot_sparse_check(NULL, 1, &x, 1, &x, values, 1);
+    cot_fn_sparse_jacobian(plan, give_first, NULL, 1, &x, 1, results, results + 1),
+        cot_fn_sparse_hessian(other, give_first, NULL, 1, &x, results, results + 1);
+    cot_fn_sparse_jacobian(NULL, NULL, NULL, 1, &x, 1, NULL, results),
+        cot_fn_sparse_hessian(NULL, give_first, NULL, 1, &x, NULL, NULL);
     FILE *file = tmpfile();
     cot_sparse_plan_save(plan, file), cot_sparse_plan_save(NULL, file);
     rewind(file);

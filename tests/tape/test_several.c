@@ -61,6 +61,29 @@ static void results_follow_their_operation(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Each factor is a value of its own: nothing is cut out of a larger array. */
+static void factors_are_results(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 7}), p, l, u, q, r, s, vt, w, v;
+    cot_var   b = cot_matmul(a, cot_transpose(a));
+    uint32_t  from = t->count;
+    cot_lu(a, &p, &l, &u);
+    cot_qr(b, &q, &r);
+    assert_int_equal(cot__operation_at(t, cot__index(u)), cot__index(l));
+    assert_int_equal(cot__operation_at(t, cot__index(r)), cot__index(q));
+    cot_svd(a, &q, &s, &vt);
+    assert_int_equal(cot__results_at(t, cot__index(q)), 3);
+    assert_int_equal(cot__operation_at(t, cot__index(s)), cot__index(q));
+    assert_int_equal(cot__operation_at(t, cot__index(vt)), cot__index(q));
+    cot_eigh(b, &w, &v);
+    assert_int_equal(cot__operation_at(t, cot__index(w)), cot__index(v));
+    for (uint32_t i = from; i < t->count; i++) assert_true(t->nodes[i].op != OP_slice);
+    FINE(t);
+    well(t);
+    cot_tape_destroy(t);
+}
+
 static void a_pick_that_strayed_is_found(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -424,6 +447,7 @@ static void a_stale_result_is_caught_and_the_others_are_not(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_follow_their_operation),
+        cmocka_unit_test(factors_are_results),
         cmocka_unit_test(a_pick_that_strayed_is_found),
         cmocka_unit_test(integers_carried_beside_floats_keep_all_bits),
         cmocka_unit_test(adjoints_of_any_results_reach_the_operands),

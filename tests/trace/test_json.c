@@ -105,7 +105,7 @@ static void a_locale_does_not_show(void **state) {
 }
 
 static void json_var(cot__json *j, cot_var x) {
-    cot__view v = cot__view_read(x.tape, cot__index(x));
+    cot__view v = cot__look(x.tape, cot__index(x));
     cot__json_view(j, &v);
 }
 
@@ -142,7 +142,7 @@ static void empty_values_keep_their_shape(void **state) {
 static const char *picture(cot_var x) {
     FILE     *f = tmpfile();
     cot__json j = cot__json_to(f);
-    cot__view v = cot__view_read(x.tape, cot__index(x));
+    cot__view v = cot__look(x.tape, cot__index(x));
     cot__json_tensor(&j, &v);
     return text_of(f);
 }

@@ -4,6 +4,7 @@
  * Operations that depend on no batched input are done once. All others have the batch as axis 0 of
  * operands and result. The user may choose other axes: they are moved to the front before, and back
  * afterwards. The rules are in ops/replay. */
+#include "rules/structural_ids.h"
 #include "diff/batch/vmap.h"
 #include "ops/structural.h"
 #include "tape/scope.h"
@@ -42,7 +43,7 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
         in->is[k] = axis != COT_NOT_BATCHED;
         if (!in->is[k]) continue;
         if (!cot__check_axis(t, "vmap", axis, cot__ndim_at(t, i), &axis)) return false;
-        if (!same_extent(t, in, k, axis, cot__view_shape(t, i).shape[axis], &first)) return false;
+        if (!same_extent(t, in, k, axis, cot__layout_at(t, i).shape[axis], &first)) return false;
         in->x[k] = cot__moved_axis(VAR(t, i), axis, 0);
         in->example[k] = cot__failed(in->x[k]) ? in->x[k] : cot__first_slice(t, in->x[k]);
         if (t->status != COT_OK) return false;
@@ -91,6 +92,10 @@ static bool play_step(cot__player *p, const bool *is, int64_t extent, uint32_t s
         bool number = ref[k] == COT__REF_NUMBER;
         xs[k] = number ? COT_NONE : p->value[ref[k]];
         batched[k] = !number && is[ref[k]];
+    }
+    if (p->t->nodes[node].op == OP_watch) {
+        p->value[place] = INVALID(p->t);
+        return cot__play_watch(p->t, r->name, node, xs);
     }
     cot__scope scope = cot__scope_open(p->t, cot__replay_mask(p->t, node, p->t->active_mask));
     p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs, l->more);
@@ -143,7 +148,6 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
         ref += cot__nargs(&t->nodes[r->node[s]]);
     }
     for (int k = 0; ok && k < r->m; k++) out[k] = p.value[ref[k]], out_is[k] = is[ref[k]];
-    ok = ok && cot__look_at_watched(&p);
     if (!ok) cot__error_in_function(t, "body", op);
     cot__player_close(&p);
     cot__free(&t->al, xs, bytes);

@@ -5,7 +5,6 @@
  * to the sweep if it has one reference, the sweep's. */
 #include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
-#include "ops/elementwise/deferred.h"
 
 #include <string.h>
 
@@ -74,18 +73,19 @@ static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
     return &s->accs[i];
 }
 
-cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride) {
+cot__bound cot__acc_bound(cot__sweep *s, uint32_t node, int64_t *stride) {
     cot__acc  *a = acc_of(s, node);
-    cot__view  v = cot__view_shape(s->t, node);
-    memcpy(stride, a->stride, (size_t)v.ndim * sizeof *stride);
-    return (cot__view){(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
-                       stride};
+    cot__bound b = {cot__layout_at(s->t, node), a->storage};
+    memcpy(stride, a->stride, (size_t)b.view.ndim * sizeof *stride);
+    b.view.data = (char *)a->storage->data + a->offset * cot__dtype_size(b.view.dtype);
+    b.view.stride = stride;
+    return b;
 }
 
 bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
     cot__acc *a = acc_make(s, node);
     if (!a) return false;
-    if (storage->lazy) cot__lazy_product_write(storage); /* accumulators are read as they lie */
+    if (storage->product) cot__pending_ready(s->t, storage); /* accumulators are read as they lie */
     storage->refs++;
     a->storage = storage;
     a->offset = offset;
@@ -94,23 +94,22 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
 }
 
 bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
-    cot__view  v = cot__view_shape(s->t, node);
+    cot__view  v = cot__layout_at(s->t, node);
     cot__acc  *a = acc_of(s, node);
     if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride))
         return true;
     if (!a && !(a = acc_make(s, node))) return false;
     size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
     bool          zeros = !a->storage && zeros_if_empty;
-    cot__storage *fresh = zeros ? NULL : cot__deferred_reuse(s->t, bytes);
+    cot__storage *fresh = zeros ? NULL : cot__pending_reuse(s->t, bytes);
     if (!fresh) fresh = cot__storage_create(s->t, bytes, "backward");
     if (!fresh) return false;
     int64_t stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
     if (a->storage) {
-        cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
-        cot__view from = {(char *)a->storage->data + a->offset * cot__dtype_size(v.dtype), v.dtype, v.ndim, v.shape,
-                          a->stride};
-        cot__deferred_copy(s->t, &to, &from, NULL);
+        int64_t    old[COT_MAX_NDIM];
+        cot__bound to = {{fresh->data, v.dtype, v.ndim, v.shape, stride}, fresh}, from = cot__acc_bound(s, node, old);
+        cot__pending_copy(s->t, &to, &from);
         cot__storage_release(s->t, a->storage);
     } else if (zeros)
         s->t->backend->fill(&(cot__view){fresh->data, v.dtype, v.ndim, v.shape, stride}, 0);
@@ -120,11 +119,11 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
     return true;
 }
 
-bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v) {
+bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__bound *v) {
     int64_t stride[COT_MAX_NDIM];
     if (!cot__acc_own(s, node, true)) return false;
-    cot__view to = cot__acc_view(s, node, stride), pair[2] = {to, *v};
-    cot__deferred_elementwise(s->t, OP_add, cot__dtype_compute(to.dtype), 2, pair, &to, NULL);
+    cot__bound to = cot__acc_bound(s, node, stride), pair[2] = {to, *v};
+    cot__pending_value(s->t, OP_add, cot__dtype_compute(to.view.dtype), 2, pair, &to);
     return true;
 }
 

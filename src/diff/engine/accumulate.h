@@ -19,16 +19,16 @@ static inline cot__slot_number *cot__slot_f64(cot_tape *t, uint32_t i) {
 double cot__slot_get(cot_tape *t, uint32_t i);
 void   cot__slot_add(cot_tape *t, uint32_t i, double v);
 
-/* Accumulators (numbers, tensors). Views are valid until the next push. */
-cot__view cot__acc_view(cot__sweep *s, uint32_t node, int64_t *stride_buffer);
-bool      cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride);
+/* Accumulators (numbers, tensors). What is bound is valid until the next push. */
+cot__bound cot__acc_bound(cot__sweep *s, uint32_t node, int64_t *stride_buffer);
+bool       cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride);
 /* row-major memory of its own */
-bool      cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty);
+bool       cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty);
 /* += v, which is shaped like the node */
-bool      cot__acc_add(cot__sweep *s, uint32_t node, const cot__view *v);
-void      cot__acc_drop(cot__sweep *s, uint32_t node);
+bool       cot__acc_add(cot__sweep *s, uint32_t node, const cot__bound *v);
+void       cot__acc_drop(cot__sweep *s, uint32_t node);
 /* the adjoint in the slot arrives, and stays there (a reference for tensors) */
-bool      cot__arrive(cot__sweep *s, uint32_t node);
+bool       cot__arrive(cot__sweep *s, uint32_t node);
 /* the arrival at a node; NULL: none */
 cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node);
 /* Every tensor that arrived gets memory of its own first, so that adding to gradients cannot fail

@@ -1,8 +1,9 @@
-/* find_kinks.c: does an operation sit exactly on a kink? Elementwise ones by the conditions of
- * kinks.def, the others by the `kinks` of their records. */
+/* find_kinks.c: does the operation of a node sit exactly on a kink? */
 #include "diff/engine/find_kinks.h"
-#include "rules/kinks.h"
+#include "tape/scope.h"
 #include "tape/show.h"
+
+#include <stdio.h>
 
 /* Does anything that wants a derivative flow into the node? (Operations without derivative are
  * themselves inactive.) */
@@ -24,43 +25,58 @@ bool cot__operands_are_there(const cot_tape *t, uint32_t i) {
 
 /* ---- kinks ----------------------------------------------------------------------------------- */
 
-static void find_kink(cot__findings *r, uint32_t i, const cot__kink *kink) {
-    const cot__node *n = &r->t->nodes[i];
-    cot__view        xs[3], z = cot__view_read(r->t, i);
-    cot__value       number;
-    cot__reader      in[3];
-    int              arity = cot__elementwise_arity(n->op);
-    int64_t          first = -1, count = 0;
-    char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
-    cot__operand_views(r->t, n, cot__dtype_compute(cot__dtype_at(n)), xs, &number);
-    for (int k = 0; k < arity; k++) cot__reader_spread(&in[k], r->t->backend, &xs[k], &z);
-    while (in[0].at < in[0].size) {
-        double v[3] = {0, 0, 0};
-        for (int k = 0; k < arity; k++) v[k] = cot__reader_next(&in[k]);
-        if (kink->holds(v[0], v[1], v[2]) && count++ == 0) first = in[0].at - 1;
-    }
-    if (!count) return;
-    cot__finding_begin(r, i);
-    cot__formula(n->op, kink->condition, text, sizeof text);
-    cot__putf(&r->x, " sits on its kink %s", cot__filled(r->t, i, text, filled, sizeof filled));
-    cot__finding_where(r, &z, first, count);
-    cot__putf(&r->x, "; its derivative there: %s.", cot__filled(r->t, i, kink->convention, filled, sizeof filled));
-}
-
-bool cot__can_kink(int op) {
-    if (op >= OP_structural) return cot__op_of(op)->kinks != NULL;
-    for (int k = 0; k < KINK_count; k++)
-        if (cot__kinks[k].op == op) return true;
-    return false;
+/* The operation of node i on its values. False: it has more operands than what can kink. */
+static bool job_at(const cot_tape *t, uint32_t i, cot__job *j, cot__view *x, cot__view *more, cot__value *number) {
+    const cot__node *n = &t->nodes[i];
+    bool             structural = n->op >= OP_structural;
+    *j = (cot__job){.backend = t->backend, .op = n->op, .record = cot__op_of(n->op), .n = cot__nargs(n), .x = x};
+    if (j->n > COT__KINK_OPERANDS) return false;
+    j->attr = structural ? n->extra.attr : NULL;
+    j->z = cot__look(t, i);
+    j->more = more;
+    if (!structural) return cot__operand_views(t, n, cot__dtype_compute(cot__dtype_at(n)), x, number), true;
+    for (int k = 0; k < j->n; k++) x[k] = cot__look(t, cot__arg(n, k));
+    for (int k = 1, m = cot__results_at(t, i); k < m && k < COT__JOB_RESULTS; k++)
+        more[k - 1] = cot__look(t, i + (uint32_t)k);
+    return true;
 }
 
 void cot__find_kinks(cot__findings *r, uint32_t i) {
     const cot__node *n = &r->t->nodes[i];
-    if (!cot__operands_are_there(r->t, i) || cot__is_stale(n)) return;
-    if (n->op >= OP_structural) {
-        if (cot__op_of(n->op)->kinks) cot__op_of(n->op)->kinks(r, i);
-        return;
-    }
-    for (int k = 0; k < KINK_count; k++)
-        if (cot__kinks[k].op == n->op) find_kink(r, i, &cot__kinks[k]);
+    cot__job         j;
+    cot__view        x[COT__KINK_OPERANDS], more[COT__JOB_RESULTS - 1];
+    cot__value       number;
+    if (!cot__can_kink(n->op) || !cot__operands_are_there(r->t, i) || cot__is_stale(n)) return;
+    if (!job_at(r->t, i, &j, x, more, &number)) return;
+    r->j = &j;
+    r->node = i;
+    cot__kinks_of(r);
+    r->j = NULL;
+}
+
+/* ---- operations that stand for others -------------------------------------------------------- */
+
+/* The operations from node `first` on. */
+static void look_behind(cot__findings *f, uint32_t first) {
+    snprintf(f->where, sizeof f->where, "In a called program: ");
+    for (uint32_t i = first; i < f->t->count; i++)
+        if (cot__has_active_operand(f->t, i)) cot__find_kinks(f, i);
+    f->where[0] = 0;
+}
+
+/* They are recorded behind the end of the tape, looked at, and forgotten. */
+void cot__find_kinks_inside(cot__findings *f, uint32_t i) {
+    cot_tape  *t = f->t;
+    if (!cot__op_of(t->nodes[i].op)->inlined || !cot__operands_are_there(t, i)) return;
+    cot_mark   mark = cot__mark(t);
+    uint32_t   first = t->count;
+    cot__scope scope = cot__scope_open(t, COT__ACTIVE);
+    cot__rule  r = {.t = t, .node = i, .op = cot__op_of(t->nodes[i].op)};
+    int        n = cot__nargs(&t->nodes[i]), m = cot__results_at(t, i);
+    cot_var   *xs = cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *xs, "report");
+    t->mode.no_grad = 0;
+    for (int k = 0; xs && k < n; k++) xs[k] = VAR(t, cot__arg(&t->nodes[i], k));
+    if (xs && r.op->inlined(&r, xs, xs + n)) look_behind(f, first);
+    cot__scope_close_unnoted(t, &scope);
+    cot__rewind(t, mark);
 }

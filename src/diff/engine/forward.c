@@ -8,7 +8,7 @@
 #include "rules/elementwise_ids.h"
 #include "diff/engine/find_kinks.h"
 #include "ops/array/array.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -96,9 +96,9 @@ static cot_var structural_tangent(cot__sweep *s, uint32_t i, cot_var *more) {
     }
     bool        alone = op->kind == KIND_GENERIC; /* it may keep memory of its own */
     cot__paused paused = {0};
-    if (alone) paused = cot__deferred_pause(t);
+    if (alone) paused = cot__pending_pause(t);
     cot_var dz = cot__structural_tangent(t, i, tangents, more);
-    if (alone) cot__deferred_resume(t, paused);
+    if (alone) cot__pending_resume(t, paused);
     if (n > 8) cot__free(&t->al, tangents, (size_t)n * sizeof *tangents);
     return dz;
 }
@@ -149,16 +149,16 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
     cot_tape                    *t = s->t;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(&t->nodes[i]));
-    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_deferred(t, i) : cot__view_shape(t, i);
+    cot__bound                   xs[3], z = cot__bound_at(t, i);
     cot__value                   number;
-    cot__term                    terms[3];
+    cot__pending_term            terms[3];
     int64_t                      g_stride[3][COT_MAX_NDIM], out_stride[COT_MAX_NDIM];
     int                          count = 0;
     for (int k = 0; k < e->arity; k++) {
         uint32_t a = cot__arg(&t->nodes[i], k);
         if (!e->partial[k] || a == COT__NONE || !moves_here(s, a)) continue;
         if (!cot__saves_intact(t, i, e->saves[k])) return false;
-        terms[count] = (cot__term){.k = k, .accumulate = count > 0};
+        terms[count] = (cot__pending_term){.k = k, .accumulate = count > 0};
         count++;
     }
     if (count == 0) return true;
@@ -169,17 +169,17 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i) {
         return cot__acc_share(s, i, g.storage, g.offset, g.stride);
     }
     if (!cot__acc_own(s, i, false)) return false;
-    cot__operand_views(t, &t->nodes[i], compute, xs, &number);
+    cot__operand_bounds(t, &t->nodes[i], compute, xs, &number);
     for (int k = 0; k < count; k++) {
-        terms[k].g = cot__acc_view(s, cot__arg(&t->nodes[i], terms[k].k), g_stride[k]);
-        terms[k].out = cot__acc_view(s, i, out_stride);
+        terms[k].g = cot__acc_bound(s, cot__arg(&t->nodes[i], terms[k].k), g_stride[k]);
+        terms[k].out = cot__acc_bound(s, i, out_stride);
     }
     uint16_t op = t->nodes[i].op;
     /* the operation itself: one pass instead of one for each term and their sum */
     if (count == 2 && (op == OP_add || op == OP_sub))
-        cot__deferred_elementwise(t, op, compute, 2, (cot__view[]){terms[0].g, terms[1].g}, &terms[0].out, NULL);
+        cot__pending_value(t, op, compute, 2, (cot__bound[]){terms[0].g, terms[1].g}, &terms[0].out);
     else
-        cot__deferred_partials(t, op, compute, e->arity, xs, &z, count, terms);
+        cot__pending_partials(t, op, compute, e->arity, xs, &z, count, terms);
     return true;
 }
 
@@ -197,24 +197,25 @@ static void zeros_around(const cot_tape *t, const cot__view *z, const int64_t *s
 }
 
 /* x[slice] += y where x does not move: only around the slice must there be zeros, in memory that
- * no deferred work touches. */
+ * no waiting work touches. */
 static bool fresh_slice(cot__sweep *s, uint32_t i, uint32_t y, const int64_t *slice) {
     static const double zero;
     cot_tape     *t = s->t;
     int64_t       shape[COT_MAX_NDIM], stride[COT_MAX_NDIM], y_stride[COT_MAX_NDIM], z_stride[COT_MAX_NDIM];
-    cot__view     v = cot__view_deferred(t, i);
+    cot__view     v = cot__layout_at(t, i);
     cot__storage       *fresh =
         cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "jvp");
     if (!fresh) return false;
     cot__strides(v.ndim, v.shape, z_stride);
-    cot__view z = {fresh->data, v.dtype, v.ndim, v.shape, z_stride}, part = cot__slice_view(&z, slice, shape, stride);
-    bool      ok = cot__acc_share(s, i, fresh, 0, z_stride);
+    cot__view  z = {fresh->data, v.dtype, v.ndim, v.shape, z_stride};
+    cot__bound part = {cot__slice_view(&z, slice, shape, stride), fresh};
+    bool       ok = cot__acc_share(s, i, fresh, 0, z_stride);
     cot__storage_release(t, fresh);
     if (!ok) return false;
     zeros_around(t, &z, slice);
-    cot__view pair[2] = {cot__number_view(&zero, COT_F64), cot__acc_view(s, y, y_stride)};
+    cot__bound pair[2] = {{cot__number_view(&zero, COT_F64), NULL}, cot__acc_bound(s, y, y_stride)};
     /* 0 + y: as adding to zeros would, also of -0 */
-    cot__deferred_elementwise(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part, NULL);
+    cot__pending_value(t, OP_add, cot__dtype_compute(v.dtype), 2, pair, &part);
     return true;
 }
 
@@ -238,16 +239,17 @@ static bool written_slice(cot__sweep *s, uint32_t i) {
         *cot__slot(t, x) = 0;
     }
     if (!cot__acc_own(s, i, true)) return false;
-    cot__view z = cot__acc_view(s, i, z_stride), part = cot__slice_view(&z, slice, shape, stride);
+    cot__bound part = cot__acc_bound(s, i, z_stride);
+    part.view = cot__slice_view(&part.view, slice, shape, stride);
     if (*cot__slot(t, y) == 0) {
         if (adds) return true;
-        cot__deferred_finish(t);
-        t->backend->fill(&part, 0);
+        cot__pending_settle(t, part.storage);
+        t->backend->fill(&part.view, 0);
         return true;
     }
-    cot__view dy = cot__acc_view(s, y, y_stride), pair[2] = {part, dy};
-    if (adds) cot__deferred_elementwise(t, OP_add, cot__dtype_compute(z.dtype), 2, pair, &part, NULL);
-    else cot__deferred_copy(t, &part, &dy, NULL);
+    cot__bound dy = cot__acc_bound(s, y, y_stride), pair[2] = {part, dy};
+    if (adds) cot__pending_value(t, OP_add, cot__dtype_compute(part.view.dtype), 2, pair, &part);
+    else cot__pending_copy(t, &part, &dy);
     return true;
 }
 
@@ -286,7 +288,7 @@ static bool add_given(cot__sweep *s, uint32_t i, uint64_t given) {
     }
     if (s->recording) return hold_recorded(s, i, cot_add(VAR(t, (uint32_t)own - 1), VAR(t, (uint32_t)given - 1)));
     if (cot__is_tensor(&t->nodes[i])) {
-        cot__view v = cot__acc_view(s, i, stride);
+        cot__bound v = cot__acc_bound(s, i, stride);
         *cot__slot(t, i) = own;
         return cot__acc_add(s, i, &v);
     }
@@ -414,10 +416,10 @@ static bool walk(cot__sweep *s, uint32_t from) {
 }
 
 bool cot__forward(cot__sweep *s, uint32_t from) {
-    cot__deferred_open(s->t);
+    cot__pending_open(s->t);
     bool ok = walk(s, from);
-    if (!s->recording && !s->read_later) cot__deferred_finish(s->t);
-    cot__deferred_close(s->t);
+    if (!s->recording && !s->read_later) cot__pending_finish(s->t);
+    cot__pending_close(s->t);
     return ok;
 }
 

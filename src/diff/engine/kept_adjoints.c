@@ -24,7 +24,7 @@ static bool seed_with(cot__sweep *s, uint32_t y, const cot__view *seed) {
         return true;
     }
     if (!cot__acc_own(s, y, true)) return false;
-    cot__view g = cot__acc_view(s, y, stride);
+    cot__view g = cot__acc_bound(s, y, stride).view; /* new memory: nothing waits to touch it */
     if (seed && seed->ndim)
         s->t->backend->copy(&g, seed);
     else
@@ -65,7 +65,7 @@ void cot__kept_adjoints_close(cot__kept_adjoints *w) { cot__sweep_close(&w->swee
 bool cot__kept_adjoint(const cot__kept_adjoints *w, uint32_t node, cot__view *g) {
     cot__arrival *a = cot__arrival_at(&w->sweep, node);
     if (!a) return false;
-    *g = cot__view_read(w->sweep.t, node);
+    *g = cot__look(w->sweep.t, node);
     if (!a->tensor.storage) {
         g->dtype = COT_F64;
         g->data = &a->scalar;
@@ -87,7 +87,7 @@ void *cot__contribution(cot_tape *t, uint32_t i, int k, const cot__view *g, cot_
                         int64_t stride[COT_MAX_NDIM]) {
     const cot__node *n = &t->nodes[i];
     cot_dtype        compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view        xs[3], z = cot__view_read(t, i);
+    cot__view        xs[3], z = cot__look(t, i);
     cot__value       number;
     *out = z;
     cot__strides(z.ndim, z.shape, stride);

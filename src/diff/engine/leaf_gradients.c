@@ -30,7 +30,7 @@ bool cot__own_arrivals(cot__sweep *s) {
     for (uint32_t i = 0; i < s->arrival_count; i++) {
         cot__arrival *a = &s->arrivals[i];
         if (!a->tensor.storage) continue;
-        cot__view v = cot__view_read(t, a->node);
+        cot__view v = cot__look(t, a->node);
         size_t    bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
         if (a->tensor.storage->refs == 1 && !a->tensor.storage->borrowed &&
             cot__is_contiguous(v.ndim, v.shape, a->tensor.stride) && a->tensor.storage->bytes == bytes)
@@ -58,7 +58,7 @@ static void commit_tensor(cot_tape *t, cot__arrival *a, cot__storage **grad) {
         a->tensor.storage = NULL;
         return;
     }
-    cot__view v = cot__view_read(t, a->node);
+    cot__view v = cot__look(t, a->node);
     cot__view to = {(*grad)->data, v.dtype, v.ndim, v.shape, a->tensor.stride}, pair[2] = {to, to};
     pair[1].data = a->tensor.storage->data;
     cot__run_value(t->backend, OP_add, cot__dtype_compute(v.dtype), 2, pair, &to);
@@ -146,7 +146,7 @@ cot_status cot_read_grad(cot_var x, double *out, int64_t n) {
     double        *scalar;
     cot__storage **tensor;
     if (!find_gradient(x, "read_grad", &t, &i, &scalar, &tensor)) return cot__status_of(1, &x);
-    cot__view v = cot__view_read(t, i);
+    cot__view v = cot__look(t, i);
     int64_t   stride[COT_MAX_NDIM] = {0};
     if (!cot__is_tensor(&t->nodes[i])) {
         v.dtype = COT_F64;

@@ -9,7 +9,6 @@
 #include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 #include "ops/array/array.h"
-#include "ops/elementwise/deferred.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -54,8 +53,8 @@ static void give_numbers(cot__rule *r, int k, cot_var v) {
         cot__tensor *x = n->value.tensor;
         cot__acc_share(s, to, x->storage, x->offset, x->dims + x->ndim);
     } else {
-        cot__view view = cot__view_deferred(t, cot__index(v));
-        cot__acc_add(s, to, &view);
+        cot__bound given = cot__bound_at(t, cot__index(v));
+        cot__acc_add(s, to, &given);
     }
 }
 
@@ -66,9 +65,10 @@ static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t sli
     if (!cot__rule_wants(r, k)) return;
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
-    cot__view all = cot__acc_view(s, to, stride), from = cot__view_deferred(r->t, cot__index(v));
-    cot__view part = cot__slice_view(&all, slice, shape, stride), pair[2] = {part, from};
-    cot__deferred_elementwise(r->t, OP_add, cot__dtype_compute(part.dtype), 2, pair, &part, NULL);
+    cot__bound part = cot__acc_bound(s, to, stride), from = cot__bound_at(r->t, cot__index(v));
+    part.view = cot__slice_view(&part.view, slice, shape, stride);
+    cot__bound pair[2] = {part, from};
+    cot__pending_value(r->t, OP_add, cot__dtype_compute(part.view.dtype), 2, pair, &part);
 }
 
 static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
@@ -78,10 +78,10 @@ static void give_scatter_numbers(cot__rule *r, int k, cot_var v, cot_var index, 
     if (!cot__rule_wants(r, k)) return;
     v = fitted(r, to, v);
     if (v.id == UINT64_MAX || index.id == UINT64_MAX || !cot__acc_own(s, to, true)) return;
-    cot__view all = cot__acc_view(s, to, stride);
-    /* reading runs the deferred work first, that on `all` too */
-    cot__view from = cot__view_read(r->t, cot__index(v)), at = cot__view_read(r->t, cot__index(index));
-    cot__scatter(r->t, r->op->name, &all, axis, &at, &from, along);
+    cot__bound all = cot__acc_bound(s, to, stride);
+    cot__pending_settle(r->t, all.storage);
+    cot__view from = cot__look(r->t, cot__index(v)), at = cot__look(r->t, cot__index(index));
+    cot__scatter(r->t, r->op->name, &all.view, axis, &at, &from, along);
 }
 
 /* ---- contributions, recorded ----------------------------------------------------------------- */
@@ -221,16 +221,25 @@ void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute
             cot__store_f64(number, compute, n->extra.number);
             xs[k] = cot__number_view(number, compute);
         } else
-            xs[k] = cot__view_deferred(t, a);
+            xs[k] = cot__look(t, a);
+    }
+}
+
+void cot__operand_bounds(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__bound *xs, cot__value *number) {
+    cot__store_f64(number, compute, n->extra.number);
+    for (int k = 0, arity = cot__elementwise_arity(n->op); k < arity; k++) {
+        uint32_t a = cot__arg(n, k);
+        xs[k] = a == COT__NONE ? (cot__bound){cot__number_view(number, compute), NULL} : cot__bound_at(t, a);
     }
 }
 
 /* Chooses where the partial to operand `to` is written: into its accumulator, if it has one; else
  * into the adjoint of node i itself, if nothing else needs that; else into a new accumulator. */
-static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__term *p, int64_t *stride) {
+static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_away, cot__pending_term *p,
+                         int64_t *stride) {
     cot_tape *t = s->t;
     cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
-    cot__view v = cot__view_shape(t, i);
+    cot__view v = cot__layout_at(t, i);
     p->accumulate = *cot__slot(t, to) != 0;
     if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed &&
         cot__is_contiguous(v.ndim, v.shape, g->stride)) {
@@ -243,7 +252,7 @@ static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_awa
         bool here = p->accumulate && *given_away && s->accs[*cot__slot(t, to) - 1].storage == g->storage;
         if (!here && !cot__acc_own(s, to, false)) return false;
     }
-    p->out = cot__acc_view(s, to, stride);
+    p->out = cot__acc_bound(s, to, stride);
     return true;
 }
 
@@ -254,13 +263,13 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
     const cot__node             *n = &t->nodes[i];
     const cot__elementwise_info *e = &cot__elementwise_table[n->op];
     cot_dtype                    compute = cot__dtype_compute(cot__dtype_at(n));
-    cot__view                    xs[3], z = cot__reads_result(e) ? cot__view_deferred(t, i) : cot__view_shape(t, i);
+    cot__bound                   xs[3], z = cot__bound_at(t, i);
     cot__value                   number;
-    cot__term                    out[3];
+    cot__pending_term            out[3];
     int64_t                      g_stride[COT_MAX_NDIM], out_stride[3][COT_MAX_NDIM];
     int                          pending[3], count = 0;
     bool                         given_away = false;
-    cot__operand_views(t, n, compute, xs, &number);
+    cot__operand_bounds(t, n, compute, xs, &number);
     for (int k = 0; k < e->arity; k++) {
         if (!e->partial[k] || !cot__rule_wants(r, k)) continue;
         uint32_t to = cot__arg(n, k);
@@ -277,8 +286,8 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         pending[count++] = k;
     }
     for (int k = 0; k < count; k++) {
-        cot__term p = {.k = pending[k]};
-        bool      before = given_away;
+        cot__pending_term p = {.k = pending[k]};
+        bool              before = given_away;
         if (!open_partial(s, i, cot__arg(n, pending[k]), &given_away, &p, out_stride[k])) return false;
         /* the partial that replaces the adjoint goes first; the order of the others stays */
         int at = given_away && !before ? 0 : k;
@@ -286,8 +295,8 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         out[at] = p;
     }
     if (count == 0) return true;
-    for (int k = 0; k < count; k++) out[k].g = cot__acc_view(s, i, g_stride);
-    cot__deferred_partials(t, n->op, compute, e->arity, xs, &z, count, out);
+    for (int k = 0; k < count; k++) out[k].g = cot__acc_bound(s, i, g_stride);
+    cot__pending_partials(t, n->op, compute, e->arity, xs, &z, count, out);
     return true;
 }
 
@@ -345,9 +354,9 @@ void cot__run_vjp(cot__rule *r) {
 static void run_rule(cot__rule *r) {
     bool        alone = r->op->kind == KIND_GENERIC && r->t->nodes[r->node].op >= OP_structural;
     cot__paused paused = {0};
-    if (alone) paused = cot__deferred_pause(r->t);
+    if (alone) paused = cot__pending_pause(r->t);
     cot__run_vjp(r);
-    if (alone) cot__deferred_resume(r->t, paused);
+    if (alone) cot__pending_resume(r->t, paused);
 }
 
 /* Shows r the adjoint of each of its m results, invalid where none has arrived; `gs` has room for
@@ -530,10 +539,10 @@ static bool walk(cot__sweep *s) {
 }
 
 bool cot__reverse(cot__sweep *s) {
-    cot__deferred_open(s->t);
+    cot__pending_open(s->t);
     bool ok = walk(s);
-    /* accumulators are read as they lie; recorded values through cot__view_read */
-    if (!s->recording && !s->read_later) cot__deferred_finish(s->t);
-    cot__deferred_close(s->t);
+    /* accumulators are read as they lie; recorded values through cot__look */
+    if (!s->recording && !s->read_later) cot__pending_finish(s->t);
+    cot__pending_close(s->t);
     return ok;
 }

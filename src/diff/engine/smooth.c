@@ -1,23 +1,13 @@
 /* smooth.c: tapes that refuse to differentiate at a point without a derivative.
  *
  * Every sweep asks here before it begins. Inside a body nothing has a value while it is recorded,
- * so what is differentiated there is noted on the tape (t->kinks.watched); the body's program
- * keeps those operations, whether or not a result needs them, and the player asks here each time it
- * has played them. */
+ * so what is differentiated there is watched by operations of their own (ops/watch.c), which look
+ * whenever the body runs. */
 #include "diff/engine/find_kinks.h"
 #include "tape/region.h"
 #include "tape/show.h"
 
 #include <string.h>
-
-/* Adds node i to those the body under way will look at. */
-static bool watch_later(cot_tape *t, const char *op, uint32_t i) {
-    void *list = t->kinks.watched;
-    if (!cot__grow(t, &list, &t->kinks.capacity, t->kinks.count, sizeof *t->kinks.watched, op)) return false;
-    t->kinks.watched = list;
-    t->kinks.watched[t->kinks.count++] = i;
-    return true;
-}
 
 /* Node i is differentiated. If it sits on a kink, refuses; or, while cot_report looks, tells it. */
 static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
@@ -32,14 +22,17 @@ static bool meet(cot_tape *t, const char *op, const char *where, uint32_t i) {
     cot__find_kinks(&f, i);
     if (!f.found) return true;
     text[strcspn(text, "\n")] = 0;
-    cot__fail(t, COT_GRAD, "[%s] a derivative at a point without one was refused, as this tape was asked to: %s", op,
-              text);
+    cot__fail(t, COT_GRAD, "[%s] " COT__KINK_REFUSED "%s", op, text);
     return false;
 }
 
-bool cot__played_watched(cot_tape *t, const char *op, uint32_t i) {
-    char where[80];
-    if (t->mode.body && i >= t->mode.body_from) return watch_later(t, op, i);
+/* Has node i no value because it is in the body that is being recorded? */
+static bool is_example(const cot_tape *t, uint32_t i) { return t->mode.body && i >= t->mode.body_from; }
+
+bool cot__play_watch(cot_tape *t, const char *op, uint32_t watch, const cot_var *xs) {
+    char     where[80];
+    uint32_t i = cot__index(xs[cot__watched_operand(&t->nodes[watch])]);
+    if (is_example(t, i)) return !cot__can_kink(t->nodes[i].op) || cot__watch(t, op, i);
     snprintf(where, sizeof where, "In a body of [%s]: ", op);
     return meet(t, op, where, i);
 }
@@ -55,7 +48,7 @@ static cot__onward look_at(cot__flow *w, uint32_t i) {
     if (!l->needed[i - w->from]) return COT__FLOW_PAST;
     bool moves = cot__flow_meets(w, i, 1, COT__EDGES_MOVING), ok = true;
     if (cot__can_kink(t->nodes[i].op))
-        ok = t->mode.body && i >= t->mode.body_from ? watch_later(t, l->op, i) : meet(t, l->op, "", i);
+        ok = is_example(t, i) ? cot__watch(t, l->op, i) : meet(t, l->op, "", i);
     return !ok ? COT__FLOW_STOP : moves ? COT__FLOW_ON : COT__FLOW_PAST;
 }
 

@@ -18,7 +18,7 @@
 #define COT_SWEEP_H
 
 #include "ops/elementwise/elementwise.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 #include "tape/flow.h"
 #include "tape/scope.h"
 
@@ -54,7 +54,7 @@ typedef struct cot__sweep {
     int             ny;         /* forward: the outputs; NULL ys: s->top alone */
     const uint32_t *ys;
     bool          wanted_only;  /* arrivals: nodes marked COT__WANTED only, not leaves */
-    /* elementwise work may still be deferred when the driver returns; the reader runs it first */
+    /* elementwise work may still wait when the driver returns; the reader has it done first */
     bool          read_later;
 } cot__sweep;
 
@@ -68,8 +68,10 @@ static inline bool cot__in_run(const cot__node *n) {
     return cot__in_switch(n) && (n->kind == COT_F64 || n->kind == COT_F32);
 }
 
-/* Operands of an elementwise node as views; an immediate goes into `number`. */
+/* Operands of an elementwise node, for code that looks at their elements and for work that may
+ * wait; an immediate goes into `number`. */
 void cot__operand_views(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__view *xs, cot__value *number);
+void cot__operand_bounds(const cot_tape *t, const cot__node *n, cot_dtype compute, cot__bound *xs, cot__value *number);
 
 /* Looks at the scalars that a sweep from the ys to the xs (NULL: to all leaves) can meet: false,
  * with the error set, if one of them reads a leaf or constant that was assigned since. Other nodes

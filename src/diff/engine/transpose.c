@@ -38,7 +38,7 @@ static bool is_linear(cot__rule *r, const char *which, const char *of, const cha
  * zero. */
 static double some_of(cot_tape *t, cot_var v) {
     if (cot__is_number(v)) return cot__number_value(v);
-    cot__view   view = cot__view_read(t, cot__index(v));
+    cot__view   view = cot__look(t, cot__index(v));
     cot__reader r;
     cot__reader_open(&r, t->backend, &view);
     while (r.at < r.size) {

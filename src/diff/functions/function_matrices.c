@@ -161,9 +161,8 @@ static bool is_mode(const cot__form *c, cot_mode mode) {
     return false;
 }
 
-/* A list of m vars: the given one, or if that is NULL one that nobody reads. */
-static const cot_var *or_any(const cot__form *c, int m, const cot_var *list) {
-    return list ? list : cot__arena(c->t, ((size_t)m + 1) * sizeof *list, c->op);
+const cot_var *cot__form_list(const cot__form *c, int m, const cot_var *list) {
+    return list ? list : cot__arena(c->t, ((size_t)(m > 0 ? m : 0) + 1) * sizeof *list, c->op);
 }
 
 cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, cot_mode mode,
@@ -171,7 +170,7 @@ cot_status cot_fn_jacobian(cot_fn f, void *user, int n, const cot_var *xs, int m
     cot__form      c;
     const cot_var *at = NULL;
     bool           ran = cot__form_open(&c, "fn_jacobian", n, xs, 0, NULL) && check_blocks(&c, m, jacobians) &&
-               is_mode(&c, mode) && (at = or_any(&c, m, ys)) != NULL && cot__form_run(&c, f, user, xs, m, at);
+               is_mode(&c, mode) && (at = cot__form_list(&c, m, ys)) != NULL && cot__form_run(&c, f, user, xs, m, at);
     cot__form_fill(&c, block_count(m, n), jacobians, ran ? matrix(&c, mode) : NULL);
     cot__form_fill(&c, m, ys, ran ? c.out : NULL);
     return cot__form_status(&c);

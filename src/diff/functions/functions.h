@@ -32,6 +32,9 @@ cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void 
                                cot_var *y, cot_var *grads);
 /* Σ <seeds[k], ∂ys[k]/∂x> of what was run, recorded: one for each x. NULL after a failure. */
 cot_var *cot__form_pull(cot__form *c, const cot_var *seeds);
+/* A list of m vars: the given one, or if that is NULL one that nobody reads. NULL after a
+ * failure. */
+const cot_var *cot__form_list(const cot__form *c, int m, const cot_var *list);
 /* Fills a list with what was found; without it (NULL), with invalid vars. */
 void cot__form_fill(const cot__form *c, int n, cot_var *list, const cot_var *found);
 cot_status cot__form_status(const cot__form *c);

@@ -9,6 +9,7 @@
 #include "diff/engine/find_kinks.h"
 #include "diff/functions/functions.h"
 #include "diff/implicit/implicit.h"
+#include "diff/implicit/search.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -55,11 +56,11 @@ static int back(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 
 static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args) {
     cot__attr  *attr = cot__attr_make(t, q->name, 0, NULL, cot__root_operands(q), args);
-    cot__view   v = cot__view_read(t, args[0]);
+    cot__view   v = cot__look(t, args[0]);
     cot_shape   shape = cot__shape_at(t, args[0]);
     cot__result r;
     if (!attr || !cot__result_open(t, &r, q->name, v.dtype, shape.ndim, shape.dim)) return INVALID(t);
-    v = cot__view_read(t, args[0]);
+    v = cot__look(t, args[0]);
     t->backend->copy(&r.view, &v); /* the start of the search */
     cot_array x = {v.dtype, shape, cot__count(shape.ndim, shape.dim), r.view.data};
     cot__view host = r.view;
@@ -81,14 +82,20 @@ static cot_var record_root(cot_tape *t, const cot__root *q, const uint32_t *args
     return cot__result_push(t, &r, OP_root, (int)attr->nargs, attr->args, attr);
 }
 
+cot_var cot__root_record(cot_tape *t, cot__root *q, const uint32_t *index) {
+    uint32_t *args = cot__arena(t, ((size_t)cot__root_operands(q) + 1) * sizeof *args, q->name);
+    if (!args) return INVALID(t);
+    memcpy(args, index, (size_t)q->f->n * sizeof *args);
+    for (int k = 0; k < q->f->captures; k++) args[q->f->n + k] = q->f->captured[k];
+    return record_root(t, q, args);
+}
+
 static cot_var *values_of(cot__rule *r, const cot__root *q) {
     cot_var *values = cot__arena(r->t, ((size_t)cot__root_operands(q) + 1) * sizeof *values, q->name);
     for (int k = 1; values && k < cot__root_operands(q); k++) values[k] = cot__rule_x(r, k);
     if (values) values[0] = cot__rule_z(r);
     return r->t->status == COT_OK ? values : NULL;
 }
-
-static const char of_solution[] = "the derivative of the solution";
 
 static void root_vjp(cot__rule *r) {
     const cot__root *q = cot__rule_attr(r)->pointer;
@@ -99,8 +106,8 @@ static void root_vjp(cot__rule *r) {
     cot_var    *grads = x ? cot__arena(t, ((size_t)n + 1) * sizeof *grads, q->name) : NULL;
     if (!grads) return;
     cot__near at = {t, q, values[0], values};
-    cot_solve_options linear = cot__root_linear(q);
-    cot_var    lambda = cot__linear_solve(q->name, of_solution, back, &at, r->g, &linear);
+    cot_solve_options linear = cot__search_linear(&q->options);
+    cot_var    lambda = cot__linear_solve(q->name, COT__FOR_A_DERIVATIVE, back, &at, r->g, &linear);
     if (cot__failed(lambda)) return;
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
     for (int k = 1; k < n; k++) {
@@ -139,8 +146,8 @@ static void root_jvp(cot__rule *r) {
                   cot__jvp_recorded(t, q->name, 1, &out, count, x, dx, &dy) == COT_OK;
     cot__scope_close(t, &scope);
     cot__near at = {t, q, values[0], values};
-    cot_solve_options linear = cot__root_linear(q);
-    if (ok) r->tangent = cot_neg(cot__linear_solve(q->name, of_solution, cot__root_forth, &at, dy, &linear));
+    cot_solve_options linear = cot__search_linear(&q->options);
+    if (ok) r->tangent = cot_neg(cot__linear_solve(q->name, COT__FOR_A_DERIVATIVE, cot__root_forth, &at, dy, &linear));
 }
 
 static cot_var root_apply(cot__rule *r, const cot_var *xs) {
@@ -160,7 +167,15 @@ const cot__op cot__op_root = {.name         = "root",
                               .vjp          = root_vjp,
                               .jvp          = root_jvp,
                               .apply        = root_apply,
-                              .needs_tape   = "a solver of the user's plays the equations, on the tape of their body",
+                              .infer        = cot__root_infer,
+                              .workspace    = cot__root_workspace,
+                              .bodies       = 3,
+                              .binds        = true,
+                              .open         = cot__root_open,
+                              .go           = cot__root_go,
+                              .close        = cot__root_close,
+                              .effect       = cot__root_effect,
+                              .plain        = cot__root_plain,
                               .cost         = {.none = "what its functions do is not counted"},
                               .opaque       = true,
                               .operands     = "*",
@@ -236,12 +251,7 @@ static cot_var find(const char *name, bool least, cot_fn f, void *f_user, cot_so
     if (options) q->options = *options;
     q->f = cot__region_record(t, name, f, f_user, n + 1, examples, least ? 2 : 1);
     if (!q->f) return INVALID(t);
-    if (!as_many(t, name, q->f->out[0], index[0])) return INVALID(t);
-    uint32_t *args = cot__arena(t, ((size_t)cot__root_operands(q) + 1) * sizeof *args, name);
-    if (!args) return INVALID(t);
-    memcpy(args, index, ((size_t)n + 1) * sizeof *args);
-    for (int k = 0; k < q->f->captures; k++) args[n + 1 + k] = q->f->captured[k];
-    return record_root(t, q, args);
+    return as_many(t, name, q->f->out[0], index[0]) ? cot__root_record(t, q, index) : INVALID(t);
 }
 
 cot_var cot_root(cot_fn f, void *user, cot_solver solver, cot_var x0, int n, const cot_var *theta,

@@ -4,22 +4,11 @@
  * Derivatives solve the transposed system, which is a linear_solve again: b̄ += λ with Aᵀ λ = x̄. The
  * captures of A get the gradient of -<λ, A x>. */
 #include "rules/structural_ids.h"
-#include "base/math/elementary.h"
-#include "base/random.h"
 #include "diff/implicit/implicit.h"
 #include "ops/structural.h"
+#include "tape/record_job.h"
 
 #include <string.h>
-
-/* DENSE: up to so many unknowns A becomes a matrix. RESTART: vectors kept between restarts of
- * GMRES */
-enum { DENSE = 64, RESTART = 40 };
-
-static double dot(int64_t n, const double *a, const double *b) {
-    double s = 0;
-    for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
-    return s;
-}
 
 /* ---- A, played ------------------------------------------------------------------------------- */
 
@@ -48,8 +37,9 @@ static void close_operator(operator_at_work *a) {
     cot__free(&a->t->al, a->raw, a->raw ? a->bytes + 8 : 0);
 }
 
-static bool apply_operator(operator_at_work *a, const double *v, double *out) {
-    cot_tape *t = a->t;
+static bool apply_operator(void *ctx, const double *v, double *out) {
+    operator_at_work *a = ctx;
+    cot_tape         *t = a->t;
     cot_mark  m = cot__mark(t);
     cot_dtype dtype = cot__dtype_at(&t->nodes[a->b]);
     cot_var   y;
@@ -58,35 +48,25 @@ static bool apply_operator(operator_at_work *a, const double *v, double *out) {
     bool ok = t->status == COT_OK && cot__play(&a->player, &y);
     if (!ok) cot__error_in(t, "the body of [%s]", a->l->name);
     if (ok) {
-        cot__view view = cot__view_read(t, cot__index(y));
+        cot__view view = cot__look(t, cot__index(y));
         ok = cot__read_view(t, a->l->name, &view, COT_F64, out, a->size) == COT_OK;
     }
     cot__rewind(t, m);
     return ok;
 }
 
-/* ---- few unknowns: a matrix ------------------------------------------------------------------ */
-
-/* Writes the norm of the matrix to *size. A singular matrix gives NaN. The error about the residual
- * reports it, so no note is needed. */
-static bool solve_dense(operator_at_work *a, const double *b, double *x, double *work, double *size) {
-    cot_tape *t = a->t;
-    int64_t   n = a->size;
-    /* matrix holds rows of the transpose of A */
-    double   *row = work, *matrix = work + n;
-    for (int64_t j = 0; j < n; j++) {
-        memset(row, 0, (size_t)n * sizeof *row);
-        row[j] = 1;
-        if (!apply_operator(a, row, matrix + j * n)) return false;
-    }
-    *size = sqrt(dot(n * n, matrix, matrix));
-    bool     noted = t->notes.first[0] != 0;
-    cot_mark m = cot__mark(t);
-    cot_var  am = cot_transpose(cot_data(t, COT_F64, COT_SHAPE(n, n), matrix));
-    cot_var  z = cot_solve(am, cot_data(t, COT_F64, COT_SHAPE(n), b));
-    bool     ok = t->status == COT_OK;
+/* A singular matrix is reported by its residual, so no note is needed. */
+static bool eliminate(void *ctx, const double *matrix, const double *b, double *x) {
+    operator_at_work *a = ctx;
+    cot_tape         *t = a->t;
+    bool              noted = t->notes.first[0] != 0;
+    cot_mark          m = cot__mark(t);
+    int64_t           n = a->size;
+    cot_var           y = cot_data(t, COT_F64, COT_SHAPE(n), b), z;
+    cot__eliminate(2, (cot_var[]){cot_data(t, COT_F64, COT_SHAPE(n, n), matrix), y}, 1, &z, NULL);
+    bool ok = t->status == COT_OK;
     if (ok) {
-        cot__view v = cot__view_read(t, cot__index(z));
+        cot__view v = cot__look(t, cot__index(z));
         ok = cot__read_view(t, a->l->name, &v, COT_F64, x, n) == COT_OK;
     }
     cot__rewind(t, m);
@@ -94,64 +74,21 @@ static bool solve_dense(operator_at_work *a, const double *b, double *x, double 
     return ok;
 }
 
-/* ---- many: GMRES ----------------------------------------------------------------------------- */
-
-/* One cycle from x. v is an orthonormal basis of the space that A spans from the residual;
- * rotations find the least residual in it. work: RESTART + 2 vectors. Returns the norm of the
- * residual before the cycle, or -1 after an error. *steps counts applications of A, up to
- * `most`. */
-static double gmres_cycle(operator_at_work *a, const double *b, double *x, double *work, double goal, int most,
-                          int *steps) {
-    int64_t n = a->size;
-    double  h[RESTART + 1][RESTART], c[RESTART], s[RESTART], g[RESTART + 1] = {0}, y[RESTART];
-    double *v = work, *w = work + (RESTART + 1) * n;
-    int     k = 0;
-    if (!apply_operator(a, x, v)) return -1;
-    for (int64_t i = 0; i < n; i++) v[i] = b[i] - v[i];
-    double start = sqrt(dot(n, v, v));
-    if (!(start > goal)) return start;
-    for (int64_t i = 0; i < n; i++) v[i] /= start;
-    for (g[0] = start; k < RESTART && *steps < most && fabs(g[k]) > goal; k++) {
-        ++*steps;
-        if (!apply_operator(a, v + k * n, w)) return -1;
-        for (int pass = 0; pass < 2; pass++) /* two passes of orthogonalisation are enough */
-            for (int j = 0; j <= k; j++) {
-                double d = dot(n, v + j * n, w);
-                h[j][k] = pass ? h[j][k] + d : d;
-                for (int64_t i = 0; i < n; i++) w[i] -= d * v[j * n + i];
-            }
-        h[k + 1][k] = sqrt(dot(n, w, w));
-        if (h[k + 1][k] > 0)
-            for (int64_t i = 0; i < n; i++) v[(k + 1) * n + i] = w[i] / h[k + 1][k];
-        for (int j = 0; j < k; j++) {
-            double p = h[j][k], q = h[j + 1][k];
-            h[j][k] = c[j] * p + s[j] * q;
-            h[j + 1][k] = -s[j] * p + c[j] * q;
-        }
-        double r = cot__hypot(h[k][k], h[k + 1][k]);
-        if (!(r > 0)) break; /* A is singular here */
-        c[k] = h[k][k] / r, s[k] = h[k + 1][k] / r;
-        bool last = h[k + 1][k] == 0;
-        h[k][k] = r;
-        g[k + 1] = -s[k] * g[k];
-        g[k] *= c[k];
-        if (last) { k++; break; }
+static bool solve(operator_at_work *a, const double *b, double *x) {
+    cot_tape   *t = a->t;
+    cot__caller caller = cot__tape_caller(t, a->l->name);
+    cot__system s = {&caller, a->l->wanted, a->l->options, cot__dtype_at(&t->nodes[a->b]), a->size, a, apply_operator,
+                     eliminate};
+    size_t      bytes = cot__system_bytes(a->size);
+    double     *work = cot__alloc(&t->al, bytes);
+    if (!work) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
+        return false;
     }
-    for (int j = k - 1; j >= 0; j--) {
-        double sum = g[j];
-        for (int i = j + 1; i < k; i++) sum -= h[j][i] * y[i];
-        y[j] = sum / h[j][j];
-    }
-    for (int j = 0; j < k; j++)
-        for (int64_t i = 0; i < n; i++) x[i] += y[j] * v[j * n + i];
-    return start;
-}
-
-static bool residual_of(operator_at_work *a, const double *b, const double *x, double *work, double *norm) {
-    if (!apply_operator(a, x, work)) return false;
-    for (int64_t i = 0; i < a->size; i++) work[i] -= b[i];
-    *norm = sqrt(dot(a->size, work, work));
-    return true;
+    bool ok = cot__system_solve(&s, b, x, work);
+    if (ok && !a->l->proven) ok = a->l->proven = cot__system_is_linear(&s, x, work);
+    cot__free(&t->al, work, bytes);
+    return ok;
 }
 
 bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_options *options) {
@@ -165,123 +102,12 @@ bool cot__solve_options_fit(cot_tape *t, const char *name, const cot_solve_optio
     return false;
 }
 
-double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32) {
-    if (options->tolerance > 0) return options->tolerance;
-    return dtype == COT_F64 ? for_f64 : dtype == COT_F32 ? for_f32 : 5e-2;
-}
-
-/* The most that |A x - b| may be, relative to |b|. Elimination leaves rounding errors in A x, which
- * are large against b where x is large. Without a tolerance they are allowed up to a third of the
- * digits. Beyond that A is singular to rounding, and x could be any vector. */
-static double residual_allowed(const operator_at_work *a, double relative, double terms) {
-    if (a->size > DENSE || a->l->options.tolerance > 0) return relative;
-    return fmin(relative * (1 + terms), cot__third_of_digits(cot__dtype_at(&a->t->nodes[a->b])));
-}
-
-static const char *matrix_of(const cot__linsolve *l) { return strcmp(l->name, "minimize") ? "∂F/∂x" : "∂²f/∂x²"; }
-
-/* Sets the error that the system of a step or a derivative was not solved. `infinite` names the
- * value that is not finite, or is NULL. */
-static void solve_failed(const operator_at_work *a, double reached, double allowed, int steps, int most,
-                         const char *infinite) {
-    const char *matrix = matrix_of(a->l);
-    if (infinite)
-        cot__fail(a->t, COT_VALUE, "[%s] %s was not found: %s is not finite there", a->l->name, a->l->wanted, infinite);
-    else
-        cot__fail(
-            a->t, COT_VALUE,
-            "[%s] %s was not found: its linear system has a residual of %g times its right side after %d of at most %d "
-            "steps, at most %g is taken; %s is singular there, or nearly%s",
-            a->l->name, a->l->wanted, reached, steps, most, allowed, matrix,
-            steps < most || a->size <= DENSE ? "" : ", or more .iterations find it");
-}
-
-static bool solve(operator_at_work *a, const double *b, double *x) {
-    cot_tape *t = a->t;
-    int64_t   n = a->size;
-    bool      dense = n <= DENSE;
-    size_t    vectors = dense ? (size_t)n + 1 : RESTART + 2, bytes = vectors * (size_t)n * sizeof(double) + 8;
-    double   *work = cot__alloc(&t->al, bytes), norm = sqrt(dot(n, b, b)), residual = 0, size = 0;
-    double    relative = cot__solve_tolerance(&a->l->options, cot__dtype_at(&t->nodes[a->b]), 1e-12, 1e-5);
-    int       steps = 0, most = a->l->options.iterations > 0 ? a->l->options.iterations : 1000;
-    if (!work) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
-        return false;
-    }
-    memset(x, 0, (size_t)n * sizeof *x);
-    bool ok = dense ? solve_dense(a, b, x, work, &size) : true;
-    while (ok && !dense) {
-        int    done = steps;
-        double before = gmres_cycle(a, b, x, work, relative * norm, most, &steps);
-        /* NaN is reported below */
-        ok = !(before < 0);
-        if (!(before > relative * norm) || steps >= most || steps == done) break;
-    }
-    ok = ok && residual_of(a, b, x, work, &residual);
-    cot__free(&t->al, work, bytes);
-    double allowed = residual_allowed(a, relative, size * sqrt(dot(n, x, x)) / norm);
-    if (!ok || residual == 0 || residual <= allowed * norm) return ok;
-    double reached = fabs(residual / norm); /* NaN may have a sign */
-    if (dense) steps = most = (int)n;
-    if (a->l->wanted)
-        solve_failed(a, reached, allowed, steps, most,
-                     !isfinite(norm)                     ? "the right side"
-                     : isfinite(dense ? size : residual) ? NULL
-                                                         : matrix_of(a->l));
-    else
-        cot__fail(
-            t, COT_VALUE,
-            "[%s] the solver did not converge: after %d steps the residual is %g times the right side, at most %g "
-            "is taken; the system is singular or too badly conditioned, or the function not linear",
-            a->l->name, steps, reached, allowed);
-    return false;
-}
-
-/* ---- is it linear? --------------------------------------------------------------------------- */
-
-/* Tests A (u + v) = A u + A v, where u is the solution x (another vector if x is 0) and v is as
- * large. A function that is not linear may still have been solved, but its derivative would be
- * another one. Half the digits count as rounding. Values that are not finite are reported
- * elsewhere. */
-static bool is_linear(operator_at_work *a, const double *x) {
-    static const double unit[COT_DTYPE_COUNT] = {[COT_F64] = 0x1p-52, [COT_F32] = 0x1p-23, [COT_F16] = 0x1p-10,
-                                                 [COT_BF16] = 0x1p-7};
-    cot_tape *t = a->t;
-    int64_t   n = a->size;
-    size_t    bytes = 6 * (size_t)n * sizeof(double);
-    double   *v = cot__alloc(&t->al, bytes);
-    double    scale = sqrt(dot(n, x, x) / (double)n);
-    if (!v) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);
-        return false;
-    }
-    double *u = v + n, *sum = u + n, *of_u = sum + n, *of_v = of_u + n, *of_sum = of_v + n;
-    for (int64_t k = 0; k < n; k++) {
-        v[k] = (scale > 0 ? scale : 1) * cot__mixed_direction((uint64_t)k);
-        u[k] = scale > 0 ? x[k] : cot__mixed_direction((uint64_t)(n + k));
-        sum[k] = u[k] + v[k];
-    }
-    bool   ok = apply_operator(a, u, of_u) && apply_operator(a, v, of_v) && apply_operator(a, sum, of_sum);
-    double size = ok ? sqrt(dot(n, of_u, of_u)) + sqrt(dot(n, of_v, of_v)) + sqrt(dot(n, of_sum, of_sum)) : 0;
-    for (int64_t k = 0; ok && k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
-    double off = ok ? sqrt(dot(n, of_sum, of_sum)) : 0;
-    if (ok && off > sqrt(unit[cot__dtype_at(&t->nodes[a->b])]) * size) {
-        cot__fail(t, COT_VALUE,
-                  "[%s] the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "
-                  "equations there is cot_root",
-                  a->l->name, off / size);
-        ok = false;
-    }
-    cot__free(&t->al, v, bytes);
-    return ok;
-}
-
 /* ---- the operation --------------------------------------------------------------------------- */
 
 static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args) {
     int              n = 1 + l->a->captures;
     cot__attr       *attr = cot__attr_make(t, l->name, 0, NULL, n, args);
-    cot__view        v = cot__view_read(t, args[0]);
+    cot__view        v = cot__look(t, args[0]);
     int64_t          size = cot__size_at(t, args[0]);
     cot_shape        shape = cot__shape_at(t, args[0]);
     size_t           bytes = 2 * (size_t)size * sizeof(double) + 8;
@@ -297,7 +123,6 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
         memcpy(x, b, (size_t)size * sizeof *x);
     } else if (ok && size > 0) {
         ok = open_operator(&a, t, l, attr->args) && solve(&a, b, x);
-        if (ok && !l->proven) ok = l->proven = is_linear(&a, x);
         close_operator(&a);
     }
     cot__scope_close(t, &scope);
@@ -308,6 +133,17 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     if (!ok) return INVALID(t);
     attr->pointer = l;
     return cot__result_push(t, &r, OP_linear_solve, n, attr->args, attr);
+}
+
+cot_var cot__linear_solve_record(cot_tape *t, cot__linsolve *l, cot_var b) {
+    uint32_t *args = cot__arena(t, ((size_t)l->a->captures + 1) * sizeof *args, l->name);
+    if (!args) return INVALID(t);
+    args[0] = cot__index(b);
+    for (int k = 0; k < l->a->captures; k++) args[1 + k] = l->a->captured[k];
+    const char *before = cot__ask(t, l->name);
+    cot_var     x = record_solve(t, l, args);
+    cot__asked(t, before);
+    return x;
 }
 
 static int transposed(int n, const cot_var *xs, int m, cot_var *ys, void *user);
@@ -336,14 +172,7 @@ cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *
             t, COT_SHAPE, "[%s] the function gives %s %s for a vector of %s %s; it must keep shape and dtype", name,
             cot__dtype_name(cot__dtype_at(&t->nodes[l->a->out[0]])), cot__shape_text(have.ndim, have.dim, p),
             cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text(want.ndim, want.dim, q));
-    uint32_t *args = cot__arena(t, ((size_t)l->a->captures + 1) * sizeof *args, name);
-    if (!args) return INVALID(t);
-    args[0] = i;
-    for (int k = 0; k < l->a->captures; k++) args[1 + k] = l->a->captured[k];
-    const char *before = cot__ask(t, name);
-    cot_var     x = record_solve(t, l, args);
-    cot__asked(t, before);
-    return x;
+    return cot__linear_solve_record(t, l, example);
 }
 
 cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options) {
@@ -453,7 +282,14 @@ const cot__op cot__op_linear_solve = {.name         = "linear_solve",
                                       .vjp          = linear_solve_vjp,
                                       .jvp          = linear_solve_jvp,
                                       .apply        = linear_solve_apply,
-                                      .needs_tape   = "it plays the operator again and again, on the tape of its body",
+                                      .infer        = cot__linear_solve_infer,
+                                      .workspace    = cot__linear_solve_workspace,
+                                      .bodies       = 2,
+                                      .open         = cot__linear_solve_open,
+                                      .go           = cot__linear_solve_go,
+                                      .close        = cot__linear_solve_close,
+                                      .effect       = cot__linear_solve_effect,
+                                      .plain        = cot__linear_solve_plain,
                                       .cost         = {.none = "what its functions do is not counted"},
                                       .linear       = 1u,
                                       .operands     = "*",

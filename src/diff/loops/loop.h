@@ -18,6 +18,7 @@
 #define COT_LOOP_H
 
 #include "diff/engine/sweep.h"
+#include "diff/loops/loop_way.h"
 #include "program/run.h"
 #include "tape/lower.h"
 
@@ -61,6 +62,8 @@ static inline int cot__loop_operands(const cot__loop *l) {
         (l->test ? l->test->captures : 0);
 }
 
+cot__form cot__loop_form(const cot__loop *l);
+
 /* The record of one run of a loop, for the way back: its length and the kept states, lowest step
  * first. The initial values are not kept, because they are operands of the node. This struct lives
  * in the arena, the states in storages of the tape. */
@@ -70,6 +73,7 @@ typedef struct cot__kept {
     void   *state;
 } cot__kept;
 typedef struct cot__loop_run {
+    const cot__backend *backend;
     int64_t    length;
     /* kept: states in use, at the beginning of `at`.
      *   spare: entries behind them whose memory can be used again.
@@ -80,64 +84,51 @@ typedef struct cot__loop_run {
     /* unused memory in the storage made last for states, and its bytes */
     char      *free;
     size_t     left;
+    char      *all;               /* the state before each step; NULL: not all are kept */
     int64_t    again;             /* steps that reverse sweeps have run again so far */
 } cot__loop_run;
 
-/* A body that is run as a program, for its values alone; NULL: it is played. */
-typedef struct cot__body_run {
-    const cot__program *program;
-    cot__run           *run;   /* made before the first step */
-    const void        **input; /* where the inputs of the next step lie */
-} cot__body_run;
-
-/* A run in progress. */
+/* A run in progress. A step whose values alone are wanted is a run of the body's program where
+ * there is one, and played otherwise: recorded, read and forgotten. */
 typedef struct cot__stepper {
-    cot_tape          *t;
-    const cot__loop   *loop;
-    const cot__region *body;
-    cot__player        player, test;
-    const uint32_t    *args;    /* operands of the node */
-    int                choice;  /* which body is played */
-    size_t             bytes;   /* of a state */
-    size_t            *offset;  /* of each carried value in a state */
-    /* a second state, for results whose memory is the first state. NULL: not needed so far */
-    void              *spare;
-    bool               played;  /* the last step was played, not run as a program */
-    cot_var           *out;     /* the body->m results of a step that was played */
-    cot__body_run      steps, tests;
-    int64_t           *count;   /* the number of the step, in memory of the device */
+    cot_tape           *t;
+    const cot__loop    *loop;
+    const cot__region  *body;
+    cot__player         player, test;
+    const uint32_t     *args;    /* operands of the node */
+    cot__steps          steps;   /* the states, and the runs of the programs */
+    const cot__program *program, *test_program; /* NULL: it is played */
+    cot__view          *view;    /* the operands as they lay when the nodes were here: */
+    const cot__node    *nodes;
+    cot_var            *out;     /* the body->m results of a step that was played */
+    bool                usual[2]; /* all inputs of the runs are row-major */
+    void               *lists, *memory, *memory_of_next;
+    size_t              list_bytes, memory_bytes;
 } cot__stepper;
 
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args);
 void cot__stepper_close(cot__stepper *s);
-/* Writes the first state: the values of the carried operands. */
-void cot__state_first(cot__stepper *s, void *state);
-/* Plays step k (counted in the order of running) from a state; the results are in s->out. `as` is
+/* The first state: the values of the carried operands. */
+void cot__state_first(cot__stepper *s);
+/* Plays step k (counted in the order of running) from the state; the results are in s->out. `as` is
  * OP_constant, or OP_parameter for nodes that a sweep can reach. The caller rewinds what the step
  * has recorded. `inputs`, if given, receives the nodes of the carried values and slices. */
-bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs);
-/* The same for the values alone: the body is run as a program, or played where it cannot be one.
- * cot__step_result tells where result j lies, until the next step. */
-bool      cot__step_values(cot__stepper *s, const void *state, int64_t k, int64_t length);
-cot__view cot__step_result(const cot__stepper *s, int j);
-/* The test of a cot_while on a state, and the same by playing it; the answer lies in memory until
- * the next test, or until the tape is rewound. */
-bool cot__test_values(cot__stepper *s, const void *state, cot__view *answer);
-bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer);
-/* Runs a program; what it refuses and notes goes to the tape. */
-bool cot__run_on_tape(cot_tape *t, cot__run *run, const void *const *inputs, void *const *outputs);
-/* Memory for the number of a step (s->count), and the number in it. */
-bool cot__count_open(cot__stepper *s);
-void cot__count_set(cot__stepper *s, int64_t at);
+bool cot__loop_step(cot__stepper *s, int64_t k, int64_t length, int as, uint32_t *inputs);
+/* Takes the carried results of a step that was played as the next state. False: no memory. */
+bool cot__state_next(cot__stepper *s);
+/* Step k for its values alone, to the next state. y: where stacked values go that it gives out;
+ * NULL: they are not wanted. */
+bool cot__stepper_go(cot__stepper *s, const cot__view *y, int64_t k, int64_t length);
+/* Does the test of a cot_while say that it goes on? */
+bool cot__stepper_test(cot__stepper *s, bool *go);
+/* What a run has noted and refused goes to the tape. */
+bool cot__run_heard(cot_tape *t, const cot__run *run, bool ok);
 /* Finds the programs of a stepper's bodies; and gives back their runs. */
 bool cot__stepper_lower(cot__stepper *s);
 void cot__stepper_end_runs(cot__stepper *s);
-/* Writes the carried results of cot__step_values to `state`. False: out of memory. */
-bool cot__state_next(cot__stepper *s, void *state);
-/* States lie on the tape's device. A copy of one; and one that was kept, brought back. */
-void cot__state_copy(const cot_tape *t, void *to, const void *from, size_t bytes);
-void cot__state_back(const cot_tape *t, const cot__loop *l, void *state, const void *from, size_t bytes);
-
+/* The same in two parts: one step as a run of the body's program, and the test. */
+bool cot__stepper_run(cot__stepper *s, const cot__view *y, int64_t k, int64_t length);
+bool cot__stepper_run_test(cot__stepper *s, bool *go);
 /* What messages call the bodies of a condition. */
 static inline const char *cot__branch(int which) { return which ? "otherwise branch" : "then branch"; }
 
@@ -158,6 +149,28 @@ cot_dtype cot__loop_result(const cot_tape *t, const cot__loop *l, int64_t length
 /* The adjoint of each result of the loop, as its rule sees them; invalid where none has arrived,
  * and for a result that is no float. */
 void cot__loop_adjoints(const cot__rule *r, const cot__loop *l, cot_var *gs);
+
+/* The operation without a tape, in a program (loop_job.c). */
+int     cot__loop_job_results(const cot__job *j);
+bool    cot__loop_job_infer(const cot__job *j, cot__type *z);
+int64_t cot__loop_job_workspace(const cot__job *j);
+void   *cot__loop_job_open(const cot__job *j, const cot_allocator *al);
+bool    cot__loop_job_go(const cot__job *j);
+void    cot__loop_job_close(void *held);
+bool    cot__loop_job_effect(const cot__attr *a);
+bool    cot__loop_plain(cot__rule *r, cot__plain *to);
+int     cot__loop_adjoint_job_results(const cot__job *j);
+bool    cot__loop_adjoint_job_infer(const cot__job *j, cot__type *z);
+int64_t cot__loop_adjoint_job_workspace(const cot__job *j);
+void   *cot__loop_adjoint_job_open(const cot__job *j, const cot_allocator *al);
+bool    cot__loop_adjoint_job_go(const cot__job *j);
+void    cot__loop_adjoint_job_close(void *held);
+/* Records a loop of a program on a tape: its bodies by `replay`. Gives its node. */
+cot_var cot__loop_replay(cot_tape *t, const cot__program *p, uint32_t operation, const cot_var *xs,
+                         cot__replayer *replay);
+/* The same for the way back through one; its results go to `out`. */
+bool cot__loop_adjoint_replay(cot_tape *t, const cot__program *p, uint32_t operation, const cot_var *xs,
+                              cot__replayer *replay, cot_var *out);
 
 /* See cot__op.depends. */
 uint8_t cot__loop_depends(const struct cot__places *p, uint32_t node);
@@ -186,16 +199,18 @@ typedef struct cot__way_back {
     cot__stepper        *s;
     cot__storage *const *bar;   /* the adjoint of each operand; NULL: not wanted */
     const cot_var       *g;     /* of each result; INVALID: it has none */
-    const void          *state; /* before the present step */
-    const cot__region   *body;
     cot__program        *program;
     cot__run            *run;   /* NULL: steps are recorded and swept instead */
-    cot__view           *views;
-    const void         **in;
-    void               **out;
+    uint64_t             known; /* its number among the programs that the tape knows; 0: none */
+    const int32_t       *from;  /* what each capture of the step's body is (loop_back_program.c) */
+    bool                 usual; /* all inputs are row-major */
+    cot__way             way;
 } cot__way_back;
-/* Makes the run, after the first four fields were set, where a way of so many steps is worth it and
- * the program can be made. False: there is an error on the tape. */
+/* Makes the run, after the first three fields were set, of a program that the tape knows. False:
+ * it knows none, or there is an error. */
+bool cot__way_find(cot__way_back *w, int64_t length);
+/* Makes the run where a way of so many steps is worth it and the program can be made. False: there
+ * is an error on the tape. */
 bool cot__way_open(cot__way_back *w, int64_t length);
 bool cot__way_step(cot__way_back *w, int64_t at);
 void cot__way_close(cot__way_back *w);
@@ -235,12 +250,22 @@ bool cot__widen(cot__wide *w);
  * one. */
 bool cot__wide_play(cot__wide *w, const cot_var *xs, cot_var mask, cot_var *ys);
 
-/* Keeps the state before step k at the end of the list, which has room. False after an error. */
+/* Keeps the state before step k at the end of the list, which has room. False after an error. There
+ * is no tape and no loop (NULL) where the list, and memory at `free`, suffice for all states. */
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);
 /* The same for a loop of unknown length. Kept states are moved on while the loop runs. With s kept
  * states, no step will have run more than r times, its first run included, for up to C(s + r, s)
  * steps (the rule of Wang, Moin and Iaccarino). */
 bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);
+/* A loop of known length keeps the states with which the optimal way back begins; *next is the step
+ * whose state is kept next, at first 0. */
+bool cot__keep_planned(cot_tape *t, const cot__loop *l, cot__loop_run *run, const cot__steps *s, int64_t k,
+                       int64_t *next);
+/* Takes the steps to the state before step k; go(to, -1) takes them to the first state, go(to, k)
+ * does step k. */
+typedef bool cot__go_on(void *to, int64_t k);
+bool cot__reach(cot_tape *t, const cot__loop *l, cot__loop_run *run, cot__steps *s, int64_t k, cot__go_on *go,
+                void *to);
 /* The loop shall run from step k, whose state is at hand, to step `last`. Returns the next step
  * whose state should be kept, or -1. */
 int64_t cot__next_kept(const cot__loop_run *run, int64_t k, int64_t last);

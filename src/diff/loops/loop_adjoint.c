@@ -15,7 +15,7 @@
  * Both are recorded, and the way back through a tangent is this operation again. So there are
  * derivatives of every order, all under the bound. */
 #include "rules/structural_ids.h"
-#include "diff/loops/loop.h"
+#include "diff/loops/loop_job.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -420,11 +420,145 @@ static cot_var loop_adjoint_batch(cot__rule *r, const cot__batch *b, cot_var *xs
     return first;
 }
 
+/* ---- in programs ----------------------------------------------------------------------------- */
+
+/* A program records the step back through each body when it is made, on examples; this is what is
+ * known of them. */
+typedef struct steps_back {
+    const adjoint *a;
+    cot_var       *x, *gs;
+    int64_t       *ints; /* see loop_adjoint_job.c */
+    int            count;
+} steps_back;
+
+static cot_var example_of(cot_tape *t, uint32_t node) {
+    cot_dtype dtype = cot__dtype_at(&t->nodes[node]);
+    return cot_full(t, dtype, cot__shape_at(t, node), cot__dtype_is_float(dtype));
+}
+
+static bool open_steps_back(cot_tape *t, steps_back *s, const cot__attr *attr) {
+    const adjoint *a = s->a;
+    int            results = cot__loop_results(&a->loop);
+    s->x = cot__arena(t, ((size_t)a->operands + (size_t)results + 1) * sizeof *s->x, OP);
+    if (!s->x) return false;
+    s->gs = s->x + a->operands;
+    for (int k = 0; k < a->operands; k++) s->x[k] = example_of(t, attr->args[k]);
+    for (int j = 0, f = a->operands; j < results; j++)
+        s->gs[j] = a->has[j] ? example_of(t, attr->args[f++]) : INVALID(t);
+    return t->status == COT_OK;
+}
+
+/* What the captures of a step back are: operands, by number, or constants of the loop's body. */
+static bool list_captures(cot_tape *t, steps_back *s, const cot__region *back, bool *constant) {
+    for (int k = 0; k < back->captures; k++) {
+        int operand = 0;
+        while (operand < s->a->operands && cot__index(s->x[operand]) != back->captured[k]) operand++;
+        constant[k] = operand == s->a->operands;
+        if (!constant[k]) s->ints[s->count++] = operand;
+        else if (!(t->nodes[back->captured[k]].flags & COT__FIXED)) return false;
+    }
+    return true;
+}
+
+/* The number of captures, then their numbers. */
+static bool add_step_back(cot_tape *t, steps_back *s, int which, cot__plain *to) {
+    const cot__region *back = cot__loop_back_step(t, &s->a->loop, which, s->x, s->a->of, s->gs);
+    size_t             captures = back ? (size_t)back->captures + 1 : 0;
+    int64_t           *ints = back ? cot__arena(t, ((size_t)s->count + captures) * sizeof *ints, OP) : NULL;
+    bool              *constant = ints ? cot__arena(t, captures, OP) : NULL;
+    if (!constant) return false;
+    memcpy(ints, s->ints, (size_t)s->count * sizeof *ints);
+    s->ints = ints;
+    int at = s->count++;
+    if (!list_captures(t, s, back, constant)) to->why = "its step back reads what is not its own";
+    s->ints[at] = s->count - at - 1;
+    to->constant[to->bodies] = constant;
+    to->body[to->bodies++] = back;
+    return true;
+}
+
+static bool make_plain(cot_tape *t, steps_back *s, const cot__attr *attr, cot__plain *to) {
+    const cot__loop *l = &s->a->loop;
+    int              m = cot__loop_results(l), n = s->a->operands;
+    s->ints = cot__arena(t, ((size_t)COT__LOOP_INTS + (size_t)m + (size_t)n) * sizeof *s->ints, OP);
+    if (!s->ints || !open_steps_back(t, s, attr)) return false;
+    cot__loop_ints(l, s->ints);
+    s->count = COT__LOOP_INTS;
+    for (int j = 0; j < m; j++) s->ints[s->count++] = s->a->has[j];
+    for (int k = 0; k < n; k++) s->ints[s->count++] = s->a->of[k];
+    to->body[to->bodies++] = l->body[0];
+    if (l->body[1]) to->body[to->bodies++] = l->body[1];
+    if (l->test) to->body[to->bodies++] = l->test;
+    if (!add_step_back(t, s, 0, to) || (l->body[1] && !add_step_back(t, s, 1, to))) return false;
+    to->attr = cot__attr_make(t, OP, s->count, s->ints, 0, NULL);
+    return to->attr;
+}
+
+static bool loop_adjoint_plain(cot__rule *r, cot__plain *to) {
+    const cot__attr *attr = cot__rule_attr(r);
+    steps_back       s = {.a = attr->pointer};
+    to->name = s.a->name;
+    if (!r->t->mode.compiling) to->why = "it plays a body and sweeps it back, on the tape of the body";
+    return to->why || make_plain(r->t, &s, attr, to);
+}
+
+/* Operand k of the program's loop among those of the loop that was recorded again; -1: its bodies
+ * do not read it. */
+static int operand_again(const cot__loop *l, const uint32_t *args, const cot_var *xs, int k) {
+    int first = cot__loop_first_capture(l);
+    if (k < first) return k;
+    for (int i = first; i < cot__loop_operands(l) - (l->test ? l->test->captures : 0); i++)
+        if (args[i] == cot__index(xs[k])) return i;
+    return -1;
+}
+
+static adjoint *adjoint_again(cot_tape *t, const cot__loop *l, const int64_t *has, const int64_t *of, int operands,
+                              const cot_var *xs, uint32_t *args) {
+    adjoint *a = make_adjoint(t, l->name, l);
+    if (!a) return NULL;
+    a->loop.bounded = true;
+    for (int k = 0; k < operands; k++) {
+        int at = of[k] ? operand_again(l, args, xs, k) : -1;
+        if (at >= 0 && !a->of[at]) a->of[at] = true, a->count++;
+    }
+    for (int j = 0; j < cot__loop_results(l); j++) {
+        a->has[j] = has[j];
+        if (has[j]) args[a->operands + a->seeds] = cot__index(xs[operands + a->seeds]), a->seeds++;
+    }
+    return a;
+}
+
+bool cot__loop_adjoint_replay(cot_tape *t, const cot__program *p, uint32_t operation, const cot_var *given,
+                              cot__replayer *replay, cot_var *out) {
+    const cot__attr *attr = cot__operation_attr(p, operation);
+    cot__form        f = cot__form_read(attr, p->body + p->operation[operation].body);
+    int              operands = cot__form_operands(&f), n = cot__operation_operands(p, operation);
+    const int64_t   *has = attr->ints + COT__LOOP_INTS, *of = has + cot__form_results(&f);
+    cot_var         *xs = cot__arena(t, ((size_t)n + 1) * sizeof *xs, OP);
+    /* a node of its own for each that gets an adjoint, so that it is found among the captures */
+    for (int k = 0; xs && k < n; k++) xs[k] = k < operands && of[k] ? cot__fresh_input(given[k]) : given[k];
+    const cot__loop *l = xs && t->status == COT_OK ? cot__loop_record_again(t, p, operation, xs, replay) : NULL;
+    uint32_t        *args = l ? cot__loop_list_operands(t, l, xs, n - operands) : NULL;
+    adjoint         *a = args ? adjoint_again(t, l, has, of, operands, xs, args) : NULL;
+    cot_var          z = a && a->count ? record_node(t, a, args) : INVALID(t);
+    for (int k = 0; a && k < operands && t->status == COT_OK; k++) {
+        int at = of[k] ? operand_again(l, args, xs, k) : -1, result = 0;
+        for (int i = 0; i < at; i++) result += a->of[i];
+        if (of[k]) *out++ = at >= 0 ? cot__result_of(z, result)
+                                    : cot_zeros(t, cot_dtype_of(xs[k]), cot_shape_of(xs[k]));
+    }
+    return t->status == COT_OK;
+}
+
 const cot__op cot__op_loop_adjoint = {.name = "loop_adjoint", .kind = KIND_GENERIC, .sweeps_alone = true, .saves = 0x7f,
                                       .formula = "x̄ = Jᵀ z̄ of a loop z of unknown length; with u the adjoint of x̄, z̄ "
                                                  "gets J u, x the way back of z̄ through J u",
                                       .vjp = loop_adjoint_vjp, .jvp = loop_adjoint_jvp, .apply = loop_adjoint_apply,
-                                      .needs_tape = "it plays a body and sweeps it back, on the tape of the body",
+                                      .results = cot__loop_adjoint_job_results, .infer = cot__loop_adjoint_job_infer,
+                                      .workspace = cot__loop_adjoint_job_workspace, .bodies = 5,
+                                      .open = cot__loop_adjoint_job_open, .go = cot__loop_adjoint_job_go,
+                                      .close = cot__loop_adjoint_job_close, .effect = cot__loop_job_effect,
+                                      .plain = loop_adjoint_plain,
                                       .batch = loop_adjoint_batch,
                                       .cost = {.none = "what its functions do is not counted"},
                                       .opaque = true,

@@ -1,132 +1,167 @@
 /* loop_back_program.c: steps back through a loop as runs of a program: the body's recorded
  * gradient, recorded once for the whole way and lowered. A step that is recorded and swept gives
- * the same bits, and costs many times as much where its values are small. */
+ * the same bits, and costs many times as much where its values are small. The tape knows the
+ * program from then on: the way back through a loop with the same body is not recorded again. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 #include "tape/record_job.h"
 
+#include <string.h>
+
 /* Recording the gradient of a body costs as much as some steps back. */
 enum { WORTH_RECORDING = 16 };
 
-/* ---- the body -------------------------------------------------------------------------------- */
+static bool is_worth_it(const cot__way_back *w, int64_t length) {
+    const cot_tape *t = w->s->t;
+    return length >= WORTH_RECORDING && w->s->program && !t->options.smooth && !t->kinks.look;
+}
+
+/* ---- recording the body ---------------------------------------------------------------------- */
 
 /* The operands as values: constants and captures as the steps see them, copies above the sweep that
  * is under way. */
 static void see_operands(const cot__way_back *w, cot_var *x) {
     const cot__stepper *s = w->s;
     const cot__loop    *l = s->loop;
-    int                 captured = cot__loop_first_capture(l) + (s->choice ? l->body[0]->captures : 0);
+    int                 captured = cot__loop_first_capture(l) + (s->steps.choice ? l->body[0]->captures : 0);
     for (int k = 0; k < cot__loop_operands(l); k++) x[k] = VAR(s->t, s->args[k]);
     for (int k = 0; k < l->consts; k++) x[cot__loop_first_const(l) + k] = s->player.value[k];
     for (int k = 0; k < s->body->captures; k++) x[captured + k] = s->player.value[s->body->n + k];
 }
 
-static bool record_step(cot__way_back *w) {
+/* What a capture of the recorded body is: operand k of the loop, or fixed value -1 - k of the
+ * loop's body. False: it is neither. */
+static bool find_capture(const cot__way_back *w, const cot_var *x, uint32_t node, int32_t *from) {
+    const cot__stepper *s = w->s;
+    for (int k = 0; k < cot__loop_operands(s->loop); k++)
+        if (cot__index(x[k]) == node) return *from = k, true;
+    for (uint32_t k = 0; k < s->body->fixed; k++)
+        if (cot__index(s->player.value[(uint32_t)(s->body->n + s->body->captures) + k]) == node)
+            return *from = -1 - (int32_t)k, true;
+    return false;
+}
+
+static bool list_captures(cot__way_back *w, const cot__region *body, const cot_var *x) {
+    int32_t *from = cot__arena(w->s->t, ((size_t)body->captures + 1) * sizeof *from, w->s->loop->name);
+    w->from = from;
+    for (int k = 0; from && k < body->captures; k++)
+        if (!find_capture(w, x, body->captured[k], &from[k])) return false;
+    return from;
+}
+
+/* ---- knowing it ------------------------------------------------------------------------------ */
+
+/* All that the way back of a step depends on: the program of the step, how the loop calls it, and
+ * which adjoints there are. */
+static void describe(const cot__way_back *w, cot__words *words) {
+    const cot__stepper *s = w->s;
+    const cot__form    *f = &s->steps.f;
+    const int64_t       form[] = {f->consts, f->carry, f->nxs, f->nys, f->captures[0], f->captures[1], f->tested,
+                                  f->chosen, f->counts, f->once, f->counts ? f->first : 0, s->steps.choice};
+    words->failed = !s->body->known || f->chosen;
+    cot__words_put(words, ~s->body->known);
+    cot__words_put_bytes(words, form, sizeof form);
+    for (int k = 0; k < cot__form_operands(f); k++) cot__words_put(words, w->bar[k] != NULL);
+    for (int j = 0; j < cot__form_results(f); j++) cot__words_put(words, !cot__failed(w->g[j]));
+}
+
+/* ---- the run --------------------------------------------------------------------------------- */
+
+/* Lists in the arena of what the way reads and writes. */
+static bool open_lists(cot__way_back *w, int captures) {
+    cot__stepper    *s = w->s;
+    cot_tape        *t = s->t;
+    const cot__form *f = &s->steps.f;
+    size_t           n = (size_t)cot__form_operands(f), m = (size_t)cot__form_results(f), c = (size_t)captures;
+    cot__view       *x = cot__arena(t, (n + m + c + 1) * sizeof *x, s->loop->name), *g = cot__behind(x, n);
+    cot__view       *captured = cot__behind(g, m);
+    void           **bar = x ? cot__arena(t, (n + 1) * sizeof *bar, s->loop->name) : NULL;
+    bool            *has = bar ? cot__arena(t, n + 1, s->loop->name) : NULL;
+    w->way = (cot__way){.x = x, .has_bar = has, .bar = bar, .g = g, .captured = captured, .captures = captures};
+    void *lists = has ? cot__arena(t, cot__way_lists(f, captures), s->loop->name) : NULL;
+    if (!lists) return false;
+    cot__way_lay(&w->way, f, lists);
+    for (size_t k = 0; k < n; k++) {
+        x[k] = cot__look(t, s->args[k]);
+        has[k] = w->bar[k] != NULL;
+        bar[k] = has[k] ? w->bar[k]->data : NULL;
+    }
+    for (size_t k = 0; k < m; k++)
+        g[k] = cot__failed(w->g[k]) ? (cot__view){.dtype = COT_BOOL} : cot__look(t, cot__index(w->g[k]));
+    for (size_t k = 0; k < c; k++)
+        captured[k] = cot__look(t, w->from[k] >= 0 ? s->args[w->from[k]] : s->body->constant[-1 - w->from[k]]);
+    return t->status == COT_OK;
+}
+
+static bool open_run(cot__way_back *w, int captures) {
+    cot_tape   *t = w->s->t;
+    cot__caller caller = cot__tape_caller(t, w->s->loop->name);
+    if (!open_lists(w, captures)) return false;
+    cot__way_see(&w->way, &w->s->steps);
+    w->usual = true;
+    for (uint32_t k = 0; k < w->program->inputs; k++) {
+        cot__view *v = &w->way.input[k];
+        if (!v->stride) v->stride = cot__value_view(w->program, w->program->input[k]).stride;
+        w->usual &= cot__is_contiguous(v->ndim, v->shape, v->stride);
+    }
+    if (w->usual) w->run = cot__known_take(t->known, w->known);
+    if (!w->run) w->run = cot__run_create(w->program, t->backend, &t->al, w->way.input, &caller);
+    return w->run;
+}
+
+bool cot__way_find(cot__way_back *w, int64_t length) {
+    cot_tape  *t = w->s->t;
+    cot__words words = {.al = t->al};
+    if (!is_worth_it(w, length)) return false;
+    describe(w, &words);
+    cot__known_program found = cot__known_find(t->known, &words);
+    cot__words_free(&words);
+    if (!found.number) return false;
+    w->program = cot__program_share(found.program);
+    w->known = found.number;
+    int32_t *from = cot__arena(t, (found.count + 1) * sizeof *from, w->s->loop->name);
+    if (from && found.count) memcpy(from, found.more, found.count * sizeof *from);
+    w->from = from;
+    return from && open_run(w, (int)found.count);
+}
+
+/* Records the way back of a step; w->program stays NULL if it cannot be a program. */
+static bool record_step(cot__way_back *w, int *captures) {
     cot_tape        *t = w->s->t;
     const cot__loop *l = w->s->loop;
     size_t           n = (size_t)cot__loop_operands(l) + 1;
     cot__not_yet     not_yet;
+    cot__words       words = {.al = t->al};
     cot_var         *x = cot__arena(t, n * sizeof *x, l->name);
     bool            *wanted = x ? cot__arena(t, n, l->name) : NULL;
     if (!wanted) return false;
     see_operands(w, x);
     for (int k = 0; k < cot__loop_operands(l); k++) wanted[k] = w->bar[k] != NULL;
-    w->body = cot__loop_back_step(t, l, w->s->choice, x, wanted, w->g);
-    w->program = w->body ? cot__region_lower(t, w->body, &t->al, &not_yet) : NULL;
-    return t->status == COT_OK;
-}
-
-/* ---- inputs and outputs ---------------------------------------------------------------------- */
-
-/* Operand k of the loop; data at `at`, row-major: its strides are not told. */
-static cot__view like_operand(const cot__way_back *w, int k, void *data) {
-    cot__view v = cot__view_shape(w->s->t, w->s->args[k]);
-    return (cot__view){data, v.dtype, v.ndim, v.shape, NULL};
-}
-
-static cot__view row_of(cot__view v, int64_t at) {
-    int64_t step = v.stride ? v.stride[0] : cot__count(v.ndim - 1, v.shape + 1);
-    return (cot__view){(char *)v.data + at * step * cot__dtype_size(v.dtype), v.dtype, v.ndim - 1, v.shape + 1,
-                       v.stride ? v.stride + 1 : NULL};
-}
-
-static bool is_outer(const cot__loop *l, int k) {
-    return (k >= cot__loop_first_const(l) && k < cot__loop_first_carry(l)) || k >= cot__loop_first_capture(l);
-}
-
-/* The adjoints that stay between steps: of carried floats, then of constants and captures. */
-static cot__view *see_bars(const cot__way_back *w, cot__view *to) {
-    const cot__loop *l = w->s->loop;
-    int              first = cot__loop_first_carry(l);
-    for (int k = first; k < first + l->carry; k++)
-        if (w->bar[k]) *to++ = like_operand(w, k, w->bar[k]->data);
-    for (int k = 0; k < cot__loop_operands(l); k++)
-        if (is_outer(l, k) && w->bar[k]) *to++ = like_operand(w, k, w->bar[k]->data);
-    return to;
-}
-
-/* In the order of cot__loop_back_step, then the captures of its body. */
-static void see_inputs(const cot__way_back *w, int64_t at, cot__view *to) {
-    const cot__stepper *s = w->s;
-    const cot__loop    *l = s->loop;
-    if (l->counts) *to++ = (cot__view){s->count, COT_I64, 0, cot__no_axes, cot__no_axes};
-    to = see_bars(w, to);
-    for (int k = 0; k < l->carry; k++)
-        *to++ = like_operand(w, cot__loop_first_carry(l) + k, (char *)(uintptr_t)w->state + s->offset[k]);
-    for (int k = 0; k < l->nxs; k++) *to++ = row_of(cot__view_read(s->t, s->args[cot__loop_first_xs(l) + k]), at);
-    for (int j = l->carry; j < l->carry + l->nys; j++) {
-        if (cot__failed(w->g[j])) continue;
-        cot__view g = cot__view_read(s->t, cot__index(w->g[j]));
-        *to++ = l->once ? g : row_of(g, at);
-    }
-    for (int k = 0; k < w->body->captures; k++) *to++ = cot__view_read(s->t, w->body->captured[k]);
-}
-
-static void see_outputs(const cot__way_back *w, int64_t at, cot__view *to) {
-    const cot__loop *l = w->s->loop;
-    to = see_bars(w, to);
-    for (int k = cot__loop_first_xs(l); k < cot__loop_first_capture(l); k++)
-        if (w->bar[k]) *to++ = row_of(like_operand(w, k, w->bar[k]->data), at);
-}
-
-/* ---- the way --------------------------------------------------------------------------------- */
-
-static bool open_lists(cot__way_back *w) {
-    cot_tape *t = w->s->t;
-    size_t    n = w->program->inputs, m = w->program->outputs;
-    w->views = cot__arena(t, (n + m + 1) * sizeof *w->views, w->s->loop->name);
-    w->in = w->views ? cot__arena(t, (n + 1) * sizeof *w->in, w->s->loop->name) : NULL;
-    w->out = w->in ? cot__arena(t, (m + 1) * sizeof *w->out, w->s->loop->name) : NULL;
-    if (w->out && !cot__count_open(w->s))
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %zu values", w->s->loop->name, n);
+    const cot__region *body = cot__loop_back_step(t, l, w->s->steps.choice, x, wanted, w->g);
+    if (!body || !list_captures(w, body, x)) return t->status == COT_OK;
+    *captures = body->captures;
+    w->program = cot__region_lower(t, body, &t->al, &not_yet);
+    describe(w, &words);
+    if (w->program)
+        w->known = cot__known_add(t->known, &words, w->program, (uint32_t)body->captures, w->from).number;
+    cot__words_free(&words);
     return t->status == COT_OK;
 }
 
 bool cot__way_open(cot__way_back *w, int64_t length) {
-    cot_tape   *t = w->s->t;
-    cot__caller caller = cot__tape_caller(t, w->s->loop->name);
-    if (length < WORTH_RECORDING || !w->s->steps.program || t->options.smooth || t->kinks.look) return true;
-    if (!record_step(w)) return false;
-    if (!w->program) return true;
-    if (!open_lists(w)) return false;
-    see_inputs(w, 0, w->views);
-    for (uint32_t k = 0; k < w->program->inputs; k++)
-        if (!w->views[k].stride) w->views[k].stride = cot__value_view(w->program, w->program->input[k]).stride;
-    w->run = cot__run_create(w->program, t->backend, &t->al, w->views, &caller);
-    return t->status == COT_OK;
+    if (!is_worth_it(w, length)) return true;
+    int captures = 0;
+    return record_step(w, &captures) && (!w->program || open_run(w, captures));
 }
 
 bool cot__way_step(cot__way_back *w, int64_t at) {
-    cot__view *in = w->views, *out = in + w->program->inputs;
-    cot__count_set(w->s, at);
-    see_inputs(w, at, in);
-    see_outputs(w, at, out);
-    for (uint32_t k = 0; k < w->program->inputs; k++) w->in[k] = in[k].data;
-    for (uint32_t k = 0; k < w->program->outputs; k++) w->out[k] = out[k].data;
-    return cot__run_on_tape(w->s->t, w->run, w->in, w->out);
+    cot__way *way = &w->way;
+    cot__way_at(way, &w->s->steps, at);
+    return cot__run_heard(w->s->t, w->run, cot__run_go(w->run, (const void *const *)way->in, way->out));
 }
 
 void cot__way_close(cot__way_back *w) {
-    cot__run_destroy(w->run);
+    if (w->usual) cot__known_give(w->s->t->known, w->known, w->run);
+    else cot__run_destroy(w->run);
     cot__program_release(w->program);
 }

@@ -21,15 +21,13 @@ typedef struct back {
     uint32_t      *inputs;  /* in the present step, the nodes of carried values and slices */
     cot_var       *g;       /* the adjoint of each result; INVALID: it has none */
     cot__loop_run *run;
-    void          *state;   /* the state before the present step */
-    cot__storage  *memory;  /* the storage of that state */
     int            operands;
     cot__way_back  way;
 } back;
 
 /* A row-major view of an operand's adjoint. */
 static cot__view bar_view(back *b, int k, int64_t *stride) {
-    cot__view v = cot__view_read(b->s.t, b->s.args[k]);
+    cot__view v = cot__look(b->s.t, b->s.args[k]);
     cot__strides(v.ndim, v.shape, stride);
     return (cot__view){b->bar[k]->data, v.dtype, v.ndim, v.shape, stride};
 }
@@ -74,7 +72,7 @@ static bool open_sources(back *b) {
     cot_tape          *t = b->s.t;
     const cot__loop   *l = b->s.loop;
     const cot__region *body = b->s.body;
-    int                captured = cot__loop_first_capture(l) + (b->s.choice ? l->body[0]->captures : 0);
+    int                captured = cot__loop_first_capture(l) + (b->s.steps.choice ? l->body[0]->captures : 0);
     for (int k = 0; k < l->consts + body->captures; k++) {
         int     operand = k < l->consts ? cot__loop_first_const(l) + k : captured + k - l->consts;
         cot_var p = b->bar[operand] ? cot__parameter(t, b->s.args[operand]) : local(t, b->s.args[operand]);
@@ -100,14 +98,14 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
         cot__slot_add(t, y, cot__element_f64(t->backend, g, 0));
         return true;
     }
-    return cot__acc_add(w, y, g);
+    return cot__acc_add(w, y, &(cot__bound){*g, NULL});
 }
 
 /* The adjoint of result j at step `at`: a row of the result's adjoint, if it has one. */
 static bool seed_given_out(back *b, cot__sweep *w, int64_t at, int j) {
     const cot__loop *l = b->s.loop;
     if (cot__failed(b->g[j])) return true;
-    cot__view row = cot__view_read(b->s.t, cot__index(b->g[j]));
+    cot__view row = cot__look(b->s.t, cot__index(b->g[j]));
     if (!l->once) {
         row.data = (char *)row.data + at * row.stride[0] * cot__dtype_size(row.dtype);
         row.ndim--, row.shape++, row.stride++;
@@ -185,7 +183,7 @@ static bool step_back(back *b, int64_t k) {
     if (b->way.run) return cot__way_step(&b->way, at);
     cot_mark         m = cot__mark(t);
     uint32_t         from = t->count;
-    bool             ok = cot__loop_step(&b->s, b->state, k, b->run->length, OP_parameter, b->inputs);
+    bool             ok = cot__loop_step(&b->s, k, b->run->length, OP_parameter, b->inputs);
     uint32_t         top = ok ? highest_result(b) : 0;
     ok = ok && cot__smooth_step(t, l->name, from, top, at);
     cot__sweep       w = {.t = t, .lo = top, .top = top, .wanted_only = true};
@@ -209,39 +207,19 @@ static bool step_back(back *b, int64_t k) {
 
 /* ---- to the state before a step -------------------------------------------------------------- */
 
-static bool go_on(back *b, int64_t k) {
-    cot_tape *t = b->s.t;
-    cot_mark  m = cot__mark(t);
-    cot__scope scope = cot__scope_open(t, 0);
-    bool ok = cot__step_values(&b->s, b->state, k, b->run->length);
-    ok = ok && cot__state_next(&b->s, b->state);
-    cot__scope_close(t, &scope);
-    cot__rewind(t, m);
+/* Does step k, or, k = -1, takes the first state. */
+static bool go_on(void *to, int64_t k) {
+    back *b = to;
+    if (k < 0) return cot__state_first(&b->s), true;
+    cot__scope scope = cot__scope_open(b->s.t, 0);
+    bool       ok = cot__stepper_go(&b->s, NULL, k, b->run->length);
+    cot__scope_close(b->s.t, &scope);
     b->run->again++;
     return ok;
 }
 
 static bool reach(back *b, int64_t k) {
-    cot__loop_run *run = b->run;
-    /* The state of the last step was kept beyond `room`, so its memory is not used again. */
-    while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
-    int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
-    if (b->s.loop->carry == 0) return true;
-    if (run->kept) cot__state_back(b->s.t, b->s.loop, b->state, run->at[run->kept - 1].state, b->s.bytes);
-    else cot__state_first(&b->s, b->state);
-    /* Only memory of the first run is used: new memory would not outlive this sweep. */
-    int room = run->room;
-    run->room = run->kept + run->spare;
-    bool ok = true;
-    for (int64_t next = cot__next_kept(run, from, k); ok && from < k; from++) {
-        if (from == next) {
-            ok = cot__keep_state(b->s.t, b->s.loop, run, from, b->state, b->s.bytes);
-            next = cot__next_kept(run, from, k);
-        }
-        ok = ok && go_on(b, from);
-    }
-    run->room = room;
-    return ok;
+    return cot__reach(b->s.t, b->s.loop, b->run, &b->s.steps, k, go_on, b);
 }
 
 /* ---- the rule -------------------------------------------------------------------------------- */
@@ -265,12 +243,10 @@ static bool open_back(back *b, cot__rule *r) {
     memset(b->source, 0xff, (n + 1) * sizeof *b->source);
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
     if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
-    b->memory = cot__storage_create(t, b->s.bytes, l->name);
-    if (!b->memory) return false;
-    b->state = b->memory->data;
-    if (!open_bars(b) || !open_sources(b)) return false;
-    b->way = (cot__way_back){.s = &b->s, .bar = b->bar, .g = b->g, .state = b->state};
-    return cot__way_open(&b->way, b->run->length);
+    if (!open_bars(b)) return false;
+    b->way = (cot__way_back){.s = &b->s, .bar = b->bar, .g = b->g};
+    if (cot__way_find(&b->way, b->run->length)) return true;
+    return t->status == COT_OK && open_sources(b) && cot__way_open(&b->way, b->run->length);
 }
 
 /* The adjoints of the last carried values, where they have arrived. */
@@ -280,7 +256,7 @@ static void start_carried(back *b) {
     for (int j = 0; j < l->carry; j++) {
         int k = cot__loop_first_carry(l) + j;
         if (!b->bar[k] || cot__failed(b->g[j])) continue;
-        cot__view to = bar_view(b, k, stride), from = cot__view_read(b->s.t, cot__index(b->g[j]));
+        cot__view to = bar_view(b, k, stride), from = cot__look(b->s.t, cot__index(b->g[j]));
         b->s.t->backend->copy(&to, &from);
     }
 }
@@ -291,7 +267,7 @@ static void give_all(back *b) {
     cot_tape *t = b->s.t;
     for (int k = 0; k < b->operands && t->status == COT_OK; k++) {
         if (!b->bar[k] || !cot__rule_wants(b->rule, k)) continue;
-        cot__view v = cot__view_read(t, b->s.args[k]);
+        cot__view v = cot__look(t, b->s.args[k]);
         cot_var   g;
         if (!cot__is_tensor(&t->nodes[b->s.args[k]])) {
             cot__result r;
@@ -310,7 +286,6 @@ static void give_all(back *b) {
 static void close_back(back *b) {
     cot_tape *t = b->s.t;
     for (int k = 0; b->bar && k < b->operands; k++) cot__storage_release(t, b->bar[k]);
-    cot__storage_release(t, b->memory);
     cot__way_close(&b->way);
     if (b->s.loop) cot__stepper_close(&b->s);
 }

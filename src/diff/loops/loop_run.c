@@ -4,7 +4,7 @@
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 
-#include "diff/loops/revolve.h"
+#include "program/memory/revolve.h"
 #include "ops/structural.h"
 #include "backend/elements.h"
 
@@ -28,35 +28,9 @@ static void store(const cot_tape *t, cot__view v, void *to) {
     t->backend->copy(&dense, &v);
 }
 
-void cot__state_first(cot__stepper *s, void *state) {
+void cot__state_first(cot__stepper *s) {
     for (int k = 0; k < s->loop->carry; k++)
-        store(s->t, cot__view_read(s->t, carried(s, k)), (char *)state + s->offset[k]);
-}
-
-/* Does a result lie in the memory of the state that the step began with? It does if the step hands
- * a carried value on, perhaps to another place, or a view of one. */
-static bool lies_in(const cot__stepper *s, const void *state) {
-    for (int k = 0; k < s->loop->carry; k++) {
-        const char *p = cot__step_result(s, k).data;
-        if (p >= (const char *)state && p < (const char *)state + s->bytes) return true;
-    }
-    return false;
-}
-
-bool cot__state_next(cot__stepper *s, void *state) {
-    void *to = state;
-    if (lies_in(s, state)) {
-        if (!s->spare) s->spare = cot__device_alloc(s->t, s->bytes);
-        if (!s->spare) {
-            cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name,
-                      s->bytes);
-            return false;
-        }
-        to = s->spare;
-    }
-    for (int k = 0; k < s->loop->carry; k++) store(s->t, cot__step_result(s, k), (char *)to + s->offset[k]);
-    if (to != state) cot__state_copy(s->t, state, to, s->bytes);
-    return true;
+        store(s->t, cot__look(s->t, carried(s, k)), s->steps.state + s->steps.offset[k]);
 }
 
 /* A node whose numbers lie in memory of the tape's device. That memory must outlive the node. */
@@ -78,7 +52,7 @@ static cot_var push_memory(cot_tape *t, int op, cot_dtype dtype, int ndim, const
 
 /* Slice k of an operand that the steps go through. */
 static cot_var push_slice(cot__stepper *s, int op, uint32_t x, int64_t k) {
-    cot__view   v = cot__view_read(s->t, x);
+    cot__view   v = cot__look(s->t, x);
     const char *p = (const char *)v.data + k * v.stride[0] * cot__dtype_size(v.dtype);
     return push_memory(s->t, op, v.dtype, v.ndim - 1, v.shape + 1, v.stride + 1, p);
 }
@@ -90,25 +64,24 @@ static cot_var push_count(cot_tape *t, int64_t count) {
     return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
 }
 
-static bool push_carried(cot__stepper *s, const void *state, int op, cot_var *to) {
+static bool push_carried(cot__stepper *s, int op, cot_var *to) {
     cot_tape *t = s->t;
     for (int k = 0; k < s->loop->carry; k++) {
         cot_shape shape = cot__shape_at(t, carried(s, k));
         to[k] = push_memory(t, op, cot__dtype_at(&t->nodes[carried(s, k)]), shape.ndim, shape.dim, NULL,
-                            (const char *)state + s->offset[k]);
+                            s->steps.state + s->steps.offset[k]);
         if (cot__failed(to[k])) return false;
     }
     return true;
 }
 
-bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t length, int as, uint32_t *inputs) {
+bool cot__loop_step(cot__stepper *s, int64_t k, int64_t length, int as, uint32_t *inputs) {
     const cot__loop *l = s->loop;
     int64_t          at = l->reverse ? length - 1 - k : k;
     cot_var         *value = s->player.value + l->consts;
     if (l->counts) *value++ = push_count(s->t, l->first + at);
-    if (!push_carried(s, state, as, value)) return false;
+    if (!push_carried(s, as, value)) return false;
     for (int j = 0; j < l->nxs; j++) value[l->carry + j] = push_slice(s, as, s->args[cot__loop_first_xs(l) + j], at);
-    s->played = true;
     if (s->t->status != COT_OK) return false;
     for (int j = 0; inputs && j < l->carry + l->nxs; j++) inputs[j] = cot__index(value[j]);
     return cot__play(&s->player, s->out);
@@ -117,13 +90,13 @@ bool cot__loop_step(cot__stepper *s, const void *state, int64_t k, int64_t lengt
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static bool read_choice(const cot_tape *t, uint32_t i) {
-    cot__view v = cot__view_read(t, i);
+    cot__view v = cot__look(t, i);
     return cot__element_f64(t->backend, &v, 0) != 0;
 }
 
 static void set_constants(cot__stepper *s) {
     const cot__loop *l = s->loop;
-    int              from = cot__loop_first_capture(l) + (s->choice ? l->body[0]->captures : 0);
+    int              from = cot__loop_first_capture(l) + (s->steps.choice ? l->body[0]->captures : 0);
     for (int k = 0; k < l->consts; k++) s->player.value[k] = VAR(s->t, s->args[cot__loop_first_const(l) + k]);
     for (int k = 0; k < s->body->captures; k++) s->player.value[s->body->n + k] = VAR(s->t, s->args[from + k]);
     if (!l->test) return;
@@ -131,24 +104,74 @@ static void set_constants(cot__stepper *s) {
     for (int k = 0; k < l->test->captures; k++) s->test.value[l->test->n + k] = VAR(s->t, s->args[from + k]);
 }
 
+cot__form cot__loop_form(const cot__loop *l) {
+    return (cot__form){.consts = l->consts, .carry = l->carry, .nxs = l->nxs, .nys = l->nys,
+                       .captures = {l->body[0]->captures, l->body[1] ? l->body[1]->captures : 0},
+                       .tested = l->test ? l->test->captures : 0, .chosen = l->body[1], .tests = l->test,
+                       .counts = l->counts, .reverse = l->reverse, .once = l->once, .first = l->first,
+                       .length = l->length};
+}
+
+static bool open_lists(cot__stepper *s) {
+    size_t operands = (size_t)cot__form_operands(&s->steps.f), results = (size_t)s->body->m;
+    s->list_bytes = operands * sizeof *s->view + results * sizeof *s->out + cot__steps_lists(&s->steps.f);
+    s->lists = cot__alloc(&s->t->al, s->list_bytes);
+    if (!s->lists)
+        return cot__fail(s->t, COT_MEMORY, "[%s] out of memory: a list of %d values", s->loop->name, s->body->m), false;
+    s->view = s->lists;
+    s->out = (cot_var *)(void *)(s->view + operands);
+    cot__steps_lay(&s->steps, s->out + results);
+    for (size_t k = 0; k < operands; k++) s->view[k] = cot__layout_at(s->t, s->args[k]);
+    if (cot__steps_measure(&s->steps, s->view)) return true;
+    cot__fail(s->t, COT_LIMIT, "[%s] the carried values have more elements together than memory can hold",
+              s->loop->name);
+    return false;
+}
+
+static char *open_state(cot__stepper *s, void **memory) {
+    if (s->steps.bytes > (size_t)PTRDIFF_MAX / 2)
+        return cot__fail(s->t, COT_LIMIT, "[%s] the carried values have more elements together than memory can hold",
+                         s->loop->name), NULL;
+    s->memory_bytes = s->steps.bytes + 2 * ALIGN;
+    *memory = cot__device_alloc(s->t, s->memory_bytes);
+    if (!*memory)
+        return cot__fail(s->t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", s->loop->name,
+                         s->memory_bytes), NULL;
+    return (char *)(((uintptr_t)*memory + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+}
+
+/* The number of the step, then a state. */
+static bool open_states(cot__stepper *s) {
+    char *first = open_state(s, &s->memory);
+    s->steps.count = (int64_t *)(void *)first;
+    if (first) s->steps.state = first + ALIGN;
+    return first;
+}
+
+/* Steps that are not kept one beside the other need a second state, from the first step on. */
+static bool has_next(cot__stepper *s) {
+    if (!s->steps.next) s->steps.next = open_state(s, &s->memory_of_next);
+    return s->steps.next;
+}
+
+/* A result may lie in the memory of the state that the step began with. */
+bool cot__state_next(cot__stepper *s) {
+    char *from = s->steps.state;
+    if (!has_next(s)) return false;
+    for (int k = 0; k < s->loop->carry; k++)
+        store(s->t, cot__look(s->t, cot__index(s->out[k])), s->steps.next + s->steps.offset[k]);
+    s->steps.state = s->steps.next;
+    s->steps.next = from;
+    return true;
+}
+
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args) {
     *s = (cot__stepper){.t = t, .loop = l, .args = args, .player.t = t, .test.t = t};
-    s->choice = cot__loop_chosen(l) && !read_choice(t, args[0]);
-    s->body = l->body[s->choice];
-    s->offset = cot__alloc(&t->al, ((size_t)l->carry + 1) * sizeof *s->offset);
-    s->out = cot__alloc(&t->al, ((size_t)s->body->m + 1) * sizeof *s->out);
-    if (!s->offset || !s->out) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %d values", l->name, s->body->m);
-        return false;
-    }
-    for (int k = 0; k < l->carry; k++) {
-        s->offset[k] = s->bytes;
-        size_t one = (cot__bytes_at(t, carried(s, k)) + ALIGN - 1) / ALIGN * ALIGN;
-        if (cot__size_bytes(cot__size_add((int64_t)s->bytes, (int64_t)one), 1, &s->bytes)) continue;
-        cot__fail(t, COT_LIMIT, "[%s] the carried values have more elements together than memory can hold", l->name);
-        return false;
-    }
-    if (!cot__player_open(&s->player, t, l->name, s->body) ||
+    s->steps.f = cot__loop_form(l);
+    s->steps.backend = t->backend;
+    s->steps.choice = cot__loop_chosen(l) && !read_choice(t, args[0]);
+    s->body = l->body[s->steps.choice];
+    if (!open_lists(s) || !open_states(s) || !cot__player_open(&s->player, t, l->name, s->body) ||
         (l->test && !cot__player_open(&s->test, t, l->name, l->test)))
         return false;
     set_constants(s);
@@ -156,13 +179,12 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
 }
 
 void cot__stepper_close(cot__stepper *s) {
-    cot_allocator *al = &s->t->al;
     cot__stepper_end_runs(s);
     cot__player_close(&s->player);
     cot__player_close(&s->test);
-    cot__device_free(s->t, s->spare, s->bytes);
-    cot__free(al, s->offset, s->offset ? ((size_t)s->loop->carry + 1) * sizeof *s->offset : 0);
-    cot__free(al, s->out, s->out ? ((size_t)s->body->m + 1) * sizeof *s->out : 0);
+    cot__device_free(s->t, s->memory, s->memory_bytes);
+    cot__device_free(s->t, s->memory_of_next, s->memory_bytes);
+    cot__free(&s->t->al, s->lists, s->list_bytes);
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -235,72 +257,91 @@ static bool outcome_room(outcome *o, cot_tape *t, const cot__loop *l, int64_t le
     return true;
 }
 
-/* Where step `at` puts what it gives out as result j. */
-static cot__view row_of(const outcome *o, const cot__loop *l, int j, int64_t at) {
-    cot__view v = o->r[o->at[j]].view;
-    if (l->once) return v;
-    v.data = (char *)v.data + at * v.stride[0] * cot__dtype_size(v.dtype);
-    v.ndim--, v.shape++, v.stride++;
-    return v;
+/* Where the values go that steps give out. */
+static bool given_out(const outcome *o, cot_tape *t, const cot__loop *l, cot__view **y) {
+    *y = cot__arena(t, ((size_t)l->nys + 1) * sizeof **y, l->name);
+    for (int j = 0; *y && j < l->nys; j++) (*y)[j] = o->r[o->at[l->carry + j]].view;
+    return *y;
 }
 
 /* ---- the whole run --------------------------------------------------------------------------- */
 
-bool cot__test_step(cot__stepper *s, const void *state, cot__view *answer) {
-    cot_var y;
-    if (!push_carried(s, state, OP_constant, s->test.value) || !cot__play(&s->test, &y)) return false;
-    *answer = cot__view_read(s->t, cot__index(y));
-    return true;
-}
-
-static bool goes_on(cot__stepper *s, const void *state, bool *go) {
-    cot_tape *t = s->t;
-    cot_mark  m = cot__mark(t);
-    cot__view answer;
-    bool      ok = cot__test_values(s, state, &answer);
-    if (ok) *go = cot__element_f64(t->backend, &answer, 0) != 0;
-    cot__rewind(t, m);
-    if (!ok) cot__error_in(t, "the test of [%s]", s->loop->name);
-    return ok;
-}
-
-/* Does step k and writes the values that it gives out to the results. */
-static bool run_step(cot__stepper *s, void *state, int64_t k, int64_t length, const outcome *o) {
-    const cot__loop *l = s->loop;
-    cot_mark         m = cot__mark(s->t);
-    int64_t          at = l->reverse ? length - 1 - k : k;
-    bool             ok = cot__step_values(s, state, k, length);
-    for (int j = l->carry; ok && j < o->m; j++) {
-        cot__view v = cot__step_result(s, j), row = row_of(o, l, j, at);
-        s->t->backend->copy(&row, &v);
+static bool play_test(cot__stepper *s, bool *go) {
+    cot_mark m = cot__mark(s->t);
+    cot_var  y;
+    bool     ok = push_carried(s, OP_constant, s->test.value) && cot__play(&s->test, &y);
+    if (ok) {
+        cot__view answer = cot__look(s->t, cot__index(y));
+        *go = cot__element_f64(s->t->backend, &answer, 0) != 0;
     }
-    ok = ok && cot__state_next(s, state);
     cot__rewind(s->t, m);
-    if (!ok && cot__loop_chosen(l)) cot__error_in(s->t, "the %s of [%s]", cot__branch(s->choice), l->name);
-    if (!ok && length != 1) cot__error_in(s->t, "step %lld of [%s]", (long long)(l->first + at), l->name);
     return ok;
 }
 
-/* A loop of known length keeps the states with which the optimal way back begins. *next is the step
- * whose state is kept next. */
-static bool keep_planned(cot__stepper *s, cot__loop_run *run, int64_t k, int64_t *next, const void *state) {
-    if (k != *next) return true;
-    if (k > 0 && !cot__keep_state(s->t, s->loop, run, k, state, s->bytes)) return false;
-    *next = cot__next_kept(run, k, run->length - 1);
-    /* The way back begins at the last step. Its state is at hand now, and is kept beside the
-     * others. */
-    if (*next < 0) *next = k < run->length - 1 ? run->length - 1 : -1;
-    return true;
+bool cot__stepper_test(cot__stepper *s, bool *go) {
+    if (s->test_program && cot__stepper_run_test(s, go)) return true;
+    return !s->test_program && s->t->status == COT_OK && play_test(s, go);
 }
 
-static bool run_known(cot__stepper *s, cot__loop_run *run, void *state, const outcome *o) {
+static void copy_given_out(const cot__stepper *s, const cot__view *y, int64_t at) {
+    const cot__loop *l = s->loop;
+    for (int j = 0; y && j < l->nys; j++) {
+        cot__view from = cot__look(s->t, cot__index(s->out[l->carry + j])), to = y[j];
+        if (!l->once) to = (cot__view){cot__slice_at(&y[j], at), to.dtype, to.ndim - 1, to.shape + 1, to.stride + 1};
+        s->t->backend->copy(&to, &from);
+    }
+}
+
+bool cot__stepper_go(cot__stepper *s, const cot__view *y, int64_t k, int64_t length) {
+    if (!has_next(s)) return false;
+    if (s->program && cot__stepper_run(s, y, k, length)) return true;
+    if (s->program || s->t->status != COT_OK) return false;
+    cot_mark m = cot__mark(s->t);
+    bool     ok = cot__loop_step(s, k, length, OP_constant, NULL);
+    if (ok) {
+        copy_given_out(s, y, s->loop->reverse ? length - 1 - k : k);
+        ok = cot__state_next(s);
+    }
+    cot__rewind(s->t, m);
+    return ok;
+}
+
+static bool goes_on(cot__stepper *s, bool *go) {
+    bool ok = cot__stepper_test(s, go);
+    if (!ok) cot__error_in(s->t, "the test of [%s]", s->loop->name);
+    return ok;
+}
+
+static bool run_step(cot__stepper *s, int64_t k, int64_t length, const cot__view *y) {
+    const cot__loop *l = s->loop;
+    if (cot__stepper_go(s, y, k, length)) return true;
+    if (cot__loop_chosen(l)) cot__error_in(s->t, "the %s of [%s]", cot__branch(s->steps.choice), l->name);
+    if (length != 1)
+        cot__error_in(s->t, "step %lld of [%s]", (long long)(l->first + (l->reverse ? length - 1 - k : k)), l->name);
+    return false;
+}
+
+static bool run_known(cot__stepper *s, cot__loop_run *run, const cot__view *y) {
     int64_t next = run->at ? 0 : -1;
     for (int64_t k = 0; k < run->length; k++)
-        if (!keep_planned(s, run, k, &next, state) || !run_step(s, state, k, run->length, o)) return false;
+        if (!cot__keep_planned(s->t, s->loop, run, &s->steps, k, &next) || !run_step(s, k, run->length, y))
+            return false;
     return true;
 }
 
-static bool run_while(cot__stepper *s, cot__loop_run *run, void *state, const outcome *o) {
+/* Every step works where its state is kept. */
+static bool run_keeping_all(cot__stepper *s, cot__loop_run *run, const cot__view *y) {
+    char *last = s->steps.state;
+    s->steps.state = run->all;
+    cot__state_first(s);
+    for (int64_t k = 0; k < run->length; k++) {
+        s->steps.next = k + 1 < run->length ? s->steps.state + s->steps.bytes : last;
+        if (!run_step(s, k, run->length, y)) return false;
+    }
+    return true;
+}
+
+static bool run_while(cot__stepper *s, cot__loop_run *run) {
     const cot__loop *l = s->loop;
     bool             go;
     run->length = 0;
@@ -308,15 +349,17 @@ static bool run_while(cot__stepper *s, cot__loop_run *run, void *state, const ou
      * carried values are examples as good as any. */
     if (s->t->mode.body) return true;
     for (;; run->length++) {
-        if (!goes_on(s, state, &go)) return false;
+        if (!goes_on(s, &go)) return false;
         if (!go) return true;
         if (l->length > 0 && run->length == l->length) {
             cot__fail(s->t, COT_LIMIT, "[%s] still going on after %lld steps, the most it was allowed", l->name,
                       (long long)l->length);
             return false;
         }
-        if (run->at && run->length > 0 && !cot__keep_online(s->t, l, run, run->length, state, s->bytes)) return false;
-        if (!run_step(s, state, run->length, 0, o)) return false;
+        if (run->at && run->length > 0 &&
+            !cot__keep_online(s->t, l, run, run->length, s->steps.state, s->steps.bytes))
+            return false;
+        if (!run_step(s, run->length, 0, NULL)) return false;
     }
 }
 
@@ -326,10 +369,11 @@ static bool any_active(const cot_tape *t, int n, const uint32_t *args) {
     return false;
 }
 
+/* `at` NULL: no state is to be kept. */
 static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *args) {
     cot__loop_run *run = cot__arena(t, sizeof *run, l->name);
     if (!run) return NULL;
-    *run = (cot__loop_run){.length = l->length};
+    *run = (cot__loop_run){.length = l->length, .backend = t->backend};
     if (l->carry == 0 || l->states < 1 || !any_active(t, cot__loop_operands(l), args)) return run;
     run->room = !l->test && l->length < l->states ? (int)l->length : l->states;
     run->capacity = run->room < FEW ? run->room + 1 : FEW;
@@ -337,34 +381,67 @@ static cot__loop_run *make_run(cot_tape *t, const cot__loop *l, const uint32_t *
     return run->at ? run : NULL;
 }
 
+/* Unless the user has bounded them, small states of all steps are kept. */
+enum { FEW_BYTES = 1 << 20 };
+
+static bool keeps_all(const cot__stepper *s, const cot__loop_run *run) {
+    const cot__loop *l = s->loop;
+    size_t           bytes = s->steps.bytes ? s->steps.bytes : 1;
+    if (!run->at || l->test || l->spill || run->length < 1 || s->t->mode.body) return false;
+    return run->length <= run->room || (!l->asked && (uint64_t)run->length <= FEW_BYTES / bytes);
+}
+
+/* Memory that stays with the tape until the loop is forgotten. */
+static bool open_all(cot__stepper *s, cot__loop_run *run) {
+    size_t bytes;
+    if (!cot__size_bytes(run->length, (int64_t)s->steps.bytes, &bytes)) bytes = SIZE_MAX;
+    cot__storage *memory = cot__storage_create(s->t, bytes, s->loop->name);
+    if (!memory || !cot__storage_keep(s->t, memory, s->loop->name)) return false;
+    run->all = memory->data;
+    return true;
+}
+
 /* The last state holds the carried values. */
-static void take_carried(const cot__stepper *s, const void *state, const outcome *o) {
+static void take_carried(const cot__stepper *s, const outcome *o) {
     for (int k = 0; k < s->loop->carry; k++) {
         cot__result *r = &o->r[o->at[k]];
         cot__view    from = r->view;
-        from.data = (char *)(uintptr_t)state + s->offset[k];
+        from.data = s->steps.state + s->steps.offset[k];
         s->t->backend->copy(&r->view, &from);
     }
+}
+
+/* While a function is compiled, values are examples, and those with which a loop begins are as good
+ * as those with which it ends. */
+static bool give_examples(cot__stepper *s, cot__loop_run *run, outcome *o) {
+    const cot__loop *l = s->loop;
+    cot__view       *y;
+    cot__state_first(s);
+    if (!outcome_room(o, s->t, l, run->length) || !given_out(o, s->t, l, &y)) return false;
+    for (int j = 0; j < l->nys; j++) s->t->backend->fill(&y[j], cot__dtype_is_float(y[j].dtype));
+    return true;
+}
+
+static bool run_steps(cot__stepper *s, cot__loop_run *run, outcome *o) {
+    const cot__loop *l = s->loop;
+    cot__view       *y;
+    bool             all = keeps_all(s, run);
+    if (s->t->mode.compiling && !l->test) return give_examples(s, run, o);
+    if (!all) cot__state_first(s);
+    if (l->test) return run_while(s, run) && outcome_room(o, s->t, l, run->length);
+    if (!outcome_room(o, s->t, l, run->length) || !given_out(o, s->t, l, &y)) return false;
+    return all ? open_all(s, run) && run_keeping_all(s, run, y) : run_known(s, run, y);
 }
 
 /* Runs all steps. */
 static bool run_loop(cot_tape *t, const cot__loop *l, const uint32_t *args, cot__loop_run *run, outcome *o) {
     cot__stepper s;
     bool         ok = cot__stepper_open(&s, t, l, args);
-    size_t       bytes = ok ? s.bytes + ALIGN : 0;
-    void        *block = ok ? cot__device_alloc(t, bytes) : NULL;
-    void        *state = (void *)(((uintptr_t)block + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
-    if (ok && !block) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its carried values", l->name, bytes);
-    ok = ok && block;
-    if (ok) cot__state_first(&s, state);
-    cot__scope scope = cot__scope_open(t, 0);
-    if (ok && l->test) ok = run_while(&s, run, state, o);
-    ok = ok && outcome_room(o, t, l, run->length);
-    if (ok && !l->test) ok = run_known(&s, run, state, o);
+    cot__scope   scope = cot__scope_open(t, 0);
+    ok = ok && run_steps(&s, run, o);
     cot__scope_close(t, &scope);
-    if (ok) take_carried(&s, state, o);
+    if (ok) take_carried(&s, o);
     cot__stepper_close(&s);
-    cot__device_free(t, block, bytes);
     return ok;
 }
 
@@ -417,6 +494,10 @@ static cot_var loop_apply(cot__rule *r, const cot_var *xs) {
     return args ? cot__loop_node(t, l, args) : INVALID(t);
 }
 
+/* Is a bound on the states kept? A program runs the way back as one operation in its bodies,
+ * too. */
+static bool asks_here(const cot_tape *t) { return !t->mode.body || t->mode.compiling; }
+
 static void loop_vjp(cot__rule *r) {
     const cot__loop     *l = cot__rule_attr(r)->pointer;
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
@@ -426,7 +507,7 @@ static void loop_vjp(cot__rule *r) {
     bool unknown = l->test && (r->t->mode.body || run->length == 0);
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
-    else if (l->bounded || unknown || (!r->t->mode.body && l->asked)) cot__loop_reverse_as_operation(r);
+    else if (l->bounded || unknown || (l->asked && asks_here(r->t))) cot__loop_reverse_as_operation(r);
     else cot__loop_reverse_recorded(r);
 }
 
@@ -449,7 +530,16 @@ const cot__op cot__op_loop = {.name         = "loop",
                               .vjp          = loop_vjp,
                               .jvp          = loop_jvp,
                               .apply        = loop_apply,
-                              .needs_tape   = "it plays a body, on the tape of the body",
+                              .results      = cot__loop_job_results,
+                              .infer        = cot__loop_job_infer,
+                              .workspace    = cot__loop_job_workspace,
+                              .bodies       = 3,
+                              .binds        = true,
+                              .open         = cot__loop_job_open,
+                              .go           = cot__loop_job_go,
+                              .close        = cot__loop_job_close,
+                              .effect       = cot__loop_job_effect,
+                              .plain        = cot__loop_plain,
                               .batch        = cot__loop_batch,
                               .cost         = {.none = "what its functions do is not counted"},
                               .depends      = cot__loop_depends,

@@ -1,7 +1,7 @@
 /* loop_states.c: the states that a loop keeps for its way back. */
 #include "backend/elements.h"
 #include "diff/loops/loop.h"
-#include "diff/loops/revolve.h"
+#include "program/memory/revolve.h"
 
 #include <string.h>
 
@@ -9,24 +9,20 @@
 
 enum { WITHIN, IN, OUT }; /* the device; to it from the host, and from it */
 
-static void move_bytes(const cot_tape *t, int way, void *to, const void *from, size_t bytes) {
+static void move_bytes(const cot__backend *backend, int way, void *to, const void *from, size_t bytes) {
     int64_t   n = (int64_t)bytes, one = 1;
     cot__view a = {to, COT_U8, 1, &n, &one}, b = {(void *)(uintptr_t)from, COT_U8, 1, &n, &one};
-    if (cot__on_host(t->backend)) memcpy(to, from, bytes);
-    else (way == WITHIN ? t->backend->copy : way == IN ? t->backend->copy_in : t->backend->copy_out)(&a, &b);
-}
-
-void cot__state_copy(const cot_tape *t, void *to, const void *from, size_t bytes) {
-    move_bytes(t, WITHIN, to, from, bytes);
+    if (cot__on_host(backend)) memcpy(to, from, bytes);
+    else (way == WITHIN ? backend->copy : way == IN ? backend->copy_in : backend->copy_out)(&a, &b);
 }
 
 /* A file that states are spilled to is mapped into memory of the host. */
-static void keep(const cot_tape *t, const cot__loop *l, void *to, const void *state, size_t bytes) {
-    move_bytes(t, l->spill ? OUT : WITHIN, to, state, bytes);
+static void keep(const cot__loop_run *run, const cot__loop *l, void *to, const void *state, size_t bytes) {
+    move_bytes(run->backend, l && l->spill ? OUT : WITHIN, to, state, bytes);
 }
 
-void cot__state_back(const cot_tape *t, const cot__loop *l, void *state, const void *from, size_t bytes) {
-    move_bytes(t, l->spill ? IN : WITHIN, state, from, bytes);
+static void bring_back(const cot__loop_run *run, const cot__loop *l, void *state, const void *from, size_t bytes) {
+    move_bytes(run->backend, l && l->spill ? IN : WITHIN, state, from, bytes);
 }
 
 /* ---- memory for them ------------------------------------------------------------------------- */
@@ -89,7 +85,7 @@ bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_
     if (run->kept == run->capacity && !grow(t, l, run)) return false;
     void *memory = find_memory(t, l, run, bytes);
     if (!memory) return false;
-    keep(t, l, memory, state, bytes);
+    keep(run, l, memory, state, bytes);
     run->at[run->kept++] = (cot__kept){k, 0, memory};
     return true;
 }
@@ -111,11 +107,49 @@ bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64
         i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
     if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
     run->at[last] = moved;
-    keep(t, l, moved.state, state, bytes);
+    keep(run, l, moved.state, state, bytes);
     return true;
 }
 
 int64_t cot__next_kept(const cot__loop_run *run, int64_t k, int64_t last) {
     int64_t steps = last - k + 1, states = (int64_t)run->room - run->kept + 1;
     return steps >= 2 && states >= 2 ? k + cot__revolve_split(steps, states) : -1;
+}
+
+bool cot__keep_planned(cot_tape *t, const cot__loop *l, cot__loop_run *run, const cot__steps *s, int64_t k,
+                       int64_t *next) {
+    if (k != *next) return true;
+    if (k > 0 && !cot__keep_state(t, l, run, k, s->state, s->bytes)) return false;
+    *next = cot__next_kept(run, k, run->length - 1);
+    /* The way back begins at the last step. Its state is at hand now, and is kept beside the
+     * others. */
+    if (*next < 0) *next = k < run->length - 1 ? run->length - 1 : -1;
+    return true;
+}
+
+bool cot__reach(cot_tape *t, const cot__loop *l, cot__loop_run *run, cot__steps *s, int64_t k, cot__go_on *go,
+                void *to) {
+    if (run->all) {
+        s->state = run->all + (size_t)k * s->bytes;
+        return true;
+    }
+    /* The state of the last step was kept beyond `room`, so its memory is not used again. */
+    while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
+    int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
+    if (s->f.carry == 0) return true;
+    if (run->kept) bring_back(run, l, s->state, run->at[run->kept - 1].state, s->bytes);
+    else if (!go(to, -1)) return false;
+    /* Only memory of the first run is used: new memory would not outlive this sweep. */
+    int room = run->room;
+    run->room = run->kept + run->spare;
+    bool ok = true;
+    for (int64_t next = cot__next_kept(run, from, k); ok && from < k; from++) {
+        if (from == next) {
+            ok = cot__keep_state(t, l, run, from, s->state, s->bytes);
+            next = cot__next_kept(run, from, k);
+        }
+        ok = ok && go(to, from);
+    }
+    run->room = room;
+    return ok;
 }

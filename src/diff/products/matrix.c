@@ -3,7 +3,7 @@
 #include "diff/second/second.h"
 #include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 
 #include <string.h>
 
@@ -98,10 +98,9 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
     const char *before = cot__ask(t, op);
     /* the gradient is differentiated again, so it must be active, also in a no-grad scope */
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
-    cot__deferred_open(t); /* the gradient may be deferred until the product */
-    cot__deferred_point since = cot__deferred_hold(t);
-    uint32_t         from = t->count;
-    cot_status       status = cot__grad_of(op, y, NULL, n, xs, grads);
+    cot__pending_open(t); /* the gradient may wait until the product */
+    uint32_t   since = t->storages.count, from = t->count;
+    cot_status status = cot__grad_of(op, y, NULL, n, xs, grads);
     cot__scope_close(t, &scope);
     cot__drop_dead_values(t, since, from);
     if (status == COT_OK && cot__check_second_order_inputs(t, op, n, xs)) {
@@ -110,7 +109,7 @@ static cot_status over_gradient(const char *op, cot_var y, int n, const cot_var 
         else
             jacobian(op, n, grads, n, xs, COT_FORWARD, out);
     }
-    cot__deferred_close(t);
+    cot__pending_close(t);
     cot__asked(t, before);
     cot__free(&t->al, grads, (size_t)(n > 0 ? n : 0) * sizeof *grads);
     cot__rewind(t, m);

@@ -109,7 +109,7 @@ static void take_products(const cot__side *to, int k, int64_t at, cot_var y, boo
                           int64_t extent) {
     cot_tape *t = to->t;
     cot_shape batch = cot__batch_shape(t, extent, cot__shape_at(t, to->index[k]));
-    cot__view from = cot__view_read(t, cot__index(y));
+    cot__view from = cot__look(t, cot__index(y));
     int64_t   stride[COT_MAX_NDIM], repeated[COT_MAX_NDIM] = {0};
     row_strides(&batch, to->size, stride);
     if (!is_batch) {

@@ -2,12 +2,12 @@
  *
  * A sweep over f64 scalars carries up to four lanes (product_scalars.c). If other nodes lie on the
  * way, the directions are swept one by one, but the results of several are read only when all of
- * these have been swept. Until then elementwise work is deferred (ops/elementwise/deferred.c). So
+ * these have been swept. Until then elementwise work waits (src/pending). So
  * the values on the tape, which all directions read, pass through the caches once for all of
  * them. */
 #include "diff/engine/find_kinks.h"
 #include "diff/products/products.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 
 #include <string.h>
 
@@ -86,7 +86,7 @@ void cot__side_close(cot__side *s) { cot__free(&s->t->al, s->index, (size_t)s->n
 
 /* ---- one direction, any nodes ---------------------------------------------------------------- */
 
-/* A product whose numbers may still be deferred. */
+/* A product whose numbers may still wait to be computed. */
 typedef struct held {
     int      lane, var;
     int64_t  at;
@@ -111,7 +111,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
     cot_tape     *t = s->t;
     const double *row = w->d->seed || !w->d->in ? w->d->in : w->d->in + w->lane * w->from->size + at;
     int64_t       stride[COT_MAX_NDIM];
-    cot__view     v = cot__view_shape(t, i);
+    cot__view     v = cot__layout_at(t, i);
     if (!cot__is_tensor(&t->nodes[i])) {
         double number;
         if (w->d->seed) w->d->seed(w->d->ctx, w->lane, at, &(cot__view){&number, COT_F64, 0, NULL, NULL});
@@ -119,12 +119,13 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
         cot__slot_add(t, i, number);
         return true;
     }
-    /* no memory that is kept for deferred work, because this memory is written at once */
+    /* no memory that is kept for waiting work, because this memory is written at once */
     cot__storage *fresh =
         cot__storage_create(t, (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype)), "backward");
     if (!fresh) return false;
     cot__strides(v.ndim, v.shape, stride);
-    cot__view to = {fresh->data, v.dtype, v.ndim, v.shape, stride};
+    cot__bound all = {{fresh->data, v.dtype, v.ndim, v.shape, stride}, fresh};
+    cot__view  to = all.view;
     if (w->d->seed) {
         w->d->seed(w->d->ctx, w->lane, at, &to);
     } else {
@@ -134,7 +135,7 @@ static bool seed_node(cot__sweep *s, const work *w, uint32_t i, int64_t at) {
         t->backend->copy_in(&to, &(cot__view){data, COT_F64, v.ndim, v.shape, stride});
     }
     bool listed_twice = *cot__slot(t, i) != 0;
-    bool ok = listed_twice ? cot__acc_add(s, i, &to) : cot__acc_share(s, i, fresh, 0, stride);
+    bool ok = listed_twice ? cot__acc_add(s, i, &all) : cot__acc_share(s, i, fresh, 0, stride);
     cot__storage_release(t, fresh);
     return ok;
 }
@@ -162,7 +163,7 @@ static bool take(const work *w, int lane, int64_t at, int64_t size, const cot__v
     return true;
 }
 
-/* Takes result k of this lane. A tensor is held until its deferred work is done, and taken
+/* Takes result k of this lane. A tensor is held until the work that waits is done, and taken
  * later. */
 static bool hold(work *w, int k, int64_t at, bool arrived, double scalar, const cot__acc *a) {
     uint32_t i = w->to->index[k];
@@ -237,10 +238,10 @@ static bool forward_one(work *w) {
 /* ---- all of them ----------------------------------------------------------------------------- */
 
 static bool take_held(work *w, bool ok) {
-    cot__deferred_finish(w->t);
+    cot__pending_finish(w->t);
     for (uint32_t k = 0; k < w->count && ok; k++) {
         const held *h = &w->held[k];
-        cot__view   v = cot__view_shape(w->t, w->to->index[h->var]);
+        cot__view   v = cot__layout_at(w->t, w->to->index[h->var]);
         cot__view   from = {(char *)h->tensor.storage->data + h->tensor.offset * cot__dtype_size(v.dtype), v.dtype,
                             v.ndim, v.shape, h->tensor.stride};
         ok = take(w, h->lane, h->at, cot__count(v.ndim, v.shape), &from);
@@ -254,13 +255,13 @@ static bool take_held(work *w, bool ok) {
 static void any_nodes(work *w, bool reverse) {
     int  group = w->to->n <= COT__HELD_VARS ? COT__HELD : 1;
     bool ok = true;
-    cot__deferred_open(w->t);
+    cot__pending_open(w->t);
     while (w->lane < w->d->lanes && ok) {
         int end = w->d->lanes - w->lane < group ? w->d->lanes : w->lane + group;
         for (; w->lane < end && ok; w->lane++) ok = (reverse ? reverse_one : forward_one)(w);
         ok = take_held(w, ok);
     }
-    cot__deferred_close(w->t);
+    cot__pending_close(w->t);
     cot__free(&w->t->al, w->held, w->capacity * sizeof *w->held);
     cot__free(&w->t->al, w->reach, w->reach_bytes);
 }

@@ -3,8 +3,8 @@
  *
  * A Hessian's products are tangents of the gradient. The tangent of a product reads its factors,
  * the tangent of a sum reads nothing. So nothing reads about half of the values that recording the
- * gradient would compute, the gradient itself among them. They are deferred, and dropped before
- * they are computed. */
+ * gradient would compute, the gradient itself among them. They wait, and are dropped before they
+ * are computed. */
 #include "diff/second/second.h"
 
 /* Here marks do not spread from node to node: each node marks the values that its own derivative
@@ -36,18 +36,16 @@ static void mark_structural(cot__flow *w, uint32_t i) {
         if (!linear || (k < 32 && op->inactive >> k & 1)) mark(w, cot__arg(n, k));
 }
 
-void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from) {
+void cot__drop_dead_values(cot_tape *t, uint32_t since, uint32_t from) {
     cot__flow w = {.t = t};
     /* On smooth tapes kinks are looked for in all values. If memory is short, all are computed. */
-    bool      worth = !t->options.smooth && t->status == COT_OK && cot__deferred_any_since(t, since);
+    bool      worth = !t->options.smooth && t->status == COT_OK && cot__pending_any(t);
     if (worth && cot__flow_open(&w, t, from, t->count))
         for (uint32_t i = from; i < t->count; i++) {
             const cot__node *n = &t->nodes[i];
-            /* a lazy product will be made from this value */
-            if (cot__is_tensor(n) && n->value.tensor->storage->readers) mark(&w, i);
             if (!(n->flags & COT__ACTIVE) || n->op == OP_leaf) continue;
             (n->op < OP_structural ? mark_elementwise : mark_structural)(&w, i);
         }
-    cot__deferred_drop_since(t, since, from, w.mark);
+    if (w.mark) cot__pending_unread(t, since, from, w.mark);
     cot__flow_close(&w);
 }

@@ -6,7 +6,7 @@
 #define COT_SECOND_H
 
 #include "diff/engine/sweep.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 
 /* Can each of the xs, which are valid, be moved alone, as second derivatives need? Otherwise sets
  * the error. (second_order_inputs.c) */
@@ -22,9 +22,9 @@ bool cot__hvp_lanes_apply(const cot_tape *t, uint32_t lo, uint32_t y);
 bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, int used, const double *v,
                     double *out);
 
-/* Drops deferred work since `since` that computes values of nodes from `from` on which tangents in
- * numbers do not read. It is meant for a gradient that was recorded between cot__deferred_open and
- * _close, and that will be differentiated and rewound. */
-void cot__drop_dead_values(cot_tape *t, cot__deferred_point since, uint32_t from);
+/* Waiting work that computes values which tangents in numbers do not read is not done. It is meant
+ * for a gradient that was recorded between cot__pending_open and _close, that will be
+ * differentiated and rewound; since, from: the tape's counts of storages and of nodes before it. */
+void cot__drop_dead_values(cot_tape *t, uint32_t since, uint32_t from);
 
 #endif

@@ -43,6 +43,11 @@ typedef enum cot__plan_verdict { COT__PLAN_FINE, COT__PLAN_MEMORY, COT__PLAN_MIX
  * product, and neither could be read. */
 cot__plan_verdict cot__plan_finish(cot_sparse_plan *p);
 
+/* Does the plan fit a matrix of this size, and is there an array for the result? Otherwise sets the
+ * error. */
+bool cot__sparse_fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
+                      const void *values);
+
 /* The public functions without the prefix. `op` is the public function that the user called, for
  * messages (sparse_plan.c). */
 cot_sparse_plan *cot__sparse_jacobian_plan(const char *op, int m, const cot_var *ys, int n, const cot_var *xs,

@@ -8,7 +8,7 @@
 #include "base/random.h"
 #include "diff/products/products.h"
 #include "diff/sparse/sparse.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 
 #include <math.h>
 #include <string.h>
@@ -159,10 +159,8 @@ cot_sparse_plan *cot_sparse_hessian_plan(cot_var y, int n, const cot_var *xs) {
 
 /* ---- evaluations ----------------------------------------------------------------------------- */
 
-/* Does the plan fit these values, and is there an array for the result? Otherwise sets the
- * error. */
-static bool fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
-                 const double *values) {
+bool cot__sparse_fits(const char *op, cot_tape *t, const cot_sparse_plan *p, bool hessian, int64_t rows, int64_t cols,
+                      const void *values) {
     if (!p)
         cot__fail(t, COT_VALUE, "[%s] the plan is NULL; make one first", op);
     else if (p->hessian != hessian)
@@ -192,7 +190,7 @@ cot_status cot__sparse_jacobian(const char *op, const cot_sparse_plan *p, int m,
     cot_tape *t = cot__tape_beside(op, m == 1 ? "y" : "ys", m, ys, n, xs);
     if (!t) return finish(cot__status_of(m, ys), p, values);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) == COT_OK &&
-        fits(op, t, p, false, cot__total_size(m, ys), cot__total_size(n, xs), values))
+        cot__sparse_fits(op, t, p, false, cot__total_size(m, ys), cot__total_size(n, xs), values))
         cot__sparse_entries(op, t, p, m, ys, n, xs, values);
     return finish(t->status, p, values);
 }
@@ -220,7 +218,7 @@ static void over_scalars(const char *op, cot_tape *t, const cot_sparse_plan *p, 
     }
     int most = ok && hi <= yi && cot__hvp_lanes_apply(t, lo, yi) ? AT_ONCE : 1;
     *done = ok && hi <= yi && (most > 1 || cot__hvp_applies(t, lo, yi));
-    if (*done && fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi, n, index)) {
+    if (*done && cot__sparse_fits(op, t, p, true, n, n, values) && cot__leaves_unassigned(t, op, 1, &yi, n, index)) {
         int64_t       size = n;
         size_t        row = (size_t)n * sizeof(double), bytes = (size_t)(AT_ONCE + p->lanes) * row;
         double       *v = cot__alloc(&t->al, bytes), *out = v ? v + AT_ONCE * size : NULL;
@@ -256,17 +254,16 @@ cot_status cot__sparse_hessian(const char *op, const cot_sparse_plan *p, cot_var
     cot__asked(t, before);
     if (done || t->status != COT_OK) return finish(t->status, p, values);
     cot_mark mark = cot__mark(t);
-    cot__deferred_open(t); /* the gradient may be deferred until the first product */
-    cot__deferred_point since = cot__deferred_hold(t);
-    uint32_t         from = t->count;
-    cot_var         *grads = gradient(op, t, y, n, xs);
+    cot__pending_open(t); /* the gradient may wait until the first product */
+    uint32_t since = t->storages.count, from = t->count;
+    cot_var *grads = gradient(op, t, y, n, xs);
     cot__drop_dead_values(t, since, from);
     if (grads) {
-        if (fits(op, t, p, true, cot__total_size(n, xs), cot__total_size(n, xs), values))
+        if (cot__sparse_fits(op, t, p, true, cot__total_size(n, xs), cot__total_size(n, xs), values))
             cot__sparse_entries(op, t, p, n, grads, n, xs, values);
         cot__free(&t->al, grads, (size_t)n * sizeof *grads);
     }
-    cot__deferred_close(t);
+    cot__pending_close(t);
     cot__rewind(t, mark);
     return finish(t->status, p, values);
 }
@@ -318,7 +315,7 @@ cot_status cot_sparse_check(const cot_sparse_plan *p, int m, const cot_var *ys, 
     bool    hessian = p && p->hessian;
     int64_t cols = cot__total_size(n, xs), rows = hessian ? cols : cot__total_size(m, ys);
     if (cot__products(op, true, 0, m, ys, n, xs, NULL, NULL) != COT_OK) return t->status;
-    if (!fits(op, t, p, hessian, rows, cols, values)) return t->status;
+    if (!cot__sparse_fits(op, t, p, hessian, rows, cols, values)) return t->status;
     cot_mark mark = cot__mark(t);
     cot_var *grads = hessian ? gradient(op, t, ys[0], n, xs) : NULL;
     size_t   bytes = (size_t)(rows + cols) * sizeof(double);

@@ -241,8 +241,10 @@ static bool structural(cot__patterns *p, uint32_t i) {
     case OP_loop_adjoint: return cot__loop_adjoint_pattern(p, i);
     default: break;
     }
+    if (op->inlined) return cot__inlined_pattern(p, i);
     if (op->same) return cot__same_pattern(p, i, (int)op->same - 1);
     if (op->writes) return write_slice(p, i);
+    if (op->kind == KIND_GENERIC && op->choice.from) return cot__chosen_pattern(p, i);
     uint8_t positions = 0;
     for (int k = 0; k < 32 && op->kind == KIND_LINEAR && op->inactive >> k; k++)
         if (op->inactive >> k & 1) positions |= cot__varies(p, cot__arg(&t->nodes[i], k));

@@ -92,6 +92,8 @@ bool cot__chosen_pattern(cot__patterns *p, uint32_t node);
 bool cot__loop_pattern(cot__patterns *p, uint32_t node);
 /* The same for the way back through a loop that is one operation. */
 bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node);
+/* The same for an operation that stands for others (cot__op.inlined): theirs. */
+bool cot__inlined_pattern(cot__patterns *p, uint32_t node);
 
 /* Helpers of the functions above:
  *   _grow    makes room for all nodes on the tape

@@ -1,6 +1,6 @@
-/* sparsity_index.c: linear operations whose positions were computed from the inputs (the argsort
- * behind a sort, the largest of a window). At another point the positions may be others, so every
- * element that they could choose counts. */
+/* sparsity_index.c: operations that are linear once positions stand, which were computed from the
+ * inputs (the argsort behind a sort, the largest of a window). At another point the positions may
+ * be others, so every element that they could choose counts. */
 #include "diff/sparse/sparsity.h"
 
 enum { VALUES, POSITIONS, UPDATES };
@@ -21,8 +21,8 @@ static void spread(int space, const int64_t *from, int64_t to[3]) {
     for (int k = 0; k < 3; k++) to[k] = k < 3 - space ? 1 : from[k - (3 - space)];
 }
 
-/* max_pool, and its transpose max_unpool (gives_back): every element of a window may be the
- * largest. */
+/* max_pool and max_take, and their transpose max_unpool (gives_back): every element of a window may
+ * be the largest. */
 static bool over_windows(cot__patterns *p, uint32_t node, bool gives_back) {
     cot_tape        *t     = p->t;
     const cot__attr *a     = t->nodes[node].extra.attr;

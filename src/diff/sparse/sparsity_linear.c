@@ -67,7 +67,7 @@ static const double *read(cot__patterns *p, cot_var v, int which) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: the sparsity pattern", p->op);
         return NULL;
     }
-    cot__view view = cot__view_read(t, cot__index(v));
+    cot__view view = cot__look(t, cot__index(v));
     return cot__read_view(t, p->op, &view, COT_F64, p->buffer[which], n) == COT_OK ? p->buffer[which] : NULL;
 }
 

@@ -93,8 +93,6 @@ typedef struct walker {
     const uint32_t  *args;
     int64_t          length, elements; /* elements: of all carried values together */
     cot__stepper     s;
-    void            *block, *state;
-    size_t           bytes;
     cot__set        *now, *next;
     uint8_t         *varies, *varies_next; /* of each carried value */
     int             *at;     /* result k of the loop is result at[k] of its node */
@@ -111,20 +109,17 @@ static bool walker_open(walker *w) {
     const cot__loop *l  = w->l;
     bool             ok = cot__stepper_open(&w->s, t, l, w->args);
     for (int k = 0; k < l->carry; k++) w->elements = cot__size_add(w->elements, cot__size_at(t, carried(w, k)));
-    w->bytes      = w->s.bytes + 64;
-    w->block      = cot__device_alloc(t, w->bytes);
-    w->state      = (void *)(((uintptr_t)w->block + 63) & ~(uintptr_t)63);
     w->list_bytes = (size_t)cot__loop_results(l) * sizeof(int) + 2 * (size_t)w->elements * sizeof(cot__set) +
                     ((size_t)l->carry + (size_t)l->nxs) * sizeof(uint32_t) + 2 * (size_t)l->carry;
     w->at = cot__alloc(&t->al, w->list_bytes);
-    if (!ok || !w->block || !w->at) return cot__patterns_short(p);
+    if (!ok || !w->at) return cot__patterns_short(p);
     cot__loop_order(t, l, w->at);
     w->now         = (cot__set *)(void *)(w->at + cot__loop_results(l));
     w->next        = w->now + w->elements;
     w->inputs      = w->next + w->elements;
     w->varies      = (uint8_t *)(w->inputs + l->carry + l->nxs);
     w->varies_next = w->varies + l->carry;
-    cot__state_first(&w->s, w->state);
+    cot__state_first(&w->s);
     for (int64_t k = 0, at = 0; k < l->carry; k++) {
         for (int64_t e = 0, n = cot__size_at(t, carried(w, (int)k)); e < n; e++)
             w->now[at++] = cot__set_at(p, carried(w, (int)k), e);
@@ -136,7 +131,6 @@ static bool walker_open(walker *w) {
 static void walker_close(walker *w) {
     cot_tape *t = w->p->t;
     cot__stepper_close(&w->s);
-    cot__device_free(t, w->block, w->bytes);
     cot__free(&t->al, w->at, w->list_bytes);
 }
 
@@ -223,7 +217,7 @@ static void advance(walker *w) {
 /* ---- loops of known length ------------------------------------------------------------------- */
 
 static bool play_step(walker *w, const frame *f, int64_t k, int64_t at, uint8_t bits, uint32_t *end) {
-    bool ok = cot__loop_step(&w->s, w->state, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
+    bool ok = cot__loop_step(&w->s, k, w->length, OP_parameter, w->inputs) && cot__patterns_grow(w->p);
     *end    = w->p->t->count;
     return ok && set_inputs(w, f, at, bits);
 }
@@ -245,7 +239,7 @@ static bool step_by_step(walker *w, bool examples) {
         if (done) /* all further steps do what this one did */
             ok = take_outputs(w, l->reverse ? 0 : at + 1, l->reverse ? at : w->length, bit, false);
         else if (ok && k + 1 < w->length)
-            ok = cot__state_next(&w->s, w->state);
+            ok = cot__state_next(&w->s);
         frame_close(p, &f);
         if (ok) advance(w);
     }
@@ -273,7 +267,7 @@ static bool until_settled(walker *w) {
     cot__patterns *p = w->p;
     uint32_t       end;
     frame          f    = frame_open(p, w->l->name, true);
-    bool           done = false, ok = cot__loop_step(&w->s, w->state, 0, w->length, OP_parameter, w->inputs);
+    bool           done = false, ok = cot__loop_step(&w->s, 0, w->length, OP_parameter, w->inputs);
     end = p->t->count;
     for (int round = 0; ok && !done; round++) {
         ok = cot__patterns_grow(p) && set_inputs(w, &f, -1, COT__VARIES) &&
@@ -321,7 +315,7 @@ static bool by_rule(cot__patterns *p, uint32_t node) {
     cot_tape *t        = p->t;
     int       n        = cot__nargs(&t->nodes[node]), m = cot__results_at(t, node);
     size_t    bytes    = (size_t)(n + m) * sizeof(cot_var);
-    cot_var  *tangents = cot__alloc(&t->al, bytes), *dz = tangents + n;
+    cot_var  *tangents = cot__alloc(&t->al, bytes), *dz = cot__behind(tangents, n);
     if (!tangents) return cot__patterns_short(p);
     frame     f = frame_open(p, cot__op_name(t, node), false);
     cot__rule r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op), .tangents = tangents, .more = dz + 1};
@@ -388,7 +382,7 @@ static bool other_body(cot__patterns *p, uint32_t node, const uint32_t *args) {
     if (!others) return cot__patterns_short(p);
     frame     f      = frame_open(p, l->name, true);
     double    is     = 0;
-    cot__view choice = cot__view_read(t, args[0]);
+    cot__view choice = cot__look(t, args[0]);
     memcpy(others, args, (size_t)n * sizeof *others);
     cot_var turned =
         cot__read_view(t, l->name, &choice, COT_F64, &is, 1) == COT_OK ? cot_constant(t, is == 0) : INVALID(t);
@@ -435,5 +429,32 @@ bool cot__loop_adjoint_pattern(cot__patterns *p, uint32_t node) {
     bool     ok   = bars && t->status == COT_OK && cot__patterns_grow(p) && walk_frame(p, &f, end, m, bars);
     for (int k = 0; k < m && ok; k++) add_sets(p, node + (uint32_t)k, bars[k]);
     frame_close(p, &f);
+    return unless_it_failed(p, node, ok);
+}
+
+static bool inline_node(cot__patterns *p, uint32_t node, const frame *f, cot_var *xs, cot_var *zs) {
+    cot_tape  *t = p->t;
+    cot__rule  r = {.t = t, .node = node, .op = cot__op_of(t->nodes[node].op)};
+    int        n = cot__nargs(&t->nodes[node]), m = cot__results_at(t, node);
+    for (int k = 0; k < n; k++) xs[k] = VAR(t, cot__arg(&t->nodes[node], k));
+    if (!r.op->inlined(&r, xs, zs) || !cot__patterns_grow(p) || !walk_frame(p, f, t->count, m, zs)) return false;
+    for (int k = 0; k < m; k++) add_sets(p, node + (uint32_t)k, zs[k]);
+    return true;
+}
+
+bool cot__inlined_pattern(cot__patterns *p, uint32_t node) {
+    cot_tape *t     = p->t;
+    int       n     = cot__nargs(&t->nodes[node]), m = cot__results_at(t, node);
+    size_t    bytes = ((size_t)n + (size_t)m) * sizeof(cot_var);
+    if (!open_sets(p, node)) return false;
+    /* an operand that was overwritten since would give other positions */
+    for (int k = 0; k < n; k++)
+        if (!cot__saved_intact(t, node, cot__arg(&t->nodes[node], k))) return false;
+    cot_var *xs = cot__alloc(&t->al, bytes);
+    if (!xs) return cot__patterns_short(p);
+    frame f  = frame_open(p, cot__op_name(t, node), false);
+    bool  ok = inline_node(p, node, &f, xs, xs + n);
+    frame_close(p, &f);
+    cot__free(&t->al, xs, bytes);
     return unless_it_failed(p, node, ok);
 }

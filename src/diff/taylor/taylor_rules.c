@@ -368,7 +368,8 @@ static cot_var coefficient(cot__taylor *s, uint32_t e, int m) {
     default: break;
     }
     const cot__op *record = cot__op_of(op);
-    if (op >= OP_structural && record->kind == KIND_LINEAR) return run_rule(s, node, m, &first, NULL);
+    bool linear = record->kind == KIND_LINEAR || record->choice.from != COT__CHOOSES_NOTHING;
+    if (op >= OP_structural && linear) return run_rule(s, node, m, &first, NULL);
     if (op >= OP_structural && record->kind == KIND_BILINEAR) return bilinear(s, node, record, m);
     return by_rule(s, e, m, 0);
 }

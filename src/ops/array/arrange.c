@@ -11,7 +11,7 @@ cot_var cot_roll(cot_var x, int64_t shift, int axis) {
     uint32_t  i;
     cot_tape *t = cot__enter_axis("roll", x, &axis, &i);
     if (!t) return cot__invalid(1, &x);
-    int64_t n = cot__view_read(t, i).shape[axis];
+    int64_t n = cot__look(t, i).shape[axis];
     if (n == 0 || (shift %= n) == 0) return x;
     int64_t first = shift > 0 ? n - shift : -shift; /* the element that comes to the front */
     cot_var back = cot_slice(x, axis, first, n, 1), front = cot_slice(x, axis, 0, first, 1);

@@ -195,7 +195,7 @@ static cot_tape *enter(const char *op, cot_var x, bool is_complex, int *axis, ui
     cot_tape *t = cot__enter(NULL, x, op, "", index);
     if (!t) return NULL;
     cot__caller caller = cot__tape_caller(t, op);
-    cot__view   v = cot__view_shape(t, *index);
+    cot__view   v = cot__layout_at(t, *index);
     if (is_complex && !has_pairs(&caller, &v)) return NULL;
     if (!cot__check_axis(t, op, *axis, v.ndim - is_complex, axis)) return NULL;
     if (!cot__dtype_is_float(v.dtype) && (*index = cot__as(t, *index, COT_F64)) == COT__NONE) return NULL;

@@ -209,7 +209,7 @@ cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
     uint32_t  index[3];
     cot_tape *t = enter("scatter_add", x, indices, &axis, index);
     if (!t) return cot__invalid(1, &x);
-    cot__view v = cot__view_shape(t, index[VALUES]), p = cot__view_shape(t, index[POSITIONS]);
+    cot__view v = cot__layout_at(t, index[VALUES]), p = cot__layout_at(t, index[POSITIONS]);
     cot_shape shape = cot__taken_shape(&v, &p, axis);
     return cot__check_shape(t, "scatter_add", &shape)
                ? record_scatter(OP_scatter_add, t, index, updates, axis, &shape)

@@ -9,7 +9,8 @@
 #include "backend/elements.h"
 #include "ops/array/array.h"
 #include "ops/costs.h"
-#include "ops/elementwise/deferred.h"
+#include "ops/elementwise/elementwise.h"
+#include "pending/pending.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -39,7 +40,7 @@ static bool repeats_elements(const cot__view *v) {
 }
 
 static bool may_write(cot_tape *t, const char *op, uint32_t x) {
-    cot__view     v = cot__view_shape(t, x);
+    cot__view     v = cot__layout_at(t, x);
     cot__storage *s = t->nodes[x].value.tensor->storage;
     char          a[160], b[160];
     if (repeats_elements(&v)) {
@@ -53,7 +54,6 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
                   cot__describe(t, x, a, sizeof a), cot__describe(t, s->saver, b, sizeof b));
         return false;
     }
-    cot__lazy_product_write_readers(t, s);
     return true;
 }
 
@@ -200,11 +200,10 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
         yi = cot__index(copy);
     }
     if (!cot__room(t, name)) return t->status;
-    cot__view pair[2] = {cot__view_deferred(t, xi), cot__view_deferred(t, yi)}, z = pair[0];
-    uint32_t  args[2] = {old, yi};
+    cot__bound pair[2] = {cot__bound_at(t, xi), cot__bound_at(t, yi)}, z = pair[0];
+    uint32_t   args[2] = {old, yi};
     cot_status st = commit_write(t, op, x, xi, 2, args, NULL);
-    args[0] = xi; /* what is read and written, whatever the rule sees */
-    if (st == COT_OK) cot__deferred_elementwise(t, op, cot__dtype_compute(dtype), 2, pair, &z, args);
+    if (st == COT_OK) cot__pending_value(t, op, cot__dtype_compute(dtype), 2, pair, &z);
     return st;
 }
 
@@ -239,17 +238,17 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
         yi = cot__index(copy);
     }
     if (!cot__room(t, name)) return t->status;
-    int64_t   part_shape[COT_MAX_NDIM], part_stride[COT_MAX_NDIM];
-    cot__view to = cot__view_deferred(t, xi), from = cot__view_deferred(t, yi);
-    if (slice) to = cot__slice_view(&to, slice, part_shape, part_stride);
+    int64_t    part_shape[COT_MAX_NDIM], part_stride[COT_MAX_NDIM];
+    cot__bound to = cot__bound_at(t, xi), from = cot__bound_at(t, yi);
+    if (slice) to.view = cot__slice_view(&to.view, slice, part_shape, part_stride);
     uint32_t   args[2] = {xi, yi};
     cot_status st = commit_write(t, op, x, xi, 2, args, attr);
     if (st != COT_OK) return st;
     if (op == OP_add_slice) {
-        cot__view pair[2] = {to, from};
-        cot__deferred_elementwise(t, OP_add, cot__dtype_compute(dtype), 2, pair, &to, args);
+        cot__bound pair[2] = {to, from};
+        cot__pending_value(t, OP_add, cot__dtype_compute(dtype), 2, pair, &to);
     } else
-        cot__deferred_copy(t, &to, &from, args);
+        cot__pending_copy(t, &to, &from);
     return COT_OK;
 }
 
@@ -284,7 +283,7 @@ void cot_touch(cot_var *x) {
                   cot__describe(t, i, text, sizeof text));
         return;
     }
-    cot__view v = cot__view_read(t, i);
+    cot__view v = cot__look(t, i);
     cot_var z = cot__push_storage(t, OP_constant, t->nodes[i].value.tensor->storage, v.dtype, v.ndim, v.shape, v.stride,
                                   t->nodes[i].value.tensor->offset, 0, NULL);
     if (z.id == UINT64_MAX) return;

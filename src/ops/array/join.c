@@ -94,7 +94,7 @@ static void concat_vjp(cot__rule *r) {
     int              n = cot__nargs(cot__rule_node(r)), axis = (int)a->ints[AXIS];
     int64_t          at = 0;
     for (int k = 0; k < n; k++) {
-        int64_t length = a->ints[NEW] ? 1 : cot__view_read(r->t, cot__rule_arg(r, k)).shape[axis];
+        int64_t length = a->ints[NEW] ? 1 : cot__look(r->t, cot__rule_arg(r, k)).shape[axis];
         if (cot__rule_wants(r, k))
             cot__give(r, k, a->ints[NEW] ? cot_index(r->g, axis, at) : cot_slice(r->g, axis, at, at + length, 1));
         at += length;

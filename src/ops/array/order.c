@@ -56,7 +56,7 @@ cot_var cot_topk(cot_var x, int64_t k, int axis, cot_var *indices) {
     cot_tape *t = cot__enter_axis("topk", x, &axis, &i);
     if (indices) *indices = cot__invalid(1, &x);
     if (!t) return cot__invalid(1, &x);
-    int64_t extent = cot__view_shape(t, i).shape[axis];
+    int64_t extent = cot__layout_at(t, i).shape[axis];
     if (k < 0 || k > extent)
         return cot__fail(t, COT_VALUE,
                          "[topk] the %lld largest of %lld elements along axis %d; k runs from 0 to the extent",

@@ -8,7 +8,7 @@
 #include "rules/structural_ids.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
-#include "ops/elementwise/lazy_product.h"
+#include "pending/pending.h"
 
 enum { MASK, KEEP, REDUCE_INTS };
 
@@ -24,7 +24,7 @@ typedef struct reduction {
 static bool enter(const char *op, cot_var x, cot_axes axes, reduction *c) {
     c->t = cot__enter(NULL, x, op, "", &c->x);
     if (!c->t || !cot__check_axes(c->t, op, axes, cot__ndim_at(c->t, c->x), &c->mask)) return false;
-    cot__view v = cot__view_shape(c->t, c->x);
+    cot__view v = cot__layout_at(c->t, c->x);
     c->keep = axes.keepdims;
     c->dtype = v.dtype;
     c->count = 1;
@@ -46,7 +46,7 @@ static bool enter_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
  * be, so the bits are the same; of others a copy is made. */
 static bool enter_read_as_real(const char *op, cot_var x, cot_axes axes, reduction *c) {
     if (!enter(op, x, axes, c)) return false;
-    cot__view v = cot__view_shape(c->t, c->x);
+    cot__view v = cot__layout_at(c->t, c->x);
     if (!c->mask || cot__dtype_is_float(c->dtype) || !cot__is_contiguous(v.ndim, v.shape, v.stride))
         return enter_real(op, x, axes, c);
     c->dtype = COT_F64;
@@ -125,11 +125,11 @@ static void logsumexp_run(const cot__job *j) { reduce(j, COT__LOGSUMEXP); }
 
 static bool has_elements(const reduction *c, const char *op) {
     cot__caller caller = cot__tape_caller(c->t, op);
-    cot__view   v = cot__view_shape(c->t, c->x);
+    cot__view   v = cot__layout_at(c->t, c->x);
     return not_empty(&caller, v.ndim, v.shape, c->count);
 }
 
-/* A lazy product is reduced without being written. */
+/* What waits is reduced as it is computed, if that may be. */
 static cot_var push_reduction(int op, cot__reduction what, const reduction *c) {
     cot_tape      *t = c->t;
     const char    *name = cot__op_of(op)->name;
@@ -140,7 +140,7 @@ static cot_var push_reduction(int op, cot__reduction what, const reduction *c) {
     cot__ask_dtype(&asked, c->dtype);
     if (!attr || !cot__record_open(&r, t, name, op, 1, &c->x, attr, &asked)) return INVALID(t);
     see_kept(&to, &r.job);
-    if (!cot__lazy_product_reduce(t, what, c->x, c->mask, &to.view) && !cot__record_run(&r)) return INVALID(t);
+    if (!cot__pending_reduce(t, what, c->x, c->mask, &to.view) && !cot__record_run(&r)) return INVALID(t);
     return cot__record_push(&r);
 }
 

@@ -115,7 +115,7 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
         return cot__invalid(1, &x);
     cot_shape s = cot__shape_at(t, xi), u = cot__shape_at(t, ui), row = s;
     if (!cot__check_axis(t, "scatter", axis, s.ndim, &axis)) return INVALID(t);
-    cot__view v = cot__view_shape(t, xi), p = cot__view_shape(t, ii);
+    cot__view v = cot__layout_at(t, xi), p = cot__layout_at(t, ii);
     cot_shape z = cot__taken_shape(&v, &p, axis);
     int64_t   extent = s.dim[axis], n = cot__view_size(&p);
     if (!cot__check_shape(t, "scatter", &z)) return INVALID(t);
@@ -159,7 +159,7 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
     char      text[COT__SHAPE_TEXT];
     cot_tape *t = enter_mask(op, x, mask, xi, mi);
     if (!t || !cot__check_axis(t, op, *axis, cot__ndim_at(t, *xi), axis)) return NULL;
-    int64_t extent = cot__view_read(t, *xi).shape[*axis];
+    int64_t extent = cot__look(t, *xi).shape[*axis];
     if (cot__ndim_at(t, *mi) == 1 && cot__size_at(t, *mi) == extent) return t;
     cot__fail(
         t, COT_SHAPE,

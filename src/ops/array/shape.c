@@ -11,31 +11,6 @@
 
 /* ---- reshape --------------------------------------------------------------------------------- */
 
-/* From the back, maximal runs of axes of v
- * that lie as one are cut into new axes; a new axis must not reach over the end of a run. */
-bool cot__view_strides(const cot__view *v, const cot_shape *shape, int64_t *stride) {
-    int64_t left = 1, step = 1; /* elements of the current run not yet used, and their stride */
-    int     o = v->ndim - 1;
-    if (cot__count(v->ndim, v->shape) == 0) {
-        cot__strides(shape->ndim, shape->dim, stride);
-        return true;
-    }
-    for (int k = shape->ndim - 1; k >= 0; k--) {
-        stride[k] = step;
-        if (shape->dim[k] == 1) continue;
-        if (left == 1) {
-            while (v->shape[o] == 1) o--;
-            left = v->shape[o], step = v->stride[o], o--;
-            for (; o >= 0 && (v->shape[o] == 1 || v->stride[o] == step * left); o--) left *= v->shape[o];
-            stride[k] = step;
-        }
-        if (left % shape->dim[k] != 0) return false;
-        left /= shape->dim[k];
-        step *= shape->dim[k];
-    }
-    return true;
-}
-
 static bool reshape_infer(const cot__job *j, cot__type *z) {
     char from[COT__SHAPE_TEXT], to[COT__SHAPE_TEXT];
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_check_type(j, z)) return false;
@@ -315,7 +290,7 @@ cot_var cot_slice(cot_var x, int axis, int64_t start, int64_t stop, int64_t step
     int64_t   first, length;
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "slice", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
-    int64_t extent = cot__view_shape(t, i).shape[axis];
+    int64_t extent = cot__layout_at(t, i).shape[axis];
     if (!cot__check_slice(t, "slice", extent, start, stop, &step, &first, &length)) return INVALID(t);
     if (first == 0 && length == extent && step == 1) return x;
     return push_slice(t, i, (int64_t[]){axis, first, length, step, 0});
@@ -326,7 +301,7 @@ cot_var cot_index(cot_var x, int axis, int64_t at) {
     cot_tape *t = cot__enter(NULL, x, "index", "", &i);
     if (!t) return cot__invalid(1, &x);
     if (!cot__check_axis(t, "index", axis, cot__ndim_at(t, i), &axis)) return INVALID(t);
-    int64_t extent = cot__view_shape(t, i).shape[axis];
+    int64_t extent = cot__layout_at(t, i).shape[axis];
     if (at < -extent || at >= extent)
         return cot__fail(t, COT_VALUE, "[index] position %lld is out of range for axis %d of extent %lld",
                          (long long)at, axis, (long long)extent);
@@ -352,7 +327,7 @@ cot_status cot_split(cot_var x, int parts, int axis, cot_var *out) {
     for (int k = 0; out && k < parts; k++) out[k] = cot__invalid(1, &x);
     if (!t) return cot_tape_status(cot__invalid(1, &x).tape);
     if (!cot__check_axis(t, "split", axis, cot__ndim_at(t, i), &axis)) return t->status;
-    int64_t extent = cot__view_shape(t, i).shape[axis];
+    int64_t extent = cot__layout_at(t, i).shape[axis];
     if (parts <= 0 || extent % parts != 0) {
         cot__fail(t, COT_SHAPE, "[split] axis %d of extent %lld does not split into %d equal parts", axis,
                   (long long)extent, parts);

@@ -7,8 +7,8 @@
 #include "rules/elementwise_ids.h"
 #include "backend/cpu/table/cpu.h"
 #include "backend/elements.h"
-#include "ops/elementwise/deferred.h"
-#include "ops/elementwise/lazy_product.h"
+#include "ops/elementwise/elementwise.h"
+#include "pending/pending.h"
 
 #include <string.h>
 
@@ -148,6 +148,22 @@ static cot_var fold_numbers(int op, int n, const cot_var *xs) {
     return cot__fold(op, compute, n, xs);
 }
 
+/* Short arrays are done at once, with no word to the work that waits. */
+static void compute_result(cot_tape *t, const cot__result *r, int op, cot_dtype compute, int n, const uint32_t *args,
+                           const cot__value *number, int64_t size) {
+    if (LIKELY(size < cot__pending_from && !t->pending.products)) {
+        cot__view x[3];
+        for (int k = 0; k < n; k++)
+            x[k] = args[k] == COT__NONE ? cot__number_view(number, compute) : cot__look(t, args[k]);
+        cot__run_value(t->backend, op, compute, n, x, &r->view);
+        return;
+    }
+    cot__bound x[3], z = {r->view, r->tensor ? r->tensor->storage : NULL};
+    for (int k = 0; k < n; k++)
+        x[k] = args[k] == COT__NONE ? (cot__bound){cot__number_view(number, compute), NULL} : cot__bound_at(t, args[k]);
+    if (!t->pending.products || !cot__pending_extend(t, op, n, x, &z)) cot__pending_value(t, op, compute, n, x, &z);
+}
+
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     cot_tape                    *t = cot__tape_of(n, xs);
@@ -163,7 +179,7 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     int64_t        size;
     double         immediate = 0;
     if (is_uniform(t, op, n, xs, args)) {
-        cot__view v = cot__view_shape(t, args[0]);
+        cot__view v = cot__layout_at(t, args[0]);
         dtype = v.dtype;
         ndim = v.ndim;
         dims = v.shape; /* of the operand's record, which does not move */
@@ -179,13 +195,7 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     if (!cot__result_open_sized(t, &r, e->name, result, ndim, dims, size)) return INVALID(t);
     cot__value number;
     cot__store_f64(&number, compute, immediate);
-    if (LIKELY(!t->deferred.products) || !cot__lazy_product_extend(t, &r, op, n, args, &number)) {
-        cot__view views[3];
-        for (int k = 0; k < n; k++)
-            views[k] =
-                args[k] == COT__NONE ? cot__number_view(&number, compute) : cot__view_deferred(t, args[k]);
-        cot__deferred_elementwise(t, op, compute, n, views, &r.view, args);
-    }
+    compute_result(t, &r, op, compute, n, args, &number, size);
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);
     if (n == 2 && z.id != UINT64_MAX) t->nodes[cot__index(z)].extra.number = immediate;
     return z;

@@ -3,7 +3,7 @@
  *
  * The sweeps over numbers know these operations by themselves (diff/engine/scalar_sweep.inc,
  * diff/second/dual.c); the rules here are for what is recorded, and take their contributions in the
- * same order. */
+ * same order. What log-sum-exp keeps with its node for these sweeps is seen by no operation. */
 #include "backend/elements.h"
 #include "base/math/elementary.h"
 #include "ops/costs.h"
@@ -60,7 +60,7 @@ INLINED double of_any_node(const void *list, int k) {
     const listed    *l = list;
     const cot__node *n = &l->t->nodes[l->x[k]];
     if (LIKELY(!cot__is_tensor(n))) return cot__load_f64(&n->value, cot__dtype_at(n));
-    cot__view v = cot__view_read(l->t, l->x[k]);
+    cot__view v = cot__look(l->t, l->x[k]);
     return cot__element_f64(l->t->backend, &v, 0);
 }
 
@@ -165,12 +165,10 @@ static void dot_of_run(const cot__job *j) {
     store(j, j->z.dtype == COT_F64 ? dot_f64(of_job, j, j->n / 2) : sum_f32(j, j->n / 2, true));
 }
 
-/* Further results, in f64 on the host: the exponentials and their sum. */
-enum { EXPONENTIALS, SUM };
-static void logsumexp_of_run(const cot__job *j) {
-    double *e = j->beside[EXPONENTIALS].data, *s = j->beside[SUM].data;
+static void logsumexp_keeping(const cot__job *j, double *e, double *s) {
     store(j, j->z.dtype == COT_F64 ? logsumexp_f64(of_job, j, j->n, e, s) : logsumexp_f32(j, e, s));
 }
+static void logsumexp_of_run(const cot__job *j) { logsumexp_keeping(j, NULL, NULL); }
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
@@ -231,9 +229,9 @@ static __attribute__((noinline)) cot_var record_other(cot_tape *t, int op, const
     if (op != OP_logsumexp_of) return cot__record(t, name, op, nargs, list->args, list, NULL);
     cot__recording r;
     if (!cot__record_open(&r, t, name, op, nargs, list->args, list, NULL)) return INVALID(t);
-    r.job.beside[EXPONENTIALS].data = numbers_of(list);
-    r.job.beside[SUM].data = &list->number;
-    return cot__record_run(&r) ? cot__record_push(&r) : INVALID(t);
+    if (!cot__recording_read(&r)) return INVALID(t);
+    logsumexp_keeping(&r.job, numbers_of(list), &list->number);
+    return cot__record_push(&r);
 }
 
 INLINED cot_var record(int op, const char *name, int n, const cot_var *xs, const cot_var *ys) {

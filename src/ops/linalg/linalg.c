@@ -20,7 +20,7 @@ static bool check_matrix(const cot__caller *c, const char *what, const cot__view
 
 static bool check_entered(cot_tape *t, const char *op, const char *what, uint32_t i, bool square) {
     cot__caller caller = cot__tape_caller(t, op);
-    cot__view   v = cot__view_shape(t, i);
+    cot__view   v = cot__layout_at(t, i);
     return check_matrix(&caller, what, &v, square);
 }
 
@@ -139,27 +139,23 @@ cot_var cot__lin_no_memory(cot_tape *t, const char *op) {
     return cot__fail(t, COT_MEMORY, "[%s] out of memory for working on the matrices", op);
 }
 
-/* The elements of matrix b of a batch. */
-static void matrix_open(cot__elements *e, const cot_tape *t, const cot__view *v, int64_t b) {
-    int64_t size = cot__count(2, v->shape + v->ndim - 2);
-    cot__elements_open(e, t->backend, v, COT_F64);
+/* The elements of row b of a batch. */
+static void row_open(cot__elements *e, const cot__backend *on, const cot__view *v, int64_t b) {
+    int64_t size = v->shape[v->ndim - 1];
+    cot__elements_open(e, on, v, COT_F64);
     e->first = b * size;
     e->size = e->first + size;
 }
 
-int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first) {
-    cot__view     row = cot__view_read(t, i);
-    cot_shape     shape = cot__shape_at(t, i);
-    int64_t       found = 0, count = cot__count(row.ndim - 2, row.shape), rows = row.shape[row.ndim - 2];
+int64_t cot__count_ties(const cot__backend *on, const cot__view *values, bool zero, double slack, int64_t *first) {
+    int64_t       found = 0, count = cot__count(values->ndim - 1, values->shape);
     cot__elements e;
-    row.data = (char *)row.data + (rows - 1) * row.stride[row.ndim - 2] * cot__dtype_size(row.dtype);
-    row.shape = shape.dim, shape.dim[shape.ndim - 2] = 1;
-    for (int64_t b = 0; b < count && row.shape[row.ndim - 1] > 0; b++) {
+    for (int64_t b = 0; b < count && values->shape[values->ndim - 1] > 0; b++) {
         bool   tied = false;
         double most = 0, before = (double)NAN;
-        for (matrix_open(&e, t, &row, b); cot__elements_next(&e);)
+        for (row_open(&e, on, values, b); cot__elements_next(&e);)
             for (int j = 0; j < e.n; j++) most = fmax(most, fabs(e.f64[j]));
-        for (matrix_open(&e, t, &row, b); cot__elements_next(&e);)
+        for (row_open(&e, on, values, b); cot__elements_next(&e);)
             for (int j = 0; j < e.n; j++) {
                 tied |= (zero && e.f64[j] <= slack * most) || fabs(before - e.f64[j]) <= slack * most;
                 before = e.f64[j];
@@ -171,17 +167,20 @@ int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, 
 
 void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero) {
     cot__caller caller = cot__tape_caller(t, op);
-    cot_shape   s = cot__shape_at(t, i);
+    cot_shape   s = cot__shape_at(t, i), of = cot__shape_at(t, cot__arg(&t->nodes[i], 0));
     double      unit = cot__dtype_at(&t->nodes[i]) == COT_F64 ? DBL_EPSILON : (double)FLT_EPSILON;
     int64_t     found[2] = {0, 0};
-    found[0] = cot__count_ties(t, i, zero, 0, &found[1]);
+    cot__view   values = cot__look(t, i + 1);
+    found[0] = cot__count_ties(t->backend, &values, zero, 0, &found[1]);
     if (found[0]) {
         cot__note_matrices(&caller, &s, found,
                            zero ? "has singular values that are equal or 0" : "has equal eigenvalues",
                            "terms of the derivative that divide by 0 were taken as 0");
         return;
     }
-    found[0] = cot__count_ties(t, i, zero, (double)s.dim[s.ndim - 2] * unit, &found[1]);
+    /* extents count as they do in bounds of errors of the values */
+    double extents = (double)(cot__rows_of(&of) + (zero ? cot__columns_of(&of) : 0) + 1);
+    found[0] = cot__count_ties(t->backend, &values, zero, extents * unit, &found[1]);
     if (found[0])
         cot__note_matrices(&caller, &s, found,
                            zero ? "has singular values that are equal or 0 up to rounding"

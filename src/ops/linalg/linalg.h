@@ -1,10 +1,8 @@
 /* linalg.h: what the files of linear algebra share: entering matrices, notes about single matrices,
  * triangles, broadcast batches.
  *
- * An operation with several results is one node whose value holds them below each other: each is a
- * block of rows, transposed where its columns would not fit, and the public function hands out
- * views. So the tape knows single results only, one rule sees all adjoints at once (those of
- * results that nobody used are 0), and nothing is computed or copied twice.
+ * A factorisation is one operation whose factors are its results. Its rule sees all adjoints at
+ * once; those of results that nobody used are 0.
  *
  * May call: base, rules, backend, tape, elementwise and array operations. Must not touch:
  * sweeps, slots and adjoints. */
@@ -55,18 +53,16 @@ cot_var cot__lower(cot_var x, int offset);
 cot_var cot__upper(cot_var x, int offset);
 /* Zeros but for x (…,n) on the diagonal of (…,n,n). */
 cot_var cot__diagonal(cot_var x);
-/* Rows from … to - 1 of matrices. */
-static inline cot_var cot__result_rows(cot_var x, int64_t from, int64_t to) { return cot_slice(x, -2, from, to, 1); }
 /* (x + xᵀ)/2 */
 cot_var cot__symmetrised(cot_var x);
 
 /* The derivative of det a (…,n,n), also where that is 0; its own derivative needs a⁻¹. */
 cot_var cot__cofactors(cot_var a);
 
-/* Matrices of packed node i (eigh or svd) in whose last row neighbours are equal or (svd) an
- * element is 0: how many, and the first. */
-int64_t cot__count_ties(const cot_tape *t, uint32_t i, bool zero, double slack, int64_t *first);
-/* Leaves a note if there are any. */
+/* Matrices among whose values (…,n), the second result of eigh or svd, neighbours are equal or
+ * (zero) one is 0: how many, and the first. */
+int64_t cot__count_ties(const cot__backend *b, const cot__view *values, bool zero, double slack, int64_t *first);
+/* Leaves a note if node i has any. */
 void cot__note_ties(cot_tape *t, const char *op, uint32_t i, bool zero);
 
 #endif

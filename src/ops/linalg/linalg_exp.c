@@ -143,7 +143,7 @@ cot_var cot_matrix_exp(cot_var x) {
     uint32_t  i;
     cot_tape *t = cot__enter_matrix("matrix_exp", x, true, &i, &dtype);
     if (!t) return cot__invalid(1, &x);
-    cot__view v = cot__view_read(t, i);
+    cot__view v = cot__look(t, i);
     if (cot__size_at(t, i) == 0) return cot_cast(VAR(t, i), dtype);
     double    theta = v.dtype == COT_F64 ? 5.371920351148152 : 3.925724783138660;
     if (t->mode.body) return cot_cast(squared_by_norm(t, VAR(t, i), theta), dtype);

@@ -50,7 +50,7 @@ const cot__op cot__op_lu_factors = {.name         = "lu_factors",
                                     .cost         = {.each_cube = 2.0 / 3},
                                     .operands     = "a"};
 
-/* ---- lu: rows of l (m,k), then of uᵀ (n,k) --------------------------------------------------- */
+/* ---- lu: l (m,k), then u (k,n) --------------------------------------------------------------- */
 
 /* Operands of lu. */
 enum { OF, OF_FACTORS, OF_PERMUTATION };
@@ -62,13 +62,14 @@ static bool lu_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_dtype(j, OF_FACTORS, j->x[OF].dtype) || !cot__job_shape(j, OF_FACTORS, s.ndim, s.dim) ||
         !cot__job_dtype(j, OF_PERMUTATION, COT_I64) || !cot__job_beside(j, OF_PERMUTATION, OF, 1, &m))
         return false;
-    *z = (cot__type){j->x[OF].dtype, cot__matrices(s, m + n, m < n ? m : n)};
+    z[0] = (cot__type){j->x[OF].dtype, cot__matrices(s, m, m < n ? m : n)};
+    z[1] = (cot__type){j->x[OF].dtype, cot__matrices(s, m < n ? m : n, n)};
     return true;
 }
 
 static int64_t lu_workspace(const cot__job *j) { return cot__pack_bytes(&j->x[OF_FACTORS], j->z.dtype); }
 
-/* The factors are known, so both triangles are only packed. */
+/* The factors are known, so both triangles are only copied. */
 static void lu_run(const cot__job *j) {
     int64_t   stride[COT_MAX_NDIM];
     char     *at = j->workspace;
@@ -76,7 +77,7 @@ static void lu_run(const cot__job *j) {
     f.data = (void *)(uintptr_t)cot__pack_operand(j, OF_FACTORS, f.dtype, &at);
     f.stride = stride;
     cot__strides(f.ndim, f.shape, stride);
-    j->backend->lu_pack(&f, &j->z);
+    j->backend->lu_split(&f, &j->z, &j->more[0]);
 }
 
 cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
@@ -85,12 +86,10 @@ cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     uint32_t  a;
     cot_tape *t = cot__enter_matrix("lu", x, false, &a, &dtype);
     if (t && push_factors(t, "lu", a, &factors, &out[0])) {
-        cot_shape s = cot__shape_at(t, a);
-        int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-        uint32_t  xs[3] = {a, cot__index(factors), cot__index(out[0])};
-        cot_var   z = cot__record(t, "lu", OP_lu, 3, xs, NULL, NULL);
-        out[1] = cot_cast(cot__result_rows(z, 0, m), dtype);
-        out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
+        uint32_t xs[3] = {a, cot__index(factors), cot__index(out[0])};
+        cot_var  z = cot__record(t, "lu", OP_lu, 3, xs, NULL, NULL);
+        out[1] = cot_cast(z, dtype);
+        out[2] = cot_cast(cot__result_of(z, 1), dtype);
     }
     if (permutation) *permutation = out[0];
     if (l) *l = out[1];
@@ -98,22 +97,25 @@ cot_status cot_lu(cot_var x, cot_var *permutation, cot_var *l, cot_var *u) {
     return cot__status_of(1, &x);
 }
 
+static cot_var rows_between(cot_var x, int64_t from, int64_t to) { return cot_slice(x, -2, from, to, 1); }
+static cot_var columns_between(cot_var x, int64_t from, int64_t to) { return cot_slice(x, -1, from, to, 1); }
+
 /* Square: l⁻ᵀ (strict lower of lᵀ l̄ + upper of ū uᵀ) u⁻ᵀ. Rows of l below the square are a₂ u⁻¹,
  * columns of u beside it l⁻¹ a₂: their adjoints go to a₂ and on to the square. */
 static void lu_vjp(cot__rule *r) {
     cot_shape s = cot__rule_shape(r, 0);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s), k = m < n ? m : n;
-    cot_var   z = cot__rule_z(r), l = cot__result_rows(z, 0, k), u = cot__swap_last(cot__result_rows(z, m, m + k));
-    cot_var   gl = cot__result_rows(r->g, 0, k), gu = cot__swap_last(cot__result_rows(r->g, m, m + k)), below = gl,
-            beside = gu;
+    cot_var   zl = cot__rule_z(r), zu = cot__rule_result_of(r, 1), l = rows_between(zl, 0, k),
+            u = columns_between(zu, 0, k);
+    cot_var tall = cot__rule_adjoint(r, 0), wide = cot__rule_adjoint(r, 1), gl = rows_between(tall, 0, k),
+            gu = columns_between(wide, 0, k), below = gl, beside = gu;
     if (m > k) {
-        below = cot_triangular_solve(u, cot__result_rows(r->g, k, m), COT_UPPER | COT_TRANSPOSED | COT_RIGHT);
-        gu = cot_sub(gu, cot_matmul(cot__swap_last(cot__result_rows(z, k, m)), below));
+        below = cot_triangular_solve(u, rows_between(tall, k, m), COT_UPPER | COT_TRANSPOSED | COT_RIGHT);
+        gu = cot_sub(gu, cot_matmul(cot__swap_last(rows_between(zl, k, m)), below));
     }
     if (n > k) {
-        beside = cot_triangular_solve(l, cot__swap_last(cot__result_rows(r->g, m + k, m + n)),
-                                      COT_TRANSPOSED | COT_UNIT_DIAGONAL);
-        gl = cot_sub(gl, cot_matmul(beside, cot__result_rows(z, m + k, m + n)));
+        beside = cot_triangular_solve(l, columns_between(wide, k, n), COT_TRANSPOSED | COT_UNIT_DIAGONAL);
+        gl = cot_sub(gl, cot_matmul(beside, cot__swap_last(columns_between(zu, k, n))));
     }
     cot_var lower = cot__lower(cot_matmul(cot__swap_last(l), gl), -1),
             upper = cot__upper(cot_matmul(gu, cot__swap_last(u)), 0);
@@ -132,11 +134,12 @@ const cot__op cot__op_lu = {.name         = "lu",
                             .inactive     = 1u << OF_FACTORS | 1u << OF_PERMUTATION,
                             .saves        = 1u << OF_PERMUTATION | COT__SAVES_Z,
                             .vjp          = lu_vjp,
+                            .results      = two_results,
                             .infer        = lu_infer,
                             .workspace    = lu_workspace,
                             .run          = lu_run,
                             .formula =
-                                "z = rows of l, then of uᵀ, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ",
+                                "z = l, then u, with a[p] = l @ u; ā[p] += l⁻ᵀ (⌊lᵀ l̄⌋ + ⌈ū uᵀ⌉) u⁻ᵀ",
                             .cost         = {.none = "moves data"},
                             .operands     = "a f p"};
 
@@ -312,32 +315,28 @@ static cot_var times_inverse(cot__rule *r, cot_var factor) {
     return cot_mul(cot_expand_dims(cot_expand_dims(factor, -1), -1), inverse);
 }
 
-/* A determinant that is 0 has a derivative, the cofactors, but det a · a⁻ᵀ does not find it: there
- * they come from singular values. */
-static int cofactors_by_inverse(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+/* ā by the inverse, and where a determinant is 0: it has a derivative, the cofactors, but
+ * det a · a⁻ᵀ does not find it, so there they come from singular values. */
+static int pull_by_inverse(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot__rule *r = user;
     (void)n, (void)xs, (void)m;
-    ys[0] = times_inverse(user, cot__rule_z(user));
+    ys[0] = times_inverse(r, cot_mul(r->g, cot__rule_z(r)));
     return 0;
 }
-static int cofactors_by_values(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+static int pull_by_values(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot__rule *r = user;
     (void)n, (void)xs, (void)m;
-    ys[0] = cot__cofactors(cot__rule_x(user, 0));
+    ys[0] = cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cot__cofactors(cot__rule_x(r, 0)));
     return 0;
 }
 
 /* ā += z̄ (det a) a⁻ᵀ. In a body, which has no values, both ways are recorded and one will run. */
 static void det_vjp(cot__rule *r) {
-    cot_var z = cot__rule_z(r), singular = cot__failed(z) ? z : cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL),
-            cofactors;
+    cot_var z = cot__rule_z(r), singular = cot__failed(z) ? z : cot_any(cot_equal(cot_detach(z), 0.0), COT_ALL), bar;
     if (cot__failed(singular)) return;
-    if (r->t->mode.body)
-        cot_cond(singular, cofactors_by_values, cofactors_by_inverse, r, 0, NULL, 1, &cofactors);
-    else if (cot_value_i64(singular) == 0) {
-        cot__give(r, 0, times_inverse(r, cot_mul(r->g, z)));
-        return;
-    } else
-        cofactors = cot__cofactors(cot__rule_x(r, 0));
-    cot__give(r, 0, cot_mul(cot_expand_dims(cot_expand_dims(r->g, -1), -1), cofactors));
+    if (r->t->mode.body) cot_cond(singular, pull_by_values, pull_by_inverse, r, 0, NULL, 1, &bar);
+    else (cot_value_i64(singular) ? pull_by_values : pull_by_inverse)(0, NULL, 1, &bar, r);
+    cot__give(r, 0, bar);
 }
 static void logabsdet_vjp(cot__rule *r) { cot__give(r, 0, times_inverse(r, r->g)); }
 

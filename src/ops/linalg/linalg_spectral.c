@@ -17,16 +17,24 @@ static cot_var over(cot_var x, cot_var d) {
 static cot_var as_row(cot_var x) { return cot_expand_dims(x, -2); }
 static cot_var as_column(cot_var x) { return cot_expand_dims(x, -1); }
 
-/* ---- eigh: rows of v (n,n), then w ----------------------------------------------------------- */
+/* ---- eigh: v (n,n), then w (n) --------------------------------------------------------------- */
+
+/* results; the values are the second ones of both operations of this file */
+enum { VECTORS, VALUES };
+
+static int eigh_results(const cot__job *j) { return (void)j, 2; }
 
 static bool eigh_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, true)) return false;
     cot_shape s = cot__view_extents(&j->x[0]);
-    *z = (cot__type){j->x[0].dtype, cot__matrices(s, cot__rows_of(&s) + 1, cot__columns_of(&s))};
+    z[VECTORS] = z[VALUES] = (cot__type){j->x[0].dtype, s};
+    z[VALUES].shape.ndim--;
     return true;
 }
 static int64_t eigh_workspace(const cot__job *j) { return j->backend->eigh_workspace(&j->x[0]); }
-static void    eigh_run(const cot__job *j) { j->backend->eigh(&j->x[0], &j->z, j->workspace, j->status); }
+static void    eigh_run(const cot__job *j) {
+    j->backend->eigh(&j->x[0], &j->z, &j->more[0], j->workspace, j->status);
+}
 static void    spectral_tell(const cot__job *j, const int64_t found[2]) {
     cot__tell_matrices(j, found, "did not converge", "its results are NaN");
 }
@@ -42,10 +50,9 @@ static cot_status eigh_of(const char *op, cot_var x, cot_var *w, cot_var *v) {
     uint32_t  a;
     cot_tape *t = cot__enter_matrix(op, x, true, &a, &dtype);
     if (t) {
-        cot_shape s = cot__shape_at(t, a);
-        cot_var   z = push_eigh(t, op, cot__symmetrised(VAR(t, a)));
-        if (w) out[0] = cot_cast(cot_index(z, -2, cot__rows_of(&s)), dtype);
-        if (v) out[1] = cot_cast(cot__result_rows(z, 0, cot__rows_of(&s)), dtype);
+        cot_var z = push_eigh(t, op, cot__symmetrised(VAR(t, a)));
+        if (w) out[0] = cot_cast(cot__result_of(z, VALUES), dtype);
+        if (v) out[1] = cot_cast(z, dtype);
     }
     if (w) *w = out[0];
     if (v) *v = out[1];
@@ -62,22 +69,20 @@ cot_var cot_eigvalsh(cot_var x) {
 
 /* ā += v (diag w̄ + (vᵀ v̄) / (w_j - w_i)) vᵀ */
 static void eigh_vjp(cot__rule *r) {
-    cot_shape s = cot__rule_shape(r, 0);
-    int64_t   n = cot__rows_of(&s);
-    cot_var   z = cot__rule_z(r), v = cot__result_rows(z, 0, n), w = cot_index(z, -2, n),
-            gv = cot__result_rows(r->g, 0, n), gw = cot_index(r->g, -2, n);
+    cot_var v = cot__rule_z(r), w = cot__rule_result_of(r, VALUES), gv = cot__rule_adjoint(r, VECTORS),
+            gw = cot__rule_adjoint(r, VALUES);
     cot__note_ties(r->t, "eigh", r->node, false);
     cot_var turns = over(cot_matmul(cot__swap_last(v), gv), cot_sub(as_row(w), as_column(w)));
     cot__give(r, 0, cot_matmul(cot_matmul(v, cot_add(cot__diagonal(gw), turns)), cot__swap_last(v)));
 }
 
 /* Eigenvalues or singular values that are equal. */
-static void equal_values(cot__findings *r, uint32_t i) {
-    bool    svd = r->t->nodes[i].op == OP_svd;
-    int64_t first, count = cot__count_ties(r->t, i, svd, 0, &first);
+static void equal_values(cot__findings *r) {
+    bool    svd = r->j->op == OP_svd;
+    int64_t first, count = cot__count_ties(r->j->backend, &r->j->more[VALUES - 1], svd, 0, &first);
     if (!count) return;
     const cot__array_kink *kink = &cot__array_kinks[svd ? ARRAY_KINK_svd_tie : ARRAY_KINK_eigh_tie];
-    cot__finding_begin(r, i);
+    cot__kink_begin(r);
     cot__putf(&r->x, " has %s in %lld of its matrices; its derivative there: %s.", kink->condition, (long long)count,
               kink->convention);
 }
@@ -89,27 +94,38 @@ const cot__op cot__op_eigh = {
     .kind         = KIND_GENERIC,
     .saves        = COT__SAVES_Z,
     .vjp          = eigh_vjp,
+    .results      = eigh_results,
     .infer        = eigh_infer,
     .workspace    = eigh_workspace,
     .run          = eigh_run,
     .tell         = spectral_tell,
-    .formula      = "z = rows of v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
+    .formula      = "z = v, then w, with a = v diag(w) vᵀ; ā += v (diag w̄ + (vᵀ v̄)ᵢⱼ/(wⱼ - wᵢ)) vᵀ",
     .cost         = {.each_cube = 9},
     .operands     = "a",
     .functions    = "eigvalsh",
     .kinks        = equal_values};
 
-/* ---- svd: rows of u (m,k), of v (n,k), then s ------------------------------------------------ */
+/* ---- svd: u (m,k), s (k), vᵀ (k,n) ----------------------------------------------------------- */
+
+enum { VT = VALUES + 1 };
+
+static int svd_results(const cot__job *j) { return (void)j, 3; }
 
 static bool svd_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_matrix(j, 0, false)) return false;
     cot_shape s = cot__view_extents(&j->x[0]);
     int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-    *z = (cot__type){j->x[0].dtype, cot__matrices(s, m + n + 1, m < n ? m : n)};
+    int64_t   k = m < n ? m : n;
+    z[VECTORS] = (cot__type){j->x[0].dtype, cot__matrices(s, m, k)};
+    z[VALUES] = (cot__type){j->x[0].dtype, cot__matrices(s, k, 1)};
+    z[VALUES].shape.ndim--;
+    z[VT] = (cot__type){j->x[0].dtype, cot__matrices(s, k, n)};
     return true;
 }
 static int64_t svd_workspace(const cot__job *j) { return j->backend->svd_workspace(&j->x[0]); }
-static void    svd_run(const cot__job *j) { j->backend->svd(&j->x[0], &j->z, j->workspace, j->status); }
+static void    svd_run(const cot__job *j) {
+    j->backend->svd(&j->x[0], &j->z, &j->more[0], &j->more[1], j->workspace, j->status);
+}
 
 static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot_var *vt) {
     cot_var   out[3] = {cot__invalid(1, &x), cot__invalid(1, &x), cot__invalid(1, &x)};
@@ -117,12 +133,10 @@ static cot_status svd_of(const char *op, cot_var x, cot_var *u, cot_var *sv, cot
     uint32_t  i;
     cot_tape *t = cot__enter_matrix(op, x, false, &i, &dtype);
     if (t) {
-        cot_shape s = cot__shape_at(t, i);
-        int64_t   m = cot__rows_of(&s), n = cot__columns_of(&s);
-        cot_var   z = cot__record(t, op, OP_svd, 1, &i, NULL, NULL);
-        if (u) out[0] = cot_cast(cot__result_rows(z, 0, m), dtype);
-        if (sv) out[1] = cot_cast(cot_index(z, -2, m + n), dtype);
-        if (vt) out[2] = cot_cast(cot__swap_last(cot__result_rows(z, m, m + n)), dtype);
+        cot_var z = cot__record(t, op, OP_svd, 1, &i, NULL, NULL);
+        if (u) out[0] = cot_cast(z, dtype);
+        if (sv) out[1] = cot_cast(cot__result_of(z, VALUES), dtype);
+        if (vt) out[2] = cot_cast(cot__result_of(z, VT), dtype);
     }
     if (u) *u = out[0];
     if (sv) *sv = out[1];
@@ -144,9 +158,9 @@ cot_var cot_svdvals(cot_var x) {
 static void svd_vjp(cot__rule *r) {
     cot_shape shape = cot__rule_shape(r, 0);
     int64_t   m = cot__rows_of(&shape), n = cot__columns_of(&shape), k = m < n ? m : n;
-    cot_var   z = cot__rule_z(r), u = cot__result_rows(z, 0, m), v = cot__result_rows(z, m, m + n),
-            s    = cot_index(z, -2, m + n);
-    cot_var   gu = cot__result_rows(r->g, 0, m), gv = cot__result_rows(r->g, m, m + n), gs = cot_index(r->g, -2, m + n);
+    cot_var   u = cot__rule_z(r), s = cot__rule_result_of(r, VALUES), v = cot__swap_last(cot__rule_result_of(r, VT));
+    cot_var   gu = cot__rule_adjoint(r, VECTORS), gs = cot__rule_adjoint(r, VALUES),
+            gv = cot__swap_last(cot__rule_adjoint(r, VT));
     cot_var   gap = cot_mul(cot_sub(as_row(s), as_column(s)), cot_add(as_row(s), as_column(s)));
     cot_var   uu = cot_matmul(cot__swap_last(u), gu), vv = cot_matmul(cot__swap_last(v), gv);
     cot__note_ties(r->t, "svd", r->node, true);
@@ -165,11 +179,12 @@ const cot__op cot__op_svd = {.name         = "svd",
                              .kind         = KIND_GENERIC,
                              .saves        = COT__SAVES_Z,
                              .vjp          = svd_vjp,
+                             .results      = svd_results,
                              .infer        = svd_infer,
                              .workspace    = svd_workspace,
                              .run          = svd_run,
                              .tell         = spectral_tell,
-                             .formula      = "z = rows of u, of v, then s, with a = u diag(s) vᵀ; "
+                             .formula      = "z = u, then s and vᵀ, with a = u diag(s) vᵀ; "
                                              "ā += u (f∘(uᵀū - ūᵀu) s + s f∘(vᵀv̄ - v̄ᵀv) + diag s̄) vᵀ"
                                              " + outside terms, fᵢⱼ = 1/(sⱼ² - sᵢ²)",
                              .cost         = {.each_cube = 20},

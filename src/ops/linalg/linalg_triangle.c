@@ -153,36 +153,8 @@ static bool qr_infer(const cot__job *j, cot__type *z) {
     return true;
 }
 
-/* What the backend writes, in front of the workspace: rows of q (m,n), then of rᵀ (n,n). */
-static cot_shape qr_packed(const cot__job *j) {
-    cot_shape s = cot__view_extents(&j->x[0]);
-    return cot__matrices(s, cot__size_add(cot__rows_of(&s), cot__columns_of(&s)), cot__columns_of(&s));
-}
-static int64_t qr_packed_bytes(const cot__job *j) {
-    cot_shape s = qr_packed(j);
-    int64_t   bytes = cot__size_mul(cot__size_product(s.ndim, s.dim), cot__dtype_size(j->z.dtype));
-    return cot__size_add(bytes, 63) / 64 * 64;
-}
-static int64_t qr_workspace(const cot__job *j) {
-    int64_t work = j->backend->qr_workspace(&j->x[0]);
-    return work < 0 ? work : cot__size_add(work, qr_packed_bytes(j));
-}
-
-static void qr_run(const cot__job *j) {
-    cot_shape s = qr_packed(j);
-    int64_t   stride[COT_MAX_NDIM], turned[COT_MAX_NDIM];
-    int       last = s.ndim - 1, size = cot__dtype_size(j->z.dtype);
-    cot__strides(s.ndim, s.dim, stride);
-    memcpy(turned, stride, sizeof turned);
-    turned[last] = stride[last - 1], turned[last - 1] = stride[last];
-    cot__view packed = {j->workspace, j->z.dtype, s.ndim, s.dim, stride}, q = packed, r = packed;
-    j->backend->qr(&j->x[0], &packed, (char *)j->workspace + qr_packed_bytes(j));
-    q.shape = j->z.shape;
-    r.shape = j->more[0].shape, r.stride = turned;
-    r.data = (char *)packed.data + j->z.shape[last - 1] * stride[last - 1] * size;
-    j->backend->copy(&j->z, &q);
-    j->backend->copy(&j->more[0], &r);
-}
+static int64_t qr_workspace(const cot__job *j) { return j->backend->qr_workspace(&j->x[0]); }
+static void    qr_run(const cot__job *j) { j->backend->qr(&j->x[0], &j->z, &j->more[0], j->workspace); }
 
 static bool push_qr(cot_tape *t, uint32_t a, cot_var *q, cot_var *r) {
     *q = cot__record(t, "qr", OP_qr, 1, &a, NULL, NULL);

@@ -6,7 +6,7 @@
  * that one large product is done and its gradient is one product too. Transposes cost nothing. */
 #include "rules/structural_ids.h"
 #include "ops/structural.h"
-#include "ops/elementwise/lazy_product.h"
+#include "pending/pending.h"
 
 enum { LEFT, RIGHT };
 
@@ -61,8 +61,11 @@ static void matmul_run(const cot__job *j) {
 
 /* A product of depth 1 may wait. */
 static bool waits(cot__recording *r, const uint32_t xs[2]) {
-    const cot__view *a = &r->job.x[LEFT], *b = &r->job.x[RIGHT];
-    return a->shape[a->ndim - 1] == 1 && cot__recording_read(r) && cot__lazy_product_open(r->t, r->result, xs, a, b);
+    const cot__view *v = &r->job.x[LEFT];
+    if (LIKELY(v->shape[v->ndim - 1] != 1) || !r->result->tensor) return false;
+    cot__bound a = cot__bound_at(r->t, xs[LEFT]), b = cot__bound_at(r->t, xs[RIGHT]),
+               z = {r->result->view, r->result->tensor->storage};
+    return cot__pending_product(r->t, &a, &b, &z);
 }
 
 static cot_var push_matmul(cot_tape *t, const uint32_t xs[2]) {
@@ -134,7 +137,7 @@ cot_var cot_matmul(cot_var a, cot_var b) {
     if (!t) return cot__invalid(2, (cot_var[]){a, b});
     if (cot__ndim_at(t, xs[LEFT]) <= 2 && cot__ndim_at(t, xs[RIGHT]) <= 2) return push_matmul(t, xs);
     cot__caller caller = cot__tape_caller(t, "matmul");
-    cot__view   va = cot__view_shape(t, xs[LEFT]), vb = cot__view_shape(t, xs[RIGHT]);
+    cot__view   va = cot__layout_at(t, xs[LEFT]), vb = cot__layout_at(t, xs[RIGHT]);
     if (!check_inner(&caller, &va, &vb)) return INVALID(t);
     cot_shape sa = cot__view_extents(&va), sb = cot__view_extents(&vb);
     a = VAR(t, xs[LEFT]), b = VAR(t, xs[RIGHT]);

@@ -1,13 +1,14 @@
 /* pool.c: pooling over windows of the last one, two or three axes.
  *
- * max_pool is recorded as two nodes: max_pool_index, which element of each window is its first
- * maximum, without derivative; and max_pool, which takes these elements and is linear in x. Its
- * transpose max_unpool puts them back, and its transpose is max_pool again. avg_pool and avg_unpool
- * are linear and each other's transposes. All leading axes are alike: planes. */
+ * max_pool has two results: the largest element of each window, and which one that is, the first of
+ * equals, counted in the window. Once the second stands, the first is linear in x: max_take takes
+ * the chosen elements, and its transpose max_unpool puts them back. avg_pool and avg_unpool are
+ * linear and each other's transposes. All leading axes are alike: planes. */
 #include "rules/structural_ids.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
 
+/* operands of max_take and max_unpool; results of max_pool */
 enum { VALUES, CHOSEN };
 
 /* ---- windows --------------------------------------------------------------------------------- */
@@ -84,13 +85,20 @@ static bool pooled_infer(const cot__job *j, cot_dtype dtype, cot__type *z) {
     return check_windows(j, &g) && cot__job_shape(j, 0, x->ndim, shaped(z->shape, space, g.x).dim);
 }
 
-static bool max_pool_index_infer(const cot__job *j, cot__type *z) { return pooled_infer(j, COT_I32, z); }
-static bool avg_pool_infer(const cot__job *j, cot__type *z) {
-    return pooled_infer(j, j->n > 0 ? j->x[0].dtype : COT_F64, z) && cot__job_float(j, 0);
+static bool dtype_kept_infer(const cot__job *j, cot__type *z) {
+    return pooled_infer(j, j->n > 0 ? j->x[0].dtype : COT_F64, z);
+}
+static bool avg_pool_infer(const cot__job *j, cot__type *z) { return dtype_kept_infer(j, z) && cot__job_float(j, 0); }
+
+static int  max_pool_results(const cot__job *j) { return (void)j, 2; }
+static bool max_pool_infer(const cot__job *j, cot__type *z) {
+    if (!dtype_kept_infer(j, &z[VALUES])) return false;
+    z[CHOSEN] = (cot__type){COT_I32, z[VALUES].shape};
+    return true;
 }
 
 /* The choice has the shape of the pooled array. */
-static bool max_pool_infer(const cot__job *j, cot__type *z) {
+static bool max_take_infer(const cot__job *j, cot__type *z) {
     if (!has_space(j, 2) || !cot__job_dtype(j, CHOSEN, COT_I32)) return false;
     int space = space_of(j);
     *z = (cot__type){j->x[VALUES].dtype, cot__view_extents(&j->x[CHOSEN])};
@@ -122,31 +130,27 @@ static cot_dtype kernel_dtype(cot_dtype d) { return cot__dtype_is_float(d) ? cot
 
 /* ---- max_pool -------------------------------------------------------------------------------- */
 
-/* beside[0]: the largest elements, which are found with their places; else the workspace takes
- * them. */
-static int64_t max_pool_index_workspace(const cot__job *j) {
-    cot_dtype        dtype = kernel_dtype(j->x[0].dtype);
-    const cot__view *largest = &j->beside[0];
-    return cot__size_add(cot__pack_bytes(&j->x[0], dtype),
-                         largest->data ? cot__pack_bytes(largest, dtype) : cot__room_bytes(&j->z, dtype));
-}
-
-static void max_pool_index_run(const cot__job *j) {
-    cot__pool   g = geometry_of(j, j->z.ndim, j->z.shape);
-    cot_dtype   dtype = kernel_dtype(j->x[0].dtype);
-    char       *at = j->workspace;
-    const void *x = cot__pack_operand(j, 0, dtype, &at);
-    void       *largest = j->beside[0].data ? cot__pack_room(&j->beside[0], dtype, &at) : at;
-    j->backend->max_pool(&g, dtype, x, largest, j->z.data);
-    if (j->beside[0].data) cot__unpack(j, &j->beside[0], dtype, largest);
-}
-
-/* z = x at the chosen elements: what max_pool is once the choice stands. */
 static int64_t max_pool_workspace(const cot__job *j) {
-    return cot__size_add(cot__pack_bytes(&j->x[VALUES], j->x[VALUES].dtype), cot__pack_bytes(&j->x[CHOSEN], COT_I32));
+    cot_dtype dtype = kernel_dtype(j->z.dtype);
+    return cot__size_add(cot__pack_bytes(&j->x[0], dtype), cot__pack_bytes(&j->z, dtype));
 }
 
 static void max_pool_run(const cot__job *j) {
+    cot__pool   g = geometry_of(j, j->z.ndim, j->z.shape);
+    cot_dtype   dtype = kernel_dtype(j->z.dtype);
+    char       *at = j->workspace;
+    const void *x = cot__pack_operand(j, 0, dtype, &at);
+    void       *z = cot__pack_room(&j->z, dtype, &at);
+    j->backend->max_pool(&g, dtype, x, z, j->more[CHOSEN - 1].data);
+    cot__unpack(j, &j->z, dtype, z);
+}
+
+/* z = x at the chosen elements. */
+static int64_t max_take_workspace(const cot__job *j) {
+    return cot__size_add(cot__pack_bytes(&j->x[VALUES], j->x[VALUES].dtype), cot__pack_bytes(&j->x[CHOSEN], COT_I32));
+}
+
+static void max_take_run(const cot__job *j) {
     cot__pool   g = geometry_of(j, j->z.ndim, j->z.shape);
     char       *at = j->workspace;
     const void *x = cot__pack_operand(j, VALUES, j->z.dtype, &at), *chosen = cot__pack_operand(j, CHOSEN, COT_I32, &at);
@@ -169,21 +173,6 @@ static void max_unpool_run(const cot__job *j) {
     cot__unpack(j, &j->z, dtype, z);
 }
 
-/* Both results in one pass over x; only then are they recorded. */
-static cot_var record_largest(cot_tape *t, uint32_t x, const cot_shape *shape, cot__attr *attr) {
-    cot__type      asked = {.shape = *shape};
-    cot__recording r;
-    cot__result    z;
-    if (!cot__record_open(&r, t, "max_pool", OP_max_pool_index, 1, &x, attr, &asked) ||
-        !cot__result_open(t, &z, "max_pool", cot__dtype_at(&t->nodes[x]), shape->ndim, shape->dim))
-        return INVALID(t);
-    r.job.beside[0] = z.view;
-    if (!cot__record_run(&r)) return INVALID(t);
-    cot_var chosen = cot__record_push(&r);
-    if (cot__failed(chosen)) return chosen;
-    return cot__result_push(t, &z, OP_max_pool, 2, (uint32_t[]){x, cot__index(chosen)}, attr);
-}
-
 /* Another operation on the windows of r's node; `pooled` is the shape that it is asked for. */
 static cot_var record_like(cot__rule *r, int op, int n, const cot_var *xs, cot_shape pooled) {
     static const char *const what[] = {"first", "index"};
@@ -197,43 +186,55 @@ static cot_var record_like(cot__rule *r, int op, int n, const cot_var *xs, cot_s
     return attr ? cot__record(r->t, name, op, n, args, attr, &asked) : INVALID(r->t);
 }
 
+/* max_unpool or max_take of v, at the elements that the node chose. */
+static cot_var at_chosen(cot__rule *r, int op, cot_var v, cot_var chosen) {
+    return record_like(r, op, 2, (cot_var[]){v, chosen}, (cot_shape){0});
+}
+
 static void max_pool_vjp(cot__rule *r) {
-    cot_var xs[2] = {r->g, cot__rule_x(r, CHOSEN)};
-    cot__give(r, VALUES, record_like(r, OP_max_unpool, 2, xs, (cot_shape){0}));
+    cot__give(r, VALUES, at_chosen(r, OP_max_unpool, r->g, cot__rule_result_of(r, CHOSEN)));
+}
+static void max_pool_jvp(cot__rule *r) {
+    r->tangent = at_chosen(r, OP_max_take, r->tangents[VALUES], cot__rule_result_of(r, CHOSEN));
+}
+static void max_take_vjp(cot__rule *r) {
+    cot__give(r, VALUES, at_chosen(r, OP_max_unpool, r->g, cot__rule_x(r, CHOSEN)));
 }
 static void max_unpool_vjp(cot__rule *r) {
-    cot_var xs[2] = {r->g, cot__rule_x(r, CHOSEN)};
-    cot__give(r, VALUES, record_like(r, OP_max_pool, 2, xs, (cot_shape){0}));
+    cot__give(r, VALUES, at_chosen(r, OP_max_take, r->g, cot__rule_x(r, CHOSEN)));
 }
 
 #define GEOMETRY "window,stride,padding,extent:l"
-const cot__op cot__op_max_pool_index = {.name      = "max_pool_index",
+const cot__op cot__op_max_pool       = {.name      = "max_pool",
                                         .batch     = cot__batch_shift,
                                         .attrs     = GEOMETRY,
-                                        .kind      = KIND_NONE,
-                                        .infer     = max_pool_index_infer,
+                                        .kind      = KIND_GENERIC,
+                                        .formula   = "z[q] = max x over window q, at its element i[q]; x̄[i[q]] += z̄[q]",
+                                        .vjp       = max_pool_vjp,
+                                        .jvp       = max_pool_jvp,
+                                        .results   = max_pool_results,
+                                        .infer     = max_pool_infer,
                                         .asks      = COT__ASKS_SHAPE,
-                                        .workspace = max_pool_index_workspace,
-                                        .run      = max_pool_index_run,
-                                        .formula   =
-                                            "z[q] = the first i with x[i] = max over window q, counted in the window",
+                                        .workspace = max_pool_workspace,
+                                        .run       = max_pool_run,
                                         .cost      = {.each_x = 1},
-                                        .operands  = "x"};
-const cot__op cot__op_max_pool       = {.name      = "max_pool",
+                                        .operands  = "x",
+                                        .functions = "max_pool1d max_pool2d max_pool3d",
+                                        .kinks     = cot__pool_kinks,
+                                        .choice    = {.from = COT__CHOOSES_IN_WINDOW}};
+const cot__op cot__op_max_take       = {.name      = "max_take",
                                         .batch     = cot__batch_shift,
                                         .attrs     = GEOMETRY,
                                         .kind      = KIND_LINEAR,
                                         .inactive  = 1u << CHOSEN,
                                         .saves     = 1u << CHOSEN,
                                         .formula   = "z[q] = x[index[q] of window q]; x̄[index[q] of window q] += z̄[q]",
-                                        .vjp       = max_pool_vjp,
-                                        .infer     = max_pool_infer,
-                                        .workspace = max_pool_workspace,
-                                        .run       = max_pool_run,
+                                        .vjp       = max_take_vjp,
+                                        .infer     = max_take_infer,
+                                        .workspace = max_take_workspace,
+                                        .run       = max_take_run,
                                         .cost      = {.none = "moves data"},
                                         .operands  = "x index",
-                                        .functions = "max_pool1d max_pool2d max_pool3d",
-                                        .kinks     = cot__pool_kinks,
                                         .choice    = {.from = COT__CHOOSES_IN_WINDOW}};
 const cot__op cot__op_max_unpool     = {.name      = "max_unpool",
                                         .batch     = cot__batch_shift,
@@ -384,9 +385,9 @@ static cot_var largest(const char *op, int space, cot_var x, const cot_pool_opti
     cot_tape *t = enter(op, space, false, x, o, &i, &g);
     if (!t) return cot__invalid(1, &x);
     const char *before = cot__ask(t, op);
-    cot_shape   pooled;
-    cot__attr  *attr = attr_of(t, "max_pool", i, &g, space, 0, false, &pooled);
-    cot_var     z = attr ? record_largest(t, i, &pooled, attr) : INVALID(t);
+    cot__type   asked = {0};
+    cot__attr  *attr = attr_of(t, "max_pool", i, &g, space, 0, false, &asked.shape);
+    cot_var     z = attr ? cot__record(t, "max_pool", OP_max_pool, 1, &i, attr, &asked) : INVALID(t);
     cot__asked(t, before);
     return z;
 }

@@ -151,19 +151,21 @@ cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs) {
 /* ---- normalisation --------------------------------------------------------------------------- */
 
 /* Weights that are the same for all stay operands; a batch of them is applied outside. layer_norm,
- * rms_norm (x, weight, bias), norm_back (x, g, weight). */
+ * rms_norm (x, weight, bias), norm_known (x, statistics, weight, bias), norm_back (x, g,
+ * statistics, weight). */
 cot_var cot__batch_norm(cot__rule *r, const cot__batch *b, cot_var *xs) {
-    bool back = cot__rule_node(r)->op == OP_norm_back, outside = false;
-    int  ndim = shape_at(r, 0).ndim, first = back ? 2 : 1;
-    for (int k = first; k < b->n; k++)
+    int     op = cot__rule_node(r)->op, ndim = shape_at(r, 0).ndim;
+    int     w = op == OP_norm_back ? 3 : op == OP_norm_known ? 2 : 1;
+    bool    outside = false;
+    cot_var all[4] = {COT_NONE, COT_NONE, COT_NONE, COT_NONE};
+    for (int k = w; k < b->n; k++)
         if (b->is[k]) outside = true, xs[k] = cot__batch_align(xs[k], ndim);
-    cot_var all[3] = {cot__batch_full(b, 0, xs[0]), COT_NONE, COT_NONE};
-    for (int k = 1; k < b->n; k++) all[k] = k < first ? cot__batch_full(b, k, xs[k]) : outside ? COT_NONE : xs[k];
-    if (back && outside) all[1] = cot_smul(all[1], xs[2]);
+    for (int k = 0; k < b->n; k++) all[k] = k < w ? cot__batch_full(b, k, xs[k]) : outside ? COT_NONE : xs[k];
+    if (op == OP_norm_back && outside) all[1] = cot_smul(all[1], xs[w]);
     cot_var z = cot__batch_apply(r, b->extent, all);
-    if (back || !outside) return z;
-    z = cot_mul(z, xs[1]);
-    return b->n > 2 ? cot_add(z, xs[2]) : z;
+    if (op == OP_norm_back || !outside) return z;
+    z = cot_mul(z, xs[w]);
+    return b->n > w + 1 ? cot_add(z, xs[w + 1]) : z;
 }
 
 /* (Σ g y, Σ g) over the rows of each element. */

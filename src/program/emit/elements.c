@@ -1,5 +1,6 @@
 /* elements.c: elements of values, and numbers, as C expressions. */
 #include "program/emit/writer.h"
+#include "backend/runs.h"
 #include "base/element.h"
 #include "base/number.h"
 
@@ -13,7 +14,9 @@ const char *cot__emit_type(cot_dtype d) {
     case COT_I32: return "int32_t";
     case COT_U8:
     case COT_BOOL: return "uint8_t";
-    default: return NULL; /* 16-bit floats */
+    case COT_F16:
+    case COT_BF16: return "uint16_t"; /* the bits; see passes/halves.c */
+    default: return NULL;
     }
 }
 
@@ -35,15 +38,28 @@ static void put_float(cot__text *to, double v, bool single) {
     }
 }
 
-static void put_i64(cot__text *to, int64_t v) {
+void cot__put_i64(cot__text *to, int64_t v) {
     if (v == INT64_MIN) cot__put(to, "(-INT64_C(9223372036854775807) - 1)");
     else cot__putf(to, v < 0 ? "(-INT64_C(%lld))" : "INT64_C(%lld)", v < 0 ? -(long long)v : (long long)v);
 }
 
 void cot__emit_literal(cot__text *to, cot_dtype d, const void *element) {
-    if (cot__dtype_is_float(d)) put_float(to, cot__load_f64(element, d), d == COT_F32);
-    else if (d == COT_I64) put_i64(to, cot__load_i64(element, d));
+    uint16_t half;
+    if (d == COT_F16 || d == COT_BF16) memcpy(&half, element, sizeof half), cot__putf(to, "0x%04x", half);
+    else if (cot__dtype_is_float(d)) put_float(to, cot__load_f64(element, d), d == COT_F32);
+    else if (d == COT_I64) cot__put_i64(to, cot__load_i64(element, d));
     else if (d == COT_I32 && cot__load_i64(element, d) == INT32_MIN) cot__put(to, "INT32_MIN");
+    else cot__putf(to, "%lld", (long long)cot__load_i64(element, d));
+}
+
+/* In an initialiser the types are known: whole numbers need no more than their digits. */
+void cot__put_initial(cot__text *to, cot_dtype d, const void *element) {
+    double v    = cot__dtype_is_float(d) ? cot__load_f64(element, d) : 0;
+    bool   most = d == COT_I64 && cot__load_i64(element, d) == INT64_MIN;
+    if (d == COT_F16 || d == COT_BF16) cot__emit_literal(to, d, element);
+    else if (cot__dtype_is_float(d) ? !(fabs(v) < 1e6 && v == floor(v)) || (v == 0 && signbit(v)) : most)
+        cot__emit_literal(to, d, element);
+    else if (cot__dtype_is_float(d)) cot__putf(to, "%d", (int)v);
     else cot__putf(to, "%lld", (long long)cot__load_i64(element, d));
 }
 
@@ -66,8 +82,11 @@ static void put_place(cot__writer *w, const cot__view *v, int64_t offset, const 
         if (at->axis[k] && v->stride[k] != 0 && v->shape[k] != 1) put_term(w, v->stride[k], at->axis[k], &first);
 }
 
-static int64_t offset_of(const cot__layout *l, uint32_t value) {
-    if (l->plan.root[value] == value) return 0;
+static bool is_pointed(const cot__writer *w, uint32_t value) { return w->pointed && w->pointed[value]; }
+
+static int64_t offset_of(const cot__writer *w, uint32_t value) {
+    const cot__layout *l = &w->layout;
+    if (l->plan.root[value] == value || is_pointed(w, value)) return 0;
     return l->plan.place[value] / cot__dtype_size(cot__value_view(l->p, value).dtype);
 }
 
@@ -80,9 +99,9 @@ static bool is_local(const cot__writer *w, uint32_t root) {
 
 static void put_bracketed(cot__writer *w, uint32_t value, const cot__at_index *at) {
     cot__view v = cot__plan_view(&w->layout.plan, value);
-    int64_t   offset = offset_of(&w->layout, value);
+    int64_t   offset = offset_of(w, value);
     cot__put(w->to, "[");
-    if (!at->flat) put_place(w, &v, offset, at);
+    if (!at->flat || cot__repeats(&v)) put_place(w, &v, offset, at);
     else if (offset) cot__putf(w->to, "%lld + %s", (long long)offset, at->flat);
     else cot__put(w->to, at->flat);
     cot__put(w->to, "]");
@@ -90,9 +109,9 @@ static void put_bracketed(cot__writer *w, uint32_t value, const cot__at_index *a
 
 void cot__put_element(cot__writer *w, uint32_t value, const cot__at_index *at) {
     uint32_t root = cot__root_of(&w->layout, value);
-    if (is_local(w, root)) cot__putf(w->to, "v_%u", root);
+    if (is_local(w, root)) cot__putf(w->to, "v_%u", cot__number_of(w, root));
     else {
-        cot__put_name(w, root);
+        cot__put_name(w, is_pointed(w, value) ? value : root);
         if (w->layout.home[root] != COT__AT_NAME) put_bracketed(w, value, at);
     }
 }

@@ -3,7 +3,11 @@
  * Everything is printed twice: the first time into nothing, to learn which functions, how deep
  * folds and which checks there are. */
 #include "program/emit/writer.h"
+#include "program/loop_form.h"
+#include "program/passes/passes.h"
 #include "rules/structural_ids.h"
+
+#include "base/number.h"
 
 #include <string.h>
 
@@ -32,7 +36,7 @@ static void put_signature(cot__writer *w) {
     const cot__program *p = w->p;
     uint32_t            n = p->inputs + p->outputs + 1;
     const char         *between = n > 6 ? ",\n    " : ", ";
-    cot__putf(w->to, "int %s(%s", cot__function_name(w), n > 6 ? "\n    " : "");
+    cot__putf(w->to, "%sint %s(%s", w->file ? "static " : "", cot__function_name(w), n > 6 ? "\n    " : "");
     for (uint32_t k = 0; k < p->inputs; k++)
         put_parameter(w, p->input[k], false, cot__input_name(w, k)), cot__put(w->to, between);
     for (uint32_t k = 0; k < p->outputs; k++)
@@ -71,6 +75,7 @@ static void put_declaration(cot__writer *w) {
                                         : "_WORKSPACE is 0: it may be NULL */\n");
     put_signature(w);
     cot__put(w->to, ";\n");
+    cot__declare_patterns(w);
 }
 
 static void put_workspace_size(cot__writer *w) {
@@ -122,6 +127,7 @@ static void put_prologue(cot__writer *w) {
     if (w->levels) cot__putf(w->to, "#define COT_LEVELS %d /* of the trees of sums */\n\n", w->levels);
     cot__parts_print(&w->parts, w->to);
     cot__put(w->to, "\n");
+    cot__put_patterns(w);
 }
 
 /* ---- constants and arrays -------------------------------------------------------------------- */
@@ -135,7 +141,7 @@ static void put_constant(cot__writer *w, uint32_t k) {
     cot__putf(w->to, "    static const %s c_%u[%lld] = {", cot__emit_type(v.dtype), value, (long long)(n ? n : 1));
     for (int64_t i = 0; i < n; i++) {
         cot__put(w->to, i == 0 ? "" : w->to->column > 100 ? ",\n        " : ", ");
-        cot__emit_literal(w->to, v.dtype, element + i * size);
+        cot__put_initial(w->to, v.dtype, element + i * size);
     }
     cot__put(w->to, n ? "};\n" : "0};\n");
 }
@@ -166,10 +172,10 @@ static void put_unused(cot__writer *w) {
 
 /* ---- statements and loops -------------------------------------------------------------------- */
 
-static void put_statement(cot__writer *w, uint32_t k) {
+void cot__put_statement(cot__writer *w, uint32_t k) {
     uint32_t      z = w->p->operation[k].result;
     cot__at_index at = {0};
-    cot__putf(w->to, "    const %s v_%u = ", cot__emit_type(cot__value_view(w->p, z).dtype), z);
+    cot__putf(w->to, "    const %s v_%u = ", cot__emit_type(cot__value_view(w->p, z).dtype), cot__number_of(w, z));
     if (w->layout.plan.how[k] == COT__BY_MOVE) {
         /* the place of the element was found by the plan */
         uint32_t root = cot__root_of(&w->layout, cot__operation_operand(w->p, k)[0]);
@@ -196,17 +202,20 @@ static bool is_flat(const cot__writer *w, uint32_t from, uint32_t to) {
     return true;
 }
 
-static void put_loop_line(cot__writer *w, uint32_t k, int depth, const cot__at_index *at) {
-    uint32_t  z = w->p->operation[k].result;
-    cot__home home = (cot__home)w->layout.home[z];
+void cot__put_loop_value(cot__writer *w, uint32_t k, int depth, const cot__at_index *at) {
+    uint32_t z = w->p->operation[k].result;
     cot__put_indent(w, depth);
-    cot__putf(w->to, "const %s v_%u = ", cot__emit_type(cot__value_view(w->p, z).dtype), z);
+    cot__putf(w->to, "const %s v_%u = ", cot__emit_type(cot__value_view(w->p, z).dtype), cot__number_of(w, z));
     cot__put_expression(w, k, at);
     cot__put(w->to, ";\n");
-    if (home == COT__AT_LOOP) return;
+}
+
+void cot__put_loop_store(cot__writer *w, uint32_t k, int depth, const cot__at_index *at) {
+    uint32_t z = w->p->operation[k].result;
+    if (w->layout.home[z] == COT__AT_LOOP) return;
     cot__put_indent(w, depth);
     cot__put_result(w, z, at);
-    cot__putf(w->to, " = v_%u;\n", z);
+    cot__putf(w->to, " = v_%u;\n", cot__number_of(w, z));
 }
 
 static void put_loop_comment(cot__writer *w, uint32_t from, uint32_t to) {
@@ -237,7 +246,8 @@ static void put_loop(cot__writer *w, uint32_t from, uint32_t to) {
     int inside = cot__open_loops(w, 2, 'i', flat ? &line : &v, UINT32_MAX, &at, &room);
     if (flat) at.flat = at.axis[0] ? at.axis[0] : "0";
     for (uint32_t k = from; k < to; k++)
-        if (cot__is_in_loop(&w->layout, k)) put_loop_line(w, k, inside, &at);
+        if (cot__is_in_loop(&w->layout, k))
+            cot__put_loop_value(w, k, inside, &at), cot__put_loop_store(w, k, inside, &at);
     cot__close_loops(w, 2, inside);
     cot__put(w->to, "    }\n");
     w->loop = 0;
@@ -280,7 +290,7 @@ static bool put_blocks(cot__writer *w) {
         for (to = from; to < n && l->block[to] == l->block[from]; to++) {
             if (cot__is_no_work(l, to)) continue;
             if (cot__is_in_loop(l, to)) loop = true;
-            else if (cot__is_by_element(w->p, to) || l->plan.how[to] == COT__BY_MOVE) put_statement(w, to);
+            else if (cot__is_by_element(w->p, to) || l->plan.how[to] == COT__BY_MOVE) cot__put_statement(w, to);
             else if (!cot__put_structural(w, to)) return false;
         }
         if (loop) put_loop(w, from, to);
@@ -301,43 +311,101 @@ static bool put_function(cot__writer *w) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool types_can_be_exported(const cot__writer *w) {
-    for (uint32_t v = 0; v < w->p->values; v++) {
-        cot_dtype d = cot__value_view(w->p, v).dtype;
-        if (!cot__emit_type(d))
-            return cot__refuse(w->caller, COT_DTYPE, "%s cannot be exported yet; C99 has no such type",
-                               cot__dtype_name(d));
-    }
+static bool bodies_can_be_exported(const cot__writer *w) {
     for (uint32_t k = 0; k < w->p->operations; k++)
-        if (w->p->operation[k].results != 1 || cot__operation_bodies(w->p, k))
-            return cot__refuse(w->caller, COT_VALUE,
-                               "%s cannot be exported yet; docs/export.md lists the operations that can",
-                               cot__operation_name(w->p, k));
+        if (cot__operation_bodies(w->p, k) && !cot__exportable(w->p->operation[k].op))
+            return cot__refuse_operation(w, k);
     return true;
+}
+
+/* It stands in quotes, on a line of its own. */
+static bool header_can_be_included(const cot__writer *w) {
+    for (const char *s = w->o->header; s && *s; s++)
+        if (strchr("\"\\'\177", *s) || (unsigned char)*s < ' ' || (*s == '?' && s[1] == '?') ||
+            (*s == '/' && (s[1] == '/' || s[1] == '*')))
+            return cot__refuse(w->caller, COT_VALUE,
+                               "byte %d of the header's name is no part of one in C; take letters, digits, and . _ - /",
+                               (int)(s - w->o->header));
+    return true;
+}
+
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+/* A body that operations share is printed for each; so many are more than anybody reads. */
+enum { MOST_BODIES = 1000 };
+
+static bool put_bodies(cot__writer *w);
+
+static bool put_opened_body(cot__writer *w, cot__called *as) {
+    if (!cot__names_open(w) || !put_bodies(w)) return false;
+    *as = (cot__called){++w->file->functions, w->layout.workspace};
+    cot__format(w->name[0], COT__NAME_TEXT, "b_%d", as->number);
+    cot__put(w->to, "/* A body of what follows. */\n");
+    bool ok = put_function(w);
+    cot__put(w->to, "\n");
+    return ok;
+}
+
+/* Recursive over bodies, which nest at most COT__PROGRAM_DEPTH deep. */
+static bool put_body(cot__writer *outer, const cot__program *body, cot__called *as) {
+    const cot__emit_options o = {.libm = outer->o->libm};
+    cot__writer *file = outer->file ? outer->file : outer;
+    cot__writer  w = {.p = body, .o = &o, .al = outer->al, .caller = outer->caller, .to = outer->to,
+                      .parts = outer->parts, .levels = outer->levels, .checks = outer->checks, .file = file};
+    if (file->functions >= MOST_BODIES)
+        return cot__refuse(w.caller, COT_LIMIT, "more than %d bodies of loops cannot be exported", MOST_BODIES);
+    if (!bodies_can_be_exported(&w) || !cot__layout_open(&w.layout, body, w.al, w.caller)) return false;
+    bool ok = put_opened_body(&w, as);
+    outer->levels = w.levels, outer->checks = w.checks;
+    if (w.name) cot__names_close(&w);
+    cot__layout_close(&w.layout);
+    return ok;
+}
+
+/* A way back on which nothing is carried needs no states, and does not run its steps forward. */
+static bool is_called(const cot__writer *w, uint32_t k, uint32_t body) {
+    if (cot__is_no_work(&w->layout, k)) return false;
+    if (w->p->operation[k].op != OP_loop_adjoint) return true;
+    cot__form f = cot__form_of(cot__operation_attr(w->p, k));
+    return f.carry || f.tests || (int)(body - w->p->operation[k].body) >= cot__back_form_body(&f, 0);
+}
+
+static bool put_bodies(cot__writer *w) {
+    for (uint32_t k = 0; k < w->p->operations; k++)
+        for (uint32_t i = w->p->operation[k].body; i < w->p->operation[k + 1].body; i++)
+            if (is_called(w, k, i) && !put_body(w, w->p->body[i], &w->called[i])) return false;
+    return true;
+}
+
+/* All functions. */
+static bool put_functions(cot__writer *w) {
+    w->functions = w->checks = 0;
+    return put_bodies(w) && put_function(w);
 }
 
 static bool print(cot__writer *w, cot__text *header, cot__text *source) {
     char      nothing[64];
     cot__text to_nothing = cot__text_buffer(nothing, sizeof nothing);
     w->to = &to_nothing;
-    if (!put_function(w)) return false;
+    if (!put_functions(w)) return false;
     int checks = w->checks;
     w->to = header;
     if (header) put_header(w);
     w->to = source;
     if (!source) return true;
     put_prologue(w);
-    w->checks = 0;
-    bool ok = put_function(w);
+    bool ok = put_functions(w);
     w->checks = checks;
     return ok;
 }
 
-bool cot__program_emit_c(const cot__program *p, const cot__emit_options *o, const cot_allocator *al, cot__text *header,
-                         cot__text *source, const cot__caller *caller) {
+static bool emit(const cot__program *p, const cot__emit_options *o, const cot_allocator *al, cot__text *header,
+                 cot__text *source, const cot__caller *caller) {
     const cot_allocator allocator = al ? *al : (cot_allocator){0};
     cot__writer         w = {.p = p, .o = o, .al = &allocator, .caller = caller};
-    if (!types_can_be_exported(&w) || !cot__layout_open(&w.layout, p, al, caller)) return false;
+    if (!header_can_be_included(&w) || !cot__patterns_fit(&w) || !bodies_can_be_exported(&w) ||
+        !cot__layout_open(&w.layout, p, al, caller))
+        return false;
     bool ok = cot__parts_open(&w.parts, w.al);
     if (!ok) cot__refuse(caller, COT_MEMORY, "out of memory: the list of exported functions");
     ok = ok && cot__names_open(&w);
@@ -345,5 +413,13 @@ bool cot__program_emit_c(const cot__program *p, const cot__emit_options *o, cons
     if (w.name) cot__names_close(&w);
     cot__parts_close(&w.parts);
     cot__layout_close(&w.layout);
+    return ok;
+}
+
+bool cot__program_emit_c(const cot__program *p, const cot__emit_options *o, const cot_allocator *al, cot__text *header,
+                         cot__text *source, const cot__caller *caller) {
+    cot__program *wide = cot__pass_halves(p, &(cot__pass_options){.al = al, .caller = caller});
+    bool          ok = wide && emit(wide, o, al, header, source, caller);
+    cot__program_release(wide);
     return ok;
 }

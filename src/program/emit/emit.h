@@ -24,6 +24,8 @@
 
 #include "program/program.h"
 
+#include <cotangent_transform.h>
+
 typedef struct cot__emit_options {
     const char        *name;    /* of the function; sanitised */
     /* how the source includes its header, "f.h"; NULL: it holds the text instead */
@@ -31,6 +33,8 @@ typedef struct cot__emit_options {
     const char        *title;   /* what is computed, for a comment; NULL: nothing is said */
     const char *const *inputs;  /* names, one for each input; NULL: x0, x1, … */
     const char *const *outputs; /* names, one for each output; NULL: y0, y1, … */
+    /* one for each output, NULL where it is no sparse matrix; NULL: none is */
+    const cot_sparse_info *const *patterns;
     bool               libm;    /* exp, sin, … are those of <math.h>: shorter, but with its bits */
 } cot__emit_options;
 
@@ -45,6 +49,9 @@ bool cot__program_emit_c(const cot__program *p, const cot__emit_options *o, cons
  * at most `size` bytes, with the end. Parameters that get the same name are numbered. */
 void cot__emit_function_name(const char *wanted, char *name, size_t size);
 void cot__emit_name(const char *wanted, char *name, size_t size);
+/* The arrays that hold the pattern of output k are called FUNCTION_NAME_row_start and _col. */
+enum { COT__PATTERN_NAME = 64 };
+void cot__emit_pattern_name(const char *const *outputs, uint32_t k, char name[COT__PATTERN_NAME]);
 /* double, int64_t, … */
 const char *cot__emit_type(cot_dtype d);
 /* One element as a literal of its type. */

@@ -4,6 +4,7 @@
  *
  * Recursive over the tree of one rule, whose depth the table bounds. */
 #include "program/emit/writer.h"
+#include "program/show/show.h"
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 
@@ -101,11 +102,13 @@ static bool is_in(const char *list, const char *name) {
 void cot__put_elementary(cot__writer *w, const char *name, cot_dtype as) {
     const char *exact = "fabs sqrt floor ceil rint trunc",
                *libm  = "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
-                        "atanh erf erfc cbrt pow atan2 hypot lgamma fmod";
+                        "atanh erf erfc cbrt pow atan2 hypot lgamma fmod",
+               *plain = "erfinv lgamma digamma fmod remainder"; /* which vmath.h has not */
     bool      theirs  = is_in(exact, name) || (w->o->libm && is_in(libm, name));
     char      full[32];
     cot__text text = cot__text_buffer(full, sizeof full);
-    cot__putf(&text, "%s%s%s", theirs ? "" : "cot__", name, as == COT_F32 ? "f" : "");
+    if (w->vector && !theirs && !is_in(plain, name)) cot__putf(&text, "%s%s", name, as == COT_F32 ? "_vf32" : "_vf64");
+    else cot__putf(&text, "%s%s%s", theirs ? "" : "cot__", name, as == COT_F32 ? "f" : "");
     cot__put_call(w, full);
 }
 
@@ -139,6 +142,7 @@ static void put_test(const scope *s, const cot__tree *e) {
     const char *sign    = words[e->op].sign;
     bool        logical = e->op == OP_logical_and || e->op == OP_logical_or;
     bool        real    = cot__dtype_is_float(s->as);
+    if (logical && s->w->vector) sign = e->op == OP_logical_and ? " & " : " | ";
     cot__put(to, "(");
     if (e->op == OP_isnan || e->op == OP_isinf || e->op == OP_isfinite) {
         if (real)
@@ -196,6 +200,20 @@ static void put_function(const scope *s, const cot__tree *e) {
     put_arguments(s, e);
 }
 
+/* As a call, in which all three are evaluated: what is loaded in one case only keeps a loop from
+ * becoming vectors. */
+static void put_select(const scope *s, const cot__tree *e) {
+    bool vector = s->w->vector;
+    if (vector)
+        cot__put_call(s->w, s->as == COT_F32 ? "cot_select_f32" : s->as == COT_F64 ? "cot_select_f64" : "cot_iselect");
+    put_condition(s, operand(e, 0));
+    cot__put(s->w->to, vector ? ", " : " ? ");
+    put_tree(s, operand(e, 1));
+    cot__put(s->w->to, vector ? ", " : " : ");
+    put_tree(s, operand(e, 2));
+    if (vector) cot__put(s->w->to, ")");
+}
+
 /* a ? b : c, a sign between two, a sign before one, 1/x */
 static bool put_signs(const scope *s, const cot__tree *e) {
     cot__text  *to   = s->w->to;
@@ -204,13 +222,8 @@ static bool put_signs(const scope *s, const cot__tree *e) {
     const char *open = e == s->whole ? "" : "(", *close = e == s->whole ? "" : ")";
     if (e->op != OP_where && !two && !before) return false;
     cot__put(to, open);
-    if (e->op == OP_where) {
-        put_condition(s, operand(e, 0));
-        cot__put(to, " ? ");
-        put_tree(s, operand(e, 1));
-        cot__put(to, " : ");
-        put_tree(s, operand(e, 2));
-    } else {
+    if (e->op == OP_where) put_select(s, e);
+    else {
         cot__put(to, two ? "" : !one ? "-" : s->as == COT_F32 ? "1.0f / " : "1.0 / ");
         if (e->op == OP_rsqrt) cot__put_elementary(s->w, "sqrt", s->as);
         put_tree(s, operand(e, 0));
@@ -289,7 +302,13 @@ static void put_tree(const scope *s, const cot__tree *e) {
 /* A value of type `as` becomes one of type `to`: text before it, text behind it. */
 static void put_conversion(cot__writer *w, cot_dtype from, cot_dtype to) {
     bool real = cot__dtype_is_float(from);
-    if (to == COT_BOOL)
+    if (to == COT_F16 || to == COT_BF16) {
+        const char *name = cot__dtype_name(to), *by = from == COT_F64 ? "f64" : real ? "f32" : "i64";
+        char        full[32];
+        cot__text   text = cot__text_buffer(full, sizeof full);
+        cot__putf(&text, "%s%s_from_%s", real ? "cot__" : "", name, by);
+        cot__put_call(w, full);
+    } else if (to == COT_BOOL)
         cot__put(w->to, "(uint8_t)(0 != ");
     else if (cot__dtype_is_float(to))
         cot__putf(w->to, "(%s)(", cot__emit_type(to));
@@ -332,45 +351,32 @@ void cot__put_expression(cot__writer *w, uint32_t k, const cot__at_index *at) {
         put_elementwise(w, k, at);
     else {
         cot_dtype from = cot__value_view(w->p, x).dtype; /* cast, copy */
+        bool half = from != z && (from == COT_F16 || from == COT_BF16);
         if (from != z) put_conversion(w, from, z);
+        if (half) cot__put_call(w, from == COT_F16 ? "cot__f32_from_f16" : "cot__f32_from_bf16");
         cot__put_element(w, x, at);
+        if (half) cot__put(w->to, ")");
         if (from != z) cot__put(w->to, ")");
     }
 }
 
 /* ---- formulas -------------------------------------------------------------------------------- */
 
-enum { FORMULA_DEPTH = 5 };
+static uint32_t root_in(const void *writer, uint32_t value) {
+    return cot__root_of(&((const cot__writer *)writer)->layout, value);
+}
 
-static bool is_inside(const cot__writer *w, uint32_t root) {
+static bool is_inside(const void *writer, uint32_t root) {
+    const cot__writer *w = writer;
     if (cot__value_origin(w->p, root) != COT__FROM_OPERATION) return false;
     uint32_t k      = cot__value_maker(w->p, root);
     bool     scalar = cot__value_view(w->p, root).ndim == 0;
     return cot__is_by_element(w->p, k) && (w->loop ? w->layout.block[k] == w->loop && !scalar : scalar);
 }
 
-static void put_formula(cot__writer *w, uint32_t value, int depth) {
-    static const char *const signs[OP_elementwise_count] = {
-        [OP_add] = " + ", [OP_sub] = " - ", [OP_mul] = " * ", [OP_smul] = " * ", [OP_div] = " / ", [OP_sdiv] = " / "};
-    uint32_t root = cot__root_of(&w->layout, value);
-    if (depth == 0 || !is_inside(w, root)) {
-        cot__put_name(w, root);
-        return;
-    }
-    uint32_t        k    = cot__value_maker(w->p, root);
-    const uint32_t *x    = cot__operation_operand(w->p, k);
-    int             op   = w->p->operation[k].op;
-    const char     *sign = op < OP_structural ? signs[op] : NULL;
-    bool            bare = sign && depth == FORMULA_DEPTH;
-    cot__putf(w->to, "%s%s", sign ? "" : op == OP_neg ? "-" : cot__op_of(op)->name, bare ? "" : "(");
-    for (int i = 0; i < cot__operation_operands(w->p, k); i++) {
-        cot__put(w->to, i ? (sign ? sign : ", ") : "");
-        if (x[i] == COT__NO_VALUE)
-            cot__put_number(w->to, cot__operation_number(w->p, k));
-        else
-            put_formula(w, x[i], depth - 1);
-    }
-    cot__put(w->to, bare ? "" : ")");
-}
+static void put_name(void *writer, uint32_t root) { cot__put_name(writer, root); }
 
-void cot__put_formula(cot__writer *w, uint32_t value) { put_formula(w, value, FORMULA_DEPTH); }
+void cot__put_formula(cot__writer *w, uint32_t value) {
+    cot__formula_style s = {w->p, w->to, w, root_in, is_inside, put_name, 5};
+    cot__put_formula_of(&s, value);
+}

@@ -1,7 +1,9 @@
 /* layout.c: see layout.h. Three passes over the operations: blocks, homes, the workspace. */
 #include "program/emit/layout.h"
+#include "program/emit/bodies.h"
 #include "backend/cpu/table/cpu.h"
-#include "program/ranges.h"
+#include "base/sizes.h"
+#include "program/memory/ranges.h"
 #include "rules/structural_ids.h"
 
 #include <string.h>
@@ -28,8 +30,10 @@ bool cot__is_by_element(const cot__program *p, uint32_t k) {
 }
 
 bool cot__is_no_work(const cot__layout *l, uint32_t k) {
-    return l->plan.how[k] == COT__BY_VIEW ||
-           !(l->wanted[l->p->operation[k].result] || cot__operation_has_effect(l->p, k));
+    const cot__operation *o = &l->p->operation[k];
+    bool                  wanted = cot__operation_has_effect(l->p, k);
+    for (uint32_t r = 0; r < o->results; r++) wanted |= l->wanted[o->result + r] != 0;
+    return l->plan.how[k] == COT__BY_VIEW || !wanted;
 }
 
 bool cot__is_in_loop(const cot__layout *l, uint32_t k) {
@@ -156,10 +160,14 @@ static void find_homes(arranger *a) {
 
 /* ---- the workspace --------------------------------------------------------------------------- */
 
-static int64_t bytes_of(const cot__program *p, uint32_t v) {
-    cot__view x     = cot__value_view(p, v);
-    int64_t   bytes = cot__view_size(&x) * cot__dtype_size(x.dtype);
+int64_t cot__home_bytes(const cot__view *v) {
+    int64_t bytes = cot__view_size(v) * cot__dtype_size(v->dtype);
     return bytes > 0 ? (bytes + 7) / 8 * 8 : 8;
+}
+
+static int64_t bytes_of(const cot__program *p, uint32_t v) {
+    cot__view x = cot__value_view(p, v);
+    return cot__home_bytes(&x);
 }
 
 /* Gives back what no block after `block` reads. `from` is the first operation that can still hold
@@ -174,6 +182,80 @@ static bool give_back(arranger *a, uint32_t *alive, uint32_t *count, uint32_t bl
             return no_memory(a);
     }
     *count = kept;
+    return true;
+}
+
+bool cot__wants_dense(int op) {
+    return op == OP_layer_norm || op == OP_rms_norm || op == OP_norm_known || op == OP_norm_back ||
+           op == OP_norm_weights || op == OP_loop || op == OP_loop_adjoint;
+}
+
+/* Copies of the operands before `end`. */
+static int64_t copied(const cot__layout *l, uint32_t k, int end, bool *last) {
+    const uint32_t *x = cot__operation_operand(l->p, k);
+    int64_t         bytes = 0;
+    for (int i = 0; i < end; i++) {
+        cot__view v = cot__plan_view(&l->plan, x[i]);
+        *last       = v.ndim > 0 && !cot__is_contiguous(v.ndim, v.shape, v.stride);
+        if (*last) bytes += bytes_of(l->p, x[i]);
+    }
+    return bytes;
+}
+
+int64_t cot__dense_copy(const cot__layout *l, uint32_t k, int i) {
+    bool    last   = false;
+    int64_t behind = copied(l, k, i + 1, &last);
+    return last ? behind - bytes_of(l->p, cot__operation_operand(l->p, k)[i]) : -1;
+}
+
+int64_t cot__dense_bytes(const cot__layout *l, uint32_t k) {
+    bool last;
+    return cot__wants_dense(l->p->operation[k].op) ? copied(l, k, cot__operation_operands(l->p, k), &last) : 0;
+}
+
+/* The most that one of its bodies needs; -1: no memory to find out. Recursive as bodies nest. */
+static int64_t room_of_bodies(const arranger *a, uint32_t k) {
+    int64_t most = 0;
+    for (uint32_t i = a->p->operation[k].body; i < a->p->operation[k + 1].body; i++) {
+        cot__layout body;
+        if (!cot__layout_open(&body, a->p->body[i], a->al, a->caller)) return -1;
+        if (body.workspace > most) most = body.workspace;
+        cot__layout_close(&body);
+    }
+    return most;
+}
+
+/* Copies of its operands, then what bodies.h says, and room for the bodies. */
+static int64_t scratch_of_loop(const arranger *a, uint32_t k) {
+    int64_t bodies = room_of_bodies(a, k), own = cot__loop_room_of(a->p, k).bodies;
+    if (bodies < 0) return -1;
+    int64_t bytes = cot__size_add(cot__size_add(cot__dense_bytes(a->l, k), own), bodies);
+    if (bytes < COT__SIZE_MOST / 2) return bytes;
+    cot__refuse(a->caller, COT_LIMIT, "%s keeps more states than memory can hold; ask for fewer (states)",
+                cot__operation_name(a->p, k));
+    return -1;
+}
+
+/* Memory that an operation needs while it runs: copies of its operands; qr keeps its reflections.
+ * -1 after telling why it cannot be found out. */
+static int64_t scratch_of(const arranger *a, uint32_t k) {
+    const cot__layout *l = a->l;
+    int                op = l->p->operation[k].op;
+    if (op == OP_loop || op == OP_loop_adjoint) return scratch_of_loop(a, k);
+    int64_t bytes = cot__dense_bytes(l, k);
+    if (op != OP_qr) return bytes;
+    cot__view v = cot__value_view(l->p, l->p->operation[k].result);
+    return v.shape[v.ndim - 2] * v.shape[v.ndim - 1] * cot__dtype_size(v.dtype);
+}
+
+/* It is free again when the operation is done; its results have their places already. */
+static bool place_scratch(arranger *a, uint32_t k) {
+    int64_t needed = scratch_of(a, k), bytes = (needed + 7) / 8 * 8;
+    a->l->scratch[k] = -1;
+    if (needed < 0) return false;
+    if (bytes == 0) return true;
+    a->l->scratch[k] = cot__ranges_take(&a->ranges, bytes);
+    if (a->l->scratch[k] < 0 || !cot__ranges_give(&a->ranges, a->l->scratch[k], bytes)) return no_memory(a);
     return true;
 }
 
@@ -194,6 +276,7 @@ static bool place_values(arranger *a, uint32_t *alive) {
             if (a->last[v] < block) a->last[v] = block;
             alive[count++] = v;
         }
+        if (!place_scratch(a, k)) return false;
     }
     a->l->workspace = a->ranges.top;
     return true;
@@ -208,9 +291,10 @@ static bool arrange(arranger *a) {
     l->wanted       = cot__alloc(a->al, values * sizeof *l->wanted);
     l->home         = cot__alloc(a->al, values * sizeof *l->home);
     l->place        = cot__alloc(a->al, values * sizeof *l->place);
+    l->scratch      = cot__alloc(a->al, operations * sizeof *l->scratch);
     a->last         = cot__alloc(a->al, values * sizeof *a->last);
     uint32_t *alive = cot__alloc(a->al, values * sizeof *alive);
-    bool      ok    = l->block && l->wanted && l->home && l->place && a->last && alive;
+    bool      ok    = l->block && l->wanted && l->home && l->place && l->scratch && a->last && alive;
     if (!ok) no_memory(a);
     if (ok) find_wanted(l), find_blocks(l), find_homes(a);
     ok = ok && place_values(a, alive);
@@ -236,6 +320,7 @@ void cot__layout_close(cot__layout *l) {
         cot__free(&al, l->wanted, l->p->values * sizeof *l->wanted);
         cot__free(&al, l->home, l->p->values * sizeof *l->home);
         cot__free(&al, l->place, l->p->values * sizeof *l->place);
+        cot__free(&al, l->scratch, l->p->operations * sizeof *l->scratch);
         if (l->plan.p) cot__plan_close(&l->plan);
     }
     *l = (cot__layout){0};

@@ -28,6 +28,8 @@ typedef struct cot__layout {
     uint8_t            *wanted;
     uint8_t            *home;  /* of each value that is no view, a cot__home */
     int64_t            *place; /* its byte in the workspace, or the number of its output */
+    /* of each operation: where it has memory of its own while it runs; -1: it needs none */
+    int64_t            *scratch;
     int64_t             workspace;
 } cot__layout;
 
@@ -40,6 +42,14 @@ bool cot__is_by_element(const cot__program *p, uint32_t k);
 bool cot__is_no_work(const cot__layout *l, uint32_t k);
 /* Is it done element by element on an array? Then it is part of a loop. */
 bool cot__is_in_loop(const cot__layout *l, uint32_t k);
+/* Does it read its operands row-major? Those that are not are copied first, to scratch memory: to
+ * this byte of it, or -1: operand i is row-major. */
+bool    cot__wants_dense(int op);
+int64_t cot__dense_copy(const cot__layout *l, uint32_t k, int i);
+/* All such copies. What a loop needs besides follows (bodies.h). */
+int64_t cot__dense_bytes(const cot__layout *l, uint32_t k);
+/* What a value takes in the workspace. */
+int64_t cot__home_bytes(const cot__view *v);
 /* Do the elements of a value stand in the order of its root's, all of them? */
 bool cot__is_whole(const cot__layout *l, uint32_t value);
 static inline uint32_t cot__root_of(const cot__layout *l, uint32_t value) { return l->plan.root[value]; }

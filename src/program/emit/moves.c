@@ -81,13 +81,31 @@ void cot__put_copy_into(const cot__block *b) { cot__put_copy(b, b->x[1]); }
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
-/* "const ptrdiff_t p_0 = position;", counted from the end if it is negative; the function returns
- * where there is no such place. */
+/* Are they constants, all of which exist? Then nobody need look at them again. */
+static bool is_known(const cot__block *b, uint32_t positions, int64_t extent) {
+    const cot__program *p    = b->w->p;
+    uint32_t            root = cot__root_of(&b->w->layout, positions);
+    if (cot__value_origin(p, root) != COT__FROM_CONSTANT) return false;
+    cot__view   v       = cot__value_view(p, root);
+    const char *element = cot__constant_elements(p, cot__value_maker(p, root));
+    for (int64_t i = 0, n = cot__view_size(&v); i < n; i++, element += cot__dtype_size(v.dtype)) {
+        int64_t at = cot__load_i64(element, v.dtype);
+        if (at < 0 || at >= extent) return false;
+    }
+    return true;
+}
+
+/* "int64_t p_0 = position;", counted from the end if it is negative; the function returns where
+ * there is no such place. */
 static void put_position(const cot__block *b, int depth, uint32_t positions, const cot__at_index *at, int64_t extent) {
+    bool known = is_known(b, positions, extent);
     cot__put_indent(b->w, depth);
-    cot__put(cot__to(b), "int64_t p_0 = (int64_t)");
+    cot__put(cot__to(b), known ? "const int64_t p_0 = (int64_t)" : "int64_t p_0 = (int64_t)");
     cot__put_element(b->w, positions, at);
     cot__put(cot__to(b), ";\n");
+    if (known && extent == 1) cot__put_indent(b->w, depth), cot__put(cot__to(b), "(void)p_0;\n");
+    if (known) return;
+    b->w->checks++;
     cot__put_indent(b->w, depth);
     cot__putf(cot__to(b), "if (p_0 < -INT64_C(%lld) || p_0 >= INT64_C(%lld)) return %d;\n", (long long)extent,
               (long long)extent, b->w->checks);
@@ -117,8 +135,7 @@ static void put_chosen(const cot__block *b, uint32_t y, bool along, bool add) {
     cot__view       p = cot__value_view(b->w->p, b->x[1]), yv = cot__value_view(b->w->p, y);
     cot__at_index   yi = {0}, xi, pi;
     cot__loop_names room;
-    b->w->checks++;
-    int inside = cot__open_loops(b->w, COT__BASE, 'i', &yv, COT__ALL_AXES, &yi, &room);
+    int             inside = cot__open_loops(b->w, COT__BASE, 'i', &yv, COT__ALL_AXES, &yi, &room);
     if (along)
         split_along(b, &yi, &xi, &pi);
     else
@@ -140,7 +157,6 @@ void cot__put_one_hot(const cot__block *b) {
     cot__loop_names room;
     int64_t         one = 0;
     cot__put_fill(b, 0);
-    b->w->checks++;
     int inside          = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &xi, &room);
     zi                  = xi;
     zi.axis[b->xv.ndim] = "(ptrdiff_t)p_0";
@@ -149,5 +165,65 @@ void cot__put_one_hot(const cot__block *b) {
     cot__store_f64(&one, b->zv.dtype, 1);
     cot__emit_literal(cot__to(b), b->zv.dtype, &one);
     cot__put(cot__to(b), ";\n");
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+
+/* The place of each position, whose coordinates lie along the last axis. */
+void cot__put_ravel_index(const cot__block *b) {
+    cot__at_index   at = {0};
+    cot__loop_names room;
+    char            number[24];
+    int             inside = cot__open_loops(b->w, COT__BASE, 'i', &b->zv, COT__ALL_AXES, &at, &room);
+    cot__put_indent(b->w, inside);
+    cot__put(cot__to(b), "int64_t a_0 = 0;\n");
+    for (int k = 0; k < (int)b->attr->nints; k++) {
+        cot__text text = cot__text_buffer(number, sizeof number);
+        cot__putf(&text, "%d", k);
+        at.axis[b->zv.ndim] = k ? number : NULL;
+        cot__put_indent(b->w, inside);
+        cot__put(cot__to(b), "{\n");
+        put_position(b, inside + 1, b->x[0], &at, cot__int(b, k));
+        cot__put_indent(b->w, inside + 1);
+        cot__putf(cot__to(b), "a_0 = a_0 * INT64_C(%lld) + p_0;\n", (long long)cot__int(b, k));
+        cot__put_indent(b->w, inside);
+        cot__put(cot__to(b), "}\n");
+    }
+    at.axis[b->zv.ndim] = NULL;
+    cot__open_result(b, inside, &at);
+    cot__put(cot__to(b), "a_0;\n");
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+
+/* For each place the number of the last update that goes there; -1: none does. */
+void cot__put_last_writer(const cot__block *b) {
+    cot__at_index   at = {0}, zi = {0};
+    cot__loop_names room;
+    cot__put_fill(b, -1);
+    cot__put_indent(b->w, COT__BASE);
+    cot__put(cot__to(b), "int64_t n_0 = 0;\n");
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &at, &room);
+    put_position(b, inside, b->x[0], &at, cot__int(b, 0));
+    zi.axis[0] = "(ptrdiff_t)p_0";
+    cot__open_result(b, inside, &zi);
+    cot__put(cot__to(b), "n_0++;\n");
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+
+/* The first places where x is true, filled up with -1. */
+void cot__put_nonzero(const cot__block *b) {
+    cot__at_index   at = {0}, zi = {0};
+    cot__loop_names room;
+    cot__put_fill(b, -1);
+    if (b->zv.shape[0] == 0) return;
+    cot__put_indent(b->w, COT__BASE);
+    cot__put(cot__to(b), "ptrdiff_t n_0 = 0;\n");
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &at, &room);
+    cot__put_indent(b->w, inside);
+    cot__putf(cot__to(b), "if (n_0 < %lld && ", (long long)b->zv.shape[0]);
+    cot__put_element(b->w, b->x[0], &at);
+    cot__put(cot__to(b), " != 0) ");
+    zi.flat = "n_0++";
+    cot__put_result(b->w, b->z, &zi);
+    cot__putf(cot__to(b), " = %s;\n", at.axis[0] ? at.axis[0] : "0");
     cot__close_loops(b->w, COT__BASE, inside);
 }

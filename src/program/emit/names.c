@@ -259,6 +259,9 @@ bool cot__names_open(cot__writer *w) {
     w->name      = cot__alloc(w->al, count * sizeof *w->name);
     if (!w->name)
         return cot__refuse(w->caller, COT_MEMORY, "out of memory: the names of %llu values", (unsigned long long)count);
+    w->called = cot__alloc(w->al, (w->p->bodies + 1) * sizeof *w->called);
+    if (!w->called)
+        return cot__refuse(w->caller, COT_MEMORY, "out of memory: the names of %u bodies", w->p->bodies);
     cot__emit_function_name(w->o->name ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
     set_list(w, 1, w->p->inputs, w->o->inputs, 'x');
     set_list(w, 1 + w->p->inputs, w->p->outputs, w->o->outputs, 'y');
@@ -267,6 +270,7 @@ bool cot__names_open(cot__writer *w) {
 
 void cot__names_close(cot__writer *w) {
     cot__free(w->al, w->name, (1 + (size_t)w->p->inputs + w->p->outputs) * sizeof *w->name);
+    cot__free(w->al, w->called, (w->p->bodies + 1) * sizeof *w->called);
 }
 
 const char *cot__function_name(const cot__writer *w) { return w->name[0]; }
@@ -278,10 +282,12 @@ void cot__put_name(cot__writer *w, uint32_t value) {
     cot__origin        from  = cot__value_origin(w->p, value);
     uint32_t           maker = cot__value_maker(w->p, value);
     cot__home          home  = (cot__home)l->home[value];
-    if (from == COT__FROM_INPUT)
-        cot__put(w->to, cot__input_name(w, maker));
-    else if (from == COT__FROM_CONSTANT && home == COT__AT_NAME)
+    if (from == COT__FROM_CONSTANT && home == COT__AT_NAME)
         cot__emit_literal(w->to, cot__value_view(w->p, value).dtype, cot__constant_elements(w->p, maker));
+    else if (w->number)
+        cot__putf(w->to, home == COT__AT_NAME || home == COT__AT_LOOP ? "v_%u" : "t_%u", w->number[value]);
+    else if (from == COT__FROM_INPUT)
+        cot__put(w->to, cot__input_name(w, maker));
     else if (from == COT__FROM_CONSTANT)
         cot__putf(w->to, "c_%u", value);
     else if (home == COT__AT_OUTPUT)

@@ -5,7 +5,7 @@
 /* ---- reductions ------------------------------------------------------------------------------ */
 
 /* Leaves have 256 values; a tree over n leaves has so many levels. */
-static void note_levels(cot__writer *w, int64_t count) {
+void cot__note_levels(cot__writer *w, int64_t count) {
     int levels = 1;
     for (int64_t leaves = (count + 255) / 256; leaves > 1; leaves = (leaves + 1) / 2) levels++;
     if (levels > w->levels) w->levels = levels;
@@ -40,7 +40,7 @@ void cot__put_fold_call(const cot__block *b, const cot__fold *f, const char *wha
 /* Folds the slices of x along `mask` into the variable f_0. */
 void cot__put_fold(const cot__block *b, int depth, uint32_t mask, const cot__fold *f, cot__at_index *xi,
                    cot__loop_names *room) {
-    note_levels(b->w, reduced_count(b, mask));
+    cot__note_levels(b->w, reduced_count(b, mask));
     cot__put_indent(b->w, depth);
     cot__putf(cot__to(b), "cot_fold_%s_%s f_0;\n", f->kind, f->as == COT_F32 ? "f32" : "f64");
     cot__put_indent(b->w, depth);
@@ -196,7 +196,7 @@ static void put_vectors(const cot__block *b, int depth, int64_t terms, const cot
                         const cot__at_index *bi) {
     cot__fold   f    = {"add", "", "", b->zv.dtype};
     const char *type = b->zv.dtype == COT_F32 ? "f32" : "f64";
-    note_levels(b->w, terms);
+    cot__note_levels(b->w, terms);
     cot__put_indent(b->w, depth);
     cot__putf(cot__to(b), "cot_fold_add_%s f_0;\n", type);
     cot__put_indent(b->w, depth);

@@ -60,6 +60,63 @@ void cot__put_stored(const cot__block *b, const char *text) {
         cot__putf(cot__to(b), "%s;\n", text);
 }
 
+void cot__put_address(const cot__block *b, uint32_t value, const cot__at_index *at) {
+    cot__put(cot__to(b), "&");
+    cot__put_element(b->w, value, at);
+}
+
+cot__view cot__operand_view(const cot__block *b, int k) { return cot__plan_view(&b->w->layout.plan, b->x[k]); }
+
+int64_t cot__step(const cot__block *b, uint32_t value, int axis) {
+    return cot__plan_view(&b->w->layout.plan, value).stride[axis];
+}
+
+void cot__put_dense_copies(const cot__block *b) {
+    for (int k = 0; k < cot__operation_operands(b->w->p, b->k); k++) {
+        int64_t         at = cot__dense_copy(&b->w->layout, b->k, k);
+        cot__view       v = cot__value_view(b->w->p, b->x[k]);
+        const char     *type = cot__emit_type(v.dtype);
+        cot__at_index   i = {0};
+        cot__loop_names room;
+        if (at < 0) continue;
+        cot__put_indent(b->w, COT__BASE);
+        cot__putf(cot__to(b), "%s *const d_%d = (%s *)(void *)((char *)workspace + %lld);\n", type, k, type,
+                  (long long)(b->w->layout.scratch[b->k] + at));
+        cot__put_indent(b->w, COT__BASE);
+        cot__put(cot__to(b), "{\n");
+        cot__put_indent(b->w, COT__BASE + 1);
+        cot__put(cot__to(b), "ptrdiff_t n_0 = 0;\n");
+        int inside = cot__open_loops(b->w, COT__BASE + 1, 'i', &v, COT__ALL_AXES, &i, &room);
+        cot__put_indent(b->w, inside);
+        cot__putf(cot__to(b), "d_%d[n_0++] = ", k);
+        cot__put_element(b->w, b->x[k], &i);
+        cot__put(cot__to(b), ";\n");
+        cot__close_loops(b->w, COT__BASE, inside);
+    }
+}
+
+void cot__put_dense(const cot__block *b, int k) {
+    cot__at_index none = {0};
+    if (cot__dense_copy(&b->w->layout, b->k, k) >= 0) cot__putf(cot__to(b), "d_%d", k);
+    else cot__put_address(b, b->x[k], &none);
+}
+
+void cot__put_typed_call(const cot__block *b, const char *name, cot_dtype d) {
+    char      full[48];
+    cot__text text = cot__text_buffer(full, sizeof full);
+    cot__putf(&text, "%s_%s", name, d == COT_BOOL ? "u8" : cot__dtype_name(d));
+    cot__put_call(b->w, full);
+}
+
+const char *cot__rounded(const cot__block *b) { return b->zv.dtype == COT_F32 ? "(float)" : ""; }
+
+void cot__open_check(const cot__block *b, int depth) {
+    b->w->checks++;
+    cot__put_indent(b->w, depth);
+    cot__put(cot__to(b), "if (");
+}
+void cot__close_check(const cot__block *b) { cot__putf(cot__to(b), ") return %d;\n", b->w->checks); }
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct exportable {
@@ -91,6 +148,43 @@ static const struct exportable {
     {OP_softmax, cot__put_softmax},
     {OP_log_softmax, cot__put_softmax},
     {OP_mse, cot__put_mse},
+    {OP_cross_entropy, cot__put_cross_entropy},
+    {OP_softmax_cross_entropy, cot__put_cross_entropy},
+    {OP_sum_of, cot__put_list},
+    {OP_dot_of, cot__put_list},
+    {OP_logsumexp_of, cot__put_logsumexp_of},
+    {OP_ravel_index, cot__put_ravel_index},
+    {OP_last_writer, cot__put_last_writer},
+    {OP_nonzero, cot__put_nonzero},
+    {OP_recurrence, cot__put_recurrence},
+    {OP_cumargmax, cot__put_cumargmax},
+    {OP_argsort, cot__put_argsort},
+    {OP_searchsorted, cot__put_searchsorted},
+    {OP_draw_at, cot__put_draw_at},
+    {OP_lu_factors, cot__put_lu_factors},
+    {OP_lu, cot__put_lu},
+    {OP_lu_solve, cot__put_lu_solve},
+    {OP_det, cot__put_determinant},
+    {OP_logabsdet, cot__put_determinant},
+    {OP_det_sign, cot__put_determinant},
+    {OP_triangular_solve, cot__put_triangular_solve},
+    {OP_cholesky, cot__put_cholesky},
+    {OP_qr, cot__put_qr},
+    {OP_loop, cot__put_loop},
+    {OP_loop_adjoint, cot__put_way_back},
+    {OP_conv, cot__put_convolution},
+    {OP_conv_transpose, cot__put_convolution},
+    {OP_conv_weight, cot__put_convolution},
+    {OP_max_pool, cot__put_pool},
+    {OP_max_take, cot__put_pool},
+    {OP_max_unpool, cot__put_pool},
+    {OP_avg_pool, cot__put_pool},
+    {OP_avg_unpool, cot__put_pool},
+    {OP_layer_norm, cot__put_normalized},
+    {OP_rms_norm, cot__put_normalized},
+    {OP_norm_known, cot__put_normalized},
+    {OP_norm_back, cot__put_norm_back},
+    {OP_norm_weights, cot__put_norm_weights},
 };
 
 static cot__put_fn *find(int op) {
@@ -124,13 +218,43 @@ static bool is_too_deep(const cot__block *b) {
     return b->w->p->operation[b->k].op == OP_matmul && b->xv.shape[b->xv.ndim - 1] > LONG;
 }
 
+/* Results without axes. */
+static void put_variables(const cot__block *b) {
+    for (uint32_t z = b->z; z < b->z + b->w->p->operation[b->k].results; z++) {
+        if (b->w->layout.home[z] != COT__AT_NAME) continue;
+        cot__put_indent(b->w, 1);
+        cot__putf(cot__to(b), "%s v_%u;\n", cot__emit_type(cot__value_view(b->w->p, z).dtype),
+                  cot__number_of(b->w, z));
+    }
+}
+
+/* Those of several that nobody reads. */
+static void put_unread(const cot__block *b) {
+    for (uint32_t z = b->z; z < b->z + b->w->p->operation[b->k].results; z++)
+        if (b->w->layout.home[z] == COT__AT_NAME && !b->w->layout.wanted[z])
+            cot__put_indent(b->w, 1), cot__putf(cot__to(b), "(void)v_%u;\n", cot__number_of(b->w, z));
+}
+
+static void put_scratch(const cot__block *b) {
+    const char *type = cot__emit_type(b->zv.dtype);
+    if (b->w->layout.scratch[b->k] < 0 || cot__wants_dense(b->w->p->operation[b->k].op)) return;
+    cot__put_indent(b->w, COT__BASE);
+    cot__putf(cot__to(b), "%s *const w_0 = (%s *)(void *)((char *)workspace + %lld);\n", type, type,
+              (long long)b->w->layout.scratch[b->k]);
+}
+
+bool cot__refuse_operation(const cot__writer *w, uint32_t k) {
+    const char *name = cot__operation_name(w->p, k), *record = cot__op_of(w->p->operation[k].op)->name;
+    bool        same = strcmp(name, record) == 0;
+    return cot__refuse(w->caller, COT_VALUE,
+                       "%s%s%s%s cannot be exported yet; docs/export.md lists the operations that can", record,
+                       same ? "" : " (in ", same ? "" : name, same ? "" : ")");
+}
+
 bool cot__put_structural(cot__writer *w, uint32_t k) {
     const cot__operation *o   = &w->p->operation[k];
     cot__put_fn          *put = find(o->op);
-    if (!put)
-        return cot__refuse(w->caller, COT_VALUE,
-                           "%s cannot be exported yet; docs/export.md lists the operations that can",
-                           cot__operation_name(w->p, k));
+    if (!put) return cot__refuse_operation(w, k);
     cot__block b = {
         .w = w, .k = k, .z = o->result, .x = cot__operation_operand(w->p, k), .attr = cot__operation_attr(w->p, k)};
     b.xv = cot__value_view(w->p, b.x[0]);
@@ -138,13 +262,20 @@ bool cot__put_structural(cot__writer *w, uint32_t k) {
     if (is_too_deep(&b))
         return cot__refuse(w->caller, COT_LIMIT, "a matmul of %lld terms cannot be exported yet; at most 65536",
                            (long long)b.xv.shape[b.xv.ndim - 1]);
+    if (cot__is_too_large(&b))
+        return cot__refuse(w->caller, COT_LIMIT, "%s of more than 32 columns cannot be exported yet",
+                           cot__operation_name(w->p, k));
+    if (cot__has_too_many_images(&b))
+        return cot__refuse(w->caller, COT_LIMIT, "%s over images of more than 32 MB cannot be exported yet",
+                           cot__operation_name(w->p, k));
     put_comment(&b);
-    if (w->layout.home[b.z] == COT__AT_NAME)
-        cot__put_indent(w, 1), cot__putf(w->to, "%s v_%u;\n", cot__emit_type(b.zv.dtype), b.z);
+    put_variables(&b);
     cot__put_indent(w, 1);
     cot__put(w->to, "{\n");
+    put_scratch(&b);
     put(&b);
     cot__put_indent(w, 1);
     cot__put(w->to, "}\n");
+    put_unread(&b);
     return true;
 }

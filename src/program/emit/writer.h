@@ -9,6 +9,12 @@
 
 enum { COT__NAME_TEXT = 64 };
 
+/* The function that a body has become: b_1, b_2, …; and the memory that it needs. */
+typedef struct cot__called {
+    int     number;
+    int64_t workspace;
+} cot__called;
+
 typedef struct cot__writer {
     const cot__program      *p;
     const cot__emit_options *o;
@@ -21,7 +27,22 @@ typedef struct cot__writer {
     uint32_t                 loop;   /* the block whose loop is being printed; 0: none is */
     int                      levels; /* of the trees of folds */
     int                      checks; /* so far */
+    /* In a loop that shall become vectors: elementary functions are those of vmath.h, which are
+     * straight lines, and whose sines are NaN far from 0. */
+    bool                     vector;
+    struct cot__writer      *file;   /* of a body: the writer of the whole; of that itself NULL */
+    int                      functions; /* of bodies in the file, so far */
+    cot__called             *called; /* for each body of the program */
+    /* The number by which names tell each value from others; NULL: its own. With numbers there are
+     * no names of inputs and outputs. */
+    const uint32_t          *number;
+    /* NULL, or of each view: has it a pointer to its own first element, and a name for that? */
+    const uint8_t           *pointed;
 } cot__writer;
+
+static inline uint32_t cot__number_of(const cot__writer *w, uint32_t value) {
+    return w->number ? w->number[value] : value;
+}
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -33,12 +54,22 @@ const char *cot__output_name(const cot__writer *w, uint32_t k);
 /* A value's array or variable. */
 void cot__put_name(cot__writer *w, uint32_t value);
 
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+/* Has each output that has a pattern as many elements? */
+bool cot__patterns_fit(const cot__writer *w);
+void cot__declare_patterns(cot__writer *w);
+void cot__put_patterns(cot__writer *w);
+
 /* ---- elements -------------------------------------------------------------------------------- */
 
 /* Texts of the indices of each axis, NULL for 0; or of the place in row-major order. */
 typedef struct cot__at { const char *axis[COT_MAX_NDIM], *flat; } cot__at_index;
 
 void cot__put_element(cot__writer *w, uint32_t value, const cot__at_index *at);
+/* An element of a constant array, in its initialiser. */
+void cot__put_i64(cot__text *to, int64_t v);
+void cot__put_initial(cot__text *to, cot_dtype d, const void *element);
 /* Operand i of operation k, or its plain number, as a C expression of type `as`. */
 void cot__put_operand(cot__writer *w, uint32_t k, int i, const cot__at_index *at, cot_dtype as);
 /* An element of the result, as something to assign to. */
@@ -66,7 +97,15 @@ int  cot__open_loops(cot__writer *w, int depth, char prefix, const cot__view *v,
                      cot__loop_names *room);
 void cot__close_loops(cot__writer *w, int depth, int inside);
 
+/* "const double v_3 = …;": an operation on 0-d values; and of a loop, of which the second writes
+ * the value to memory, if it has some. */
+void cot__put_statement(cot__writer *w, uint32_t k);
+void cot__put_loop_value(cot__writer *w, uint32_t k, int depth, const cot__at_index *at);
+void cot__put_loop_store(cot__writer *w, uint32_t k, int depth, const cot__at_index *at);
+
 /* Prints an operation that is a block of its own. False: it cannot be exported. */
 bool cot__put_structural(cot__writer *w, uint32_t k);
+/* Tells the caller that operation k cannot be exported. Always false. */
+bool cot__refuse_operation(const cot__writer *w, uint32_t k);
 
 #endif

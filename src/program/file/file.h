@@ -37,5 +37,7 @@ cot__program *cot__program_read(cot__read_bytes *read, void *from, const cot_all
 /* The file at `path` is replaced as a whole or stays as it was (base/file/replace.h). */
 bool cot__program_save_to_file(const cot__program *p, const char *path, const cot__caller *caller);
 cot__program *cot__program_load_from_file(const char *path, const cot_allocator *al, const cot__caller *caller);
+/* Says why a file could not be written, by errno; returns false. */
+bool cot__cannot_write(const char *path, int error, const cot__caller *caller);
 
 #endif

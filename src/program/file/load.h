@@ -40,5 +40,11 @@ static inline uint64_t cot__take_number(cot__reader *r, int bytes) {
     const unsigned char *at = cot__take(r, 1, (uint64_t)bytes);
     return at ? cot__from_bytes(at, bytes) : 0;
 }
+/* A text that ends with a zero; NULL if it does not. */
+const char *cot__take_text(cot__reader *r);
+/* The elements of a value of this type, NULL if they are not all there; and as the machine has
+ * them. */
+const unsigned char *cot__take_elements(cot__reader *r, const cot__type *z);
+void                 cot__elements_of_file(const cot__type *z, const unsigned char *from, void *to);
 
 #endif

@@ -61,13 +61,13 @@ static bool take_count(part_loader *p, uint64_t least, block *k, size_t size, ui
     return !p->r.ended && make_room(p, k, *count * (uint64_t)size);
 }
 
-/* A text that ends with a zero. */
-static const char *take_text(part_loader *p) {
-    const unsigned char *end = p->r.ended ? NULL : memchr(p->r.at, 0, (size_t)(p->r.end - p->r.at));
-    const unsigned char *at = end ? cot__take(&p->r, (uint64_t)(end - p->r.at) + 1, 1) : NULL;
-    if (!at) p->r.ended = true;
+const char *cot__take_text(cot__reader *r) {
+    const unsigned char *end = r->ended ? NULL : memchr(r->at, 0, (size_t)(r->end - r->at));
+    const unsigned char *at = end ? cot__take(r, (uint64_t)(end - r->at) + 1, 1) : NULL;
+    if (!at) r->ended = true;
     return (const char *)at;
 }
+static const char *take_text(part_loader *p) { return cot__take_text(&p->r); }
 
 /* A name that is not known, as far as it may be shown. */
 static bool unknown(part_loader *p, const char *what, const char *name) {
@@ -163,13 +163,21 @@ static void put_element(char *to, uint64_t bits, int size) {
     memcpy(to, &v, (size_t)size);
 }
 
+void cot__elements_of_file(const cot__type *z, const unsigned char *from, void *to) {
+    int     size = cot__dtype_size(z->dtype);
+    int64_t n = cot__count(z->shape.ndim, z->shape.dim);
+    for (int64_t k = 0; k < n; k++) put_element((char *)to + k * size, cot__from_bytes(from + k * size, size), size);
+}
+
+const unsigned char *cot__take_elements(cot__reader *r, const cot__type *z) {
+    return cot__take(r, (uint64_t)cot__count(z->shape.ndim, z->shape.dim), (uint64_t)cot__dtype_size(z->dtype));
+}
+
 static bool take_constant(part_loader *p, const cot__type *z) {
-    int                  size = cot__dtype_size(z->dtype);
-    int64_t              n = cot__count(z->shape.ndim, z->shape.dim);
-    const unsigned char *from = cot__take(&p->r, (uint64_t)n, (uint64_t)size);
+    const unsigned char *from = cot__take_elements(&p->r, z);
     void                *to;
     if (!from || cot__build_constant(&p->b, z, &to) == COT__NO_VALUE) return false;
-    for (int64_t k = 0; k < n; k++) put_element((char *)to + k * size, cot__from_bytes(from + k * size, size), size);
+    cot__elements_of_file(z, from, to);
     return true;
 }
 

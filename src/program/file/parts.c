@@ -66,7 +66,7 @@ static bool is_free(const cot__file_parts *f, const cot__program *p, uint32_t k)
     if (!record->needs_tape && !(a && (a->pointer || a->pointer2))) return true;
     return cot__refuse(f->caller, COT_VALUE,
                        "the operation '%s' is bound to this process (%s); a program with it cannot be saved",
-                       record->name, record->needs_tape ? record->needs_tape : "it holds an address");
+                       cot__operation_name(p, k), record->needs_tape ? record->needs_tape : "it holds an address");
 }
 
 static bool number_operation(cot__file_parts *f, cot__file_part *part, uint32_t k) {
@@ -132,14 +132,20 @@ uint32_t cot__part_number(const cot__file_parts *f, const cot__program *p) {
 }
 
 /* Whoever goes through all bodies of all operations meets a body as often as it is used, and must
- * come to an end. */
+ * come to an end soon, however short the file is. */
+enum { ALWAYS_LIGHT = 1 << 16, TIMES_USED = 64 };
+
 static bool weigh(cot__file_parts *f, cot__file_part *part) {
     part->weight = 1 + (uint64_t)part->p->operations;
-    for (uint32_t k = 0; k < part->p->bodies && part->weight < COT__PROGRAM_MOST; k++)
+    f->operations += part->weight;
+    uint64_t most = f->operations > ALWAYS_LIGHT / TIMES_USED ? TIMES_USED * f->operations : ALWAYS_LIGHT;
+    for (uint32_t k = 0; k < part->p->bodies && part->weight <= most; k++)
         part->weight += f->part[cot__part_number(f, part->p->body[k])].weight;
-    return part->weight < COT__PROGRAM_MOST ||
+    return part->weight <= most ||
            cot__refuse(f->caller, COT_LIMIT,
-                       "a program and its bodies, each counted wherever it is used, have 2^30 operations or more");
+                       "a program and its bodies, each counted wherever it is used, have more than %llu operations: "
+                       "bodies may be used %d times on average",
+                       (unsigned long long)most, TIMES_USED);
 }
 
 static bool add_part(cot__file_parts *f, const cot__program *p) {

@@ -4,7 +4,7 @@
 #ifndef COT_PROGRAM_PARTS_H
 #define COT_PROGRAM_PARTS_H
 
-#include "program/entries.h"
+#include "program/memory/entries.h"
 #include "program/file/file.h"
 
 /* Keys in the order in which they were first asked for. */
@@ -27,6 +27,7 @@ typedef struct cot__file_parts {
     cot_allocator      al;
     cot__file_part    *part; /* the last is the program itself */
     uint32_t           count, room;
+    uint64_t           operations; /* of all parts, each counted once */
     cot__entries       found;
 } cot__file_parts;
 
@@ -68,6 +69,9 @@ static inline int cot__walk_on(const cot__program *p, cot__walk *w, uint32_t *nu
     *number = cot__value_maker(p, w->value);
     return cot__value_origin(p, w->value++) == COT__FROM_INPUT ? COT__ENTRY_INPUT : COT__ENTRY_CONSTANT;
 }
+
+/* n elements, row-major, as they stand in files; where bytes are only counted they are not read. */
+void cot__sink_elements(cot__sink *to, cot_dtype dtype, int64_t n, const void *elements);
 
 /* Writes one part, or counts its bytes. */
 void cot__part_write(const cot__file_parts *f, const cot__file_part *part, cot__sink *to);

@@ -53,13 +53,16 @@ static uint64_t element_bits(const char *at, int size) {
     return size == 1 ? v.b1 : size == 2 ? v.b2 : size == 4 ? v.b4 : v.b8;
 }
 
-static void put_elements(const cot__program *p, uint32_t constant, cot__sink *to) {
-    cot__view   x = cot__value_view(p, p->constant[constant].value);
-    const char *at = cot__constant_elements(p, constant);
-    int         size = cot__dtype_size(x.dtype);
-    int64_t     n = cot__view_size(&x);
+void cot__sink_elements(cot__sink *to, cot_dtype dtype, int64_t n, const void *elements) {
+    const char *at = elements;
+    int         size = cot__dtype_size(dtype);
     if (!to->write) to->count += (uint64_t)(n * size);
     else for (int64_t k = 0; k < n; k++) cot__sink_number(to, element_bits(at + k * size, size), size);
+}
+
+static void put_elements(const cot__program *p, uint32_t constant, cot__sink *to) {
+    cot__view x = cot__value_view(p, p->constant[constant].value);
+    cot__sink_elements(to, x.dtype, cot__view_size(&x), cot__constant_elements(p, constant));
 }
 
 static void put_attributes(const cot__attr *a, cot__sink *to) {
@@ -140,7 +143,7 @@ bool cot__program_save(const cot__program *p, cot__write_bytes *write, void *to,
 
 static bool fill(FILE *file, void *parts) { return cot__file_parts_write(parts, cot__write_to_file, file); }
 
-static bool cannot_write(const char *path, int error, const cot__caller *caller) {
+bool cot__cannot_write(const char *path, int error, const cot__caller *caller) {
     const char *shown = *path ? path : "a file with an empty name";
     if (error == ENOMEM) return cot__refuse(caller, COT_MEMORY, "out of memory: a name beside %s", shown);
     return cot__refuse(caller, COT_VALUE, "cannot write %s: %s", shown,
@@ -151,7 +154,7 @@ bool cot__program_save_to_file(const cot__program *p, const char *path, const co
     cot__file_parts f;
     bool            fine = cot__file_parts_open(&f, p, caller);
     if (fine && !cot__file_replace(&p->al, path, cot__file_parts_bytes(&f), fill, &f, NULL))
-        fine = cannot_write(path, errno, caller);
+        fine = cot__cannot_write(path, errno, caller);
     cot__file_parts_close(&f);
     return fine;
 }

@@ -5,9 +5,13 @@
  * size follows at once, in its old order. What waits are operations without effect, so effects
  * keep their order; and nothing is computed before its operands. Views of what waits wait with it.
  *
+ * A fold waits with the operations that make what it reduces. Behind a matrix product its end
+ * follows at once (ends.h), though that be what stood far behind it: the step of an optimiser.
+ *
  * For a few sizes operations wait at the same time. When a group is full it waits no longer. */
 #include "backend/runs.h"
 #include "program/fusion.h"
+#include "program/passes/ends.h"
 #include "program/passes/rewrite.h"
 
 #include <string.h>
@@ -15,7 +19,7 @@
 enum { QUEUES = 8, NOBODY = QUEUES };
 
 /* Operations that wait: `count` from `first` on in the list `next`. */
-typedef struct queue { int64_t size; uint32_t first, last, members; } queue;
+typedef struct queue { int64_t size, row; uint32_t first, last, members, folds; } queue;
 
 typedef struct gathering {
     queue    queue[QUEUES];
@@ -23,6 +27,7 @@ typedef struct gathering {
     uint8_t  *waits;   /* for each value: the queue of the operation that makes it, or NOBODY */
     uint8_t  *straight; /* for each value: it has the elements of what waits in their order */
     uint32_t  turn, emitted;
+    cot__ends ends;
 } gathering;
 
 static void emit(cot__rewrite *r, uint32_t k) {
@@ -96,14 +101,36 @@ static void gather(cot__rewrite *r, uint32_t k) {
     g->queue[which].members++;
 }
 
+/* A fold waits with what makes its operand; nobody who waits there may read its result. */
+static bool gather_fold(cot__rewrite *r, uint32_t k) {
+    gathering *g = r->edit->state;
+    uint32_t   x = cot__operation_operand(r->from, k)[0], z = r->from->operation[k].result;
+    if (!cot__is_fold(r->from, k) || g->waits[x] == NOBODY || !g->straight[x]) return false;
+    queue *q = &g->queue[g->waits[x]];
+    if (q->folds == COT__STAGE_FOLDS || (q->folds && q->row != cot__fold_row(r->from, k))) return false;
+    q->folds++;
+    q->row = cot__fold_row(r->from, k);
+    g->straight[z] = 0;
+    wait(r, k, g->waits[x]);
+    return true;
+}
+
+static bool is_there(void *user, uint32_t v) { return ((const cot__rewrite *)user)->value[v] != COT__NO_VALUE; }
+static bool is_free(void *user, uint32_t v) {
+    return ((const gathering *)((const cot__rewrite *)user)->edit->state)->waits[v] == NOBODY;
+}
+static void put_end(void *user, uint32_t k) { emit(user, k); }
+
 static void edit_operation(cot__rewrite *r, uint32_t k) {
     gathering          *g = r->edit->state;
     const cot__program *p = r->from;
     uint32_t            z = p->operation[k].result, x;
+    if (g->ends.done[k]) return;
     if (cot__is_fusable(p, k)) {
         gather(r, k);
         return;
     }
+    if (gather_fold(r, k)) return;
     x = cot__operation_operands(p, k) == 1 ? cot__operation_operand(p, k)[0] : COT__NO_VALUE;
     if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, g->straight[x])) {
         g->straight[z] = g->straight[x] && cot__keeps_order(p->operation[k].op);
@@ -112,6 +139,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     }
     empty_operands(r, k, NOBODY);
     emit(r, k);
+    if (cot__is_product(p, k)) cot__ends_put(&g->ends, k, &(cot__ends_user){r, is_there, is_free, put_end});
 }
 
 static void give_outputs(cot__rewrite *r) {
@@ -130,7 +158,10 @@ cot__program *cot__pass_gather(const cot__program *p, const cot__pass_options *o
     memset(g.waits, NOBODY, p->values);
     memset(g.straight, 1, p->values);
     for (int i = 0; i < QUEUES; i++) g.queue[i] = (queue){.first = COT__NO_VALUE};
-    cot__program *made = cot__rewrite_run(p, o, &how);
+    cot__program *made = NULL;
+    if (cot__ends_open(&g.ends, p, o->al)) made = cot__rewrite_run(p, o, &how);
+    else cot__refuse(o->caller, COT_MEMORY, "out of memory: %zu bytes of a pass", g.ends.bytes);
+    cot__ends_close(&g.ends, o->al);
     cot__free(o->al, g.next, bytes);
     return made;
 }

@@ -16,7 +16,7 @@
 #include "program/program.h"
 
 /* Every pass, in the order in which they run. */
-#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(views) _(readers) _(gather)
+#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(factors) _(views) _(readers) _(gather) _(bodies)
 
 #define COT__PASS_NUMBER(name) COT__PASS_##name,
 enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };
@@ -34,6 +34,9 @@ typedef cot__program *cot__pass(const cot__program *p, const cot__pass_options *
 
 #define COT__PASS_DECLARE(name) cot__pass cot__pass_##name;
 COT__PASSES(COT__PASS_DECLARE)
+/* No arithmetic on 16-bit floats: what is left of them are casts and moves. Asked for by exports
+ * alone. */
+cot__pass cot__pass_halves;
 
 /* All passes in order, and again while they find something, a bounded number of times. */
 cot__program *cot__optimise(const cot__program *p, const cot__pass_options *o);

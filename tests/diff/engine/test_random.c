@@ -270,7 +270,7 @@ static void show(const program *p, const cot_tape *t, uint32_t end) {
         for (int k = 0; k < cot__nargs(n); k++)
             if (cot__arg(n, k) == COT__NONE) fprintf(stderr, " %g", n->extra.number);
             else fprintf(stderr, " %%%u", cot__arg(n, k));
-        cot__view v = cot__view_read(t, i);
+        cot__view v = cot__look(t, i);
         fprintf(stderr, "  %s %s", cot__dtype_name(cot__dtype_at(n)), cot__shape_text_at(t, i, shape));
         fprintf(stderr, cot__size_at(t, i) ? "  %g …\n" : "\n",
                 cot__size_at(t, i) ? cot__load_f64(v.data, v.dtype) : 0);

@@ -148,7 +148,7 @@ static void loops_say_what_is_wrong(void **state) {
 #if !defined(__linux__)
     expect(t, COT_VALUE, "[scan] states cannot be kept in files on this system");
 #else
-    expect(t, COT_MEMORY, "[scan] a file of 64 bytes in /nowhere/at/all could not be made: No such file or directory");
+    expect(t, COT_MEMORY, "[scan] a file of 24 bytes in /nowhere/at/all could not be made: No such file or directory");
 #endif
     cot_scan(NULL, NULL, 5, 1, &x, 0, NULL, &y, 0, NULL, NULL);
     expect(t, COT_VALUE, "[scan] the function is NULL");

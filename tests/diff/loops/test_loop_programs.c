@@ -56,6 +56,53 @@ static void loops_have_the_bits_of_their_steps(void **state) {
     }
 }
 
+/* ---- watched for kinks ----------------------------------------------------------------------- */
+
+BODY(kinked) { UNUSED; ys[0] = cot_sum(cot_square(cot_relu(xs[0])), COT_ALL); return 0; }
+BODY(downhill) {
+    cot_var slope;
+    (void)user;
+    if (cot_value_and_grad(kinked, NULL, n, xs, NULL, &slope) != COT_OK) return 1;
+    ys[m - 1] = cot_sub(xs[0], cot_mul(slope, 0.25));
+    return 0;
+}
+/* Steps down by 1. */
+BODY(counted_down) {
+    cot_var slope;
+    (void)user, (void)m;
+    if (cot_value_and_grad(kinked, NULL, n, xs, NULL, &slope) != COT_OK) return 1;
+    ys[0] = cot_sub(cot_sub(xs[0], 1.0), cot_mul(slope, 0.0));
+    return 0;
+}
+
+static void a_body_that_is_watched_for_kinks_is_a_program(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.smooth = true}), *plain = cot_tape_create(NULL);
+    double    at[3] = {1, -0.5, 2};
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), at), y = cot_tensor(plain, COT_F64, COT_SHAPE(3), at), last[2];
+    assert_int_equal(cot_scan(downhill, NULL, 4, 1, &x, 0, NULL, &last[0], 0, NULL, NULL), COT_OK);
+    assert_lowered(t, 1);
+    assert_int_equal(cot_scan(downhill, NULL, 4, 1, &y, 0, NULL, &last[1], 0, NULL, NULL), COT_OK);
+    assert_same(last[0], last[1], "downhill");
+    cot_tape_destroy(plain);
+    cot_tape_destroy(t);
+}
+
+/* The step that meets the kink is the third; before it the run goes on. */
+static void a_program_refuses_at_the_kink_it_meets(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.smooth = true});
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){5, 2}), last;
+    assert_int_equal(cot_scan(counted_down, NULL, 2, 1, &x, 0, NULL, &last, 0, NULL, NULL), COT_OK);
+    assert_lowered(t, 1);
+    assert_int_equal(cot_scan(counted_down, NULL, 3, 1, &x, 0, NULL, &last, 0, NULL, NULL), COT_GRAD);
+    static const char want[] = "[scan] a derivative at a point without one was refused, as this tape was asked to: In "
+                               "a body of [scan]: relu sits on its kink x = 0 at [1]; its derivative there: 0, as on "
+                               "the left.";
+    assert_memory_equal(cot_tape_message(t), want, sizeof want - 1);
+    cot_tape_destroy(t);
+}
+
 BODY(halve) {
     UNUSED;
     ys[0] = cot_mul(xs[0], 0.5);
@@ -139,6 +186,82 @@ static void steps_back_have_the_bits_of_sweeps(void **state) {
     }
 }
 
+/* Recorded, then found again and made smaller, then with runs that are left over. */
+static void a_loop_that_is_met_again_has_the_same_bits(void **state) {
+    double    first[2] = {0}, numbers[9];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.3), w;
+    (void)state;
+    for (int k = 0; k < 9; k++) numbers[k] = 0.1 * k;
+    w = cot_tensor(t, COT_F64, COT_SHAPE(3, 3), numbers);
+    for (int round = 0; round < 4; round++) {
+        cot_mark m = cot_tape_mark(t);
+        cot_var  i = cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){5}), init[4] = {w, w, x, i}, final[4];
+        double   now[2], of_w[9];
+        cot_fori(mixed, &w, 0, 20, 4, init, final, NULL);
+        cot_backward(final[2]);
+        now[0] = cot_value(final[2]);
+        cot_read_grad(x, &now[1], 1);
+        cot_read_grad(w, of_w, 9);
+        for (int k = 0; k < 9; k++) now[1] += of_w[k];
+        if (round == 0) memcpy(first, now, sizeof now);
+        assert_memory_equal(first, now, sizeof now);
+        cot_tape_zero_grads(t);
+        cot_tape_rewind(t, m);
+    }
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+BODY(multiplied) {
+    UNUSED;
+    ys[0] = cot_mul(xs[1], *(double *)user);
+    return 0;
+}
+
+/* Loops of one form, but with other bodies: each has its own way back. */
+static void loops_do_not_take_the_way_back_of_others(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 1.5), y;
+    (void)state;
+    for (int round = 0; round < 6; round++) {
+        double by = round % 2 ? 0.9 : 1.1, slope = 1, found;
+        cot_fori(multiplied, &by, 0, 20, 1, &x, &y, NULL);
+        cot_backward(y);
+        for (int k = 0; k < 20; k++) slope *= by;
+        cot_read_grad(x, &found, 1);
+        assert_true(found == slope);
+        cot_tape_zero_grads(t);
+    }
+    cot_tape_destroy(t);
+}
+
+BODY(scaled) {
+    UNUSED;
+    ys[0] = cot_add(cot_mul(xs[0], *(double *)user), cot_sum(cot_full(cot_tape_of(xs[0]), COT_F64, COT_SHAPE(2),
+                                                                      *(double *)user), COT_ALL));
+    return 0;
+}
+
+static uint64_t number_of(cot_tape *t, cot_fn f, double by, cot_var x) {
+    cot__region *r = cot__region_record(t, "test", f, &by, 1, &x, 1);
+    assert_non_null(cot__region_program(t, r));
+    assert_true(r->known > 0);
+    return r->known;
+}
+
+static void bodies_are_known_by_all_that_they_are(void **state) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2), row = cot_full(t, COT_F64, COT_SHAPE(2), 1);
+    uint64_t  number = number_of(t, scaled, 3, x);
+    (void)state;
+    assert_true(number_of(t, scaled, 3, cot_scalar(t, 1)) == number);
+    assert_true(number_of(t, scaled, 4, x) != number);
+    assert_true(number_of(t, scaled, 3, row) != number);
+    assert_true(number_of(t, scaled, 3, cot_cast(x, COT_F32)) != number);
+    cot_tape_destroy(t);
+}
+
 /* ---- errors and notes ------------------------------------------------------------------------ */
 
 BODY(look_up) {
@@ -188,7 +311,7 @@ BODY(outer) {
     return 0;
 }
 
-/* The inner loop is run; the body that holds it is played, and its program is not there. */
+/* The body that holds it is a program, of which the inner loop is an operation. */
 static void a_loop_in_a_loop_is_run(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   init = cot_scalar(t, 2), final;
@@ -257,8 +380,10 @@ static void run_loop(cot_tape *t, void *user) {
     (void)user;
     cot_fori(mixed, &w, 0, 3, 4, init, final, NULL);
     cot_while(is_large, halve, NULL, 2, (cot_var[]){w, init[3]}, final, NULL);
-    cot_fori(inner, NULL, 0, 20, 1, &init[2], final, NULL);
-    cot_backward(final[0]);
+    for (int k = 0; k < 3; k++) {
+        cot_fori(inner, NULL, 0, 20, 1, &init[2], final, NULL);
+        cot_backward(final[0]);
+    }
 }
 
 static void any_allocation_may_fail(void **state) {
@@ -271,7 +396,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loops_have_the_bits_of_their_steps),
         cmocka_unit_test(tests_run_as_programs_too),
+        cmocka_unit_test(a_body_that_is_watched_for_kinks_is_a_program),
+        cmocka_unit_test(a_program_refuses_at_the_kink_it_meets),
         cmocka_unit_test(steps_back_have_the_bits_of_sweeps),
+        cmocka_unit_test(a_loop_that_is_met_again_has_the_same_bits),
+        cmocka_unit_test(loops_do_not_take_the_way_back_of_others),
+        cmocka_unit_test(bodies_are_known_by_all_that_they_are),
         cmocka_unit_test(an_error_names_its_step),
         cmocka_unit_test(a_note_of_a_step_is_on_the_tape),
         cmocka_unit_test(a_loop_in_a_loop_is_run),

@@ -3,7 +3,7 @@
 /* ctest: timeout=240 */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
-#include "diff/loops/revolve.h"
+#include "program/memory/revolve.h"
 #include "support/support.h"
 
 #include <math.h>

@@ -1,11 +1,12 @@
 /* Values of a recorded gradient that no tangent reads are not computed (diff/second/dead_values.c),
- * and no result shows it. Random functions run with all elementwise work deferred, in memory full
+ * and no result shows it. Random functions run with all elementwise work waiting, in memory full
  * of NaN until it is done. Hessians and products have the same bits as without deferring. */
 #include "diff/second/second.h"
 #include "support/support.h"
 
 #include "base/random.h"
 #include "diff/engine/sweep.h"
+#include "pending/parts.h"
 
 #include <string.h>
 
@@ -46,11 +47,11 @@ static cot_var program(draw d, cot_tape *t, cot_var x) {
 typedef struct results { double product[N], matrix[N * N], gradient[N]; } results;
 
 static void evaluate(int seed, bool defers, results *r) {
-    int64_t from = cot__deferred_from, bytes = cot__deferred_bytes;
-    bool    spoils = cot__deferred_spoils;
-    cot__deferred_from = defers ? 1 : INT64_MAX;
-    cot__deferred_bytes = 1;
-    cot__deferred_spoils = defers;
+    int64_t from = cot__pending_from, bytes = cot__pending_bytes;
+    bool    spoils = cot__pending_spoils;
+    cot__pending_from = defers ? 1 : INT64_MAX;
+    cot__pending_bytes = 1;
+    cot__pending_spoils = defers;
     cot_tape *t = cot_tape_create(NULL);
     double    at[N], v[N];
     for (int k = 0; k < N; k++) at[k] = 0.5 + 0.04 * k, v[k] = 1.0 - 0.3 * k;
@@ -61,18 +62,18 @@ static void evaluate(int seed, bool defers, results *r) {
     cot_read(g, r->gradient, N);
     TEST_CHECK(cot_tape_status(t) == COT_OK, "program %d: %s", seed, cot_tape_message(t));
     cot_tape_destroy(t);
-    cot__deferred_from = from;
-    cot__deferred_bytes = bytes;
-    cot__deferred_spoils = spoils;
+    cot__pending_from = from;
+    cot__pending_bytes = bytes;
+    cot__pending_spoils = spoils;
 }
 
 static void what_is_not_computed_is_not_read(void **state) {
     (void)state;
     for (int seed = 0; seed < PROGRAMS; seed++) {
-        results deferred, at_once;
-        evaluate(seed, true, &deferred);
+        results later, at_once;
+        evaluate(seed, true, &later);
         evaluate(seed, false, &at_once);
-        TEST_CHECK(memcmp(&deferred, &at_once, sizeof deferred) == 0, "program %d differs with deferred work", seed);
+        TEST_CHECK(memcmp(&later, &at_once, sizeof later) == 0, "program %d differs where work waits", seed);
     }
     test_verdict();
 }
@@ -85,14 +86,14 @@ static void what_nobody_reads_is_not_computed(void **state) {
     static double at[LONG];
     cot_tape     *t = cot_tape_create(NULL);
     cot_var       x = cot_tensor(t, COT_F64, COT_SHAPE(LONG), at), y = cot_sum(cot_square(x), COT_ALL), g;
-    cot__deferred_open(t);
-    cot__deferred_point since = cot__deferred_hold(t);
-    uint32_t         from = t->count;
+    cot__pending_open(t);
+    uint32_t since = t->storages.count, from = t->count;
     assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_OK);
-    TEST_CHECK(cot__deferred_any_since(t, since), "nothing is deferred");
+    TEST_CHECK(cot__pending_any(t), "nothing waits");
     cot__drop_dead_values(t, since, from);
-    TEST_CHECK(!cot__deferred_any_since(t, since), "%d runs are deferred", t->deferred.work->runs);
-    cot__deferred_close(t);
+    cot__pending_drop_dead(t->pending.work);
+    TEST_CHECK(!cot__pending_any(t), "%u operations wait", t->pending.work->count);
+    cot__pending_close(t);
     cot_tape_destroy(t);
     test_verdict();
 }

@@ -5,7 +5,7 @@
 #include "support/support.h"
 
 #include "base/parallel.h"
-#include "ops/elementwise/deferred.h"
+#include "pending/pending.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,17 +151,17 @@ static void twice_and_zeros(void) {
 
 static void everything(void **state) {
     (void)state;
-    int64_t grain = cot__grain, from = cot__deferred_from, bytes = cot__deferred_bytes;
+    int64_t grain = cot__grain, from = cot__pending_from, bytes = cot__pending_bytes;
     for (int k = 0; k < 3; k++) {
-        cot__deferred_from = k == 0 ? INT64_MAX : 1;
+        cot__pending_from = k == 0 ? INT64_MAX : 1;
         cot__grain = k == 2 ? 1 : grain;
-        cot__deferred_bytes = k == 2 ? 1 : bytes;
+        cot__pending_bytes = k == 2 ? 1 : bytes;
         cot_set_threads(k == 2 ? 3 : 1);
         groups();
         sides();
         twice_and_zeros();
     }
-    cot__deferred_from = from, cot__grain = grain, cot__deferred_bytes = bytes;
+    cot__pending_from = from, cot__grain = grain, cot__pending_bytes = bytes;
     cot_set_threads(0);
     test_verdict();
 }

@@ -785,6 +785,14 @@ BODY(p_in_scan) {
     return cot_scan(p_in_scan_step, NULL, 2, 1, xs, 0, NULL, ys, 0, NULL, NULL);
 }
 
+/* Along x² at the places of x: x[i]² stands where x[i] is the largest. */
+BODY(p_pool_along) {
+    UNUSED;
+    cot_var x = cot_reshape(xs[0], COT_SHAPE(1, 1, N)), y = cot_max_pool1d(x, COT_POOL(.window = {2}));
+    ys[0] = cot_jvp(y, 1, &x, (cot_var[]){cot_square(x)});
+    return 0;
+}
+
 static const sample positions[] = {
     {"sort", p_sort, N *N, 0},
     {"sort of rows", p_sort_rows, 18, 0},
@@ -793,6 +801,7 @@ static const sample positions[] = {
     {"max_pool1d", p_pool, N, 0},
     {"max_pool1d, overlapping", p_pool_steps, 3 * N - 2, 0},
     {"max_pool2d", p_pool_2d, 8, 0},
+    {"max_pool1d along a direction", p_pool_along, N, 0},
     {"take", p_take, N, 0},
     {"take of rows", p_take_rows, 12, 0},
     {"take of a table", p_take_table, 36, 0},
@@ -831,7 +840,7 @@ static void positions_may_be_others_elsewhere(void **state) {
     }
     for (int op = OP_structural; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
-        TEST_CHECK(!o || o->kind != KIND_LINEAR || o->inactive == 0 || met[op], "%s has positions, and no case here",
+        TEST_CHECK(!o || o->choice.from == COT__CHOOSES_NOTHING || met[op], "%s has positions, and no case here",
                    o->name);
     }
     test_verdict();

@@ -93,9 +93,9 @@ typedef struct way {
     const char *name;
     int         threads;
     int64_t     grain;            /* 0: unchanged */
-    /* elementwise work is deferred, in the shortest blocks, its memory full of NaN */
-    bool        defers_work;
-    bool        lazy_products;    /* the same for products of a column and a row */
+    /* elementwise work waits, and is done in the shortest blocks, its memory full of NaN */
+    bool        work_waits;
+    bool        products_wait;    /* the same for products of a column and a row */
     /* directions are batched wherever possible; zeros may change their sign */
     bool        batches;
     /* one allocation, which the head chooses, fails: any error is fine, a crash or leak is not */

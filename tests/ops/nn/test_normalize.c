@@ -1,7 +1,11 @@
 /* Normalisation: values against formulas in long double, every variant of the kernel, rows without
  * numbers, threads, errors. */
 /* ctest: labels=threads */
+#include "rules/structural_ids.h"
 #include "support/tape_test.h"
+#include "tape/tape.h"
+
+#include <float.h>
 
 /* The kernel once more, without wider instructions. */
 #define COT__NORMALIZE_ISA 0
@@ -361,6 +365,54 @@ static void memory_may_run_out_anywhere(void **state) {
     assert_survives_no_memory(norms_and_gradients, NULL, 0, NULL);
 }
 
+/* ---- statistics are results ------------------------------------------------------------------ */
+
+static int count_of(const cot_tape *t, int op) {
+    int n = 0;
+    for (uint32_t i = 0; i < t->count; i++) n += t->nodes[i].op == op;
+    return n;
+}
+
+/* Mean and 1/√(variance + eps) of each row follow a norm that may be differentiated, and what its
+ * backward records reads them there. */
+static void statistics_are_a_second_result(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = leaf(t, COT_F64, COT_SHAPE(2, 3, 5), 2), w = leaf(t, COT_F64, COT_SHAPE(5), 3), grads[2];
+    cot_var   z = cot_layer_norm(x, w, w, -1, 0.25), stats = cot__result_of(z, 1);
+    cot_shape s = cot_shape_of(stats);
+    assert_int_equal(cot__results_at(t, cot__index(z)), 2);
+    assert_true(s.ndim == 3 && s.dim[0] == 2 && s.dim[1] == 3 && s.dim[2] == 2);
+    cot_var mean = cot_mean(x, COT_KEEP(-1)), r = cot_rsqrt(cot_add(cot_variance(x, COT_KEEP(-1)), 0.25));
+    cot_var want = cot_concat(2, (cot_var[]){mean, r}, -1);
+    double  a[12], b[12];
+    cot_read(stats, a, 12);
+    cot_read(want, b, 12);
+    for (int k = 0; k < 12; k++) assert_true(fabs(a[k] - b[k]) <= 8 * DBL_EPSILON * (1 + fabs(b[k])));
+    cot_grad_of(cot_sum(cot_sin(z), COT_ALL), 2, (cot_var[]){x, w}, grads);
+    assert_int_equal(count_of(t, OP_norm_back), 1);
+    assert_int_equal(count_of(t, OP_norm_weights), 1);
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->nodes[i].op == OP_norm_back || t->nodes[i].op == OP_norm_weights)
+            assert_int_equal(cot__arg(&t->nodes[i], 2), cot__index(stats));
+    assert_int_equal(cot_tape_status(t), COT_OK);
+    cot_tape_destroy(t);
+}
+
+/* Where nobody can ask for a derivative there is one result, and no memory is kept. */
+static void statistics_are_kept_only_where_there_is_a_derivative(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = leaf(t, COT_F64, COT_SHAPE(4, 5), 2), y = cot_detach(x);
+    assert_int_equal(cot__results_at(t, cot__index(cot_layer_norm(y, COT_NONE, COT_NONE, -1, 1))), 1);
+    assert_int_equal(cot__results_at(t, cot__index(cot_rms_norm(y, COT_NONE, -1, 1))), 1);
+    cot_no_grad_open(t);
+    assert_int_equal(cot__results_at(t, cot__index(cot_rms_norm(x, COT_NONE, -1, 1))), 1);
+    cot_no_grad_close(t);
+    assert_int_equal(cot__results_at(t, cot__index(cot_rms_norm(x, COT_NONE, -1, 1))), 2);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_every_length_match_the_formula),
@@ -374,6 +426,8 @@ int main(void) {
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
         cmocka_unit_test(errors_say_what_is_wrong),
         cmocka_unit_test(memory_may_run_out_anywhere),
+        cmocka_unit_test(statistics_are_a_second_result),
+        cmocka_unit_test(statistics_are_kept_only_where_there_is_a_derivative),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

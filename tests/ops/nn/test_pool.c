@@ -1,9 +1,11 @@
 /* Pooling against a direct loop over its definition: many geometries and dtypes, ties, NaN,
  * threads, errors. */
 /* ctest: labels=threads timeout=120 */
+#include "rules/structural_ids.h"
 #include "support/tape_test.h"
 
 #include "backend/cpu/kernels.h"
+#include "tape/tape.h"
 
 static uint64_t state;
 static int64_t  below(int64_t n) {
@@ -211,6 +213,26 @@ static void the_report_finds_windows_with_ties(void **s) {
     cot_tape_destroy(t);
 }
 
+/* They follow the pooled array, and what backward puts back is told where by them. */
+static void places_are_a_second_result(void **s) {
+    (void)s;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F32, COT_SHAPE(1, 6), (float[]){1, 2, 2, 2, 5, 0}), g;
+    cot_var   z = cot_max_pool1d(x, COT_POOL(.window = {2})), places = cot__result_of(z, 1);
+    assert_int_equal(cot__results_at(t, cot__index(z)), 2);
+    assert_int_equal(cot_dtype_of(places), COT_I32);
+    cot_read(places, got, 3);
+    assert_true(got[0] == 1 && got[1] == 0 && got[2] == 0);
+    cot_grad_of(cot_sum(cot_square(z), COT_ALL), 1, &x, &g);
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->nodes[i].op == OP_max_unpool) assert_int_equal(t->nodes[i].b, cot__index(places));
+    cot_read(g, got, 6);
+    static const double want[6] = {0, 4, 4, 0, 10, 0};
+    for (int k = 0; k < 6; k++) assert_true(got[k] == want[k]);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 /* A window that is padding but for five elements is done with five taps, not two thousand
  * million. */
 static void padding_costs_nothing(void **s) {
@@ -278,6 +300,7 @@ int main(void) {
         cmocka_unit_test(leading_axes_are_planes_and_views_are_read),
         cmocka_unit_test(the_report_finds_windows_with_ties),
         cmocka_unit_test(padding_costs_nothing),
+        cmocka_unit_test(places_are_a_second_result),
         cmocka_unit_test(errors_say_what_was_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,17 +189,23 @@ static inline uint32_t grow(growing *g) {
     return kind < 11 ? grow_view(g) : grow_structural(g);
 }
 
-/* The program of a seed; `large`: of arrays of several blocks. */
-static inline cot__program *random_program(uint64_t seed, bool large, const cot_allocator *al) {
+/* The program of a seed; `large`: of arrays of several blocks; steps 0: as many as the seed
+ * says. */
+static inline cot__program *random_program_of(uint64_t seed, bool large, int steps, const cot_allocator *al) {
     draft   d;
     growing g = {.d = &d, .r = {seed}, .large = large};
     draft_open(&d, al);
-    int inputs = 1 + below(&g.r, 3), steps = 4 + below(&g.r, 30);
+    int inputs = 1 + below(&g.r, 3), some = 4 + below(&g.r, 30);
+    if (steps == 0) steps = some;
     for (int k = 0; k < inputs; k++) keep(&g, input(&d, any_dtype(&g), any_shape(&g)));
     for (int k = 0; k < steps && g.values < MAX_VALUES - 16; k++) keep(&g, grow(&g));
     for (int k = 0; k < 3; k++) output(&d, any(&g));
     output(&d, g.value[g.values - 1]);
     return draft_close(&d);
+}
+
+static inline cot__program *random_program(uint64_t seed, bool large, const cot_allocator *al) {
+    return random_program_of(seed, large, 0, al);
 }
 
 /* ---- running it ------------------------------------------------------------------------------ */

@@ -55,6 +55,37 @@ static void other_orders_wait_for_the_first(void **state) {
                                   "gives %6\n");
 }
 
+/* ---- ends of products ------------------------------------------------------------------------ */
+
+/* Two layers and a step of both. What reads a product stands behind it, though a truth that it
+ * needs, or the step of a parameter, was recorded later; the first parameter is still read when its
+ * own product is there, so its step stays behind that. */
+static void what_reads_a_product_stands_behind_it(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F32, MATRIX), w = input(&d, COT_F32, MATRIX), y = input(&d, COT_F32, MATRIX);
+    uint32_t a = op(&d, OP_matmul, X(x, w)), b = op(&d, OP_matmul, X(a, y)); /* %3 %4 */
+    uint32_t s = op(&d, OP_cumsum, X(x), .ints = 2, .at = {0, 0});
+    uint32_t mask = op(&d, OP_greater, X(x, NUM), .number = 0), m = op(&d, OP_where, X(mask, a, y));
+    uint32_t c = op(&d, OP_cumsum, X(w), .ints = 2, .at = {0, 0});
+    output(&d, op(&d, OP_sub, X(w, a)));
+    output(&d, op(&d, OP_sub, X(y, b)));
+    output(&d, m), output(&d, s), output(&d, c);
+    becomes(&d, cot__pass_gather, "%0 = input 0 f32(4,4)\n"
+                                  "%1 = input 1 f32(4,4)\n"
+                                  "%2 = input 2 f32(4,4)\n"
+                                  "%3 = matmul(%0, %1) f32(4,4)\n"
+                                  "%4 = matmul(%3, %2) f32(4,4)\n"
+                                  "%5 = sub(%2, %4) f32(4,4)\n"
+                                  "%6 = cumsum(%0) [0 0] f32(4,4)\n"
+                                  "%7 = cumsum(%1) [0 0] f32(4,4)\n"
+                                  "%8 = greater(%0, 0) bool(4,4)\n"
+                                  "%9 = where(%8, %3, %2) f32(4,4)\n"
+                                  "%10 = sub(%1, %3) f32(4,4)\n"
+                                  "gives %10, %5, %9, %6, %7\n");
+}
+
 static void effects_keep_their_order(void **state) {
     draft d;
     (void)state;
@@ -134,6 +165,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_may_wait_stands_before_its_reader),
         cmocka_unit_test(other_orders_wait_for_the_first),
+        cmocka_unit_test(what_reads_a_product_stands_behind_it),
         cmocka_unit_test(effects_keep_their_order),
         cmocka_unit_test(random_programs_have_fewer_steps),
         cmocka_unit_test(many_operations_are_gathered_in_one_walk),

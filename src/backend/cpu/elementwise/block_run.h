@@ -1,5 +1,5 @@
 /* block_run.h: runs of elementwise work (backend/runs.h) on the CPU: prepared once, then done
- * range by range, and stages of them block by block. */
+ * range by range. */
 #ifndef COT_BLOCK_RUN_H
 #define COT_BLOCK_RUN_H
 
@@ -27,8 +27,5 @@ typedef struct cot__repeated {
 void cot__block_run_range(const cot__block_run *r, int64_t start, int64_t stop, cot__repeated *repeated);
 /* All elements, on the pool's threads where that pays. */
 void cot__block_run_now(cot__block_run *r);
-
-/* The entry `elementwise` of the CPU's table. */
-void cot__stage_run(cot__stage *s);
 
 #endif

@@ -19,6 +19,7 @@ enum {
     PARTS  = 16,        /* least number of parts of a large enough C */
     PANELS = 4,         /* most panels of a strip */
     SLOTS  = 64,        /* most parts at work at a time */
+    ENDED  = 24,        /* least number of rows that the end of a product is run for */
     LINE   = 64,
     LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
 };
@@ -33,6 +34,7 @@ typedef struct job {
     const cot__gemm_kernels *g;
     cot__matrix              a, b, c;
     bool                     add;
+    const cot__product_end  *end;                 /* or NULL */
     plan                     x;
     int64_t                  i0, m, p0, k;        /* the chunk */
     int64_t                  pack_rows;           /* of A that a part packs */
@@ -110,6 +112,21 @@ static void row_of_tiles(const job *x, int64_t i, int64_t j, int64_t n, int64_t 
     }
 }
 
+/* Rows of tiles, rows i0 … end - 1 of the chunk, over one depth block. After the last one the
+ * elements are done. */
+static void rows_of_tiles(const job *x, int64_t i0, int64_t end, int64_t j, int64_t n, int64_t p, int64_t k,
+                          char *bp) {
+    bool    last = x->end && x->p0 + p + k == x->a.cols;
+    int64_t done = i0;
+    for (int64_t i = i0; i < end; i += x->g->rows) {
+        int64_t next = cot__least(end, i + x->g->rows);
+        row_of_tiles(x, i, j, n, p, k, bp);
+        if (!last || (next < end && next - done < ENDED)) continue;
+        x->end->run(x->end->ctx, x->i0 + done, x->i0 + next, j, j + n);
+        done = next;
+    }
+}
+
 /* Part: a strip of columns, some rows of it, over the chunk's depth. */
 static void strip_part(void *ctx, int64_t part) {
     job    *x = ctx;
@@ -122,7 +139,7 @@ static void strip_part(void *ctx, int64_t part) {
         if (skip < n)
             x->g->pack_b(bp + skip * k * x->g->size, element(&x->b, x->g->size, x->p0 + p, j + skip), x->b.col_stride,
                          x->b.row_stride, n - skip, k);
-        for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp);
+        rows_of_tiles(x, i0, end, j, n, p, k, bp);
     }
     atomic_store(&x->taken[slot], false);
 }
@@ -159,8 +176,9 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
 }
 
 static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, cot__matrix a, cot__matrix b,
-                     cot__matrix c, bool add, int64_t slots, spread *run) {
+                     cot__matrix c, bool add, const cot__product_end *end, int64_t slots, spread *run) {
     job w    = {.g     = g,
+                .end   = end,
                 .a     = a,
                 .b     = b,
                 .c     = c,
@@ -263,18 +281,30 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
-                      cot__matrix c, bool add) {
+/* False: it was done along the depth, without the end. */
+static bool by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                      cot__matrix c, bool add, const cot__product_end *end) {
     char    local[LOCAL], *memory = room.memory ? room.memory : local;
     bool    large = !alone && is_large(c.rows, c.cols, a.cols);
     int64_t slots = 1;
+    if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return false;
+    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
+    if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
+    by_tiles(g, memory, &x, a, b, c, add, end, slots, large ? cot__parallel : spread_here);
+    return true;
+}
+
+void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                      cot__matrix c, bool add) {
     if (c.col_stride != 1 && c.row_stride == 1) {
         /* the product of transposes is the transposed product, bit for bit: a*b commutes */
         cot__matrix at = cot__turned(a);
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
-    if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return;
-    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
-    if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
-    by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : spread_here);
+    by_blocks(g, room, alone, a, b, c, add, NULL);
+}
+
+bool cot__gemm_blocks_ended(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, cot__matrix b, cot__matrix c,
+                            const cot__product_end *end) {
+    return by_blocks(g, room, false, a, b, c, false, end);
 }

@@ -92,9 +92,13 @@ size_t cot__matmul_workspace(const cot__view *a, const cot__view *b, int64_t m, 
     return room_of(&x) * (size_t)x.parts;
 }
 
+static cot__lent lent(const cot__view *a, int64_t m, int64_t n, void *scratch) {
+    return (cot__lent){scratch, scratch ? cot__gemm_workspace(a->dtype, m, n, a->shape[a->ndim - 1]) : 0};
+}
+
 /* A single product, without the questions that batches raise. */
 static void one_product(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
-    cot__lent room = {scratch, scratch ? cot__gemm_workspace(a->dtype, m, n, a->shape[a->ndim - 1]) : 0};
+    cot__lent room = lent(a, m, n, scratch);
     cot__gemm(a->dtype, matrix_at(a, LEFT, 0), matrix_at(b, RIGHT, 0), (cot__matrix){c, m, n, n, 1}, false, room);
 }
 
@@ -115,4 +119,13 @@ void cot__matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, int
             product_at(&x, i, &l, &r, &z);
             cot__gemm(a->dtype, l, r, z, false, (cot__lent){scratch, x.room});
         }
+}
+
+bool cot__matmul_ended(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch,
+                       const cot__product_end *end) {
+    if (m > 0 && n > 0 && !is_outer(a))
+        return cot__gemm_ended(a->dtype, matrix_at(a, LEFT, 0), matrix_at(b, RIGHT, 0), (cot__matrix){c, m, n, n, 1},
+                               lent(a, m, n, scratch), end);
+    cot__matmul(a, b, c, m, n, scratch);
+    return false;
 }

@@ -36,8 +36,8 @@ void    cot__lin_lu_solve(const cot__view *factors, const cot__view *permutation
 void cot__lin_lu_det(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z);
 /* The sign of det a: 1, -1, or 0; NaN for NaN. */
 void cot__lin_lu_sign(const cot__view *factors, const cot__view *permutation, const cot__view *z);
-/* packed (…, m+n, k), k = min(m, n): the rows of L (m,k), then those of Uᵀ (n,k). */
-void cot__lin_lu_pack(const cot__view *factors, const cot__view *packed);
+/* What lu made of a, apart: L (m,k) and U (k,n), k = min(m, n). */
+void cot__lin_lu_split(const cot__view *factors, const cot__view *l, const cot__view *u);
 
 /* b becomes a⁻¹ b (or b a⁻¹, …: flags), a triangular; the other half of a is not read. A zero on
  * the diagonal is bad, but the numbers are left as the divisions made them. */
@@ -48,21 +48,22 @@ void    cot__lin_triangular(const cot__view *a, int flags, const cot__view *b, v
 int64_t cot__lin_cholesky_workspace(const cot__view *a);
 void    cot__lin_cholesky(const cot__view *a, void *scratch, int64_t *status);
 
-/* a (m,n), m >= n; packed (…, m+n, n): the rows of Q (m,n), then those of Rᵀ (n,n). Signs as in
- * LAPACK: each reflection sends a column to minus the sign of its leading element. */
+/* a (m,n) = Q R, m >= n, Q (m,n), R (n,n). Signs as in LAPACK: each reflection sends a column to
+ * minus the sign of its leading element. */
 int64_t cot__lin_qr_workspace(const cot__view *a);
-void    cot__lin_qr(const cot__view *a, const cot__view *packed, void *scratch);
+void    cot__lin_qr(const cot__view *a, const cot__view *q, const cot__view *r, void *scratch);
 
-/* a (n,n), symmetric; packed (…, n+1, n): the rows of V, then the eigenvalues, ascending. The sign
- * of an eigenvector: its first element of (to a thousandth) the largest magnitude is positive. bad:
- * no convergence. NaN or infinities in a: NaN. */
+/* a (n,n), symmetric, = V diag(w) Vᵀ; w ascends. The sign of an eigenvector: its first element of
+ * (to a thousandth) the largest magnitude is positive. bad: no convergence. NaN or infinities in a:
+ * NaN. */
 int64_t cot__lin_eigh_workspace(const cot__view *a);
-void    cot__lin_eigh(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
+void    cot__lin_eigh(const cot__view *a, const cot__view *v, const cot__view *w, void *scratch, int64_t *status);
 
-/* a (m,n), k = min(m, n); packed (…, m+n+1, k): the rows of U (m,k), of V (n,k), then the singular
- * values, descending. Signs: as above, by the columns of U. */
+/* a (m,n) = U diag(s) Vᵀ, U (m,k), Vᵀ (k,n), k = min(m, n); s descends. Signs: as above, by the
+ * columns of U. */
 int64_t cot__lin_svd_workspace(const cot__view *a);
-void    cot__lin_svd(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status);
+void    cot__lin_svd(const cot__view *a, const cot__view *u, const cot__view *s, const cot__view *vt, void *scratch,
+                     int64_t *status);
 
 /* ---- shared by the files lin_*.c ------------------------------------------------------------- */
 
@@ -84,6 +85,7 @@ static inline void *cot__lin_at(const cot__view *v, int tail, int64_t i) {
 /* A kernel over a batch: `one` does matrix i with memory of its own. */
 typedef struct cot__lin_job {
     const cot__view *a, *b, *z, *permutation;
+    const cot__view *more[2]; /* further results */
     int              flags;
     uint8_t         *bad;  /* of cot__lin_run: a byte for each matrix; NULL without a status */
     cot__lent        room; /* the same: for matrix products, or LAPACK */

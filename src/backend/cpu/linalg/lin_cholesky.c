@@ -1,6 +1,7 @@
 /* lin_cholesky.c: Cholesky factors. Recursive in the columns, so that most work is in matrix
  * products. */
 #include "backend/cpu/linalg/lin.h"
+#include "base/math/elementary.h"
 
 #define LIN_TEMPLATE "backend/cpu/linalg/lin_cholesky.inc"
 #include "backend/cpu/linalg/lin_types.h"

@@ -36,8 +36,8 @@ int64_t cot__lin_eigh_workspace(const cot__view *a) {
     return cot__lin_bytes(&p);
 }
 
-void cot__lin_eigh(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status) {
+void cot__lin_eigh(const cot__view *a, const cot__view *v, const cot__view *w, void *scratch, int64_t *status) {
     cot__lin_plan p = plan_of(a);
-    cot__lin_job  j = {.a = a, .z = packed, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
+    cot__lin_job  j = {.a = a, .z = v, .more = {w}, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
     cot__lin_run(&j, &p, scratch, status);
 }

@@ -56,57 +56,35 @@ void cot__lin_lu_solve(const cot__view *factors, const cot__view *permutation, c
     cot__lin_run(&j, &p, scratch, status);
 }
 
-/* 1 or -1, by the lengths of its cycles. A cycle is counted at its smallest element. What is no
- * permutation ends too: at what is no place, or after n steps. */
-static double permutation_sign(const int64_t *p, int64_t stride, int64_t n) {
-    bool odd = false;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t length = 1, at = p[i * stride];
-        for (; at > i && at < n && length < n; at = p[at * stride]) length++;
-        if (at == i) odd ^= (length & 1) == 0;
-    }
-    return odd ? -1 : 1;
+typedef enum number { DETERMINANT, LOGARITHM, SIGN } number;
+
+static double number_of(const cot__view *f, const cot__view *p, int64_t i, number what) {
+    int64_t     n = f->shape[f->ndim - 1], step = f->stride[f->ndim - 2] + f->stride[f->ndim - 1];
+    const void *d = cot__lin_at(f, 2, i);
+    bool        wide = f->dtype == COT_F64;
+    if (what == LOGARITHM) return wide ? logarithm_of_f64(d, step, n) : logarithm_of_f32(d, step, n);
+    double sign = permutation_sign_f64(cot__lin_at(p, 1, i), p->stride[p->ndim - 1], n);
+    if (what == SIGN) return wide ? sign_of_f64(d, step, n, sign) : sign_of_f32(d, step, n, sign);
+    return wide ? product_of_f64(d, step, n, sign) : product_of_f32(d, step, n, sign);
 }
 
-/* sign · scale and the exponent of 2, so that a product neither overflows nor underflows on the
- * way. */
-static double determinant(const cot__view *f, const cot__view *p, int64_t i, bool logarithm, double *log_sum) {
-    int64_t     n = f->shape[f->ndim - 1], step = f->stride[f->ndim - 2] + f->stride[f->ndim - 1];
-    const char *a = cot__lin_at(f, 2, i);
-    double      product = permutation_sign(cot__lin_at(p, 1, i), p->stride[p->ndim - 1], n), sum = 0;
-    int64_t     exponent = 0;
-    for (int64_t k = 0; k < n; k++) {
-        double d = cot__load_f64(a + k * step * cot__dtype_size(f->dtype), f->dtype);
-        int    e = 0;
-        if (logarithm) {
-            sum += cot__log(fabs(d));
-            product *= d > 0 ? 1 : d < 0 ? -1 : d;
-            continue;
-        }
-        product = frexp(product * d, &e);
-        exponent += e;
-    }
-    *log_sum = sum;
-    return logarithm ? product : ldexp(product, exponent > 4000 ? 4000 : exponent < -4000 ? -4000 : (int)exponent);
+/* The determinant of an empty matrix is 1, so these count too. */
+static void write_numbers(const cot__view *factors, const cot__view *permutation, number what, const cot__view *z) {
+    for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++)
+        cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype,
+                       number_of(factors, permutation, i, what));
 }
 
 void cot__lin_lu_det(const cot__view *factors, const cot__view *permutation, bool logarithm, const cot__view *z) {
-    /* The determinant of an empty matrix is 1, so these count too. */
-    for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++) {
-        double sum, det = determinant(factors, permutation, i, logarithm, &sum);
-        cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype, logarithm ? sum : det);
-    }
+    write_numbers(factors, permutation, logarithm ? LOGARITHM : DETERMINANT, z);
 }
 
 void cot__lin_lu_sign(const cot__view *factors, const cot__view *permutation, const cot__view *z) {
-    for (int64_t i = 0, count = cot__count(z->ndim, z->shape); i < count; i++) {
-        double sum, sign = determinant(factors, permutation, i, true, &sum);
-        cot__store_f64((char *)z->data + i * cot__dtype_size(z->dtype), z->dtype, sign);
-    }
+    write_numbers(factors, permutation, SIGN, z);
 }
 
-void cot__lin_lu_pack(const cot__view *factors, const cot__view *packed) {
-    for (int64_t i = 0, count = cot__lin_count(packed, 2); i < count; i++)
-        if (factors->dtype == COT_F64) pack_f64(factors, packed, i);
-        else pack_f32(factors, packed, i);
+void cot__lin_lu_split(const cot__view *factors, const cot__view *l, const cot__view *u) {
+    for (int64_t i = 0, count = cot__lin_count(factors, 2); i < count; i++)
+        if (factors->dtype == COT_F64) split_f64(factors, l, u, i);
+        else split_f32(factors, l, u, i);
 }

@@ -19,8 +19,8 @@ int64_t cot__lin_qr_workspace(const cot__view *a) {
     return cot__lin_bytes(&p);
 }
 
-void cot__lin_qr(const cot__view *a, const cot__view *packed, void *scratch) {
+void cot__lin_qr(const cot__view *a, const cot__view *q, const cot__view *r, void *scratch) {
     cot__lin_plan p = plan_of(a);
-    cot__lin_job  j = {.a = a, .z = packed, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
+    cot__lin_job  j = {.a = a, .z = q, .more = {r}, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
     cot__lin_run(&j, &p, scratch, NULL);
 }

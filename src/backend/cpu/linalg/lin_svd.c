@@ -30,8 +30,9 @@ int64_t cot__lin_svd_workspace(const cot__view *a) {
     return cot__lin_bytes(&p);
 }
 
-void cot__lin_svd(const cot__view *a, const cot__view *packed, void *scratch, int64_t *status) {
+void cot__lin_svd(const cot__view *a, const cot__view *u, const cot__view *s, const cot__view *vt, void *scratch,
+                  int64_t *status) {
     cot__lin_plan p = plan_of(a);
-    cot__lin_job  j = {.a = a, .z = packed, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
+    cot__lin_job  j = {.a = a, .z = u, .more = {s, vt}, .one = a->dtype == COT_F64 ? one_f64 : one_f32};
     cot__lin_run(&j, &p, scratch, status);
 }

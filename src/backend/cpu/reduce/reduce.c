@@ -217,6 +217,15 @@ void cot__reduce(cot__reduction what, const cot__view *x, uint32_t axes, const c
     reduce(what, x, NULL, axes, z);
 }
 
+void cot__reduce_join(cot__reduction what, cot_dtype d, const void *nodes, int64_t whole, int64_t parts,
+                      const cot__view *z) {
+    fold_op  op = what == COT__SUM ? OP_ADD : what == COT__MAX ? OP_MAX : OP_MIN;
+    union { double f64; float f32; } out;
+    if (d == COT_F64) out.f64 = join_f64(op, nodes, 1, whole, parts);
+    else out.f32 = join_f32(op, nodes, 1, whole, parts);
+    cot__strip(z->dtype, d)(z->data, 1, &out, 1, 1);
+}
+
 bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                       const cot__view *z) {
     fold_plan f;

@@ -234,24 +234,27 @@ static void N(fold_chunk)(void *ctx, int64_t part) {
     N(fold_here)(&f, c->offset, c->w, c->op, c->map, c->q, c->out + part * c->w);
 }
 
+/* The fold of all chunks, from the nodes of each, which lie w apart; the first `whole` are full. */
+static T N(join)(fold_op op, const T *node, int w, int64_t whole, int64_t parts) {
+    T   tree[LEVELS];
+    int top = 0;
+    for (int64_t k = 0; k < whole; k++) {
+        T t = node[k * w];
+        for (int64_t carry = k; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
+        tree[top++] = t;
+    }
+    T t = whole < parts ? node[whole * w] : tree[--top];
+    while (top > 0) t = N(apply)(op, tree[--top], t);
+    return t;
+}
+
 static __attribute__((noinline)) void N(fold_chunked)(const fold_plan *f, int64_t offset, int w, fold_op op,
                                                       fold_map map, const T *q, int64_t size, T *out) {
     T         node[CHUNKS * CHUNKED_WIDTH];
     N(chunks) c = {f, offset, size, w, op, map, q, node};
     int64_t   parts = (f->n + size - 1) / size, whole = f->n / size;
     cot__parallel(parts, N(fold_chunk), &c);
-    for (int i = 0; i < w; i++) {
-        T   tree[LEVELS];
-        int top = 0;
-        for (int64_t k = 0; k < whole; k++) {
-            T t = node[k * w + i];
-            for (int64_t carry = k; carry & 1; carry >>= 1) t = N(apply)(op, tree[--top], t);
-            tree[top++] = t;
-        }
-        T t = whole < parts ? node[whole * w + i] : tree[--top];
-        while (top > 0) t = N(apply)(op, tree[--top], t);
-        out[i] = t;
-    }
+    for (int i = 0; i < w; i++) out[i] = N(join)(op, node + i, w, whole, parts);
 }
 
 static void N(fold)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map, const T *q, T *out) {

@@ -4,6 +4,7 @@
 #include "backend/cpu/conv/pool.h"
 #include "backend/cpu/table/cpu.h"
 #include "backend/cpu/elementwise/block_run.h"
+#include "backend/cpu/stage/stage.h"
 #include "backend/cpu/fft/fft.h"
 #include "backend/cpu/gemm/recipe.h"
 #include "backend/cpu/linalg/lin.h"
@@ -100,7 +101,7 @@ const cot__backend cot__cpu_backend = {
     .lu_solve = cot__lin_lu_solve,
     .lu_det = cot__lin_lu_det,
     .lu_sign = cot__lin_lu_sign,
-    .lu_pack = cot__lin_lu_pack,
+    .lu_split = cot__lin_lu_split,
     .triangular_workspace = cot__lin_triangular_workspace,
     .triangular = cot__lin_triangular,
     .cholesky_workspace = cot__lin_cholesky_workspace,

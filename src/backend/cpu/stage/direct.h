@@ -1,0 +1,44 @@
+/* direct.h: runs of a stage each of which is one call of its kernel for a block, or for a row of
+ * elements: plain arrays, numbers, and rows that repeat. */
+#ifndef COT_CPU_DIRECT_H
+#define COT_CPU_DIRECT_H
+
+#include "backend/runs.h"
+
+/* How an operand of a direct run is found: for each block at its own place, at the place of the
+ * first block, or the same for all. Rows repeat: short ones fill a block, others end a call. */
+enum { COT__ABSENT, COT__ABSOLUTE, COT__MOVED, COT__REPEATING, COT__FILLED_ROWS, COT__ROWS };
+enum { COT__FILLED_ROW = 1024 }; /* bytes of the longest row that fills a block */
+
+/* A run as one call of its kernel for a block. */
+typedef struct cot__direct_run {
+    cot__value_kernel value;
+    const char       *x[3];
+    char             *z;
+    int64_t           row[3]; /* elements */
+    uint8_t           kind[3], to;
+    bool              splits; /* at the end of a row */
+    int8_t            size;   /* of an element */
+} cot__direct_run;
+
+enum { COT__MOST_FILLED = 12 };
+
+/* Blocks full of numbers and of rows: at most `most`, of `length` elements and a row each, in
+ * `bytes` of the memory each. count is 0 at first. */
+typedef struct cot__filled {
+    int         count, length, most;
+    int64_t     bytes;
+    void       *memory;
+    const void *from[COT__MOST_FILLED]; /* of a row */
+    uint64_t    bits[COT__MOST_FILLED]; /* a number; of a row its length */
+    int         size[COT__MOST_FILLED];
+} cot__filled;
+
+/* Can each block of the run be one call, or a call for each long row? It is prepared. */
+bool cot__is_direct(const cot__block_run *r);
+/* All runs of a stage, each of which can. False: there are too many numbers. */
+bool cot__direct_runs_open(cot__direct_run *d, const cot__stage *s, cot__filled *f);
+/* n elements from `start` on; back: how far moved ones lie before their place. */
+void cot__direct_run_range(const cot__direct_run *d, int64_t start, int64_t n, int64_t back);
+
+#endif

@@ -1,0 +1,19 @@
+/* stage.h: stages of elementwise work (backend/runs.h): runs and folds block by block, and runs at
+ * the end of a product.
+ *
+ * May call: base, the shared kernels, elementwise work, reductions. Must not touch: tapes, nodes,
+ * vars. */
+#ifndef COT_CPU_STAGE_H
+#define COT_CPU_STAGE_H
+
+#include "backend/runs.h"
+
+/* The entry `elementwise` of the CPU's table. */
+void cot__stage_run(cot__stage *s);
+
+/* The parts of it, for a stage that is prepared: its runs and folds, without its product (stage.c);
+ * all of a stage with a product (ends.c). */
+void cot__stage_blocks(cot__stage *s);
+void cot__stage_product_run(cot__stage *s);
+
+#endif

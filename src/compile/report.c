@@ -1,0 +1,148 @@
+/* report.c: what a program takes and how it runs, told before any run. */
+#include "compile/variants.h"
+
+#include "backend/cpu/table/cpu.h"
+#include "program/show/show.h"
+
+#include <string.h>
+
+/* What went wrong is known by its code; only memory can be short. */
+static void hear(const cot__caller *c, cot_status code, const char *text) {
+    cot_status *to = c->to;
+    (void)text;
+    if (*to == COT_OK) *to = code;
+}
+static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
+
+static cot_status open_plan(cot__plan *plan, const cot_program *p) {
+    cot_status  status = COT_OK;
+    cot__caller caller = {"program_report", &status, hear, ignore, NULL};
+    if (cot_program_status(p) != COT_OK) return cot_program_status(p);
+    cot__plan_open_donating(plan, p->runs, &cot__cpu_backend, &p->al, NULL, true, p->donated, &caller);
+    return status;
+}
+
+/* ---- the derivative -------------------------------------------------------------------------- */
+
+/* Flags of inputs that have derivatives. False: there is none. */
+static bool find_floats(const cot_program *p, bool *inputs) {
+    bool some = false;
+    for (int k = 0; k < cot_program_inputs(p); k++)
+        some |= inputs[k] = cot__dtype_is_float(cot_program_input_type(p, k).dtype);
+    return some;
+}
+
+static bool any(int n, const bool *list) {
+    for (int k = 0; k < n; k++)
+        if (list[k]) return true;
+    return false;
+}
+
+static int64_t bytes_of(cot_type type) {
+    return cot__count(type.shape.ndim, type.shape.dim) * cot__dtype_size(type.dtype);
+}
+
+/* Results of the forward program behind those of the function itself. */
+static int64_t count_saved(const cot_program *p, const cot__variant *v) {
+    int64_t bytes = 0;
+    for (int k = cot_program_outputs(p); k < cot_program_outputs(v->forward); k++)
+        bytes = cot__size_add(bytes, bytes_of(cot_program_output_type(v->forward, k)));
+    return bytes;
+}
+
+/* A derivative that no program can hold is none. */
+static cot_status measure_derivative(cot_program *p, cot_program_facts *f) {
+    cot_status  status = COT_OK;
+    cot__caller caller = {"program_report", &status, hear, ignore, NULL};
+    size_t      n = (size_t)cot_program_inputs(p);
+    bool       *flags = cot__alloc(&p->al, n * sizeof *flags);
+    if (!flags) return COT_MEMORY;
+    f->saved_bytes = f->recomputed_bytes = -1;
+    const cot__variant *v = find_floats(p, flags) && !atomic_load(&p->records)
+                                ? cot__variant_of(p, COT__FLOW, false, flags, NULL, &caller)
+                                : NULL;
+    if (v && !any(cot_program_outputs(p), v->results)) v = NULL;
+    if (v) v = cot__variant_of(p, COT__SPLIT, false, flags, v->results, &caller);
+    if (v) f->saved_bytes = count_saved(p, v), f->recomputed_bytes = v->recomputed;
+    cot__free(&p->al, flags, n * sizeof *flags);
+    return status == COT_MEMORY ? COT_MEMORY : COT_OK;
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static cot_program_facts facts_of(const cot__plan *plan) {
+    cot__facts f = cot__plan_facts(plan);
+    return (cot_program_facts){.operations = f.operations, .views = f.views, .scalars = f.scalars, .fused = f.fused,
+                               .groups = f.groups, .jobs = f.jobs, .input_bytes = f.inputs,
+                               .constant_bytes = f.constants, .output_bytes = f.outputs, .run_bytes = f.arena,
+                               .workspace_bytes = f.workspace, .fused_bytes = f.fused_away};
+}
+
+cot_status cot_program_measure(cot_program *p, cot_program_facts *facts) {
+    cot__plan plan;
+    if (!facts) return COT_VALUE;
+    memset(facts, 0, sizeof *facts);
+    cot_status        status = open_plan(&plan, p);
+    cot_program_facts f = {0};
+    if (status != COT_OK) return status;
+    f = facts_of(&plan);
+    cot__plan_close(&plan);
+    status = measure_derivative(p, &f);
+    if (status == COT_OK) *facts = f;
+    return status;
+}
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static void put_bytes(cot__text *to, const char *what, int64_t bytes, const char *why) {
+    cot__putf(to, "  %-11s %12lld  %s\n", what, (long long)bytes, why);
+}
+
+static void put_facts(const cot_program *p, const cot_program_facts *f, cot__text *to) {
+    cot__putf(to, "%d inputs, %d outputs, %lld operations: %lld in %lld groups, %lld by themselves, %lld on scalars, "
+                  "%lld views\n",
+              cot_program_inputs(p), cot_program_outputs(p), (long long)f->operations, (long long)f->fused,
+              (long long)f->groups, (long long)f->jobs, (long long)f->scalars, (long long)f->views);
+    cot__put(to, "bytes:\n");
+    put_bytes(to, "inputs", f->input_bytes, "the caller's");
+    put_bytes(to, "outputs", f->output_bytes, "the caller's");
+    put_bytes(to, "constants", f->constant_bytes, "in the program");
+    put_bytes(to, "run", f->run_bytes, "all that a cot_run takes");
+    put_bytes(to, "workspace", f->workspace_bytes, "of this, for the operation that needs most");
+    put_bytes(to, "fused away", f->fused_bytes, "values that need no array");
+    if (f->saved_bytes < 0) cot__put(to, "  no derivative as a program\n");
+    else {
+        put_bytes(to, "saved", f->saved_bytes, "for the way back, if it is differentiated");
+        put_bytes(to, "recomputed", f->recomputed_bytes, "there, rather than saved");
+    }
+}
+
+cot_status cot_program_report(cot_program *p, FILE *out) {
+    cot_program_facts f;
+    cot__plan         plan;
+    cot_status        status = cot_program_measure(p, &f);
+    if (!out) return status;
+    cot__text to = cot__text_file(out);
+    if (status != COT_OK) {
+        cot__putf(&to, "%s\n", cot_program_status(p) == COT_OK ? "out of memory" : cot_program_message(p));
+        return status;
+    }
+    put_facts(p, &f, &to);
+    if (open_plan(&plan, p) != COT_OK) return COT_MEMORY;
+    bool told = cot__plan_print(&plan, &to);
+    cot__plan_close(&plan);
+    return told ? COT_OK : COT_MEMORY;
+}
+
+/* Without memory for a plan, or without a program, there is no graph. */
+void cot_program_dot(const cot_program *p, FILE *out) {
+    cot__plan plan;
+    if (!out) return;
+    if (open_plan(&plan, p) != COT_OK) {
+        fprintf(out, "digraph program {\n}\n");
+        return;
+    }
+    cot__text to = cot__text_file(out);
+    cot__plan_dot(&plan, &to);
+    cot__plan_close(&plan);
+}

@@ -1,0 +1,215 @@
+/* add.c: an operation comes: it is done now, or it waits.
+ *
+ * Everything an operation refers to is copied. If there is no memory for that, what waits is done,
+ * and then the operation itself. */
+#include "pending/parts.h"
+
+#include <string.h>
+
+int64_t cot__pending_from = 4096, cot__pending_bytes = 32768;
+bool    cot__pending_spoils = false;
+
+enum { MOST = 512 }; /* operations: more would hold memory for long */
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static bool room_for_operation(cot__pending *q) {
+    uint32_t more = q->room ? 2 * q->room : 16;
+    if (q->count < q->room) return true;
+    cot__block_run *run = cot__alloc(&q->t->al, more * COT__WAITING_BYTES);
+    if (!run) return false;
+    cot__waiting *op = (cot__waiting *)(void *)(run + more);
+    if (q->count) memcpy(run, q->run, q->count * sizeof *run);
+    if (q->count) memcpy(op, q->op, q->count * sizeof *op);
+    cot__free(&q->t->al, q->run, q->room * COT__WAITING_BYTES);
+    q->run = run;
+    q->op = op;
+    q->moves = (uint16_t *)(void *)(op + more);
+    q->room = more;
+    return true;
+}
+
+static bool room_for_storages(cot__pending *q) {
+    uint32_t more = q->touched_room ? 2 * q->touched_room : 32;
+    if (q->touches + COT__WAITING_VIEWS <= q->touched_room) return true;
+    void *list = cot__resize(&q->t->al, q->touched, q->touched_room * sizeof *q->touched, more * sizeof *q->touched);
+    if (!list) return false;
+    q->touched = list;
+    q->touched_room = more;
+    return true;
+}
+
+static bool room_for_numbers(cot__pending *q) {
+    cot__numbers *n = q->current;
+    if (n && n->used + COT__WAITING_VIEWS * 2 * COT_MAX_NDIM <= COUNTOF(n->number)) return true;
+    if (n && n->next) {
+        q->current = n->next;
+        return true;
+    }
+    cot__numbers *more = cot__alloc(&q->t->al, sizeof *more);
+    if (!more) return false;
+    more->next = NULL;
+    more->used = 0;
+    *(n ? &n->next : &q->numbers) = q->current = more;
+    return true;
+}
+
+/* The list of waiting work with room for one more; NULL: no memory. */
+static cot__pending *ready(cot_tape *t) {
+    cot__pending *q = t->pending.work;
+    if (!q) {
+        if (!(q = cot__alloc(&t->al, sizeof *q))) return NULL;
+        *q = (cot__pending){.t = t};
+        t->pending.work = q;
+    }
+    if (q->count == MOST) cot__pending_run(q);
+    return room_for_operation(q) && room_for_storages(q) && room_for_numbers(q) ? q : NULL;
+}
+
+/* ---- adding ---------------------------------------------------------------------------------- */
+
+static const int64_t *keep_numbers(cot__pending *q, const int64_t *numbers, int n) {
+    int64_t *to = &q->current->number[q->current->used];
+    memcpy(to, numbers, (size_t)n * sizeof *numbers);
+    q->current->used += (uint32_t)n;
+    return to;
+}
+
+/* Copies what the view refers to, a single value or shape and strides. */
+static void keep_view(cot__pending *q, cot__view *v, const cot__storage *s) {
+    if (!v->data) return; /* not read */
+    if (s) {
+        v->shape = keep_numbers(q, v->shape, v->ndim);
+        v->stride = keep_numbers(q, v->stride, v->ndim);
+    } else {
+        int64_t value = 0;
+        memcpy(&value, v->data, (size_t)cot__dtype_size(v->dtype));
+        /* the pointer may be written to: it is one of a view */
+        v->data = (void *)(uintptr_t)keep_numbers(q, &value, 1);
+    }
+}
+
+static uint32_t touch(cot__pending *q, cot__storage *s) {
+    if (!s->touched) {
+        q->touched[q->touches++] = (cot__touched){.storage = s};
+        s->touched = q->touches;
+    }
+    return s->touched - 1;
+}
+
+/* No waiting operation, this one included, reads the old contents. */
+static void spoil(const cot__pending *q, const cot__block_run *r, cot__storage *const *on) {
+    cot__storage *z = on[COT__RUN_VIEWS];
+    if (r->outputs != 1 || r->out[0].accumulate || z->touched || !cot__is_straight(&r->out[0].to, z)) return;
+    for (int i = 0; i < r->n; i++)
+        if (on[i] == z) return;
+    cot__spoil(q->t->backend, z->data, (int64_t)z->bytes);
+}
+
+/* on: for each view, the storage it lies on; NULL: a number, or it is not read. */
+static void keep(cot__pending *q, cot__block_run *r, cot__storage *const *on) {
+    cot__waiting *w = &q->op[q->count];
+    if (cot__pending_spoils) spoil(q, r, on);
+    w->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
+    w->used = w->straight = 0;
+    for (int i = 0; i < COT__WAITING_VIEWS; i++) {
+        if (!cot__view_in_use(r, i)) continue;
+        cot__view *v = i < COT__RUN_VIEWS ? &r->x[i] : &r->out[i - COT__RUN_VIEWS].to;
+        keep_view(q, v, on[i]);
+        if (!v->data || !on[i]) continue;
+        w->on[i] = touch(q, on[i]);
+        w->used |= (uint16_t)(UINT32_C(1) << i);
+        w->straight |= (uint16_t)((uint32_t)cot__is_straight(v, on[i]) << i);
+        if (i >= COT__RUN_VIEWS) on[i]->unready = true;
+    }
+    q->run[q->count++] = *r;
+}
+
+/* ---- now or later ---------------------------------------------------------------------------- */
+
+/* Can the caller neither write nor read this memory but through the library? What a body is
+ * recorded on is given up soon, so it is done at once. */
+static bool is_private(const cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
+    if (t->pending.at_once || t->mode.body || t->mode.inside) return false;
+    for (int i = 0; i < COT__WAITING_VIEWS; i++)
+        if (cot__view_in_use(r, i) && on[i] && on[i]->borrowed) return false;
+    return true;
+}
+
+/* Memory that is no storage's may be gone when the work is done. */
+static bool is_on_storages(const cot__block_run *r, cot__storage *const *on) {
+    for (int i = 0; i < COT__WAITING_VIEWS; i++)
+        if (cot__view_in_use(r, i) && !on[i] && cot__view_of_run(r, i)->ndim > 0) return false;
+    return true;
+}
+
+static bool may_wait(const cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
+    const cot__view *z = &r->out[0].to;
+    return z->ndim > 0 && cot__count(z->ndim, z->shape) >= cot__pending_from &&
+           (t->pending.sweeps || is_private(t, r, on)) && is_on_storages(r, on);
+}
+
+/* An operation that does not wait comes after those whose results it reads, and after those that
+ * read or write what it writes. */
+static void make_way(cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
+    for (int i = 0; i < COT__WAITING_VIEWS; i++) {
+        if (!cot__view_in_use(r, i) || !on[i]) continue;
+        if (i < COT__RUN_VIEWS) cot__pending_ready(t, on[i]);
+        else cot__pending_settle(t, on[i]);
+    }
+}
+
+/* Values that wait for a look of their own are written before they are read or changed, and those
+ * that are made from what the operation changes. */
+static void make_products(cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
+    for (int i = 0; i < COT__WAITING_VIEWS; i++) {
+        if (!cot__view_in_use(r, i) || !on[i]) continue;
+        if (on[i]->product) cot__product_make(on[i]);
+        if (i >= COT__RUN_VIEWS && on[i]->readers) cot__product_make_readers(t, on[i]);
+    }
+}
+
+/* True: it waits. False: it is to be done now. */
+static bool waits(cot_tape *t, cot__block_run *r, cot__storage *const *on) {
+    if (UNLIKELY(t->pending.products)) make_products(t, r, on);
+    cot__pending *q = may_wait(t, r, on) ? ready(t) : NULL;
+    if (q) keep(q, r, on);
+    else make_way(t, r, on);
+    return q != NULL;
+}
+
+void cot__pending_value(cot_tape *t, int op, cot_dtype compute, int n, const cot__bound *xs, const cot__bound *z) {
+    cot__block_run r;
+    cot__view      views[3];
+    cot__storage  *on[COT__WAITING_VIEWS];
+    for (int k = 0; k < n; k++) views[k] = xs[k].view, on[k] = xs[k].storage;
+    on[COT__RUN_VIEWS] = z->storage;
+    cot__block_run_of_value(&r, op, compute, n, views, &z->view);
+    if (!waits(t, &r, on)) cot__run_now(t->backend, &r);
+}
+
+void cot__pending_partials(cot_tape *t, int op, cot_dtype compute, int n, const cot__bound *xs, const cot__bound *z,
+                           int count, const cot__pending_term *terms) {
+    cot__block_run r;
+    cot__view      views[3] = {{0}};
+    cot__term      plain[COT__RUN_OUTPUTS] = {{0}};
+    cot__storage  *on[COT__WAITING_VIEWS];
+    for (int k = 0; k < n; k++) views[k] = xs[k].view;
+    for (int k = 0; k < count; k++)
+        plain[k] = (cot__term){terms[k].k, terms[k].accumulate, terms[k].g.view, terms[k].out.view};
+    cot__block_run_of_partials(&r, op, compute, n, views, &z->view, count, plain);
+    for (int k = 0; k <= n; k++) on[k] = !r.x[k].data ? NULL : k < n ? xs[k].storage : z->storage;
+    for (int k = 0; k < count; k++) {
+        on[r.out[k].g] = terms[k].g.storage;
+        on[COT__RUN_VIEWS + k] = terms[k].out.storage;
+    }
+    if (!waits(t, &r, on)) cot__run_now(t->backend, &r);
+}
+
+void cot__pending_copy(cot_tape *t, const cot__bound *to, const cot__bound *from) {
+    cot__block_run r;
+    cot__storage  *on[COT__WAITING_VIEWS] = {from->storage};
+    on[COT__RUN_VIEWS] = to->storage;
+    cot__block_run_of_copy(&r, &to->view, &from->view);
+    if (!waits(t, &r, on)) t->backend->copy(&to->view, &from->view);
+}

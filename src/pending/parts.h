@@ -1,0 +1,103 @@
+/* parts.h: the inside of the work that waits, which the files of this folder share. */
+#ifndef COT_PENDING_PARTS_H
+#define COT_PENDING_PARTS_H
+
+#include "pending/pending.h"
+
+enum { COT__WAITING_VIEWS = COT__RUN_VIEWS + COT__RUN_OUTPUTS };
+#define COT__NOWHERE UINT32_MAX
+
+/* A storage that waiting work touches. */
+typedef struct cot__touched {
+    cot__storage *storage;
+    bool          unread; /* the tape owns it, but nobody will read it (cot__pending_unread) */
+    bool          needed; /* at one place of a walk: what it holds there will be read */
+    /* while a group is looked at: its number, and of the group's views on this storage: whether one
+     * is written, whether all are straight, the last one (see cot__waiting.before); and whether it
+     * is scratch: what it holds before and after the group interests nobody */
+    uint32_t      group, view;
+    bool          written, straight, scratch;
+} cot__touched;
+
+/* An operation that waits, beside its run. Views are numbered as in cot__stage.moves: operand i is
+ * i, output i is COT__RUN_VIEWS + i. */
+typedef struct cot__waiting {
+    int64_t  size;
+    /* which of the touched storages each is on that is on one; the others are numbers, or unread */
+    uint32_t on[COT__WAITING_VIEWS];
+    uint32_t before[COT__WAITING_VIEWS]; /* the view before it in its group on the same storage */
+    uint16_t used;     /* bit i: view i is on a storage */
+    uint16_t straight; /* bit i: it has all elements of its storage, in their order */
+    uint32_t group;
+} cot__waiting;
+
+typedef struct cot__numbers {
+    struct cot__numbers *next;
+    uint32_t             used;
+    int64_t              number[1000];
+} cot__numbers;
+
+struct cot__pending {
+    cot_tape       *t;
+    uint32_t        count, room; /* operations, in three lists that are one piece of memory */
+    cot__block_run *run;
+    cot__waiting   *op;
+    uint16_t       *moves;
+    cot__touched   *touched;
+    uint32_t        touches, touched_room;
+    /* those of them that have no owner any more: they are freed when the work is done, or serve
+     * for new values */
+    uint32_t       *orphan;
+    uint32_t        orphans, orphan_room;
+    /* NULL, or a reduction of what one of them will hold, to be done on the way */
+    cot__stage_fold *fold;
+    uint32_t         folded;
+    /* shapes, strides and single values that runs refer to: a list, and where there is room */
+    cot__numbers   *numbers, *current;
+};
+
+/* Every view i of w that is on a storage. */
+#define COT__EACH_VIEW(i, w) \
+    for (uint32_t left_ = (w)->used, i = 0; left_ && (i = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+
+#define COT__WAITING_BYTES (sizeof(cot__block_run) + sizeof(cot__waiting) + sizeof(uint16_t))
+
+static inline bool cot__view_in_use(const cot__block_run *r, int i) {
+    return i < COT__RUN_VIEWS ? i < r->n : i - COT__RUN_VIEWS < r->outputs;
+}
+static inline const cot__view *cot__view_of_run(const cot__block_run *r, uint32_t i) {
+    return i < COT__RUN_VIEWS ? &r->x[i] : &r->out[i - COT__RUN_VIEWS].to;
+}
+/* Has it all elements of its storage, in their order? */
+static inline bool cot__is_straight(const cot__view *v, const cot__storage *s) {
+    return v->data == s->data && cot__is_dense(v, v->dtype) &&
+           (size_t)(cot__count(v->ndim, v->shape) * cot__dtype_size(v->dtype)) == s->bytes;
+}
+/* Does it put there what was not there before, all of it? */
+static inline bool cot__overwrites(const cot__block_run *r, const cot__waiting *w, uint32_t i) {
+    return i >= COT__RUN_VIEWS && !r->out[i - COT__RUN_VIEWS].accumulate && w->straight >> i & 1;
+}
+
+/* Drops operations whose results nothing will read (dead.c). */
+void cot__pending_drop_dead(cot__pending *q);
+/* Walks back over operations first … end - 1; `needed` of the storages changes from what holds
+ * after them to what holds before. */
+void cot__pending_walk_back(cot__pending *q, uint32_t first, uint32_t end);
+/* `needed` of all storages after the last operation. */
+void cot__pending_needed_at_end(cot__pending *q);
+
+/* Numbers the groups of all operations, and finds what lives in their blocks alone (groups.c). */
+void cot__pending_group(cot__pending *q);
+void cot__pending_find_scratch(cot__pending *q);
+
+/* Does all that waits (run.c). */
+void cot__pending_run(cot__pending *q);
+
+/* Values that wait until somebody looks at their own elements (product.c): writes that of s, or all
+ * that are made from s. */
+void cot__product_make(cot__storage *s);
+void cot__product_make_readers(cot_tape *t, cot__storage *s);
+/* Reduces x, which waits so, without writing it. False: it is better written. */
+bool cot__product_reduce(cot_tape *t, cot__reduction what, const cot__bound *x, uint32_t axes, const cot__view *z);
+
+#endif

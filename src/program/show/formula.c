@@ -1,0 +1,27 @@
+/* formula.c: what a value of a program is, in terms of others. */
+#include "program/show/show.h"
+#include "rules/elementwise_ids.h"
+
+/* Calls itself at most `depth` times. */
+static void put(const cot__formula_style *s, uint32_t value, int depth, bool bare) {
+    static const char *const signs[OP_elementwise_count] = {
+        [OP_add] = " + ", [OP_sub] = " - ", [OP_mul] = " * ", [OP_smul] = " * ", [OP_div] = " / ", [OP_sdiv] = " / "};
+    uint32_t root = s->root(s->user, value);
+    if (depth == 0 || !s->written_out(s->user, root)) {
+        s->name(s->user, root);
+        return;
+    }
+    uint32_t        k = cot__value_maker(s->p, root);
+    const uint32_t *x = cot__operation_operand(s->p, k);
+    int             op = s->p->operation[k].op;
+    const char     *sign = op < OP_structural ? signs[op] : NULL;
+    cot__putf(s->to, "%s%s", sign ? "" : op == OP_neg ? "-" : cot__op_of(op)->name, sign && bare ? "" : "(");
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++) {
+        cot__put(s->to, i ? (sign ? sign : ", ") : "");
+        if (x[i] == COT__NO_VALUE) cot__put_number(s->to, cot__operation_number(s->p, k));
+        else put(s, x[i], depth - 1, !sign);
+    }
+    cot__put(s->to, sign && bare ? "" : ")");
+}
+
+void cot__put_formula_of(const cot__formula_style *s, uint32_t value) { put(s, value, s->depth, true); }

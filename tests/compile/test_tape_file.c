@@ -1,0 +1,416 @@
+/* Tapes in files: what is loaded is printed, explained and differentiated like what was saved, to
+ * the bit; what cannot be saved, and files that are cut, altered, newer or made to deceive, are
+ * refused with a sentence. */
+#define COT_SOURCE_LINES
+#include "samples/samples.h"
+#include "support/support.h"
+#include "support/tape_test.h"
+
+#include "compile/tape_file.h"
+#include "tape/record_job.h"
+
+#include <cotangent_program.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/cotangent-tapes-XXXXXX";
+static int  enter_folder(void **state) { return (void)state, !mkdtemp(folder) || chdir(folder) != 0; }
+static int  leave_folder(void **state) { return (void)state, chdir("/") != 0 || rmdir(folder) != 0; }
+
+/* ---- files in memory ------------------------------------------------------------------------- */
+
+typedef struct bytes { unsigned char *at; size_t count, room; } bytes;
+
+static bool take(void *to, const void *from, size_t n) {
+    bytes *b = to;
+    if (b->count + n > b->room) b->at = realloc(b->at, b->room = 2 * (b->count + n));
+    memcpy(b->at + b->count, from, n);
+    b->count += n;
+    return true;
+}
+
+enum { MOST_VARS = TEST_MAX_INPUTS + 4 };
+
+/* Empty: it cannot be saved, and the tape says why. */
+static bytes bytes_of(cot_tape *t, int n, const cot_var *vars) {
+    cot__tape_file f;
+    cot__caller    caller = cot__tape_caller(t, "test");
+    bytes          b = {0};
+    uint32_t       nodes[MOST_VARS];
+    for (int k = 0; k < n; k++) nodes[k] = cot__index(vars[k]);
+    if (cot__tape_file_open(&f, t, n, nodes, &caller)) assert_true(cot__tape_file_write(&f, take, &b, &caller));
+    if (b.count) assert_int_equal(b.count, f.bytes);
+    cot__tape_file_close(&f);
+    return b;
+}
+
+static char *printed(const cot_tape *t) {
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *out = open_memstream(&text, &size);
+    cot_tape_print(t, out);
+    fclose(out);
+    return text;
+}
+
+/* ---- every operation ------------------------------------------------------------------------- */
+
+static cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }
+
+/* The value, the loss, the gradients, then the leaves. False: it cannot be recorded so. */
+static bool record(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *ys, int *m) {
+    cot_var xs[TEST_MAX_INPUTS];
+    for (int k = 0; k < f->n; k++)
+        xs[k] = cot_leaf(cot_cast(cot_data(t, COT_F64, f->in[k].shape, f->in[k].data), dtype));
+    ys[0] = f->f(f->n, xs, f->user);
+    ys[1] = cot_name(loss(ys[0]), "loss");
+    if (f->n > 1) cot_grad_of(ys[1], 1, xs, ys + 2);
+    else ys[2] = ys[1];
+    *m = 3;
+    return cot_tape_status(t) == COT_OK;
+}
+
+/* Everything that a backward leaves in the leaves, and the values, as text: all digits show. */
+static char *swept(cot_tape *t, cot_var y, int m, const cot_var *ys) {
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *out = open_memstream(&text, &size);
+    cot_backward(y);
+    for (uint32_t i = 0; i < t->count; i++)
+        if (t->nodes[i].op == OP_leaf && !cot__in_body(&t->nodes[i])) {
+            cot_var x = VAR(t, i);
+            double  g[TEST_MAX_SIZE];
+            if (cot_size(x) > TEST_MAX_SIZE || cot_read_grad(x, g, cot_size(x)) != COT_OK) continue;
+            for (int64_t k = 0; k < cot_size(x); k++) fprintf(out, "%a ", g[k]);
+        }
+    for (int k = 0; k < m; k++) {
+        double v[TEST_MAX_SIZE];
+        if (cot_size(ys[k]) > TEST_MAX_SIZE || cot_read(ys[k], v, cot_size(ys[k])) != COT_OK) continue;
+        for (int64_t i = 0; i < cot_size(ys[k]); i++) fprintf(out, "%a ", v[i]);
+    }
+    fprintf(out, "%s\n", cot_tape_message(t));
+    fclose(out);
+    return text;
+}
+
+/* Values that were written over in place are there again. */
+static bool same_lines(const char *a, const char *b) {
+    while (*a && *b) {
+        size_t      n = strcspn(a, "\n"), m = strcspn(b, "\n");
+        const char *gone = strstr(a, "(overwritten)");
+        if (!(gone && gone < a + n) && (n != m || memcmp(a, b, n))) return false;
+        a += n + 1, b += m + 1;
+    }
+    return *a == *b;
+}
+
+static void compare(const char *name, cot_tape *a, cot_tape *b, int m, const cot_var *ys, const cot_var *zs) {
+    char *pa = printed(a), *pb = printed(b);
+    TEST_CHECK(same_lines(pa, pb), "%s is printed otherwise:\n%s\n%s", name, pa, pb);
+    char *sa = swept(a, ys[1], m, ys), *sb = swept(b, zs[1], m, zs);
+    TEST_CHECK(!strcmp(sa, sb), "%s is swept otherwise:\n%s%s", name, sa, sb);
+    free(pa), free(pb), free(sa), free(sb);
+}
+
+static int saved;
+
+static void through_a_file(const test_function *f, cot_dtype dtype) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   ys[MOST_VARS], zs[MOST_VARS];
+    int       m;
+    if (record(t, f, dtype, ys, &m)) {
+        bytes b = bytes_of(t, m, ys);
+        if (b.count) {
+            cot_tape *u = cot_tape_create(NULL);
+            bool      loaded = cot__tape_file_record(u, b.at, b.count, m, zs);
+            TEST_CHECK(loaded, "%s: %s", f->name, cot_tape_message(u));
+            if (loaded) compare(f->name, t, u, m, ys, zs), saved++;
+            cot_tape_destroy(u);
+        } else
+            TEST_CHECK(strstr(cot_tape_message(t), "cannot be saved yet"), "%s: %s", f->name, cot_tape_message(t));
+        free(b.at);
+    }
+    cot_tape_destroy(t);
+}
+
+static void every_sample_comes_out_of_its_file_as_it_was(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16};
+    (void)state;
+    for (int d = 0; d < TEST_COUNT(dtypes); d++)
+        for (int i = 0; i < TEST_COUNT(samples); i++) {
+            test_function f = function_of(&samples[i], i, 0);
+            through_a_file(&f, dtypes[d]);
+        }
+    assert_true(saved > 300);
+    test_verdict();
+}
+
+/* ---- a tape of everything -------------------------------------------------------------------- */
+
+/* Names, a part without a gradient, a write in place, several results, numbers, integers. */
+static cot_var everything(cot_tape *t, cot_var *leaf) {
+    double  a[6] = {0.5, -1, 2, 0.25, 3, -0.75};
+    cot_var w = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), "w"), s = cot_scalar(t, 0.3), q, r;
+    cot_var h = cot_name(cot_tanh(cot_mul(w, s)), "hidden");
+    cot_no_grad_open(t);
+    cot_var weight = cot_square(h);
+    cot_no_grad_close(t);
+    cot_var part = cot_mul(cot_slice(weight, 1, 0, 2, 1), 2), all = cot_mul(h, cot_add(h, 1));
+    cot_update_slice(&all, 1, 0, 2, 1, part);
+    cot_qr(cot_matmul(all, cot_transpose(all)), &q, &r);
+    cot_var top = cot_argmax(all, COT_AXES(1));
+    *leaf = w;
+    cot_var best = cot_take_along_axis(all, cot_expand_dims(top, 1), 1);
+    return cot_name(cot_add(cot_sum(r, COT_ALL), cot_sum(best, COT_ALL)), "y");
+}
+
+static void names_lines_and_numbers_come_back(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   w, y = everything(t, &w), vars[2], g, h;
+    char      why[256] = "old";
+    assert_ok(t);
+    assert_int_equal(cot_tape_save(t, 2, (cot_var[]){y, w}, "t.cot", why, sizeof why), COT_OK);
+    assert_string_equal(why, "");
+    cot_tape *u = cot_tape_load("t.cot", NULL, 2, vars);
+    assert_string_equal(cot_tape_message(u), "");
+    char *a = printed(t), *b = printed(u);
+    assert_true(same_lines(a, b));
+    assert_non_null(strstr(b, "test_tape_file.c:"));
+    assert_non_null(strstr(b, "\"hidden\""));
+    assert_int_equal(cot_tape_check(u, why, sizeof why), COT_OK);
+    assert_true(cot_value(vars[0]) == cot_value(y));
+    cot_grad_of(y, 1, &w, &g);
+    cot_grad_of(vars[0], 1, &vars[1], &h);
+    double x[6], z[6];
+    cot_read(g, x, 6), cot_read(h, z, 6);
+    assert_memory_equal(x, z, sizeof x);
+    cot_var named = cot_tape_named(u, "w");
+    assert_true(named.tape == u && named.id == vars[1].id);
+    assert_false(cot_is_valid(cot_tape_named(u, "v")));
+    assert_false(cot_is_valid(cot_tape_named(u, NULL)));
+    assert_false(cot_is_valid(cot_tape_named(NULL, "w")));
+    free(a), free(b);
+    cot_tape_destroy(t), cot_tape_destroy(u);
+    unlink("t.cot");
+}
+
+/* ---- what cannot be saved -------------------------------------------------------------------- */
+
+static void refused(cot_tape *t, int n, const cot_var *vars, const char *path, cot_status status, const char *want) {
+    char why[512];
+    assert_int_equal(cot_tape_save(t, n, vars, path, why, sizeof why), status);
+    assert_string_equal(why, want);
+    assert_int_equal(cot_tape_save(t, n, vars, path, NULL, 0), status);
+    assert_int_not_equal(access("no.cot", F_OK), 0);
+}
+
+static int halve(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[0], 0.5);
+    return 0;
+}
+
+static void what_cannot_be_saved_is_told(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
+    cot_var   x = (cot_scalar)(t, 2), y = (cot_mul)(x, x), foreign = cot_scalar(other, 1);
+    refused(NULL, 0, NULL, "no.cot", COT_MEMORY, "[tape_save] the tape is NULL");
+    refused(t, -1, NULL, "no.cot", COT_VALUE, "[tape_save] a negative number of values: -1");
+    refused(t, 1, NULL, "no.cot", COT_VALUE, "[tape_save] a list of 1 values is NULL");
+    refused(t, 0, NULL, NULL, COT_VALUE, "[tape_save] the path is NULL");
+    refused(t, 1, &foreign, "no.cot", COT_VAR, "[tape_save] vars[0] is no value of this tape");
+    refused(t, 1, (cot_var[]){cot_number(2)}, "no.cot", COT_VAR, "[tape_save] vars[0] is no value of this tape");
+    refused(t, 0, NULL, ".", COT_VALUE, "[tape_save] cannot write .: it is a directory");
+    cot_mark m = cot_tape_mark(t);
+    cot_checkpoint(halve, NULL, 1, &x, 1, &y);
+    assert_ok(t);
+    refused(t, 1, &y, "no.cot", COT_LIMIT, "[tape_save] checkpoint cannot be saved yet: it plays a body, on the tape "
+            "of the body");
+    cot_tape_rewind(t, m);
+    cot_assign(x, cot_number(3));
+    refused(t, 0, NULL, "no.cot", COT_STALE,
+            "[tape_save] leaf (%0) was assigned after mul (%1) had read it; values are computed again from leaves and "
+            "constants");
+    cot_tape_destroy(t), cot_tape_destroy(other);
+}
+
+static void a_failed_tape_tells_its_own_error(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    char      why[512];
+    cot_reshape(cot_scalar(t, 1), COT_SHAPE(2));
+    assert_int_equal(cot_tape_save(t, 0, NULL, "no.cot", why, sizeof why), COT_SHAPE);
+    assert_string_equal(why, cot_tape_message(t));
+    cot_tape_destroy(t);
+}
+
+/* Numbers that were written over in place are gone; those of a leaf that was assigned before it was
+ * read are the new ones. */
+static void a_leaf_that_was_assigned_first_is_saved(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2), v;
+    cot_assign(x, cot_number(5));
+    cot_var y = cot_square(x);
+    assert_int_equal(cot_tape_save(t, 1, &y, "t.cot", NULL, 0), COT_OK);
+    cot_tape *u = cot_tape_load("t.cot", NULL, 1, &v);
+    assert_true(cot_value(v) == 25);
+    cot_tape_destroy(t), cot_tape_destroy(u);
+    unlink("t.cot");
+}
+
+/* ---- files that are not what they say -------------------------------------------------------- */
+
+static bytes a_file(void) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   w, y = everything(t, &w);
+    bytes     b = bytes_of(t, 1, &y);
+    assert_ok(t);
+    cot_tape_destroy(t);
+    return b;
+}
+
+/* The error, in `message`; "": it loads. */
+static void load_bytes(const unsigned char *at, size_t n, char message[512]) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   v;
+    char      why[256];
+    bool      loaded = cot__tape_file_record(t, at, n, 1, &v);
+    assert_int_equal(loaded, cot_tape_status(t) == COT_OK);
+    snprintf(message, 512, "%s", cot_tape_message(t));
+    if (loaded) assert_int_equal(cot_tape_check(t, why, sizeof why), COT_OK);
+    if (loaded) cot_backward(v);
+    cot_tape_destroy(t);
+}
+
+static void correct(unsigned char *at, size_t n) {
+    cot__to_bytes(at + 16, n, 8);
+    cot__to_bytes(at + n - 8, cot__checksum(0, at, n - 8), 8);
+}
+
+static void cut_and_altered_files_are_refused(void **state) {
+    (void)state;
+    char  message[512];
+    bytes b = a_file();
+    for (size_t n = 0; n < b.count; n++) {
+        unsigned char *cut = malloc(n + !n); /* just so many: a sanitizer sees a read beyond */
+        memcpy(cut, b.at, n);
+        load_bytes(cut, n, message);
+        assert_true(!strncmp(message, "[tape_load] this ", 17));
+        free(cut);
+    }
+    for (size_t k = 0; k < b.count; k++) {
+        b.at[k] ^= (unsigned char)(1 << k % 8);
+        load_bytes(b.at, b.count, message);
+        assert_true(!strncmp(message, "[tape_load] this ", 17));
+        b.at[k] ^= (unsigned char)(1 << k % 8);
+    }
+    b.at[8] = 2;
+    correct(b.at, b.count);
+    load_bytes(b.at, b.count, message);
+    assert_non_null(strstr(message, "this tape file has format 2, and version "));
+    free(b.at);
+}
+
+/* With length and checksum corrected, so that what they say is looked at. One that loads all the
+ * same is a legal tape. */
+static void altered_files_that_hide_it_are_refused_or_legal(void **state) {
+    (void)state;
+    bytes       b = a_file();
+    test_random random = test_random_of("tape file", 1);
+    int         refusals = 0, rounds = test_small() ? 300 : 3000;
+    for (int round = 0; round < rounds; round++) {
+        char           message[512];
+        unsigned char *copy = malloc(b.count);
+        memcpy(copy, b.at, b.count);
+        for (int k = 0; k <= round % 3; k++)
+            copy[24 + (size_t)(test_uniform(&random, 0, 1) * (double)(b.count - 32))] ^=
+                (unsigned char)(1 << (int)test_uniform(&random, 0, 7.99));
+        /* the program within has a checksum of its own */
+        if (round % 2) {
+            uint64_t n = cot__from_bytes(b.at + 24, 8);
+            cot__to_bytes(copy + 24, n, 8);
+            correct(copy + 32, n);
+        }
+        correct(copy, b.count);
+        load_bytes(copy, b.count, message);
+        refusals += message[0] != 0;
+        free(copy);
+    }
+    assert_true(refusals > rounds / 2);
+    free(b.at);
+}
+
+static void refuses_to_load(const char *path, int n, cot_var *vars, const char *sentence) {
+    cot_tape *t = cot_tape_load(path, NULL, n, vars);
+    assert_string_equal(cot_tape_message(t), sentence);
+    for (int k = 0; vars && k < n; k++) assert_false(cot_is_valid(vars[k]));
+    cot_tape_destroy(t);
+}
+
+static void what_cannot_be_loaded_is_told(void **state) {
+    (void)state;
+    cot_var   vars[3];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 1);
+    assert_int_equal(cot_tape_save(t, 1, &x, "t.cot", NULL, 0), COT_OK);
+    refuses_to_load(NULL, 1, vars, "[tape_load] the path is NULL");
+    refuses_to_load("t.cot", -1, vars, "[tape_load] a negative number of values: -1");
+    refuses_to_load("t.cot", 2, NULL, "[tape_load] a list of 2 values is NULL");
+    refuses_to_load("t.cot", 2, vars, "[tape_load] 2 values are asked for, but the file has 1");
+    refuses_to_load("none.cot", 1, vars, "[tape_load] cannot read none.cot: No such file or directory");
+    refuses_to_load(".", 1, vars, "[tape_load] cannot read .: it is a directory");
+    cot_program *p = cot_compile(halve, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
+    cot_program_save(p, "t.cot", NULL, 0);
+    refuses_to_load("t.cot", 1, vars, "[tape_load] this is no tape file: it does not begin with COTTAPE");
+    cot_program_destroy(p);
+    cot_tape_destroy(t);
+    unlink("t.cot");
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    for (long at = 0;; at++) {
+        counting  c = {0};
+        cot_tape *t = counted_tape(&c, false);
+        cot_var   w, y = everything(t, &w);
+        assert_ok(t);
+        let_succeed(&c, at);
+        cot_status status = cot_tape_save(t, 1, &y, "t.cot", NULL, 0);
+        assert_true(status == COT_OK || status == COT_MEMORY);
+        cot_tape_destroy(t);
+        assert_int_equal(c.live, 0);
+        if (status == COT_OK) break;
+    }
+    for (long at = 1;; at++) {
+        counting  c = {.fail_at = at, .fail_for_good = true};
+        cot_var   v;
+        cot_tape *t = cot_tape_load("t.cot", &(cot_options){.allocator = {counting_alloc, &c}}, 1, &v);
+        bool      loaded = t && cot_tape_status(t) == COT_OK;
+        if (t && !loaded) assert_int_equal(cot_tape_status(t), COT_MEMORY);
+        cot_tape_destroy(t);
+        assert_int_equal(c.live, 0);
+        if (loaded && !c.failed) break;
+    }
+    unlink("t.cot");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_sample_comes_out_of_its_file_as_it_was),
+        cmocka_unit_test(names_lines_and_numbers_come_back),
+        cmocka_unit_test(what_cannot_be_saved_is_told),
+        cmocka_unit_test(a_failed_tape_tells_its_own_error),
+        cmocka_unit_test(a_leaf_that_was_assigned_first_is_saved),
+        cmocka_unit_test(cut_and_altered_files_are_refused),
+        cmocka_unit_test(altered_files_that_hide_it_are_refused_or_legal),
+        cmocka_unit_test(what_cannot_be_loaded_is_told),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}

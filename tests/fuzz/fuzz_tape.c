@@ -1,0 +1,79 @@
+/* fuzz_tape.c: any bytes as a tape file. The first byte says whether lengths and checksums are
+ * corrected; without that hardly any change would get past them. A tape that loads is well formed,
+ * is printed, and swept. */
+#include "compile/tape_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST_BYTES = 4096, MOST_VARS = 4, HEAD = 24, PART = 12, SUM = 8, MOST_MEMORY = 1 << 22 };
+
+static void broken(const char *what) {
+    fprintf(stderr, "fuzz_tape: %s\n", what);
+    abort();
+}
+
+/* A view may have as many elements as it likes; what copies it is refused for want of memory. */
+static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
+    size_t *used = user;
+    if (new_size > MOST_MEMORY) return NULL;
+    if (new_size == 0) return *used -= old_size, free(ptr), NULL;
+    void *p = realloc(ptr, new_size);
+    if (p) *used += new_size - (ptr ? old_size : 0);
+    return p;
+}
+
+static void correct_one(uint8_t *bytes, size_t size) {
+    cot__to_bytes(bytes + 16, size, 8);
+    cot__to_bytes(bytes + size - SUM, cot__checksum(0, bytes, size - SUM), SUM);
+}
+
+/* The file, and the program of one part within it, whose length stays. */
+static void correct(uint8_t *bytes, size_t size) {
+    uint64_t program = size >= HEAD + 8 ? cot__from_bytes(bytes + HEAD, 8) : 0;
+    if (size < HEAD + SUM) return;
+    if (program >= HEAD + PART + SUM && size >= HEAD + 8 + SUM && program <= size - HEAD - 8 - SUM) {
+        cot__to_bytes(bytes + HEAD + 8 + HEAD + 4, program - HEAD - PART - SUM, 8);
+        correct_one(bytes + HEAD + 8, program);
+    }
+    correct_one(bytes, size);
+}
+
+/* A sweep over elements that are many only because they repeat would never end. */
+static bool is_small(const cot_tape *t) {
+    for (uint32_t i = 0; i < t->count; i++)
+        if (cot__size_at(t, i) > 4096) return false;
+    return true;
+}
+
+static void use(cot_tape *t, cot_var y) {
+    static char text[4096];
+    if (cot_tape_check(t, text, sizeof text) != COT_OK) broken(text);
+    if (!is_small(t)) return;
+    FILE *out = fmemopen(text, sizeof text, "w");
+    if (out) cot_tape_print(t, out), fclose(out);
+    if (cot_is_valid(y) && cot_requires_grad(y)) cot_backward(cot_sum(y, COT_ALL));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    size_t    used = 0;
+    cot_var   vars[MOST_VARS] = {0};
+    if (size < 2 || size > MOST_BYTES) return 0;
+    size_t    n = size - 1;
+    int       m = data[0] >> 1 & (MOST_VARS - 1);
+    uint8_t  *bytes = malloc(n); /* just so many, so that a sanitizer sees a read beyond them */
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counted, &used}});
+    if (!bytes || !t) abort();
+    memcpy(bytes, data + 1, n);
+    if (data[0] & 1) correct(bytes, n);
+    bool loaded = cot__tape_file_record(t, bytes, n, m, vars);
+    if (loaded != (cot_tape_status(t) == COT_OK)) broken("refused without an error");
+    if (!loaded && cot_tape_message(t)[0] != '[') broken("refused without a sentence");
+    if (loaded) use(t, m ? vars[0] : COT_NONE);
+    cot_tape_destroy(t);
+    free(bytes);
+    if (used != 0) broken("memory that was not given back");
+    return 0;
+}

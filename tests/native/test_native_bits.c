@@ -1,0 +1,210 @@
+/* Native code gives the bits of the executor: for every elementwise operation over short and long
+ * arrays, ordinary and odd numbers, for random programs, and whatever the number of threads. */
+/* ctest: timeout=300 plain-only */
+#include "native_folder.h"
+#include "program/passes/random_program.h"
+#include "support/points.h"
+
+#include "base/parallel.h"
+#include "rules/elementwise_ids.h"
+
+/* ---- programs, by both ways ------------------------------------------------------------------ */
+
+typedef struct pair { const cot__program *p; cot__native *native; cot__run *run; void *aside; } pair;
+
+/* The native code of a program, ready to run. `seed` names it. */
+static pair open_pair(const cot__program *p, uint64_t seed) {
+    heard       h = {0};
+    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
+    pair        x = {.p = p, .native = cot__native_open(p, NULL)};
+    assert_non_null(x.native);
+    if (cot__native_look(x.native, true) != COT__NATIVE_LOADED && cot__native_parts(x.native))
+        fail_msg("program %llu: %s", (unsigned long long)seed, cot__native_message(x.native));
+    if (!cot__native_parts(x.native)) return x;
+    x.run = cot__run_create_with(p, &cot__cpu_backend, NULL, cot__native_parts(x.native), NULL, &caller);
+    assert_non_null(x.run);
+    x.aside = malloc(cot__native_aside(x.native));
+    return x;
+}
+
+static void close_pair(pair *x) {
+    cot__run_destroy(x->run);
+    cot__native_close(x->native);
+    free(x->aside);
+}
+
+static result run_native(pair *x, void *const *in) {
+    result z = {.outputs = x->p->outputs};
+    for (uint32_t k = 0; k < z.outputs; k++) {
+        z.bytes[k] = bytes_at(x->p, x->p->output[k]);
+        z.dtype[k] = cot__value_view(x->p, x->p->output[k]).dtype;
+        z.out[k] = malloc(z.bytes[k] + 1);
+    }
+    z.ok = cot__native_go(x->native, x->run, x->aside, (const void *const *)in, z.out);
+    snprintf(z.text, sizeof z.text, "%s", cot__run_message(x->run));
+    return z;
+}
+
+/* Three times on other inputs, with other numbers of threads. */
+static void compare_both(pair *x, uint64_t seed) {
+    static const int threads[] = {1, 2, 7};
+    for (int round = 0; round < TEST_COUNT(threads); round++) {
+        void *in[8];
+        cot_set_threads(threads[round]);
+        fill_inputs(x->p, seed + 1000 * (uint64_t)round, in);
+        result want = run_program(x->p, in, true), got = run_native(x, in);
+        if (!same_result(&want, &got) || cot__native_look(x->native, false) == COT__NATIVE_DROPPED)
+            fail_msg("program %llu, round %d: other bits; %s", (unsigned long long)seed, round,
+                     cot__native_message(x->native));
+        free_result(&want);
+        free_result(&got);
+        for (uint32_t k = 0; k < x->p->inputs; k++) free(in[k]);
+    }
+    cot_set_threads(0);
+}
+
+static int compared;
+
+static void try_program(uint64_t seed, bool large, int steps) {
+    cot__program *p = random_program_of(seed, large, steps, NULL);
+    pair          x = open_pair(p, seed);
+    if (x.run) compare_both(&x, seed), compared++;
+    close_pair(&x);
+    cot__program_release(p);
+}
+
+static void random_programs_have_the_executors_bits(void **state) {
+    (void)state;
+    int64_t grain = cot__grain;
+    cot__grain = 256; /* loops are shared by threads */
+    compared = 0;
+    for (uint64_t seed = 1; seed <= 6; seed++) try_program(seed, seed % 2, seed < 3 ? 20 : 120);
+    cot__grain = grain;
+    assert_true(compared >= 5);
+}
+
+/* ---- every elementwise operation ------------------------------------------------------------- */
+
+enum { SHORT = 3, LONG = 301, OPERATIONS = OP_elementwise_count };
+
+/* All operations of one array of each operand. */
+static cot__program *all_operations(cot_dtype dtype, int size, bool trig_apart) {
+    draft    d;
+    uint32_t x[3];
+    draft_open(&d, NULL);
+    for (int k = 0; k < 3; k++) x[k] = input(&d, dtype, SHAPE(size));
+    uint32_t flag = op(&d, OP_less, X(x[1], x[2])), sum = COT__NO_VALUE;
+    for (int o = 0; o < OPERATIONS; o++) {
+        int      arity = cot__elementwise_arity(o);
+        uint32_t y = o == OP_where ? op(&d, o, X(flag, x[0], x[1]))
+                     : arity == 1  ? op(&d, o, X(x[0]))
+                     : arity == 2  ? op(&d, o, X(x[0], x[1]))
+                                   : op(&d, o, X(x[0], x[1], x[2]));
+        if (trig_apart && (o == OP_sin || o == OP_cos || o == OP_tan)) output(&d, y);
+        /* NaN does not come through: each is chosen or a number is */
+        y = op(&d, OP_cast, X(y), .asked = {dtype, SHAPE(size)});
+        uint32_t nan = op(&d, OP_isnan, X(y)), finite = op(&d, OP_where, X(nan, x[2], y));
+        sum = sum == COT__NO_VALUE ? finite : op(&d, OP_sub, X(op(&d, OP_mul, X(sum, NUM), .number = 0.75), finite));
+        if (o % 24 == 23) output(&d, sum), sum = COT__NO_VALUE;
+    }
+    output(&d, sum);
+    return draft_close(&d);
+}
+
+/* Numbers between -4 and 4, then with odd ones and far arguments of sines among them. */
+static void fill_numbers(const cot__program *p, int round, void **in) {
+    dice r = {(uint64_t)round + 5};
+    for (uint32_t k = 0; k < p->inputs; k++) {
+        cot__view v = cot__value_view(p, p->input[k]);
+        in[k] = malloc(bytes_at(p, p->input[k]) + 1);
+        for (int64_t i = 0; i < cot__view_size(&v); i++) {
+            double x = (double)(int64_t)(roll(&r) % 800001) / 100000 - 4;
+            if (round == 1 && i % 7 == 3) x = odd_number(&r);
+            if (round == 2 && i % 50 == 49) x *= 1e9;
+            cot__store_f64((char *)in[k] + i * cot__dtype_size(v.dtype), v.dtype, x);
+        }
+    }
+}
+
+static void compare_all(cot_dtype dtype, int size) {
+    cot__program *p = all_operations(dtype, size, true);
+    pair          x = open_pair(p, (uint64_t)size);
+    assert_non_null(x.run);
+    for (int round = 0; round < 3; round++) {
+        void *in[3];
+        fill_numbers(p, round, in);
+        result want = run_program(p, in, true), got = run_native(&x, in);
+        if (!same_result(&want, &got))
+            fail_msg("%s, %d elements, round %d: other bits", cot__dtype_name(dtype), size, round);
+        assert_int_equal(cot__native_look(x.native, false), COT__NATIVE_READY);
+        free_result(&want);
+        free_result(&got);
+        for (uint32_t k = 0; k < 3; k++) free(in[k]);
+    }
+    close_pair(&x);
+    cot__program_release(p);
+}
+
+static void every_operation_on_f64_has_the_executors_bits(void **state) {
+    (void)state;
+    compare_all(COT_F64, LONG);
+}
+static void every_operation_on_f32_has_the_executors_bits(void **state) {
+    (void)state;
+    compare_all(COT_F32, LONG);
+}
+static void every_operation_on_short_arrays_has_the_executors_bits(void **state) {
+    (void)state;
+    compare_all(COT_F32, SHORT);
+}
+
+/* ---- loops that end in folds ----------------------------------------------------------------- */
+
+/* Sums and extremes of what a loop makes, of which one is read nowhere else. */
+static cot__program *folds(cot_dtype dtype, int size) {
+    draft    d;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, dtype, SHAPE(size)), y = op(&d, OP_sin, X(x)), z = op(&d, OP_mul, X(y, x));
+    uint32_t sum = op(&d, OP_sum, X(z), .ints = 2, .at = {1, 0});
+    output(&d, sum);
+    output(&d, op(&d, OP_max, X(y), .ints = 2, .at = {1, 1}));
+    output(&d, op(&d, OP_min, X(op(&d, OP_exp, X(y))), .ints = 2, .at = {1, 0}));
+    output(&d, op(&d, OP_square, X(sum)));
+    output(&d, y);
+    return draft_close(&d);
+}
+
+/* One block, whole ones, and some with a rest. */
+static void sums_at_the_end_of_loops_have_the_executors_bits(void **state) {
+    (void)state;
+    static const int sizes[] = {1024, 3000, 4096 * 4, 70001};
+    for (int k = 0; k < TEST_COUNT(sizes); k++) {
+        cot__program *p = folds(k % 2 ? COT_F32 : COT_F64, sizes[k]);
+        pair          x = open_pair(p, (uint64_t)k);
+        bool          ends = false;
+        const cot__run_parts *parts = cot__native_parts(x.native);
+        for (uint32_t i = 0; i < parts->parts; i++) ends |= parts->part[i].ends;
+        assert_true(ends);
+        compare_both(&x, (uint64_t)k);
+        close_pair(&x);
+        cot__program_release(p);
+    }
+}
+
+/* The compiler of the system, as users have it. */
+static int fresh_and_full(void **state) {
+    int failed = fresh(state);
+    unsetenv("COTANGENT_CC");
+    return failed;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(every_operation_on_f64_has_the_executors_bits, fresh_and_full, clean),
+        cmocka_unit_test_setup_teardown(every_operation_on_f32_has_the_executors_bits, fresh_and_full, clean),
+        cmocka_unit_test_setup_teardown(every_operation_on_short_arrays_has_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(sums_at_the_end_of_loops_have_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(random_programs_have_the_executors_bits, fresh, clean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

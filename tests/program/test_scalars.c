@@ -1,0 +1,70 @@
+/* Instructions on slots: two that are joined leave in every slot what the two would have left. */
+#include "program/scalars.h"
+#include "support/support.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { SLOTS = 4 };
+
+static const double points[] = {0, -0.0, 1, -3, 0.1, 1e300, -1e-300, INFINITY, -INFINITY, NAN};
+
+static void fill(cot__slot *slots, cot_dtype dtype, int at) {
+    for (int k = 0; k < SLOTS; k++) {
+        double x = points[(at * (k + 1) + k * k) % TEST_COUNT(points)];
+        slots[k] = (cot__slot){.bits = 0};
+        if (dtype == COT_F64) slots[k].f64 = x;
+        else slots[k].f32 = (float)x;
+    }
+}
+
+static void run(const cot__scalar *first, int n, cot__slot *slots) {
+    cot__scalar code[3];
+    memcpy(code, first, (size_t)n * sizeof *code);
+    code[n].code = COT__SCALAR_END;
+    cot__scalars_run(code, slots);
+}
+
+static void assert_same(cot_dtype dtype, const cot__slot *a, const cot__slot *b) {
+    for (int k = 0; k < SLOTS; k++) {
+        double x = dtype == COT_F64 ? a[k].f64 : (double)a[k].f32, y = dtype == COT_F64 ? b[k].f64 : (double)b[k].f32;
+        if (!test_same(x, y)) fail_msg("slot %d: %g is not %g", k, x, y);
+    }
+}
+
+/* Returns whether they could be joined. */
+static bool check_pair(cot_dtype dtype, cot__scalar a, cot__scalar b) {
+    cot__scalar both[2] = {a, b}, joined = a;
+    if (!cot__scalars_join(&joined, &b)) return false;
+    for (int at = 0; at < 3 * TEST_COUNT(points); at++) {
+        cot__slot apart[SLOTS], together[SLOTS];
+        fill(apart, dtype, at);
+        fill(together, dtype, at);
+        run(both, 2, apart);
+        run(&joined, 1, together);
+        assert_same(dtype, apart, together);
+    }
+    return true;
+}
+
+static void joined_instructions_do_what_both_do(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32};
+    static const int       first[] = {OP_mul, OP_smul, OP_add}, second[] = {OP_add, OP_sub, OP_mul};
+    int                    joined = 0;
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (int i = 0; i < 9; i++)
+            /* all slots of both, but the operands of the first */
+            for (uint32_t s = 0; s < 256; s++) {
+                cot__scalar a = {cot__scalar_code(first[i / 3], dtypes[d]), s & 3, 0, 1, 0, 0};
+                cot__scalar b = {cot__scalar_code(second[i % 3], dtypes[d]), s >> 2 & 3, s >> 4 & 3, s >> 6, 0, 0};
+                joined += check_pair(dtypes[d], a, b);
+            }
+    /* of two products and two sums: 4 slots of t, 4 of z, one of x and y is t */
+    assert_int_equal(joined, 2 * 4 * 4 * 4 * 6);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(joined_instructions_do_what_both_do)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
