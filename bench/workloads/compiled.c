@@ -15,6 +15,7 @@ static void stop(const char *message) {
 compiled *compiled_make(cot_fn f, void *user, int n, const cot_type *types, int m) {
     compiled *c = must(calloc(1, sizeof *c));
     c->p = must(cot_compile(f, user, n, types, m, NULL));
+    if (getenv("BENCH_REPORT")) cot_program_report(c->p, stderr);
     if (cot_program_native(c->p, true) == COT_NATIVE_DROPPED) /* COTANGENT_NATIVE=1 asks for it */
         fprintf(stderr, "workloads: no native code: %s\n", cot_program_native_message(c->p));
     c->r = must(cot_run_create(c->p));
