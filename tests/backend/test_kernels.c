@@ -553,6 +553,33 @@ static void test_reduce_long(void **state) {
         }
 }
 
+/* Columns are summed in registers, several at a time: each has the bits of its sum alone. */
+static void test_sum_of_columns(void **state) {
+    (void)state;
+    static const int64_t rows[] = {1, 5, 15, 16, 17, 40, 255, 256, 257, 300, 770, 1291};
+    static const int64_t columns[] = {2, 3, 4, 7, 8, 15, 16, 17, 33, 70, 129, 200};
+    for (int k = 0; k < COUNTOF(rows) * COUNTOF(columns) * 2; k++) {
+        int64_t   n = rows[k / 2 % COUNTOF(rows)], w = columns[k / 2 / COUNTOF(rows)], far = w + 3;
+        cot_dtype d = k % 2 ? COT_F32 : COT_F64;
+        array     x, z;
+        make(&x, d, 2, (const int64_t[]){n, far}, CONTIGUOUS);
+        make(&z, d, 1, (const int64_t[]){w}, CONTIGUOUS);
+        fill(&x, false);
+        cot__view part = {x.memory, d, 2, (const int64_t[]){n, w}, x.stride};
+        cot__view sums = {z.memory, d, 2, (const int64_t[]){1, w}, (const int64_t[]){0, 1}};
+        cot__reduce(COT__SUM, &part, 1, &sums);
+        for (int64_t j = 0; j < w; j++) {
+            double    alone = 0;
+            cot__view column = {(char *)x.memory + j * cot__dtype_size(d), d, 1, &n, x.stride};
+            cot__view sum = {&alone, d, 1, (const int64_t[]){1}, (const int64_t[]){0}};
+            cot__reduce(COT__SUM, &column, 1, &sum);
+            assert_memory_equal(&alone, (char *)z.memory + j * cot__dtype_size(d), (size_t)cot__dtype_size(d));
+        }
+        drop(&x);
+        drop(&z);
+    }
+}
+
 static void test_sum_accuracy(void **state) {
     (void)state;
     const int64_t n = 1000003;
@@ -1043,6 +1070,7 @@ int main(void) {
         cmocka_unit_test(test_dtypes),      cmocka_unit_test(test_memory),         cmocka_unit_test(test_elements),
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_copy_large),     cmocka_unit_test(test_cursor),
         cmocka_unit_test(test_reduce),      cmocka_unit_test(test_reduce_long),    cmocka_unit_test(test_sum_accuracy),
+        cmocka_unit_test(test_sum_of_columns),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_softmax),     cmocka_unit_test(test_gemm),
         cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),     cmocka_unit_test(test_gemm_long),
         cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),       cmocka_unit_test(test_index),

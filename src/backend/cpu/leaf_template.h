@@ -1,4 +1,4 @@
-/* leaf_template.h: sums over contiguous runs, leaf by leaf, and sums of rows, for one float type
+/* leaf_template.h: sums over contiguous runs, leaf by leaf, and over columns, for one float type
  * and one width of registers; included by leaves.c for each pair.
  *
  *   T           the type
@@ -85,6 +85,46 @@ static TARGET void N(add)(void *a, const void *b, int n) {
     T *restrict       to = a;
     const T *restrict from = b;
     for (int i = 0; i < n; i++) to[i] = to[i] + from[i];
+}
+
+/* A leaf of each of VL columns, lanes in registers: n rows, LANES at least. */
+COT__INLINED TARGET void N(columns_of)(const T *x, int64_t rs, int n, T *sums) {
+    V   lane[LANES], row;
+    int i = LANES;
+    UNROLL for (int l = 0; l < LANES; l++) memcpy(&lane[l], x + l * rs, sizeof row);
+    for (; i + LANES <= n; i += LANES)
+        UNROLL for (int l = 0; l < LANES; l++) {
+            memcpy(&row, x + (i + l) * rs, sizeof row);
+            lane[l] = lane[l] + row;
+        }
+    UNROLL for (int l = 0; l < LANES; l++) {
+        if (i + l >= n) break;
+        memcpy(&row, x + (i + l) * rs, sizeof row);
+        lane[l] = lane[l] + row;
+    }
+    UNROLL for (int half = LANES / 2; half > 0; half /= 2)
+        UNROLL for (int l = 0; l < half; l++) lane[l] = lane[l] + lane[l + half];
+    memcpy(sums, lane, sizeof row);
+}
+
+/* The same of fewer rows than there are lanes. */
+static TARGET void N(short_columns_of)(const T *x, int64_t rs, int n, T *sums) {
+    V lane[LANES];
+    for (int l = 0; l < n; l++) memcpy(&lane[l], x + l * rs, sizeof *lane);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int l = 0; l < half && l + half < n; l++) lane[l] = lane[l] + lane[l + half];
+    memcpy(sums, lane, sizeof *lane);
+}
+
+/* The last columns are done together with some before them. False: there are too few. */
+static TARGET bool N(columns)(const void *x, int64_t rs, int n, int w, void *sums) {
+    if (w < N(VL)) return false;
+    for (int j = 0; j < w; j += N(VL)) {
+        if (j + N(VL) > w) j = w - N(VL);
+        if (n < LANES) N(short_columns_of)((const T *)x + j, rs, n, (T *)sums + j);
+        else N(columns_of)((const T *)x + j, rs, n, (T *)sums + j);
+    }
+    return true;
 }
 
 #undef T

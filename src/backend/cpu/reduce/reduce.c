@@ -30,6 +30,7 @@ enum {
     WIDEST = ROW / sizeof(float),
     /* slices side by side that are worth cutting: more are shared out as they are */
     CHUNKED_WIDTH = 16,
+    LINE   = 64,         /* bytes of a line of the cache */
     READY  = 64,         /* leaves of sums that are asked for at once */
     /* most chunks of a long slice; each but the last is a power of two of leaves, a subtree */
     CHUNKS = 64,
@@ -202,13 +203,19 @@ static void reduce_part(void *ctx, int64_t part) {
     reduce_here(r->what, &x, r->made, r->axes, &z);
 }
 
+/* Most parts of the axis: slices that lie side by side share lines of the cache, and a vector. */
+static int64_t most_parts(const cot__view *x, int axis) {
+    int64_t lines = x->stride[axis] == 1 ? x->shape[axis] * cot__dtype_size(x->dtype) / LINE : COT__MOST_PARTS;
+    return lines < 1 ? 1 : lines < COT__MOST_PARTS ? lines : COT__MOST_PARTS;
+}
+
 static void reduce(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                    const cot__view *z) {
     int64_t    size = cot__count(x->ndim, x->shape);
     reductions r = {what, x, z, made, axes, size < cot__grain ? -1 : cot__split_axis(x->ndim, x->shape, ~axes), 1};
     if (r.cut >= 0)
-        r.parts =
-            cot__parts(x->shape[r.cut], (what == COT__LOGSUMEXP ? 16 : 1) * (size / x->shape[r.cut]), COT__MOST_PARTS);
+        r.parts = cot__parts(x->shape[r.cut], (what == COT__LOGSUMEXP ? 16 : 1) * (size / x->shape[r.cut]),
+                             most_parts(x, r.cut));
     if (r.parts > 1) cot__parallel(r.parts, reduce_part, &r);
     else reduce_here(what, x, made, axes, z);
 }

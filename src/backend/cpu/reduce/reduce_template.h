@@ -165,6 +165,26 @@ static __attribute__((noinline)) T N(fold_one)(const fold_plan *f, int64_t offse
     return t;
 }
 
+#if FLOATING
+/* Sums of w slices side by side whose rows lie evenly: a leaf of all of them at a time. False:
+ * there are too few slices. */
+static __attribute__((noinline)) bool N(sum_columns)(const fold_plan *f, int64_t offset, int w, T *out) {
+    T                  tree[SHALLOW][WIDTH];
+    const cot__leaves *leaves = cot__leaves_of(DTYPE);
+    int64_t            stride = f->slice.stride[0][0], leaf = 0;
+    int                top = 0;
+    for (int64_t r = f->from; r < f->n; r += LEAF, leaf++, top++) {
+        int n = f->n - r < LEAF ? (int)(f->n - r) : LEAF;
+        /* if at all, then for the first leaf */
+        if (!leaves->columns(cot__at(&f->x, offset + r * stride), stride, n, w, tree[top])) return false;
+        for (int64_t carry = leaf; carry & 1; carry >>= 1, top--) leaves->add(tree[top - 1], tree[top], w);
+    }
+    for (top--; top > 0; top--) leaves->add(tree[top - 1], tree[top], w);
+    memcpy(out, tree[0], (size_t)w * sizeof(T));
+    return true;
+}
+#endif
+
 /* w slices side by side, f->step apart: one pass over the rows, each row's values going to their
  * slices' chains. */
 static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map,
@@ -208,6 +228,10 @@ static __attribute__((noinline)) void N(fold_many)(const fold_plan *f, int64_t o
 
 static __attribute__((noinline)) void N(fold_here)(const fold_plan *f, int64_t offset, int w, fold_op op, fold_map map,
                                                    const T *q, T *out) {
+#if FLOATING
+    bool even = f->slice.ndim == 1 && f->step == 1 && f->x.dtype == DTYPE && !f->made && !f->alone;
+    if (even && op == OP_ADD && map == MAP_NONE && N(sum_columns)(f, offset, w, out)) return;
+#endif
     if (!f->alone) N(fold_many)(f, offset, w, op, map, q, out);
     else
         for (int i = 0; i < w; i++) out[i] = N(fold_one)(f, offset + i * f->step, op, map, q ? q + i : NULL);
