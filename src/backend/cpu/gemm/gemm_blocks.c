@@ -16,6 +16,8 @@ enum {
     PACKED = 4 << 20,   /* most bytes of these rows, which bound the depth */
     /* an operand of at most this many bytes stays in the second cache wherever it lies */
     NEAR   = 128 << 10,
+    /* deepest A whose rows are read where they lie: a tile's worth of them fits the first cache */
+    SHALLOW = 2 * COT__DEEP,
     PARTS  = 16,        /* least number of parts of a large enough C */
     PANELS = 4,         /* most panels of a strip */
     SLOTS  = 64,        /* most parts at work at a time */
@@ -95,15 +97,21 @@ static void pack_part(void *ctx, int64_t part) {
     }
 }
 
+/* Of an A that is read where it lies, the last rows if they do not fill a tile. */
+static void pack_last(const job *x) {
+    int64_t i = x->m / x->g->rows * x->g->rows, height = tile_height(x->g, x->m - i);
+    for (int64_t p = 0; p < x->k && x->m - i < height; p += COT__DEEP)
+        x->g->pack_a(x->ap + p * height * x->g->size, element(&x->a, x->g->size, x->i0 + i, x->p0 + p),
+                     x->a.row_stride, x->a.col_stride, x->m - i, cot__least(COT__DEEP, x->k - p));
+}
+
 /* One row of tiles, at row i of the chunk, with the strip of n columns from j on, packed in bp. */
 static void row_of_tiles(const job *x, int64_t i, int64_t j, int64_t n, int64_t p, int64_t k, char *bp) {
     const cot__gemm_kernels *g = x->g;
     int         height = tile_height(g, x->m - i);
     bool        lies = x->x.a_lies && x->m - i >= height, add = x->add || x->p0 + p > 0;
     const char *a = element(&x->a, g->size, x->i0 + i, x->p0 + p);
-    /* rows that do not fill a tile */
-    if (!lies && x->x.a_lies) g->pack_a(x->ap, a, x->a.row_stride, x->a.col_stride, x->m - i, k);
-    if (!lies) a = x->x.a_lies ? x->ap : panel(x, p, i, k);
+    if (!lies) a = x->x.a_lies ? x->ap + p * height * g->size : panel(x, p, i, k);
     for (int64_t l = 0; l < n; l += g->cols) {
         bool        here = x->x.b_lies && n - l >= g->cols;
         const char *b = here ? element(&x->b, g->size, x->p0 + p, j + l) : bp + l * k * g->size;
@@ -158,19 +166,26 @@ static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips)
     return groups < 1 ? 1 : groups;
 }
 
-/* Only one thread at a time may read A where it lies, for the sake of its last rows. */
+/* A is read where it lies if it is small, or if its rows are short and lie side by side: then a row
+ * of tiles reads as many lines as it would of a packed panel. */
+static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t rows, int64_t panels, int64_t depth,
+                    bool alone) {
+    /* rows would fall on the same lines of the cache */
+    bool aliased = a->row_stride * g->size % 4096 == 0 && rows > 8;
+    bool small = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR;
+    return !aliased && (small || (a->col_stride == 1 && depth <= SHALLOW));
+}
+
 static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
                     int64_t depth, bool alone) {
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP);
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
-    /* otherwise its rows would fall on the same lines of the cache */
-    bool    aliased = a->row_stride * g->size % 4096 == 0 && rows > 8;
-    x.a_lies = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR && !aliased;
+    x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
     x.width = strip_panels(panels, x.b_lies) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
-    x.a_room = round_up((x.a_lies ? g->rows * deep : high * x.k) * g->size, LINE);
+    x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
     x.b_room = round_up(x.width * deep * g->size, LINE);
     return x;
 }
@@ -193,7 +208,8 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
             w.k = cot__least(x->k, a.cols - w.p0);
             w.m = cot__least(x->m, c.rows - w.i0);
             w.pack_rows = round_up(ratio_up(w.m, 8), g->rows);
-            if (!x->a_lies) run(ratio_up(w.m, w.pack_rows), pack_part, &w);
+            if (x->a_lies) pack_last(&w);
+            else run(ratio_up(w.m, w.pack_rows), pack_part, &w);
             w.rows = round_up(ratio_up(w.m, row_groups(g, w.m, w.strips)), g->rows);
             run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);
         }
