@@ -34,7 +34,12 @@ typedef uint16_t __attribute__((may_alias)) word2;
 typedef uint8_t __attribute__((may_alias))  word1;
 
 #define SAME(s) (s)
-#define STRIP_SAME(D, WORD) STRIP(strip_##D##_##D, WORD, WORD, SAME)
+#define STRIP_SAME(D, WORD)                                                                                            \
+    STRIP(step_##D, WORD, WORD, SAME)                                                                                  \
+    static void strip_##D##_##D(void *dst, int64_t ds, const void *src, int64_t ss, int64_t n) {                       \
+        if (ds == 1 && ss == 1 && n > 0) memcpy(dst, src, (size_t)n * sizeof(WORD));                                   \
+        else step_##D(dst, ds, src, ss, n);                                                                            \
+    }
 STRIP_SAME(F64, word8)
 STRIP_SAME(F32, word4)
 STRIP_SAME(BF16, word2)
