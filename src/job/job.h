@@ -85,6 +85,10 @@ bool cot__refuse(const cot__caller *c, cot_status code, const char *format, ...)
 /* The same for a note. */
 void cot__remark(const cot__caller *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* That all elements of an operand are positions on an axis of this extent, counted from its end too
+ * where they may be negative (wrap). */
+typedef struct cot__positions { int operand; int64_t extent; bool wrap; } cot__positions;
+
 /* ---- checks that infer is made of ------------------------------------------------------------ */
 
 /* These fail for jobs that no public function makes: a file may hold anything. */

@@ -2,16 +2,52 @@
 #include "program/direct.h"
 #include "program/plan_parts.h"
 
+#include <string.h>
+
 /* Smaller ones are copied: to ask where all inputs lie takes longer. */
 enum { LEAST_BYTES = 8192 };
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-/* After how many operations the last effect has happened. */
-static uint32_t after_effects(const cot__program *p) {
-    for (uint32_t k = p->operations; k > 0; k--)
-        if (cot__operation_has_effect(p, k - 1)) return k;
-    return 0;
+/* Does the operation ask only whether an operand's elements are positions? Of which input, and
+ * for which? */
+static bool asks_positions(const cot__planner *q, uint32_t k, uint32_t *root, cot__positions *asked) {
+    uint64_t number[2];
+    cot__job j;
+    if (q->p->operation[k].op < OP_structural || !cot__op_of(q->p->operation[k].op)->positions) return false;
+    cot__operation_job(q->p, k, q->caller, q->x, number, &j);
+    if (j.record->tell || !j.record->positions(&j, asked)) return false;
+    uint32_t v = cot__operation_operand(q->p, k)[asked->operand];
+    if (v == COT__NO_VALUE) return false;
+    *root = q->plan->root[v];
+    return cot__value_origin(q->p, *root) == COT__FROM_INPUT; /* nobody writes over its elements */
+}
+
+static bool is_whole(const cot__planner *q, uint32_t k, int operand, uint32_t root) {
+    cot__view x = cot__value_view(q->p, cot__operation_operand(q->p, k)[operand]), all = cot__value_view(q->p, root);
+    return cot__view_size(&x) == cot__view_size(&all);
+}
+
+/* What is known of the elements of a value: 0: nothing. */
+typedef struct known { int64_t extent; bool wrap; } known;
+
+/* After how many operations the last effect has happened that may still refuse: not the check of
+ * positions that were checked before, as those of an embedding's gradient were. */
+static uint32_t after_effects(const cot__planner *q) {
+    const cot__program *p = q->p;
+    known              *of = p->effects ? cot__alloc(&q->plan->al, p->values * sizeof *of) : NULL;
+    uint32_t            last = 0, root;
+    cot__positions      asked;
+    if (of) memset(of, 0, p->values * sizeof *of);
+    for (uint32_t k = 0; k < p->operations; k++) {
+        if (!cot__operation_has_effect(p, k)) continue;
+        bool asks = of && asks_positions(q, k, &root, &asked);
+        if (asks && of[root].extent > 0 && of[root].extent <= asked.extent && (asked.wrap || !of[root].wrap)) continue;
+        last = k + 1;
+        if (asks && is_whole(q, k, asked.operand, root)) of[root] = (known){asked.extent, asked.wrap};
+    }
+    if (of) cot__free(&q->plan->al, of, p->values * sizeof *of);
+    return last;
 }
 
 static bool is_large(const cot__planner *q, uint32_t v) {
@@ -101,7 +137,7 @@ bool cot__directs_open(cot__planner *q) {
     if (!d->of || !d->one || !d->read)
         return cot__refuse(q->caller, COT_MEMORY, "out of memory: the plan of %u outputs", p->outputs);
     for (uint32_t v = 0; v < p->values; v++) d->of[v] = COT__NO_VALUE;
-    find(q, after_effects(p));
+    find(q, after_effects(q));
     find_reads(q);
     return true;
 }

@@ -71,6 +71,9 @@ typedef struct cot__op {
     uint32_t asks; /* COT__ASKS_DTYPE, COT__ASKS_SHAPE: what infer reads of *z */
     /* Are the elements legal? False after telling the caller. NULL: all are. */
     bool (*check)(const cot__job *j);
+    /* If check asks for nothing but that all elements of one operand are positions on an axis: what
+     * it asks for. False: for more, or nothing. NULL: likewise. */
+    bool (*positions)(const cot__job *j, cot__positions *asked);
     /* Bytes that run needs besides; negative: more than there can be. NULL: none. */
     int64_t (*workspace)(const cot__job *j);
     /* Writes the result to j->z, and further ones to j->more. */

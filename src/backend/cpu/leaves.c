@@ -62,7 +62,7 @@ enum { LANES = 16 };
 #include "backend/cpu/leaf_template.h"
 #endif
 
-#define LEAVES(suffix) {sums_##suffix, sum_##suffix, dots_##suffix, dot_##suffix, add_##suffix}
+#define LEAVES(suffix) {sums_##suffix, sum_##suffix, dots_##suffix, dot_##suffix, add_##suffix, columns_##suffix}
 const cot__leaves *cot__leaves_of(cot_dtype d) {
     static const cot__leaves leaves[][2] = {
         {LEAVES(f64), LEAVES(f32)},

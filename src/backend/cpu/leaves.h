@@ -12,6 +12,8 @@ typedef struct cot__leaves {
     void (*dots)(const void *x, const void *y, int64_t count, void *sums);
     void (*dot)(const void *x, const void *y, int n, void *sum);
     void (*add)(void *a, const void *b, int n); /* a[i] += b[i] */
+    /* A leaf of each of w columns: n rows, `rs` elements apart. False: w is too small. */
+    bool (*columns)(const void *x, int64_t rs, int n, int w, void *sums);
 } cot__leaves;
 
 const cot__leaves *cot__leaves_of(cot_dtype d); /* f64 or f32 */

@@ -26,6 +26,10 @@ static bool has_positions(const cot__job *j, int n) {
            cot__job_integers(j, POSITIONS, "indices");
 }
 
+static bool positions_asked(const cot__job *j, cot__positions *asked) {
+    *asked = (cot__positions){POSITIONS, j->x[VALUES].shape[axis_in(j)], true};
+    return true;
+}
 static bool positions_check(const cot__job *j) {
     return cot__job_positions(j, POSITIONS, "indices", j->x[VALUES].shape[axis_in(j)], true);
 }
@@ -60,7 +64,8 @@ const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs =
                               .inactive = 1u << POSITIONS,
                               .saves = 1u << POSITIONS,
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp,
-                              .infer = take_infer, .check = positions_check, .run = take_run,
+                              .infer = take_infer, .check = positions_check, .positions = positions_asked,
+                              .run = take_run,
                               .cost = {.none = "moves data"},
                               .operands = "x indices",
                               .functions = "embedding",
@@ -105,6 +110,7 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .vjp      = along_vjp,
                                          .infer    = along_infer,
                                          .check    = positions_check,
+                                         .positions = positions_asked,
                                          .run      = along_run,
                                          .cost     = {.none = "moves data"},
                                          .operands = "x indices",
@@ -248,6 +254,7 @@ const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .vjp      = scatter_add_vjp,
                                            .infer    = scatter_add_infer,
                                            .check    = positions_check,
+                                           .positions = positions_asked,
                                            .workspace = scatter_add_workspace,
                                            .run      = scatter_add_run,
                                            .cost     = {.more = scatter_cost},
@@ -264,6 +271,7 @@ const cot__op cot__op_scatter_add_along = {
     .vjp      = scatter_add_along_vjp,
     .infer    = scatter_add_along_infer,
     .check    = positions_check,
+    .positions = positions_asked,
     .workspace = scatter_add_workspace,
     .run      = scatter_add_along_run,
     .cost     = {.more = scatter_cost},

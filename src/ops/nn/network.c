@@ -143,6 +143,12 @@ static bool cross_entropy_check(const cot__job *j) {
     return !has_labels(j) || cot__job_positions(j, TARGET, "labels", p->shape[p->ndim - 1], false);
 }
 
+static bool labels_asked(const cot__job *j, cot__positions *asked) {
+    const cot__view *p = &j->x[PREDICTION];
+    *asked = (cot__positions){TARGET, p->shape[p->ndim - 1], false};
+    return has_labels(j);
+}
+
 static void write_loss(const cot__job *j, const cot__view *p, bool logarithm) {
     (has_labels(j) ? j->backend->mean_labelled : j->backend->mean_weighted)(p, &j->x[TARGET], logarithm, &j->z);
 }
@@ -209,6 +215,7 @@ const cot__op cot__op_softmax_cross_entropy = {
     .vjp       = softmax_cross_entropy_vjp,
     .infer     = cross_entropy_infer,
     .check     = cross_entropy_check,
+    .positions = labels_asked,
     .workspace = softmax_cross_entropy_workspace,
     .run       = softmax_cross_entropy_run,
     .formula   = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
@@ -236,6 +243,7 @@ const cot__op cot__op_cross_entropy = {.name     = "cross_entropy",
                                        .vjp      = cross_entropy_vjp,
                                        .infer    = cross_entropy_infer,
                                        .check    = cross_entropy_check,
+                                       .positions = labels_asked,
                                        .run      = cross_entropy_run,
                                        .formula  = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
                                        /* log, multiply, add */

@@ -65,6 +65,32 @@ static void what_may_still_be_refused_is_not_written(void **state) {
     cot__program_release(p);
 }
 
+/* The gradient of an embedding asks again whether tokens are positions in its table: that was asked
+ * before, of the same tokens and for the same table or a smaller one. */
+static uint32_t directs_after(int64_t first, int64_t second, bool other, bool part) {
+    draft d;
+    draft_open(&d, NULL);
+    uint32_t table = input(&d, COT_F32, SHAPE(first, 4)), wide = input(&d, COT_F32, SHAPE(second, 4));
+    uint32_t i = input(&d, COT_I64, SHAPE(6)), k = input(&d, COT_I64, SHAPE(6));
+    uint32_t asked = part ? op(&d, OP_slice, X(i), .ints = 5, .at = {0, 0, 3, 1, 0}) : i;
+    output(&d, op(&d, OP_take, X(table, asked), .ints = 1, .at = {0}));
+    output(&d, op(&d, OP_exp, X(wide)));
+    output(&d, op(&d, OP_take, X(wide, other ? k : i), .ints = 1, .at = {0}));
+    cot__program *p = draft_close(&d);
+    uint32_t      count = directs_of(p);
+    cot__program_release(p);
+    return count;
+}
+
+static void what_was_asked_before_refuses_nothing(void **state) {
+    (void)state;
+    assert_int_equal(directs_after(N, N, false, false), 1);
+    assert_int_equal(directs_after(N - 1, N, false, false), 1);
+    assert_int_equal(directs_after(N + 1, N, false, false), 0);
+    assert_int_equal(directs_after(N, N, true, false), 0);
+    assert_int_equal(directs_after(N, N, false, true), 0);
+}
+
 /* ---- anywhere -------------------------------------------------------------------------------- */
 
 static size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -134,6 +160,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_step_is_written_over_the_parameters),
         cmocka_unit_test(what_may_still_be_refused_is_not_written),
+        cmocka_unit_test(what_was_asked_before_refuses_nothing),
         cmocka_unit_test(outputs_may_lie_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
