@@ -154,10 +154,11 @@ static void strip_part(void *ctx, int64_t part) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Panels of a strip; lies: B is read where it lies. */
-static int64_t strip_panels(int64_t panels, bool lies) {
-    int64_t wide = panels / 8;
-    return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
+/* Panels of a strip; whole: B is read where it lies, or what ends the product had better see whole
+ * rows, or at least longer ones. */
+static int64_t strip_panels(int64_t panels, bool whole, bool ended) {
+    int64_t wide = panels / 8, least = ended ? 2 : 1;
+    return whole && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < least ? least : wide;
 }
 
 /* Groups of rows that strips are cut into: each packs its strip again, so not for a few rows. */
@@ -177,12 +178,12 @@ static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t ro
 }
 
 static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
-                    int64_t depth, bool alone) {
+                    int64_t depth, bool alone, bool ended) {
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP);
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
-    x.width = strip_panels(panels, x.b_lies) * g->cols;
+    x.width = strip_panels(panels, x.b_lies || ended, ended) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
@@ -286,7 +287,7 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
     if (!large) return bytes <= LOCAL ? 0 : bytes;
-    int64_t wide = strip_panels(panels, true), strips = ratio_up(panels, wide);
+    int64_t wide = strip_panels(panels, true, false), strips = ratio_up(panels, wide);
     int64_t all = cot__least(SLOTS, strips * row_groups(g, cot__least(rows, ROWS), strips)) * wide;
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
@@ -304,7 +305,7 @@ static bool by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     bool    large = !alone && is_large(c.rows, c.cols, a.cols);
     int64_t slots = 1;
     if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return false;
-    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
+    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large, end != NULL);
     if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
     by_tiles(g, memory, &x, a, b, c, add, end, slots, large ? cot__parallel : spread_here);
     return true;

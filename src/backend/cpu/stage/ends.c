@@ -4,7 +4,7 @@
  *
  * An array has, of a rectangle, a piece of each row, too short for a call of a kernel. So the
  * pieces are gathered side by side in a slot, kernels work on slots, and what was written goes
- * back. */
+ * back. Of a rectangle of whole rows the pieces lie side by side already. */
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/stage/direct.h"
 #include "backend/cpu/stage/stage.h"
@@ -14,11 +14,12 @@
 /* Bytes of a slot, and how many there are; filled blocks, and bytes of one, with a row. */
 enum { AT_ONCE = 2048, SLOTS = 20, FILLED = COT__MOST_FILLED, FILLED_BYTES = AT_ONCE + COT__FILLED_ROW };
 
-/* An array, or rows that repeat every `row` elements. */
+/* An array, or rows that repeat every `row` elements; filled: as often as elements are done at a
+ * time. */
 typedef struct slot {
     char   *at;
     int64_t row, size; /* 0: it is an array; bytes of an element */
-    bool    loads, stores;
+    bool    loads, stores, filled;
 } slot;
 
 /* A run on slots; those from SLOTS on are numbers, at `x`. */
@@ -41,7 +42,7 @@ typedef struct rows { int64_t row, count, column, width; } rows;
 static int slot_of(ending *e, const char *at, int64_t row, int64_t size, bool loads) {
     int k = 0;
     while (k < e->slots && (e->slot[k].at != at || e->slot[k].row != row || e->slot[k].size != size)) k++;
-    if (k == e->slots && k < SLOTS) e->slot[e->slots++] = (slot){(char *)(uintptr_t)at, row, size, loads, false};
+    if (k == e->slots && k < SLOTS) e->slot[e->slots++] = (slot){(char *)(uintptr_t)at, row, size, loads, false, false};
     return k;
 }
 
@@ -57,7 +58,9 @@ static bool open_operand(ending *e, slot_run *r, const cot__direct_run *d, int i
     if (!fits(e, d, i)) return false;
     bool repeats = d->kind[i] == COT__ROWS || d->kind[i] == COT__FILLED_ROWS;
     r->from[i] = (uint8_t)slot_of(e, d->x[i], repeats ? d->row[i] : 0, d->size, d->kind[i] != COT__MOVED);
-    return r->from[i] < SLOTS;
+    if (r->from[i] == SLOTS) return false;
+    e->slot[r->from[i]].filled |= d->kind[i] == COT__FILLED_ROWS;
+    return true;
 }
 
 static bool open_run(ending *e, const cot__direct_run *d) {
@@ -87,20 +90,29 @@ static void store(const ending *e, const slot *s, const rows *r, const char *fro
     for (int64_t i = 0; i < r->count; i++) memcpy(piece(e, s, r, i), from + (size_t)i * bytes, bytes);
 }
 
-static const void *operand(const slot_run *r, int i, char (*memory)[AT_ONCE]) {
-    return r->from[i] == NUMBER ? r->x[i] : memory[r->from[i]];
+/* Is it used where it lies? Of whole rows, arrays and filled rows are. */
+static bool lies(const ending *e, const slot *s, const rows *r) {
+    return r->width == e->columns && (s->row == 0 ? s->loads || s->stores : s->filled);
+}
+
+static const void *operand(const slot_run *r, int i, char *const *place) {
+    return r->from[i] == NUMBER ? r->x[i] : place[r->from[i]];
 }
 
 static void do_rows(const ending *e, const rows *r, char (*memory)[AT_ONCE]) {
-    int n = (int)(r->count * r->width);
-    for (int k = 0; k < e->slots; k++)
-        if (e->slot[k].loads) load(e, &e->slot[k], r, memory[k]);
+    int   n = (int)(r->count * r->width);
+    char *place[SLOTS];
+    for (int k = 0; k < e->slots; k++) {
+        const slot *s = &e->slot[k];
+        place[k] = lies(e, s, r) ? piece(e, s, r, 0) : memory[k];
+        if (place[k] == memory[k] && s->loads) load(e, s, r, memory[k]);
+    }
     for (int k = 0; k < e->runs; k++) {
         const slot_run *x = &e->run[k];
-        x->value(n, operand(x, 0, memory), operand(x, 1, memory), operand(x, 2, memory), memory[x->to]);
+        x->value(n, operand(x, 0, place), operand(x, 1, place), operand(x, 2, place), place[x->to]);
     }
     for (int k = 0; k < e->slots; k++)
-        if (e->slot[k].stores) store(e, &e->slot[k], r, memory[k]);
+        if (place[k] == memory[k] && e->slot[k].stores) store(e, &e->slot[k], r, memory[k]);
 }
 
 static void do_rectangle(void *ctx, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
