@@ -25,4 +25,4 @@ static double chain_step(void *state) {
     return g;
 }
 
-const workload chain_by_hand = {"chain", "f64", chain_make, chain_step, free, -1.8429505840e+146, 1e-10};
+const workload chain_by_hand = {"chain", "f64", chain_make, chain_step, free, -1.8429505840e+146, 1e-10, NULL};

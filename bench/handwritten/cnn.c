@@ -220,4 +220,4 @@ static double cnn_step(void *state) {
     return loss / BATCH;
 }
 
-const workload cnn_by_hand = {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6};
+const workload cnn_by_hand = {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6, NULL};

@@ -94,4 +94,4 @@ static double deep_step(void *state) {
     return total / SIZE;
 }
 
-const workload deep_by_hand = {"deep_ckpt", "f32", deep_make, deep_step, deep_destroy, 0.3332661, SIZED(1e-6, 0)};
+const workload deep_by_hand = {"deep_ckpt", "f32", deep_make, deep_step, deep_destroy, 0.3332661, SIZED(1e-6, 0), NULL};

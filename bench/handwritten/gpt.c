@@ -206,4 +206,4 @@ static double gpt_step(void *state) {
     return loss / (BATCH * T);
 }
 
-const workload gpt_by_hand = {"gpt_nano", "f32", gpt_make, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0)};
+const workload gpt_by_hand = {"gpt_nano", "f32", gpt_make, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0), NULL};

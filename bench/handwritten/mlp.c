@@ -134,7 +134,7 @@ static void *make_mlp(void) { return mlp_make(128, (int[]){784, 512, 512, 10}, f
 static void *make_wide(void) { return mlp_make(512, (int[]){1024, 4096, 4096, 1000}, false); }
 
 const workload mlp_by_hand[3] = {
-    {"mlp_small", "f32", make_small, mlp_step, mlp_destroy, 0.270273, 3e-6},
-    {"mlp", "f32", make_mlp, mlp_step, mlp_destroy, 2.302103, 1e-6},
-    {"mlp_wide", "f32", make_wide, mlp_step, mlp_destroy, 6.907989, 1e-6},
+    {"mlp_small", "f32", make_small, mlp_step, mlp_destroy, 0.270273, 3e-6, NULL},
+    {"mlp", "f32", make_mlp, mlp_step, mlp_destroy, 2.302103, 1e-6, NULL},
+    {"mlp_wide", "f32", make_wide, mlp_step, mlp_destroy, 6.907989, 1e-6, NULL},
 };

@@ -80,4 +80,4 @@ static void passes_destroy(void *state) {
 }
 
 const workload passes_by_hand = {"elementwise_passes", "f32",    passes_make,   passes_step,
-                                 passes_destroy,       852839.9, SIZED(2e-6, 0)};
+                                 passes_destroy,       852839.9, SIZED(2e-6, 0), NULL};

@@ -54,7 +54,7 @@ static void cnn_destroy(void *state) {
     free(state);
 }
 
-const workload cnn_workload = {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6};
+const workload cnn_workload = {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6, NULL};
 
 /* ---- as a program ---------------------------------------------------------------------------- */
 
@@ -98,4 +98,4 @@ static void *compiled_cnn_make(void) {
 }
 
 const workload cnn_compiled_workload = {"cnn_compiled", "f32", compiled_cnn_make, compiled_step, compiled_destroy,
-                                        2.295677, 1e-6};
+                                        2.295677, 1e-6, compiled_seconds};

@@ -14,6 +14,7 @@ typedef struct compiled {
     void        *out[MOST];
     int          arrays;
     double     (*result)(const struct compiled *c);
+    double       compile_s;
     int64_t      step;    /* steps that were done; before: what changes from one to the next */
     void       (*before)(struct compiled *c);
 } compiled;
@@ -23,6 +24,7 @@ void     *compiled_take(compiled *c, void *array);
 compiled *compiled_make(cot_fn f, void *user, int n, const cot_type *types, int m);
 double    compiled_step(void *state);
 void      compiled_destroy(void *state);
+double    compiled_seconds(const void *state); /* that compiling took */
 double    compiled_first_float(const compiled *c);
 
 #endif

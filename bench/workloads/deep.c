@@ -63,6 +63,6 @@ static void deep_destroy(void *state) {
 }
 
 const workload deep_workloads[2] = {
-    {"deep_ckpt", "f32", deep_make, deep_step, deep_destroy, 0.3332661, SIZED(1e-6, 0)},
-    {"deep_ckpt_function", "f32", deep_make, deep_function, deep_destroy, 0.3332661, SIZED(1e-6, 0)},
+    {"deep_ckpt", "f32", deep_make, deep_step, deep_destroy, 0.3332661, SIZED(1e-6, 0), NULL},
+    {"deep_ckpt_function", "f32", deep_make, deep_function, deep_destroy, 0.3332661, SIZED(1e-6, 0), NULL},
 };

@@ -111,7 +111,7 @@ static void gpt_destroy(void *state) {
     free(g);
 }
 
-const workload gpt_workload = {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0)};
+const workload gpt_workload = {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0), NULL};
 
 /* ---- as a program ---------------------------------------------------------------------------- */
 
@@ -204,4 +204,4 @@ static void *compiled_gpt_make(void) {
 }
 
 const workload gpt_compiled_workload = {"gpt_nano_compiled", "f32", compiled_gpt_make, compiled_step, compiled_destroy,
-                                        5.567428, SIZED(1e-6, 0)};
+                                        5.567428, SIZED(1e-6, 0), compiled_seconds};

@@ -4,7 +4,8 @@
  * A line has the same members as in the peers' scripts: {"workload", "system", "device", "dtype",
  * "median_s", "min_s", "runs", "peak_bytes", "first", "third"}. `first` is the loss of the first
  * step, or the sum of its result; `third` is that of the third step, after two steps of the
- * optimiser. */
+ * optimiser. Of a program there is `compile_s` too, the time that compiling it took. The peak is
+ * that of steps, not of what is done once before them, where the system can forget that. */
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
@@ -66,6 +67,7 @@ typedef struct workload {
     double (*step)(void *state);
     void (*destroy)(void *state);
     double known, tolerance; /* known: the result of the first step; tolerance 0: unknown */
+    double (*compile_s)(const void *state); /* NULL: it is no program */
 } workload;
 
 typedef struct settings {
@@ -81,6 +83,25 @@ static inline int64_t resident_bytes(void) {
     if (f && fscanf(f, "%ld %ld", &total, &pages) != 2) pages = 0;
     if (f) fclose(f);
     return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+/* The peak is what is resident now. */
+static inline void forget_peak(void) {
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f && fputs("5", f) < 0) fprintf(stderr, "the peak of memory is not forgotten\n");
+    if (f) fclose(f);
+}
+
+static inline int64_t peak_bytes(void) {
+    char          line[256];
+    long          kilobytes = -1;
+    struct rusage usage;
+    FILE         *f = fopen("/proc/self/status", "r");
+    while (f && kilobytes < 0 && fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %ld", &kilobytes) != 1) kilobytes = -1;
+    if (f) fclose(f);
+    getrusage(RUSAGE_SELF, &usage);
+    return (int64_t)(kilobytes >= 0 ? kilobytes : usage.ru_maxrss) * 1024;
 }
 
 static inline int compare_times(const void *a, const void *b) {
@@ -104,6 +125,7 @@ static inline bool measure(const workload *w, const settings *s) {
     static double times[MOST];
     if (isatty(2)) fprintf(stderr, "%s …\r", w->name);
     void  *state = w->make();
+    forget_peak();
     double first = w->step(state), third = (w->step(state), w->step(state));
     int    runs = 0;
     double end = now() + s->seconds;
@@ -112,15 +134,17 @@ static inline bool measure(const workload *w, const settings *s) {
         w->step(state);
         times[runs++] = now() - start;
     }
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
+    int64_t peak = peak_bytes();
+    double  compile_s = w->compile_s ? w->compile_s(state) : 0;
     w->destroy(state);
     qsort(times, (size_t)runs, sizeof *times, compare_times);
     printf("{\"workload\": \"%s\", \"system\": \"%s\", \"device\": \"cpu\", \"dtype\": \"%s\", \"threads\": %d, "
            "\"median_s\": %.9g, \"min_s\": %.9g, "
-           "\"runs\": %d, \"peak_bytes\": %lld, \"first\": %.17g, \"third\": %.17g}\n",
+           "\"runs\": %d, \"peak_bytes\": %lld, \"first\": %.17g, \"third\": %.17g",
            w->name, s->system, w->dtype, s->threads, runs ? times[runs / 2] : 0, runs ? times[0] : 0, runs,
-           (long long)usage.ru_maxrss * 1024 - (long long)s->rss_start, first, third);
+           (long long)peak - (long long)s->rss_start, first, third);
+    if (compile_s > 0) printf(", \"compile_s\": %.6g", compile_s);
+    puts("}");
     fflush(stdout);
     bool right = w->tolerance == 0 || fabs(first / w->known - 1) <= w->tolerance;
     if (!right) fprintf(stderr, "%s: WRONG: the first step gave %.9g, not %.9g\n", w->name, first, w->known);
