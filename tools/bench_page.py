@@ -76,11 +76,16 @@ def quotients(times):
         return ratio(times.get(x), times.get(y))
 
     yield "", ""
-    for name, low, most in (("mlp_wide", "mlp_wide_gradient", 3.0),
-        ("deep_ckpt", "deep_ckpt", 4.0)):
-        r = of(f"{low} eager", f"{name}_function eager")
+    trained = ("mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano")
+    for name, what, most in (*((w, f"{w}_gradient", 3.0) for w in trained),
+        ("elementwise", "elementwise", 2.5), ("deep_ckpt", "deep_ckpt", 4.0)):
+        r = of(f"{what} eager", f"{name}_function eager")
         if r:
             yield f"`{name}`: gradient / function", f"{text(r)}, at most {most}: {verdict(r, most)}"
+    compiled = times.get("gpt_nano compiled", {}).get("compile_s")
+    if compiled:
+        yield ("`gpt_nano`: compiling the step",
+            f"{compiled * 1e3:.0f} ms, at most 50: {verdict(compiled, 0.05)}")
     r = of("mlp_wide 1 thread", "mlp_wide 2 threads")
     if r:
         yield "`mlp_wide`: 1 to 2 threads", f"{text(r)}x"

@@ -126,7 +126,8 @@ def about():
 
 def scaling(times):
     """What a gradient costs, and what a second thread gives."""
-    for name in ("mlp_wide_function", "mlp_wide_gradient", "deep_ckpt_function"):
+    for name in (*(f"{w}_{what}" for w in ("mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano")
+        for what in ("function", "gradient")), "elementwise_function", "deep_ckpt_function"):
         measure(times, name, [("eager", "eager", THREADS)])
     if THREADS != 2:
         return

@@ -33,5 +33,6 @@ static void chain_destroy(void *state) {
 
 /* The known derivative has eleven digits. The map is chaotic: one multiplication rounded otherwise,
  * and after a hundred steps no digit is left. */
-const workload chain_workload = {"chain", "f64", chain_make, chain_step, chain_destroy, -1.8429505840e+146,
-                                 1e-10, NULL};
+const workload chain_workloads[1] = {
+    {"chain", "f64", chain_make, chain_step, chain_destroy, -1.8429505840e+146, 1e-10, NULL},
+};

@@ -35,26 +35,43 @@ static cot_var layer(cot_var x, cot_var w, cot_var b) {
     return cot_max_pool2d(cot_relu(z), COT_POOL(.window = {2, 2}));
 }
 
-static double cnn_step(void *state) {
-    cnn    *c = state;
+static cot_var cnn_loss(const cnn *c) {
     cot_var h = layer(layer(c->x, c->p[CONV1], c->p[BIAS1]), c->p[CONV2], c->p[BIAS2]);
     cot_var z = cot_add(cot_matmul(cot_reshape(h, COT_SHAPE(BATCH, FEATURES)), c->p[DENSE]), c->p[BIAS3]);
-    cot_var loss = cot_softmax_cross_entropy(z, c->target);
+    return cot_softmax_cross_entropy(z, c->target);
+}
+
+static double cnn_function(void *state) {
+    const cnn *c = state;
+    double     value = cot_value(cnn_loss(c));
+    check(c->t);
+    cot_tape_rewind(c->t, c->start);
+    return value;
+}
+
+static double cnn_descend(cnn *c, bool step) {
+    cot_var loss = cnn_loss(c);
     double  value = cot_value(loss);
     cot_backward(loss);
-    cot_sgd_step(COUNT, c->p, 0.01);
+    if (step) cot_sgd_step(COUNT, c->p, 0.01);
     check(c->t);
     cot_tape_zero_grads(c->t);
     cot_tape_rewind(c->t, c->start);
     return value;
 }
+static double cnn_gradient(void *state) { return cnn_descend(state, false); }
+static double cnn_step(void *state) { return cnn_descend(state, true); }
 
 static void cnn_destroy(void *state) {
     cot_tape_destroy(((cnn *)state)->t);
     free(state);
 }
 
-const workload cnn_workload = {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6, NULL};
+const workload cnn_workloads[3] = {
+    {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6, NULL},
+    {"cnn_function", "f32", cnn_make, cnn_function, cnn_destroy, 2.295677, 1e-6, NULL},
+    {"cnn_gradient", "f32", cnn_make, cnn_gradient, cnn_destroy, 2.295677, 1e-6, NULL},
+};
 
 /* ---- as a program ---------------------------------------------------------------------------- */
 
@@ -97,5 +114,6 @@ static void *compiled_cnn_make(void) {
     return c;
 }
 
-const workload cnn_compiled_workload = {"cnn_compiled", "f32", compiled_cnn_make, compiled_step, compiled_destroy,
-                                        2.295677, 1e-6, compiled_seconds};
+const workload cnn_compiled_workloads[1] = {
+    {"cnn_compiled", "f32", compiled_cnn_make, compiled_step, compiled_destroy, 2.295677, 1e-6, compiled_seconds},
+};

@@ -92,17 +92,26 @@ static cot_var loss_of(const cot_var *p, cot_var input, cot_var target) {
     return cot_softmax_cross_entropy(logits, target);
 }
 
-static double gpt_step(void *state) {
-    gpt    *g = state;
+static double gpt_function(void *state) {
+    const gpt *g = state;
+    double     value = cot_value(loss_of(g->p, g->input, g->target));
+    check(g->t);
+    cot_tape_rewind(g->t, g->start);
+    return value;
+}
+
+static double gpt_descend(gpt *g, bool step) {
     cot_var loss = loss_of(g->p, g->input, g->target);
     double  value = cot_value(loss);
     cot_backward(loss);
-    cot_adamw_step(COUNT, g->p, g->m, g->v, (cot_adamw){++g->step, 1e-4, 0.9, 0.999, 1e-8, 0.01});
+    if (step) cot_adamw_step(COUNT, g->p, g->m, g->v, (cot_adamw){++g->step, 1e-4, 0.9, 0.999, 1e-8, 0.01});
     check(g->t);
     cot_tape_zero_grads(g->t);
     cot_tape_rewind(g->t, g->start);
     return value;
 }
+static double gpt_gradient(void *state) { return gpt_descend(state, false); }
+static double gpt_step(void *state) { return gpt_descend(state, true); }
 
 static void gpt_destroy(void *state) {
     gpt *g = state;
@@ -111,7 +120,11 @@ static void gpt_destroy(void *state) {
     free(g);
 }
 
-const workload gpt_workload = {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0), NULL};
+const workload gpt_workloads[3] = {
+    {"gpt_nano", "f32", make_gpt, gpt_step, gpt_destroy, 5.567428, SIZED(1e-6, 0), NULL},
+    {"gpt_nano_function", "f32", make_gpt, gpt_function, gpt_destroy, 5.567428, SIZED(1e-6, 0), NULL},
+    {"gpt_nano_gradient", "f32", make_gpt, gpt_gradient, gpt_destroy, 5.567428, SIZED(1e-6, 0), NULL},
+};
 
 /* ---- as a program ---------------------------------------------------------------------------- */
 
@@ -203,5 +216,7 @@ static void *compiled_gpt_make(void) {
     return c;
 }
 
-const workload gpt_compiled_workload = {"gpt_nano_compiled", "f32", compiled_gpt_make, compiled_step, compiled_destroy,
-                                        5.567428, SIZED(1e-6, 0), compiled_seconds};
+const workload gpt_compiled_workloads[1] = {
+    {"gpt_nano_compiled", "f32", compiled_gpt_make, compiled_step, compiled_destroy, 5.567428, SIZED(1e-6, 0),
+     compiled_seconds},
+};

@@ -8,17 +8,23 @@
 #include "workloads/workloads.h"
 
 int main(int argc, char **argv) {
-    const workload all[] = {mlp_workloads[0],    mlp_workloads[1],   mlp_workloads[2], mlp_workloads[3],
-                            mlp_workloads[4],    mlp_workloads[5],   mlp_workloads[6], mlp_workloads[7],
-                            mlp_workloads[8],    cnn_workload,       gpt_workload,     number_workloads[0],
-                            number_workloads[1], number_workloads[2], chain_workload,   deep_workloads[0],
-                            deep_workloads[1],   compiled_workloads[0], compiled_workloads[1],
-                            compiled_workloads[2], compiled_workloads[3], compiled_workloads[4],
-                            compiled_workloads[5], compiled_workloads[6], cnn_compiled_workload,
-                            gpt_compiled_workload};
-    char           system[64];
+    workload all[64];
+    int      count = 0;
+#define TAKE(table) \
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) all[count++] = table[k]
+    TAKE(mlp_workloads);
+    TAKE(cnn_workloads);
+    TAKE(gpt_workloads);
+    TAKE(number_workloads);
+    TAKE(chain_workloads);
+    TAKE(deep_workloads);
+    TAKE(compiled_workloads);
+    TAKE(cnn_compiled_workloads);
+    TAKE(gpt_compiled_workloads);
+#undef TAKE
+    char     system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
     settings s = read_arguments(argc, argv, system);
     cot_set_threads(s.threads);
-    return measure_all(all, (int)(sizeof all / sizeof *all), &s);
+    return measure_all(all, count, &s);
 }

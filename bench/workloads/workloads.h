@@ -6,8 +6,8 @@
 
 #include <cotangent.h>
 
-extern const workload mlp_workloads[9], cnn_workload, gpt_workload, number_workloads[3], chain_workload,
-    deep_workloads[2], compiled_workloads[7], gpt_compiled_workload, cnn_compiled_workload;
+extern const workload mlp_workloads[11], cnn_workloads[3], gpt_workloads[3], number_workloads[4], chain_workloads[1],
+    deep_workloads[2], compiled_workloads[7], gpt_compiled_workloads[1], cnn_compiled_workloads[1];
 
 /* A leaf of U(seed) f32 numbers. */
 static inline cot_var weights(cot_tape *t, uint64_t seed, cot_shape shape, double scale) {
