@@ -3,7 +3,9 @@
 #include "compile/compile.h"
 
 #include "backend/cpu/table/cpu.h"
+#include "ops/structural.h"
 #include "program/passes/passes.h"
+#include "tape/examples.h"
 #include "tape/lower.h"
 #include "tape/scope.h"
 
@@ -20,12 +22,13 @@ static void fail(cot_program *p, cot_status status, const char *message) {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-/* Examples have the values that most operations take: 1 for floats, and for integers 0, which is a
- * position wherever there is one. */
 static bool make_examples(cot_tape *t, int n, const cot_type *types, cot_var *examples) {
     for (int k = 0; k < n && t->status == COT_OK; k++) {
-        bool is_float = (unsigned)types[k].dtype < COT_DTYPE_COUNT && cot__dtype_is_float(types[k].dtype);
-        examples[k] = cot_full(t, types[k].dtype, types[k].shape, is_float);
+        cot__result r;
+        if (cot__constant_open(t, &r, "full", types[k].dtype, &types[k].shape)) {
+            cot__result_is_example(t, &r);
+            examples[k] = cot__constant_push(t, &r);
+        }
         if (t->status != COT_OK) cot__error_in(t, "input %d of [compile]", k);
     }
     return t->status == COT_OK;

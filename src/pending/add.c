@@ -3,6 +3,7 @@
  * Everything an operation refers to is copied. If there is no memory for that, what waits is done,
  * and then the operation itself. */
 #include "pending/parts.h"
+#include "tape/examples.h"
 
 #include <string.h>
 
@@ -169,8 +170,14 @@ static void make_products(cot_tape *t, const cot__block_run *r, cot__storage *co
     }
 }
 
+static void make_examples(const cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
+    for (int i = 0; t->mode.compiling && i < COT__WAITING_VIEWS; i++)
+        if (cot__view_in_use(r, i) && on[i] && on[i]->example) cot__example_ready(on[i]);
+}
+
 /* True: it waits. False: it is to be done now. */
 static bool waits(cot_tape *t, cot__block_run *r, cot__storage *const *on) {
+    if (UNLIKELY(t->mode.compiling)) make_examples(t, r, on);
     if (UNLIKELY(t->pending.products)) make_products(t, r, on);
     cot__pending *q = may_wait(t, r, on) ? ready(t) : NULL;
     if (q) keep(q, r, on);

@@ -37,6 +37,6 @@ static bool fold(cot_tape *t, cot__reduction what, const cot__bound *x, const co
 
 bool cot__pending_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
     cot__bound b = cot__bound_at(t, x);
-    if (LIKELY(!b.storage || !b.storage->unready)) return false;
+    if (LIKELY(!b.storage || !b.storage->unready || b.storage->example)) return false;
     return b.storage->product ? cot__product_reduce(t, what, &b, axes, z) : fold(t, what, &b, z);
 }

@@ -1,6 +1,7 @@
 /* run.c: does what waits: drops what is dead, cuts the rest into groups, hands each to the backend
  * as a stage (backend/runs.h). */
 #include "pending/parts.h"
+#include "tape/examples.h"
 
 static bool writes(const cot__pending *q, uint32_t k, uint32_t on) {
     for (uint32_t i = COT__RUN_VIEWS; i < COT__RUN_VIEWS + (uint32_t)q->run[k].outputs; i++)
@@ -67,6 +68,10 @@ void cot__pending_finish(const cot_tape *t) {
 
 void cot__pending_ready(const cot_tape *t, cot__storage *s) {
     if (!s->unready) return;
+    if (s->example) {
+        cot__example_ready(s);
+        return;
+    }
     if (s->product) {
         cot__product_make(s);
         return;
@@ -80,6 +85,7 @@ void cot__settle(cot_tape *t, uint32_t i) {
 }
 
 void cot__pending_settle(cot_tape *t, cot__storage *s) {
+    if (s->example) cot__example_ready(s);
     if (s->product) cot__product_make(s);
     if (s->readers) cot__product_make_readers(t, s);
     if (!s->touched) return;

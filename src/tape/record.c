@@ -4,6 +4,7 @@
 #include "tape/tape.h"
 
 #include "backend/elements.h"
+#include "tape/examples.h"
 
 #include <string.h>
 
@@ -423,12 +424,14 @@ const cot__op cot__op_pick = {.name     = "pick",
 /* The type of the view has been checked. */
 static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int ndim, const int64_t *shape,
                          const int64_t *stride, int64_t offset, cot__attr *attr) {
-    cot__view   v = ndim == 0 || cot__ndim_at(t, of) == 0 ? cot__look(t, of) : cot__layout_at(t, of);
+    bool        example = cot__is_example(t, of), reads = !example && (ndim == 0 || cot__ndim_at(t, of) == 0);
+    cot__view   v = reads ? cot__look(t, of) : cot__layout_at(t, of);
     cot__result r;
     int         bytes = cot__dtype_size(v.dtype);
     if (ndim == 0) {
         if (!cot__result_open_sized(t, &r, name, v.dtype, 0, NULL, 1)) return INVALID(t);
-        cot__copy_element(t->backend, r.view.data, (char *)v.data + offset * bytes, v.dtype);
+        if (example) cot__result_is_example(t, &r);
+        else cot__copy_element(t->backend, r.view.data, (char *)v.data + offset * bytes, v.dtype);
         return cot__result_push(t, &r, op, 1, &of, attr);
     }
     cot__storage *s;

@@ -6,6 +6,7 @@
  * positions. */
 #include "tape/record_job.h"
 #include "backend/elements.h"
+#include "tape/examples.h"
 #include "tape/flow.h"
 
 #include <stddef.h>
@@ -175,8 +176,28 @@ bool cot__recording_positions(cot__recording *r, const char *what, int64_t exten
     return legal;
 }
 
+/* What depends on examples of a compiled function is not computed; what is known already, positions
+ * that are constants, is checked now. False: it has to be computed to be checked. */
+static bool is_example(cot__recording *r, bool *legal) {
+    const cot__op *record = r->job.record;
+    cot__positions asked;
+    int64_t        bytes;
+    *legal = true;
+    if (record->check && !(record->positions && record->positions(&r->job, &asked))) return false;
+    if (record->check && !cot__is_example(r->t, r->args[asked.operand])) {
+        r->job.x[asked.operand].data = cot__look(r->t, r->args[asked.operand]).data;
+        *legal = open_workspace(r, &bytes) && cot__job_check(&r->job);
+        close_workspace(r, bytes);
+    }
+    for (int k = 0; k < r->results; k++) cot__result_is_example(r->t, &r->result[k]);
+    return true;
+}
+
 bool cot__record_run(cot__recording *r) {
     int64_t bytes, found[2];
+    bool    checked;
+    if (UNLIKELY(r->t->mode.compiling) && cot__has_examples(r->t, r->job.n, r->args) && is_example(r, &checked))
+        return checked && r->t->status == COT_OK;
     if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
     bool legal = cot__job_check(&r->job);
     /* what works in place is recorded on a copy */

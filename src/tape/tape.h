@@ -38,7 +38,9 @@ typedef struct cot__storage {
     bool     mapped;             /* borrowed from a file of our own */
     /* 1 + its number among the storages that waiting work touches; 0: none does (src/pending) */
     uint32_t touched;
-    bool     unready;            /* its elements are not there: waiting work writes them */
+    /* its elements are not there: waiting work writes them, or they are those of an example */
+    bool     unready;
+    uint8_t  example;            /* 1 + the dtype of an example (examples.h); 0: it is none */
     uint32_t readers;            /* products that wait to be made from this one's elements */
     /* the product that it will hold when somebody looks; NULL: none */
     struct cot__product *product;

@@ -9,6 +9,7 @@
 #include "backend/elements.h"
 #include "ops/elementwise/elementwise.h"
 #include "pending/pending.h"
+#include "tape/examples.h"
 
 #include <string.h>
 
@@ -195,7 +196,8 @@ cot_var cot__elementwise(int op, int n, const cot_var *xs) {
     if (!cot__result_open_sized(t, &r, e->name, result, ndim, dims, size)) return INVALID(t);
     cot__value number;
     cot__store_f64(&number, compute, immediate);
-    compute_result(t, &r, op, compute, n, args, &number, size);
+    if (UNLIKELY(cot__has_examples(t, n, args))) cot__result_is_example(t, &r);
+    else compute_result(t, &r, op, compute, n, args, &number, size);
     cot_var z = cot__result_push(t, &r, op, n, args, NULL);
     if (n == 2 && z.id != UINT64_MAX) t->nodes[cot__index(z)].extra.number = immediate;
     return z;
