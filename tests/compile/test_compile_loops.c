@@ -1,6 +1,7 @@
 /* Loops, conditions and checkpoints in compiled functions: the bits of the same function on a tape,
  * also through a file, through the passes, and as a call; the same errors; no memory in a run. */
 #include "compile/compile.h"
+#include "compile/run_memory_test.h"
 #include "support/body_test.h"
 #include "support/support.h"
 #include "support/tape_test.h"
@@ -95,10 +96,20 @@ BODY(chooses) {
     return 0;
 }
 
+/* By a number that has a derivative, too. */
+BODY(chooses_by_a_float) {
+    UNUSED;
+    cot_var c = xs[2], by = cot_floor(cot_mul(xs[2], 2.0)), y;
+    cot_cond(by, then, otherwise, &c, 1, &xs[1], 1, &y);
+    cot_cond(c, then, otherwise, &c, 1, &y, 1, &y);
+    ys[0] = cot_add(total(y), total(cot_sin(xs[0])));
+    return 0;
+}
+
 static const struct { const char *name; cot_fn f; bool gradient; } functions[] = {
     {"scan", scans, true}, {"scan in reverse", scans_back, true}, {"loops in loops", nests, true},
     {"while", goes_on, true}, {"while that keeps two states", goes_on_by_two, true}, {"all of them", mixes, true},
-    {"cond and checkpoint", chooses, true},
+    {"cond and checkpoint", chooses, true}, {"cond by a float", chooses_by_a_float, true},
 };
 
 typedef struct which { cot_fn f; bool gradient; } which;
@@ -367,7 +378,7 @@ static void a_run_takes_no_memory(void **state) {
         which        w = {functions[k].f, functions[k].gradient};
         cot_program *p = cot_compile(both, &w, INPUTS, TYPES, w.gradient ? 1 + INPUTS : 1,
                                      &(cot_compile_options){.allocator = {counting_alloc, &c}});
-        cot_run     *r = cot_run_create(p);
+        cot_run     *r = measured_run(functions[k].name, p, &c);
         double       x[ELEMENTS], z[1 + ELEMENTS];
         long         before = c.requests;
         for (int round = 0; round < 3; round++) {
