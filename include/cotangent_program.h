@@ -16,7 +16,8 @@
  * A program is what a function recorded, without its tape: operations on values of known dtype and
  * shape. It is never changed once made, so threads may share it; each runs it through a cot_run of
  * its own, which has all the memory that a run needs. Results have the bits of the same function
- * recorded on a tape. */
+ * recorded on a tape; only second derivatives through a cot_while may be rounded otherwise, since a
+ * program does not know its number of steps. */
 #ifndef COTANGENT_PROGRAM_H
 #define COTANGENT_PROGRAM_H
 

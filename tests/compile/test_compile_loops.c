@@ -239,6 +239,58 @@ static void calls_of_programs_with_loops_have_gradients(void **state) {
     }
 }
 
+/* ---- what is recorded again ------------------------------------------------------------------ */
+
+BODY(slope) {
+    const which *w = user;
+    cot_var      g[INPUTS], y;
+    (void)m;
+    if (cot_value_and_grad(w->f, NULL, n, xs, &y, g) != COT_OK) return 1;
+    ys[0] = cot_add(total(cot_square(g[0])), cot_add(total(cot_square(g[1])), cot_square(g[2])));
+    return 0;
+}
+BODY(slopes) { (void)m; return cot_value_and_grad(slope, user, n, xs, &ys[0], ys + 1) != COT_OK; }
+
+/* A loop whose steps bend, so that it shows in the digits how its second derivative is taken. */
+BODY(is_small) {
+    UNUSED;
+    ys[0] = cot_less(total(cot_square(xs[0])), cot_add(cot_square(*(cot_var *)user), 5.0));
+    return 0;
+}
+BODY(sine) { UNUSED; ys[0] = cot_sin(cot_mul(xs[0], *(cot_var *)user)); return 0; }
+BODY(exponential) { UNUSED; ys[0] = cot_mul(cot_exp(xs[0]), *(cot_var *)user); return 0; }
+BODY(bends) {
+    UNUSED;
+    cot_var y;
+    cot_cond(cot_greater(total(xs[0]), *(cot_var *)user), sine, exponential, user, 1, xs, 1, &y);
+    ys[0] = cot_add(cot_mul(xs[0], 1.7), cot_mul(y, 0.05));
+    return 0;
+}
+BODY(goes_on_bent) {
+    UNUSED;
+    cot_var c = cot_add(xs[2], 0.5), y;
+    cot_while(is_small, bends, &c, 1, &xs[1], &y, NULL);
+    ys[0] = total(y);
+    return 0;
+}
+
+/* A program cannot know how long a cot_while will be, so what it is compared with must not. */
+static void second_derivatives_are_what_the_function_gives_again(void **state) {
+    (void)state;
+    for (int k = 0; k <= TEST_COUNT(functions); k++) {
+        which        w = {k < TEST_COUNT(functions) ? functions[k].f : goes_on_bent, true};
+        cot_program *p = cot_compile(slopes, &w, INPUTS, TYPES, 1 + INPUTS, &(cot_compile_options){.verify = true});
+        cot_run     *r = cot_run_create(p);
+        for (int round = 0; round < 4; round++) {
+            double x[ELEMENTS], z[1 + ELEMENTS];
+            point(round, x);
+            as_program(r, &w, x, z);
+        }
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+    }
+}
+
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 BODY(look_up) { UNUSED; ys[0] = cot_take(*(cot_var *)user, xs[0], 0); return 0; }
@@ -397,6 +449,7 @@ int main(void) {
         cmocka_unit_test(programs_with_loops_have_the_bits_of_the_tape),
         cmocka_unit_test(programs_with_loops_go_through_files),
         cmocka_unit_test(calls_of_programs_with_loops_have_gradients),
+        cmocka_unit_test(second_derivatives_are_what_the_function_gives_again),
         cmocka_unit_test(an_error_names_its_step),
         cmocka_unit_test(a_loop_that_does_not_end_is_refused),
         cmocka_unit_test(what_a_body_may_refuse_is_an_effect),
