@@ -112,7 +112,7 @@ typedef struct cot_program_facts {
     int64_t operations, views, scalars, fused, groups, jobs;
     /* Bytes of all elements: of inputs and outputs, which the caller has; of constants. */
     int64_t input_bytes, constant_bytes, output_bytes;
-    int64_t run_bytes;       /* what cot_run_create takes, with all that bodies need: cot_run_bytes */
+    int64_t run_bytes;       /* all that cot_run_create takes: cot_run_bytes */
     int64_t workspace_bytes; /* of this, for the operation that needs most beside its result */
     int64_t fused_bytes;     /* values that lie in no array of their own, because they are fused */
     /* If it is called on a tape and differentiated by all its inputs: what its forward program

@@ -1,4 +1,4 @@
-/* emit_functions.h: functions as programs that are exported, with what they give in this process. */
+/* emit_functions.h: functions as programs that are exported, with what they give here. */
 #ifndef COT_EMIT_FUNCTIONS_H
 #define COT_EMIT_FUNCTIONS_H
 
