@@ -16,7 +16,8 @@
  * A program is what a function recorded, without its tape: operations on values of known dtype and
  * shape. It is never changed once made, so threads may share it; each runs it through a cot_run of
  * its own, which has all the memory that a run needs. Results have the bits of the same function
- * recorded on a tape. */
+ * recorded on a tape; only second derivatives through a cot_while may be rounded otherwise, since a
+ * program does not know its number of steps. */
 #ifndef COTANGENT_PROGRAM_H
 #define COTANGENT_PROGRAM_H
 
@@ -111,7 +112,7 @@ typedef struct cot_program_facts {
     int64_t operations, views, scalars, fused, groups, jobs;
     /* Bytes of all elements: of inputs and outputs, which the caller has; of constants. */
     int64_t input_bytes, constant_bytes, output_bytes;
-    int64_t run_bytes;       /* the memory of a cot_run, which is its peak */
+    int64_t run_bytes;       /* all that cot_run_create takes: cot_run_bytes */
     int64_t workspace_bytes; /* of this, for the operation that needs most beside its result */
     int64_t fused_bytes;     /* values that lie in no array of their own, because they are fused */
     /* If it is called on a tape and differentiated by all its inputs: what its forward program
@@ -120,8 +121,9 @@ typedef struct cot_program_facts {
     int64_t saved_bytes, recomputed_bytes;
 } cot_program_facts;
 
-/* Plans the program, and makes the derivative that cot_program_call would; runs nothing. Where it
- * fails, *facts is all zeros, and the status says why: that of the program, or COT_MEMORY. */
+/* Plans the program and its bodies, and makes the derivative that cot_program_call would; runs
+ * nothing, and takes no memory for arrays in between. Where it fails, *facts is all zeros, and the
+ * status says why: that of the program, or COT_MEMORY. */
 COT_API cot_status cot_program_measure(cot_program *p, cot_program_facts *facts);
 /* All this in words: the memory by kind; the groups, with the formula of each; and for each
  * operation that reads from memory what another has written, why the two do not run together.
@@ -196,7 +198,8 @@ COT_API const char *cot_run_message(const cot_run *r);
 /* What a user should know of the data of the last run, while everything went on (a singular
  * matrix); "" for nothing. */
 COT_API const char *cot_run_note(const cot_run *r);
-/* Bytes of memory that it holds, beside the program's constants. */
+/* Bytes of all memory that it holds, beside the program's: its own, and that of the loops,
+ * conditions and solvers in it. */
 COT_API size_t cot_run_bytes(const cot_run *r);
 
 /* Runs the program: inputs[k] points to the elements of input k, row-major, in its dtype; output k

@@ -26,10 +26,20 @@ static const char *const printer =
     "        }\n"
     "    printf(\"%s\", text);\n"
     "}\n\n"
-    "/* One element of kind d (double), f (float), i, l (integers of 32, 64 bits), u (of 8), b (bool). */\n"
+    "/* The value of a 16-bit float with so many bits of fraction: 7 (bfloat16) or 10 (float16). */\n"
+    "static double cot_half_value(uint16_t h, int fraction) {\n"
+    "    int    top = fraction == 7 ? 255 : 31, e = (h & 0x7fff) >> fraction, m = h & ((1 << fraction) - 1);\n"
+    "    double v = ldexp(e ? m + (1 << fraction) : m, (e ? e : 1) - top / 2 - fraction);\n"
+    "    if (e == top) v = m ? (double)NAN : (double)INFINITY;\n"
+    "    return h & 0x8000 ? -v : v;\n"
+    "}\n\n"
+    "/* One element of kind d (double), f (float), h (float16), w (bfloat16), i, l (integers of 32, 64 bits),\n"
+    " * u (of 8), b (bool). */\n"
     "static void cot_print_element(char kind, const void *x, size_t i) {\n"
     "    if (kind == 'd') cot_print_number(((const double *)x)[i], 0);\n"
     "    else if (kind == 'f') cot_print_number((double)((const float *)x)[i], 1);\n"
+    "    else if (kind == 'h') cot_print_number(cot_half_value(((const uint16_t *)x)[i], 10), 1);\n"
+    "    else if (kind == 'w') cot_print_number(cot_half_value(((const uint16_t *)x)[i], 7), 1);\n"
     "    else if (kind == 'l') printf(\"%lld\", (long long)((const int64_t *)x)[i]);\n"
     "    else if (kind == 'i') printf(\"%lld\", (long long)((const int32_t *)x)[i]);\n"
     "    else if (kind == 'u') printf(\"%d\", ((const uint8_t *)x)[i]);\n"
@@ -51,7 +61,9 @@ static const char *const printer =
     "}\n\n";
 
 static char kind_of(cot_dtype d) {
-    return d == COT_F64 ? 'd' : d == COT_F32 ? 'f' : d == COT_I64 ? 'l' : d == COT_I32 ? 'i' : d == COT_U8 ? 'u' : 'b';
+    static const char kinds[] = {[COT_F64] = 'd', [COT_F32] = 'f', [COT_BF16] = 'w', [COT_F16] = 'h', [COT_I64] = 'l',
+                                 [COT_I32] = 'i', [COT_U8] = 'u',  [COT_BOOL] = 'b'};
+    return kinds[d];
 }
 
 /* A name as the inside of a JSON string in a C string. */

@@ -74,8 +74,19 @@ static cot_program_facts facts_of(const cot__plan *plan) {
     cot__facts f = cot__plan_facts(plan);
     return (cot_program_facts){.operations = f.operations, .views = f.views, .scalars = f.scalars, .fused = f.fused,
                                .groups = f.groups, .jobs = f.jobs, .input_bytes = f.inputs,
-                               .constant_bytes = f.constants, .output_bytes = f.outputs, .run_bytes = f.arena,
+                               .constant_bytes = f.constants, .output_bytes = f.outputs,
                                .workspace_bytes = f.workspace, .fused_bytes = f.fused_away};
+}
+
+/* What cot_run_create would take. */
+static cot_status measure_run(cot_program *p, cot_program_facts *f) {
+    cot_status            status = COT_OK;
+    cot__caller           caller = {"program_report", &status, hear, ignore, NULL};
+    const cot__run_parts *parts = cot__native_parts(p->native);
+    if (!cot__run_measure(p->runs, &cot__cpu_backend, &p->al, parts, p->donated, &caller, &f->run_bytes)) return status;
+    int64_t aside = (int64_t)cot__native_aside(p->native);
+    f->run_bytes = cot__size_add(f->run_bytes, cot__size_add((int64_t)sizeof(cot_run), aside));
+    return COT_OK;
 }
 
 cot_status cot_program_measure(cot_program *p, cot_program_facts *facts) {
@@ -87,7 +98,8 @@ cot_status cot_program_measure(cot_program *p, cot_program_facts *facts) {
     if (status != COT_OK) return status;
     f = facts_of(&plan);
     cot__plan_close(&plan);
-    status = measure_derivative(p, &f);
+    status = measure_run(p, &f);
+    if (status == COT_OK) status = measure_derivative(p, &f);
     if (status == COT_OK) *facts = f;
     return status;
 }

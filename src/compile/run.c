@@ -82,7 +82,9 @@ const char *cot_run_message(const cot_run *r) {
 }
 const char *cot_run_note(const cot_run *r) { return r && r->run ? cot__run_note(last(r)) : ""; }
 size_t cot_run_bytes(const cot_run *r) {
-    return r && r->run ? cot__run_bytes(r->run) + (r->sparing ? cot__run_bytes(r->sparing) : 0) : 0;
+    if (!r) return 0;
+    size_t runs = (r->run ? cot__run_bytes(r->run) : 0) + (r->sparing ? cot__run_bytes(r->sparing) : 0);
+    return sizeof *r + runs + (r->aside ? r->aside_bytes : 0);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */

@@ -27,6 +27,7 @@ static void record(cot__verifying *v, const void *const *inputs) {
                                                 : cot_data(t, type.dtype, type.shape, inputs[k]);
     }
     for (int k = 0; k < m; k++) v->ys[k] = INVALID(t);
+    t->mode.verifying = true;
     if (t->status == COT_OK) v->code = v->p->verified(n, xs, m, v->ys, v->p->verified_user);
     cot__error_in(t, "the function of [compile], recorded again");
 }

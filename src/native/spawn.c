@@ -102,8 +102,11 @@ static void wait_for(cot__spawned *s, pid_t compiler) {
 }
 
 static int watcher_main(void *arg) {
-    pair *p = arg;
+    pair            *p = arg;
+    struct sigaction plain = {.sa_handler = SIG_DFL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    /* where the host lets its children go unwaited for; this process has a table of its own */
+    sigaction(SIGCHLD, &plain, NULL);
     dup2(p->s->log, 0);
     close_files(1);
     pid_t compiler = clone(compiler_main, p->compiler + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, p);

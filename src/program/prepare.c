@@ -37,6 +37,20 @@ static void hear_note(const cot__caller *c, const char *text) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* Everything that a run holds is taken through its own allocator, which counts it, and so are the
+ * runs that its operations hold. */
+static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
+    cot__run *r = user;
+    void     *to = cot__resize(&r->below, ptr, old_size, new_size);
+    if (to || !new_size) r->held = r->held - old_size + new_size;
+    return to;
+}
+
+/* Is the allocator that of a run that is measured? Then so is what it is given to. */
+static bool belongs_to_measured(const cot_allocator *al) {
+    return al && al->alloc == counted && ((const cot__run *)al->user)->measured;
+}
+
 static bool no_memory(const cot__caller *caller, size_t bytes) {
     return cot__refuse(caller, COT_MEMORY, "out of memory: %zu bytes to run a program", bytes);
 }
@@ -54,7 +68,8 @@ static int64_t kept_bytes(const cot__program *p, uint32_t v) {
 
 enum { STATUS_BYTES = 128 }; /* the words, and what makes the arena aligned */
 
-int64_t cot__planned_run_bytes(const cot__plan *plan) {
+/* The plan's arena, room for outputs that lie in inputs, and the status words. */
+static int64_t arena_bytes(const cot__plan *plan) {
     const cot__program *p = plan->p;
     int64_t             bytes = plan->bytes;
     for (uint32_t k = 0; k < p->outputs; k++)
@@ -62,9 +77,18 @@ int64_t cot__planned_run_bytes(const cot__plan *plan) {
     return cot__size_add(bytes, STATUS_BYTES);
 }
 
+/* Runs around it hold the arena too. Nobody reads or writes at its address. */
+static bool count_arena(cot__run *r) {
+    for (cot__run *q = r; q; q = q->below.alloc == counted ? q->below.user : NULL)
+        q->held = (size_t)cot__size_add((int64_t)q->held, (int64_t)r->arena_bytes);
+    r->arena = (char *)(uintptr_t)64;
+    return true;
+}
+
 static bool open_arena(cot__run *r, const cot__plan *plan, const cot__caller *caller) {
-    int64_t bytes = cot__planned_run_bytes(plan);
+    int64_t bytes = arena_bytes(plan);
     if (!cot__size_bytes(bytes, 1, &r->arena_bytes)) return no_memory(caller, SIZE_MAX);
+    if (r->measured) return count_arena(r);
     bool host = cot__on_host(r->backend);
     r->block_bytes = r->arena_bytes;
     r->block = host ? cot__alloc(&r->al, r->block_bytes) : r->backend->alloc(&r->al, r->block_bytes);
@@ -168,7 +192,7 @@ static void place_constants(cot__run *r, const cot__plan *plan) {
     for (uint32_t k = 0; k < r->p->constants; k++) {
         uint32_t v = r->p->constant[k].value, input;
         int64_t  place;
-        if (!cot__in_arena(plan, v)) continue;
+        if (!cot__in_arena(plan, v) || r->measured) continue;
         cot__view to = see(r, plan, v, &input, &place), from = to;
         from.data = (void *)(uintptr_t)cot__constant_elements(r->p, k);
         r->backend->copy_in(&to, &from);
@@ -239,7 +263,8 @@ static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k, const
         if (x[i] == COT__NO_VALUE) slot[i] = (uint32_t)(plan->extra[k] / 8);
         else slot[i] = slot_of(plan, x[i]), dtype = cot__value_view(r->p, x[i]).dtype;
     }
-    if (plan->extra[k] >= 0) cot__store_f64(r->arena + plan->extra[k], dtype, cot__operation_number(r->p, k));
+    if (plan->extra[k] >= 0 && !r->measured)
+        cot__store_f64(r->arena + plan->extra[k], dtype, cot__operation_number(r->p, k));
     add_scalar(r, (cot__scalar){cot__scalar_code(r->p->operation[k].op, dtype),
                                 slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2], 0}, k, parts);
 }
@@ -516,6 +541,7 @@ typedef struct wishes {
     bool                  unfused;
     const cot__run_parts *parts;
     const bool           *donated;
+    bool                  measured;
 } wishes;
 
 static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
@@ -544,7 +570,10 @@ static cot__run *create(const cot__program *p, const cot__backend *backend, cons
     memset(r, 0, sizeof *r);
     r->p = cot__program_share(p);
     r->backend = backend;
-    r->al = al ? *al : (cot_allocator){0};
+    r->below = al ? *al : (cot_allocator){0};
+    r->al = (cot_allocator){counted, r};
+    r->held = sizeof *r;
+    r->measured = w->measured || belongs_to_measured(al);
     r->caller = (cot__caller){"program", r, hear_error, hear_note, NULL};
     r->failed_at = r->noted_at = COT__NO_VALUE;
     if (prepare(r, w, caller)) return r;
@@ -567,14 +596,23 @@ cot__run *cot__run_create_with(const cot__program *p, const cot__backend *backen
     return create(p, backend, al, &(wishes){.parts = parts, .donated = donated}, caller);
 }
 
+bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                      const cot__run_parts *parts, const bool *donated, const cot__caller *caller, int64_t *bytes) {
+    cot__run *r = create(p, backend, al, &(wishes){.parts = parts, .donated = donated, .measured = true}, caller);
+    if (!r) return false;
+    *bytes = (int64_t)r->held;
+    cot__run_destroy(r);
+    return true;
+}
+
 void cot__run_destroy(cot__run *r) {
     if (!r) return;
-    cot_allocator al = r->al;
+    cot_allocator al = r->al, below = r->below;
     close_held(r);
     if (!r->backend->free) cot__free(&al, r->block, r->block_bytes);
     else if (r->block) r->backend->free(&al, r->block, r->block_bytes);
     cot__free(&al, r->lists, r->lists_bytes);
     cot__directs_close(&r->directs, r->p, &al);
     cot__program_release(r->p);
-    cot__free(&al, r, sizeof *r);
+    cot__free(&below, r, sizeof *r);
 }

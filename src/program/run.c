@@ -14,7 +14,8 @@ const char *cot__run_note(const cot__run *r) { return r->note; }
 uint32_t    cot__run_failed_at(const cot__run *r) { return r->failed_at; }
 uint32_t    cot__run_noted_at(const cot__run *r) { return r->noted_at; }
 const cot__program *cot__run_program(const cot__run *r) { return r->p; }
-size_t      cot__run_bytes(const cot__run *r) { return r->arena_bytes; }
+size_t      cot__run_bytes(const cot__run *r) { return r->held; }
+size_t      cot__run_arena_bytes(const cot__run *r) { return r->arena_bytes; }
 bool        cot__run_unfit(const cot__run *r) { return r->unfit; }
 cot__view   cot__run_output(const cot__run *r, uint32_t k) { return r->given[k].view; }
 

@@ -83,7 +83,13 @@ const char *cot__run_note(const cot__run *r);
 uint32_t cot__run_failed_at(const cot__run *r);
 uint32_t cot__run_noted_at(const cot__run *r);
 const cot__program *cot__run_program(const cot__run *r);
-/* Bytes of its arena. */
+/* Bytes of all memory that it holds: itself, its arena and lists, and what its operations hold, as
+ * the runs of their bodies. And of its arena alone. */
 size_t cot__run_bytes(const cot__run *r);
+size_t cot__run_arena_bytes(const cot__run *r);
+/* Those of a run that cot__run_create_with would make, for which no arena is taken. False after
+ * telling the caller why there is no such run. */
+bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                      const cot__run_parts *parts, const bool *donated, const cot__caller *caller, int64_t *bytes);
 
 #endif

@@ -48,7 +48,9 @@ typedef struct cot__given {
 struct cot__run {
     const cot__program *p;
     const cot__backend *backend;
-    cot_allocator       al;
+    cot_allocator       below, al; /* `al` counts in `held` what it takes from the one below */
+    size_t              held;
+    bool                measured; /* to know what it takes: it has no arena, and cannot run */
     char               *block, *arena; /* of the backend; the arena is the aligned part */
     size_t              block_bytes, arena_bytes;
     void               *lists; /* all of the following, in one piece */
@@ -94,10 +96,6 @@ struct cot__run {
 /* Which `base` of a run the value lies behind; COT__NO_VALUE: it lies in the arena, or is a
  * constant. */
 uint32_t cot__run_base(const cot__plan *plan, uint32_t v);
-/* Bytes that a run takes: the plan's arena, room for outputs that lie in inputs, and the status
- * words. */
-int64_t cot__planned_run_bytes(const cot__plan *plan);
-
 /* The value where it lies; in an input: data is NULL. What is direct lies in the arena for this. */
 cot__view cot__run_see(const cot__run *r, const cot__plan *plan, uint32_t v);
 

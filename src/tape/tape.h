@@ -185,6 +185,7 @@ typedef struct cot__modes {
     /* what is recorded becomes a program that holds no address of the user's, and whose random
      * numbers differ from run to run */
     bool        compiling;
+    bool        verifying; /* a compiled function is recorded again, by the same rules */
 } cot__modes;
 
 typedef struct cot__kept_object {

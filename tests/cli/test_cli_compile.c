@@ -12,6 +12,8 @@ static const char *const same[][3] = {
     {"eval", "", "'x > y' x=[1,2] y=1.5"},
     {"eval", "", "'x' x=[1,nan,-0.0,inf,1e-310]"},
     {"eval", "", "'sin(1e22*x) + cbrt(x)' x=[1,2] --dtype f32"},
+    {"eval", "", "'cast(x, bf16)' x=[1,-2.7,1e39,-0.0,nan,-1e39,1e-40,3.14159]"},
+    {"eval", "", "'cast(x, f16)*2' x=[1,-2.7,1e39,-0.0,nan,-1e39,1e-7,6e-8,3.14159]"},
     {"grad", "--grad", "'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --wrt q1,q2"},
     {"grad", "--grad", "'sum((W @ x - t)**2)' W=[[1,2],[3,4]] x=[5,6] t=[1,1]"},
     {"grad", "--grad", "'mean(sigmoid(W @ x)**2)' 'W=uniform(1, [12, 78], 0.5)' 'x=uniform(2, [78], 1)'"},

@@ -1,6 +1,7 @@
 /* Loops, conditions and checkpoints in compiled functions: the bits of the same function on a tape,
  * also through a file, through the passes, and as a call; the same errors; no memory in a run. */
 #include "compile/compile.h"
+#include "compile/run_memory_test.h"
 #include "support/body_test.h"
 #include "support/support.h"
 #include "support/tape_test.h"
@@ -95,10 +96,20 @@ BODY(chooses) {
     return 0;
 }
 
+/* By a number that has a derivative, too. */
+BODY(chooses_by_a_float) {
+    UNUSED;
+    cot_var c = xs[2], by = cot_floor(cot_mul(xs[2], 2.0)), y;
+    cot_cond(by, then, otherwise, &c, 1, &xs[1], 1, &y);
+    cot_cond(c, then, otherwise, &c, 1, &y, 1, &y);
+    ys[0] = cot_add(total(y), total(cot_sin(xs[0])));
+    return 0;
+}
+
 static const struct { const char *name; cot_fn f; bool gradient; } functions[] = {
     {"scan", scans, true}, {"scan in reverse", scans_back, true}, {"loops in loops", nests, true},
     {"while", goes_on, true}, {"while that keeps two states", goes_on_by_two, true}, {"all of them", mixes, true},
-    {"cond and checkpoint", chooses, true},
+    {"cond and checkpoint", chooses, true}, {"cond by a float", chooses_by_a_float, true},
 };
 
 typedef struct which { cot_fn f; bool gradient; } which;
@@ -224,6 +235,58 @@ static void calls_of_programs_with_loops_have_gradients(void **state) {
                 if (!(fabs(got[i] - want[i]) <= 1e-12 * (1 + fabs(want[i]))))
                     fail_msg("%s, called, output %d: %.17g is not %.17g", functions[k].name, i, got[i], want[i]);
         }
+        cot_program_destroy(p);
+    }
+}
+
+/* ---- what is recorded again ------------------------------------------------------------------ */
+
+BODY(slope) {
+    const which *w = user;
+    cot_var      g[INPUTS], y;
+    (void)m;
+    if (cot_value_and_grad(w->f, NULL, n, xs, &y, g) != COT_OK) return 1;
+    ys[0] = cot_add(total(cot_square(g[0])), cot_add(total(cot_square(g[1])), cot_square(g[2])));
+    return 0;
+}
+BODY(slopes) { (void)m; return cot_value_and_grad(slope, user, n, xs, &ys[0], ys + 1) != COT_OK; }
+
+/* A loop whose steps bend, so that it shows in the digits how its second derivative is taken. */
+BODY(is_small) {
+    UNUSED;
+    ys[0] = cot_less(total(cot_square(xs[0])), cot_add(cot_square(*(cot_var *)user), 5.0));
+    return 0;
+}
+BODY(sine) { UNUSED; ys[0] = cot_sin(cot_mul(xs[0], *(cot_var *)user)); return 0; }
+BODY(exponential) { UNUSED; ys[0] = cot_mul(cot_exp(xs[0]), *(cot_var *)user); return 0; }
+BODY(bends) {
+    UNUSED;
+    cot_var y;
+    cot_cond(cot_greater(total(xs[0]), *(cot_var *)user), sine, exponential, user, 1, xs, 1, &y);
+    ys[0] = cot_add(cot_mul(xs[0], 1.7), cot_mul(y, 0.05));
+    return 0;
+}
+BODY(goes_on_bent) {
+    UNUSED;
+    cot_var c = cot_add(xs[2], 0.5), y;
+    cot_while(is_small, bends, &c, 1, &xs[1], &y, NULL);
+    ys[0] = total(y);
+    return 0;
+}
+
+/* A program cannot know how long a cot_while will be, so what it is compared with must not. */
+static void second_derivatives_are_what_the_function_gives_again(void **state) {
+    (void)state;
+    for (int k = 0; k <= TEST_COUNT(functions); k++) {
+        which        w = {k < TEST_COUNT(functions) ? functions[k].f : goes_on_bent, true};
+        cot_program *p = cot_compile(slopes, &w, INPUTS, TYPES, 1 + INPUTS, &(cot_compile_options){.verify = true});
+        cot_run     *r = cot_run_create(p);
+        for (int round = 0; round < 4; round++) {
+            double x[ELEMENTS], z[1 + ELEMENTS];
+            point(round, x);
+            as_program(r, &w, x, z);
+        }
+        cot_run_destroy(r);
         cot_program_destroy(p);
     }
 }
@@ -367,7 +430,7 @@ static void a_run_takes_no_memory(void **state) {
         which        w = {functions[k].f, functions[k].gradient};
         cot_program *p = cot_compile(both, &w, INPUTS, TYPES, w.gradient ? 1 + INPUTS : 1,
                                      &(cot_compile_options){.allocator = {counting_alloc, &c}});
-        cot_run     *r = cot_run_create(p);
+        cot_run     *r = measured_run(functions[k].name, p, &c);
         double       x[ELEMENTS], z[1 + ELEMENTS];
         long         before = c.requests;
         for (int round = 0; round < 3; round++) {
@@ -386,6 +449,7 @@ int main(void) {
         cmocka_unit_test(programs_with_loops_have_the_bits_of_the_tape),
         cmocka_unit_test(programs_with_loops_go_through_files),
         cmocka_unit_test(calls_of_programs_with_loops_have_gradients),
+        cmocka_unit_test(second_derivatives_are_what_the_function_gives_again),
         cmocka_unit_test(an_error_names_its_step),
         cmocka_unit_test(a_loop_that_does_not_end_is_refused),
         cmocka_unit_test(what_a_body_may_refuse_is_an_effect),

@@ -1,6 +1,7 @@
 /* Linear systems, roots, fixed points and minima in compiled functions: the bits of the same
  * function on a tape, with gradients and second derivatives, also through a file, through the
  * passes, as a call and in a batch; no memory in a run. */
+#include "compile/run_memory_test.h"
 #include "compile/solver_test.h"
 
 #include <unistd.h>
@@ -263,7 +264,7 @@ static void a_run_takes_no_memory(void **state) {
         counting     c = {0};
         which        w = {functions[k].f, GRADIENT};
         cot_program *p = program_of(&w, &(cot_compile_options){.allocator = {counting_alloc, &c}});
-        cot_run     *r = cot_run_create(p);
+        cot_run     *r = measured_run(functions[k].name, p, &c);
         double       x[ELEMENTS], z[OUTPUTS];
         long         before = c.requests;
         for (int round = 0; round < 3; round++) {

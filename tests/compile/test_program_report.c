@@ -1,5 +1,6 @@
 /* What is told of a program before it runs: its memory is what a run takes, groups have formulas,
  * and whatever passes through memory has a reason. */
+#include "compile/run_memory_test.h"
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -23,6 +24,19 @@ BODY(elementwise) {
     cot_var e = cot_exp(xs[0]), sine = cot_sin(cot_add(e, 1));
     ys[0] = cot_mul(sine, cot_div(e, 3));
     return 0;
+}
+/* A loop whose body needs an array of its own, and its way back. */
+BODY(turn) { UNUSED; ys[0] = cot_tanh(cot_matmul(cot_sort(xs[1], 0, false), *(cot_var *)user)); return 0; }
+BODY(loops) {
+    UNUSED;
+    cot_var w = xs[0], y;
+    cot_fori(turn, &w, 0, 3, 1, &xs[0], &y, NULL);
+    ys[0] = cot_add(cot_sum(y, COT_ALL), cot_mul(cot_sum(xs[1], COT_ALL), xs[2]));
+    return 0;
+}
+BODY(loops_back) {
+    UNUSED;
+    return cot_value_and_grad(loops, NULL, n, xs, &(cot_var){0}, ys) != COT_OK;
 }
 BODY(counts) { UNUSED; ys[0] = cot_argmax(xs[1], COT_AXES(0)); return 0; }
 
@@ -54,6 +68,30 @@ static void the_memory_that_is_told_is_what_a_run_takes(void **state) {
         assert_int_equal(f.operations, f.views + f.scalars + f.fused + f.jobs);
         cot_run_destroy(r);
         cot_program_destroy(p);
+    }
+}
+
+/* Measuring takes no array, so it can be done where a run would not find memory. */
+static void what_is_too_large_to_run_can_be_measured(void **state) {
+    static const cot_fn functions[] = {loops, loops_back};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        counting          c = {0};
+        cot_program      *p = cot_compile(functions[k], NULL, 3, types, k ? 3 : 1,
+                                          &(cot_compile_options){.allocator = {counting_alloc, &c}});
+        cot_program_facts f, again;
+        assert_string_equal(cot_program_message(p), "");
+        cot_run_destroy(measured_run("measured", p, &c));
+        assert_int_equal(cot_program_measure(p, &f), COT_OK);
+        c.fail_from_size = N * BYTES;
+        assert_int_equal(cot_program_measure(p, &again), COT_OK);
+        assert_int_equal(again.run_bytes, f.run_bytes);
+        assert_true(f.run_bytes > N * BYTES);
+        cot_run *r = cot_run_create(p);
+        assert_int_equal(cot_run_status(r), COT_MEMORY);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+        assert_int_equal(c.live, 0);
     }
 }
 
@@ -179,6 +217,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_memory_that_is_told_is_what_a_run_takes),
+        cmocka_unit_test(what_is_too_large_to_run_can_be_measured),
         cmocka_unit_test(what_is_saved_is_what_the_tape_keeps),
         cmocka_unit_test(groups_are_told_with_their_formulas),
         cmocka_unit_test(what_goes_through_memory_has_a_reason),

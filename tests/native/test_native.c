@@ -386,6 +386,20 @@ static void the_host_sees_no_child_and_no_signal(void **state) {
     cot_program_destroy(p);
 }
 
+/* Children that nobody waits for end without a trace, but the compiler is not one of the host's. */
+static void the_host_may_let_its_children_go(void **state) {
+    static const struct sigaction ways[] = {{.sa_handler = SIG_IGN}, {.sa_flags = SA_NOCLDWAIT}};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct sigaction before, after;
+        empty_folder(folder);
+        sigaction(SIGCHLD, &ways[k], &before);
+        assert_ends(COT_NATIVE_READY, "native code");
+        sigaction(SIGCHLD, &before, &after);
+        assert_true(after.sa_handler == ways[k].sa_handler && (after.sa_flags & SA_NOCLDWAIT) == ways[k].sa_flags);
+    }
+}
+
 static void the_compiler_gets_no_files_signals_or_environment_of_the_host(void **state) {
     (void)state;
     assert_int_equal(dup2(1, 9), 9); /* which an exec would keep */
@@ -483,6 +497,7 @@ int main(void) {
         NATIVE(without_a_compiler_a_sentence_says_so),
         NATIVE(a_process_with_foreign_rights_starts_none),
         NATIVE(the_host_sees_no_child_and_no_signal),
+        NATIVE(the_host_may_let_its_children_go),
         NATIVE(the_compiler_gets_no_files_signals_or_environment_of_the_host),
         NATIVE(a_fork_while_it_compiles_does_not_wait_for_ever),
         NATIVE(a_program_may_be_destroyed_while_it_is_compiled),

@@ -102,7 +102,7 @@ static void dead_values_leave_their_memory_to_others(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
     single    s = open_single(chain, NULL, 1, (cot_var[]){cot_zeros(t, COT_F64, COT_SHAPE(1000))}, 1);
-    assert_true(cot__run_bytes(s.run) < 2 * 8064 + 1024);
+    assert_true(cot__run_arena_bytes(s.run) < 2 * 8064 + 1024);
     close_single(&s);
 }
 

@@ -61,6 +61,10 @@ static inline int cot__loop_operands(const cot__loop *l) {
     return cot__loop_first_capture(l) + l->body[0]->captures + (l->body[1] ? l->body[1]->captures : 0) +
         (l->test ? l->test->captures : 0);
 }
+/* Can operand k have an adjoint? Nothing depends smoothly on a choice, nor on what a test reads. */
+static inline bool cot__loop_has_adjoint(const cot__loop *l, int k) {
+    return k >= cot__loop_chosen(l) && k < cot__loop_operands(l) - (l->test ? l->test->captures : 0);
+}
 
 cot__form cot__loop_form(const cot__loop *l);
 

@@ -148,7 +148,7 @@ static adjoint *make_adjoint(cot_tape *t, const char *name, const cot__loop *l) 
 void cot__loop_reverse_as_operation(cot__rule *r) {
     cot_tape        *t = r->t;
     const cot__loop *l = cot__rule_attr(r)->pointer;
-    int              n = cot__loop_operands(l), m = cot__loop_results(l), tested = l->test ? l->test->captures : 0;
+    int              n = cot__loop_operands(l), m = cot__loop_results(l);
     adjoint         *a = make_adjoint(t, l->name, l);
     cot_var         *gs = a ? cot__arena(t, ((size_t)m + 1) * sizeof *gs, OP) : NULL;
     uint32_t        *args = gs ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *args, OP) : NULL;
@@ -158,8 +158,7 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
         cot_var x = cot__rule_x(r, k);
         if (cot__failed(x)) return;
         args[k] = cot__index(x);
-        /* the test has no derivative, so captures of the test get no adjoint */
-        a->of[k] = k < n - tested && cot__rule_wants(r, k);
+        a->of[k] = cot__loop_has_adjoint(l, k) && cot__rule_wants(r, k);
         a->count += a->of[k];
     }
     cot__loop_adjoints(r, l, gs);

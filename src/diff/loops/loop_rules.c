@@ -251,8 +251,12 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     bool                *wanted = gs ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
     if (!wanted) return;
     cot__loop_adjoints(r, l, gs);
-    for (int k = 0; k < operands; k++) wanted[k] = cot__rule_wants(r, k), x[k] = cot__rule_x(r, k);
-    if (!cot__loop_back(t, l, run->length, x, wanted, gs, bars)) return;
+    bool some = false;
+    for (int k = 0; k < operands; k++) {
+        x[k] = cot__rule_x(r, k);
+        some |= wanted[k] = cot__loop_has_adjoint(l, k) && cot__rule_wants(r, k);
+    }
+    if (!some || !cot__loop_back(t, l, run->length, x, wanted, gs, bars)) return;
     for (int k = 0; k < operands; k++)
         if (wanted[k]) cot__give(r, k, bars[k]);
 }

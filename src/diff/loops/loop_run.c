@@ -503,8 +503,8 @@ static void loop_vjp(cot__rule *r) {
     const cot__loop_run *run = cot__rule_attr(r)->pointer2;
     const cot__sweep    *s = r->driver;
     /* The length is unknown while a body is recorded. A run of 0 steps does not show what the loop
-     * reads at another point. */
-    bool unknown = l->test && (r->t->mode.body || run->length == 0);
+     * reads at another point. What is compared with a program is recorded as it was. */
+    bool unknown = l->test && (r->t->mode.body || r->t->mode.verifying || run->length == 0);
     if (l->rules) cot__loop_given_vjp(r);
     else if (s && !s->recording) cot__loop_reverse_numbers(r);
     else if (l->bounded || unknown || (l->asked && asks_here(r->t))) cot__loop_reverse_as_operation(r);

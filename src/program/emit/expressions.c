@@ -25,7 +25,7 @@ static const word words[OP_elementwise_count] = {
     [OP_sdiv]          = {.function = "w_sdiv"},
     [OP_neg]           = {.integer = "cot_ineg"},
     [OP_abs]           = {.elementary = "fabs", .integer = "cot_iabs"},
-    [OP_sign]          = {.function = "w_sign"},
+    [OP_sign]          = {.function = "w_sign", .integer = "cot_isign"},
     [OP_sqrt]          = {.elementary = "sqrt"},
     [OP_cbrt]          = {.elementary = "cbrt"},
     [OP_square]        = {.function = "w_square", .integer = "cot_isquare"},
@@ -74,12 +74,15 @@ static const word words[OP_elementwise_count] = {
     [OP_remainder]     = {.elementary = "remainder", .integer = "cot__iremainder"},
     [OP_logaddexp]     = {.elementary = "logaddexp"},
     [OP_fma]           = {.function = "cot_fma", .integer = "cot_ifma"},
-    [OP_equal]         = {.sign = " == "},
-    [OP_not_equal]     = {.sign = " != "},
-    [OP_less]          = {.sign = " < "},
-    [OP_less_equal]    = {.sign = " <= "},
-    [OP_greater]       = {.sign = " > "},
-    [OP_greater_equal] = {.sign = " >= "},
+    [OP_equal]         = {.sign = " == ", .integer = "cot_iequal"},
+    [OP_not_equal]     = {.sign = " != ", .integer = "cot_inot_equal"},
+    [OP_less]          = {.sign = " < ", .integer = "cot_iless"},
+    [OP_less_equal]    = {.sign = " <= ", .integer = "cot_iless_equal"},
+    [OP_greater]       = {.sign = " > ", .integer = "cot_igreater"},
+    [OP_greater_equal] = {.sign = " >= ", .integer = "cot_igreater_equal"},
+    [OP_isnan]         = {.integer = "cot_inever"},
+    [OP_isinf]         = {.integer = "cot_inever"},
+    [OP_isfinite]      = {.integer = "cot_ialways"},
     [OP_logical_and]   = {.sign = " && "},
     [OP_logical_or]    = {.sign = " || "},
 };
@@ -137,6 +140,23 @@ static const cot__tree *operand(const cot__tree *e, int k) {
 /* Something true or false, as C has it. */
 static void put_condition(const scope *s, const cot__tree *e);
 
+static void put_arguments(const scope *s, const cot__tree *e) {
+    for (int k = 0; k < cot__elementwise_table[e->op].arity; k++) {
+        cot__put(s->w->to, k ? ", " : "");
+        put_tree(s, operand(e, k));
+    }
+    cot__put(s->w->to, ")");
+}
+
+/* Is an integer of fewer than 64 bits among the operands? Compilers know its range, and warn of
+ * comparisons that it decides. */
+static bool reads_narrow(const scope *s) {
+    const uint32_t *x = cot__operation_operand(s->w->p, s->k);
+    for (int k = 0; k < cot__operation_operands(s->w->p, s->k); k++)
+        if (x[k] != COT__NO_VALUE && cot__dtype_size(cot__value_view(s->w->p, x[k]).dtype) < 8) return true;
+    return false;
+}
+
 static void put_test(const scope *s, const cot__tree *e) {
     cot__text  *to      = s->w->to;
     const char *sign    = words[e->op].sign;
@@ -144,12 +164,11 @@ static void put_test(const scope *s, const cot__tree *e) {
     bool        real    = cot__dtype_is_float(s->as);
     if (logical && s->w->vector) sign = e->op == OP_logical_and ? " & " : " | ";
     cot__put(to, "(");
-    if (e->op == OP_isnan || e->op == OP_isinf || e->op == OP_isfinite) {
-        if (real)
-            cot__putf(to, "%s(", cot__elementwise_table[e->op].name), put_tree(s, operand(e, 0)), cot__put(to, ")");
-        else
-            cot__put(to, e->op == OP_isfinite ? "1" : "0");
-        if (real) cot__put(to, " != 0");
+    if (!real && words[e->op].integer && (!sign || reads_narrow(s))) {
+        cot__put_call(s->w, words[e->op].integer);
+        put_arguments(s, e);
+    } else if (e->op == OP_isnan || e->op == OP_isinf || e->op == OP_isfinite) {
+        cot__putf(to, "%s(", cot__elementwise_table[e->op].name), put_tree(s, operand(e, 0)), cot__put(to, ") != 0");
     } else if (e->op == OP_logical_not) {
         cot__put(to, "!");
         put_condition(s, operand(e, 0));
@@ -181,14 +200,6 @@ static void put_condition(const scope *s, const cot__tree *e) {
         put_tree(s, e);
         cot__put(s->w->to, " != 0)");
     }
-}
-
-static void put_arguments(const scope *s, const cot__tree *e) {
-    for (int k = 0; k < cot__elementwise_table[e->op].arity; k++) {
-        cot__put(s->w->to, k ? ", " : "");
-        put_tree(s, operand(e, k));
-    }
-    cot__put(s->w->to, ")");
 }
 
 static void put_function(const scope *s, const cot__tree *e) {
@@ -238,12 +249,6 @@ static void put_integer(const scope *s, const cot__tree *e) {
     if (words[e->op].integer) {
         cot__put_call(s->w, words[e->op].integer);
         put_arguments(s, e);
-    } else if (e->op == OP_sign) {
-        cot__put(s->w->to, "(int64_t)((");
-        put_tree(s, operand(e, 0));
-        cot__put(s->w->to, " > 0) - (");
-        put_tree(s, operand(e, 0));
-        cot__put(s->w->to, " < 0))");
     } else
         put_tree(s, operand(e, 0)); /* floor, ceil, round, trunc */
 }

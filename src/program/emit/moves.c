@@ -58,6 +58,23 @@ void cot__put_pad(const cot__block *b) {
     cot__close_loops(b->w, COT__BASE, inside);
 }
 
+/* z[zi] = z[zi] + y[yi], where integers wrap and truths stay 0 or 1. */
+static void put_added(const cot__block *b, int depth, const cot__at_index *zi, uint32_t y, const cot__at_index *yi) {
+    bool real = cot__dtype_is_float(b->zv.dtype);
+    if (!real) {
+        cot__put_indent(b->w, depth);
+        cot__put(cot__to(b), "const int64_t s_0 = ");
+        cot__put_call(b->w, "cot_iadd");
+    } else
+        cot__open_result(b, depth, zi);
+    cot__put(cot__to(b), real ? "" : "(int64_t)");
+    cot__put_result(b->w, b->z, zi);
+    cot__put(cot__to(b), real ? " + " : ", (int64_t)");
+    cot__put_element(b->w, y, yi);
+    cot__put(cot__to(b), real ? ";\n" : ");\n");
+    if (!real) cot__open_result(b, depth, zi), cot__put_stored(b, "s_0");
+}
+
 /* z = x; then z[slice] = y, or z[slice] = z[slice] + y. ints: axis, first, length, step. */
 static void put_into_slice(const cot__block *b, bool add) {
     cot__view       v  = cot__value_view(b->w->p, b->x[1]);
@@ -69,10 +86,10 @@ static void put_into_slice(const cot__block *b, bool add) {
     int inside    = cot__open_loops(b->w, COT__BASE, 'i', &v, COT__ALL_AXES, &yi, &room);
     zi            = yi;
     zi.axis[axis] = cot__shifted(yi.axis[axis], cot__int(b, 1), cot__int(b, 3), place);
-    cot__open_result(b, inside, &zi);
-    if (add) cot__put_result(b->w, b->z, &zi), cot__put(cot__to(b), " + ");
-    cot__put_element(b->w, b->x[1], &yi);
-    cot__put(cot__to(b), ";\n");
+    if (add)
+        put_added(b, inside, &zi, b->x[1], &yi);
+    else
+        put_assignment(b, inside, &zi, b->x[1], &yi);
     cot__close_loops(b->w, COT__BASE, inside);
 }
 void cot__put_update_slice(const cot__block *b) { put_into_slice(b, false); }
@@ -141,10 +158,10 @@ static void put_chosen(const cot__block *b, uint32_t y, bool along, bool add) {
     else
         split_axes(b, &b->xv, &p, &yi, &xi, &pi);
     put_position(b, inside, b->x[1], &pi, b->xv.shape[cot__int(b, 0)]);
-    cot__open_result(b, inside, add ? &xi : &yi);
-    if (add) cot__put_result(b->w, b->z, &xi), cot__put(cot__to(b), " + ");
-    cot__put_element(b->w, add ? y : b->x[0], add ? &yi : &xi);
-    cot__put(cot__to(b), ";\n");
+    if (add)
+        put_added(b, inside, &xi, y, &yi);
+    else
+        put_assignment(b, inside, &yi, b->x[0], &xi);
     cot__close_loops(b->w, COT__BASE, inside);
 }
 void cot__put_take(const cot__block *b) { put_chosen(b, b->z, false, false); }

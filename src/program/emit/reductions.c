@@ -278,7 +278,7 @@ void cot__put_cumsum(const cot__block *b) {
     if (real)
         cot__putf(cot__to(b), "s_0 = %s%s%s(double)", forward ? forward : "", forward ? " == 0 ? " : "", "");
     else
-        cot__put_call(b->w, "s_0 = cot_iadd"), cot__put(cot__to(b), "s_0, (int64_t)");
+        cot__put(cot__to(b), "s_0 = "), cot__put_call(b->w, "cot_iadd"), cot__put(cot__to(b), "s_0, (int64_t)");
     cot__put_element(b->w, b->x[0], &at);
     if (real && forward) cot__put(cot__to(b), " : s_0 + (double)"), cot__put_element(b->w, b->x[0], &at);
     cot__put(cot__to(b), real ? ";\n" : ");\n");

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* ENTRIES: programs that are known at once. RUN_BYTES: a run that takes more is not kept. */
-enum { ENTRIES = 64, RUN_BYTES = 1 << 16 };
+enum { ENTRIES = 64, RUN_BYTES = 1 << 18 };
 
 typedef struct entry {
     uint64_t      number;

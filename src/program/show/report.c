@@ -1,5 +1,4 @@
 /* report.c: what a program takes, how its operations run together, and why some do not. */
-#include "program/run_parts.h"
 #include "program/show/show.h"
 
 #include <string.h>
@@ -32,7 +31,6 @@ cot__facts cot__plan_facts(const cot__plan *plan) {
     for (uint32_t k = 0; k < p->constants; k++) f.constants += bytes_of(p, p->constant[k].value);
     for (uint32_t v = 0; plan->fusion.inside && v < p->values; v++)
         if (plan->fusion.inside[v]) f.fused_away = cot__size_add(f.fused_away, bytes_of(p, v));
-    f.arena = cot__planned_run_bytes(plan);
     return f;
 }
 

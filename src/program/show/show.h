@@ -34,8 +34,7 @@ typedef struct cot__facts {
      * the rest are jobs */
     int64_t operations, views, scalars, fused, jobs, groups;
     int64_t inputs, constants, outputs; /* bytes of their elements */
-    int64_t arena;                      /* bytes of a run */
-    int64_t workspace;                  /* bytes of the largest workspace, within the arena */
+    int64_t workspace;                  /* bytes of the largest workspace, in the arena of a run */
     int64_t fused_away;                 /* bytes of values that live within their group */
 } cot__facts;
 

@@ -333,6 +333,69 @@ static void bodies_without_inputs_have_derivatives(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A choice that has a derivative by its dtype, and is read by the branches too. Nothing but a
+ * number chooses otherwise. */
+typedef struct choosing { bool by_truth; int states; cot_var by; } choosing;
+BODY(sine_of) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), *(cot_var *)user); return 0; }
+BODY(square_of) { UNUSED; ys[0] = cot_mul(cot_square(xs[0]), cot_add(*(cot_var *)user, 0.5)); return 0; }
+static cot_var chosen(const choosing *q, cot_var x, cot_var by) {
+    cot_var y, choice = q->by_truth ? cot_not_equal(by, 0.0) : by;
+    cot_cond(choice, sine_of, square_of, &by, 1, &x, 1, &y);
+    return y;
+}
+BODY(choose_again) { UNUSED; const choosing *q = user; ys[0] = chosen(q, xs[1], q->by); return 0; }
+static cot_var often_chosen(choosing q, cot_var x, cot_var by) {
+    cot_var y;
+    q.by = by;
+    if (q.states < 0) return cot_sum(chosen(&q, x, by), COT_ALL);
+    cot_fori(choose_again, &q, 0, 5, 1, &x, &y, &(cot_loop_options){.states = q.states});
+    return cot_sum(y, COT_ALL);
+}
+
+/* Gradients, gradients of their squares, and what a sweep gives. */
+static void derive_chosen(choosing q, double by, double to[12]) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){0.3, 0.7, -1.1}), cot_scalar(t, by)};
+    cot_var   y = often_chosen(q, xs[0], xs[1]), g[2], h[2];
+    cot_grad_of(y, 2, xs, g);
+    cot_grad_of(cot_add(cot_sum(cot_square(g[0]), COT_ALL), cot_mul(g[1], xs[1])), 2, xs, h);
+    cot_backward(y);
+    cot_read(g[0], to, 3);
+    to[3] = cot_value(g[1]);
+    cot_read(h[0], to + 4, 3);
+    to[7] = cot_value(h[1]);
+    cot_read_grad(xs[0], to + 8, 3);
+    to[11] = cot_grad_value(xs[1]);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void a_choice_may_be_a_float_that_others_read(void **state) {
+    (void)state;
+    for (int states = -1; states < 3; states++)
+        for (int k = 0; k < 2; k++) {
+            double want[12], got[12];
+            derive_chosen((choosing){.by_truth = true, .states = states}, k * 0.75, want);
+            derive_chosen((choosing){.states = states}, k * 0.75, got);
+            assert_memory_equal(want, got, sizeof got);
+        }
+}
+
+/* Then it alone may be what moves. */
+BODY(one) { UNUSED; ys[0] = cot_constant(xs[0].tape, 1); return 0; }
+BODY(two) { UNUSED; ys[0] = cot_constant(xs[0].tape, 2); return 0; }
+
+static void a_choice_alone_has_a_gradient_of_zero(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   by = cot_scalar(t, 3), y, g, c = cot_constant(t, 1);
+    cot_cond(by, one, two, NULL, 1, &c, 1, &y);
+    cot_grad_of(cot_mul(y, by), 1, &by, &g);
+    assert_ok(t);
+    assert_true(cot_value(g) == 1);
+    cot_tape_destroy(t);
+}
+
 /* ---- after a failure ------------------------------------------------------------------------- */
 
 BODY(leaks_and_fails) { UNUSED; *(cot_var *)user = cot_sin(xs[0]); return 7; }
@@ -495,6 +558,8 @@ int main(void) {
         cmocka_unit_test(what_bodies_solve_is_solved_when_they_are_played),
         cmocka_unit_test(no_grad_scopes_of_a_body_hold_when_it_is_played),
         cmocka_unit_test(bodies_without_inputs_have_derivatives),
+        cmocka_unit_test(a_choice_may_be_a_float_that_others_read),
+        cmocka_unit_test(a_choice_alone_has_a_gradient_of_zero),
         cmocka_unit_test(nothing_of_a_failed_body_is_left),
         cmocka_unit_test(results_may_go_where_inputs_are),
         cmocka_unit_test(bodies_make_constants_like_what_they_are_given),

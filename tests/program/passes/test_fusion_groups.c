@@ -346,7 +346,7 @@ static size_t arena_of(const cot__program *p, bool fused) {
     heard       h;
     cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
     cot__run   *r = (fused ? cot__run_create : cot__run_create_unfused)(p, &cot__cpu_backend, NULL, NULL, &caller);
-    size_t      bytes = cot__run_bytes(r);
+    size_t      bytes = cot__run_arena_bytes(r);
     cot__run_destroy(r);
     return bytes;
 }

@@ -228,7 +228,7 @@ static void a_product_lies_where_its_end_will_lie(void **state) {
     cot__program *p = draft_close(&d);
     cot__run     *alone = cot__run_create_unfused(p, &cot__cpu_backend, NULL, NULL, &caller);
     cot__run     *together = cot__run_create(p, &cot__cpu_backend, NULL, NULL, &caller);
-    assert_int_equal(cot__run_bytes(together), cot__run_bytes(alone));
+    assert_int_equal(cot__run_arena_bytes(together), cot__run_arena_bytes(alone));
     cot__run_destroy(alone);
     cot__run_destroy(together);
     cot__program_release(p);
