@@ -45,4 +45,7 @@ void compiled_sparse_blocks(const compiled *c, cot_var values, cot_var *ys);
  * derivative prints with --json. */
 void compiled_main(const compiled *c, const cot_program *program, FILE *to);
 
+/* The program as an object: what --print and --report tell, as data. */
+bool compiled_program_json(const compiled *c, cot_program *program, FILE *out, failure *f);
+
 #endif
