@@ -7,7 +7,7 @@
 #include <cotangent_program.h>
 #include <cotangent_transform.h>
 
-#include "commands/compiled.h"
+#include "compiled/compiled.h"
 #include "trace/json/json.h"
 #include "io/memory_file.h"
 #include "io/system.h"

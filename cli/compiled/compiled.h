@@ -1,4 +1,7 @@
-/* compiled.h: the inputs and outputs of a function that `compile` prints, and a main around it. */
+/* compiled.h: a function that `compile` prints: its inputs and outputs, a main around it, and its
+ * program as data.
+ *
+ * May call: the static library, io, problem. Must not touch: files but through io. */
 #ifndef COT_CLI_COMPILED_H
 #define COT_CLI_COMPILED_H
 

@@ -4,7 +4,7 @@
  *     --print    "values": in order, each an input, a constant or a result of an operation, with
  *                what it is made from and how; "outputs": which values they are; "text"
  *     --report   "facts": the numbers; "report": all of it in words */
-#include "commands/compiled.h"
+#include "compiled/compiled.h"
 
 #include <stdlib.h>
 
