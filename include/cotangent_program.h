@@ -42,6 +42,15 @@ typedef struct cot_compile_options {
     cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
     /* leave the program as it was recorded: for finding out which pass is to blame */
     bool          plain COT__OR_0;
+    /* Allow what IEEE does not: algebra that holds for real numbers. Results differ from those of
+     * the function by rounding, which is within the error of the function's own arithmetic where
+     * that is well conditioned; signs of zeros are not kept; and inputs, sums and products are
+     * taken to be finite. A zero stays strong beside what may have a pole, so branches that are not
+     * taken leave no NaN. Still the same inputs give the same bits, on any number of threads and in
+     * native code. Derivatives are those of the function as it was recorded, and are then made fast
+     * like it. It is no part of a saved program: cot_program_load asks for it anew. Exported C has
+     * the bits of the function. Together with `verify` it is refused. */
+    bool          fast COT__OR_0;
     /* compile it to native code in the background, see cot_program_native */
     bool          native COT__OR_0;
     /* for finding a function that reads what changes in C: each run and each call records the

@@ -6,7 +6,7 @@
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
 set(modules dom numbers names wasi engine tape layout heat kinks graph source stepper forward reverse guess chart cost
-    presets link inputs refuse page)
+    presets link inputs refuse program page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)

@@ -7,7 +7,7 @@
 #include <cotangent_program.h>
 #include <cotangent_transform.h>
 
-#include "commands/compiled.h"
+#include "compiled/compiled.h"
 #include "trace/json/json.h"
 #include "io/memory_file.h"
 #include "io/system.h"
@@ -221,7 +221,10 @@ static bool write_files(const compiled *c, const cot_program *program, FILE *out
 static bool is_shown(const options *o) { return o->print || o->report || o->dot; }
 
 static bool show_fits(const options *o, failure *f) {
-    if (is_shown(o) && o->json) return failure_usage(f, "--json goes with the C, not with --print, --report and --dot");
+    if (o->dot && o->json) return failure_usage(f, "--json goes with the C, --print and --report, not with --dot");
+    if (is_shown(o) && o->json && o->output)
+        return failure_usage(f, "--json prints one object: of the C in a file (-o), or of the program "
+                                "(--print, --report)");
     if (o->dot && strcmp(o->dot, "-") == 0 && (o->print || o->report))
         return failure_usage(f, "only one of --dot -, --print and --report can go to the standard output");
     return true;
@@ -232,7 +235,9 @@ static void write_dot(const void *program, FILE *to, failure *f) {
     cot_program_dot(program, to);
 }
 
-static bool show(const options *o, cot_program *program, FILE *out, failure *f) {
+static bool show(const compiled *c, cot_program *program, FILE *out, failure *f) {
+    const options *o = c->p->o;
+    if (o->json && is_shown(o)) return compiled_program_json(c, program, out, f);
     if (o->dot) memory_file_put(o->dot, write_dot, program, out, f);
     if (o->print) cot_program_print(program, out);
     if (o->print && o->report) fputs("\n", out);
@@ -261,7 +266,7 @@ static bool compile(const compiled *c, FILE *out, failure *f) {
         expression_failure(&r.error, c->p->text, c->p->length, f);
     else if (!fine)
         sentence_failure(cot_program_message(program), "compile", f);
-    fine = fine && show(c->p->o, program, out, f);
+    fine = fine && show(c, program, out, f);
     if (!is_shown(c->p->o) || c->p->o->output) fine = fine && write_files(c, program, out, f);
     cot_program_destroy(program);
     free(types);

@@ -67,9 +67,11 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
 static void hear(const cot__caller *c, cot_status code, const char *text) { fail(c->to, code, text); }
 static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
-static void optimise(cot_program *p) {
+/* within: its inputs are what another program has computed. */
+static void optimise(cot_program *p, bool within) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
-    cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend};
+    cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend, .fast = p->fast,
+                           .within = within};
     if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
     p->wants_native = cot__native_wanted(p->wants_native);
     if (p->runs && p->wants_native) p->native = cot__native_open(p->runs, &p->al);
@@ -115,6 +117,12 @@ static bool arguments_are_legal(cot_program *p, cot_fn f, int n, const cot_type 
     return false;
 }
 
+static bool options_are_legal(cot_program *p, const cot_compile_options *o) {
+    if (!o->verify || !o->fast) return true;
+    fail(p, COT_VALUE, "[compile] verify compares bits, which fast does not keep; ask for one of them");
+    return false;
+}
+
 cot_program *cot__program_empty(const cot_allocator *al) {
     cot_program *p = cot__alloc(al, sizeof *p);
     if (!p) return NULL;
@@ -126,13 +134,22 @@ cot_program *cot__program_empty(const cot_allocator *al) {
     return p;
 }
 
-cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain, bool native) {
-    cot_program *p = source ? cot__program_empty(al) : NULL;
+static void take_options(cot_program *p, const cot_compile_options *o) {
+    p->plain = o->plain;
+    p->fast = o->fast;
+    p->wants_native = o->native;
+}
+
+cot_compile_options cot__program_options(const cot_program *p) {
+    return (cot_compile_options){.allocator = p->al, .plain = p->plain, .fast = p->fast, .native = p->wants_native};
+}
+
+cot_program *cot__program_object(cot__program *source, const cot_compile_options *options, bool within) {
+    cot_program *p = source ? cot__program_empty(&options->allocator) : NULL;
     if (!p) return cot__program_release(source), NULL;
     p->source = source;
-    p->plain = plain;
-    p->wants_native = native;
-    optimise(p);
+    take_options(p, options);
+    optimise(p, within);
     if (p->runs) return p;
     cot_program_destroy(p);
     return NULL;
@@ -148,16 +165,15 @@ cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, in
                           const cot_compile_options *options, bool smooth) {
     cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
-    if (!arguments_are_legal(p, f, n, types, m)) return p;
+    if (!arguments_are_legal(p, f, n, types, m) || !options_are_legal(p, options)) return p;
     cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al, .smooth = smooth});
     if (t) record(p, t, f, user, n, types, m);
     else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
     cot_tape_destroy(t);
-    p->plain = options->plain;
-    p->wants_native = options->native;
+    take_options(p, options);
     p->verified = options->verify ? f : NULL;
     p->verified_user = user;
-    optimise(p);
+    optimise(p, false);
     cot__program_donate(p, options);
     return p;
 }

@@ -24,6 +24,7 @@ struct cot_program {
     cot_status    status;
     char          message[COT__MESSAGE];
     bool          plain;         /* passes are left out, of its derivatives too */
+    bool          fast;          /* what IEEE does not allow is allowed, of its derivatives too */
     cot__program *source, *runs; /* NULL: it failed */
     bool          wants_native;  /* of its derivatives too */
     cot__native  *native;        /* of `runs`; NULL: there is none */
@@ -63,9 +64,11 @@ cot_program *cot__program_empty(const cot_allocator *al);
  * cot_program_call. */
 cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, int m,
                           const cot_compile_options *options, bool smooth);
-/* A program of this source, whose owner it becomes; optimised unless it is plain. NULL when there
- * is no memory, or no source. */
-cot_program *cot__program_object(const cot_allocator *al, cot__program *source, bool plain, bool native);
+/* A program of this source, whose owner it becomes; optimised as the options say. within: its
+ * inputs are what another program has computed. NULL when there is no memory, or no source. */
+cot_program *cot__program_object(cot__program *source, const cot_compile_options *options, bool within);
+/* What a program was asked for that its derivatives are, too. */
+cot_compile_options cot__program_options(const cot_program *p);
 /* A run of it on the host, by native code where that is there. NULL after telling the caller. */
 cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const bool *donated,
                                 const cot__caller *caller);

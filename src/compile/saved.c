@@ -35,15 +35,15 @@ cot_program *cot_program_load(const char *path, const cot_compile_options *optio
     cot_compile_options defaults = {0};
     heard               h = {COT_OK, ""};
     cot__caller         caller = {"program_load", &h, hear, ignore, NULL};
-    const cot_allocator *al = options ? &options->allocator : &defaults.allocator;
-    cot__program       *source = path ? cot__program_load_from_file(path, al, &caller) : NULL;
+    if (!options) options = &defaults;
+    cot__program       *source = path ? cot__program_load_from_file(path, &options->allocator, &caller) : NULL;
     if (source) {
-        cot_program *made = cot__program_object(al, source, options && options->plain, options && options->native);
-        if (made && options) cot__program_donate(made, options);
+        cot_program *made = cot__program_object(source, options, false);
+        if (made) cot__program_donate(made, options);
         return made;
     }
     if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");
-    cot_program *p = cot__program_empty(al);
+    cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
     p->status = h.status;
     memcpy(p->message, h.message, sizeof h.message);

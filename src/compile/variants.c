@@ -130,7 +130,8 @@ static cot_program *compile(deriving *d, cot__derivative what) {
         if (d->results[k]) types[n++] = cot_program_output_type(d->p, k);
     m = what == COT__PUSH ? count(results, d->results) : count(inputs, d->inputs);
     if (joint) m += results;
-    cot_compile_options options = {.allocator = d->p->al, .plain = d->p->plain};
+    cot_compile_options options = cot__program_options(d->p);
+    options.native = false; /* its parts are compiled, if it is split */
     cot_program        *made = cot__compile(function, d, n, types, m, &options, d->smooth);
     cot__free(&d->p->al, types, (size_t)(inputs + given) * sizeof *types);
     return made;
@@ -138,10 +139,11 @@ static cot_program *compile(deriving *d, cot__derivative what) {
 
 static bool split(cot__variant *v, const cot_program *p, const cot_program *joint, const cot__caller *caller) {
     cot__split s;
-    bool       ran = v->what == COT__PULL, native = p->wants_native;
+    bool       ran = v->what == COT__PULL;
+    cot_compile_options options = cot__program_options(p);
     if (!cot__split_open(&s, joint->source, p->source->inputs, p->source->outputs, ran, caller)) return false;
-    if (!ran) v->forward = cot__program_object(&p->al, cot__program_share(s.forward), p->plain, native);
-    v->backward = cot__program_object(&p->al, cot__program_share(s.backward), p->plain, native);
+    if (!ran) v->forward = cot__program_object(cot__program_share(s.forward), &options, ran);
+    v->backward = cot__program_object(cot__program_share(s.backward), &options, true);
     v->saved = s.saved, v->count = s.count, v->recomputed = s.recomputed;
     s.saved = NULL;
     s.count = 0;

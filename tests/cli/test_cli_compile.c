@@ -163,8 +163,22 @@ static void the_program_is_shown_instead(void **state) {
     assert_non_null(strstr(last.out, "gives %3\ndigraph program {"));
     assert_non_null(strstr(last.out, "int made("));
     sh("cotangent compile %s --print --json", arguments);
+    assert_string_equal(last.err, "");
+    assert_non_null(strstr(last.out, "{\"values\":[{\"input\":\"x\",\"dtype\":\"f64\",\"shape\":[3]},"
+                                     "{\"op\":\"exp\",\"args\":[0],\"how\":\"group\",\"group\":1,"));
+    assert_non_null(strstr(last.out, "\"outputs\":[{\"name\":"));
+    assert_non_null(strstr(last.out, "\"text\":\"%0 = input 0 f64(3,)\\n"));
+    assert_null(strstr(last.out, "\"facts\""));
+    sh("cotangent compile %s --report --json", arguments);
+    assert_non_null(strstr(last.out, "{\"facts\":{\"operations\":3,\"views\":0,\"scalars\":0,"
+                                     "\"fused\":2,\"groups\":1,"));
+    assert_non_null(strstr(last.out, "\"report\":\"1 inputs, 1 outputs, 3 operations"));
+    sh("cotangent compile %s --report --json -o made.c", arguments);
     assert_int_equal(last.status, 2);
-    assert_non_null(strstr(last.out, "--json goes with the C, not with --print, --report and --dot"));
+    assert_non_null(strstr(last.out, "--json prints one object"));
+    sh("cotangent compile %s --dot - --json", arguments);
+    assert_int_equal(last.status, 2);
+    assert_non_null(strstr(last.out, "--json goes with the C, --print and --report, not with --dot"));
     sh("cotangent compile %s --report --dot -", arguments);
     assert_int_equal(last.status, 2);
     assert_non_null(strstr(last.err, "only one of --dot -, --print and --report can go to the standard output"));

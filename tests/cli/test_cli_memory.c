@@ -37,6 +37,7 @@ static const char *const lines[] = {
     "hess|--sparse|sum(x**2)*y|x=[1,2]|y=5",
     "compile|sum(W @ x)|W=[[1,2],[3,4]]|x=[5,6]|--grad|--main",
     "compile|x*y|x=1|y=2|--hvp|--tangent|x=1|-o|t.c",
+    "compile|sum(exp(x)*x)|x=[1,2]|--grad|--print|--report|--json",
     "trace|x*y + sin(x)|x=1|y=2",
     "trace|--json|abs(x)*y + sin(x)|x=0|y=2|--dot|t.dot",
     "trace|abs(x)*y|x=0|y=2|--html|t.html",

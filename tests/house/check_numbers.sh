@@ -5,7 +5,7 @@
 # set no locale.
 cd "$1" || exit 2
 find src cli -name '*.[ch]' -o -name '*.inc' |
-    grep -v -e '^src/base/number\.c$' -e '^cli/commands/compiled_main\.c$' | xargs awk '
+    grep -v -e '^src/base/number\.c$' -e '^cli/compiled/compiled_main\.c$' | xargs awk '
     BEGIN { printing = "(^|[^a-z_])(v|f|s|vs|as|vas|sn|vsn|vf|d)?(printf|scanf) *\\(" }
     FNR == 1 { statement = "" }
     { sub(/\/\*.*\*\//, ""); statement = statement " " $0 }

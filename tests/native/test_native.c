@@ -26,6 +26,26 @@ static void a_run_changes_to_native_code_when_that_is_there(void **state) {
     cot_program_destroy(p);
 }
 
+/* The same program runs by both, so what is not IEEE's has the same bits, too. */
+static void a_fast_program_has_the_bits_of_its_executor(void **state) {
+    results      got[2][2];
+    cot_program *p[2];
+    (void)state;
+    unsetenv("COTANGENT_CC");
+    for (int native = 0; native < 2; native++) {
+        p[native] = cot_compile(curve, NULL, 2, curve_types, 3, &(cot_compile_options){.native = native, .fast = true});
+        cot_run *r = cot_run_create(p[native]);
+        cot_program_native(p[native], true);
+        for (int k = 0; k < 2; k++) got[native][k] = run_curve(r, k);
+        cot_run_destroy(r);
+    }
+    assert_non_null(strstr(cot_program_native_message(p[1]), "native code runs"));
+    assert_memory_equal(got[0], got[1], sizeof got[0]);
+    results plain = plain_curve(0);
+    assert_true(memcmp(&plain, &got[0][0], sizeof plain) != 0);
+    for (int native = 0; native < 2; native++) cot_program_destroy(p[native]);
+}
+
 static void it_is_off_unless_asked_for(void **state) {
     (void)state;
     cot_program *p = compile_curve(false);
@@ -468,6 +488,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
 #define NATIVE(name) cmocka_unit_test_setup_teardown(name, fresh, clean)
         NATIVE(a_run_changes_to_native_code_when_that_is_there),
+        NATIVE(a_fast_program_has_the_bits_of_its_executor),
         NATIVE(it_is_off_unless_asked_for),
         NATIVE(the_environment_asks_for_it_and_forbids_it),
         NATIVE(printing_a_program_tells_its_state),

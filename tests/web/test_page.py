@@ -347,14 +347,14 @@ class PageTest(unittest.TestCase):
         for expression, inputs in [("3", ""), ("x", "&i=x:2"), ("x > 0", "&i=x:2"), ("[x, 2*x]", "&i=x:[1,2,3]"),
                                    ("sum(W @ W)", "&i=W:uniform(1,[80,80],0.5)"),
                                    ("x*0 + nan", "&i=x:inf"), ("sum(x)", "&i=x:zeros([2,0,3])"), (long, "&i=x:1")]:
-            for mode in ("forward", "reverse", "cost"):
+            for mode in ("forward", "reverse", "cost", "program"):
                 browser.js("location.hash = arguments[0]",
                     f"#e={urllib.parse.quote(expression)}{inputs}&mode={mode}&step=1")
                 browser.wait(f"return document.body.dataset.mode === '{mode}' && "
                     f"document.getElementById('expression').value === {json.dumps(expression)}", "the link")
                 self.assertTrue(browser.js("return document.getElementById('error').hidden"),
                     f"{expression}: {browser.text('#error')}")
-                if mode != "cost":
+                if mode in ("forward", "reverse"):
                     browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new "
                         "Event('input'))")
                     self.assertGreater(len(browser.text("#now")), 10, expression)
@@ -474,6 +474,39 @@ class PageTest(unittest.TestCase):
 
     # ---- matrices --------------------------------------------------------------------------------
 
+    # ---- the program -----------------------------------------------------------------------------
+
+    def shown_program(self, of):
+        browser.wait(f"return document.querySelector('#program').dataset.shows === '{of}'", "the program")
+        return browser.text("#program-text pre")
+
+    def test_the_program_is_that_of_the_native_command(self):
+        self.open("#e=sum(exp(x)*x%2B2*y)&i=x:[1,2,3]&i=y:0.5&mode=program")
+        args = ["--", "sum(exp(x)*x+2*y)", "x=[1,2,3]", "y=0.5"]
+        for of, options in (("function", []), ("gradient", ["--grad"])):
+            browser.click(f"#program [data-of={of}]")
+            shown = self.shown_program(of)
+            want = native("compile", "--json", "--print", "--report", *options, *args)
+            self.assertEqual(shown.strip(), want["text"].strip())
+            boxes = browser.js("return [...document.querySelectorAll('#program .box')].map(b => "
+                "[...b.querySelectorAll('text:not(.title)')].map(t => t.textContent))")
+            self.assertEqual(sum(len(lines) for lines in boxes), len(want["values"]) + len(want["outputs"]))
+            groups = browser.js("return document.querySelectorAll('#program .box.group').length")
+            self.assertEqual(groups, want["facts"]["groups"])
+            self.assertIn(f"{want['facts']['fused']} in {want['facts']['groups']}", browser.text("#program-facts"))
+            self.assertIn("run together:", browser.text("#program-together"))
+        self.assertIn("of=gradient", browser.js("return location.hash"))
+
+    def test_the_program_follows_the_function_and_says_why_there_is_none(self):
+        self.open("#e=x*y&i=x:2&i=y:3&mode=program&of=gradient")
+        self.assertIn("mul(%0, %1)", self.shown_program("gradient"))
+        browser.js("const e = document.querySelector('#expression'); e.value = 'sin(x)'; "
+            "e.dispatchEvent(new Event('input'))")
+        browser.wait("return document.querySelector('#program-text pre')?.textContent.includes('sin(%0)')", "a new one")
+        browser.js("const e = document.querySelector('#expression'); e.value = 'x +'; "
+            "e.dispatchEvent(new Event('input'))")
+        browser.wait("return document.body.classList.contains('stale')", "the error")
+
     def test_the_graph_network_is_a_tape_of_matrices_with_numbers_to_read(self):
         self.open("#p=gcn&mode=forward&step=1")
         self.assertGreater(browser.js("return document.querySelectorAll('.box image[href]').length"), 4)
@@ -513,7 +546,7 @@ class PageTest(unittest.TestCase):
         browser.size(360, 740)
         self.open()
         for preset in self.presets():
-            for mode in ("forward", "reverse", "cost"):
+            for mode in ("forward", "reverse", "cost", "program"):
                 browser.js("const s = document.getElementById('preset'); s.value = arguments[0]; s.dispatchEvent(new "
                     "Event('change'))", preset)
                 browser.js("document.getElementById('tab-' + arguments[0]).click()", mode)
@@ -529,7 +562,7 @@ class PageTest(unittest.TestCase):
 
     def test_everything_has_a_name_for_screen_readers(self):
         for preset in ("first", "network"):
-            for mode in ("reverse", "cost"):
+            for mode in ("reverse", "cost", "program"):
                 self.open(f"#p={preset}&mode={mode}&step=3")
                 nameless = browser.js("""
                     const named = e => e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") ||

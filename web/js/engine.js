@@ -64,16 +64,17 @@ const workerText = () => `const run = ${runModule}; const answer = ${answerOf}; 
 // Traces one after the other, always of the newest state. A run that takes long is ended when
 // something newer is asked.
 export class Tracer {
-  // onAnswer(trace, state); onBusy(true or false)
-  constructor(onAnswer, onBusy) {
+  // onAnswer(trace, state); onBusy(true or false); argumentsOf(state): what the command is given
+  constructor(onAnswer, onBusy, argumentsOf = traceArguments) {
     this.onAnswer = onAnswer;
     this.onBusy = onBusy;
+    this.argumentsOf = argumentsOf;
     this.worker = this.running = this.next = null;
     this.direct = false; // without a worker
   }
 
   ask(state) {
-    this.next = { state, args: traceArguments(state) };
+    this.next = { state, args: this.argumentsOf(state) };
     if (this.running && performance.now() - this.running.since > 300) this.end();
     if (!this.running) this.start();
     else this.patience ??= setTimeout(() => { // a slow one, and a newer waits

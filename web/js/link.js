@@ -14,7 +14,8 @@ export function fragmentOf(state, view) {
   if (view.mode === "cost") {
     fields.set("n", view.n);
     fields.set("m", view.m);
-  } else fields.set("step", view.step);
+  } else if (view.mode === "program") fields.set("of", view.of);
+  else fields.set("step", view.step);
   return `#${fields}`;
 }
 
@@ -34,9 +35,10 @@ export function readFragment(hash) {
     const n = Number(fields.get(name) ?? NaN);
     return Number.isInteger(n) && n >= least && n <= most ? n : otherwise;
   };
-  const mode = ["forward", "reverse", "cost"].includes(fields.get("mode")) ? fields.get("mode") : "forward";
+  const mode = ["forward", "reverse", "cost", "program"].includes(fields.get("mode")) ? fields.get("mode") : "forward";
   return {
     state,
-    view: { mode, step: whole("step", 0, 1e6, 0), n: whole("n", 1, 1e6, 1000), m: whole("m", 1, 1e6, 1) }
+    view: { mode, step: whole("step", 0, 1e6, 0), n: whole("n", 1, 1e6, 1000), m: whole("m", 1, 1e6, 1),
+      of: fields.get("of") }
   };
 }

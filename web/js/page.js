@@ -11,6 +11,7 @@ import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
 import { show } from "./numbers.js";
 import { presets, stateOf } from "./presets.js";
+import { ProgramPanel } from "./program.js";
 import { barHint, gradientList, registersTable, reverseBrief } from "./reverse.js";
 import { reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
 import { inPageWords, refusal } from "./refuse.js";
@@ -19,6 +20,8 @@ import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
 
 const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+
+const isStepped = mode => mode === "forward" || mode === "reverse";
 
 const page = {
   state: null,
@@ -34,12 +37,13 @@ const page = {
     });
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
+    this.program = new ProgramPanel($("program"), () => this.remember());
     this.form = new InputForm($("inputs"), typed => this.change(typed));
     for (const tab of document.querySelectorAll("[role=tab]"))
       tab.addEventListener("click", e => {
         this.choose(tab.dataset.mode);
         // by mouse: arrow keys step then
-        if (e.detail > 0 && tab.dataset.mode !== "cost") $("step").focus({ preventScroll: true });
+        if (e.detail > 0 && isStepped(tab.dataset.mode)) $("step").focus({ preventScroll: true });
       });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
     $("predict").addEventListener("change", () => {
@@ -102,6 +106,7 @@ const page = {
     this.form.set(state.inputs);
     this.view.mode = view.mode;
     this.view.step = { forward: 0, reverse: 0, [view.mode]: view.step };
+    this.program.set(view.of);
     if (view.n) this.cost.set({ n: view.n, m: view.m });
     this.compute();
   },
@@ -212,7 +217,8 @@ const page = {
   remember() {
     if (RECORDED) return;
     const { n, m } = this.cost.sizes;
-    this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m });
+    this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
+      of: this.program.of });
     try {
       history.replaceState(null, "", this.written);
     } catch {
@@ -239,7 +245,7 @@ const page = {
     if (!this.tape) return;
     this.view.mode = mode;
     this.mode();
-    if (mode !== "cost") this.bringIntoView();
+    if (isStepped(mode)) this.bringIntoView();
   },
 
   // On a phone the buttons are always there; what they move should be seen too.
@@ -250,7 +256,8 @@ const page = {
   },
 
   tabKey(e) {
-    const tabs = [...document.querySelectorAll("[role=tab]")], by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    const tabs = [...document.querySelectorAll("[role=tab]")].filter(t => t.offsetParent);
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
     if (!by) return;
     const next = tabs[(tabs.indexOf(document.activeElement) + by + tabs.length) % tabs.length];
     next.focus();
@@ -285,11 +292,13 @@ const page = {
       tab.setAttribute("aria-selected", String(tab.dataset.mode === mode));
       tab.tabIndex = tab.dataset.mode === mode ? 0 : -1;
     }
-    $("stage").hidden = mode === "cost";
+    $("stage").hidden = !isStepped(mode);
     $("cost").hidden = mode !== "cost";
-    if (mode === "cost") {
+    $("program").hidden = mode !== "program";
+    if (!isStepped(mode)) {
       this.stepper.pause();
-      this.cost.show(this.tape);
+      if (mode === "cost") this.cost.show(this.tape);
+      else this.program.show(this.state, Array.isArray(this.tape.trace.value));
       this.remember();
       return;
     }

@@ -4,13 +4,14 @@
 enum { MOST_BODIES = 8 };
 
 static void optimise_operation(cot__rewrite *r, uint32_t k) {
-    const cot__pass_options *o = r->edit->state;
+    cot__pass_options        o = *(const cot__pass_options *)r->edit->state;
     cot__program            *body[MOST_BODIES] = {NULL};
     cot__type                asked;
     cot__append              a = cot__rewrite_operation(r, k, &asked);
     bool                     ok = a.bodies <= MOST_BODIES, changes = false;
+    o.within = true;
     for (int i = 0; ok && i < a.bodies; i++) {
-        body[i] = cot__optimise(a.body[i], o);
+        body[i] = cot__optimise(a.body[i], &o);
         ok = body[i];
         changes |= body[i] != a.body[i];
     }

@@ -3,7 +3,8 @@
  * What the folder does: makes programs smaller and cheaper before they are planned. A pass takes an
  * immutable program and gives another one, or the same one where it finds nothing to do. It keeps
  * every bit of every output (all NaN count as one), the inputs and outputs with their order, and
- * the effects with theirs. Each is one file and can be left out.
+ * the effects with theirs. Each is one file and can be left out. One of them, fast.c, keeps no
+ * bits: it does nothing unless that is asked for.
  *
  * Each pass walks over the operations a bounded number of times and recurses over nothing: programs
  * have millions of operations.
@@ -16,7 +17,8 @@
 #include "program/program.h"
 
 /* Every pass, in the order in which they run. */
-#define COT__PASSES(_) _(dead) _(same) _(constants) _(identities) _(factors) _(views) _(readers) _(gather) _(bodies)
+#define COT__PASSES(_)                                                                                                 \
+    _(dead) _(same) _(constants) _(identities) _(factors) _(views) _(readers) _(fast) _(gather) _(bodies)
 
 #define COT__PASS_NUMBER(name) COT__PASS_##name,
 enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };
@@ -25,6 +27,8 @@ typedef struct cot__pass_options {
     const cot_allocator       *al; /* of the new program; NULL: malloc */
     const cot__caller         *caller;
     const struct cot__backend *backend; /* computes constants; NULL: they stay */
+    bool                       fast;    /* what IEEE does not allow may be done, see fast.c */
+    bool                       within;  /* inputs are what another program has computed */
     uint32_t                   without; /* bit COT__PASS_NAME: that pass is left out */
 } cot__pass_options;
 

@@ -85,6 +85,7 @@ static void walk(cot__rewrite *r) {
 
 static bool open_lists(cot__rewrite *r, const cot_allocator *al) {
     const cot__program *p = r->from;
+    r->most = 3; /* of elementwise operations, which a pass may put where there were none */
     for (uint32_t k = 0; k < p->operations; k++)
         if ((uint32_t)cot__operation_operands(p, k) > r->most) r->most = (uint32_t)cot__operation_operands(p, k);
     r->value = cot__alloc(al, p->values * sizeof *r->value);

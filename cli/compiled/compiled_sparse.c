@@ -1,7 +1,7 @@
 /* compiled_sparse.c: `compile --jac --sparse` and `--hess --sparse`: the plan of a sparse matrix,
  * and its blocks. A Jacobian is cut into one block for each wanted input, as the command prints it;
  * a Hessian is one. */
-#include "commands/compiled.h"
+#include "compiled/compiled.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,7 @@
-/* compiled.h: the inputs and outputs of a function that `compile` prints, and a main around it. */
+/* compiled.h: a function that `compile` prints: its inputs and outputs, a main around it, and its
+ * program as data.
+ *
+ * May call: the static library, io, problem. Must not touch: files but through io. */
 #ifndef COT_CLI_COMPILED_H
 #define COT_CLI_COMPILED_H
 
@@ -44,5 +47,8 @@ void compiled_sparse_blocks(const compiled *c, cot_var values, cot_var *ys);
 /* A main that evaluates the function at the given values and prints what the command of the
  * derivative prints with --json. */
 void compiled_main(const compiled *c, const cot_program *program, FILE *to);
+
+/* The program as an object: what --print and --report tell, as data. */
+bool compiled_program_json(const compiled *c, cot_program *program, FILE *out, failure *f);
 
 #endif

@@ -1,6 +1,6 @@
 /* compiled_main.c: the main that `compile --main` adds: values as literals, a call, and the results
  * as JSON, with the digits of trace/json/json.c. */
-#include "commands/compiled.h"
+#include "compiled/compiled.h"
 
 #include <string.h>
 

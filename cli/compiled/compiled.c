@@ -1,5 +1,5 @@
 /* compiled.c: see compiled.h. */
-#include "commands/compiled.h"
+#include "compiled/compiled.h"
 
 #include <stdlib.h>
 #include <string.h>
