@@ -5,7 +5,7 @@
  * arrays, small reductions and moves. A loop that threads should share is a part of its own. All
  * else stands between parts: products of matrices, long reductions, whatever checks its data.
  *
- * May call: base, rules, backend, program, program/emit. Must not touch: tapes, compilers, files. */
+ * May call: base, rules, backend, program, program/emit. Must not touch: tapes, compilers. */
 #ifndef COT_NATIVE_CHOOSE_H
 #define COT_NATIVE_CHOOSE_H
 
