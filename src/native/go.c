@@ -1,5 +1,5 @@
-/* go.c: runs with native code, of which the first is compared with the executor's, and the next ones
- * are timed (trial.c). */
+/* go.c: runs with native code, of which the first is compared with the executor's, and the next
+ * ones are timed (trial.c). */
 #include "native/native.h"
 #include "base/element.h"
 #include "base/number.h"

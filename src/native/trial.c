@@ -28,8 +28,9 @@ static void decide(cot__native *n) {
     int64_t executor = atomic_load(&n->trial.least[0]), native = atomic_load(&n->trial.least[1]);
     if (executor == 0 || native <= executor + executor / SLACK + NOISE) return;
     if (atomic_flag_test_and_set(&n->told)) return;
-    cot__format(n->differs, sizeof n->differs, "native code was dropped: it is slower, %.3g us a run where the executor "
-                                               "takes %.3g", (double)native / 1000, (double)executor / 1000);
+    cot__format(n->differs, sizeof n->differs,
+                "native code was dropped: it is slower, %.3g us a run where the executor takes %.3g",
+                (double)native / 1000, (double)executor / 1000);
     atomic_store(&n->state, COT__NATIVE_DROPPED);
 }
 
