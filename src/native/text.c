@@ -410,16 +410,13 @@ static void put_memory(cot__writer *w, const cot__choice *c, uint32_t part) {
 }
 
 /* Memory of a 0-d value may be that of another one that is not needed any more: so values are read
- * before the first and written after the last operation. */
-static void put_results(cot__writer *w, const cot__choice *c, uint32_t part) {
-    for (uint32_t i = 0; i < c->part[part].values; i++) {
-        uint32_t v = c->value[c->part[part].value + i];
-        /* folds end by themselves */
-        if (v & (COT__WORKSPACE_OF | COT__ELEMENT_OF) || c->part[part].ends) continue;
-        cot__view view = cot__value_view(c->p, v);
-        if (view.ndim == 0 && is_made_in(c, v, part))
-            cot__putf(w->to, "    *(%s *)at[%u] = v_%u;\n", cot__emit_type(view.dtype), i, cot__number_of(w, v));
-    }
+ * before the first operation. What leaves the part is written when it is made, and does not wait in
+ * a register; folds end by themselves. */
+static void put_result(cot__writer *w, const cot__choice *c, uint32_t k, uint32_t part) {
+    uint32_t  v = c->p->operation[k].result;
+    cot__view view = cot__value_view(c->p, v);
+    int       at = view.ndim == 0 && !c->part[part].ends ? place_in_part(c, part, v) : -1;
+    if (at >= 0) cot__putf(w->to, "    *(%s *)at[%d] = v_%u;\n", cot__emit_type(view.dtype), at, cot__number_of(w, v));
 }
 
 /* A statement; of an element from elsewhere, through its own pointer. */
@@ -438,13 +435,13 @@ bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
     for (uint32_t k = q->first; k < q->end; k++) {
         if (c->kind[k] == COT__AS_STATEMENT) put_statement(w, c, k, part);
         else if (c->kind[k] == COT__AS_BLOCK && !cot__put_structural(w, k)) return false;
+        if (c->kind[k] == COT__AS_STATEMENT || c->kind[k] == COT__AS_BLOCK) put_result(w, c, k, part);
         else if (c->kind[k] == COT__AS_LOOP) {
             if (q->ends) put_folded_loop(w, c, k, part);
             else put_loop(w, c, k, q->shared > 0);
             k = cot__loop_of(c, k).end - 1;
         }
     }
-    put_results(w, c, part);
     cot__put(w->to, "}\n");
     return true;
 }
