@@ -9,8 +9,7 @@ static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
 static inline T N(w_square)(T x) { return x * x; }
 #if defined(STRAIGHT_WORDS)
 static inline T N(w_smul)(T a, T b) {
-    T r = a * b, z = a == 0 ? (T)0 : r;
-    z = b == 0 ? (T)0 : z;
+    T r = a * b, factor = a == 0 ? a : b, z = factor == 0 ? (T)0 : r;
     return r != r ? z : r;
 }
 static inline T N(w_sdiv)(T a, T b) {
