@@ -224,7 +224,7 @@ COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *
 typedef enum cot_native_state {
     COT_NATIVE_OFF,       /* nobody has asked for it, or the environment forbids it */
     COT_NATIVE_COMPILING, /* runs are done by the library meanwhile */
-    COT_NATIVE_READY,     /* runs use it */
+    COT_NATIVE_READY,     /* runs use it; the first ones go by turns, and slower code is dropped */
     COT_NATIVE_DROPPED    /* there is none, and there will be none; the message says why */
 } cot_native_state;
 

@@ -1,4 +1,5 @@
-/* go.c: runs with native code, of which the first is compared with the executor's. */
+/* go.c: runs with native code, of which the first is compared with the executor's, and the next
+ * ones are timed (trial.c). */
 #include "native/native.h"
 #include "base/element.h"
 #include "base/number.h"
@@ -90,7 +91,9 @@ static bool go_twice(cot__native *n, cot__run *r, void *aside, const void *const
 
 bool cot__native_go(cot__native *n, cot__run *r, void *aside, const void *const *inputs, void *const *outputs) {
     switch (cot__native_look(n, false)) {
-    case COT__NATIVE_READY: return cot__run_go_by(r, n->loaded.functions, inputs, outputs);
+    case COT__NATIVE_READY:
+        if (!cot__native_is_tried(n)) return cot__native_try(n, r, inputs, outputs);
+        return cot__run_go_by(r, n->loaded.functions, inputs, outputs);
     case COT__NATIVE_LOADED:
         if (aside) return go_twice(n, r, aside, inputs, outputs);
         break;

@@ -7,8 +7,9 @@
  * matrices, is done by the library as before.
  *
  * The first run with a new object is done twice, by the executor and by native code, and the
- * results are compared bit by bit. If they differ, the native code is not used again. Whatever goes
- * wrong, runs go on by the executor, and a sentence says why.
+ * results are compared bit by bit. If they differ, the native code is not used again; nor is it if
+ * the next runs, which go by turns, take longer by it. Whatever goes wrong, runs go on by the
+ * executor, and a sentence says why.
  *
  * May call: program, program/emit and what is below. Must not touch: tapes, memory of the
  * user's. */

@@ -7,6 +7,10 @@
 #include "native/load.h"
 #include "native/native.h"
 
+/* Runs that were timed: those begun and done; the least nanoseconds by the executor and by native
+ * code, 0: none has ended. */
+typedef struct cot__trial { atomic_int begun, done; _Atomic int64_t least[2]; } cot__trial;
+
 struct cot__native {
     atomic_uint         refs; /* its program, and the queue */
     atomic_int          state;
@@ -24,10 +28,18 @@ struct cot__native {
     /* sentences: why there is none, written before the state says so; and of a comparison */
     char                why[COT__NATIVE_TEXT], differs[COT__NATIVE_TEXT];
     atomic_flag         told;
+    cot__trial          trial;
 };
 
 /* Lets one owner go; the last frees it. */
 void cot__native_release(cot__native *n);
+
+/* ---- trial.c --------------------------------------------------------------------------------- */
+
+/* Have enough runs been timed? */
+bool cot__native_is_tried(const cot__native *n);
+/* A run of those that are: by the executor or by native code, in turns. */
+bool cot__native_try(cot__native *n, cot__run *r, const void *const *inputs, void *const *outputs);
 
 /* ---- queue.c --------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* text.c: see text.h: a part as a function. */
 #include "native/text.h"
 #include "backend/runs.h"
+#include "native/parts/shifts.h"
 #include "program/emit/block.h"
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
@@ -56,13 +57,14 @@ static uint32_t fold_number(const cot__writer *w, uint32_t k) {
 }
 
 /* Values that are folded go to a leaf, too, which begins at lo_0. */
+static void put_to_leaf(const loop *l, uint32_t k, int depth) {
+    cot__put_indent(l->w, depth);
+    cot__putf(l->w->to, "a_%u[i_0 - lo_0] = v_%u;\n", fold_number(l->w, k), cot__number_of(l->w, folded_by(l, k)));
+}
+
 static void put_lines(const loop *l, int depth) {
     for (uint32_t k = l->group.first; k < l->group.end; k++) {
-        if (is_fold(l, k)) {
-            cot__put_indent(l->w, depth);
-            cot__putf(l->w->to, "a_%u[i_0 - lo_0] = v_%u;\n", fold_number(l->w, k),
-                      cot__number_of(l->w, folded_by(l, k)));
-        }
+        if (is_fold(l, k)) put_to_leaf(l, k, depth);
         if (!is_line(l, k)) continue;
         cot__put_loop_value(l->w, k, depth, &l->at);
         cot__put_loop_store(l->w, k, depth, &l->at);
@@ -152,9 +154,79 @@ static void put_innermost_with_trig(loop *l, int depth) {
     close_innermost(l, depth);
 }
 
+/* ---- pieces of a loop that is shifted -------------------------------------------------------- */
+
+/* Operand 0 of a patch, as the number that all of its elements are, if it is a constant. */
+static void put_patched(const loop *l, uint32_t k, const cot__at_index *at, cot_dtype as) {
+    const cot__program *p = l->w->p;
+    uint32_t            root = cot__root_of(&l->w->layout, cot__operation_operand(p, k)[0]);
+    cot__view           v = cot__value_view(p, root);
+    size_t              size = (size_t)cot__dtype_size(v.dtype), bytes = (size_t)cot__view_size(&v) * size;
+    bool                fixed = cot__value_origin(p, root) == COT__FROM_CONSTANT;
+    const char         *first = fixed ? cot__constant_elements(p, cot__value_maker(p, root)) : NULL;
+    if (first && memcmp(first, first + size, bytes - size) == 0) cot__emit_literal(l->w->to, as, first);
+    else cot__put_operand(l->w, k, 0, at, as);
+}
+
+static void put_patch(const loop *l, const cot__piece *piece, uint32_t k, int depth, const cot__at_index *at) {
+    uint32_t      z = l->w->p->operation[k].result;
+    cot_dtype     as = cot__value_view(l->w->p, z).dtype;
+    cot__at_index by = *at;
+    bool          patched = cot__piece_is_patched(l->c, piece, k, at->shift);
+    bool          adds = l->w->p->operation[k].op == OP_add_slice;
+    by.shift -= cot__range_at(l->w->p, k);
+    cot__put_indent(l->w, depth);
+    cot__putf(l->w->to, "const %s ", cot__emit_type(as));
+    cot__put_local(l->w, z, at->shift);
+    cot__put(l->w->to, " = ");
+    if (!patched || adds) put_patched(l, k, at, as);
+    if (patched && adds) cot__put(l->w->to, " + ");
+    if (patched) cot__put_operand(l->w, k, 1, &by, as);
+    cot__put(l->w->to, ";\n");
+}
+
+static void put_piece_lines(const loop *l, const cot__piece *piece, int depth) {
+    cot__at_index at = l->at;
+    at.shifted = true;
+    for (int i = 0; i < piece->count; i++) {
+        uint32_t k = piece->line[i].operation;
+        at.shift = piece->line[i].shift;
+        if (cot__is_patch(l->w->p, k)) put_patch(l, piece, k, depth, &at);
+        else cot__put_loop_value(l->w, k, depth, &at);
+        if (at.shift == 0) cot__put_loop_store(l->w, k, depth, &at);
+    }
+    for (uint32_t k = l->group.first; k < l->group.end; k++)
+        if (is_fold(l, k)) put_to_leaf(l, k, depth);
+}
+
+/* From lo to hi, as far as they are in each piece. */
+static void put_pieces(loop *l, int depth) {
+    cot__loop_cuts cuts;
+    cot__piece     piece;
+    cot__find_cuts(l->c, &l->group, &cuts);
+    for (int i = 0; i < cuts.count; i++) {
+        cot__find_piece(l->c, &l->group, &cuts, i, &piece);
+        long long from = piece.from, to = piece.to;
+        cot__put_indent(l->w, depth);
+        cot__putf(l->w->to, "const ptrdiff_t at_%d = lo_0 > %lld ? lo_0 : %lld, end_%d = hi_0 < %lld ? hi_0 : %lld;\n",
+                  i, from, from, i, to, to);
+        l->w->vector = to - from >= LEAST_VECTOR;
+        if (l->w->vector) cot__put(l->w->to, "COT_INDEPENDENT\n");
+        cot__put_indent(l->w, depth);
+        cot__putf(l->w->to, "for (ptrdiff_t i_0 = at_%d; i_0 < end_%d; i_0++) {\n", i, i);
+        put_piece_lines(l, &piece, depth + 1);
+        close_innermost(l, depth);
+    }
+    l->w->vector = false;
+}
+
 /* From lo to hi. */
 static void put_innermost(loop *l, int depth) {
     bool vector = l->axes.extent[l->axes.count - 1] >= LEAST_VECTOR;
+    if (cot__is_shifted(l->c, &l->group)) {
+        put_pieces(l, depth);
+        return;
+    }
     if (vector && last_trig(l) != COT__NO_VALUE) {
         put_innermost_with_trig(l, depth);
         return;
@@ -338,16 +410,13 @@ static void put_memory(cot__writer *w, const cot__choice *c, uint32_t part) {
 }
 
 /* Memory of a 0-d value may be that of another one that is not needed any more: so values are read
- * before the first and written after the last operation. */
-static void put_results(cot__writer *w, const cot__choice *c, uint32_t part) {
-    for (uint32_t i = 0; i < c->part[part].values; i++) {
-        uint32_t v = c->value[c->part[part].value + i];
-        /* folds end by themselves */
-        if (v & (COT__WORKSPACE_OF | COT__ELEMENT_OF) || c->part[part].ends) continue;
-        cot__view view = cot__value_view(c->p, v);
-        if (view.ndim == 0 && is_made_in(c, v, part))
-            cot__putf(w->to, "    *(%s *)at[%u] = v_%u;\n", cot__emit_type(view.dtype), i, cot__number_of(w, v));
-    }
+ * before the first operation. What leaves the part is written when it is made, and does not wait in
+ * a register; folds end by themselves. */
+static void put_result(cot__writer *w, const cot__choice *c, uint32_t k, uint32_t part) {
+    uint32_t  v = c->p->operation[k].result;
+    cot__view view = cot__value_view(c->p, v);
+    int       at = view.ndim == 0 && !c->part[part].ends ? place_in_part(c, part, v) : -1;
+    if (at >= 0) cot__putf(w->to, "    *(%s *)at[%d] = v_%u;\n", cot__emit_type(view.dtype), at, cot__number_of(w, v));
 }
 
 /* A statement; of an element from elsewhere, through its own pointer. */
@@ -366,13 +435,13 @@ bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
     for (uint32_t k = q->first; k < q->end; k++) {
         if (c->kind[k] == COT__AS_STATEMENT) put_statement(w, c, k, part);
         else if (c->kind[k] == COT__AS_BLOCK && !cot__put_structural(w, k)) return false;
+        if (c->kind[k] == COT__AS_STATEMENT || c->kind[k] == COT__AS_BLOCK) put_result(w, c, k, part);
         else if (c->kind[k] == COT__AS_LOOP) {
             if (q->ends) put_folded_loop(w, c, k, part);
             else put_loop(w, c, k, q->shared > 0);
             k = cot__loop_of(c, k).end - 1;
         }
     }
-    put_results(w, c, part);
     cot__put(w->to, "}\n");
     return true;
 }

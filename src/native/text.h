@@ -5,7 +5,7 @@
 #define COT_NATIVE_TEXT_H
 
 #include "base/text.h"
-#include "native/choose.h"
+#include "native/parts/choose.h"
 #include "program/emit/writer.h"
 
 /* The name of the table of functions, in the order of the parts, that the object has. */

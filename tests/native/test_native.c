@@ -46,6 +46,44 @@ static void a_fast_program_has_the_bits_of_its_executor(void **state) {
     for (int native = 0; native < 2; native++) cot_program_destroy(p[native]);
 }
 
+/* ---- as quick as the library ----------------------------------------------------------------- */
+
+enum { WIDE = 40000 };
+
+BODY(wide) {
+    UNUSED;
+    ys[0] = cot_mul(cot_exp(xs[0]), cot_tanh(xs[0]));
+    return 0;
+}
+
+/* Runs that often with the compiler; the state at the end. */
+static cot_native_state state_after(const char *compiler, int runs, const char *words) {
+    static double x[WIDE], want[WIDE], got[WIDE];
+    cot_type      type = {COT_F64, COT_SHAPE(WIDE)};
+    use_compiler(compiler);
+    cot_program *p = cot_compile(wide, NULL, 1, &type, 1, &(cot_compile_options){.native = true});
+    cot_run     *r = cot_run_create(p);
+    cot_program_native(p, true);
+    for (int i = 0; i < WIDE; i++) x[i] = (double)i / WIDE;
+    for (int k = 0; k < runs; k++) {
+        assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){got}), COT_OK);
+        if (k == 0) memcpy(want, got, sizeof want);
+        assert_memory_equal(got, want, sizeof want);
+    }
+    if (!strstr(cot_program_native_message(p), words)) fail_msg("%s", cot_program_native_message(p));
+    cot_native_state state = cot_program_native(p, false);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    return state;
+}
+
+/* Not optimised, native code takes some ten times as long as the kernels. */
+static void slow_native_code_is_dropped(void **state) {
+    (void)state;
+    assert_int_equal(state_after("exec cc \"$@\" -O0", 10, "native code runs"), COT_NATIVE_READY);
+    assert_int_equal(state_after("exec cc \"$@\" -O0", 12, "it is slower"), COT_NATIVE_DROPPED);
+}
+
 static void it_is_off_unless_asked_for(void **state) {
     (void)state;
     cot_program *p = compile_curve(false);
@@ -489,6 +527,7 @@ int main(void) {
 #define NATIVE(name) cmocka_unit_test_setup_teardown(name, fresh, clean)
         NATIVE(a_run_changes_to_native_code_when_that_is_there),
         NATIVE(a_fast_program_has_the_bits_of_its_executor),
+        NATIVE(slow_native_code_is_dropped),
         NATIVE(it_is_off_unless_asked_for),
         NATIVE(the_environment_asks_for_it_and_forbids_it),
         NATIVE(printing_a_program_tells_its_state),

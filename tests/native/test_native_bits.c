@@ -191,6 +191,75 @@ static void sums_at_the_end_of_loops_have_the_executors_bits(void **state) {
     }
 }
 
+/* ---- loops that read themselves shifted ------------------------------------------------------ */
+
+static uint32_t part_of(draft *d, uint32_t x, int first, int n) {
+    return op(d, OP_slice, X(x), .ints = 5, .at = {0, first, n, 1, 0});
+}
+static uint32_t patched(draft *d, int how, uint32_t x, uint32_t u, int first, int n) {
+    return op(d, how, X(x, u), .ints = 4, .at = {0, first, n, 1});
+}
+
+/* Neighbours, differences of what was made of them, and ranges that are added to and replaced:
+ * results of two sizes, and a sum of the longer. */
+static cot__program *shifts(cot_dtype dtype, int size) {
+    draft d;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, dtype, SHAPE(size)), y = input(&d, dtype, SHAPE(size));
+    uint32_t head = part_of(&d, x, 0, size - 1), tail = part_of(&d, x, 1, size - 1);
+    uint32_t a = op(&d, OP_smul, X(op(&d, OP_sub, X(tail, head)), part_of(&d, y, 1, size - 1)));
+    uint32_t b = op(&d, OP_exp, X(op(&d, OP_neg, X(op(&d, OP_square, X(a))))));
+    uint32_t c = op(&d, OP_mul, X(part_of(&d, b, 1, size - 2), part_of(&d, a, 0, size - 2)));
+    uint32_t z = patched(&d, OP_add_slice, op(&d, OP_mul, X(y, NUM), .number = 0.5), b, 1, size - 1);
+    z = patched(&d, OP_add_slice, z, a, 0, size - 1);
+    z = patched(&d, OP_update_slice, z, c, 1, size - 2);
+    output(&d, op(&d, OP_sum, X(z), .ints = 2, .at = {1, 0}));
+    output(&d, z);
+    output(&d, op(&d, OP_sub, X(c, NUM), .number = 1));
+    return draft_close(&d);
+}
+
+/* Zeros with gradients of slices added, as Hessian-vector products of chains have them. */
+static cot__program *chained(cot_dtype dtype, int size) {
+    draft   d;
+    double *zeros = calloc((size_t)size, sizeof *zeros);
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, dtype, SHAPE(size)), none = constant_of(&d, dtype, SHAPE(size), size, zeros);
+    uint32_t head = part_of(&d, x, 0, size - 1), tail = part_of(&d, x, 1, size - 1);
+    uint32_t a = op(&d, OP_sub, X(tail, op(&d, OP_square, X(head))));
+    uint32_t b = op(&d, OP_smul, X(a, head));
+    uint32_t z = patched(&d, OP_add_slice, patched(&d, OP_add_slice, none, a, 1, size - 1), b, 0, size - 1);
+    output(&d, z);
+    output(&d, op(&d, OP_max, X(z), .ints = 2, .at = {1, 0}));
+    free(zeros);
+    return draft_close(&d);
+}
+
+static void compare_shifts(cot__program *p, uint64_t seed) {
+    pair x = open_pair(p, seed);
+    assert_non_null(x.run);
+    const cot__run_parts *parts = cot__native_parts(x.native);
+    uint32_t              most = 0;
+    for (uint32_t i = 0; i < parts->parts; i++)
+        if (parts->part[i].end - parts->part[i].first > most) most = parts->part[i].end - parts->part[i].first;
+    assert_true(most >= 5); /* the group is a loop, and not the executor's */
+    compare_both(&x, seed);
+    close_pair(&x);
+    cot__program_release(p);
+}
+
+static void loops_that_read_shifted_have_the_executors_bits(void **state) {
+    (void)state;
+    static const int sizes[] = {3, 4, 9, 300, 5000, 70001};
+    int64_t          grain = cot__grain;
+    cot__grain = 256;
+    for (int k = 0; k < TEST_COUNT(sizes); k++) {
+        compare_shifts(shifts(k % 2 ? COT_F32 : COT_F64, sizes[k]), (uint64_t)k);
+        compare_shifts(chained(k % 2 ? COT_F64 : COT_F32, sizes[k]), (uint64_t)k + 50);
+    }
+    cot__grain = grain;
+}
+
 /* The compiler of the system, as users have it. */
 static int fresh_and_full(void **state) {
     int failed = fresh(state);
@@ -204,6 +273,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(every_operation_on_f32_has_the_executors_bits, fresh_and_full, clean),
         cmocka_unit_test_setup_teardown(every_operation_on_short_arrays_has_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(sums_at_the_end_of_loops_have_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(loops_that_read_shifted_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(random_programs_have_the_executors_bits, fresh, clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

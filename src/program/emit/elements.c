@@ -90,11 +90,12 @@ static int64_t offset_of(const cot__writer *w, uint32_t value) {
     return l->plan.place[value] / cot__dtype_size(cot__value_view(l->p, value).dtype);
 }
 
-/* Is it a variable in the loop that is being printed? */
-static bool is_local(const cot__writer *w, uint32_t root) {
+/* Is it a variable in the loop that is being printed? So are patches in one that is shifted. */
+static bool is_local(const cot__writer *w, uint32_t root, const cot__at_index *at) {
     if (!w->loop || cot__value_origin(w->p, root) != COT__FROM_OPERATION) return false;
     uint32_t k = cot__value_maker(w->p, root);
-    return w->layout.block[k] == w->loop && cot__is_in_loop(&w->layout, k);
+    bool in_loop = cot__is_in_loop(&w->layout, k) || (at->shifted && cot__is_patch(w->p, k));
+    return w->layout.block[k] == w->loop && in_loop;
 }
 
 static void put_bracketed(cot__writer *w, uint32_t value, const cot__at_index *at) {
@@ -102,14 +103,19 @@ static void put_bracketed(cot__writer *w, uint32_t value, const cot__at_index *a
     int64_t   offset = offset_of(w, value);
     cot__put(w->to, "[");
     if (!at->flat || cot__repeats(&v)) put_place(w, &v, offset, at);
-    else if (offset) cot__putf(w->to, "%lld + %s", (long long)offset, at->flat);
+    else if (offset + at->shift) cot__putf(w->to, "%lld + %s", (long long)(offset + at->shift), at->flat);
     else cot__put(w->to, at->flat);
     cot__put(w->to, "]");
 }
 
+void cot__put_local(cot__writer *w, uint32_t value, int64_t shift) {
+    cot__putf(w->to, "v_%u", cot__number_of(w, value));
+    if (shift) cot__putf(w->to, "_%c%lld", shift < 0 ? 'm' : 'p', (long long)(shift < 0 ? -shift : shift));
+}
+
 void cot__put_element(cot__writer *w, uint32_t value, const cot__at_index *at) {
     uint32_t root = cot__root_of(&w->layout, value);
-    if (is_local(w, root)) cot__putf(w->to, "v_%u", cot__number_of(w, root));
+    if (is_local(w, root, at)) cot__put_local(w, root, at->shifted ? at->shift + offset_of(w, value) : 0);
     else {
         cot__put_name(w, is_pointed(w, value) ? value : root);
         if (w->layout.home[root] != COT__AT_NAME) put_bracketed(w, value, at);

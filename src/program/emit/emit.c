@@ -205,7 +205,9 @@ static bool is_flat(const cot__writer *w, uint32_t from, uint32_t to) {
 void cot__put_loop_value(cot__writer *w, uint32_t k, int depth, const cot__at_index *at) {
     uint32_t z = w->p->operation[k].result;
     cot__put_indent(w, depth);
-    cot__putf(w->to, "const %s v_%u = ", cot__emit_type(cot__value_view(w->p, z).dtype), cot__number_of(w, z));
+    cot__putf(w->to, "const %s ", cot__emit_type(cot__value_view(w->p, z).dtype));
+    cot__put_local(w, z, at->shift);
+    cot__put(w->to, " = ");
     cot__put_expression(w, k, at);
     cot__put(w->to, ";\n");
 }

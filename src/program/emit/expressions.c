@@ -202,11 +202,15 @@ static void put_condition(const scope *s, const cot__tree *e) {
     }
 }
 
+/* In vectors, those of rules/words/choices.h without short cuts. */
 static void put_function(const scope *s, const cot__tree *e) {
+    static const char choices[] = "w_sign w_square w_smul w_sdiv w_maximum w_minimum";
     char      full[32];
     cot__text text  = cot__text_buffer(full, sizeof full);
     bool      fused = e->op == OP_fma, single = s->as == COT_F32;
-    cot__putf(&text, "%s%s", words[e->op].function, fused ? (single ? "f" : "") : single ? "_f32" : "_f64");
+    bool      straight = s->w->vector && is_in(choices, words[e->op].function);
+    cot__putf(&text, "%s%s%s", words[e->op].function, fused ? "" : straight ? "_v" : "_",
+              fused ? (single ? "f" : "") : single ? "f32" : "f64");
     cot__put_call(s->w, full);
     put_arguments(s, e);
 }

@@ -63,10 +63,17 @@ void cot__put_patterns(cot__writer *w);
 
 /* ---- elements -------------------------------------------------------------------------------- */
 
-/* Texts of the indices of each axis, NULL for 0; or of the place in row-major order. */
-typedef struct cot__at { const char *axis[COT_MAX_NDIM], *flat; } cot__at_index;
+/* Texts of the indices of each axis, NULL for 0; or of the place in row-major order. In a loop that
+ * is shifted, so many elements behind that place; there a variable for each shift has a name. */
+typedef struct cot__at {
+    const char *axis[COT_MAX_NDIM], *flat;
+    int64_t     shift;
+    bool        shifted;
+} cot__at_index;
 
 void cot__put_element(cot__writer *w, uint32_t value, const cot__at_index *at);
+/* The variable that a value has in a loop: v_3, v_3_p1 one element further on, v_3_m1 before. */
+void cot__put_local(cot__writer *w, uint32_t value, int64_t shift);
 /* An element of a constant array, in its initialiser. */
 void cot__put_i64(cot__text *to, int64_t v);
 void cot__put_initial(cot__text *to, cot_dtype d, const void *element);

@@ -14,36 +14,8 @@
 
 #include "rules/words/fused.h"
 
-#ifdef VECTOR_WORDS
-/* The same without short cuts, so that loops over these functions become vector instructions. */
-static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
-static inline T N(w_square)(T x) { return x * x; }
-static inline T N(w_smul)(T a, T b) {
-    T r = a * b;
-    return ((r != r) & ((a == 0) | (b == 0))) ? (T)0 : r;
-}
-static inline T N(w_sdiv)(T a, T b) {
-    T r = a / b;
-    return ((r != r) & (a == 0)) ? (T)0 : r;
-}
-static inline T N(w_maximum)(T a, T b) { return ((a > b) | (a != a)) ? a : b; }
-static inline T N(w_minimum)(T a, T b) { return ((a < b) | (a != a)) ? a : b; }
-#else
-static inline T N(w_sign)(T x) { return x > 0 ? (T)1 : x < 0 ? (T)-1 : x; }
-static inline T N(w_square)(T x) { return x * x; }
-/* Strong zero: a zero wins over anything, also over inf and NaN. The plain result can be wrong only
- * where it is NaN. */
-static inline T N(w_smul)(T a, T b) {
-    T r = a * b;
-    return UNLIKELY(r != r) && (a == 0 || b == 0) ? (T)0 : r;
-}
-static inline T N(w_sdiv)(T a, T b) {
-    T r = a / b;
-    return UNLIKELY(r != r) && a == 0 ? (T)0 : r;
-}
-static inline T N(w_maximum)(T a, T b) { return a > b || a != a ? a : b; }
-static inline T N(w_minimum)(T a, T b) { return a < b || a != a ? a : b; }
-#endif
+#include "rules/words/choices.h"
+
 static inline T N(w_relu)(T x) { return x < 0 ? (T)0 : x; }
 static inline T N(w_polygamma)(T n, T x) {
     return n >= 0 && n <= (T)100000 && n == F(floor)(n) ? S(cot__polygamma)((int)n, x) : (T)NAN;

@@ -3,7 +3,9 @@
  *
  * A part is a row of operations that stand next to each other: statements on 0-d values, loops over
  * arrays, small reductions and moves. A loop that threads should share is a part of its own. All
- * else stands between parts: products of matrices, long reductions, whatever checks its data. */
+ * else stands between parts: products of matrices, long reductions, whatever checks its data.
+ *
+ * May call: base, rules, backend, program, program/emit. Must not touch: tapes, compilers. */
 #ifndef COT_NATIVE_CHOOSE_H
 #define COT_NATIVE_CHOOSE_H
 
@@ -55,8 +57,8 @@ typedef struct cot__loop_axes {
     int64_t unit;                /* positions of it that are done at a time */
 } cot__loop_axes;
 
-/* False: there is no such loop: its arrays have different shapes, or it reads shifted what it
- * makes. */
+/* False: there is no such loop: its arrays have different shapes, or it reads what it makes in
+ * another order, or shifted in too many ways (shifts.h). */
 bool cot__find_axes(const cot__choice *c, const cot__group *g, cot__loop_axes *a);
 
 /* Elements of a block of a loop with folds: it is a part of the reduction's tree, so a power of two

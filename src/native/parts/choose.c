@@ -1,10 +1,11 @@
 /* choose.c: see choose.h. Walks over the operations: what each can be, which stand in one part, who
  * reads what a part makes, and what each part reads and writes. */
-#include "native/choose.h"
+#include "native/parts/choose.h"
 #include "backend/cpu/table/cpu.h"
 #include "backend/runs.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
+#include "native/parts/shifts.h"
 #include "program/emit/emit.h"
 #include "program/emit/layout.h"
 #include "rules/elementwise_ids.h"
@@ -90,6 +91,10 @@ static bool is_plain_fold(const cot__program *p, uint32_t k) {
     return x == cot__value_view(p, p->operation[k].result).dtype;
 }
 
+static bool is_float(const cot__program *p, uint32_t k) {
+    return cot__dtype_is_float(cot__value_view(p, p->operation[k].result).dtype);
+}
+
 static cot__part_kind kind_of(const cot__choice *c, uint32_t k) {
     const cot__program *p = c->p;
     uint8_t             how = c->plan.how[k];
@@ -97,6 +102,7 @@ static cot__part_kind kind_of(const cot__choice *c, uint32_t k) {
     if (!has_types(p, k)) return COT__FOR_LIBRARY;
     if (how == COT__BY_MOVE) return COT__AS_STATEMENT;
     if (how == COT__BY_GROUP && cot__is_fold(p, k)) return is_plain_fold(p, k) ? COT__AS_FOLD : COT__FOR_LIBRARY;
+    if (how == COT__BY_GROUP && cot__is_patch(p, k)) return is_float(p, k) ? COT__AS_LOOP : COT__FOR_LIBRARY;
     if (!cot__is_by_element(p, k)) return is_block(p, k) ? COT__AS_BLOCK : COT__FOR_LIBRARY;
     if (cot__value_view(p, p->operation[k].result).ndim == 0) return COT__AS_STATEMENT;
     int64_t n = cot__result_size(p, k);
@@ -166,6 +172,7 @@ static void find_share(const cot__choice *c, const cot__group *g, int64_t *share
         if (c->kind[k] == COT__AS_LOOP) one += cost_of(c->p, k), n = cot__result_size(c->p, k);
         folds |= c->kind[k] == COT__AS_FOLD;
     }
+    if (cot__is_shifted(c, g)) n = g->size;
     if (folds) { /* its blocks are nodes of the reduction's tree */
         int64_t step = cot__native_step(n);
         *shared = (n + step - 1) / step;
@@ -180,14 +187,26 @@ static void find_share(const cot__choice *c, const cot__group *g, int64_t *share
     *cost = of_unit;
 }
 
+/* A loop that is shifted has lines for each of its pieces. */
+static uint32_t lines_of(const cot__choice *c, const cot__group *g) {
+    cot__loop_cuts cuts;
+    cot__piece     piece;
+    uint32_t       lines = 0;
+    if (!cot__is_shifted(c, g) || !cot__find_cuts(c, g, &cuts)) return g->end - g->first;
+    for (int i = 0; i < cuts.count; i++)
+        if (cot__find_piece(c, g, &cuts, i, &piece)) lines += (uint32_t)piece.count;
+    return lines;
+}
+
 /* The open part: where it begins (COT__NO_VALUE: there is none) and how long it is. */
 typedef struct opened { uint32_t first, lines; } opened;
 
 /* Adds operations k … end - 1, all of one loop, or one. */
 static bool add(cot__choice *c, opened *o, uint32_t k, uint32_t end) {
     int64_t    shared = 0, cost = 0;
-    cot__group g = {.first = k, .end = end};
+    cot__group g = cot__loop_of(c, k);
     if (c->kind[k] == COT__AS_LOOP) find_share(c, &g, &shared, &cost);
+    uint32_t lines = c->kind[k] == COT__AS_BLOCK ? BLOCK_LINES : c->kind[k] == COT__AS_LOOP ? lines_of(c, &g) : 1;
     if (shared || o->first == COT__NO_VALUE || o->lines + (end - k) > MOST_LINES) {
         if (!add_part(c, k, end)) return false;
         o->first = shared ? COT__NO_VALUE : k;
@@ -196,7 +215,6 @@ static bool add(cot__choice *c, opened *o, uint32_t k, uint32_t end) {
         c->part[c->parts - 1].cost = cost;
         for (uint32_t i = k; i < end; i++) c->part[c->parts - 1].ends |= c->kind[i] == COT__AS_FOLD;
     }
-    uint32_t lines = c->kind[k] == COT__AS_BLOCK ? BLOCK_LINES : end - k;
     c->part[c->parts - 1].end = end;
     c->part[c->parts - 1].lines += lines;
     o->lines += lines;

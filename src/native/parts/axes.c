@@ -1,7 +1,9 @@
 /* axes.c: over which axes the loop of a group goes. */
-#include "native/choose.h"
+#include "native/parts/choose.h"
 #include "backend/runs.h"
+#include "native/parts/shifts.h"
 #include "program/emit/layout.h"
+#include "rules/elementwise_ids.h"
 
 #include <string.h>
 
@@ -38,8 +40,8 @@ static bool is_flat(const cot__view *v, void *ctx) {
 
 static bool has_size(const cot__view *v, void *ctx) { return cot__view_size(v) == *(const int64_t *)ctx; }
 
-/* Is all that the loop makes and reads again read where it is made? */
-static bool is_straight(const cot__choice *c, const cot__group *g) {
+/* Is all that the loop makes and reads again read where it is made? `shifted`: or a range of it. */
+static bool is_straight(const cot__choice *c, const cot__group *g, bool shifted) {
     for (uint32_t k = g->first; k < g->end; k++) {
         const uint32_t *x = cot__operation_operand(c->p, k);
         bool reads = c->kind[k] == COT__AS_LOOP || c->kind[k] == COT__AS_FOLD;
@@ -47,7 +49,7 @@ static bool is_straight(const cot__choice *c, const cot__group *g) {
             if (x[i] == COT__NO_VALUE || !is_made_in(c, g, c->plan.root[x[i]])) continue;
             cot__view v = cot__plan_view(&c->plan, x[i]), root = cot__value_view(c->p, c->plan.root[x[i]]);
             if (!cot__is_contiguous(v.ndim, v.shape, v.stride)) return false;
-            if (cot__view_size(&v) != cot__view_size(&root)) return false;
+            if (!shifted && cot__view_size(&v) != cot__view_size(&root)) return false;
         }
     }
     return true;
@@ -88,13 +90,30 @@ static int shared_axis(const cot__loop_axes *a) {
     return best;
 }
 
+static bool has_trig(const cot__choice *c, const cot__group *g) {
+    for (uint32_t k = g->first; k < g->end; k++) {
+        int op = c->p->operation[k].op;
+        if (op == OP_sin || op == OP_cos || op == OP_tan) return true;
+    }
+    return false;
+}
+
+/* Over the largest member. Sines would be looked at for each shift, and are the executor's. */
+static bool find_shifted_axes(const cot__choice *c, const cot__group *g, cot__loop_axes *a) {
+    cot__loop_cuts cuts;
+    *a = (cot__loop_axes){.flat = true, .count = 1, .extent = {g->size}, .unit = UNIT};
+    return for_each_view(c, g, is_flat, NULL) && is_straight(c, g, true) && !has_trig(c, g) &&
+           cot__find_cuts(c, g, &cuts);
+}
+
 bool cot__find_axes(const cot__choice *c, const cot__group *g, cot__loop_axes *a) {
     cot__view z = {0};
+    if (cot__is_shifted(c, g)) return find_shifted_axes(c, g, a);
     for (uint32_t k = g->first; k < g->end; k++)
         if (c->kind[k] == COT__AS_LOOP) z = cot__value_view(c->p, c->p->operation[k].result);
     int64_t size = cot__view_size(&z);
     *a = (cot__loop_axes){.unit = 1};
-    if (!for_each_view(c, g, has_size, &size) || !is_straight(c, g)) return false;
+    if (!for_each_view(c, g, has_size, &size) || !is_straight(c, g, false)) return false;
     if (for_each_view(c, g, is_flat, NULL)) {
         a->flat = true;
         a->count = 1;
