@@ -7,7 +7,8 @@
  * of a storage.
  *
  * Memory that the cache and the arena hand out again was written before. After cot__unwritten a
- * sanitizer build treats it as fresh, and finds code that reads it too early. */
+ * sanitizer build treats it as fresh, and finds code that reads it too early. Stores through a mask
+ * it does not see: cot__written tells it. */
 #ifndef COT_POISON_H
 #define COT_POISON_H
 
@@ -35,9 +36,12 @@
 
 #if COT__MEMORY_SANITIZER
 void __msan_allocated_memory(const volatile void *p, size_t bytes);
+void __msan_unpoison(const volatile void *p, size_t bytes);
 static inline void cot__unwritten(const void *p, size_t bytes) { __msan_allocated_memory(p, bytes); }
+static inline void cot__written(const void *p, size_t bytes) { __msan_unpoison(p, bytes); }
 #else
 static inline void cot__unwritten(const void *p, size_t bytes) { (void)p, (void)bytes; }
+static inline void cot__written(const void *p, size_t bytes) { (void)p, (void)bytes; }
 #endif
 
 #if COT__ADDRESS_SANITIZER

@@ -14,7 +14,7 @@ export COTANGENT_CACHE="$work/cache"
 
 results() { # THREADS SUFFIX NAMES: one line a workload: name, first, third
     "$program" --only "$(for n in $3; do printf '%s%s,' "$n" "$2"; done | sed 's/,$//')" --threads "$1" --seconds 0 |
-        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^}]*\)}/\1 \2 \3/;s/_compiled / /'
+        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^,}]*\).*/\1 \2 \3/;s/_compiled / /'
 }
 
 want=$(results 2 "" "$names"; COTANGENT_NATIVE=0 results 2 _compiled "$others")

@@ -8,7 +8,7 @@ names=mlp_small,mlp,cnn,gpt_nano,elementwise,rosenbrock_hvp,jac_tall,chain
 
 results() { # PROGRAM THREADS: one line a workload: name, first, third
     "$1" --only $names --threads "$2" --seconds 0 |
-        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^}]*\)}/\1 \2 \3/'
+        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^,}]*\).*/\1 \2 \3/'
 }
 
 ours=$(results "$1" 2)

@@ -3,6 +3,7 @@
 #include "backend/cpu/conv/pool.h"
 #include "base/cpu.h"
 #include "base/parallel.h"
+#include "base/poison.h"
 
 #include <string.h>
 

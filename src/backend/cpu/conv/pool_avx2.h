@@ -50,6 +50,8 @@ static AVX2 void max_short_2x2_avx2(const float *a, const float *b, float *z, in
                   _mm256_maskload_ps(more_low, second), &max, &at);
     _mm256_maskstore_epi32((int *)(void *)z, few, max);
     _mm256_maskstore_epi32(index, few, at);
+    cot__written(z, (size_t)n * sizeof *z);
+    cot__written(index, (size_t)n * sizeof *index);
 }
 
 static AVX2 void max_row_2x2_avx2(const float *a, const float *b, float *z, int32_t *index, int64_t n) {
@@ -90,6 +92,7 @@ static inline __attribute__((always_inline)) AVX2 void put_few_avx2(__m256 v, __
     put_of_8_avx2(v, index, first, both);
     _mm256_maskstore_ps(to, lanes_avx2(2 * (n - rest)), both[0]);
     if (rest) _mm256_maskstore_ps(to + 8, lanes_avx2(2 * rest), both[1]);
+    cot__written(to, (size_t)(2 * n) * sizeof *to);
 }
 
 static AVX2 void put_row_2x2_avx2(const float *z, const int32_t *index, float *a, float *b, int64_t n) {
