@@ -154,11 +154,12 @@ static void strip_part(void *ctx, int64_t part) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Panels of a strip; whole: B is read where it lies, or what ends the product had better see whole
- * rows, or at least longer ones. */
-static int64_t strip_panels(int64_t panels, bool whole, bool ended) {
-    int64_t wide = panels / 8, least = ended ? 2 : 1;
-    return whole && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < least ? least : wide;
+/* Panels of a strip; lies: B is read where it lies; ended: what ends the product had better see
+ * whole rows, or long ones. */
+static int64_t strip_panels(int64_t panels, bool lies, bool ended) {
+    int64_t wide = panels / 8;
+    if (ended) return cot__least(panels, PANELS);
+    return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
 }
 
 /* Groups of rows that strips are cut into: each packs its strip again, so not for a few rows. */
@@ -183,7 +184,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
-    x.width = strip_panels(panels, x.b_lies || ended, ended) * g->cols;
+    x.width = strip_panels(panels, x.b_lies, ended) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
@@ -281,14 +282,21 @@ static int64_t a_most(const cot__gemm_kernels *g, int64_t rows, int64_t depth) {
     return round_up((depth < most ? cot__least(high * depth, most) : most) * g->size, LINE);
 }
 
+/* Of B, by all parts, each of which has packed a strip. */
+static int64_t panels_at_work(const cot__gemm_kernels *g, int64_t rows, int64_t panels, int64_t wide) {
+    int64_t strips = ratio_up(panels, wide);
+    return cot__least(SLOTS, strips * row_groups(g, cot__least(rows, ROWS), strips)) * wide;
+}
+
 size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_t rows, int64_t cols, int64_t depth) {
     bool    large = !alone && is_large(rows, cols, depth);
     int64_t panels = ratio_up(cols, g->cols), b = cot__least(panels, PANELS);
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
     if (!large) return bytes <= LOCAL ? 0 : bytes;
-    int64_t wide = strip_panels(panels, true, false), strips = ratio_up(panels, wide);
-    int64_t all = cot__least(SLOTS, strips * row_groups(g, cot__least(rows, ROWS), strips)) * wide;
+    int64_t plain = panels_at_work(g, rows, panels, strip_panels(panels, true, false));
+    int64_t ended = panels_at_work(g, rows, panels, strip_panels(panels, true, true));
+    int64_t all = ended > plain ? ended : plain;
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
     deep_job x = deep_of(g, rows, cols, depth);
