@@ -170,14 +170,18 @@ static void make_products(cot_tape *t, const cot__block_run *r, cot__storage *co
     }
 }
 
-static void make_examples(const cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
-    for (int i = 0; t->mode.compiling && i < COT__WAITING_VIEWS; i++)
+/* Of a function that is compiled: an example that is written over stays one, and is not computed.
+ * False: it is none, and all operands have elements. */
+static bool stays_example(const cot__block_run *r, cot__storage *const *on) {
+    if (r->outputs == 1 && on[COT__RUN_VIEWS] && on[COT__RUN_VIEWS]->example) return true;
+    for (int i = 0; i < COT__WAITING_VIEWS; i++)
         if (cot__view_in_use(r, i) && on[i] && on[i]->example) cot__example_ready(on[i]);
+    return false;
 }
 
 /* True: it waits. False: it is to be done now. */
 static bool waits(cot_tape *t, cot__block_run *r, cot__storage *const *on) {
-    if (UNLIKELY(t->mode.compiling)) make_examples(t, r, on);
+    if (UNLIKELY(t->mode.compiling) && stays_example(r, on)) return true;
     if (UNLIKELY(t->pending.products)) make_products(t, r, on);
     cot__pending *q = may_wait(t, r, on) ? ready(t) : NULL;
     if (q) keep(q, r, on);

@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { LARGE = 4096 }; /* bytes of the least constant that is worth an operation */
+
 typedef struct lowering {
     cot_tape          *t;
     const cot__region *r;
@@ -40,8 +42,26 @@ static cot__type type_at(const cot_tape *t, uint32_t node) {
     return (cot__type){cot__dtype_at(&t->nodes[node]), cot__shape_at(t, node)};
 }
 
+/* Is it one number, repeated often enough? A seed for every element of a large array is. */
+static bool is_repeated(const lowering *l, uint32_t node) {
+    cot__view x = cot__layout_at(l->t, node);
+    return x.ndim > 0 && cot__bytes_at(l->t, node) >= LARGE && cot__repeats(&x);
+}
+
+static uint32_t lower_repeated(lowering *l, uint32_t node) {
+    cot__type type = type_at(l->t, node), one = {type.dtype, {0}};
+    void     *element;
+    uint32_t  v = cot__build_constant(&l->b, &one, &element);
+    if (v == COT__NO_VALUE) return v;
+    l->t->backend->copy_out(&(cot__view){element, type.dtype, 0, NULL, NULL},
+                            &(cot__view){cot__look(l->t, node).data, type.dtype, 0, NULL, NULL});
+    return cot__build_operation(&l->b, &(cot__append){.op = OP_broadcast_to, .n = 1, .x = &v, .asked = &type,
+                                                      .name = "broadcast_to"});
+}
+
 /* The elements of a fixed value, brought to the host; zeros of one that was written over. */
 static uint32_t lower_constant(lowering *l, uint32_t node) {
+    if (!l->whole && is_repeated(l, node)) return lower_repeated(l, node);
     cot__type type = type_at(l->t, node);
     void     *elements;
     int64_t   stride[COT_MAX_NDIM];
