@@ -249,7 +249,7 @@ static const uint32_t *product_of(const look *l, int i, int *op) {
     return x && (*op == OP_mul || *op == OP_smul) && number_at(x) < 0 ? x : NULL;
 }
 
-/* a x + b x: x keeps its place, since that of a strong zero is the first. */
+/* a x + b x. A strong zero stands in front; there x stays, if it is there in one of them. */
 static bool join_products(const look *l) {
     int             op[2];
     const uint32_t *a = product_of(l, 0, &op[0]), *b = product_of(l, 1, &op[1]);
@@ -260,7 +260,8 @@ static bool join_products(const look *l) {
         uint32_t sum = make(l, l->o->op, 2, first, second);
         int      product = op[0] == OP_mul && op[1] == OP_mul ? OP_mul : OP_smul;
         if (sum == COT__NO_VALUE) return false;
-        return i & 1 ? becomes(l, product, sum, common, 0) : becomes(l, product, common, sum, 0);
+        bool behind = i == 3 || (i == 1 && op[1] == OP_mul);
+        return behind ? becomes(l, product, sum, common, 0) : becomes(l, product, common, sum, 0);
     }
     return false;
 }
