@@ -236,7 +236,7 @@ typedef enum cot_native_state {
  * same bits. Whatever goes wrong, runs go on as before. `wait`: until the compiler has ended, which
  * may take seconds. */
 COT_API cot_native_state cot_program_native(const cot_program *p, bool wait);
-/* The same as a sentence. It may change until the state is READY or DROPPED. */
+/* The same as a sentence. It may change until the state is DROPPED: slower code is, after READY. */
 COT_API const char *cot_program_native_message(const cot_program *p);
 
 /* ==== On a tape
