@@ -262,7 +262,8 @@ COT_API cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, in
 typedef struct cot_jit cot_jit;
 
 typedef struct cot_jit_options {
-    cot_compile_options compile COT__OR_0; /* of each program */
+    /* of each program; calls write over no input, so donations count for nothing */
+    cot_compile_options compile COT__OR_0;
     /* How many programs are kept; 0: 16. Beyond that the one goes that was called longest ago. */
     int                 programs COT__OR_0;
 } cot_jit_options;
