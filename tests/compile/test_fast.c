@@ -173,6 +173,30 @@ static void joined_products_keep_their_strong_zero(void **state) {
     cot_program_destroy(p);
 }
 
+/* |x|, whose slope at 0 is a pole times a zero: the zero stands behind. */
+BODY(root_of_square) {
+    UNUSED;
+    ys[0] = cot_sum(cot_sqrt(cot_square(xs[0])), COT_ALL);
+    return 0;
+}
+BODY(slope_of_root) {
+    cot_var value;
+    UNUSED;
+    return cot_value_and_grad(root_of_square, NULL, 1, xs, &value, ys) != COT_OK;
+}
+
+static void a_zero_behind_a_pole_stays_strong(void **state) {
+    double       x[N], g[N];
+    cot_program *p = compile(slope_of_root, 1, 1, true);
+    cot_run     *r = cot_run_create(p);
+    (void)state;
+    for (int i = 0; i < N; i++) x[i] = i % 3 - 1;
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){g}), COT_OK);
+    for (int i = 0; i < N; i++) assert_true(g[i] == x[i]);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 /* ---- beside other options -------------------------------------------------------------------- */
 
 static void a_plain_program_is_as_it_was_recorded(void **state) {
@@ -238,6 +262,7 @@ int main(void) {
         cmocka_unit_test(derivatives_are_fast_too),
         cmocka_unit_test(branches_that_are_not_taken_leave_no_nan),
         cmocka_unit_test(joined_products_keep_their_strong_zero),
+        cmocka_unit_test(a_zero_behind_a_pole_stays_strong),
         cmocka_unit_test(a_plain_program_is_as_it_was_recorded),
         cmocka_unit_test(verifying_it_is_refused),
         cmocka_unit_test(a_saved_program_is_exact),
