@@ -236,7 +236,7 @@ typedef enum cot_native_state {
  * same bits. Whatever goes wrong, runs go on as before. `wait`: until the compiler has ended, which
  * may take seconds. */
 COT_API cot_native_state cot_program_native(const cot_program *p, bool wait);
-/* The same as a sentence. It may change until the state is READY or DROPPED. */
+/* The same as a sentence. It may change until the state is DROPPED: slower code is, after READY. */
 COT_API const char *cot_program_native_message(const cot_program *p);
 
 /* ==== On a tape
@@ -262,7 +262,8 @@ COT_API cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, in
 typedef struct cot_jit cot_jit;
 
 typedef struct cot_jit_options {
-    cot_compile_options compile COT__OR_0; /* of each program */
+    /* of each program; calls write over no input, so donations count for nothing */
+    cot_compile_options compile COT__OR_0;
     /* How many programs are kept; 0: 16. Beyond that the one goes that was called longest ago. */
     int                 programs COT__OR_0;
 } cot_jit_options;

@@ -37,6 +37,9 @@ cot_jit *cot_jit_create(cot_fn f, void *user, const cot_jit_options *options) {
     cot_jit             *j = cot__alloc(al, sizeof *j);
     if (!j) return NULL;
     *j = (cot_jit){.f = f, .user = user, .options = options->compile};
+    /* calls write over nothing, and the list need not live as long as this does */
+    j->options.donate = NULL;
+    j->options.donations = 0;
     j->most = options->programs > 0 ? options->programs : MOST_PROGRAMS;
     cot__lock_open(&j->lock);
     return j;

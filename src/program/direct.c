@@ -23,11 +23,6 @@ static bool asks_positions(const cot__planner *q, uint32_t k, uint32_t *root, co
     return cot__value_origin(q->p, *root) == COT__FROM_INPUT; /* nobody writes over its elements */
 }
 
-static bool is_whole(const cot__planner *q, uint32_t k, int operand, uint32_t root) {
-    cot__view x = cot__value_view(q->p, cot__operation_operand(q->p, k)[operand]), all = cot__value_view(q->p, root);
-    return cot__view_size(&x) == cot__view_size(&all);
-}
-
 /* What is known of the elements of a value: 0: nothing. */
 typedef struct known { int64_t extent; bool wrap; } known;
 
@@ -44,7 +39,8 @@ static uint32_t after_effects(const cot__planner *q) {
         bool asks = of && asks_positions(q, k, &root, &asked);
         if (asks && of[root].extent > 0 && of[root].extent <= asked.extent && (asked.wrap || !of[root].wrap)) continue;
         last = k + 1;
-        if (asks && is_whole(q, k, asked.operand, root)) of[root] = (known){asked.extent, asked.wrap};
+        bool whole = asks && cot__plan_is_whole(q, cot__operation_operand(p, k)[asked.operand]);
+        if (whole) of[root] = (known){asked.extent, asked.wrap};
     }
     if (of) cot__free(&q->plan->al, of, p->values * sizeof *of);
     return last;

@@ -198,6 +198,31 @@ static void what_a_check_refuses_is_written_over_nowhere(void **state) {
     cot_run_destroy(r);
 }
 
+/* Of a row that repeats, as many elements as there are positions, and not all of them. */
+BODY(looks_up_twice) {
+    UNUSED;
+    cot_var some = cot_broadcast_to(cot_slice(xs[1], 0, 0, 2, 1), COT_SHAPE(2, 2));
+    cot_var some_x = cot_sum(cot_take(xs[0], some, 0), COT_ALL);
+    ys[0] = cot_exp(cot_add(xs[0], some_x));
+    ys[1] = cot_take(ys[0], xs[1], 0);
+    return 0;
+}
+
+static void positions_of_which_a_part_was_checked_are_not_known(void **state) {
+    static const cot_type of[2] = {{COT_F32, {1, {ELEMENTS}}}, {COT_I64, {1, {4}}}};
+    cot_compile_options   o = {.donate = (const int[]){0}, .donations = 1};
+    cot_program          *p = cot_compile(looks_up_twice, NULL, 2, of, 2, &o);
+    cot_run              *r = cot_run_create(p);
+    float                *x = calloc(ELEMENTS, sizeof *x), y[4];
+    int64_t               at[4] = {0, 1, 2, ELEMENTS};
+    (void)state;
+    assert_int_equal(cot_program_run(r, (const void *[]){x, at}, (void *[]){x, y}), COT_VALUE);
+    for (int i = 0; i < ELEMENTS; i++) assert_true(x[i] == 0);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    free(x);
+}
+
 static void calls_write_over_nothing(void **state) {
     (void)state;
     cot_program *p = cot_compile(descent, NULL, INPUTS, types, 4, &donating);
@@ -264,6 +289,7 @@ int main(void) {
         cmocka_unit_test(inputs_and_outputs_may_lie_anywhere),
         cmocka_unit_test(one_array_for_two_inputs_is_not_written_over_too_early),
         cmocka_unit_test(what_a_check_refuses_is_written_over_nowhere),
+        cmocka_unit_test(positions_of_which_a_part_was_checked_are_not_known),
         cmocka_unit_test(calls_write_over_nothing),
         cmocka_unit_test(what_cannot_be_donated_is_told),
         cmocka_unit_test(every_allocation_may_fail),

@@ -154,6 +154,49 @@ static void branches_that_are_not_taken_leave_no_nan(void **state) {
     cot_program_destroy(p);
 }
 
+/* The second input stands behind in one product, and in the other, beside a pole, in front. */
+BODY(zero_beside_a_pole) {
+    UNUSED;
+    ys[0] = cot_add(cot_mul(xs[0], xs[1]), cot_smul(xs[1], cot_log(xs[2])));
+    return 0;
+}
+
+static void joined_products_keep_their_strong_zero(void **state) {
+    static const cot_type three[3] = {{COT_F64, {1, {2}}}, {COT_F64, {1, {2}}}, {COT_F64, {1, {2}}}};
+    double       x[2] = {0, 2}, a[2] = {3, 3}, pole[2] = {0, 1}, y[2];
+    cot_program *p = cot_compile(zero_beside_a_pole, NULL, 3, three, 1, &(cot_compile_options){.fast = true});
+    cot_run     *r = cot_run_create(p);
+    (void)state;
+    assert_int_equal(cot_program_run(r, (const void *[]){a, x, pole}, (void *[]){y}), COT_OK);
+    assert_true(y[0] == 0 && y[1] == 6);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
+/* |x|, whose slope at 0 is a pole times a zero: the zero stands behind. */
+BODY(root_of_square) {
+    UNUSED;
+    ys[0] = cot_sum(cot_sqrt(cot_square(xs[0])), COT_ALL);
+    return 0;
+}
+BODY(slope_of_root) {
+    cot_var value;
+    UNUSED;
+    return cot_value_and_grad(root_of_square, NULL, 1, xs, &value, ys) != COT_OK;
+}
+
+static void a_zero_behind_a_pole_stays_strong(void **state) {
+    double       x[N], g[N];
+    cot_program *p = compile(slope_of_root, 1, 1, true);
+    cot_run     *r = cot_run_create(p);
+    (void)state;
+    for (int i = 0; i < N; i++) x[i] = i % 3 - 1;
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){g}), COT_OK);
+    for (int i = 0; i < N; i++) assert_true(g[i] == x[i]);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 /* ---- beside other options -------------------------------------------------------------------- */
 
 static void a_plain_program_is_as_it_was_recorded(void **state) {
@@ -218,6 +261,8 @@ int main(void) {
         cmocka_unit_test(results_are_close_and_operations_are_gone),
         cmocka_unit_test(derivatives_are_fast_too),
         cmocka_unit_test(branches_that_are_not_taken_leave_no_nan),
+        cmocka_unit_test(joined_products_keep_their_strong_zero),
+        cmocka_unit_test(a_zero_behind_a_pole_stays_strong),
         cmocka_unit_test(a_plain_program_is_as_it_was_recorded),
         cmocka_unit_test(verifying_it_is_refused),
         cmocka_unit_test(a_saved_program_is_exact),

@@ -57,6 +57,18 @@ static void a_jit_gives_the_bits_of_its_function_and_of_its_gradient(void **stat
     cot_jit_destroy(j);
 }
 
+static void a_list_of_donations_need_not_live(void **state) {
+    (void)state;
+    int       donate[1] = {0};
+    cot_jit  *j = cot_jit_create(mixed, NULL, &(cot_jit_options){.compile = {.donate = donate, .donations = 1}});
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   a[2] = {leaf(t, COT_F64, N, 1), cot_scalar(t, 0.5)}, z[2];
+    donate[0] = 1000; /* as if it were other memory by now */
+    assert_int_equal(cot_jit_call(j, 2, a, 2, z), COT_OK);
+    cot_tape_destroy(t);
+    cot_jit_destroy(j);
+}
+
 static void each_list_of_types_is_compiled_once(void **state) {
     (void)state;
     cot_jit  *j = cot_jit_create(mixed, NULL, NULL);
@@ -347,6 +359,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jit_gives_the_bits_of_its_function_and_of_its_gradient),
+        cmocka_unit_test(a_list_of_donations_need_not_live),
         cmocka_unit_test(each_list_of_types_is_compiled_once),
         cmocka_unit_test(the_program_that_was_called_longest_ago_goes),
         cmocka_unit_test(a_number_has_the_widest_dtype_of_the_others),

@@ -9,7 +9,7 @@
  *   x * c + x * d             x * (c + d); a * x + b * x = (a + b) * x, if only the sum reads both
  *   exp(log(x)), sqrt(x)^2    x; sqrt(x^2) is |x|, 1 / (1 / x) is x, …
  *   pow(x, n)                 products, n up to 16, and a square root for n + 1/2
- *   smul(g, y)                g * y, if y has no pole: see below
+ *   smul(g, y)                g * y, if neither has a pole: see below
  *   a * b + c                 fma(a, b, c), where that is one instruction
  *
  * It is taken for granted that what the user gives is finite, and that sums and products of finite
@@ -249,7 +249,7 @@ static const uint32_t *product_of(const look *l, int i, int *op) {
     return x && (*op == OP_mul || *op == OP_smul) && number_at(x) < 0 ? x : NULL;
 }
 
-/* a x + b x: x keeps its place, since that of a strong zero is the first. */
+/* a x + b x: x keeps its place. */
 static bool join_products(const look *l) {
     int             op[2];
     const uint32_t *a = product_of(l, 0, &op[0]), *b = product_of(l, 1, &op[1]);
@@ -354,8 +354,9 @@ static bool drop_root(const look *l) {
     return l->o->op == OP_sqrt && made_by(l, 0, OP_square, &of) && becomes_unary(l, OP_abs, of);
 }
 
+/* Either operand may be the zero, and the other one the pole. */
 static bool drop_strong_zero(const look *l) {
-    if (l->o->op != OP_smul || number_at(l->o->x) >= 0 || !seen_at(l, 1)->tame) return false;
+    if (l->o->op != OP_smul || number_at(l->o->x) >= 0 || !seen_at(l, 0)->tame || !seen_at(l, 1)->tame) return false;
     l->o->op = OP_mul;
     return true;
 }
