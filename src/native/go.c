@@ -56,10 +56,9 @@ static bool has_same_bits(const cot__program *p, uint32_t k, const char *a, cons
 }
 
 /* One of the runs that compare at the same time says it. */
-static void drop(cot__native *n, const char *what, unsigned k) {
+static void drop(cot__native *n, const char *why) {
     if (!atomic_flag_test_and_set(&n->told)) {
-        cot__format(n->differs, sizeof n->differs, "native code was dropped: %s %u of its first run has other bits "
-                                                   "than the executor's; please report it", what, k);
+        cot__format(n->differs, sizeof n->differs, "native code was dropped: %s; please report it", why);
         atomic_store(&n->state, COT__NATIVE_DROPPED);
     }
 }
@@ -67,7 +66,9 @@ static void drop(cot__native *n, const char *what, unsigned k) {
 static void compare(cot__native *n, void *aside) {
     for (uint32_t k = 0; k < n->p->outputs; k++)
         if (!has_same_bits(n->p, k, list_in(n, aside, 0)[k], list_in(n, aside, 1)[k])) {
-            drop(n, "output", k);
+            char why[96];
+            cot__format(why, sizeof why, "output %u of its first run has other bits than the executor's", k);
+            drop(n, why);
             return;
         }
     int loaded = COT__NATIVE_LOADED;
@@ -82,7 +83,7 @@ static bool go_twice(cot__native *n, cot__run *r, void *aside, const void *const
     if (cot__run_go_by(r, n->loaded.functions, inputs, NULL)) {
         cot__run_give(r, list_in(n, aside, 1));
         compare(n, aside);
-    } else drop(n, "a check", 0);
+    } else drop(n, "its first run refused data that the executor takes");
     if (cot__run_status(r) != COT_OK) return cot__run_go(r, inputs, outputs);
     for (uint32_t k = 0; k < n->p->outputs; k++)
         if (outputs && outputs[k] && bytes_of(n->p, k)) memcpy(outputs[k], list_in(n, aside, 0)[k], bytes_of(n->p, k));

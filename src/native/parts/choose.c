@@ -207,7 +207,7 @@ static bool add(cot__choice *c, opened *o, uint32_t k, uint32_t end) {
     cot__group g = cot__loop_of(c, k);
     if (c->kind[k] == COT__AS_LOOP) find_share(c, &g, &shared, &cost);
     uint32_t lines = c->kind[k] == COT__AS_BLOCK ? BLOCK_LINES : c->kind[k] == COT__AS_LOOP ? lines_of(c, &g) : 1;
-    if (shared || o->first == COT__NO_VALUE || o->lines + (end - k) > MOST_LINES) {
+    if (shared || o->first == COT__NO_VALUE || o->lines + lines > MOST_LINES) {
         if (!add_part(c, k, end)) return false;
         o->first = shared ? COT__NO_VALUE : k;
         o->lines = 0;
