@@ -13,6 +13,8 @@
  *     cot_run_destroy(r);
  *     cot_program_destroy(p);
  *
+ * (An integer input has no gradient: give cot_value_and_grad the floats alone.)
+ *
  * A program is what a function recorded, without its tape: operations on values of known dtype and
  * shape. It is never changed once made, so threads may share it; each runs it through a cot_run of
  * its own, which has all the memory that a run needs. Results have the bits of the same function
@@ -57,16 +59,18 @@ typedef struct cot_compile_options {
      * function again, on a tape of its own with the same values, and compares all results by bits
      * (any NaN is like any other). The error names the first element that differs; what the program
      * gave has been written. The function and `user` must live as long as the program, and such a
-     * run takes memory. In the body of a loop or of another program there is nothing to compare. A
-     * program that was loaded has no function. */
+     * run takes memory. In the body of a loop or of another program there is nothing to compare.
+     * For a program from a file, which has no function, it is refused. */
     bool          verify COT__OR_0;
     /* Inputs that a run may write over, by their numbers, `donations` of them: a large output of
      * the same dtype and shape that is not made where it is wanted at once is made there, so that a
-     * run has no memory for it. What a donated input holds after a run is not defined, unless an
-     * output was to lie there: a training step that gives its parameters back in their own memory
-     * holds them once. When a check of the data refuses, every input is as it was. Only
-     * cot_program_run writes over inputs. A run whose outputs lie across donated inputs of other
-     * outputs is done without, and takes the memory then. */
+     * run has no memory for it. That needs an input which nobody reads any more when the output is
+     * made, but for its own elements one by one; cot_program_report says which output took which.
+     * What a donated input holds after a run is not defined, unless an output was to lie there: a
+     * training step that gives its parameters back in their own memory holds them once. When a
+     * check of the data refuses, every input is as it was. Only cot_program_run writes over inputs.
+     * A run whose outputs lie across donated inputs of other outputs is done without, and takes the
+     * memory then. */
     const int    *donate COT__OR_0;
     int           donations COT__OR_0;
 } cot_compile_options;
@@ -109,6 +113,7 @@ COT_API cot_type cot_program_output_type(const cot_program *p, int k);
 
 /* One operation a line, operands before what is computed from them:
  *     %3 = matmul(%0, %1) f32 (64,128)
+ * and behind an operation with attributes these numbers, in brackets.
  * A program that failed prints its error. Where out is NULL, nothing is printed. */
 COT_API void cot_program_print(const cot_program *p, FILE *out);
 /* The same as a graph for Graphviz: operations that run together stand in one box. */
@@ -175,7 +180,7 @@ COT_API cot_var cot_tape_named(cot_tape *t, const char *name);
 struct cot_sparse_info; /* cotangent_transform.h */
 
 typedef struct cot_emit_options {
-    const char        *name COT__OR_0;    /* of the function; NULL: f */
+    const char        *name COT__OR_0;    /* of the function; NULL, "": f */
     const char        *title COT__OR_0;   /* what it computes, for a comment */
     const char        *header COT__OR_0;  /* how the source includes its header; NULL: not at all */
     const char *const *inputs COT__OR_0;  /* names, one for each input; NULL: x0, x1, … */
@@ -214,8 +219,8 @@ COT_API size_t cot_run_bytes(const cot_run *r);
 /* Runs the program: inputs[k] points to the elements of input k, row-major, in its dtype; output k
  * is written to outputs[k], unless that is NULL. Outputs may lie where inputs lie (a training step
  * that writes its parameters over the old ones): all inputs have been read by then, and nothing is
- * written when a check of the data has failed. The error stays on the run until the next one, which
- * begins afresh. */
+ * written when a check of the data has failed. Outputs may not overlap one another. The error stays
+ * on the run until the next one, which begins afresh. */
 COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs);
 
 /* ==== Native code

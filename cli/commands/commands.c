@@ -121,7 +121,8 @@ const command command_table[] = {
      OPT_FIT, run_fit},
     {"compile", EXPRESSION, "an expression and a derivative as self-contained C",
      "Prints a C99 function of the names of EXPR that computes its value and, if asked, one kind of derivative: a file "
-     "that needs no library, takes no memory and has the bits of this command. The values tell shapes and dtypes; with "
+     "that needs no library, takes no memory and has the bits of this command (in Jacobians but for the sign of "
+     "zeros). The values tell shapes and dtypes; with "
      "--main they are also where a main evaluates the function, which prints what the command of the derivative prints "
      "with --json. With -o f.c the function is called f, and f.h declares it; without, the standard output has both. "
      "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "

@@ -129,6 +129,20 @@ static void put_facts(const cot_program *p, const cot_program_facts *f, cot__tex
     }
 }
 
+/* Which output is made in each donated input. */
+static void put_donations(const cot_program *p, const cot__plan *plan, cot__text *to) {
+    for (int k = 0; p->donated && k < cot_program_inputs(p); k++) {
+        uint32_t i = 0;
+        if (!p->donated[k]) continue;
+        while (i < plan->directs.count && plan->directs.one[i].donor != (uint32_t)k) i++;
+        if (i < plan->directs.count)
+            cot__putf(to, "donated: input %d takes output %u\n", k, plan->directs.one[i].output);
+        else
+            cot__putf(to, "donated: input %d takes no output: none of its type and of 8 KiB is made after its last use "
+                          "and the last check\n", k);
+    }
+}
+
 cot_status cot_program_report(cot_program *p, FILE *out) {
     cot_program_facts f;
     cot__plan         plan;
@@ -141,6 +155,7 @@ cot_status cot_program_report(cot_program *p, FILE *out) {
     }
     put_facts(p, &f, &to);
     if (open_plan(&plan, p) != COT_OK) return COT_MEMORY;
+    put_donations(p, &plan, &to);
     bool told = cot__plan_print(&plan, &to);
     cot__plan_close(&plan);
     return told ? COT_OK : COT_MEMORY;

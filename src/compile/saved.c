@@ -36,13 +36,15 @@ cot_program *cot_program_load(const char *path, const cot_compile_options *optio
     heard               h = {COT_OK, ""};
     cot__caller         caller = {"program_load", &h, hear, ignore, NULL};
     if (!options) options = &defaults;
-    cot__program       *source = path ? cot__program_load_from_file(path, &options->allocator, &caller) : NULL;
+    bool                legal = path && !options->verify;
+    cot__program       *source = legal ? cot__program_load_from_file(path, &options->allocator, &caller) : NULL;
     if (source) {
         cot_program *made = cot__program_object(source, options, false);
         if (made) cot__program_donate(made, options);
         return made;
     }
     if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");
+    else if (!legal) cot__refuse(&caller, COT_VALUE, "verify needs the function, which a file does not hold");
     cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
     p->status = h.status;

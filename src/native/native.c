@@ -150,8 +150,16 @@ cot__native_state cot__native_look(cot__native *n, bool wait) {
     return (cot__native_state)atomic_load(&n->state);
 }
 
+/* Why nobody has tried. */
+static const char *why_off(void) {
+    const char *text = getenv("COTANGENT_NATIVE");
+    if (!text || !text[0] || strcmp(text, "1") == 0) return "native code was not asked for";
+    return strcmp(text, "0") == 0 ? "COTANGENT_NATIVE=0 forbids native code"
+                                  : "native code was not asked for: COTANGENT_NATIVE is neither 0 nor 1";
+}
+
 const char *cot__native_message(const cot__native *n) {
-    if (!n) return "native code was not asked for, or COTANGENT_NATIVE forbids it";
+    if (!n) return why_off();
     switch (atomic_load(&n->state)) {
     case COT__NATIVE_COMPILING: return "a compiler is at work; until then the executor runs";
     case COT__NATIVE_LOADED: return "native code is loaded; its first run will be compared with the executor's";

@@ -13,10 +13,14 @@ cot_tape *cot_tape_of(cot_var x) { return cot__is_number(x) ? NULL : x.tape; }
 
 bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instead) {
     if (!t->mode.body || i < t->mode.body_from) return true;
-    cot__fail(t, COT_VALUE,
-              "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values yet; "
-              "%s",
-              op, t->mode.body, instead);
+    if (t->mode.compiling)
+        cot__fail(t, COT_VALUE, "[%s] asked for while a function is compiled, for all values that it may be run on; %s",
+                  op, instead);
+    else
+        cot__fail(t, COT_VALUE,
+                  "[%s] asked for while the body of [%s] is recorded, which stands for every step and has no values "
+                  "yet; %s",
+                  op, t->mode.body, instead);
     return false;
 }
 

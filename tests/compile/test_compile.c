@@ -254,8 +254,8 @@ static void what_cannot_be_compiled_is_told(void **state) {
             "[normal] draws from a plain key in a function that is compiled, which would give the same numbers in "
             "every run; use cot_key_at with an integer input (in the function of [compile])");
     refused(reads, NULL, COT_VALUE,
-            "[value] asked for while the body of [compile] is recorded, which stands for every step and has no values "
-            "yet; choose by values with cot_where or cot_cond (in the function of [compile])");
+            "[value] asked for while a function is compiled, for all values that it may be run on; "
+            "choose by values with cot_where or cot_cond (in the function of [compile])");
     refused(gives_up, NULL, COT_CUSTOM, "[compile] its function failed with code 3");
     refused(forgets, NULL, COT_VAR, "[compile] its function did not set ys[0]; it gives 1 result and must set each");
     refused(foreign, &other, COT_VAR,

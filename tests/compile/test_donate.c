@@ -62,6 +62,16 @@ BODY(decay) {
     return 0;
 }
 
+static void tells(cot_program *p, const char *words) {
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *out = open_memstream(&text, &size);
+    assert_int_equal(cot_program_report(p, out), COT_OK);
+    fclose(out);
+    assert_non_null(strstr(text, words));
+    free(text);
+}
+
 static void donated_inputs_take_the_place_of_memory(void **state) {
     (void)state;
     cot_compile_options o = {.donate = (const int[]){0, 1, 2}, .donations = 3};
@@ -71,6 +81,8 @@ static void donated_inputs_take_the_place_of_memory(void **state) {
     assert_int_equal(cot_program_measure(p, &f), COT_OK);
     assert_int_equal(cot_program_measure(q, &g), COT_OK);
     assert_true(g.run_bytes - f.run_bytes >= 2 * BYTES);
+    tells(p, "donated: input 0 takes output 0\ndonated: input 1 takes output 1\ndonated: input 2 takes output 2\n");
+    tells(q, "bytes:\n");
     assert_int_equal(f.run_bytes, cot_run_bytes(r));
     assert_int_equal(g.run_bytes, cot_run_bytes(plain));
     cot_run_destroy(r), cot_run_destroy(plain);

@@ -323,8 +323,8 @@ static void bad_calls_are_told(void **state) {
     bad_calls(j, 2, in, -2, ys, t, "[jit_call] a negative number of values: -2");
     bad_calls(j, 2, in, 2, NULL, t, "[jit_call] a list of 2 values is NULL");
     bad_calls(reading, 1, in, 1, ys, t,
-              "[value] asked for while the body of [compile] is recorded, which stands for every step and has no "
-              "values yet; choose by values with cot_where or cot_cond (in the function of [compile])");
+              "[value] asked for while a function is compiled, for all values that it may be run on; "
+              "choose by values with cot_where or cot_cond (in the function of [compile])");
     assert_false(cot_is_valid(ys[0]));
     assert_int_equal(cot_jit_compiled(reading), 1);
     assert_int_equal(cot_jit_call(j, 1, (cot_var[]){cot_number(1)}, 2, ys), COT_VAR);

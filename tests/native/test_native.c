@@ -92,6 +92,11 @@ static void it_is_off_unless_asked_for(void **state) {
     cot_program_destroy(p);
     assert_int_equal(cot_program_native(NULL, true), COT_NATIVE_OFF);
     assert_non_null(strstr(cot_program_native_message(NULL), "not asked for"));
+    setenv("COTANGENT_NATIVE", "yes", 1);
+    assert_non_null(strstr(cot_program_native_message(NULL), "COTANGENT_NATIVE is neither 0 nor 1"));
+    setenv("COTANGENT_NATIVE", "0", 1);
+    assert_non_null(strstr(cot_program_native_message(NULL), "COTANGENT_NATIVE=0 forbids"));
+    unsetenv("COTANGENT_NATIVE");
 }
 
 static void the_environment_asks_for_it_and_forbids_it(void **state) {

@@ -262,7 +262,7 @@ bool cot__names_open(cot__writer *w) {
     w->called = cot__alloc(w->al, (w->p->bodies + 1) * sizeof *w->called);
     if (!w->called)
         return cot__refuse(w->caller, COT_MEMORY, "out of memory: the names of %u bodies", w->p->bodies);
-    cot__emit_function_name(w->o->name ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
+    cot__emit_function_name(w->o->name && w->o->name[0] ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
     set_list(w, 1, w->p->inputs, w->o->inputs, 'x');
     set_list(w, 1 + w->p->inputs, w->p->outputs, w->o->outputs, 'y');
     return true;
