@@ -154,11 +154,9 @@ static void strip_part(void *ctx, int64_t part) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Panels of a strip; lies: B is read where it lies; ended: what ends the product had better see
- * whole rows, or long ones. */
-static int64_t strip_panels(int64_t panels, bool lies, bool ended) {
+/* Panels of a strip; lies: B is read where it lies. */
+static int64_t strip_panels(int64_t panels, bool lies) {
     int64_t wide = panels / 8;
-    if (ended) return cot__least(panels, PANELS);
     return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
 }
 
@@ -166,6 +164,17 @@ static int64_t strip_panels(int64_t panels, bool lies, bool ended) {
 static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips) {
     int64_t groups = cot__least(m / (8 * g->rows), PARTS / strips);
     return groups < 1 ? 1 : groups;
+}
+
+/* The same for a product with an end, which had better see whole rows, or long ones: the widest
+ * strips of which there are enough for threads to share. */
+static int64_t ended_panels(const cot__gemm_kernels *g, int64_t rows, int64_t panels) {
+    int64_t wide = cot__least(panels, PANELS);
+    for (; wide > 1; wide--) {
+        int64_t strips = ratio_up(panels, wide);
+        if (strips * row_groups(g, cot__least(rows, ROWS), strips) >= PARTS / 2) break;
+    }
+    return wide;
 }
 
 /* A is read where it lies if it is small, or if its rows are short and lie side by side: then a row
@@ -184,7 +193,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
-    x.width = strip_panels(panels, x.b_lies, ended) * g->cols;
+    x.width = (ended ? ended_panels(g, rows, panels) : strip_panels(panels, x.b_lies)) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
@@ -294,8 +303,8 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
     if (!large) return bytes <= LOCAL ? 0 : bytes;
-    int64_t plain = panels_at_work(g, rows, panels, strip_panels(panels, true, false));
-    int64_t ended = panels_at_work(g, rows, panels, strip_panels(panels, true, true));
+    int64_t plain = panels_at_work(g, rows, panels, strip_panels(panels, true));
+    int64_t ended = panels_at_work(g, rows, panels, ended_panels(g, rows, panels));
     int64_t all = ended > plain ? ended : plain;
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
