@@ -42,10 +42,16 @@ static cot__type type_at(const cot_tape *t, uint32_t node) {
     return (cot__type){cot__dtype_at(&t->nodes[node]), cot__shape_at(t, node)};
 }
 
-/* Is it one number, repeated often enough? A seed for every element of a large array is. */
+/* Is it one number, repeated often enough? A seed for every element of a large array is, and the
+ * zeros that a gradient is added to. */
 static bool is_repeated(const lowering *l, uint32_t node) {
     cot__view x = cot__layout_at(l->t, node);
-    return x.ndim > 0 && cot__bytes_at(l->t, node) >= LARGE && cot__repeats(&x);
+    size_t    bytes = cot__bytes_at(l->t, node), one = (size_t)cot__dtype_size(x.dtype);
+    if (x.ndim == 0 || bytes < LARGE) return false;
+    if (cot__repeats(&x)) return true;
+    if (!cot__on_host(l->t->backend) || !cot__is_dense(&x, x.dtype)) return false;
+    const char *element = cot__look(l->t, node).data;
+    return memcmp(element, element + one, bytes - one) == 0;
 }
 
 static uint32_t lower_repeated(lowering *l, uint32_t node) {
