@@ -1,0 +1,49 @@
+#include "gcn.h"
+
+cot_status gcn_open(gcn *m, cot_tape *t) {
+    const graph *g = m->g;
+    int64_t      n = g->word_start[g->nodes];
+    /* each row of X sums to 1: an entry is one over the row's number of words */
+    cot_var ones = cot_full(t, COT_F32, COT_SHAPE(n), 1);
+    cot_array starts = {COT_I64, COT_SHAPE(g->nodes + 1), g->nodes + 1, g->word_start};
+    cot_array words = {COT_I64, COT_SHAPE(n), n, g->word};
+    m->features = cot_csr_from_arrays(t, g->nodes, g->words, &starts, &words, ones);
+    cot_var sums = cot_csr_sum_rows(m->features);
+    m->features.values =
+        cot_detach(cot_div(m->features.values, cot_take(sums, cot_csr_entry_rows(m->features), 0)));
+    m->adjacency = cot_csr_gcn(t, COT_F32, g->nodes, g->edges, g->from, g->to);
+    return cot_tape_status(t);
+}
+
+cot_var gcn_net(cot_params *p, cot_var x) {
+    const gcn *m = cot_params_user(p);
+    cot_init   glorot = {COT_INIT_XAVIER_UNIFORM, 1};
+    cot_csr    words = m->features;
+    cot_var    w1 = cot_nn_parameter(p, "gc1.weight", COT_SHAPE(words.columns, m->hidden), x, glorot);
+    cot_var    w2 = cot_nn_parameter(p, "gc2.weight", COT_SHAPE(m->hidden, m->g->classes), x, glorot);
+    words.values = cot_nn_dropout(p, "words", x, m->dropout);
+    cot_var h = cot_relu(cot_csr_matmul(m->adjacency, cot_csr_matmul(words, w1)));
+    h = cot_nn_dropout(p, "hidden", h, m->dropout);
+    return cot_csr_matmul(m->adjacency, cot_matmul(h, w2));
+}
+
+/* The rows of these nodes, or their labels. */
+static cot_var of(cot_tape *t, const graph_nodes *nodes, cot_var x) {
+    return cot_take(x, cot_data(t, COT_I64, COT_SHAPE(nodes->n), nodes->node), 0);
+}
+
+cot_var gcn_loss(cot_params *p, cot_var logits, const graph_nodes *nodes) {
+    const gcn *m = cot_params_user(p);
+    cot_tape  *t = cot_tape_of(logits);
+    cot_var    labels = of(t, nodes, cot_data(t, COT_I64, COT_SHAPE(m->g->nodes), m->g->label));
+    cot_var    entropy = cot_softmax_cross_entropy(of(t, nodes, logits), labels);
+    cot_var    w1 = cot_params_get(p, "gc1.weight");
+    return cot_add(entropy, cot_mul(m->decay / 2, cot_sum(cot_square(w1), COT_ALL)));
+}
+
+int64_t gcn_right(cot_var logits, const graph *g, const graph_nodes *nodes) {
+    cot_tape *t = cot_tape_of(logits);
+    cot_var   labels = of(t, nodes, cot_data(t, COT_I64, COT_SHAPE(g->nodes), g->label));
+    cot_var   guess = cot_argmax(of(t, nodes, logits), COT_AXES(1));
+    return cot_value_i64(cot_sum(cot_cast(cot_equal(guess, labels), COT_I64), COT_ALL));
+}
