@@ -1,0 +1,102 @@
+/* train_gcn.c: a graph network on the karate club, on a generated graph, or on one in a folder, as
+ * Kipf and Welling set it up: Adam at 0.01, 16 hidden units, dropout of a half, decay of the first
+ * weights in the loss, and a stop when the loss of the validation nodes is above the mean of its
+ * last ten. */
+#include "train/train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/gcn.h"
+#include "train/gcn_shown.h"
+
+enum { LOOKED_BACK = 10 };
+
+static bool read_graph(gcn_task *a, const char *data, failure *f) {
+    char why[600] = "";
+    int  wrong;
+    a->from = data ? data : "karate";
+    if (strcmp(a->from, "karate") == 0) wrong = graph_karate(&a->g, why, sizeof why);
+    else if (strcmp(a->from, "generated") == 0) wrong = graph_generate(&a->g, 0, why, sizeof why);
+    else wrong = graph_read(&a->g, a->from, why, sizeof why);
+    return !wrong || failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+}
+
+static void close_task(void *model) {
+    gcn_task *a = model;
+    if (!a) return;
+    graph_free(&a->g);
+    free(a);
+}
+
+static void *open_task(const options *o, failure *f) {
+    gcn_task *a = calloc(1, sizeof *a);
+    if (!a) {
+        failure_memory(f);
+        return NULL;
+    }
+    if (read_graph(a, o->train.data, f)) return a;
+    close_task(a);
+    return NULL;
+}
+
+static void describe(const void *model, char *text, size_t room) {
+    const gcn_task *a = model;
+    snprintf(text, room, "%s: %lld nodes, %lld edges, %lld words, %lld classes", a->from, (long long)a->g.nodes,
+             (long long)a->g.edges, (long long)a->g.words, (long long)a->g.classes);
+}
+
+static bool begin(training *r, failure *f) {
+    gcn_task *a = r->model;
+    a->net = (gcn){.g = &a->g, .hidden = r->o->train.width ? r->o->train.width : 16, .dropout = 0.5, .decay = 5e-4};
+    a->epochs = 0;
+    gcn_open(&a->net, r->t);
+    cot_params_set_user(r->p, &a->net);
+    cot_params_init(r->p, gcn_net, a->net.features.values, cot_key_fold(r->key, 0));
+    r->optim = cot_optim_create(r->p, &(cot_optim_options){.kind = COT_ADAM, .rate = train_rate(r, 0.01)});
+    return train_fine(r, f);
+}
+
+static cot_var loss(training *r) {
+    gcn_task *a = r->model;
+    return gcn_loss(r->p, gcn_net(r->p, a->net.features.values), &a->g.train);
+}
+
+/* The losses of the validation nodes so far decide, so they are part of what a checkpoint would
+ * need: a run on a graph takes seconds, and begins anew. */
+static bool validate(training *r) {
+    gcn_task *a = r->model;
+    cot_var   logits = gcn_net(r->p, a->net.features.values);
+    double    loss = cot_value(gcn_loss(r->p, logits, &a->g.val)), mean = 0;
+    double    right = a->g.val.n ? (double)gcn_right(logits, &a->g, &a->g.val) / (double)a->g.val.n : NAN;
+    bool      stop = false;
+    for (int k = 0; k < LOOKED_BACK; k++) mean += a->seen[k] / LOOKED_BACK;
+    stop = a->epochs > LOOKED_BACK && loss > mean;
+    a->seen[a->epochs++ % LOOKED_BACK] = loss;
+    watch_row(r->w, r->step, 2, (const char *[]){"val_loss", "val_accuracy"}, (double[]){loss, right});
+    return stop;
+}
+
+static bool test(training *r, failure *f) {
+    gcn_task *a = r->model;
+    cot_var   logits = gcn_net(r->p, a->net.features.values);
+    r->accuracy = a->g.test.n ? (double)gcn_right(logits, &a->g, &a->g.test) / (double)a->g.test.n : NAN;
+    return train_fine(r, f);
+}
+
+const trainable train_gcn = {
+    .name = "gcn",
+    .about = "a graph network; --data karate, generated, or a folder of .npy files",
+    .steps = 200,
+    .every = 1,
+    .open = open_task,
+    .describe = describe,
+    .begin = begin,
+    .loss = loss,
+    .validate = validate,
+    .test = test,
+    .show = gcn_show,
+    .show_json = gcn_show_json,
+    .close = close_task,
+};
