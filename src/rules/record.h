@@ -28,7 +28,9 @@ typedef enum cot__kind {
     KIND_NONE,     /* no derivative */
     KIND_SOURCE,   /* leaf, constant: no operands */
     KIND_LINEAR,   /* vjp (its transpose) and apply; forward mode is apply on the tangents */
-    KIND_BILINEAR, /* vjp (its two transposes) and apply; forward mode is f(dx, y) + f(x, dy) */
+    /* vjp (its two transposes) and apply; forward mode is f(dx, y) + f(x, dy). A third operand, if
+     * any, is inactive */
+    KIND_BILINEAR,
     /* vjp in recorded operations; forward mode is jvp where given, else the transpose of the vjp */
     KIND_GENERIC,
     /* pick: a further result of the operation before it, whose rule gives its adjoint or tangent */

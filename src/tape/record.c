@@ -274,7 +274,7 @@ static inline uint32_t saved_mask(const cot_tape *t, const cot__node *n, const c
     }
     if (op->kind != KIND_BILINEAR) return op->saves;
     /* each operand is read for the adjoint of the other */
-    return op->saves & ((is_active(t, cot__arg(n, 1)) ? 1u : 0u) | (is_active(t, cot__arg(n, 0)) ? 2u : 0u));
+    return op->saves & (~3u | (is_active(t, cot__arg(n, 1)) ? 1u : 0u) | (is_active(t, cot__arg(n, 0)) ? 2u : 0u));
 }
 
 uint32_t cot__saved_mask(const cot_tape *t, uint32_t index) {

@@ -126,6 +126,8 @@ static int picks_at(const cot__picks *p) {
     return host_at(p->lane) + host_at(p->source) + host_at(p->entry) + host_at(p->values);
 }
 
+static int csr_at(const cot__compressed *a) { return in(a->start) + in(a->column) + in(a->order); }
+
 static int attention_at(const cot__attention *a) {
     const cot__view *all[] = {&a->q, &a->k, &a->v, &a->mask, &a->bias, &a->z, &a->lse, &a->g, &a->dq, &a->dk, &a->dv};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -196,6 +198,14 @@ GIVE(size_t, matmul_workspace, (const cot__view *a, const cot__view *b, int64_t 
 DO(matmul, (const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch),
     (a, b, c, m, n, scratch),
     at(a) + at(b) + in(scratch) + (m > 0 && n > 0 ? in(c) : 0))
+DO(csr_matmul, (const cot__compressed *a, const cot__view *values, const cot__view *x, const cot__view *z),
+    (a, values, x, z),
+    csr_at(a) + at(values) + at(x) + at(z))
+DO(csr_sddmm, (const cot__compressed *a, const cot__view *x, const cot__view *y, const cot__view *values),
+    (a, x, y, values),
+    csr_at(a) + at(x) + at(y) + at(values))
+DO(csr_softmax, (const cot__compressed *a, const cot__view *values, const cot__view *z), (a, values, z),
+    csr_at(a) + at(values) + at(z))
 DO(bad_position, (const cot__view *index, int64_t extent, bool wrap, int64_t *status), (index, extent, wrap, status),
     at(index) + in(status))
 DO(take, (const cot__view *x, int axis, const cot__view *index, const cot__view *z), (x, axis, index, z),
@@ -348,6 +358,9 @@ const cot__backend guarded_backend = {
     .cumargmax = guarded_cumargmax,
     .matmul_workspace = guarded_matmul_workspace,
     .matmul = guarded_matmul,
+    .csr_matmul = guarded_csr_matmul,
+    .csr_sddmm = guarded_csr_sddmm,
+    .csr_softmax = guarded_csr_softmax,
     .bad_position = guarded_bad_position,
     .take = guarded_take,
     .scatter_add = guarded_scatter_add,

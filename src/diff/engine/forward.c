@@ -31,6 +31,7 @@ static cot_var linear(cot__rule *r, int n, cot_var *xs) {
 
 static cot_var bilinear(cot__rule *r, cot_var *xs) {
     cot_var sum = INVALID(r->t);
+    for (int k = 2, n = cot__nargs(cot__rule_node(r)); k < n; k++) xs[k] = cot__rule_x(r, k);
     for (int k = 0; k < 2; k++) {
         if (cot__failed(r->tangents[k])) continue;
         xs[k] = r->tangents[k];

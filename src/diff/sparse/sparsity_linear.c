@@ -197,7 +197,7 @@ static cot_var run_scaled(probe *q, int k, int b, cot_var factors) {
     cot_var noise = q->p->noise;
     int64_t other = q->n > 1 ? cot__size_at(q->p->t, cot__rule_arg(&q->r, k)) : 0;
     for (int j = 0; j < q->n; j++)
-        if (q->r.op->kind == KIND_BILINEAR && j != k) q->xs[j] = piece(noise, other, operand_shape(q, j));
+        if (q->r.op->kind == KIND_BILINEAR && j < 2 && j != k) q->xs[j] = piece(noise, other, operand_shape(q, j));
         else if (j != k) q->xs[j] = resting(q, j);
     q->xs[k] = piece(noise, 0, operand_shape(q, k));
     if (b >= 0) {
@@ -244,6 +244,7 @@ static bool by_taps(probe *q, int k, int64_t taps, bool *fits) {
     for (int64_t tap = 0; tap < taps && z && *fits; tap++) {
         cot_mark      mark = cot__mark(t);
         const double *came[2] = {NULL, NULL};
+        if (q->n > 2) q->xs[2] = resting(q, 2);
         q->xs[1 - k] = unit(p, operand_shape(q, 1 - k), tap);
         for (int run = 0; run < 2; run++) {
             q->xs[k] = piece(run ? p->noise : p->numbers, 0, operand_shape(q, k));

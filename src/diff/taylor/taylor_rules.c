@@ -141,7 +141,8 @@ static cot_var choice(cot__taylor *s, uint32_t node, int m) {
 
 static cot_var bilinear(cot__taylor *s, uint32_t node, const cot__op *op, int m) {
     cot__rule r = {.t = s->t, .node = node, .op = op};
-    cot_var   sum = INVALID(s->t), xs[2];
+    cot_var   sum = INVALID(s->t), xs[3];
+    for (int k = 2, n = cot__nargs(&s->t->nodes[node]); k < n; k++) xs[k] = cot__rule_x(&r, k);
     for (int j = 0; j <= m && s->t->status == COT_OK; j++) {
         xs[0] = j ? operand(s, node, 0, j) : cot__rule_x(&r, 0);
         if (cot__failed(xs[0])) continue;

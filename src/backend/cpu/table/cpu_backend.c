@@ -9,6 +9,7 @@
 #include "backend/cpu/gemm/recipe.h"
 #include "backend/cpu/linalg/lin.h"
 #include "backend/cpu/nn/nn.h"
+#include "backend/cpu/sparse/csr.h"
 
 #include <string.h>
 
@@ -60,6 +61,9 @@ const cot__backend cot__cpu_backend = {
     .cumargmax = cot__cumargmax,
     .matmul_workspace = cot__matmul_workspace,
     .matmul = cot__matmul,
+    .csr_matmul = cot__csr_matmul,
+    .csr_sddmm = cot__csr_sddmm,
+    .csr_softmax = cot__csr_softmax,
     .bad_position = cot__bad_position,
     .take = cot__take,
     .scatter_add = cot__scatter_add,
