@@ -187,13 +187,15 @@ COT_API cot_key cot_key_at(cot_key key, cot_var step);
  * whatever it holds, and a query with no key left (also by a bias of -inf) gives zeros, with zero
  * gradients. */
 typedef struct cot_attention_options {
-    /* query i sees keys 0 … i, both counted from the start, also where T and S differ */
+    /* query i sees keys 0 … first_query + i, also where T and S differ */
     bool    causal COT__OR_0;
     double  scale COT__OR_0;  /* of the scores; 0: 1/sqrt(d) */
     /* bool, true where the key is seen; broadcasts to (…, T, S). Left out (all zero): none */
     cot_var mask COT__OR_0;
     /* float, added to the scores; broadcasts likewise. Its gradient takes memory T · S */
     cot_var bias COT__OR_0;
+    /* causal: the position of query 0 among the keys; behind 9 earlier ones it is 9. At least 0 */
+    int64_t first_query COT__OR_0;
 } cot_attention_options;
 
 /* How a convolution moves over its spatial axes, one entry an axis. What is left out, or 0, is

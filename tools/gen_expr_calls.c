@@ -187,6 +187,7 @@ static const struct { const char *whole, *part, *takes, *field; } parts[] = {
     {"cot_pool_options", "exclude_padding", "FLAG", NULL},
     {"const cot_attention_options *", "mask", "MAYBE", NULL}, {"const cot_attention_options *", "bias", "MAYBE", NULL},
     {"const cot_attention_options *", "causal", "FLAG", NULL}, {"const cot_attention_options *", "scale", "REAL", NULL},
+    {"const cot_attention_options *", "first_query", "INTEGER", NULL},
 };
 
 static const struct { const char *type, *takes, *field;

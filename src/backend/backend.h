@@ -56,7 +56,7 @@ typedef struct cot__rows { int64_t rows, n; double eps; bool rms; cot_dtype dtyp
  * contiguous (g need not be). */
 typedef struct cot__attention {
     cot__view q, k, v, mask, bias; /* mask.data, bias.data NULL: none */
-    bool      causal;              /* query i sees keys 0 … i */
+    int64_t   causal;              /* query i sees keys 0 … i + causal - 1; 0: all */
     double    scale;
     cot__view z, lse, g, dq, dk, dv;
     /* for tests: so many instruction sets narrower than the machine's */

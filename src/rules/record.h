@@ -129,7 +129,7 @@ typedef struct cot__op {
      * keepdims:f" gives the name of each and a code that says what it is:
      *   d   a number
      *   u   a number, left out when 1
-     *   f   a flag
+     *   f   a flag; one that is 2 or more counts something, and is shown as a number
      *   a   an axis
      *   m   a bit mask of axes
      *   n   attr->number, not an integer

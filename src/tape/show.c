@@ -144,7 +144,7 @@ static uint32_t show_attribute(cot__text *x, const char *name, int length, char 
     int64_t v = at < a->nints ? a->ints[at] : 0;
     if ((code == 'f' && !v) || (code == 'u' && v == 1)) return 1;
     cot__putf(x, ", %.*s", length, name);
-    if (code == 'f') return 1;
+    if (code == 'f' && v == 1) return 1;
     cot__put(x, "=");
     if (code == 'n') {
         cot__put_number(x, a->number);

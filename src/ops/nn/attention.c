@@ -16,8 +16,11 @@ enum { Q, K, V, MASKS };
 enum { Z, LSE, RESULTS };
 /* and of attention_backward */
 enum { BACK_G, BACK_Q, BACK_K, BACK_V, BACK_Z, BACK_LSE, BACK_MASKS };
-/* attributes; attr->number is the scale */
+/* attributes; attr->number is the scale. CAUSAL: how many keys the first query sees, each one more
+ * than the query before it; 0: all see all */
 enum { CAUSAL, HAS_MASK, HAS_BIAS, ATTENTION_INTS };
+/* with room for sums of positions */
+static const int64_t MOST_KEYS = INT64_C(1) << 48;
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
@@ -100,7 +103,7 @@ static int masks_of(const cot__attr *attr) { return (attr->ints[HAS_MASK] != 0) 
 
 /* As many operands as `fixed` and the masks. */
 static bool has_operands(const cot__job *j, int fixed) {
-    if (!cot__job_has(j, fixed, fixed + 2, ATTENTION_INTS)) return false;
+    if (!cot__job_has(j, fixed, fixed + 2, ATTENTION_INTS) || !cot__job_range(j, CAUSAL, 0, MOST_KEYS)) return false;
     int n = fixed + masks_of(j->attr);
     return cot__job_has(j, n, n, ATTENTION_INTS);
 }
@@ -161,7 +164,7 @@ static bool attention_backward_infer(const cot__job *j, cot__type *z) {
 /* What the kernel sees of q, k, v from operand `q` on, and of the masks. */
 static cot__attention kernel_job(const cot__job *j, int q, int masks) {
     const cot__attr *attr = j->attr;
-    cot__attention   a = {.q = j->x[q], .k = j->x[q + 1], .causal = attr->ints[CAUSAL] != 0, .scale = attr->number};
+    cot__attention   a = {.q = j->x[q], .k = j->x[q + 1], .causal = attr->ints[CAUSAL], .scale = attr->number};
     a.v = j->x[q + 2];
     if (attr->ints[HAS_MASK]) a.mask = j->x[masks++];
     if (attr->ints[HAS_BIAS]) a.bias = j->x[masks];
@@ -247,6 +250,9 @@ cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_optio
         return cot__fail(
             t, COT_VALUE,
             "[attention] the scale is %g; it must be positive and finite, or 0 for 1/sqrt of the last axis", o.scale);
+    if (o.first_query < 0 || o.first_query >= MOST_KEYS)
+        return cot__fail(t, COT_VALUE, "[attention] the first query is at position %lld; positions count from 0, to 2^48",
+                         (long long)o.first_query);
     for (int i = 0; i < 3; i++) {
         cot_shape to = lead;
         to.dim[to.ndim++] = shapes[i]->dim[shapes[i]->ndim - 2];
@@ -262,7 +268,8 @@ cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_optio
     cot_dtype dtype = cot__dtype_at(&t->nodes[xs[Q]]);
     if (given(o.mask) && !enter_mask(t, o.mask, "mask", true, dtype, &scores, &mask[masks++])) return INVALID(t);
     if (given(o.bias) && !enter_mask(t, o.bias, "bias", false, dtype, &scores, &mask[masks++])) return INVALID(t);
-    return push_attention(t, xs, masks, mask, (int64_t[]){o.causal, given(o.mask), given(o.bias)},
+    return push_attention(t, xs, masks, mask,
+                          (int64_t[]){o.causal ? o.first_query + 1 : 0, given(o.mask), given(o.bias)},
                           o.scale > 0 ? o.scale : d > 0 ? 1 / sqrt((double)d) : 1);
 }
 
@@ -281,7 +288,8 @@ typedef struct parts {
 
 static parts parts_of(cot__rule *r, int q, int masks) {
     const cot__attr *attr = cot__rule_attr(r);
-    bool             causal = attr->ints[CAUSAL] != 0, has_mask = attr->ints[HAS_MASK] != 0;
+    bool             has_mask = attr->ints[HAS_MASK] != 0;
+    double           first = (double)attr->ints[CAUSAL] - 1; /* the last key that query 0 sees */
     int              bias = attr->ints[HAS_BIAS] ? masks + has_mask : -1;
     parts            x    = {widened(cot__rule_x(r, q)),
                              widened(cot__rule_x(r, q + 1)),
@@ -292,9 +300,9 @@ static parts parts_of(cot__rule *r, int q, int masks) {
     cot_var          s = cot_mul(cot_matmul(x.q, cot__swap_last(x.k)), x.scale);
     if (bias >= 0) s = cot_add(s, widened(cot__rule_x(r, bias)));
     if (has_mask) s = cot_where(cot__rule_x(r, masks), s, -INFINITY);
-    if (causal) {
+    if (first >= 0) {
         cot_shape shape = cot_shape_of(s);
-        cot_var   i = cot_arange(r->t, COT_I64, 0, (double)cot__extent_back(&shape, 2), 1);
+        cot_var   i = cot_arange(r->t, COT_I64, first, first + (double)cot__extent_back(&shape, 2), 1);
         cot_var   j = cot_arange(r->t, COT_I64, 0, (double)cot__extent_back(&shape, 1), 1);
         s = cot_where(cot_greater_equal(cot_expand_dims(i, 1), j), s, -INFINITY);
     }

@@ -43,7 +43,8 @@ static double *read_gradient(cot_var x) {
 
 /* ---- against plain loops, each variant of the kernel ----------------------------------------- */
 
-typedef struct problem { int64_t h, t, s, d, e; bool causal, mask, bias; } problem;
+/* causal: how many keys the first query sees, 0 for all */
+typedef struct problem { int64_t h, t, s, d, e, causal; bool mask, bias; } problem;
 
 /* z, lse and the three adjoints by their definition, in double. Rows of masks repeat over heads. */
 static void plain(const problem *p, double scale, const double *q, const double *k, const double *v, const double *mask,
@@ -59,7 +60,7 @@ static void plain(const problem *p, double scale, const double *q, const double 
             for (int64_t c = 0; c < p->d; c++) x += q[row * p->d + c] * k[(h * p->s + j) * p->d + c];
             x *= scale;
             if (p->bias) x += bias[i * p->s + j];
-            if ((p->causal && j > i) || (p->mask && mask[i * p->s + j] == 0)) x = -INFINITY;
+            if ((p->causal && j >= i + p->causal) || (p->mask && mask[i * p->s + j] == 0)) x = -INFINITY;
             w[j] = x;
             top = fmax(top, x);
         }
@@ -175,7 +176,9 @@ static void every_variant_is_the_definition(void **state) {
         {1, 70, 130, 5, 8, 1, 1, 1},    {3, 129, 129, 32, 32, 1, 0, 0}, {17, 9, 11, 3, 2, 0, 0, 1},
         {1, 200, 257, 48, 20, 0, 1, 0}, {0, 3, 4, 2, 2, 0, 0, 0},       {2, 0, 4, 2, 2, 0, 0, 0},
         {2, 3, 0, 2, 2, 1, 0, 0},       {2, 3, 4, 0, 2, 0, 0, 0},       {2, 3, 4, 2, 0, 0, 0, 0},
-        {1, 7, 5, 70, 66, 0, 0, 0},     {1, 1, 300, 64, 64, 0, 1, 0},
+        {1, 7, 5, 70, 66, 0, 0, 0},     {1, 1, 300, 64, 64, 0, 1, 0},   {2, 3, 7, 4, 5, 4, 0, 0},
+        {1, 1, 200, 9, 9, 130, 0, 0},   {1, 130, 200, 8, 5, 65, 0, 1},  {1, 70, 130, 5, 8, 64, 1, 0},
+        {2, 140, 70, 8, 8, 63, 0, 0},   {1, 3, 5, 2, 2, 300, 0, 0},
     };
     for (int i = 0; i < (int)(sizeof problems / sizeof *problems); i++)
         for (int narrower = 0; narrower < 3; narrower++)
@@ -187,6 +190,78 @@ static void every_variant_is_the_definition(void **state) {
             check_problem(&(problem){1, 5, 4, n, 3, 0, 0, 0}, COT_F32, narrower);
             check_problem(&(problem){1, 5, 4, 3, n, 0, 0, 0}, COT_F64, narrower);
         }
+}
+
+/* Queries one by one, each at its position, as in decoding with kept keys. */
+static void one_query_at_its_position_is_its_row_to_the_bit(void **state) {
+    (void)state;
+    for (int d = COT_F64; d <= COT_F16; d++) {
+        enum { N = 131, WIDTH = 9 };
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x[3];
+        for (int i = 0; i < 3; i++) x[i] = make(t, (cot_dtype)d, COT_SHAPE(2, N, WIDTH), 1 + (uint64_t)i, true);
+        double *all = read_all(cot_attention(x[0], x[1], x[2], &(cot_attention_options){.causal = true}));
+        for (int64_t i = 0; i < N; i++) {
+            cot_var q = cot_slice(x[0], 1, i, i + 1, 1);
+            /* later keys are there, or not yet */
+            cot_var k = i % 2 ? cot_slice(x[1], 1, 0, i + 1, 1) : x[1], v = i % 2 ? cot_slice(x[2], 1, 0, i + 1, 1) : x[2];
+            double *one = read_all(cot_attention(q, k, v, &(cot_attention_options){.causal = true, .first_query = i}));
+            for (int h = 0; h < 2; h++) assert_memory_equal(one + h * WIDTH, all + (h * N + i) * WIDTH, WIDTH * 8);
+            free(one);
+        }
+        assert_ok(t);
+        free(all);
+        cot_tape_destroy(t);
+    }
+}
+
+static cot_var later(int n, const cot_var *xs, void *user) {
+    (void)n, (void)user;
+    return cot_attention(xs[0], xs[1], xs[2], &(cot_attention_options){.causal = true, .first_query = 2, .bias = xs[3]});
+}
+static int later_fn(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m;
+    ys[0] = later(n, xs, user);
+    return cot_grad_of(cot_sum(cot_sin(ys[0]), COT_ALL), n, xs, ys + 1) == COT_OK ? 0 : 1;
+}
+
+/* Both modes to second order; as one batch, and compiled, with the bits of the tape. */
+static void a_later_first_query_goes_through_every_transformation(void **state) {
+    (void)state;
+    static const int64_t shape[4][3] = {{2, 3, 2}, {2, 6, 2}, {2, 6, 3}, {2, 3, 6}};
+    double               data[4][36], want[5][36], got[5][36];
+    cot_array            at[4];
+    cot_type             types[4];
+    for (int k = 0; k < 4; k++) {
+        int64_t n = shape[k][0] * shape[k][1] * shape[k][2];
+        for (int64_t i = 0; i < n; i++) data[k][i] = uniform((uint64_t)k, (uint64_t)i);
+        cot_shape s = COT_SHAPE(shape[k][0], shape[k][1], shape[k][2]);
+        at[k] = (cot_array){COT_F64, s, n, data[k]};
+        types[k] = (cot_type){COT_F64, s};
+    }
+    cot_check_report report;
+    if (cot_check_grads(later, NULL, 4, at, 2, &report) != COT_OK) fail_msg("%s", report.message);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   xs[4], ys[5], each[5];
+    for (int k = 0; k < 4; k++) xs[k] = cot_tensor(t, COT_F64, at[k].shape, data[k]);
+    assert_int_equal(later_fn(4, xs, 5, ys, NULL), 0);
+    assert_int_equal(cot_vmap(later_fn, NULL, 4, xs, NULL, 5, each, NULL), COT_OK);
+    cot_program *program = cot_compile(later_fn, NULL, 4, types, 5, NULL);
+    assert_non_null(program);
+    void *out[5] = {got[0], got[1], got[2], got[3], got[4]};
+    cot_run *run = cot_run_create(program);
+    assert_int_equal(cot_program_run(run, (const void *[]){data[0], data[1], data[2], data[3]}, out), COT_OK);
+    for (int k = 0; k < 5; k++) {
+        size_t bytes = (size_t)cot_size(ys[k]) * sizeof(double);
+        cot_read(ys[k], want[k], cot_size(ys[k]));
+        assert_memory_equal(want[k], got[k], bytes);
+        cot_read(each[k], got[k], cot_size(ys[k]));
+        assert_memory_equal(want[k], got[k], bytes);
+    }
+    assert_ok(t);
+    cot_run_destroy(run);
+    cot_program_destroy(program);
+    cot_tape_destroy(t);
 }
 
 /* ---- against the composition, through the tape ----------------------------------------------- */
@@ -492,6 +567,8 @@ static void wrong_operands_are_refused(void **state) {
         cot_tape_clear_error(t);                                                                                       \
     } while (0)
     cot_var line = make(t, COT_F64, COT_SHAPE(4), 4, true);
+    REFUSED(COT_VALUE, "[attention] the first query is at position -1; positions count from 0, to 2^48", q, k, v,
+            &(cot_attention_options){.first_query = -1});
     REFUSED(COT_SHAPE,
             "[attention] q, k and v have shapes (4,), (2,5,4) and (2,5,2); each has at least two axes, positions and "
             "features",
@@ -559,6 +636,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(backward_costs_its_five_products),
         cmocka_unit_test(every_variant_is_the_definition),
+        cmocka_unit_test(one_query_at_its_position_is_its_row_to_the_bit),
+        cmocka_unit_test(a_later_first_query_goes_through_every_transformation),
         cmocka_unit_test(it_is_its_composition_to_second_order),
         cmocka_unit_test(halves_compute_in_f32_and_integers_in_f64),
         cmocka_unit_test(a_query_without_keys_gives_zeros),

@@ -39,7 +39,7 @@ enum {
 
 typedef struct plan {
     cot__view q, k, v, mask, bias, z, lse, g, dq, dk, dv_out;
-    bool      causal;
+    int64_t   causal;
     double    scale;
     cot_dtype wide;             /* the type of the computation: F64 or F32 */
     int64_t   heads, queries, keys, tiles; /* heads: all leading axes; tiles of queries */

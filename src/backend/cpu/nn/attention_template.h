@@ -99,9 +99,10 @@ static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, 
                 if (!row[j * m.col_stride]) s[i * rs + j * cs] = -(T)INFINITY;
         }
     }
-    if (a->causal && j0 + n > i0 + 1)
+    int64_t seen = i0 + a->causal; /* keys that query i0 sees */
+    if (a->causal && j0 + n > seen)
         for (int64_t i = 0; i < rows; i++)
-            for (int64_t j = i0 + i + 1 > j0 ? i0 + i + 1 - j0 : 0; j < n; j++) s[i * rs + j * cs] = -(T)INFINITY;
+            for (int64_t j = seen + i > j0 ? seen + i - j0 : 0; j < n; j++) s[i * rs + j * cs] = -(T)INFINITY;
 }
 
 /* ---- forward: one tile of queries, over all keys --------------------------------------------- */
@@ -131,7 +132,7 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
            v   = matrix_of(&a->v, head, a->wide);
     int64_t i0 = tile * TILE, rows = a->queries - i0 < TILE ? a->queries - i0 : TILE;
     /* later keys are hidden from the whole tile */
-    int64_t keys = a->causal && i0 + rows < a->keys ? i0 + rows : a->keys;
+    int64_t last = i0 + rows - 1 + a->causal, keys = a->causal && last < a->keys ? last : a->keys;
     T      *qt = memory, *kk = qt + TILE * a->d, *vv = kk + TILE * a->d, *s = vv + TILE * a->dv, *o = s + TILE * TILE;
     T       top[TILE], sum[TILE] = {0}, fade[TILE];
     N(load)(&q, i0, rows, (T)a->scale, kk, a->d);
@@ -244,7 +245,9 @@ static TARGET void N(backward)(const plan *a, int64_t head, int64_t from, int64_
         N(turn)(w.gg, a->dv, w.vt);
         for (int64_t i = 0; i < big; i++) w.dk[i] = 0;
         for (int64_t i = 0; i < wide; i++) w.dv[i] = 0;
-        for (int64_t i0 = a->causal ? j0 : 0; i0 < a->queries; i0 += TILE) N(backward_pair)(a, head, i0, j0, n, &w, dq);
+        int64_t first = a->causal && j0 >= a->causal ? j0 - a->causal + 1 : 0; /* query that sees key j0 */
+        for (int64_t i0 = first / TILE * TILE; i0 < a->queries; i0 += TILE)
+            N(backward_pair)(a, head, i0, j0, n, &w, dq);
         N(store)(&dk, j0, n, w.dk, a->d);
         N(store)(&dv, j0, n, w.dv, a->dv);
     }
