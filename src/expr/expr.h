@@ -12,6 +12,7 @@
 #ifndef COT_EXPR_H
 #define COT_EXPR_H
 
+#include "base/nearest.h"
 #include "cotangent.h"
 
 typedef struct cot__expr cot__expr;
@@ -83,8 +84,5 @@ const char *cot__expr_signature(const char *function, char *buf, size_t size);
 /* The function of the library that a name or an operator calls: "clamp" for "clip", "mul" for "*",
  * "sin" for "sin". NULL where there is none. */
 const char *cot__expr_behind(const char *name);
-
-/* The name most like `name` among n names, or NULL when none is near. */
-const char *cot__nearest(const char *name, int n, const char *const *among);
 
 #endif

@@ -1,9 +1,10 @@
 /* nearest.c: finds the name that was meant. */
-#include "expr/expr.h"
+#include "base/nearest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-enum { LONGEST = 40 };
+enum { LONGEST = 100 };
 
 static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 

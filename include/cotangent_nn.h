@@ -1,0 +1,167 @@
+/* cotangent_nn.h: parameters by name, and layers: functions that find theirs there.
+ *
+ * A model is a C function. Its layers ask for parameters by name; cot_params_init runs the function
+ * once to learn which there are, and makes a leaf for each. From then on the same function finds
+ * them:
+ *
+ *     static cot_var net(cot_params *p, cot_var x) {
+ *         x = cot_relu(cot_nn_dense(p, "fc1", x, 512));
+ *         return cot_nn_dense(p, "fc2", x, 10);
+ *     }
+ *     …
+ *     cot_params *p = cot_params_create(t);
+ *     cot_params_init(p, net, x, cot_key_of(0));            fc1.weight, fc1.bias, fc2.weight, …
+ *     int            n;
+ *     const cot_var *w = cot_params_vars(p, &n);
+ *     cot_mark       start = cot_tape_mark(t);
+ *     for (int step = 0; step < 1000; step++) {
+ *         cot_params_set_key(p, cot_key_fold(key, step));   where there is dropout
+ *         cot_backward(cot_softmax_cross_entropy(net(p, x), labels));
+ *         cot_sgd_step(n, w, 0.1);
+ *         cot_tape_zero_grads(t);
+ *         cot_tape_rewind(t, start);
+ *     }
+ *
+ * The same name is the same parameters: a layer that is called twice shares them. A layer takes the
+ * sizes of its input from x. Weights of dense layers are (in, out), as cot_matmul(x, w) wants them
+ * (GPT-2's layout; PyTorch's nn.Linear has the transpose), those of convolutions as in PyTorch. */
+#ifndef COTANGENT_NN_H
+#define COTANGENT_NN_H
+
+#ifndef COTANGENT_H
+#include <cotangent.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==== Parameters
+ * ================================================================================================= */
+
+typedef struct cot_params cot_params;
+/* A model: records its result for x, by calls of cot_nn_… and of operations. */
+typedef cot_var (*cot_net)(cot_params *p, cot_var x);
+
+/* No parameters yet; NULL when memory is short. The tape outlives it, and errors stick on the
+ * tape (on that of the bound vars while some are bound). */
+COT_API cot_params *cot_params_create(cot_tape *t);
+/* The leaves stay on the tape. NULL is fine. */
+COT_API void      cot_params_destroy(cot_params *p);
+COT_API cot_tape *cot_params_tape(const cot_params *p); /* NULL for NULL */
+/* For a net's own configuration; the parameters only keep the pointer. */
+COT_API void *cot_params_user(const cot_params *p);
+COT_API void  cot_params_set_user(cot_params *p, void *user);
+
+/* Records net(p, x) once, forgets what was recorded, and makes a leaf for each name that was asked
+ * for and is new. x is on the tape of p. Initial numbers come from the key folded with a hash of
+ * the full name: another layer more changes no other's. Called again, with another net say, it
+ * makes what is still missing. After a failure there are the parameters that there were before.
+ * The leaves stand on the tape where it was called: rewind to no mark before that. */
+COT_API cot_status cot_params_init(cot_params *p, cot_net net, cot_var x, cot_key key);
+
+/* How numbers begin. A layer has its own way for each parameter, that of PyTorch; a rule for names
+ * that match a pattern (* any letters, ? one; "*.weight") replaces it, before cot_params_init. Of
+ * several rules the last that matches counts. fan_in and fan_out are what one unit reads, and how
+ * many read one input. */
+typedef enum cot_init_kind {
+    COT_INIT_DEFAULT,  /* the layer's own */
+    COT_INIT_CONSTANT, /* `value` everywhere: {COT_INIT_CONSTANT} is zeros */
+    COT_INIT_ONES,
+    COT_INIT_UNIFORM,          /* -value … value; value 0: 1/sqrt(fan_in) */
+    COT_INIT_NORMAL,           /* of deviation `value`; 0: 1 */
+    COT_INIT_TRUNCATED_NORMAL, /* the same, drawn again beyond two deviations */
+    COT_INIT_XAVIER_UNIFORM,   /* ± gain sqrt(6 / (fan_in + fan_out)); the gain is `value`, 0: 1 */
+    COT_INIT_XAVIER_NORMAL,    /* of deviation gain sqrt(2 / (fan_in + fan_out)) */
+    COT_INIT_HE_UNIFORM,       /* ± gain sqrt(3 / fan_in); 0: the gain of relu, sqrt(2) */
+    COT_INIT_HE_NORMAL         /* of deviation gain / sqrt(fan_in) */
+} cot_init_kind;
+typedef struct cot_init {
+    cot_init_kind kind COT__OR_0;
+    double value       COT__OR_0;
+} cot_init;
+COT_API cot_status cot_params_init_with(cot_params *p, const char *pattern, cot_init how);
+/* The dtype of parameters made from now on, a float; else it is that of the layer's input, or f32
+ * where that is no float. */
+COT_API void cot_params_set_dtype(cot_params *p, cot_dtype dtype);
+
+/* A parameter. The name lives as long as p; var is its leaf, of a statistic (a running mean, say) a
+ * constant. */
+typedef struct cot_param {
+    const char *name COT__OR_0;
+    cot_var var      COT__OR_0;
+    bool statistic   COT__OR_0;
+    bool frozen      COT__OR_0;
+    int group        COT__OR_0;
+} cot_param;
+COT_API int       cot_params_count(const cot_params *p);     /* statistics included; 0 for NULL */
+COT_API cot_param cot_params_at(const cot_params *p, int k); /* in the order they were made; all zero beyond the end */
+/* What layers use under this full name: the leaf, or the var that is bound in its place. A name
+ * that is not there is an error, which tells a near one. */
+COT_API cot_var cot_params_get(cot_params *p, const char *name);
+/* The leaves that are trained, neither statistics nor frozen, in order. The list is p's, and good
+ * until the next cot_params_init or cot_params_freeze. n may be NULL. */
+COT_API const cot_var *cot_params_vars(cot_params *p, int *n);
+/* Freezes (or thaws) all that match; a pattern that matches nothing is an error. No gradient is
+ * computed for what is frozen, and cot_params_vars leaves it out. */
+COT_API cot_status cot_params_freeze(cot_params *p, const char *pattern, bool frozen);
+/* The group of an optimiser, 0 unless said; a pattern that matches nothing is an error. */
+COT_API cot_status cot_params_group(cot_params *p, const char *pattern, int group);
+
+/* Training, which is how it begins, or evaluation: dropout and batch norms differ. */
+COT_API void cot_params_train(cot_params *p, bool on);
+COT_API bool cot_params_training(const cot_params *p); /* false for NULL */
+/* The key of the step: layers that draw fold their name into it. Set another one each step; in a
+ * compiled step it may come from cot_key_at. */
+COT_API void cot_params_set_key(cot_params *p, cot_key key);
+/* The step's key folded with the full name, for draws of one's own; where none was set, an error in
+ * training. */
+COT_API cot_key cot_params_key(cot_params *p, const char *name);
+
+/* Between push and pop names begin with that name and a dot: "encoder.0.fc1.weight". A number does
+ * as well. Both may be called in any order with operations; pop without push is an error. */
+COT_API void cot_params_push(cot_params *p, const char *name);
+COT_API void cot_params_push_number(cot_params *p, int64_t number);
+COT_API void cot_params_pop(cot_params *p);
+
+/* Layers use xs in place of the leaves, until bound again; n = 0: the leaves. xs stand for
+ * cot_params_vars, or, where n is cot_params_count, for all in order. They may be of another tape:
+ * layers then record there. So a function of parameters is differentiated, batched or compiled like
+ * any other:
+ *
+ *     static int loss(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+ *         model *a = user;
+ *         cot_params_bind(a->p, n - 2, xs + 2);                    xs: x, labels, parameters
+ *         ys[0] = cot_softmax_cross_entropy(net(a->p, xs[0]), xs[1]);
+ *         return cot_params_bind(a->p, 0, NULL) == COT_OK ? 0 : 1;
+ *     }
+ *
+ * A statistic that a layer updates meanwhile is not written: where it is bound, the new value takes
+ * the place of the bound one (cot_params_get), otherwise nothing happens. */
+COT_API cot_status cot_params_bind(cot_params *p, int n, const cot_var *xs);
+
+/* A parameter of your own layer, under the name that is pushed: made in cot_params_init, found
+ * later. Its dtype is that of `like`, if that is a float (COT_NONE: f32); how {0}: as in a dense layer,
+ * fan_in being the extents but the last, fan_out the last. Another shape later is an error. */
+COT_API cot_var cot_nn_parameter(cot_params *p, const char *name, cot_shape shape, cot_var like, cot_init how);
+/* The same, not trained; how {0}: zeros. */
+COT_API cot_var cot_nn_statistic(cot_params *p, const char *name, cot_shape shape, cot_var like, cot_init how);
+/* Writes a statistic in training, see cot_params_bind; in cot_params_init and evaluation nothing
+ * happens. */
+COT_API cot_status cot_nn_update(cot_params *p, const char *name, cot_var value);
+
+/* ==== Layers
+ * ===================================================================================================== */
+
+/* Each finds its parameters under `name`, after what is pushed; they are named beside it. */
+
+/* x (…, in) @ weight (in, units) + bias (units). Both begin uniform in ± 1/sqrt(in). */
+COT_API cot_var cot_nn_dense(cot_params *p, const char *name, cot_var x, int64_t units);
+/* The same without bias. */
+COT_API cot_var cot_nn_linear(cot_params *p, const char *name, cot_var x, int64_t units);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,107 @@
+/* nn.h: the inside of parameters, and what a layer is made with.
+ *
+ * A layer opens its name, asks for its parameters, records operations of the public library, and
+ * closes:
+ *
+ *     if (!cot__layer_open(p, "nn_dense", name, x)) return cot__layer_none(p, x);
+ *     cot_var w = cot__layer_get(p, "weight", ...);
+ *     return cot__layer_close(p, cot_matmul(x, w));
+ *
+ * Invariant: looking a name up allocates nothing, and what is pushed is popped again whatever
+ * failed in between.
+ *
+ * May call: all below, the public operations among it. Must not touch: nodes, kernels. */
+#ifndef COT_NN_LAYERS_H
+#define COT_NN_LAYERS_H
+
+#include "tape/tape.h"
+
+#include <cotangent.h>
+
+enum { COT__LONGEST_PATH = 255, COT__DEEPEST_PATH = 32 };
+
+/* What a layer asks for. The fans are 0 where the layer's own way needs none. */
+typedef struct cot__wish {
+    const char *name;
+    cot_shape   shape;
+    cot_dtype   dtype;
+    bool        statistic;
+    cot_init    how;
+    double      fan_in, fan_out;
+} cot__wish;
+
+typedef struct cot__entry {
+    uint64_t  hash;
+    cot_var   leaf;
+    cot_var   bound; /* what layers use while parameters are bound; no tape: none */
+    cot__wish wish;  /* wish.name is the full name, and p's */
+    bool      frozen;
+    int       group;
+} cot__entry;
+
+/* A rule of cot_params_init_with. */
+typedef struct cot__init_rule {
+    char    *pattern;
+    cot_init how;
+} cot__init_rule;
+
+/* A line of cot_params_summary. */
+typedef struct cot__row cot__row;
+
+struct cot_params {
+    cot_tape       *tape;
+    cot_allocator   al; /* of the system or the tape's options: not the cache */
+    cot_tape       *on; /* that of the bound vars, or `tape` */
+    void           *user;
+    cot__entry     *entry;
+    const char    **names; /* entry[k].wish.name, as cot__nearest wants them */
+    cot_var        *vars;  /* of cot_params_vars */
+    uint32_t       *slot;  /* by hash, open addressing: k + 1, 0 is free; 2 · capacity of them */
+    uint32_t        count, capacity, trained;
+    cot__init_rule *rule;
+    uint32_t        rules, rule_capacity;
+    bool            training, making, bound, has_key, has_dtype;
+    cot_dtype       dtype;
+    cot_key         key, init_key;
+    const char     *op; /* the layer that is open, for messages */
+    struct {
+        uint16_t length;
+        uint64_t hash;
+    } level[COT__DEEPEST_PATH + 1];
+    int        depth; /* may exceed DEEPEST: then an error was set, and pops count down again */
+    char       path[COT__LONGEST_PATH + 1];
+    cot__row **rows; /* where a summary collects; NULL: none is made */
+};
+
+/* The tape that p's layers record on; NULL when it has failed. */
+static inline cot_tape *cot__params_on(const cot_params *p) { return cot__usable(p->on); }
+
+/* Opens a layer: checks p, name and x, and pushes the name. False after setting the error. */
+bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var x);
+/* What a layer that did not open returns. */
+cot_var cot__layer_none(const cot_params *p, cot_var x);
+/* The parameter `wish`, found or made. */
+cot_var cot__layer_get(cot_params *p, const cot__wish *wish);
+/* Pops the name and returns y. */
+cot_var cot__layer_close(cot_params *p, cot_var y);
+/* The dtype of parameters for an input like x. */
+cot_dtype cot__params_dtype(const cot_params *p, cot_var x);
+
+/* x @ weight + bias (NULL: none), of the layer that is open. */
+cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, cot_var x, int64_t units);
+
+/* Initial numbers of an entry, as a constant on t. */
+cot_var cot__initial(cot_tape *t, const cot_params *p, const cot__entry *e);
+/* Makes entry k's leaf, with its initial numbers. */
+bool cot__make_leaf(cot_params *p, cot__entry *e);
+
+/* Forgets the entries from `count` on. */
+void cot__params_drop(cot_params *p, uint32_t count);
+/* Makes the list of trained leaves anew. */
+void cot__params_list(cot_params *p);
+/* The way of a rule whose pattern matches, or `how`. */
+cot_init cot__params_how(const cot_params *p, const char *name, cot_init how);
+/* Does the text match? * stands for any letters, ? for one. */
+bool cot__matches(const char *pattern, const char *text);
+
+#endif
