@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/elements.h"
+#include "io/data_file.h"
 #include "base/element.h"
 #include "problem/command.h"
 
@@ -58,7 +58,7 @@ static bool make_seed(compiled *c, failure *f) {
     cot_array given = {0};
     cot_dtype dtype = cot_dtype_of(c->p->y);
     if (c->p->o->seed && !problem_seed(c->p, &given, f)) return false;
-    bool fine = elements_allocate(&c->seed, dtype, cot_shape_of(c->p->y), f);
+    bool fine = array_allocate(&c->seed, dtype, cot_shape_of(c->p->y), f);
     for (int64_t i = 0; fine && i < c->seed.size; i++) {
         double v = !given.data              ? 1
                    : given.dtype == COT_F32 ? (double)((float *)given.data)[i]

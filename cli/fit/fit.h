@@ -6,7 +6,7 @@
 #ifndef COT_CLI_FIT_H
 #define COT_CLI_FIT_H
 
-#include "io/data_table.h"
+#include "io/data_file.h"
 #include "regression/least_squares.h"
 #include "output/print.h"
 #include "problem/problem.h"
@@ -21,7 +21,7 @@ typedef struct fit_column {
 typedef struct fit {
     problem     p; /* the expression; its inputs are the parameters with their starts */
     const char *data;
-    data_table  table;
+    cot__data_table  table;
     int         response; /* the column of the response */
     char        response_name[64];
     double     *y;

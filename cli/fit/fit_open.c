@@ -7,7 +7,7 @@
 #include "problem/command.h"
 #include "fit/fit.h"
 #include "problem/names.h"
-#include "io/source.h"
+#include "io/data_file.h"
 #include "problem/values.h"
 
 enum { LISTED = 400 }; /* longest list of names in a message, in bytes */
@@ -19,7 +19,7 @@ static int find_parameter(const fit *x, const char *name) {
 }
 
 /* The names of the columns for a message; their numbers if the table has no names. */
-static const char *list_columns(const data_table *t, char *buf, size_t size) {
+static const char *list_columns(const cot__data_table *t, char *buf, size_t size) {
     if (t->names) return list_names(t->columns, t->names, buf, size);
     snprintf(buf, size, "1 to %d, without names", t->columns);
     return buf;
@@ -37,11 +37,11 @@ static bool add_parameter(fit *x, const char *argument, size_t length, failure *
     x->p.inputs[x->p.n++].name = name;
     if (twice) return failure_usage(f, "%.100s is given twice", name);
     if (cot__expr_uses(x->p.expr, name)) return true;
-    if (source_exists(x->p.text))
+    if (cot__source_exists(x->p.text))
         return failure_usage(
             f, "the expression is '%.100s', which is the name of a file: the expression comes first, then the data",
             x->p.text);
-    if (source_exists(argument + length + 1) || strcmp(name, "data") == 0)
+    if (cot__source_exists(argument + length + 1) || strcmp(name, "data") == 0)
         return failure_usage(
             f, "the expression has no name %.100s; the data are given by the name of their file alone: %.200s", name,
             argument + length + 1);
@@ -89,14 +89,14 @@ static bool read_arguments(fit *x, const char *const *arguments, int count, fail
 /* --y NAME, or --y N with the number of a column. Without --y the response is column y, or the
  * first column of a table without names. */
 static bool choose_response(fit *x, failure *f) {
-    const data_table *t = &x->table;
+    const cot__data_table *t = &x->table;
     const char       *wish = x->p.o->y;
     char              list[LISTED];
     snprintf(x->response_name, sizeof x->response_name, "%.60s", wish && t->names ? wish : "y");
     if (!wish && !t->names) return true;
-    x->response = data_table_find(t, wish ? wish : "y");
+    x->response = cot__data_table_find(t, wish ? wish : "y");
     if (x->response >= 0) return true;
-    if (x->response == COLUMN_TWICE)
+    if (x->response == COT__COLUMN_TWICE)
         return failure_usage(f, "%.200s has more than one column %.60s; choose one by its number: --y N", t->path,
                              x->response_name);
     char     *end;
@@ -115,10 +115,10 @@ static bool choose_response(fit *x, failure *f) {
 /* x or x1, x2, …: the columns beside the response, in their order. */
 static int numbered_column(const fit *x, const char *name) {
     char *end;
-    if (name[0] != 'x') return COLUMN_NONE;
+    if (name[0] != 'x') return COT__COLUMN_NONE;
     long long number = name[1] ? strtoll(name + 1, &end, 10) : 1;
-    if (name[1] && (*end || name[1] < '1' || name[1] > '9')) return COLUMN_NONE;
-    if (number < 1 || number >= x->table.columns) return COLUMN_NONE;
+    if (name[1] && (*end || name[1] < '1' || name[1] > '9')) return COT__COLUMN_NONE;
+    if (number < 1 || number >= x->table.columns) return COT__COLUMN_NONE;
     return (int)number - 1 < x->response ? (int)number - 1 : (int)number;
 }
 
@@ -129,14 +129,14 @@ static bool known_names_are_no_columns(const fit *x, failure *f) {
                                         "f32", "float32", "bf16",  "bfloat16", "f16",   "float16", "i64",   "int64",
                                         "int", "i32",     "int32", "u8",       "uint8", "bool",    "bool_"};
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-        if (cot__expr_uses(x->p.expr, known[k]) && data_table_find(&x->table, known[k]) != COLUMN_NONE)
+        if (cot__expr_uses(x->p.expr, known[k]) && cot__data_table_find(&x->table, known[k]) != COT__COLUMN_NONE)
             return failure_usage(f, "%s is a %s in expressions and a column of %.200s; rename the column", known[k],
                                  k < 4 ? "number" : "dtype", x->table.path);
     return true;
 }
 
 /* Can the names of all columns be written in an expression? "time (s)" cannot. */
-static bool names_are_names(const data_table *t) {
+static bool names_are_names(const cot__data_table *t) {
     char text[128];
     for (int k = 0; t->names && k < t->columns; k++) {
         int length = snprintf(text, sizeof text, "%.100s=", t->names[k]);
@@ -146,7 +146,7 @@ static bool names_are_names(const data_table *t) {
 }
 
 static bool choose_columns(fit *x, failure *f) {
-    const data_table  *t = &x->table;
+    const cot__data_table  *t = &x->table;
     const char *const *names;
     int                n = cot__expr_names(x->p.expr, &names);
     char               list[LISTED];
@@ -154,17 +154,17 @@ static bool choose_columns(fit *x, failure *f) {
     x->columns = calloc((size_t)n + 1, sizeof *x->columns);
     if (!x->columns) return failure_memory(f);
     for (int k = 0; k < n; k++) {
-        int at = data_table_find(t, names[k]);
+        int at = cot__data_table_find(t, names[k]);
         if (find_parameter(x, names[k]) >= 0) {
-            if (at == COLUMN_NONE) continue;
+            if (at == COT__COLUMN_NONE) continue;
             return failure_usage(f, "%.60s is a parameter and a column of %.200s; give the parameter another name",
                                  names[k], t->path);
         }
-        if (at == COLUMN_TWICE)
+        if (at == COT__COLUMN_TWICE)
             return failure_usage(f, "%.200s has more than one column %.60s; rename one", t->path, names[k]);
-        if (at == COLUMN_NONE && !t->names && strcmp(names[k], "y") == 0) at = x->response;
-        if (at == COLUMN_NONE) at = numbered_column(x, names[k]);
-        if (at == COLUMN_NONE)
+        if (at == COT__COLUMN_NONE && !t->names && strcmp(names[k], "y") == 0) at = x->response;
+        if (at == COT__COLUMN_NONE) at = numbered_column(x, names[k]);
+        if (at == COT__COLUMN_NONE)
             return failure_usage(
                 f, "%.60s is neither a parameter (%.60s=start) nor a column of %.200s, whose columns are %s%s",
                 names[k], names[k], t->path, list_columns(t, list, sizeof list),
@@ -180,12 +180,12 @@ static bool read_columns(fit *x, failure *f) {
     size_t bytes = ((size_t)x->table.rows + 1) * sizeof(double);
     x->y = malloc(bytes);
     if (!x->y) return failure_memory(f);
-    if (!data_table_column(&x->table, x->response, x->response_name, x->y, f)) return false;
+    if (!table_column(&x->table, x->response, x->response_name, x->y, f)) return false;
     for (int k = 0; k < x->column_count; k++) {
         fit_column *c = &x->columns[k];
         c->values = malloc(bytes);
         if (!c->values) return failure_memory(f);
-        if (!data_table_column(&x->table, c->at, c->name, c->values, f)) return false;
+        if (!table_column(&x->table, c->at, c->name, c->values, f)) return false;
     }
     return true;
 }
@@ -207,9 +207,9 @@ bool fit_open(fit *x, const options *o, failure *f) {
     *x = (fit){.p = {.o = o, .op = "fit"}, .f = f};
     if (!problem_expression(&x->p, &arguments, &count, f)) return right_side_alone(x, f);
     if (!read_arguments(x, arguments, count, f)) return false;
-    if (!data_table_read(&x->table, x->data, f)) {
+    if (!table_read(&x->table, x->data, f)) {
         /* values are given as @file, data are not */
-        if (x->data[0] == '@' && source_exists(x->data + 1)) {
+        if (x->data[0] == '@' && cot__source_exists(x->data + 1)) {
             *f = (failure){0};
             failure_usage(f, "the data are named without @: %.200s", x->data + 1);
         }
@@ -234,6 +234,6 @@ void fit_close(fit *x) {
     free(x->inputs);
     free(x->units);
     free(x->b);
-    data_table_free(&x->table);
+    cot__data_table_free(&x->table);
     problem_close(&x->p);
 }

@@ -274,7 +274,7 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
             return failure_set(f, EXIT_USAGE, "shape",
                                "[%s] the value has shape %s, not one element; give --seed V of that shape, or use jac",
                                p->op, shape_text(shape, needs));
-        if (!elements_allocate(seed, COT_F64, shape, f)) return false;
+        if (!array_allocate(seed, COT_F64, shape, f)) return false;
         *(double *)seed->data = 1;
         return true;
     }
@@ -289,7 +289,7 @@ bool problem_seed(const problem *p, cot_array *seed, failure *f) {
     if (fine && given.shape.ndim != 0)
         fine = failure_usage(f, "--seed has shape %s, and the value has %s; give one of that shape, or one number",
                              shape_text(given.shape, has), shape_text(shape, needs));
-    fine = fine && elements_allocate(seed, COT_F64, shape, f);
+    fine = fine && array_allocate(seed, COT_F64, shape, f);
     for (int64_t i = 0; fine && i < size; i++) ((double *)seed->data)[i] = *(double *)given.data;
     free(given.data);
     return fine;

@@ -8,7 +8,7 @@
 
 bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *matrix, int64_t columns, int64_t top,
                   int64_t height, int64_t left, int64_t width, failure *f) {
-    if (!elements_allocate(a, dtype == COT_F64 ? COT_F64 : COT_F32, shape, f)) return false;
+    if (!array_allocate(a, dtype == COT_F64 ? COT_F64 : COT_F32, shape, f)) return false;
     for (int64_t i = 0, k = 0; i < height; i++) {
         for (int64_t j = 0; j < width; j++, k++) {
             double v = matrix[(top + i) * columns + left + j];

@@ -6,12 +6,11 @@
 
 #include "base/base.h"
 #include "problem/expression.h"
-#include "io/npy.h"
-#include "io/safetensors.h"
+#include "io/data_file.h"
 #include "problem/uniform.h"
 
 bool value_of_var(cot_var x, cot_array *a, failure *f) {
-    if (!elements_allocate(a, cot_dtype_of(x), cot_shape_of(x), f)) return false;
+    if (!array_allocate(a, cot_dtype_of(x), cot_shape_of(x), f)) return false;
     if (cot_read_as(x, a->dtype, a->data, a->size) == COT_OK) return true;
     free(a->data);
     a->data = NULL;
@@ -133,7 +132,7 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
     else
         failure_usage(f, "the scale of uniform is one number");
     free(factor.data);
-    if (!fine || !elements_allocate(a, real, shape, f)) return false;
+    if (!fine || !array_allocate(a, real, shape, f)) return false;
     for (int64_t i = 0; i < a->size; i++) {
         double v = uniform_at(seed, (uint64_t)i, s);
         if (real == COT_F64)
@@ -149,31 +148,41 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* path.npy, path.safetensors:key */
+static bool open_file(cot__source *s, const char *path, failure *f) {
+    cot__trouble trouble = {0};
+    cot__source_open(s, path, NULL, &trouble);
+    return failure_of_trouble(f, &trouble);
+}
+
+/* Behind the ending of a file's name, at its end or before a colon; NULL: there is none. */
+static const char *behind_ending(const char *name, const char *ending) {
+    size_t n = strlen(ending);
+    for (const char *p = name; (p = strstr(p, ending)); p++)
+        if (p[n] == ':' || p[n] == 0) return p + n;
+    return NULL;
+}
+
+/* path.npy, path.npz:key, path.safetensors:key */
 static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f) {
-    static const char mark[] = ".safetensors";
-    source            s;
+    cot__source s;
     if (ends_with(name, ".npy")) {
-        if (!source_open(&s, name, f)) return false;
+        if (!open_file(&s, name, f)) return false;
         bool fine = npy_read(&s, real, a, f);
-        source_close(&s);
+        cot__source_close(&s);
         return fine;
     }
-    const char *found = NULL;
-    for (const char *p = name; !found && (p = strstr(p, mark)); p++)
-        if (p[sizeof mark - 1] == ':' || p[sizeof mark - 1] == 0) found = p + sizeof mark - 1;
-    if (!found)
-        return failure_usage(
-            f, "@%.200s is neither a .npy file nor .safetensors:KEY%s", name,
-            ends_with(name, ".npz") ? "; an .npz file holds several arrays: save the one with numpy.save" : "");
+    const char *found = behind_ending(name, ".safetensors");
+    bool        zip = !found;
+    if (!found) found = behind_ending(name, ".npz");
+    if (!found) return failure_usage(f, "@%.200s is neither a .npy file nor .npz:KEY nor .safetensors:KEY", name);
     char *path = malloc((size_t)(found - name) + 1);
     if (!path) return failure_memory(f);
     memcpy(path, name, (size_t)(found - name));
     path[found - name] = 0;
-    bool fine = source_open(&s, path, f);
+    bool fine = open_file(&s, path, f);
     if (fine) {
-        fine = safetensors_read(&s, *found ? found + 1 : NULL, real, a, f);
-        source_close(&s);
+        fine = (zip ? npz_read : safetensors_read)(&s, *found ? found + 1 : NULL, real, a, f);
+        cot__source_close(&s);
     }
     free(path);
     return fine;
@@ -182,15 +191,15 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
 /* The name of a file without the @ would be read as an expression without sense. This reports the
  * missing @ instead. */
 static bool hint_of_file(const char *text, failure *f) {
-    static const char *const others[] = {".npz", ".csv", ".tsv", ".txt", ".dat", ".json"};
-    bool there = source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors"),
+    static const char *const others[] = {".csv", ".tsv", ".txt", ".dat", ".json"};
+    bool there = cot__source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors") || strstr(text, ".npz"),
          file = there || ours;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) file = file || ends_with(text, others[k]);
     if (!file || f->status != EXIT_USAGE) return false;
     *f = (failure){0};
     if (!ours)
         return failure_usage(
-            f, "%.200s is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", text);
+            f, "%.200s is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy", text);
     return failure_usage(f, "%.200s is the name of a file%s; files are given with an @: @%.200s", text,
                          there || strchr(text, ':') ? "" : " (and there is none)", text);
 }

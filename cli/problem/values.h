@@ -3,7 +3,7 @@
 #ifndef COT_CLI_VALUES_H
 #define COT_CLI_VALUES_H
 
-#include "io/elements.h"
+#include "io/data_file.h"
 
 /* Floats become `real`; a value with an integer or bool dtype of its own keeps it. `who` ("x=",
  * "--seed") begins messages. Free a->data with free. */

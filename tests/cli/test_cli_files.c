@@ -11,8 +11,7 @@
 
 #include <cmocka.h>
 
-#include "io/npy.h"
-#include "io/safetensors.h"
+#include "io/data_file.h"
 #include "problem/uniform.h"
 
 /* ---- files made by hand ---------------------------------------------------------------------- */
@@ -57,7 +56,7 @@ static bool read_npy(const uint8_t *p, size_t n, cot_dtype real, cot_array *a, f
     uint8_t *copy = malloc(n ? n : 1);
     assert_non_null(copy);
     if (n) memcpy(copy, p, n);
-    source s = source_of_memory("a.npy", copy, n);
+    cot__source s = cot__source_of_memory("a.npy", copy, n);
     *f = (failure){0};
     *a = (cot_array){0};
     bool fine = npy_read(&s, real, a, f);
@@ -72,7 +71,7 @@ static bool read_safetensors(const uint8_t *p, size_t n, const char *key, cot_dt
     uint8_t *copy = malloc(n ? n : 1);
     assert_non_null(copy);
     if (n) memcpy(copy, p, n);
-    source s = source_of_memory("m.safetensors", copy, n);
+    cot__source s = cot__source_of_memory("m.safetensors", copy, n);
     *f = (failure){0};
     *a = (cot_array){0};
     bool fine = safetensors_read(&s, key, real, a, f);

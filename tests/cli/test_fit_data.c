@@ -8,10 +8,10 @@
 
 #include <cmocka.h>
 
-#include "io/data_table.h"
+#include "io/data_file.h"
 #include "problem/uniform.h"
 
-static data_table table;
+static cot__data_table table;
 
 /* Parses a text of n bytes, which may hold zeros. */
 static bool parse_n(const char *text, size_t n, failure *f) {
@@ -20,8 +20,10 @@ static bool parse_n(const char *text, size_t n, failure *f) {
     memcpy(copy, text, n);
     copy[n] = 0;
     *f = (failure){0};
-    data_table_free(&table);
-    return data_table_parse(&table, "t.csv", copy, n, f);
+    cot__data_table_free(&table);
+    cot__trouble trouble = {0};
+    cot__data_table_parse(&table, NULL, "t.csv", copy, n, &trouble);
+    return failure_of_trouble(f, &trouble);
 }
 
 static void parses(const char *text, int columns, int64_t rows) {
@@ -35,7 +37,7 @@ static void parses(const char *text, int columns, int64_t rows) {
 static void column_is(int column, const double *expected) {
     double  out[16];
     failure f = {0};
-    if (!data_table_column(&table, column, "c", out, &f)) print_error("%s\n", f.message);
+    if (!table_column(&table, column, "c", out, &f)) print_error("%s\n", f.message);
     assert_int_equal(f.status, 0);
     for (int64_t i = 0; i < table.rows; i++) assert_true(out[i] == expected[i]);
 }
@@ -83,18 +85,18 @@ static void names_are_those_of_the_first_line(void **state) {
     (void)state;
     parses("y,x\n1,2\n", 2, 1);
     assert_string_equal(table.names[0], "y");
-    assert_int_equal(data_table_find(&table, "x"), 1);
-    assert_int_equal(data_table_find(&table, "z"), COLUMN_NONE);
+    assert_int_equal(cot__data_table_find(&table, "x"), 1);
+    assert_int_equal(cot__data_table_find(&table, "z"), COT__COLUMN_NONE);
     parses("\xEF\xBB\xBF\"Time, \"\"s\"\"\" ; \"y\"\r\n1;2\r\n", 2, 1);
     assert_string_equal(table.names[0], "Time, \"s\"");
     assert_string_equal(table.names[1], "y");
     parses("# made by hand\nname y x1\nfirst 1 2\n\"the second\" 3 4", 3, 2);
-    assert_int_equal(data_table_find(&table, "name"), 0);
+    assert_int_equal(cot__data_table_find(&table, "name"), 0);
     COLUMN(1, 1, 3);
     COLUMN(2, 2, 4);
     parses("x,x,y\n1,2,3", 3, 1);
-    assert_int_equal(data_table_find(&table, "x"), COLUMN_TWICE);
-    assert_int_equal(data_table_find(&table, "y"), 2);
+    assert_int_equal(cot__data_table_find(&table, "x"), COT__COLUMN_TWICE);
+    assert_int_equal(cot__data_table_find(&table, "y"), 2);
     parses("nan,1\n2,3", 2, 2); /* not names */
     assert_null(table.names);
     parses("NA,1\n2,3", 2, 2);
@@ -117,7 +119,7 @@ static void cell_refused(const char *text, int status, const char *message) {
     failure f;
     assert_true(parse_n(text, strlen(text), &f));
     bool fine = true;
-    for (int c = 0; c < table.columns && fine; c++) fine = data_table_column(&table, c, c == 0 ? "y" : "x", out, &f);
+    for (int c = 0; c < table.columns && fine; c++) fine = table_column(&table, c, c == 0 ? "y" : "x", out, &f);
     assert_false(fine);
     assert_string_equal(f.message, message);
     assert_int_equal(f.status, status);
@@ -197,8 +199,8 @@ static void try_text(const char *text, size_t n) {
     assert_non_null(out);
     for (int c = 0; c < table.columns; c++) {
         f = (failure){0};
-        assert_true(data_table_column(&table, c, "c", out, &f) == (f.status == EXIT_FINE));
-        if (table.names) data_table_find(&table, table.names[c]);
+        assert_true(table_column(&table, c, "c", out, &f) == (f.status == EXIT_FINE));
+        if (table.names) cot__data_table_find(&table, table.names[c]);
     }
     free(out);
 }
@@ -227,7 +229,7 @@ static void damaged_texts_never_crash(void **state) {
 
 static int forget(void **state) {
     (void)state;
-    data_table_free(&table);
+    cot__data_table_free(&table);
     return 0;
 }
 

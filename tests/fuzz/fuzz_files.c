@@ -4,14 +4,13 @@
  * named. */
 #include <stdlib.h>
 
-#include "io/npy.h"
-#include "io/safetensors.h"
+#include "io/data_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size == 0) return 0;
-    source    s = source_of_memory("fuzz", data + 1, size - 1);
+    cot__source s = cot__source_of_memory("fuzz", data + 1, size - 1);
     cot_dtype real = data[0] & 2 ? COT_F32 : COT_F64;
     cot_array a = {0};
     failure   f = {0};

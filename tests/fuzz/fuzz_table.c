@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/data_table.h"
+#include "io/data_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -19,7 +19,7 @@ static void check_failure(bool fine, const failure *f) {
     if (!fine && !f->message[0]) broken("a failure without a message");
 }
 
-static void check_cells(const data_table *t, size_t size) {
+static void check_cells(const cot__data_table *t, size_t size) {
     for (int64_t i = 0; i < t->rows * t->columns; i++) {
         const data_cell *c = &t->cells[i];
         if (c->text < t->text || c->length > size || c->text + c->length > t->text + size)
@@ -34,23 +34,25 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!text) return 0;
     if (size) memcpy(text, data, size);
     text[size]      = 0;
-    data_table t    = {0};
+    cot__data_table t    = {0};
     failure    f    = {0};
-    bool       fine = data_table_parse(&t, "fuzz", text, size, &f);
+    cot__trouble trouble = {0};
+    cot__data_table_parse(&t, NULL, "fuzz", text, size, &trouble);
+    bool       fine = failure_of_trouble(&f, &trouble);
     check_failure(fine, &f);
     if (fine) {
         double *column = malloc((size_t)t.rows * sizeof *column + 1);
         check_cells(&t, size);
         for (int k = 0; k < t.columns && k < 16 && column; k++) {
             failure g    = {0};
-            bool    read = data_table_column(&t, k, "c", column, &g);
+            bool    read = table_column(&t, k, "c", column, &g);
             check_failure(read, &g);
             for (int64_t i = 0; read && i < t.rows; i++)
                 if (!isfinite(column[i])) broken("a number that is not finite");
-            if (t.names && data_table_find(&t, t.names[k]) == COLUMN_NONE) broken("a name that is not found");
+            if (t.names && cot__data_table_find(&t, t.names[k]) == COT__COLUMN_NONE) broken("a name that is not found");
         }
         free(column);
     }
-    data_table_free(&t);
+    cot__data_table_free(&t);
     return 0;
 }

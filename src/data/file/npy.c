@@ -2,9 +2,8 @@
  * text), the elements.
  *
  * The header is read by a small scanner that knows the three keys and nothing else. */
-#include "io/npy.h"
+#include "data/file/listing.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_HEADER = 65535 };
@@ -14,7 +13,7 @@ typedef struct scanner {
 } scanner;
 
 typedef struct header {
-    element_format format;
+    cot__coding format;
     bool           fortran;
     cot_shape      shape;
     bool           has_descr, has_order, has_shape;
@@ -107,9 +106,9 @@ static bool take_header(scanner *x, header *h) {
 }
 
 /* "<f8", ">i4", "|u1", "|b1" */
-static bool read_descr(const char *descr, element_format *format) {
+static bool read_descr(const char *descr, cot__coding *format) {
     if (!strchr("<>|=", descr[0]) || !descr[0] || !descr[1] || !descr[2] || descr[3]) return false;
-    *format = (element_format){descr[1], descr[2] - '0', descr[0] == '>'};
+    *format = (cot__coding){descr[1], descr[2] - '0', descr[0] == '>'};
     switch (format->kind) {
     case 'f': return format->size == 2 || format->size == 4 || format->size == 8;
     case 'i':
@@ -119,54 +118,74 @@ static bool read_descr(const char *descr, element_format *format) {
     }
 }
 
-bool npy_read(source *s, cot_dtype real, cot_array *a, failure *f) {
+/* The text of the header, which begins behind `prefix` bytes; and how long that is. */
+static bool find_header(cot__source *s, uint64_t *prefix, uint64_t *length, cot__trouble *t) {
     uint8_t start[12] = {0};
     size_t  first = s->size < sizeof start ? (size_t)s->size : sizeof start;
-    if (!source_read(s, 0, start, first, f)) return false;
+    if (!cot__source_read(s, 0, start, first, t)) return false;
     if (first < 10 || memcmp(start, "\x93NUMPY", 6) != 0)
-        return failure_set(f, EXIT_RUN, "file",
-                           "%s is not a .npy file: it does not begin with \\x93NUMPY and a version", s->path);
+        return cot__trouble_file(t, "%s is not a .npy file: it does not begin with \\x93NUMPY and a version", s->path);
     int major = start[6];
     if (major < 1 || major > 3 || start[7] != 0)
-        return failure_set(f, EXIT_RUN, "file", "%s is a .npy file of version %d.%d; 1.0, 2.0 and 3.0 can be read",
-                           s->path, major, start[7]);
-    uint64_t length = (uint64_t)start[8] | (uint64_t)start[9] << 8, prefix = major == 1 ? 10 : 12;
-    if (major > 1) length |= (uint64_t)start[10] << 16 | (uint64_t)start[11] << 24;
-    if (s->size < prefix || length > s->size - prefix)
-        return failure_set(f, EXIT_RUN, "file", "%s is truncated: its header takes %llu bytes, and the file has %llu",
-                           s->path, (unsigned long long)length, (unsigned long long)s->size);
-    if (length > MAX_HEADER)
-        return failure_set(f, EXIT_RUN, "file", "%s has a header of %llu bytes; %d is the most that is read", s->path,
-                           (unsigned long long)length, MAX_HEADER);
+        return cot__trouble_file(t, "%s is a .npy file of version %d.%d; 1.0, 2.0 and 3.0 can be read", s->path, major,
+                                 start[7]);
+    *length = (uint64_t)start[8] | (uint64_t)start[9] << 8, *prefix = major == 1 ? 10 : 12;
+    if (major > 1) *length |= (uint64_t)start[10] << 16 | (uint64_t)start[11] << 24;
+    if (s->size < *prefix || *length > s->size - *prefix)
+        return cot__trouble_file(t, "%s is truncated: its header takes %llu bytes, and the file has %llu", s->path,
+                                 (unsigned long long)*length, (unsigned long long)s->size);
+    if (*length > MAX_HEADER)
+        return cot__trouble_file(t, "%s has a header of %llu bytes; %d is the most that is read", s->path,
+                                 (unsigned long long)*length, MAX_HEADER);
+    return true;
+}
 
-    char *text = malloc((size_t)length + 1);
-    if (!text) return failure_memory(f);
-    if (!source_read(s, prefix, text, (size_t)length, f)) {
-        free(text);
-        return false;
-    }
-    header h = {0};
-    bool   understood = take_header(&(scanner){text, text + length}, &h);
-    free(text);
-    if (!understood && h.has_descr && !h.descr[0])
-        return failure_set(f, EXIT_RUN, "file", "%s holds records; only arrays of numbers can be read", s->path);
+/* What the header says, whether or not the elements are there. */
+static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t) {
+    uint64_t prefix = 0, length = 0;
+    if (!find_header(s, &prefix, &length, t)) return false;
+    size_t room = (size_t)length + 1;
+    char  *text = cot__alloc(&s->al, room);
+    if (!text) return cot__trouble_memory(t);
+    bool fine = cot__source_read(s, prefix, text, (size_t)length, t);
+    bool understood = fine && take_header(&(scanner){text, text + length}, h);
+    cot__free(&s->al, text, room);
+    if (!fine) return false;
+    if (!understood && h->has_descr && !h->descr[0])
+        return cot__trouble_file(t, "%s holds records; only arrays of numbers can be read", s->path);
     if (!understood)
-        return failure_set(
-            f, EXIT_RUN, "file",
-            "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes",
+        return cot__trouble_file(
+            t, "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes",
             s->path, COT_MAX_NDIM);
-    if (!read_descr(h.descr, &h.format))
-        return failure_set(f, EXIT_RUN, "file",
-                           "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read", s->path,
-                           h.descr);
+    if (!read_descr(h->descr, &h->format))
+        return cot__trouble_file(t, "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read",
+                                 s->path, h->descr);
+    *at = prefix + length;
+    return true;
+}
 
+bool cot__npy_place(cot__source *s, cot__element_place *p, cot__trouble *t) {
+    header   h = {0};
+    uint64_t at = 0, bytes = 0;
     int64_t  count;
-    uint64_t bytes, there = s->size - prefix - length;
-    if (!elements_count(h.shape, h.format.size, &count, &bytes))
-        return failure_set(f, EXIT_RUN, "file", "%s has a shape with too many elements", s->path);
+    if (!read_header(s, &h, &at, t)) return false;
+    if (!cot__elements_count(&h.shape, h.format.size, &count, &bytes))
+        return cot__trouble_file(t, "%s has a shape with too many elements", s->path);
+    uint64_t there = s->size - at;
     if (bytes != there)
-        return failure_set(f, EXIT_RUN, "file", "%s %s: its shape takes %llu bytes, and %llu follow the header",
-                           s->path, bytes > there ? "is truncated" : "has bytes left over", (unsigned long long)bytes,
-                           (unsigned long long)there);
-    return elements_read(s, prefix + length, h.format, h.shape, h.fortran, real, a, f);
+        return cot__trouble_file(t, "%s %s: its shape takes %llu bytes, and %llu follow the header", s->path,
+                                 bytes > there ? "is truncated" : "has bytes left over", (unsigned long long)bytes,
+                                 (unsigned long long)there);
+    *p = (cot__element_place){at, h.format, h.shape, h.fortran};
+    return true;
+}
+
+bool cot__npy_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
+    cot__element_place place;
+    if (!cot__npy_place(s, &place, t)) return false;
+    cot__tensor_entry *e = cot__tensors_add(l, "");
+    if (!e) return cot__trouble_memory(t);
+    e->place = place;
+    e->end = s->size;
+    return true;
 }

@@ -1,51 +1,50 @@
-/* json_scan.c: a strict scanner for JSON of a known form. */
-#include "io/json_scan.h"
+/* json.c: a strict scanner for JSON of a known form. */
+#include "data/file/json.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 
-bool json_scan_fails(json_scan *x, const char *what) {
+bool cot__scan_fails(cot__scan *x, const char *what) {
     if (!x->what) x->what = what;
     return false;
 }
 
-bool json_scan_memory(json_scan *x) {
+bool cot__scan_memory(cot__scan *x) {
     x->memory = true;
-    return json_scan_fails(x, "memory is short");
+    return cot__scan_fails(x, "memory is short");
 }
 
-static void skip_spaces(json_scan *x) {
+static void skip_spaces(cot__scan *x) {
     while (x->at < x->end && (*x->at == ' ' || *x->at == '\t' || *x->at == '\n' || *x->at == '\r')) x->at++;
 }
 
-static bool take(json_scan *x, char c) {
+static bool take(cot__scan *x, char c) {
     skip_spaces(x);
     if (x->at == x->end || *x->at != c) return false;
     x->at++;
     return true;
 }
 
-bool json_scan_open(json_scan *x, char bracket) {
+bool cot__scan_open(cot__scan *x, char bracket) {
     if (x->what) return false;
     if (!take(x, bracket))
-        return json_scan_fails(x, bracket == '{' ? "something else than an object" : "something else than a list");
+        return cot__scan_fails(x, bracket == '{' ? "something else than an object" : "something else than a list");
     x->fresh = true;
     return true;
 }
 
-bool json_scan_next(json_scan *x, char bracket) {
+bool cot__scan_next(cot__scan *x, char bracket) {
     if (x->what) return false;
     bool first = x->fresh;
     x->fresh = false;
     if (take(x, bracket)) return false;
-    if (!first && !take(x, ',')) return json_scan_fails(x, bracket == '}' ? "neither , nor }" : "neither , nor ]");
+    if (!first && !take(x, ',')) return cot__scan_fails(x, bracket == '}' ? "neither , nor }" : "neither , nor ]");
     return true;
 }
 
 /* Four hexadecimal digits. */
-static bool take_hex(json_scan *x, uint32_t *out) {
+static bool take_hex(cot__scan *x, uint32_t *out) {
     *out = 0;
     if (x->end - x->at < 4) return false;
     for (int k = 0; k < 4; k++) {
@@ -81,7 +80,7 @@ static char *put_utf8(char *to, uint32_t u) {
 
 /* Reads the characters behind a backslash. They give at most 4 bytes for at least 2 that are read,
  * so the text never grows. */
-static char *take_escape(json_scan *x, char *to) {
+static char *take_escape(cot__scan *x, char *to) {
     static const char from[] = "\"\\/bfnrt", is[] = "\"\\/\b\f\n\r\t";
     if (x->at == x->end) return NULL;
     char        c = *x->at++;
@@ -101,20 +100,20 @@ static char *take_escape(json_scan *x, char *to) {
     return put_utf8(to, u);
 }
 
-char *json_scan_string(json_scan *x) {
+char *cot__scan_string(cot__scan *x) {
     if (x->what || !take(x, '"')) {
-        json_scan_fails(x, "something else than a string");
+        cot__scan_fails(x, "something else than a string");
         return NULL;
     }
     const char *close = x->at;
     while (close < x->end && *close != '"') close += *close == '\\' ? 2 : 1;
     if (close >= x->end) {
-        json_scan_fails(x, "a string without end");
+        cot__scan_fails(x, "a string without end");
         return NULL;
     }
-    char *text = malloc((size_t)(close - x->at) + 1), *to = text;
+    char *text = cot__keep_take(x->pool, (size_t)(close - x->at) + 1), *to = text;
     if (!text) {
-        json_scan_memory(x);
+        cot__scan_memory(x);
         return NULL;
     }
     while (to && x->at < close) {
@@ -128,8 +127,7 @@ char *json_scan_string(json_scan *x) {
         for (; n > 0; n--) *to++ = *x->at++;
     }
     if (!to) {
-        free(text);
-        json_scan_fails(x, "a string that is no JSON");
+        cot__scan_fails(x, "a string that is no JSON");
         return NULL;
     }
     *to = 0;
@@ -137,33 +135,32 @@ char *json_scan_string(json_scan *x) {
     return text;
 }
 
-char *json_scan_key(json_scan *x) {
-    char *key = json_scan_string(x);
+char *cot__scan_key(cot__scan *x) {
+    char *key = cot__scan_string(x);
     if (key && !take(x, ':')) {
-        free(key);
-        json_scan_fails(x, "a key without :");
+        cot__scan_fails(x, "a key without :");
         return NULL;
     }
     return key;
 }
 
-bool json_scan_natural(json_scan *x, uint64_t *out) {
+bool cot__scan_natural(cot__scan *x, uint64_t *out) {
     uint64_t n = 0;
     if (x->what) return false;
     skip_spaces(x);
     const char *start = x->at;
     for (; x->at < x->end && *x->at >= '0' && *x->at <= '9'; x->at++) {
         uint64_t d = (uint64_t)(*x->at - '0');
-        if (n > (UINT64_MAX - d) / 10) return json_scan_fails(x, "a number beyond 64 bits");
+        if (n > (UINT64_MAX - d) / 10) return cot__scan_fails(x, "a number beyond 64 bits");
         n = 10 * n + d;
     }
     if (x->at == start || (*start == '0' && x->at - start > 1))
-        return json_scan_fails(x, "something else than a natural number");
+        return cot__scan_fails(x, "something else than a natural number");
     *out = n;
     return true;
 }
 
-bool json_scan_end(json_scan *x) {
+bool cot__scan_end(cot__scan *x) {
     skip_spaces(x);
-    return !x->what && (x->at == x->end || json_scan_fails(x, "text behind the object"));
+    return !x->what && (x->at == x->end || cot__scan_fails(x, "text behind the object"));
 }

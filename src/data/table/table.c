@@ -1,16 +1,14 @@
-/* data_table.c: cuts a text into cells. */
-#include "io/data_table.h"
+/* table.c: cuts a text into cells. */
+#include "data/table/table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "io/source.h"
 
-enum { MOST_BYTES = 1 << 28, MOST_COLUMNS = 10000 };
+enum { MOST_COLUMNS = 10000 };
 
 static bool blank(char c) { return c == ' ' || c == '\t'; }
 
-bool data_line_next(const data_table *t, size_t size, data_line *line) {
+bool cot__data_table_line_next(const cot__data_table *t, size_t size, cot__data_table_line *line) {
     char *end = t->text + size;
     char *p = line->number ? line->stop : t->text;
     if (line->number) {
@@ -28,15 +26,15 @@ bool data_line_next(const data_table *t, size_t size, data_line *line) {
 }
 
 /* A comment begins at a # that does not stand in the middle of a word. */
-static bool is_comment(const data_line *line, const char *p) { return *p == '#' && (p == line->start || blank(p[-1])); }
+static bool is_comment(const cot__data_table_line *line, const char *p) { return *p == '#' && (p == line->start || blank(p[-1])); }
 
-static bool bad_line(const data_table *t, const data_line *line, const char *what, failure *f) {
-    return failure_set(f, EXIT_RUN, "file", "line %lld of %.200s %s", (long long)line->number, t->path, what);
+static bool bad_line(const cot__data_table *t, const cot__data_table_line *line, const char *what, cot__trouble *trouble) {
+    return cot__trouble_file(trouble, "line %lld of %.200s %s", (long long)line->number, t->path, what);
 }
 
 /* Finds the separator in the first line; it holds for all lines. Semicolons and tabs are tried
  * first, because commas may then be part of numbers. */
-static char find_separator(const data_line *line) {
+static char find_separator(const cot__data_table_line *line) {
     bool quoted = false, semicolon = false, tab = false, comma = false;
     for (const char *p = line->start; p < line->stop; p++) {
         if (*p == '"') quoted = !quoted;
@@ -49,7 +47,7 @@ static char find_separator(const data_line *line) {
     return semicolon ? ';' : tab ? '\t' : comma ? ',' : ' ';
 }
 
-const char *data_separator_name(const data_table *t) {
+const char *cot__data_table_separator(const cot__data_table *t) {
     return t->separator == ','    ? "commas"
            : t->separator == ';'  ? "semicolons"
            : t->separator == '\t' ? "tabs"
@@ -57,28 +55,24 @@ const char *data_separator_name(const data_table *t) {
 }
 
 /* Makes room for one more cell. */
-static data_cell *more_cells(data_table *t, int64_t used, failure *f) {
-    if (used == t->room) {
-        int64_t    room = t->room ? 2 * t->room : 256;
-        data_cell *grown = realloc(t->cells, (size_t)room * sizeof *grown);
-        if (!grown) {
-            failure_memory(f);
-            return NULL;
-        }
-        t->cells = grown;
-        t->room = room;
+static cot__data_table_cell *more_cells(cot__data_table *t, int64_t used, cot__trouble *trouble) {
+    cot__data_table_cell *grown = cot__keep_grow(&t->pool, t->cells, (size_t)used, &t->room, sizeof *grown);
+    if (!grown) {
+        cot__trouble_memory(trouble);
+        return NULL;
     }
+    t->cells = grown;
     return &t->cells[used];
 }
 
 /* Reads a cell in quotes, where p is behind the first quote; "" is a quote. The text is written
  * over itself. NULL after a failure. */
-static char *quoted_cell(const data_table *t, const data_line *line, char *p, data_cell *c, failure *f) {
+static char *quoted_cell(const cot__data_table *t, const cot__data_table_line *line, char *p, cot__data_table_cell *c, cot__trouble *trouble) {
     char *to = p;
     c->text = p;
     for (;; p++) {
         if (p == line->stop) {
-            bad_line(t, line, "ends inside quotes", f);
+            bad_line(t, line, "ends inside quotes", trouble);
             return NULL;
         }
         if (*p == '"') {
@@ -93,21 +87,21 @@ static char *quoted_cell(const data_table *t, const data_line *line, char *p, da
 
 /* Cuts a line into cells and stores them behind the `used` ones. Returns their number, -1 after a
  * failure. */
-static int cut_line(data_table *t, const data_line *line, int64_t used, failure *f) {
+static int cut_line(cot__data_table *t, const cot__data_table_line *line, int64_t used, cot__trouble *trouble) {
     char *p = line->start, separator = t->separator;
     int   count = 0;
     for (;;) {
         while (p < line->stop && blank(*p) && (separator == ' ' || *p != separator)) p++;
         /* blanks at the end of a line begin no cell */
         if (separator == ' ' && (p == line->stop || *p == '#')) return count;
-        data_cell *c = more_cells(t, used + count, f);
+        cot__data_table_cell *c = more_cells(t, used + count, trouble);
         if (!c) return -1;
         if (count++ == MOST_COLUMNS) {
-            bad_line(t, line, "has more than 10000 cells", f);
+            bad_line(t, line, "has more than 10000 cells", trouble);
             return -1;
         }
         if (p < line->stop && *p == '"') {
-            p = quoted_cell(t, line, p + 1, c, f);
+            p = quoted_cell(t, line, p + 1, c, trouble);
             if (!p) return -1;
         } else {
             c->text = p;
@@ -120,7 +114,7 @@ static int cut_line(data_table *t, const data_line *line, int64_t used, failure 
             while (p < line->stop && blank(*p) && *p != separator) p++;
         if (p == line->stop || is_comment(line, p)) return count;
         if (*p != separator && !(separator == ' ' && *p == '\t')) {
-            bad_line(t, line, "goes on behind closed quotes", f);
+            bad_line(t, line, "goes on behind closed quotes", trouble);
             return -1;
         }
         p++;
@@ -128,104 +122,84 @@ static int cut_line(data_table *t, const data_line *line, int64_t used, failure 
 }
 
 /* If a cell of the first line is not a number, the cells of this line become the names. */
-static bool take_names(data_table *t, failure *f) {
-    size_t bytes = 0;
+static bool take_names(cot__data_table *t, cot__trouble *trouble) {
     double ignored;
     bool   named = false;
-    for (int k = 0; k < t->columns; k++) {
-        named = named || data_cell_read(t->cells[k], t->separator, &ignored) == CELL_TEXT;
-        bytes += t->cells[k].length + 1;
-    }
+    for (int k = 0; k < t->columns; k++)
+        named = named || cot__data_table_cell_read(t->cells[k], t->separator, &ignored) == COT__CELL_TEXT;
     if (!named) return true;
-    t->names = malloc((size_t)t->columns * sizeof *t->names);
-    t->name_text = malloc(bytes);
-    if (!t->names || !t->name_text) return failure_memory(f);
-    char *to = t->name_text;
+    t->names = cot__keep_take(&t->pool, (size_t)t->columns * sizeof *t->names);
+    if (!t->names) return cot__trouble_memory(trouble);
     for (int k = 0; k < t->columns; k++) {
-        memcpy(to, t->cells[k].text, t->cells[k].length);
-        to[t->cells[k].length] = 0;
-        t->names[k] = to;
-        to += t->cells[k].length + 1;
+        t->names[k] = cot__keep_text(&t->pool, t->cells[k].text, t->cells[k].length);
+        if (!t->names[k]) return cot__trouble_memory(trouble);
     }
     return true;
 }
 
-static bool add_row(data_table *t, const data_line *line, failure *f) {
-    if (t->rows == t->line_room) {
-        int64_t  room = t->line_room ? 2 * t->line_room : 64;
-        int64_t *grown = realloc(t->lines, (size_t)room * sizeof *grown);
-        if (!grown) return failure_memory(f);
-        t->lines = grown;
-        t->line_room = room;
-    }
+static bool add_row(cot__data_table *t, const cot__data_table_line *line, cot__trouble *trouble) {
+    int64_t *grown = cot__keep_grow(&t->pool, t->lines, (size_t)t->rows, &t->line_room, sizeof *grown);
+    if (!grown) return cot__trouble_memory(trouble);
+    t->lines = grown;
     t->lines[t->rows++] = line->number;
     return true;
 }
 
-static bool is_empty(const data_line *line) {
+static bool is_empty(const cot__data_table_line *line) {
     const char *p = line->start;
     while (p < line->stop && blank(*p)) p++;
     return p == line->stop || *p == '#';
 }
 
 /* Cuts lines from … to. The first line that is not empty may hold names. */
-static bool cut(data_table *t, size_t size, int64_t from, int64_t to, failure *f) {
-    data_line line = {0};
+static bool cut(cot__data_table *t, size_t size, int64_t from, int64_t to, cot__trouble *trouble) {
+    cot__data_table_line line = {0};
     int64_t   first = 0;
-    while (data_line_next(t, size, &line) && line.number <= to) {
+    while (cot__data_table_line_next(t, size, &line) && line.number <= to) {
         if (line.number < from || is_empty(&line)) continue;
         if (memchr(line.start, 0, (size_t)(line.stop - line.start)))
-            return bad_line(t, &line, "has a byte 0: this is no text in UTF-8; save it as UTF-8, or as CSV", f);
+            return bad_line(t, &line, "has a byte 0: this is no text in UTF-8; save it as UTF-8, or as CSV", trouble);
         if (!first) t->separator = find_separator(&line);
-        int count = cut_line(t, &line, t->rows * t->columns, f);
+        int count = cut_line(t, &line, t->rows * t->columns, trouble);
         if (count < 0) return false;
         if (!first) {
             first = line.number;
             t->columns = count;
-            if (!take_names(t, f)) return false;
+            if (!take_names(t, trouble)) return false;
             if (t->names) continue;
         }
         if (count != t->columns)
-            return failure_set(f, EXIT_RUN, "file",
-                               "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
+            return cot__trouble_file(trouble, "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
                                "before a line leaves it out",
                                (long long)line.number, t->path, count, count == 1 ? "" : "s", (long long)first,
-                               t->columns, data_separator_name(t));
-        if (!add_row(t, &line, f)) return false;
+                               t->columns, cot__data_table_separator(t));
+        if (!add_row(t, &line, trouble)) return false;
     }
     return true;
 }
 
-bool data_table_parse(data_table *t, const char *path, char *text, size_t size, failure *f) {
+bool cot__data_table_parse(cot__data_table *t, const cot_allocator *al, const char *path, char *text, size_t size,
+                      cot__trouble *trouble) {
     int64_t from = 1, to = INT64_MAX;
-    *t = (data_table){.path = path, .text = text};
-    if (data_nist_is(t, size)) {
-        if (!data_nist_lines(t, size, &from, &to, f)) return false;
+    *t = (cot__data_table){.path = path, .text = text, .size = size};
+    if (al) t->pool.al = *al;
+    if (cot__nist_is(t, size)) {
+        if (!cot__nist_lines(t, size, &from, &to, trouble)) return false;
     }
-    return cut(t, size, from, to, f);
+    return cut(t, size, from, to, trouble);
 }
 
-bool data_table_read(data_table *t, const char *path, failure *f) {
-    size_t size = 0;
-    *t = (data_table){.path = path};
-    char *text = source_text(path, "the data", MOST_BYTES, &size, f);
-    return text && data_table_parse(t, strcmp(path, "-") == 0 ? "the standard input" : path, text, size, f);
+void cot__data_table_free(cot__data_table *t) {
+    cot__free(&t->pool.al, t->text, t->size + 1);
+    cot__keep_free(&t->pool);
+    *t = (cot__data_table){0};
 }
 
-void data_table_free(data_table *t) {
-    free(t->text);
-    free(t->cells);
-    free(t->lines);
-    free(t->names);
-    free(t->name_text);
-    *t = (data_table){0};
-}
-
-int data_table_find(const data_table *t, const char *name) {
-    int found = COLUMN_NONE;
+int cot__data_table_find(const cot__data_table *t, const char *name) {
+    int found = COT__COLUMN_NONE;
     for (int k = 0; t->names && k < t->columns; k++) {
         if (strcmp(t->names[k], name) != 0) continue;
-        if (found != COLUMN_NONE) return COLUMN_TWICE;
+        if (found != COT__COLUMN_NONE) return COT__COLUMN_TWICE;
         found = k;
     }
     return found;

@@ -1,11 +1,11 @@
-/* data_nist.c: NIST's statistical reference data sets. Their header gives the lines of the data:
+/* nist.c: NIST's statistical reference data sets. Their header gives the lines of the data:
  *
  *     Data              (lines 61 to 74)
  *
  * Their columns are y, x or y, x1, x2, …, as in every table without names. */
 #include <string.h>
 
-#include "io/data_table.h"
+#include "data/table/table.h"
 
 enum { HEADER_LINES = 200 };
 
@@ -27,15 +27,15 @@ static const char *past_count(const char *p, const char *stop, int64_t *out) {
     return p > start ? p : NULL;
 }
 
-bool data_nist_is(const data_table *t, size_t size) {
-    data_line line = {0};
-    return data_line_next(t, size, &line) && past_word(line.start, line.stop, "NIST/ITL StRD") != NULL;
+bool cot__nist_is(const cot__data_table *t, size_t size) {
+    cot__data_table_line line = {0};
+    return cot__data_table_line_next(t, size, &line) && past_word(line.start, line.stop, "NIST/ITL StRD") != NULL;
 }
 
-bool data_nist_lines(const data_table *t, size_t size, int64_t *from, int64_t *to, failure *f) {
-    data_line line = {0};
+bool cot__nist_lines(const cot__data_table *t, size_t size, int64_t *from, int64_t *to, cot__trouble *trouble) {
+    cot__data_table_line line = {0};
     bool      found = false;
-    while (!found && line.number < HEADER_LINES && data_line_next(t, size, &line)) {
+    while (!found && line.number < HEADER_LINES && cot__data_table_line_next(t, size, &line)) {
         const char *p = past_word(line.start, line.stop, "Data");
         p = p ? past_word(p, line.stop, "(lines") : NULL;
         p = p ? past_count(p, line.stop, from) : NULL;
@@ -44,14 +44,12 @@ bool data_nist_lines(const data_table *t, size_t size, int64_t *from, int64_t *t
         found = p && past_word(p, line.stop, ")");
     }
     if (!found)
-        return failure_set(f, EXIT_RUN, "file",
-                           "%.200s begins like a NIST data set, but no line 'Data (lines A to B)' follows", t->path);
+        return cot__trouble_file(trouble, "%.200s begins like a NIST data set, but no line 'Data (lines A to B)' follows", t->path);
     int64_t   lines = line.number;
-    data_line last = line;
-    while (data_line_next(t, size, &last)) lines = last.number;
+    cot__data_table_line last = line;
+    while (cot__data_table_line_next(t, size, &last)) lines = last.number;
     if (*from <= line.number || *to < *from || *to > lines)
-        return failure_set(f, EXIT_RUN, "file",
-                           "%.200s says that its data are in lines %lld to %lld, and it has %lld lines", t->path,
+        return cot__trouble_file(trouble, "%.200s says that its data are in lines %lld to %lld, and it has %lld lines", t->path,
                            (long long)*from, (long long)*to, (long long)lines);
     return true;
 }
