@@ -27,25 +27,30 @@ typedef struct training {
 
 typedef struct trainable {
     const char *name;
-    const char *about;   /* a line for the help */
-    int64_t     steps;   /* where --steps does not say */
-    int64_t     every;   /* steps between two rows of validation; 0: none */
+    const char *about; /* a line for the help */
+    int64_t     steps; /* where --steps does not say */
+    int64_t     every; /* steps between two rows of validation; 0: none */
+    double      clip;  /* the norm that gradients may have; 0: any */
     /* Reads the data and checks the options; NULL after a failure. */
     void *(*open)(const options *o, failure *f);
     /* "the karate club: 34 nodes, …" */
     void (*describe)(const void *model, char *text, size_t room);
-    /* Makes parameters and the optimiser of a run, on its tape. */
+    /* Makes the parameters, the optimiser and perhaps a loader of a run, on its tape. */
     bool (*begin)(training *r, failure *f);
-    /* Records the loss of step r->step + 1. */
+    /* Numbers that a step handles: examples, floating-point operations; 0: not known. */
+    void (*work)(const training *r, double *examples, double *flops);
+    /* Records the loss of the next step. Of a failed loader it is invalid. */
     cot_var (*loss)(training *r);
     /* A row of validation for the log; true: stop here. NULL: there is none. */
     bool (*validate)(training *r);
     /* The test, after the last step: sets accuracy or test_loss. */
     bool (*test)(training *r, failure *f);
     /* More of the last run for people: tables, and pictures into --pictures DIR. NULL: nothing. */
-    bool (*show)(training *r, FILE *out, failure *f);
+    bool (*show)(training *r, FILE *out, look how, failure *f);
     /* More members of the JSON object. NULL: none. */
     void (*show_json)(training *r, cot__json *j);
+    /* What model.safetensors says of itself beside "model": up to `most` pairs. NULL: nothing. */
+    int (*pairs)(const training *r, int most, cot_text_pair *pairs);
     void (*close)(void *model); /* NULL is fine */
 } trainable;
 
@@ -53,5 +58,22 @@ extern const trainable train_gcn, train_mnist, train_gpt, train_ode;
 
 /* The model of this name, or a failure that lists them. */
 const trainable *train_find(const char *name, failure *f);
+
+/* The error of the run's tape as a failure; true: there is none. */
+bool train_fine(const training *r, failure *f);
+/* --rate, or this one. */
+double train_rate(const training *r, double rate);
+
+/* train_run.c: one seed from beginning to end. `stopped` says that Ctrl-C came. The caller ends it
+ * with train_end, whether it failed or not. */
+bool train_run(training *r, const trainable *m, bool *stopped, failure *f);
+void train_end(training *r);
+
+/* train_files.c: checkpoints and the model at the end, in --checkpoint DIR or --resume DIR. */
+bool train_folder(const options *o, const char **folder, failure *f);
+/* Goes on where a checkpoint ends; without one it says so and begins at 0. */
+bool train_resume(training *r, const char *folder, failure *f);
+bool train_save(training *r, const char *folder, failure *f);
+bool train_save_model(training *r, const trainable *m, const char *folder, failure *f);
 
 #endif

@@ -1,0 +1,139 @@
+/* train_run.c: one run: steps, validation, checkpoints, and what ends it early: the model's own
+ * rule, Ctrl-C, or a loss that is no number. */
+#include "train/train.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "io/system.h"
+
+bool train_fine(const training *r, failure *f) {
+    if (cot_tape_status(r->t) == COT_OK) return true;
+    if (cot_tape_status(r->t) == COT_MEMORY) return failure_memory(f);
+    return failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(r->t));
+}
+
+double train_rate(const training *r, double rate) { return r->o->train.rate > 0 ? r->o->train.rate : rate; }
+
+void train_end(training *r) {
+    watch_close(r->w);
+    cot_loader_close(r->loader);
+    cot_optim_destroy(r->optim);
+    cot_params_destroy(r->p);
+    cot_tape_destroy(r->t);
+    r->w = NULL;
+    r->loader = NULL;
+    r->optim = NULL;
+    r->p = NULL;
+    r->t = NULL;
+}
+
+static bool begin(training *r, const trainable *m, failure *f) {
+    r->key = cot_key_of(r->seed);
+    r->t = cot_tape_create(NULL);
+    r->p = cot_params_create(r->t);
+    r->step = 0;
+    r->loss = r->accuracy = r->test_loss = NAN;
+    if (!r->p) return failure_memory(f);
+    return m->begin(r, f) && train_fine(r, f);
+}
+
+/* Only the first of several seeds writes files: they would be the same files. */
+static bool open_watch(training *r, const trainable *m, failure *f) {
+    const train_settings *s = &r->o->train;
+    watch_options         o = {.name = m->name,
+                               .steps = r->steps,
+                               .resumed = r->step,
+                               .log = r->seed == s->seed ? s->log : NULL,
+                               .tensorboard = r->seed == s->seed ? s->tensorboard : NULL,
+                               .quiet = s->quiet};
+    if (m->work) m->work(r, &o.examples, &o.flops);
+    r->w = watch_open(&o, f);
+    return r->w != NULL;
+}
+
+/* The loss is NaN or infinite: says why, before anything was written over. */
+static bool not_a_number(training *r, cot_var loss, failure *f) {
+    char why[900];
+    cot_explain(loss, why, sizeof why);
+    return failure_set(f, EXIT_DISAGREES, "loss", "[train] the loss of step %lld is %s; the step was not taken. %s",
+                       (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite", why);
+}
+
+static bool one_step(training *r, const trainable *m, failure *f) {
+    cot_params_train(r->p, true);
+    cot_params_set_key(r->p, cot_key_fold(r->key, (uint64_t)r->step + 1));
+    cot_var loss = m->loss(r);
+    r->loss = cot_value(loss);
+    if (!train_fine(r, f)) return false;
+    if (!isfinite(r->loss)) return not_a_number(r, loss, f);
+    cot_backward(loss);
+    double norm = m->clip > 0 ? cot_clip_grad_norm(r->p, m->clip) : 0, rate = cot_optim_rate(r->optim);
+    cot_optim_step(r->optim);
+    cot_tape_zero_grads(r->t);
+    if (!train_fine(r, f)) return false;
+    r->step++;
+    watch_step(r->w, r->step, r->loss, m->clip > 0 ? 2 : 1,
+               (watch_number[]){{"rate", rate}, {"gradient_norm", norm}});
+    return true;
+}
+
+/* In evaluation, without recording for derivatives. */
+static bool validated(training *r, const trainable *m) {
+    cot_params_train(r->p, false);
+    cot_no_grad_open(r->t);
+    bool stop = m->validate(r);
+    cot_no_grad_close(r->t);
+    return stop;
+}
+
+static bool tested(training *r, const trainable *m, failure *f) {
+    cot_mark mark = cot_tape_mark(r->t);
+    cot_params_train(r->p, false);
+    cot_no_grad_open(r->t);
+    bool fine = m->test(r, f);
+    cot_no_grad_close(r->t);
+    cot_tape_rewind(r->t, mark);
+    return fine;
+}
+
+static void say_how_to_resume(training *r, const trainable *m, const char *folder) {
+    char text[600];
+    if (!folder)
+        snprintf(text, sizeof text, "stopped after step %lld; with --checkpoint DIR it could be resumed",
+                 (long long)r->step);
+    else
+        snprintf(text, sizeof text, "stopped after step %lld, which is saved; go on with: cotangent train %s --resume %s",
+                 (long long)r->step, m->name, folder);
+    watch_say(r->w, text);
+}
+
+/* Steps until the last, or until the model or the user wants no more. */
+static bool steps(training *r, const trainable *m, const char *folder, bool *stopped, failure *f) {
+    cot_mark mark = cot_tape_mark(r->t);
+    int64_t  every = r->o->train.every > 0 ? r->o->train.every : 100;
+    bool     enough = false;
+    while (r->step < r->steps && !enough && !*stopped) {
+        if (!one_step(r, m, f)) return false;
+        if (m->validate && m->every > 0 && r->step % m->every == 0) enough = validated(r, m);
+        cot_tape_rewind(r->t, mark);
+        if (!train_fine(r, f)) return false;
+        *stopped = system_stop_asked();
+        if (folder && (r->step % every == 0 || r->step == r->steps || *stopped) && !train_save(r, folder, f)) return false;
+    }
+    return true;
+}
+
+bool train_run(training *r, const trainable *m, bool *stopped, failure *f) {
+    const char *folder;
+    r->steps = r->o->train.steps > 0 ? r->o->train.steps : m->steps;
+    if (!train_folder(r->o, &folder, f) || !begin(r, m, f)) return false;
+    if (r->o->train.resume && !train_resume(r, folder, f)) return false;
+    if (!open_watch(r, m, f)) return false;
+    if (!steps(r, m, folder, stopped, f)) return false;
+    if (*stopped) {
+        say_how_to_resume(r, m, folder);
+        return true;
+    }
+    return tested(r, m, f) && (!folder || train_save_model(r, m, folder, f));
+}
