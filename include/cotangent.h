@@ -737,6 +737,7 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_ops.h>
 #include <cotangent_transform.h>
 #include <cotangent_program.h>
+#include <cotangent_data.h>
 #include <cotangent_nn.h>
 
 /* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y,
