@@ -739,6 +739,7 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_ops.h>
 #include <cotangent_transform.h>
 #include <cotangent_program.h>
+#include <cotangent_data.h>
 #include <cotangent_nn.h>
 #include <cotangent_sparse.h>
 #include <cotangent_optim.h>

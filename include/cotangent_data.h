@@ -2,8 +2,8 @@
  *
  *     cot_file *f = cot_file_open("model.safetensors", NULL);
  *     int       k = cot_file_find(f, "fc1.weight");
- *     cot_type  w = cot_file_type(f, k);
- *     cot_file_read(f, k, COT_F32, memory);
+ *     float    *w = malloc(cot_file_size(f, k) * sizeof *w);
+ *     cot_file_read(f, k, COT_F32, w);
  *     if (cot_file_status(f)) puts(cot_file_message(f));
  *     cot_file_close(f);
  *
@@ -20,7 +20,6 @@
 #ifndef COTANGENT_H
 #include <cotangent.h>
 #endif
-#include <cotangent_program.h> /* cot_type */
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,9 +53,12 @@ COT_API const char *cot_file_message(const cot_file *f);
 COT_API int         cot_file_count(const cot_file *f);
 COT_API const char *cot_file_name(const cot_file *f, int k);
 COT_API int         cot_file_find(const cot_file *f, const char *name);
-/* Shape, and the dtype that holds every element: that of the file, or of integers that the library
- * has not (8, 16 bits, unsigned ones) the next wider. An f64 scalar where there is no such. */
-COT_API cot_type cot_file_type(const cot_file *f, int k);
+/* Shape, number of elements, and the dtype that holds every element: that of the file, or of
+ * integers that the library has not (8, 16 bits, unsigned ones) the next wider. COT_SCALAR, 0 and
+ * COT_F64 where there is no such. */
+COT_API cot_shape cot_file_shape(const cot_file *f, int k);
+COT_API int64_t   cot_file_size(const cot_file *f, int k);
+COT_API cot_dtype cot_file_dtype(const cot_file *f, int k);
 /* Reads all elements of tensor k, row-major, in a dtype of your choice, to `out`, which has room
  * for them. Floats become any float dtype, each rounded once to the nearest: f32 to f64, and bf16
  * and f16 to either, change nothing. Integers and bools become any dtype, and the first that would
@@ -84,6 +86,42 @@ typedef struct cot_save_options {
  * are errors that say what to do. NULL options for the defaults. */
 COT_API cot_status cot_file_save(const char *path, int n, const char *const *names, const cot_array *arrays,
                                  const cot_save_options *options, char *why, size_t room);
+
+/* ==== Parameters in files
+ * ==================================================================================== */
+
+struct cot_params; /* cotangent_nn.h */
+
+/* Saves all parameters, statistics included, under their names; the tape stays as it is. */
+COT_API cot_status cot_params_save(struct cot_params *p, const char *path, const cot_save_options *options, char *why,
+                                   size_t room);
+
+typedef struct cot_load_options {
+    cot_allocator      allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
+    /* Take what is there: parameters that the file does not hold stay as they are, and what else it
+     * holds is left. `why` then gets the list of both, and the status is COT_OK. Shapes must still
+     * fit. */
+    bool               partial COT__OR_0;
+    /* what stands before every name in the file, "transformer." say; NULL: nothing */
+    const char        *prefix COT__OR_0;
+    /* the name that a parameter has in the file, without the prefix, written to `to` of `size`
+     * bytes or returned; NULL leaves the parameter as it is. NULL: its own name */
+    const char *(*rename)(const char *name, char *to, size_t size, void *user) COT__OR_0;
+    void              *user COT__OR_0;
+    /* names in the file that are no parameters, with * and ? as in cot_params_freeze:
+     * "h.*.attn.bias" */
+    int                ignores COT__OR_0;
+    const char *const *ignore COT__OR_0;
+} cot_load_options;
+
+/* Writes what is in a file of tensors over the parameters of these names, frozen ones and
+ * statistics too, as cot_assign_data does. Each keeps its dtype, and floats are converted as by
+ * cot_file_read: f32 to f64 exactly, f64 to f32 and both to bf16 rounded once, so f32 saved from
+ * f64 and loaded into f64 is what was rounded. All names and shapes are compared before anything is
+ * written; if they do not fit, `why` lists in one sentence what is missing, what is unknown and
+ * which shapes differ, and no parameter has changed. NULL options for the defaults. */
+COT_API cot_status cot_params_load(struct cot_params *p, const char *path, const cot_load_options *options, char *why,
+                                   size_t room);
 
 #ifdef __cplusplus
 }

@@ -113,9 +113,19 @@ int cot_file_find(const cot_file *f, const char *name) {
     return found;
 }
 
-cot_type cot_file_type(const cot_file *f, int k) {
+cot_shape cot_file_shape(const cot_file *f, int k) {
     const cot__tensor_entry *e = entry_at(f, k);
-    return e ? (cot_type){cot__coding_dtype(e->place.format), e->place.shape} : (cot_type){COT_F64, {0, {0}}};
+    return e ? e->place.shape : (cot_shape){0, {0}};
+}
+
+int64_t cot_file_size(const cot_file *f, int k) {
+    const cot__tensor_entry *e = entry_at(f, k);
+    return e ? cot__count(e->place.shape.ndim, e->place.shape.dim) : 0;
+}
+
+cot_dtype cot_file_dtype(const cot_file *f, int k) {
+    const cot__tensor_entry *e = entry_at(f, k);
+    return e ? cot__coding_dtype(e->place.format) : COT_F64;
 }
 
 const char *cot_file_text(const cot_file *f, const char *key) {

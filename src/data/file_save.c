@@ -35,7 +35,7 @@ static bool check_array(const char *path, const char *name, const cot_array *a, 
     return a->data || !count || cot__trouble_file(t, "the elements of the tensor %.100s for %s are NULL", name, path);
 }
 
-static bool check_pairs(const char *path, const cot__saving *w, cot__trouble *t) {
+bool cot__pairs_given(const char *path, const cot__saving *w, cot__trouble *t) {
     if (w->pair_count < 0 || (w->pair_count && !w->pairs))
         return cot__trouble_file(t, "the list of %d texts for %s is NULL or negative", w->pair_count, path);
     if (w->pair_count && w->form != COT__FILE_SAFETENSORS)
@@ -78,7 +78,7 @@ cot_status cot_file_save(const char *path, int n, const char *const *names, cons
         cot__trouble_file(&t, "%s ends neither in .safetensors nor in .npy nor in .npz, which says what to write", path);
     else if (w.form == COT__FILE_NPY && n != 1)
         cot__trouble_file(&t, "%s is to hold %d arrays, and an .npy file holds one; write an .npz file", path, n);
-    else if (check_pairs(path, &w, &t)) save(path, &w, &keep, names, arrays, &t);
+    else if (cot__pairs_given(path, &w, &t)) save(path, &w, &keep, names, arrays, &t);
     cot__keep_free(&keep);
     return cot__trouble_tell(&t, "file_save", why, room);
 }

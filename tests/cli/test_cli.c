@@ -59,7 +59,7 @@ static void values_come_from_files(void **state) {
           "x: b.npy is truncated: its header takes 118 bytes, and the file has 60", "");
     fails("cotangent eval x x=@nowhere.npy", 3, "x: cannot read nowhere.npy: No such file or directory", "");
     fails("mkdir -p d.npy; cotangent eval x x=@d.npy", 3, "x: cannot read d.npy: it is not a regular file", "");
-    fails("cotangent eval x x=@a.txt", 2, "x: @a.txt is neither a .npy file nor .safetensors:KEY", "");
+    fails("cotangent eval x x=@a.txt", 2, "x: @a.txt is neither a .npy file nor .npz:KEY nor .safetensors:KEY", "");
 }
 
 static void grad_prints_value_and_gradient(void **state) {

@@ -94,13 +94,13 @@ static void values_that_are_none(void **state) {
     fails("cotangent eval x x=./there.npy", 2,
           "x: ./there.npy is the name of a file; files are given with an @: @./there.npy", "");
     fails("cotangent eval x x=there", 2,
-          "x: there is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+          "x: there is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy", "");
     fails("cotangent eval x x=w.safetensors:a", 2,
           "x: w.safetensors:a is the name of a file; files are given with an @: @w.safetensors:a", "");
     fails("cotangent eval x x=my-data.csv", 2,
-          "x: my-data.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+          "x: my-data.csv is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy", "");
     fails("cotangent eval x x=@w.npz", 2,
-          "x: @w.npz is neither a .npy file nor .safetensors:KEY; an .npz file holds several arrays: save the one with "
+          "x: @w.npz is neither a .npy file nor .npz:KEY nor .safetensors:KEY; an .npz file holds several arrays: save the one with "
           "numpy.save",
           "");
     fails("cotangent taylor 'exp(x)' x=0 --along x=v.npy", 2,

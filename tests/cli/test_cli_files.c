@@ -211,7 +211,7 @@ static void npy_that_lies_is_told(void **state) {
     npy_fails(b, "a.npy is not a .npy file: it does not begin with \\x93NUMPY and a version");
     uint64_t huge = UINT64_MAX;
     npy_fails(npy(1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }", &huge, 8),
-              "a.npy holds an unsigned number that no i64 holds");
+              "a.npy holds an unsigned number that no i64 holds, 18446744073709551615 at byte 128");
 }
 
 static void npy_cut_anywhere_is_an_error(void **state) {

@@ -331,7 +331,7 @@ static void mistakes_are_said(void **state) {
     fails("cotangent fit 'a*x' @l.csv a=1", 2, "the data are named without @: l.csv", "");
     fails("cotangent fit 'a*x' @nowhere.csv a=1", 3, "cannot read @nowhere.csv: No such file or directory", "");
     fails("cotangent fit 'a*x' l.csv a=n.csv", 2,
-          "a: n.csv is the name of a file, and values are read from .npy and .safetensors files: @FILE.npy", "");
+          "a: n.csv is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy", "");
     fails("cotangent fit 'a*x' t.csv a=1 --y t", 2, "t.csv has more than one column t; choose one by its number: --y N",
           "");
     fails("cotangent fit 'a*t' t.csv a=1 --y v", 2, "t.csv has more than one column t; rename one", "");

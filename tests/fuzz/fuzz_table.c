@@ -21,7 +21,7 @@ static void check_failure(bool fine, const failure *f) {
 
 static void check_cells(const cot__data_table *t, size_t size) {
     for (int64_t i = 0; i < t->rows * t->columns; i++) {
-        const data_cell *c = &t->cells[i];
+        const cot__data_table_cell *c = &t->cells[i];
         if (c->text < t->text || c->length > size || c->text + c->length > t->text + size)
             broken("a cell outside of the text");
     }

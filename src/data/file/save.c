@@ -195,8 +195,8 @@ static void put_member(writer *x, int k) {
         }
         text local = {.pool.al = x->w->al};
         member_head(&local, false, x->w->pack, crc, size, full, item->name);
-        x->sink.failed |= local.failed;
-        if (!local.failed) cot__sink_put(&x->sink, local.at, local.n);
+        if (local.failed) x->sink.failed = true, cot__trouble_memory(x->t);
+        else cot__sink_put(&x->sink, local.at, local.n);
         cot__keep_free(&local.pool);
         if (x->w->pack) cot__sink_put(&x->sink, packed, size);
         else {

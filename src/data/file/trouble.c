@@ -46,7 +46,7 @@ bool cot__trouble_memory_for(cot__trouble *t, uint64_t bytes) {
 
 cot_status cot__trouble_tell(const cot__trouble *t, const char *op, char *why, size_t room) {
     if (why && room) {
-        if (t->status == COT_OK) why[0] = 0;
+        if (!t->message[0]) why[0] = 0;
         else cot__format(why, room, "[%s] %s", op, t->message);
     }
     return t->status;

@@ -17,7 +17,7 @@
 typedef struct cot__trouble {
     cot_status status;       /* COT_OK: nothing went wrong */
     bool       about_values; /* the file is legal, but a number in it is missing or not finite */
-    char       message[1200];
+    char       message[1200]; /* with COT_OK: "", or what is worth telling though all is well */
 } cot__trouble;
 
 /* All of these return false. */
