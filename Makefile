@@ -13,8 +13,8 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
-.PHONY: ops-header map clean help
+.PHONY: all build demo test test-peers bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install
+.PHONY: format ops-header map clean help
 
 all: build
 
@@ -31,6 +31,12 @@ test: ## build everything and run all tests
 	cmake --preset release -DCOT_BUILD_TESTS=ON -DCOT_BUILD_EXAMPLES=ON -DCOT_WERROR=$(WERROR)
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
+
+test-peers: ## compare files with the programs of others that read and write them (needs PyPI)
+	@tools/setup.sh test-peers
+	cmake --preset release -DCOT_BUILD_TESTS=ON -DCOT_WERROR=$(WERROR)
+	cmake --build --preset release -j $(JOBS)
+	@tools/test_peers.sh
 
 bits: ## compare the bits of many results on this machine, AArch64 (in qemu) and WebAssembly
 	@tools/setup.sh bits

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tools/setup.sh build|test|ci|bits|web|test-web|map: makes sure that what this level needs is
-# there, installing missing Debian packages where it may. Calls nothing slow when nothing is
-# missing.
+# tools/setup.sh build|test|test-peers|ci|bits|web|test-web|map: makes sure that what this level
+# needs is there, installing missing Debian packages where it may. Calls nothing slow when nothing
+# is missing.
 #   build     the library and the examples
 #   test      the tests too, with gcc's sanitizers
+#   test-peers  Python too, with virtual environments
 #   ci        clang as well, with its sanitizers
 #   bits      WebAssembly, and a compiler and an emulator for AArch64
 #   web       WebAssembly for the page: clang, lld, wasi-libc
@@ -41,7 +42,7 @@ need libc6-dev compiles '#include <math.h>'
 case $level in
 build) ;;
 map) need graphviz has dot ;;
-test | ci)
+test | test-peers | ci)
     need libcmocka-dev compiles '#include <stdarg.h>
         #include <stddef.h>
         #include <setjmp.h>
@@ -57,6 +58,10 @@ test | ci)
     need qemu-user has qemu-arm
     # localedef makes a locale with a decimal comma of it
     need locales test -e /usr/share/i18n/locales/POSIX
+    if [ "$level" = test-peers ]; then
+        need python3 has python3
+        need python3-venv python3 -c 'import ensurepip'
+    fi
     if [ "$level" = ci ]; then
         need clang has clang
         need libclang-rt-dev sanitizes_with_clang
@@ -80,7 +85,7 @@ bits | web | test-web)
         need python3 has python3
     fi
     ;;
-*) echo "usage: tools/setup.sh build|test|ci|bits|web|test-web|map" >&2; exit 2 ;;
+*) echo "usage: tools/setup.sh build|test|test-peers|ci|bits|web|test-web|map" >&2; exit 2 ;;
 esac
 
 [ ${#missing[@]} -gt 0 ] || exit 0

@@ -14,15 +14,16 @@ const command command_table[] = {
      "cotangent eval -f model.txt W=@weights.npy b=@model.safetensors:layer1.bias",
      OPT_EXPRESSION, run_eval},
     {"grad", EXPRESSION, "value and gradient",
-     "Computes EXPR and its derivative by every float input, or by those of --wrt. A value of more than one element "
-     "needs "
-     "--seed, the weights of its elements; all derivatives of all elements are what jac gives. --mode forward finds "
-     "the same "
-     "numbers by forward sweeps, one for each element of the inputs.",
+     "Computes EXPR and its derivative by every float input, or by those of --wrt. A value of more than one "
+     "element needs --seed, the weights of its elements; all derivatives of all elements are what jac gives. "
+     "--mode forward finds the same numbers by forward sweeps, one for each element of the inputs. --rank lists "
+     "the inputs, or their elements, in the order of how much the value depends on them instead: x/f*df/dx, the "
+     "change of the value in percent if an input changes by one percent.",
      "cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent grad 'sum((W @ x - t)**2)' W=[[1,2],[3,4]] x=[5,6] t=[1,1] --wrt W\n"
-     "cotangent grad 'x**2' x=[1,2,3] --seed [1,0,0] --json",
-     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_MODE, run_grad},
+     "cotangent grad 'x**2' x=[1,2,3] --seed [1,0,0] --json\n"
+     "cotangent grad --rank 'pi*r**4*dp/(8*mu*l)' r=0.01 dp=500 mu=0.001 l=2",
+     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_MODE | OPT_RANK, run_grad},
     {"vjp", EXPRESSION, "a seed times the Jacobian (reverse mode)",
      "The vector-Jacobian product: --seed, of the value's shape, times the derivative of the value by each input. One "
      "reverse "
@@ -119,6 +120,16 @@ const command command_table[] = {
      "cotangent fit 'b1*(1 - exp(-b2*x))' Misra1a.dat b1=500 b2=0.0001 --json\n"
      "cotangent fit 'a*x1 + b*x2 + c' - a=0 b=0 c=0 < plane.txt",
      OPT_FIT, run_fit},
+    {"plot", "RUN… [options]", "the curves of training runs, from their files of JSON lines",
+     "Draws the losses of a run, or the numbers of --y, against its steps: in the terminal, or as a picture with "
+     "--svg. A RUN is a file of JSON lines, one object for each step or evaluation, with a \"step\", the "
+     "\"seconds\" so far and numbers by name. It may still be written: a last line that is not whole is left out, "
+     "and --follow draws again until the run ends. Several runs share the axes.",
+     "cotangent plot run.jsonl\n"
+     "cotangent plot run.jsonl --y loss,test/loss --log --smooth 50 --svg loss.svg\n"
+     "cotangent plot adam/run.jsonl sgd/run.jsonl --y test/accuracy --x seconds\n"
+     "cotangent plot run.jsonl --follow",
+     OPT_PLOT, run_plot},
     {"compile", EXPRESSION, "an expression and a derivative as self-contained C",
      "Prints a C99 function of the names of EXPR that computes its value and, if asked, one kind of derivative: a file "
      "that needs no library, takes no memory and has the bits of this command (in Jacobians but for the sign of "

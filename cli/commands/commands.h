@@ -20,6 +20,7 @@ int run_cost(const options *o, FILE *out, look how, failure *f);
 int run_explain(const options *o, FILE *out, look how, failure *f);
 int run_ops(const options *o, FILE *out, look how, failure *f);
 int run_fit(const options *o, FILE *out, look how, failure *f);
+int run_plot(const options *o, FILE *out, look how, failure *f);
 int run_compile(const options *o, FILE *out, look how, failure *f);
 int run_help(const options *o, FILE *out, look how, failure *f);
 

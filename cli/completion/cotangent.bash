@@ -46,7 +46,7 @@ _cotangent_files() {
 
 _cotangent() {
     local words current previous option value
-    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit compile ops help"
+    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit plot compile ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     _cotangent_words
     local command=${words[1]-}
@@ -60,12 +60,13 @@ _cotangent() {
     if [[ $current == --*=* ]]; then option=${current%%=*} value=${current#*=}; fi
     local before=${current%"$value"}
     case $option in
-    -f | --file | --html | --dot | --plot | -o | --output) _cotangent_files "$before" ;;
+    -f | --file | --html | --dot | --plot | --svg | -o | --output) _cotangent_files "$before" ;;
     --dtype) COMPREPLY=($(compgen -P "$before" -W "f64 f32" -- "$value")) ;;
     --mode) COMPREPLY=($(compgen -P "$before" -W "reverse forward" -- "$value")) ;;
+    --x) COMPREPLY=($(compgen -P "$before" -W "step seconds" -- "$value")) ;;
     --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance) ;;
+    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance | --top | --smooth) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -74,7 +75,7 @@ _cotangent() {
     fi
     case $command in
     eval | explain) options+=" $expression" ;;
-    grad) options+=" $expression --wrt --seed --mode" ;;
+    grad) options+=" $expression --wrt --seed --mode --rank --top --svg" ;;
     vjp) options+=" $expression --wrt --seed" ;;
     jvp) options+=" $expression --tangent" ;;
     hvp) options+=" $expression --wrt --tangent" ;;
@@ -87,6 +88,13 @@ _cotangent() {
         options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot -o --output" ;;
     fit)
         options+=" -f --file --threads --y --plot --max-iterations --tolerance"
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -f -- "$current"))
+            return
+        fi
+        ;;
+    plot)
+        options+=" --x --y --log --smooth --follow --svg"
         if [[ $current != -* ]]; then
             COMPREPLY=($(compgen -f -- "$current"))
             return

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fit/fit.h"
-#include "output/svg.h"
+#include "draw/svg.h"
 
 enum { WIDTH = 800, HEIGHT = 600, LEFT = 90, TOP = 44, INNER = 690, CURVE = 600 };
 
@@ -55,8 +55,8 @@ static void with_curve(fit *x, FILE *out, const double *fitted) {
     int64_t       m = x->table.rows;
     const double *column = x->columns[0].values;
     double        at[CURVE], curve[CURVE];
-    svg_panel     above = {out, LEFT, TOP, INNER, 310, svg_range_of(m, column), svg_range_of(m, x->y)};
-    svg_panel     below = {out, LEFT, TOP + 330, INNER, 170, above.x, residual_range(x)};
+    svg_panel     above = {out, LEFT, TOP, INNER, 310, svg_range_of(m, column), svg_range_of(m, x->y), false};
+    svg_panel     below = {out, LEFT, TOP + 330, INNER, 170, above.x, residual_range(x), false};
     above.y = svg_range_join(above.y, svg_range_of(m, fitted));
     svg_axes(&above, "", x->response_name, false);
     bool fine = svg_points(&above, "data", m, column, x->y);
@@ -81,7 +81,7 @@ void fit_plot(fit *x, FILE *out, const fit_result *r) {
     if (x->column_count == 1) {
         with_curve(x, out, fitted);
     } else {
-        svg_panel p = {out, LEFT, TOP, INNER, 500, svg_range_of(m, fitted), residual_range(x)};
+        svg_panel p = {out, LEFT, TOP, INNER, 500, svg_range_of(m, fitted), residual_range(x), false};
         residuals(&p, x, fitted, "fitted value");
     }
     svg_close(out);

@@ -14,12 +14,22 @@
 #ifndef __wasi__
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 /* The name of the file that is being written, which the signal handler removes. It is set before
  * the file exists, and cleared when the file has its final name. */
 static char *volatile unfinished;
 
+/* What the first signal does to a computation that wants to end in order. */
+static volatile sig_atomic_t gentle, asked;
+
 static void interrupted(int signal_number) {
+    if (gentle && !asked && signal_number != SIGHUP) {
+        static const char said[] = "\ncotangent: this step ends, then the run; once more ends it at once\n";
+        asked = 1;
+        if (write(STDERR_FILENO, said, sizeof said - 1) < 0) asked = 1; /* nobody is to be told */
+        return;
+    }
     if (unfinished) unlink(unfinished);
     signal(signal_number, SIG_DFL);
     raise(signal_number);
@@ -27,13 +37,26 @@ static void interrupted(int signal_number) {
 
 void system_start(void) {
     static const int deadly[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction ignore = {.sa_handler = SIG_IGN}, handle = {.sa_handler = interrupted}, old;
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
+    struct sigaction handle = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
     sigaction(SIGPIPE, &ignore, NULL);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             /* ignored signals (nohup) stay ignored */
             sigaction(deadly[i], &handle, NULL);
     }
+}
+
+void system_stop_gently(void) {
+    asked = 0;
+    gentle = 1;
+}
+
+bool system_stop_asked(void) { return asked; }
+
+double system_peak_memory(void) {
+    struct rusage used;
+    return getrusage(RUSAGE_SELF, &used) == 0 ? 1024.0 * (double)used.ru_maxrss : 0;
 }
 
 int system_width(FILE *file) {
@@ -46,7 +69,10 @@ int system_width(FILE *file) {
 
 static void guard(char *path) { unfinished = path; }
 #else
-void system_start(void) {}
+void   system_start(void) {}
+void   system_stop_gently(void) {}
+bool   system_stop_asked(void) { return false; }
+double system_peak_memory(void) { return 0; }
 
 int system_width(FILE *file) {
     (void)file;
@@ -58,15 +84,31 @@ static void guard(char *path) { (void)path; }
 
 bool system_is_terminal(FILE *file) { return isatty(fileno(file)) == 1; }
 
+bool system_redraws(FILE *file) {
+    const char *term = getenv("TERM");
+    return !(term && strcmp(term, "dumb") == 0) && system_is_terminal(file);
+}
+
 bool system_colour(FILE *file) {
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return !(no && *no) && !(term && strcmp(term, "dumb") == 0) && system_is_terminal(file);
+    const char *no = getenv("NO_COLOR");
+    return !(no && *no) && system_redraws(file);
 }
 
 double system_seconds(void) {
     struct timespec now;
     if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+double system_date(void) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_REALTIME, &now) != 0) return 0;
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void system_sleep(double seconds) {
+    struct timespec t = {(time_t)seconds, (long)(1e9 * (seconds - (double)(time_t)seconds))};
+    nanosleep(&t, NULL);
 }
 
 typedef struct content {

@@ -15,11 +15,22 @@
  * file behind. */
 void system_start(void);
 
+/* From now on the first SIGINT (Ctrl-C) or SIGTERM only sets a flag, so that a long computation can
+ * end in order and keep what it has; the second one ends the command at once, as ever. */
+void system_stop_gently(void);
+/* Has that signal come? */
+bool system_stop_asked(void);
+
 bool   system_is_terminal(FILE *file);
 /* true for a terminal, unless NO_COLOR or TERM=dumb forbid it */
 bool   system_colour(FILE *file);
+/* true for a terminal that can clear a line and write it again */
+bool   system_redraws(FILE *file);
 int    system_width(FILE *file);  /* columns; 80 if unknown */
 double system_seconds(void);      /* of a clock that only goes forward */
+double system_date(void);         /* seconds since 1970 */
+void   system_sleep(double seconds);
+double system_peak_memory(void);  /* bytes that the process has held at most; 0 if unknown */
 
 /* Writes a file in full or not at all, and says so on stderr: it is written beside its place, then
  * renamed. Symbolic links are followed and stay, also a link to a file that does not exist yet. A

@@ -22,7 +22,9 @@ enum {
     OPT_ALONG      = 1 << 9,  /* --along, --order */
     OPT_SPARSE     = 1 << 10,
     /* --grad, --vjp, --jvp, --hvp, --jac, --hess, --main, --libm, -o; also --tangent */
-    OPT_COMPILE    = 1 << 11
+    OPT_COMPILE    = 1 << 11,
+    OPT_RANK       = 1 << 12, /* --rank, --top, --svg */
+    OPT_PLOT       = 1 << 13  /* --x, --y, --log, --smooth, --follow, --svg */
 };
 
 typedef struct command {

@@ -41,6 +41,13 @@ typedef enum which {
     PRINT,
     REPORT,
     OUTPUT,
+    RANK,
+    TOP,
+    X,
+    LOG,
+    SMOOTH,
+    FOLLOW,
+    SVG,
     JSON,
     HELP
 } which;
@@ -84,6 +91,14 @@ static const option table[] = {
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
     {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
     {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error that is enough (default: 1e-10)"},
+    {RANK, "rank", 0, NULL, OPT_RANK, "by sensitivity x/f*df/dx instead, as bars"},
+    {TOP, "top", 0, "N", OPT_RANK, "of --rank: so many inputs (default: 20)"},
+    {X, "x", 0, "AXIS", OPT_PLOT, "step or seconds (default: step)"},
+    {Y, "y", 0, "a,b", OPT_PLOT, "draw these numbers (default: all losses)"},
+    {LOG, "log", 0, NULL, OPT_PLOT, "a logarithmic y axis"},
+    {SMOOTH, "smooth", 0, "N", OPT_PLOT, "draw means over N steps too"},
+    {FOLLOW, "follow", 0, NULL, OPT_PLOT, "draw again in the terminal while the run goes on"},
+    {SVG, "svg", 0, "FILE", OPT_RANK | OPT_PLOT, "write a picture as SVG (-: standard output)"},
     {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
     {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
     {JSON, "json", 0, NULL, 0, "print one JSON object"},
@@ -184,6 +199,22 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
     case Y: return set_once(p, &o->y, value, f);
+    case SVG: return set_once(p, &o->svg, value, f);
+    case RANK: o->rank = true; return true;
+    case LOG: o->log = true; return true;
+    case FOLLOW: o->follow = true; return true;
+    case X:
+        if (strcmp(value, "step") != 0 && strcmp(value, "seconds") != 0)
+            return failure_usage(f, "--x is step or seconds, not '%.60s'", value);
+        return set_once(p, &o->x, value, f);
+    case TOP:
+        if (!read_count(p, value, 1, 1000, &n, f)) return false;
+        o->top = (int)n;
+        return true;
+    case SMOOTH:
+        if (!read_count(p, value, 1, 1000000000, &n, f)) return false;
+        o->smooth = (int)n;
+        return true;
     case PLOT: return set_once(p, &o->plot, value, f);
     case TOLERANCE: return read_fraction(p, value, &o->tolerance, f);
     case ITERATIONS:

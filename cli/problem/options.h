@@ -15,12 +15,14 @@ typedef enum derivative { NO_DERIVATIVE, GRAD, VJP, JVP, HVP, JAC, HESS } deriva
 typedef struct options {
     const struct command *command;
     bool                  json, help, names, step, sparse, main, libm, print, report;
+    bool                  rank, log, follow;
     derivative            derivative;
     const char           *output;           /* -o */
     const char           *file;             /* -f */
     const char           *wrt, *seed;       /* as given; NULL: not given */
     const char           *html, *dot;
-    const char           *y, *plot;
+    const char           *x, *y, *plot, *svg;
+    int                   top, smooth;      /* 0: not given */
     int                   most_iterations;
     double                tolerance;
     cot_dtype             dtype;

@@ -51,6 +51,9 @@ for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do
     tab "cotangent eval -f ex" expr.txt
     tab "cotangent eval --file=ex" "${whole:+--file=}expr.txt"
     tab "cotangent trace x x=1 --html " data expr.txt "two words.npy" weights.npy weights.safetensors
+    tab "cotangent plot ex" expr.txt
+    tab "cotangent plot run.jsonl --x se" seconds
+    tab "cotangent grad x x=1 --ra" --rank
     tab "cotangent eval x x=" ""
     tab "cotangent help exp" explain
     tab "$command ops logsum" logsumexp logsumexp_of

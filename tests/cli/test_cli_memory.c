@@ -53,6 +53,11 @@ static const char *const lines[] = {
     "fit|a*x|m.csv|a=1|--plot|-",
     "fit|a*x|m.csv|a=1|--plot|t.svg",
     "fit|a*x|m.csv|a=1|b=2",
+    "grad|--rank|x*y + sum(z)|x=2|y=0|z=[1,2]",
+    "grad|--rank|--json|x*y|x=2|y=0|--svg|t.svg",
+    "plot|r.jsonl",
+    "plot|r.jsonl|r.jsonl|--json|--svg|t.svg|--smooth|2|--log",
+    "plot|r.jsonl|--y|lose",
     "ops",
     "ops|matmul",
     "ops|--json|tanh",
@@ -103,7 +108,8 @@ static void run(const char *line, long fail_at, bool later_too, outcome *o) {
     int   n = 1;
     fflush(NULL);
     snprintf(words, sizeof words, "%s|--threads|1", line);
-    if (strncmp(line, "ops", 3) == 0 || strncmp(line, "help", 4) == 0 || strstr(line, "--help") ||
+    if (strncmp(line, "ops", 3) == 0 || strncmp(line, "help", 4) == 0 ||
+        strncmp(line, "plot", 4) == 0 || strstr(line, "--help") ||
         !strcmp(line, "nonsense") || strstr(line, "--inputs"))
         snprintf(words, sizeof words, "%s", line);
     pid_t child = fork();
@@ -198,6 +204,7 @@ static int make_files(void **state) {
     put_bytes("a.npy", npy, 10 + 0x36 + 8);
     put_bytes("a.safetensors", tensors, sizeof tensors);
     put_bytes("m.csv", "y,x,t\n1,1,0\n2,2,1\n3,3.5,2\n", 27);
+    put_bytes("r.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}\n{\"st", 44);
     put_bytes("model.txt", "h = x*x\nh + sin(x)\n", 19);
     return 0;
 }

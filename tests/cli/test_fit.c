@@ -2,6 +2,7 @@
 /* cotangent fit: regressions whose answer is known, every error, the picture. NIST's files are read
  * if COT_SHARED_DATA has them. */
 #include "support/cli_test.h"
+#include "support/svg_test.h"
 
 #include <sys/stat.h>
 
@@ -444,57 +445,6 @@ static void no_convergence_prints_where_it_stands(void **state) {
 }
 
 /* ---- the picture ----------------------------------------------------------------------------- */
-
-/* Every tag is closed, in order; text has no < and & only in known entities; attributes are quoted.
- * The number of elements. */
-static int well_formed(const char *p) {
-    char names[16][32];
-    int  depth = 0, elements = 0;
-    assert_true(strncmp(p, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ", 44) == 0);
-    p = strchr(p, '\n') + 1;
-    while (*p) {
-        if (*p == '&')
-            assert_true(!strncmp(p, "&lt;", 4) || !strncmp(p, "&gt;", 4) || !strncmp(p, "&amp;", 5) ||
-                        !strncmp(p, "&quot;", 6));
-        assert_true(*p != '>' && ((unsigned char)*p >= 0x20 || *p == '\n'));
-        if (*p++ != '<') continue;
-        int    closing = *p == '/';
-        char   name[32];
-        size_t n = strspn(p += closing, "abcdefghijklmnopqrstuvwxyz");
-        assert_true(n > 0 && n < sizeof name);
-        snprintf(name, sizeof name, "%.*s", (int)n, p);
-        p += n;
-        while (*p == ' ') {
-            p += 1 + strcspn(p + 1, "=");
-            assert_true(p[0] == '=' && p[1] == '"');
-            p += 2;
-            size_t length = strcspn(p, "\"<&");
-            assert_true(p[length] == '"');
-            p += length + 1;
-        }
-        int empty = *p == '/';
-        p += empty;
-        assert_true(*p++ == '>');
-        if (closing) {
-            assert_true(depth > 0);
-            assert_string_equal(names[--depth], name);
-        } else {
-            elements++;
-            if (!empty) {
-                assert_true(depth < 16);
-                strcpy(names[depth++], name);
-            }
-        }
-    }
-    assert_int_equal(depth, 0);
-    return elements;
-}
-
-static int occurrences(const char *text, const char *of) {
-    int n = 0;
-    while ((text = strstr(text, of))) n++, text += strlen(of);
-    return n;
-}
 
 static void pictures_are_well_formed(void **state) {
     (void)state;

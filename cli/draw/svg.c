@@ -1,6 +1,6 @@
 /* svg.c: draws in panels. Differences are computed from halved numbers, because a range may be as
  * wide as all doubles and its width would overflow. */
-#include "output/svg.h"
+#include "draw/svg.h"
 
 #include "base/number.h"
 #include "base/utf8.h"
@@ -9,14 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MANY_POINTS = 20000 }; /* more points than this are thinned out */
+/* more points, or corners of a line, than this are thinned out */
+enum { MANY_POINTS = 20000, MANY_CORNERS = 4000 };
 
 static const char style[] =
     "text{font:13px system-ui,sans-serif;fill:#222}.title{font-size:15px;font-weight:600}.back{fill:#fff}"
     ".frame{fill:none;stroke:#555}.grid{stroke:#ddd}.data{stroke:#1565c0}.fit{fill:none;stroke:#d84315;stroke-width:2}"
     ".zero{fill:none;stroke:#555;stroke-dasharray:4 3}.point{fill:none;stroke-width:5;stroke-linecap:round}"
+    ".line{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}.raw{stroke-width:1;opacity:.35}"
+    ".dots{stroke:currentColor}.bar{fill:currentColor}"
+    ".c0{color:#1565c0}.c1{color:#d84315}.c2{color:#2e7d32}.c3{color:#7b1fa2}.c4{color:#a66a00}.c5{color:#00838f}"
+    ".c6{color:#c2185b}.c7{color:#546e7a}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}.back{fill:#161616}.frame,.zero{stroke:#aaa}.grid{stroke:#333}"
-    ".data{stroke:#64b5f6}.fit{stroke:#ff8a65}}";
+    ".data{stroke:#64b5f6}.fit{stroke:#ff8a65}.c0{color:#64b5f6}.c1{color:#ff8a65}.c2{color:#81c784}.c3{color:#ce93d8}"
+    ".c4{color:#ffca28}.c5{color:#4dd0e1}.c6{color:#f48fb1}.c7{color:#b0bec5}}";
+
+const char *svg_colour(int k, char *buf) {
+    snprintf(buf, 8, "c%d", k % SVG_COLOURS);
+    return buf;
+}
 
 svg_range svg_range_of(int64_t n, const double *v) {
     svg_range r = {INFINITY, -INFINITY};
@@ -49,6 +60,28 @@ int svg_ticks(svg_range r, int most, double ticks[SVG_TICKS], double *step) {
         n++;
     }
     return n;
+}
+
+int svg_log_ticks(svg_range r, int most, double ticks[SVG_TICKS]) {
+    static const double parts[] = {0, 0.3010299956639812, 0.6989700043360189}; /* of 1, 2, 5 */
+    double              decades = floor(r.high) - ceil(r.low) + 1;
+    int                 n = 0;
+    if (most > SVG_TICKS) most = SVG_TICKS;
+    double every = decades > most ? ceil(decades / most) : 1;
+    int    fine = decades < 3 ? 3 : 1;
+    for (double k = floor(r.low); k <= r.high && n < SVG_TICKS; k++) {
+        if (fmod(k, every) != 0) continue;
+        for (int i = 0; i < fine && n < SVG_TICKS; i++)
+            if (k + parts[i] >= r.low && k + parts[i] <= r.high) ticks[n++] = k + parts[i];
+    }
+    return n;
+}
+
+const char *svg_log_tick_text(double tick, char *buf) {
+    double power = floor(tick + 1e-9), digit = round(pow(10, tick - power));
+    if (power >= -4 && power <= 5) cot__format(buf, 40, "%.*f", power < 0 ? (int)-power : 0, digit * pow(10, power));
+    else cot__format(buf, 40, "%.0fe%.0f", digit, power);
+    return buf;
 }
 
 const char *svg_tick_text(double tick, double step, char *buf) {
@@ -109,7 +142,7 @@ static double bounded(double v) { return fmax(-1e5, fmin(1e5, v)); }
 static double place_x(const svg_panel *p, double v) { return bounded(p->left + p->width * part(p->x, v)); }
 static double place_y(const svg_panel *p, double v) { return bounded(p->top + p->height * (1 - part(p->y, v))); }
 
-static void label(FILE *out, double x, double y, const char *more, const char *text) {
+void svg_label(FILE *out, double x, double y, const char *more, const char *text) {
     cot__write(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
     svg_text(out, text, strlen(text), 60);
     fputs("</text>\n", out);
@@ -123,21 +156,24 @@ void svg_axes(const svg_panel *p, const char *x_label, const char *y_label, bool
         double at = place_x(p, ticks[k]);
         cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", at, p->top, at,
                    bottom);
-        if (x_numbers) label(p->out, at, bottom + 18, "text-anchor=\"middle\"", svg_tick_text(ticks[k], step, buf));
+        if (x_numbers) svg_label(p->out, at, bottom + 18, "text-anchor=\"middle\"", svg_tick_text(ticks[k], step, buf));
     }
-    n = svg_ticks(p->y, p->height > 200 ? 9 : 5, ticks, &step);
+    int most = p->height > 200 ? 9 : 5;
+    n = !y_label ? 0 : p->log_y ? svg_log_ticks(p->y, most, ticks) : svg_ticks(p->y, most, ticks, &step);
     for (int k = 0; k < n; k++) {
         double at = place_y(p, ticks[k]);
         cot__write(p->out, "<line class=\"grid\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>\n", p->left, at,
                    right, at);
-        label(p->out, p->left - 6, at + 4, "text-anchor=\"end\"", svg_tick_text(ticks[k], step, buf));
+        svg_label(p->out, p->left - 6, at + 4, "text-anchor=\"end\"",
+                  p->log_y ? svg_log_tick_text(ticks[k], buf) : svg_tick_text(ticks[k], step, buf));
     }
     cot__write(p->out, "<rect class=\"frame\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", p->left,
                p->top, p->width, p->height);
-    if (x_numbers) label(p->out, p->left + p->width / 2, bottom + 38, "text-anchor=\"middle\"", x_label);
+    if (x_numbers) svg_label(p->out, p->left + p->width / 2, bottom + 38, "text-anchor=\"middle\"", x_label);
+    if (!y_label) return;
     double middle = p->top + p->height / 2;
     cot__format(turned, sizeof turned, "text-anchor=\"middle\" transform=\"rotate(-90 18 %.1f)\"", middle);
-    label(p->out, 18, middle, turned, y_label);
+    svg_label(p->out, 18, middle, turned, y_label);
 }
 
 /* Of many points only one is drawn in each square of one unit, a fifth of a point's width. A viewer
@@ -162,15 +198,67 @@ bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *
     return true;
 }
 
+/* A line is written corner by corner. A thinned one waits until it leaves a column of one unit,
+ * then writes the lowest, the highest and the last place in it, which look like all of them. */
+typedef struct pen {
+    FILE  *out;
+    bool   going, thin, waits;
+    double column, low, high, last;
+} pen;
+
+static void corner(pen *q, double x, double y) {
+    cot__write(q->out, "%c%.1f %.1f", q->going ? 'L' : 'M', x, y);
+    q->going = true;
+}
+
+static void leave_column(pen *q) {
+    if (!q->waits) return;
+    corner(q, q->column, q->low);
+    if (q->high != q->low) corner(q, q->column, q->high);
+    if (q->last != q->high) corner(q, q->column, q->last);
+    q->waits = false;
+}
+
+static void draw_to(pen *q, double x, double y) {
+    if (!q->thin) {
+        corner(q, x, y);
+        return;
+    }
+    if (q->waits && round(x) == q->column) {
+        q->low = fmin(q->low, y);
+        q->high = fmax(q->high, y);
+        q->last = y;
+        return;
+    }
+    leave_column(q);
+    *q = (pen){q->out, q->going, true, true, round(x), y, y, y};
+}
+
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y) {
-    bool going = false;
+    pen q = {.out = p->out, .thin = n > MANY_CORNERS};
     cot__write(p->out, "<svg x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"><path class=\"%s\" d=\"", p->left,
                p->top, p->width, p->height, class);
     for (int64_t i = 0; i < n; i++) {
-        bool finite = isfinite(x[i]) && isfinite(y[i]);
-        if (finite)
-            cot__write(p->out, "%c%.1f %.1f", going ? 'L' : 'M', place_x(p, x[i]) - p->left, place_y(p, y[i]) - p->top);
-        going = finite;
+        if (isfinite(x[i]) && isfinite(y[i])) {
+            draw_to(&q, place_x(p, x[i]) - p->left, place_y(p, y[i]) - p->top);
+        } else {
+            leave_column(&q);
+            q.going = false;
+        }
     }
+    leave_column(&q);
     fputs("\"/></svg>\n", p->out);
+}
+
+double svg_legend(FILE *out, double left, double width, int n, const char *const *names) {
+    double x = left, y = 50;
+    char   colour[8];
+    for (int k = 0; k < n; k++) {
+        double wide = 34 + 7.6 * (double)strlen(names[k]);
+        if (x > left && x + wide > left + width) x = left, y += 20;
+        cot__write(out, "<path class=\"line %s\" d=\"M%.1f %.1fh20\"/>\n", svg_colour(k, colour), x, y - 4);
+        svg_label(out, x + 26, y, "", names[k]);
+        x += wide + 16;
+    }
+    return y + 14;
 }

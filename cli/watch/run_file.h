@@ -1,0 +1,45 @@
+/* run_file.h: reads what a run has written: a file of JSON lines, an object a line. A line with a
+ * "step" is a row, and each number in it but "step" and "seconds" belongs to the series of its
+ * name; other lines say something about the run ("steps": how many there will be). */
+#ifndef COT_CLI_RUN_FILE_H
+#define COT_CLI_RUN_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/failure.h"
+
+/* The numbers of one line. */
+enum { RUN_ROW = 64 };
+typedef struct run_row {
+    bool   has_step;
+    double step, seconds, steps; /* NAN: not there */
+    int    n;
+    char  *names[RUN_ROW];
+    double values[RUN_ROW];
+} run_row;
+
+/* Reads a line. NULL, or what is wrong with it. Call run_row_free in both cases. */
+const char *run_row_read(run_row *r, const char *text, size_t n, bool *memory);
+void        run_row_free(run_row *r);
+
+typedef struct run_series {
+    char   *name;
+    int64_t n, room;
+    double *step, *seconds, *value;
+} run_series;
+
+typedef struct run_file {
+    const char *path;
+    int64_t     bytes;
+    double      steps, last; /* how many there will be (NAN: not said); the last one so far */
+    int         n;
+    run_series *series; /* in the order in which their names appear */
+} run_file;
+
+/* Reads a file. What stands behind the last new line is being written, and left out. A line that is
+ * no JSON object is a failure that names it. Call run_file_free in both cases. */
+bool run_file_read(run_file *r, const char *path, failure *f);
+void run_file_free(run_file *r);
+
+#endif
