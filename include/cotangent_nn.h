@@ -159,6 +159,86 @@ COT_API cot_status cot_nn_update(cot_params *p, const char *name, cot_var value)
 COT_API cot_var cot_nn_dense(cot_params *p, const char *name, cot_var x, int64_t units);
 /* The same without bias. */
 COT_API cot_var cot_nn_linear(cot_params *p, const char *name, cot_var x, int64_t units);
+/* Rows of weight (rows, width) for integers; see cot_embedding for `padding`, whose row begins as
+ * zeros (COT_NO_PADDING: none). The others begin normal, of deviation 1. */
+COT_API cot_var cot_nn_embedding(cot_params *p, const char *name, cot_var indices, int64_t rows, int64_t width,
+                                 int64_t padding);
+
+/* x (images, channels in, spatial axes), with a kernel of as many axes as COT_SHAPE(…) has, 1 to 3;
+ * weight (channels, in/groups, kernel), bias (channels) if asked for. Both begin uniform in ±
+ * 1/sqrt(what one result reads). */
+COT_API cot_var cot_nn_conv(cot_params *p, const char *name, cot_var x, int64_t channels, cot_shape kernel, bool bias,
+                            cot_conv_options options);
+/* The transpose (cot_conv_transpose2d): weight (in, channels/groups, kernel), bias (channels). */
+COT_API cot_var cot_nn_conv_transpose(cot_params *p, const char *name, cot_var x, int64_t channels, cot_shape kernel,
+                                      bool bias, cot_conv_options options);
+
+/* Norms: weight begins as ones, bias as zeros. eps 0: 1e-5. Over the last axis: */
+COT_API cot_var cot_nn_layer_norm(cot_params *p, const char *name, cot_var x, double eps);
+COT_API cot_var cot_nn_rms_norm(cot_params *p, const char *name, cot_var x, double eps); /* no bias */
+/* x (N, C, …): over groups of C/groups channels, see cot_group_norm. */
+COT_API cot_var cot_nn_group_norm(cot_params *p, const char *name, cot_var x, int64_t groups, double eps);
+/* x (N, C, …): over all but the channels. In training by the statistics of the batch, which
+ * running_mean and running_var follow: r = (1 - momentum) r + momentum · batch, the variance over
+ * n - 1; momentum 0: 0.1. In evaluation by those two. */
+COT_API cot_var cot_nn_batch_norm(cot_params *p, const char *name, cot_var x, double momentum, double eps);
+
+/* cot_dropout in training, with the step's key and its own name; x in evaluation. */
+COT_API cot_var cot_nn_dropout(cot_params *p, const char *name, cot_var x, double rate);
+
+/* Keys and values of the positions that were seen, for decoding: each call of an attention layer
+ * adds its own, and sees all. The memory is the cache's own: rewind the tape after each token.
+ * `most`: positions. NULL when memory is short. It is used with one p, and before p is destroyed. */
+typedef struct cot_nn_cache cot_nn_cache;
+COT_API cot_nn_cache       *cot_nn_cache_create(cot_params *p, int64_t most);
+COT_API void                cot_nn_cache_destroy(cot_nn_cache *c); /* NULL is fine */
+COT_API void                cot_nn_cache_clear(cot_nn_cache *c);   /* for another sequence, also of other shape */
+
+/* What an attention layer may be told; only heads must be. */
+typedef struct cot_nn_attention_options {
+    int64_t heads    COT__OR_0;
+    int64_t kv_heads COT__OR_0; /* keys and values are shared by groups of heads; 0: as heads */
+    bool causal      COT__OR_0;
+    bool no_bias     COT__OR_0;
+    /* rotates queries and keys by their positions (cot_nn_rotary), with this base, often 10000; 0:
+     * not */
+    double rotary COT__OR_0;
+    cot_var mask  COT__OR_0; /* as in cot_attention_options */
+    cot_var bias  COT__OR_0;
+    /* keys and values come from here, (…, S, width): then the parameters are q_proj and kv_proj */
+    cot_var context     COT__OR_0;
+    cot_nn_cache *cache COT__OR_0; /* NULL: none. Not with a context */
+} cot_nn_attention_options;
+/* Multi-head attention, x (…, T, width), heads a divisor of the width: in_proj.weight (width, width
+ * + 2 · keys' width), columns of q, k, v, and in_proj.bias; out_proj.weight (width, width) and
+ * out_proj.bias. in_proj begins Xavier uniform, out_proj uniform in ± 1/sqrt(width), biases zero. */
+COT_API cot_var cot_nn_attention(cot_params *p, const char *name, cot_var x, const cot_nn_attention_options *options);
+/* x (…, T, d), d even: of each position first + i the pairs (x[j], x[j + d/2]) turned by the angle
+ * (first + i) base^(-2j/d). */
+COT_API cot_var cot_nn_rotary(cot_var x, double base, int64_t first);
+
+/* Over the first axis of x (T, …, in), one step after the other, as PyTorch's with time first: gives
+ * (T, …, units). weight_ih (in, g · units), weight_hh (units, g · units), bias_ih, bias_hh, g = 4
+ * gates i, f, g, o or 3 gates r, z, n; all begin uniform in ± 1/sqrt(units). state: h and, of an
+ * LSTM, c, (…, units) each; taken from there unless COT_NONE, which means zeros, and left there
+ * after the last step. NULL: zeros, and the last ones are not wanted. */
+COT_API cot_var cot_nn_lstm(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
+COT_API cot_var cot_nn_gru(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
+
+/* ==== A loss
+ * ===================================================================================================== */
+
+/* What a cross entropy may be told; NULL, or all left out: cot_softmax_cross_entropy. */
+typedef struct cot_cross_entropy_options {
+    double smoothing COT__OR_0; /* so much of each target goes to all classes in equal parts; 0 … 1 */
+    cot_var weights  COT__OR_0; /* one of each class; left out: all 1 */
+    bool ignore      COT__OR_0; /* rows whose label is `ignored` do not count */
+    int64_t ignored  COT__OR_0;
+} cot_cross_entropy_options;
+/* logits (…, classes). For labels (…): Σ w[y] (-log softmax(logits)[y]) / Σ w[y], over the rows that
+ * count: NaN if none does. For probabilities (…, classes): the mean of -Σ w q log softmax(logits)
+ * over rows. These are PyTorch's, with classes last. */
+COT_API cot_var cot_nn_cross_entropy(cot_var logits, cot_var targets, const cot_cross_entropy_options *options);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,29 +1,44 @@
-/* dense.c: x @ weight + bias. */
+/* dense.c: x @ weight + bias, and rows of a table. */
 #include "nn/nn.h"
-
-static cot_var dense(cot_params *p, const char *op, const char *name, cot_var x, int64_t units, bool bias) {
-    if (!cot__layer_open(p, op, name, x)) return cot__layer_none(p, x);
-    return cot__layer_close(p, cot__layer_dense(p, "weight", bias ? "bias" : NULL, x, units));
-}
 
 cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, cot_var x, int64_t units) {
     cot_shape s = cot_shape_of(x);
     if (s.ndim < 1 || units < 1)
-        return cot__fail(p->on, COT_SHAPE,
-                         "[%s] x has %d axes, the layer %lld units; x needs one, and units are 1 or more", p->op,
-                         s.ndim, (long long)units);
-    double    in = (double)s.dim[s.ndim - 1];
-    cot_dtype d  = cot__params_dtype(p, x);
-    cot__wish w  = {weight, {2, {s.dim[s.ndim - 1], units}}, d, false, {COT_INIT_UNIFORM, 0}, in, (double)units};
-    cot__wish b  = {bias, {1, {units}}, d, false, {COT_INIT_UNIFORM, 0}, in, (double)units};
-    cot_var   y  = cot_matmul(x, cot__layer_get(p, &w));
-    return bias ? cot_add(y, cot__layer_get(p, &b)) : y;
+        return cot__fail(p->on, COT_SHAPE, "[%s] x has %d axes, the layer %lld units; it needs 1 or more of each",
+                         p->op, s.ndim, (long long)units);
+    int64_t   in   = s.dim[s.ndim - 1];
+    cot__wish wish = {
+        weight, {2, {in, units}}, cot__params_dtype(p, x), false, {COT_INIT_UNIFORM, 0}, (double)in, (double)units, 0};
+    cot_var y = cot_matmul(x, cot__layer_get(p, &wish));
+    if (!bias) return y;
+    wish.name = bias, wish.shape = COT_SHAPE(units);
+    return cot_add(y, cot__layer_get(p, &wish));
 }
 
 cot_var cot_nn_dense(cot_params *p, const char *name, cot_var x, int64_t units) {
-    return dense(p, "nn_dense", name, x, units, true);
+    if (!cot__layer_open(p, "nn_dense", name, x)) return cot__layer_none(p, x);
+    return cot__layer_close(p, cot__layer_dense(p, "weight", "bias", x, units));
 }
 
 cot_var cot_nn_linear(cot_params *p, const char *name, cot_var x, int64_t units) {
-    return dense(p, "nn_linear", name, x, units, false);
+    if (!cot__layer_open(p, "nn_linear", name, x)) return cot__layer_none(p, x);
+    return cot__layer_close(p, cot__layer_dense(p, "weight", NULL, x, units));
+}
+
+cot_var cot_nn_embedding(cot_params *p, const char *name, cot_var indices, int64_t rows, int64_t width,
+                         int64_t padding) {
+    if (!cot__layer_open(p, "nn_embedding", name, indices)) return cot__layer_none(p, indices);
+    if (rows < 1 || width < 1)
+        return cot__layer_close(p, cot__fail(p->on, COT_SHAPE,
+                                             "[nn_embedding] %lld rows of width %lld; both are 1 or more",
+                                             (long long)rows, (long long)width));
+    cot__wish wish = {"weight",
+                      {2, {rows, width}},
+                      cot__params_dtype(p, indices),
+                      false,
+                      {COT_INIT_NORMAL, 0},
+                      (double)rows,
+                      (double)width,
+                      padding == COT_NO_PADDING ? 0 : 1 + (padding < 0 ? padding + rows : padding)};
+    return cot__layer_close(p, cot_embedding(cot__layer_get(p, &wish), indices, padding));
 }

@@ -28,6 +28,7 @@ typedef struct cot__wish {
     bool        statistic;
     cot_init    how;
     double      fan_in, fan_out;
+    int64_t     zero_row; /* 1 + a row that begins as zeros; 0: none */
 } cot__wish;
 
 typedef struct cot__entry {
@@ -87,6 +88,12 @@ cot_var cot__layer_close(cot_params *p, cot_var y);
 /* The dtype of parameters for an input like x. */
 cot_dtype cot__params_dtype(const cot_params *p, cot_var x);
 
+/* The same for a vector of n that begins in its own way. */
+cot_var cot__layer_vector(cot_params *p, const char *name, int64_t n, cot_var like, cot_init_kind how);
+/* The step's key for the layer that is open. */
+cot_key cot__layer_key(cot_params *p);
+/* Has x at least this many axes? Otherwise sets the error. */
+bool cot__layer_axes(cot_params *p, cot_var x, int least);
 /* x @ weight + bias (NULL: none), of the layer that is open. */
 cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, cot_var x, int64_t units);
 

@@ -294,17 +294,39 @@ cot_var cot_params_get(cot_params *p, const char *name) {
     return e ? in_use(p, e) : p ? INVALID(p->on) : COT_NONE;
 }
 
-cot_key cot_params_key(cot_params *p, const char *name) {
+bool cot__layer_axes(cot_params *p, cot_var x, int least) {
+    int n = cot_shape_of(x).ndim;
+    if (n >= least) return true;
+    cot__fail(p->on, COT_SHAPE, "[%s] x has %d axes; it needs %d or more", p->op, n, least);
+    return false;
+}
+
+static cot_key key_of(cot_params *p, const char *name) {
     uint64_t hash;
-    if (!p || !cot__params_on(p)) return (cot_key){0};
-    if (!name)
-        cot__fail(p->on, COT_VALUE, "[params_key] the name is NULL; it is folded into the key");
-    else if (!p->has_key && !p->making)
-        cot__fail(p->on, COT_VALUE, "[%s] the step has no key; cot_params_set_key sets it, another for each step",
+    if (!p->has_key && !p->making)
+        cot__fail(p->on, COT_VALUE, "[%s] the step has no key; cot_params_set_key sets one, another at each step",
                   p->op);
     else if (whole_name(p, name, &hash))
         return cot_key_fold(p->has_key ? p->key : p->init_key, hash);
     return (cot_key){0};
+}
+
+cot_key cot__layer_key(cot_params *p) { return key_of(p, ""); }
+
+cot_key cot_params_key(cot_params *p, const char *name) {
+    if (!p || !cot__params_on(p)) return (cot_key){0};
+    p->op = "params_key";
+    if (name) return key_of(p, name);
+    cot__fail(p->on, COT_VALUE, "[params_key] the name is NULL; it is folded into the key");
+    return (cot_key){0};
+}
+
+cot_var cot__layer_vector(cot_params *p, const char *name, int64_t n, cot_var like, cot_init_kind how) {
+    return cot__layer_get(p, &(cot__wish){.name      = name,
+                                          .shape     = {1, {n}},
+                                          .dtype     = cot__params_dtype(p, like),
+                                          .statistic = strncmp(name, "running", 7) == 0,
+                                          .how       = {how, 0}});
 }
 
 /* ---- parameters of one's own ----------------------------------------------------------------- */
@@ -316,7 +338,7 @@ static cot_var own(cot_params *p, const char *op, const char *name, cot_shape sh
     if (!name || !*name)
         return cot__fail(p->on, COT_VALUE, "[%s] the name is %s; parameters are found by it", op,
                          name ? "empty" : "NULL");
-    cot__wish w = {name, shape, cot__params_dtype(p, like), statistic, how, 1, 1};
+    cot__wish w = {name, shape, cot__params_dtype(p, like), statistic, how, 1, 1, 0};
     if (cot__params_on(p) && cot__checked_size(p->on, op, w.dtype, shape.ndim, shape.dim) < 0) return INVALID(p->on);
     for (int k = 0; k < shape.ndim; k++) *(k + 1 < shape.ndim ? &w.fan_in : &w.fan_out) *= (double)shape.dim[k];
     if (how.kind == COT_INIT_DEFAULT) w.how.kind = statistic ? COT_INIT_CONSTANT : COT_INIT_UNIFORM;

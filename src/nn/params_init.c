@@ -39,6 +39,10 @@ cot_var cot__initial(cot_tape *t, const cot_params *p, const cot__entry *e) {
     case COT_INIT_CONSTANT:
     default: return cot_full(t, w->dtype, w->shape, v);
     }
+    if (w->zero_row) {
+        cot_var rows = cot_arange(t, COT_I64, 0, (double)w->shape.dim[0], 1);
+        y            = cot_where(cot_equal(cot_expand_dims(rows, 1), cot_integer(w->zero_row - 1)), 0, y);
+    }
     return cot_cast(y, w->dtype);
 }
 
