@@ -739,6 +739,7 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_program.h>
 #include <cotangent_data.h>
 #include <cotangent_nn.h>
+#include <cotangent_optim.h>
 
 /* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y,
  * 2.0). */
@@ -751,6 +752,10 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #define cot_update_slice(x, axis, start, stop, step, y)                                                                \
     COT__SITED_WRITE(cot_update_slice, x, axis, start, stop, step, COT__MIX(y))
 #define cot_assign(leaf, value) (cot_assign)(leaf, COT__MIX(value))
+#define cot_grad_set(x, value) (cot_grad_set)(x, COT__MIX(value))
+#define cot_grad_add(x, value) (cot_grad_add)(x, COT__MIX(value))
+#define cot_optim_record(options, rate, step, ...)                                                                     \
+    (cot_optim_record)(options, COT__MIX(rate), COT__MIX(step), __VA_ARGS__)
 #define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
 #define cot_vjp(y, seed, ...) (cot_vjp)(y, COT__MIX(seed), __VA_ARGS__)
 #ifdef COT_SOURCE_LINES

@@ -128,9 +128,8 @@ const workload gpt_workloads[3] = {
 
 /* ---- as a program ---------------------------------------------------------------------------- */
 
-/* Inputs: weights, their two moments, tokens, targets, and two numbers of the step. */
-enum { M = COUNT, V = 2 * COUNT, IN = 3 * COUNT, GOAL, RATE, SPREAD, ALL };
-static const double b1 = 0.9, b2 = 0.999, rate = 1e-4, decay = 0.01;
+/* Inputs: weights, their two moments, tokens, targets, and the number of the step. */
+enum { M = COUNT, V = 2 * COUNT, IN = 3 * COUNT, GOAL, STEP, ALL };
 
 static int loss(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cot_var *given = user;
@@ -144,21 +143,11 @@ static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var g[COUNT];
     (void)n, (void)m, (void)user;
     if (cot_value_and_grad(loss, (void *)(uintptr_t)xs, COUNT, xs, &ys[0], g) != COT_OK) return 1;
-    for (int k = 0; k < COUNT; k++) {
-        cot_var mean = cot_add(cot_mul(b1, xs[M + k]), cot_mul(1 - b1, g[k]));
-        cot_var square = cot_add(cot_mul(b2, xs[V + k]), cot_mul(1 - b2, cot_mul(g[k], g[k])));
-        cot_var step = cot_div(cot_mul(xs[RATE], mean), cot_add(cot_mul(cot_sqrt(square), xs[SPREAD]), 1e-8));
-        ys[1 + k] = cot_sub(cot_mul(1 - rate * decay, xs[k]), step);
-        ys[1 + M + k] = mean;
-        ys[1 + V + k] = square;
-    }
-    return 0;
+    return cot_optim_record(&(cot_optim_options){.kind = COT_ADAMW, .decay = 0.01}, 1e-4, xs[STEP], COUNT, g, xs, NULL,
+                            ys + 1) != COT_OK;
 }
 
-static void before(compiled *c) {
-    *(float *)(uintptr_t)c->in[RATE] = (float)(rate / (1 - pow(b1, (double)c->step)));
-    *(float *)(uintptr_t)c->in[SPREAD] = (float)(1 / sqrt(1 - pow(b2, (double)c->step)));
-}
+static void before(compiled *c) { *(int64_t *)(uintptr_t)c->in[STEP] = c->step; }
 
 /* Weights as make_gpt makes them, row-major. */
 static cot_shape shape_of(int k) {
@@ -201,15 +190,14 @@ static void *compiled_gpt_make(void) {
     for (int k = 0; k < 3 * COUNT; k++) types[k] = (cot_type){COT_F32, shape_of(k % COUNT)};
     types[IN] = (cot_type){COT_I64, COT_SHAPE(BATCH, POSITIONS)};
     types[GOAL] = (cot_type){COT_I64, COT_SHAPE(ROWS)};
-    types[RATE] = types[SPREAD] = (cot_type){COT_F32, COT_SCALAR};
+    types[STEP] = (cot_type){COT_I64, COT_SCALAR};
     compiled *c = compiled_make(descend, NULL, ALL, types, 1 + 3 * COUNT);
     give_weights(c);
     int64_t *token = compiled_take(c, must(malloc(ROWS * sizeof *token)));
     int64_t *target = compiled_take(c, must(malloc(ROWS * sizeof *target)));
     for (int64_t i = 0; i < ROWS; i++) token[i] = 7919 * i % VOCABULARY, target[i] = (31 * token[i] + 1) % VOCABULARY;
     c->in[IN] = token, c->in[GOAL] = target;
-    c->in[RATE] = compiled_take(c, must(malloc(sizeof(float))));
-    c->in[SPREAD] = compiled_take(c, must(malloc(sizeof(float))));
+    c->in[STEP] = compiled_take(c, must(malloc(sizeof(int64_t))));
     c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
     c->before = before;
     c->result = compiled_first_float;

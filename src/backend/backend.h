@@ -63,14 +63,21 @@ typedef struct cot__attention {
     int       narrower;
 } cot__attention;
 
-/* n elements of F64 or F32 each, row-major. */
-typedef struct cot__adamw_pass {
-    cot_dtype   dtype;
-    int64_t     n;
-    void       *w, *m, *v;
-    const void *g;
-    double      keep, b1, b2, rate, spread, eps;
-} cot__adamw_pass;
+/* What an optimiser may keep beside a weight: moving averages of its gradient and of the gradient's
+ * square, a velocity, and a moving average of the weight itself. */
+enum { COT__MEAN, COT__SQUARE, COT__VELOCITY, COT__AVERAGE, COT__STATES };
+/* A step of an optimiser over n elements of F64 or F32 each, row-major, by the formulas of
+ * rules/updates.h. */
+typedef struct cot__update {
+    cot_dtype      dtype;
+    cot_optim_kind kind;
+    bool           nesterov;
+    int64_t        n;
+    void          *w;
+    const void    *g;                  /* NULL: only the average of weights follows */
+    void          *state[COT__STATES]; /* NULL: it keeps none such */
+    double         rate, decay, keep, momentum, b1, b2, spread, eps, average;
+} cot__update;
 
 /* A convolution is one trilinear form, read in three directions:
  *
@@ -318,11 +325,7 @@ typedef struct cot__backend {
 
     /* ---- optimisers ---- */
 
-    /* w -= rate g, each product and difference rounded: n elements of F64 or F32, row-major. */
-    void (*sgd)(cot_dtype dtype, int64_t n, void *w, const void *g, double rate);
-    /* m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g², w = keep w - rate m / (sqrt(v) spread +
-     * eps) */
-    void (*adamw)(const cot__adamw_pass *p);
+    void (*update)(const cot__update *p);
 
     /* ---- Fourier transforms ---- */
 

@@ -103,10 +103,10 @@ static bool assignable(cot_var leaf, const char *op, cot_tape **t, uint32_t *i) 
     return false;
 }
 
-static void note_time(cot_tape *t, uint32_t i, cot__assigner who) {
+void cot__note_time(cot_tape *t, uint32_t i, cot__assigner who) {
     cot__node *n = &t->nodes[i];
     n->a = t->assigned_at = t->count;
-    n->b = t->stamp * 4 + who;
+    n->b = t->stamp * COT__ASSIGNERS + who;
 }
 
 void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
@@ -115,7 +115,7 @@ void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {
         cot__bump(n->value.tensor->storage, COT__NONE);
         n->value.tensor->version = n->value.tensor->storage->version;
     }
-    note_time(t, i, who);
+    cot__note_time(t, i, who);
 }
 
 /* host: `from` is memory of the host. */
@@ -187,48 +187,4 @@ cot_var(cot_leaf)(cot_var x) {
     cot_var   leaf = s.ndim ? cot_tensor(t, d, s, NULL) : cot_scalar_of(t, d, 0);
     if (t->status == COT_OK) (cot_assign)(leaf, x);
     return t->status == COT_OK ? leaf : INVALID(t);
-}
-
-/* Works on leaves and gradients as arrays, which are row-major. */
-static bool step_in_place(cot_tape *t, uint32_t i, double rate) {
-    cot__node *leaf = &t->nodes[i];
-    cot__settle(t, i);
-    cot__view  v = cot__look(t, i);
-    if (!cot__is_tensor(leaf) || (v.dtype != COT_F64 && v.dtype != COT_F32) ||
-        !cot__is_contiguous(v.ndim, v.shape, v.stride))
-        return false;
-    t->backend->sgd(v.dtype, cot__count(v.ndim, v.shape), v.data, leaf->extra.grad->data, rate);
-    cot__note_assign(t, i, COT__SGD_STEP);
-    return true;
-}
-
-/* A step in recorded operations, for scalars and 16-bit floats. */
-static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
-    cot_mark m = cot__mark(t);
-    uint32_t at = t->assigned_at;
-    cot_no_grad_open(t);
-    cot_var next = cot_sub(cot_detach(x), cot_mul(rate, cot_grad(x)));
-    cot_no_grad_close(t);
-    if (t->status == COT_OK) (cot_assign)(x, next);
-    /* the assignment counts from the time of the step, not from the cot_assign inside it */
-    t->assigned_at = at;
-    cot__rewind(t, m);
-    if (t->status == COT_OK) note_time(t, i, COT__SGD_STEP);
-}
-
-cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
-    cot_tape *t = cot__tape_of(n, xs);
-    uint32_t  i;
-    if (n == 0) return COT_OK;
-    if (!t) return cot__status_of(n, xs);
-    if (!cot__is_rate(rate))
-        cot__fail(t, COT_VALUE, "[sgd_step] the rate is %g; it must be finite and not negative", rate);
-    for (int k = 0; k < n && t->status == COT_OK; k++) /* all are checked before any is changed */
-        if (cot__operand(t, xs[k], "sgd_step", "", &i) && t->nodes[i].op != OP_leaf)
-            cot__fail(t, COT_VALUE, "[sgd_step] xs[%d] is not a leaf", k);
-    for (int k = 0; k < n && t->status == COT_OK; k++) {
-        i = cot__index(xs[k]);
-        if ((t->nodes[i].flags & COT__HAS_GRAD) && !step_in_place(t, i, rate)) step_recorded(t, xs[k], i, rate);
-    }
-    return t->status;
 }

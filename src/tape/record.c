@@ -322,8 +322,9 @@ static void note_saves(cot_tape *t, uint32_t index, uint32_t mask) {
 void cot__note_saves(cot_tape *t, uint32_t index) { note_saves(t, index, cot__saved_mask(t, index)); }
 
 const char *cot__assigner_name(const cot__node *n) {
-    static const char *const names[] = {"cot_assign", "cot_assign_data", "cot_sgd_step", "cot_adamw_step"};
-    return names[n->b % 4];
+    static const char *const names[COT__ASSIGNERS] = {"cot_assign",     "cot_assign_data", "cot_sgd_step",
+                                                      "cot_adamw_step", "cot_optim_step",  "cot_optim_swap"};
+    return names[n->b % COT__ASSIGNERS];
 }
 
 /* Which node on v's storage made or holds the write: of those later than v, the earliest.

@@ -249,7 +249,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
 /* How many nodes are older than the assignment that source n remembers. Times of nodes ascend along
  * the tape. */
 static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
-    uint32_t lo = 0, hi = t->count, stamp = n->b / 4;
+    uint32_t lo = 0, hi = t->count, stamp = n->b / COT__ASSIGNERS;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2, at = t->nodes[mid].stamp & ~COT__BODY_STAMP;
         if (at < stamp || (at == stamp && mid < n->a)) lo = mid + 1;
@@ -269,7 +269,7 @@ static void reuse_stamps(cot_tape *t) {
         cot__node *n = &t->nodes[i];
         if (!cot__was_assigned(n)) continue;
         uint32_t end = older_nodes(t, n);
-        n->a = end, n->b = stamp_before(t, end) * 4 + n->b % 4;
+        n->a = end, n->b = stamp_before(t, end) * COT__ASSIGNERS + n->b % COT__ASSIGNERS;
     }
     t->stamp = stamp_before(t, t->count);
 }

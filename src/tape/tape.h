@@ -74,8 +74,8 @@ enum {
 
 /* This bit of `stamp` is set in nodes of a body that is over. No var has it. */
 #define COT__BODY_STAMP UINT32_C(0x80000000)
-/* The largest stamp: with two bits more (cot__assigner) it still fits and is not COT__NONE. */
-#define COT__LAST_STAMP (UINT32_MAX / 4 - 1)
+/* The largest stamp: with three bits more (cot__assigner) it still fits and is not COT__NONE. */
+#define COT__LAST_STAMP (UINT32_MAX / COT__ASSIGNERS - 1)
 
 #define COT__TENSOR 0x80u /* in `kind`: value.tensor; otherwise a 0-d value in its node */
 
@@ -94,8 +94,8 @@ typedef struct cot__node {
     uint8_t  kind;  /* dtype, with COT__TENSOR for tensors; 0 is an f64 scalar */
     uint8_t  flags;
     uint32_t stamp;
-    /* operands; for a source the time of its last assignment: index, and stamp * 4 +
-     * cot__assigner */
+    /* operands; for a source the time of its last assignment: index, and stamp *
+     * COT__ASSIGNERS + cot__assigner */
     uint32_t a, b;
     union {
         double        number; /* elementwise: the immediate; leaf in its node: its gradient */
@@ -129,7 +129,9 @@ typedef char cot__node_is_32_bytes[sizeof(cot__node) == 32 ? 1 : -1];
 static inline bool cot__in_body(const cot__node *n) { return (n->stamp & COT__BODY_STAMP) != 0; }
 
 /* The functions that write to leaves and constants for good. */
-typedef enum cot__assigner { COT__ASSIGN, COT__ASSIGN_DATA, COT__SGD_STEP, COT__ADAMW_STEP } cot__assigner;
+typedef enum cot__assigner {
+    COT__ASSIGN, COT__ASSIGN_DATA, COT__SGD_STEP, COT__ADAMW_STEP, COT__OPTIM_STEP, COT__OPTIM_SWAP, COT__ASSIGNERS = 8
+} cot__assigner;
 
 /* Was this leaf or constant ever assigned? (Before that b is 0 in a leaf, COT__NONE in a
  * constant.) */

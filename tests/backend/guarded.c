@@ -270,10 +270,8 @@ DO(avg_pool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *x, 
 DO(avg_unpool, (const cot__pool *g, cot_dtype dtype, bool exclude, const void *z, void *x),
     (g, dtype, exclude, z, x),
     in(z) + in(x))
-DO(sgd, (cot_dtype dtype, int64_t n, void *w, const void *g, double rate), (dtype, n, w, g, rate),
-    in(w) + in(g))
-DO(adamw, (const cot__adamw_pass *p), (p),
-    in(p->w) + in(p->m) + in(p->v) + in(p->g))
+DO(update, (const cot__update *p), (p),
+    in(p->w) + in(p->g) + in(p->state[0]) + in(p->state[1]) + in(p->state[2]) + in(p->state[3]))
 GIVE(int64_t, fft_workspace, (const cot__fft_job *job, const cot__view *x), (job, x),
     0)
 DO(fft, (const cot__fft_job *job, const cot__view *x, const cot__view *z, void *scratch), (job, x, z, scratch),
@@ -379,8 +377,7 @@ const cot__backend guarded_backend = {
     .pool_put = guarded_pool_put,
     .avg_pool = guarded_avg_pool,
     .avg_unpool = guarded_avg_unpool,
-    .sgd = guarded_sgd,
-    .adamw = guarded_adamw,
+    .update = guarded_update,
     .fft_workspace = guarded_fft_workspace,
     .fft = guarded_fft,
     .lu_workspace = guarded_lu_workspace,

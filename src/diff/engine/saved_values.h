@@ -9,7 +9,7 @@
 static inline bool cot__assigned_since(const cot_tape *t, uint32_t x, uint32_t by) {
     const cot__node *n = &t->nodes[x], *user = &t->nodes[by];
     if (!cot__was_assigned(n) || cot__in_body(user)) return false;
-    return n->b / 4 > user->stamp || (n->b / 4 == user->stamp && n->a > by);
+    return n->b / COT__ASSIGNERS > user->stamp || (n->b / COT__ASSIGNERS == user->stamp && n->a > by);
 }
 /* Has the value of node x, as node `by` saw it, been overwritten? */
 static inline bool cot__overwritten(const cot_tape *t, uint32_t x, uint32_t by) {

@@ -15,7 +15,6 @@ int64_t cot__attention_bytes(const cot__attention *a, bool backward);
 void    cot__attention_forward(const cot__attention *a, void *memory);
 void    cot__attention_backward(const cot__attention *a, void *memory);
 
-void cot__sgd(cot_dtype dtype, int64_t n, void *w, const void *g, double rate);
-void cot__adamw(const cot__adamw_pass *p);
+void cot__update_step(const cot__update *p);
 
 #endif
