@@ -19,7 +19,7 @@ else()
 endif()
 
 # The command is a library too, but for its main: tests reach into its readers.
-file(GLOB_RECURSE command_sources CONFIGURE_DEPENDS cli/*.c)
+file(GLOB_RECURSE command_sources CONFIGURE_DEPENDS cli/*.c models/*.c)
 list(FILTER command_sources EXCLUDE REGEX "/main\\.c$")
 # The page of `trace --html`, from the sources of the web page.
 set(viewer_template ${PROJECT_BINARY_DIR}/viewer_template.c)
@@ -27,7 +27,7 @@ file(GLOB page_sources CONFIGURE_DEPENDS web/*.html web/*.css web/js/*.js)
 add_custom_command(OUTPUT ${viewer_template} DEPENDS ${page_sources} web/join.cmake VERBATIM
     COMMAND ${CMAKE_COMMAND} -DOUT=${viewer_template} -P ${PROJECT_SOURCE_DIR}/web/join.cmake)
 add_library(cotangent_cli STATIC ${command_sources} ${viewer_template})
-target_include_directories(cotangent_cli PUBLIC cli)
+target_include_directories(cotangent_cli PUBLIC cli ${PROJECT_SOURCE_DIR})
 target_link_libraries(cotangent_cli PUBLIC cotangent_front PRIVATE cot_flags)
 add_executable(cotangent_command cli/main.c $<TARGET_OBJECTS:cotangent_lapack>)
 set_target_properties(cotangent_command PROPERTIES OUTPUT_NAME cotangent RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})

@@ -21,7 +21,8 @@ typedef struct gcn {
 /* The matrices, constants on t. Then cot_params_set_user(p, model) and cot_params_init(p, gcn_net,
  * model->features.values, key). */
 cot_status gcn_open(gcn *model, cot_tape *t);
-/* The entries of X -> logits (nodes, classes). */
+/* The entries of X -> relu(Â X W1) (nodes, hidden), and -> logits (nodes, classes). */
+cot_var gcn_hidden(cot_params *p, cot_var x);
 cot_var gcn_net(cot_params *p, cot_var x);
 /* The mean cross-entropy over these nodes, and the decay. */
 cot_var gcn_loss(cot_params *p, cot_var logits, const graph_nodes *nodes);

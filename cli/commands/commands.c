@@ -143,6 +143,18 @@ const command command_table[] = {
      "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
      "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_SPARSE | OPT_COMPILE, run_compile},
+    {"train", "MODEL [options]", "a model trained, saved, resumed, tested",
+     "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "
+     "features_indices.npy, labels.npy, train.npy, val.npy and test.npy), mnist (a convolutional network: --data a "
+     "folder of IDX files), gpt (a transformer: --data a text) or ode (the rates of predators and prey from counts) and "
+     "tests it. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
+     "--resume DIR with the same options and the same bits, and DIR/model.safetensors is written at the end. A loss "
+     "that is not a number ends the run, which says where it comes from.",
+     "cotangent train gcn\n"
+     "cotangent train gcn --data cora --seeds 20 --json\n"
+     "cotangent train mnist --data mnist --checkpoint run --log run.jsonl\n"
+     "cotangent train gpt --data book.txt --layers 4 --width 128 --steps 2000 --checkpoint run",
+     OPT_TRAIN, run_train},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
      "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken "
      "where "

@@ -22,6 +22,7 @@ int run_ops(const options *o, FILE *out, look how, failure *f);
 int run_fit(const options *o, FILE *out, look how, failure *f);
 int run_plot(const options *o, FILE *out, look how, failure *f);
 int run_compile(const options *o, FILE *out, look how, failure *f);
+int run_train(const options *o, FILE *out, look how, failure *f);
 int run_help(const options *o, FILE *out, look how, failure *f);
 
 /* help.c: of the whole, and of one command. */

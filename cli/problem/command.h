@@ -24,7 +24,11 @@ enum {
     /* --grad, --vjp, --jvp, --hvp, --jac, --hess, --main, --libm, -o; also --tangent */
     OPT_COMPILE    = 1 << 11,
     OPT_RANK       = 1 << 12, /* --rank, --top, --svg */
-    OPT_PLOT       = 1 << 13  /* --x, --y, --log, --smooth, --follow, --svg */
+    OPT_PLOT       = 1 << 13, /* --x, --y, --log, --smooth, --follow, --svg */
+    /* --data, --steps, --seeds, --checkpoint, …, --threads, and those of a model */
+    OPT_TRAIN      = 1 << 14,
+    OPT_SAMPLE     = 1 << 15, /* --prompt, --temperature, --top-p, --length, --seed */
+    OPT_PREDICT    = 1 << 16  /* --threads */
 };
 
 typedef struct command {

@@ -99,8 +99,32 @@ static const option table[] = {
     {SMOOTH, "smooth", 0, "N", OPT_PLOT, "draw means over N steps too"},
     {FOLLOW, "follow", 0, NULL, OPT_PLOT, "draw again in the terminal while the run goes on"},
     {SVG, "svg", 0, "FILE", OPT_RANK | OPT_PLOT, "write a picture as SVG (-: standard output)"},
+    {TEXT, "data", 0, "PATH", OPT_TRAIN, "the data: a folder, a file, or a name that the model knows"},
+    {COUNT, "steps", 0, "N", OPT_TRAIN, "steps of the optimiser (default: the model's own)"},
+    {COUNT, "seeds", 0, "N", OPT_TRAIN, "so many runs, with the seeds --seed, + 1, … (default: 1)"},
+    {RUN_SEED, "seed", 0, "N", OPT_TRAIN | OPT_SAMPLE, "where random numbers begin (default: 0)"},
+    {RATE, "rate", 0, "R", OPT_TRAIN, "the learning rate (default: the model's own)"},
+    {COUNT, "batch", 0, "N", OPT_TRAIN, "examples of a step"},
+    {COUNT, "width", 0, "N", OPT_TRAIN, "gcn: hidden units (16); gpt: of every position (128)"},
+    {COUNT, "layers", 0, "N", OPT_TRAIN, "gpt: blocks (4)"},
+    {COUNT, "heads", 0, "N", OPT_TRAIN, "gpt: heads of attention (4)"},
+    {COUNT, "context", 0, "N", OPT_TRAIN, "gpt: positions that are seen (128)"},
+    {TEXT, "initial", 0, "FILE", OPT_TRAIN, "begin with the parameters of this .safetensors file"},
+    {TEXT, "checkpoint", 0, "DIR", OPT_TRAIN, "save the run there, and the model at its end"},
+    {COUNT, "every", 0, "N", OPT_TRAIN, "steps between two checkpoints (default: 100)"},
+    {TEXT, "resume", 0, "DIR", OPT_TRAIN, "go on with the run that is saved there"},
+    {TEXT, "log", 0, "FILE", OPT_TRAIN, "write a JSON object a step, which `cotangent plot` draws"},
+    {TEXT, "tensorboard", 0, "DIR", OPT_TRAIN, "write event files for TensorBoard"},
+    {TEXT, "pictures", 0, "DIR", OPT_TRAIN, "draw what there is to see as SVG files there"},
+    {NODE, "node", 0, "N", OPT_TRAIN, "gcn: what speaks for the class of this node"},
+    {QUIET, "quiet", 0, NULL, OPT_TRAIN, "no progress on the terminal"},
+    {TEXT, "prompt", 0, "TEXT", OPT_SAMPLE, "how the text begins"},
+    {COUNT, "length", 0, "N", OPT_SAMPLE, "tokens to draw (default: 200)"},
+    {RATE, "temperature", 0, "T", OPT_SAMPLE, "1: as the model has it; below, bolder; 0: the likeliest"},
+    {RATE, "top-p", 0, "P", OPT_SAMPLE, "draw from the likeliest that have P together (default: 1)"},
     {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
-    {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT, "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
+    {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT | OPT_TRAIN | OPT_SAMPLE | OPT_PREDICT,
+      "1 to 256 threads (default: COTANGENT_THREADS, or all)"},
     {JSON, "json", 0, NULL, 0, "print one JSON object"},
     {HELP, "help", 'h', NULL, 0, "print this help"},
 };
@@ -175,6 +199,39 @@ static bool set_derivative(options *o, const option *p, failure *f) {
     return true;
 }
 
+/* Where a model's setting of this name stands. Names are those of the table, so one is found. */
+static void *train_setting(train_settings *s, const char *name) {
+    const struct {
+        const char *name;
+        void       *where;
+    } all[] = {
+        {"data", &s->data},         {"checkpoint", &s->checkpoint}, {"resume", &s->resume},
+        {"log", &s->log},           {"tensorboard", &s->tensorboard}, {"pictures", &s->pictures},
+        {"initial", &s->initial},   {"prompt", &s->prompt},         {"steps", &s->steps},
+        {"seeds", &s->seeds},       {"every", &s->every},           {"layers", &s->layers},
+        {"heads", &s->heads},       {"width", &s->width},           {"context", &s->context},
+        {"batch", &s->batch},       {"length", &s->length},         {"rate", &s->rate},
+        {"temperature", &s->temperature}, {"top-p", &s->top_p},
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (strcmp(all[k].name, name) == 0) return all[k].where;
+    return NULL;
+}
+
+/* A rate is positive, a temperature may be 0, a probability is at most 1. */
+static bool read_rate(const option *p, const char *text, double *out, failure *f) {
+    char  *end;
+    double least = strcmp(p->name, "temperature") == 0 ? 0 : 1e-300, most = strcmp(p->name, "top-p") == 0 ? 1 : 1e6;
+    *out = cot__read_number(text, &end);
+    if (end == text || *end || *text == ' ' || !(*out >= least && *out <= most))
+        return failure_usage(f, "--%s is a number %s, not '%.60s'", p->name,
+                             most == 1     ? "above 0 and at most 1"
+                             : least == 0 ? "from 0 to 1000000"
+                                          : "above 0",
+                             text);
+    return true;
+}
+
 static bool set(options *o, const option *p, const char *value, failure *f) {
     int64_t n = 0;
     switch (p->id) {
@@ -196,6 +253,17 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case PRINT: o->print = true; return true;
     case REPORT: o->report = true; return true;
     case OUTPUT: return set_once(p, &o->output, value, f);
+    case TEXT:
+        if (!*value && strcmp(p->name, "prompt") != 0) return failure_usage(f, "--%s has an empty name", p->name);
+        return set_once(p, train_setting(&o->train, p->name), value, f);
+    case COUNT: return read_count(p, value, 1, 1000000000, train_setting(&o->train, p->name), f);
+    case RATE: return read_rate(p, value, train_setting(&o->train, p->name), f);
+    case RUN_SEED:
+        if (!read_count(p, value, 0, INT64_MAX, &n, f)) return false;
+        o->train.seed = (uint64_t)n;
+        return true;
+    case NODE: o->train.has_node = true; return read_count(p, value, 0, INT32_MAX, &o->train.node, f);
+    case QUIET: o->train.quiet = true; return true;
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
     case Y: return set_once(p, &o->y, value, f);
@@ -278,7 +346,8 @@ bool options_parse(options *o, const command *c, int n, char *const *arguments, 
                                .mode            = COT_AUTO,
                                .most_iterations = 2000,
                                .tolerance       = LEAST_SQUARES_TOLERANCE,
-                               .order           = 3};
+                               .order           = 3,
+                               .train           = {.seeds = 1, .length = 200, .temperature = 1, .top_p = 1}};
     o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);
     o->tangents = malloc(((size_t)n + 1) * sizeof *o->tangents);
     if (!o->positionals || !o->tangents) return failure_memory(f);

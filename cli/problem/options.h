@@ -12,6 +12,17 @@ struct command;
 /* What `compile` prints beside the value. */
 typedef enum derivative { NO_DERIVATIVE, GRAD, VJP, JVP, HVP, JAC, HESS } derivative;
 
+/* Of train, sample and predict; what is not given is NULL or 0. */
+typedef struct train_settings {
+    const char *data, *checkpoint, *resume, *log, *tensorboard, *pictures, *initial, *prompt;
+    int64_t     steps, seeds, every;
+    int64_t     layers, heads, width, context, batch;
+    int64_t     node, length;
+    uint64_t    seed;
+    double      rate, temperature, top_p;
+    bool        quiet, has_node;
+} train_settings;
+
 typedef struct options {
     const struct command *command;
     bool                  json, help, names, step, sparse, main, libm, print, report;
@@ -33,6 +44,7 @@ typedef struct options {
     int                   tangent_count, positional_count;
     const char          **tangents;         /* name=V, of --tangent or --along */
     const char          **positionals;
+    train_settings        train;
 } options;
 
 /* Parses the arguments behind the command's name. The lists belong to o: call options_free. */

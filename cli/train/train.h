@@ -22,6 +22,13 @@ typedef struct training {
     int64_t        step, steps; /* steps done, and to be done */
     watch         *w;
     double         loss;   /* of the last step */
+    int                batch_arrays; /* of the last batch; 0: there is none */
+    const cot_array   *batch;
+    const char *const *batch_names;
+    /* what a checkpoint holds beside the rest: arrays of the model's own */
+    int                extras;
+    const char *const *extra_names;
+    const cot_array   *extra;
     double         accuracy, test_loss; /* of the test, NAN where there is none */
 } training;
 
@@ -58,9 +65,16 @@ extern const trainable train_gcn, train_mnist, train_gpt, train_ode;
 
 /* The model of this name, or a failure that lists them. */
 const trainable *train_find(const char *name, failure *f);
+/* "gcn, mnist, gpt or ode" */
+const char *train_names(void);
 
 /* The error of the run's tape as a failure; true: there is none. */
 bool train_fine(const training *r, failure *f);
+/* The same of its loader. */
+bool train_loads(const training *r, failure *f);
+/* The next batch of the loader, of arrays of these names; NULL after a failure of the loader. Where
+ * the loss turns out to be no number, it is saved under them. */
+const cot_array *train_batch(training *r, int n, const char *const *names);
 /* --rate, or this one. */
 double train_rate(const training *r, double rate);
 

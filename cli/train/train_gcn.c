@@ -11,8 +11,6 @@
 #include "models/gcn.h"
 #include "train/gcn_shown.h"
 
-enum { LOOKED_BACK = 10 };
-
 static bool read_graph(gcn_task *a, const char *data, failure *f) {
     char why[600] = "";
     int  wrong;
@@ -48,9 +46,16 @@ static void describe(const void *model, char *text, size_t room) {
 }
 
 static bool begin(training *r, failure *f) {
-    gcn_task *a = r->model;
+    static const char *const names[] = {"seen", "epochs"};
+    gcn_task                *a = r->model;
     a->net = (gcn){.g = &a->g, .hidden = r->o->train.width ? r->o->train.width : 16, .dropout = 0.5, .decay = 5e-4};
     a->epochs = 0;
+    /* the last losses decide when to stop, so a run that goes on must know them */
+    a->extra[0] = (cot_array){COT_F64, COT_SHAPE(GCN_LOOKED_BACK), GCN_LOOKED_BACK, a->seen};
+    a->extra[1] = (cot_array){COT_I64, COT_SHAPE(1), 1, &a->epochs};
+    r->extras = 2;
+    r->extra = a->extra;
+    r->extra_names = names;
     gcn_open(&a->net, r->t);
     cot_params_set_user(r->p, &a->net);
     cot_params_init(r->p, gcn_net, a->net.features.values, cot_key_fold(r->key, 0));
@@ -63,19 +68,27 @@ static cot_var loss(training *r) {
     return gcn_loss(r->p, gcn_net(r->p, a->net.features.values), &a->g.train);
 }
 
-/* The losses of the validation nodes so far decide, so they are part of what a checkpoint would
- * need: a run on a graph takes seconds, and begins anew. */
 static bool validate(training *r) {
     gcn_task *a = r->model;
     cot_var   logits = gcn_net(r->p, a->net.features.values);
     double    loss = cot_value(gcn_loss(r->p, logits, &a->g.val)), mean = 0;
     double    right = a->g.val.n ? (double)gcn_right(logits, &a->g, &a->g.val) / (double)a->g.val.n : NAN;
-    bool      stop = false;
-    for (int k = 0; k < LOOKED_BACK; k++) mean += a->seen[k] / LOOKED_BACK;
-    stop = a->epochs > LOOKED_BACK && loss > mean;
-    a->seen[a->epochs++ % LOOKED_BACK] = loss;
-    watch_row(r->w, r->step, 2, (const char *[]){"val_loss", "val_accuracy"}, (double[]){loss, right});
+    for (int k = 0; k < GCN_LOOKED_BACK; k++) mean += a->seen[k] / GCN_LOOKED_BACK;
+    bool stop = a->epochs > GCN_LOOKED_BACK && loss > mean;
+    a->seen[a->epochs++ % GCN_LOOKED_BACK] = loss;
+    watch_row(r->w, r->step, 2, (watch_number[]){{"val_loss", loss}, {"val_accuracy", right}});
+    if (r->step <= GCN_EPOCHS) {
+        a->curve[0][r->step - 1] = r->loss;
+        a->curve[1][r->step - 1] = loss;
+    }
     return stop;
+}
+
+static int pairs(const training *r, int most, cot_text_pair *out) {
+    gcn_task *a = r->model;
+    snprintf(a->width, sizeof a->width, "%lld", (long long)a->net.hidden);
+    out[0] = (cot_text_pair){"width", a->width};
+    return most > 0;
 }
 
 static bool test(training *r, failure *f) {
@@ -96,6 +109,7 @@ const trainable train_gcn = {
     .loss = loss,
     .validate = validate,
     .test = test,
+    .pairs = pairs,
     .show = gcn_show,
     .show_json = gcn_show_json,
     .close = close_task,

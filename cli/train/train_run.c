@@ -13,11 +13,24 @@ bool train_fine(const training *r, failure *f) {
     return failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(r->t));
 }
 
+bool train_loads(const training *r, failure *f) {
+    if (!r->loader || cot_loader_status(r->loader) == COT_MEMORY) return failure_memory(f);
+    if (cot_loader_status(r->loader) == COT_OK) return true;
+    return failure_set(f, EXIT_RUN, "run", "%s", cot_loader_message(r->loader));
+}
+
+const cot_array *train_batch(training *r, int n, const char *const *names) {
+    r->batch = cot_loader_next(r->loader);
+    r->batch_arrays = r->batch ? n : 0;
+    r->batch_names = names;
+    return r->batch;
+}
+
 double train_rate(const training *r, double rate) { return r->o->train.rate > 0 ? r->o->train.rate : rate; }
 
 void train_end(training *r) {
     watch_close(r->w);
-    cot_loader_close(r->loader);
+    cot_loader_destroy(r->loader);
     cot_optim_destroy(r->optim);
     cot_params_destroy(r->p);
     cot_tape_destroy(r->t);
@@ -52,21 +65,27 @@ static bool open_watch(training *r, const trainable *m, failure *f) {
     return r->w != NULL;
 }
 
-/* The loss is NaN or infinite: says why, before anything was written over. */
-static bool not_a_number(training *r, cot_var loss, failure *f) {
-    char why[900];
+/* The loss is NaN or infinite: says why, before anything is written over, and keeps the batch. */
+static bool not_a_number(training *r, cot_var loss, const char *folder, failure *f) {
+    char why[900], path[4096] = "", trouble[400];
     cot_explain(loss, why, sizeof why);
-    return failure_set(f, EXIT_DISAGREES, "loss", "[train] the loss of step %lld is %s; the step was not taken. %s",
-                       (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite", why);
+    if (folder && r->batch_arrays) {
+        snprintf(path, sizeof path, "%s/bad-batch.safetensors", folder);
+        if (cot_file_save(path, r->batch_arrays, r->batch_names, r->batch, NULL, trouble, sizeof trouble)) path[0] = 0;
+    }
+    return failure_set(f, EXIT_DISAGREES, "loss", "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s",
+                       (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite",
+                       path[0] ? ", and its batch is in " : "", path, why);
 }
 
-static bool one_step(training *r, const trainable *m, failure *f) {
+static bool one_step(training *r, const trainable *m, const char *folder, failure *f) {
     cot_params_train(r->p, true);
     cot_params_set_key(r->p, cot_key_fold(r->key, (uint64_t)r->step + 1));
     cot_var loss = m->loss(r);
+    if (r->loader && !train_loads(r, f)) return false;
     r->loss = cot_value(loss);
     if (!train_fine(r, f)) return false;
-    if (!isfinite(r->loss)) return not_a_number(r, loss, f);
+    if (!isfinite(r->loss)) return not_a_number(r, loss, folder, f);
     cot_backward(loss);
     double norm = m->clip > 0 ? cot_clip_grad_norm(r->p, m->clip) : 0, rate = cot_optim_rate(r->optim);
     cot_optim_step(r->optim);
@@ -114,7 +133,7 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
     int64_t  every = r->o->train.every > 0 ? r->o->train.every : 100;
     bool     enough = false;
     while (r->step < r->steps && !enough && !*stopped) {
-        if (!one_step(r, m, f)) return false;
+        if (!one_step(r, m, folder, f)) return false;
         if (m->validate && m->every > 0 && r->step % m->every == 0) enough = validated(r, m);
         cot_tape_rewind(r->t, mark);
         if (!train_fine(r, f)) return false;

@@ -1,0 +1,203 @@
+/* gcn_shown.c: tables and pictures of a trained graph network. */
+#include "train/gcn_shown.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "draw/bars.h"
+#include "draw/chart.h"
+#include "draw/pictures.h"
+#include "train/pictures.h"
+
+/* ---- by class ----------------------------------------------------------------------------------- */
+
+/* Test nodes of a class, and how many of them are right. */
+static void count_class(training *r, cot_var logits, int64_t class, int64_t *n, int64_t *right) {
+    gcn_task   *a = r->model;
+    graph_nodes of = {0, malloc((size_t)(a->g.test.n + 1) * sizeof *of.node)};
+    for (int64_t k = 0; of.node && k < a->g.test.n; k++)
+        if (a->g.label[a->g.test.node[k]] == class) of.node[of.n++] = a->g.test.node[k];
+    *n = of.n;
+    *right = of.n ? gcn_right(logits, &a->g, &of) : 0;
+    free(of.node);
+}
+
+static void show_classes(training *r, FILE *out) {
+    gcn_task *a = r->model;
+    cot_var   logits = gcn_net(r->p, a->net.features.values);
+    fprintf(out, "\nclass   nodes   right\n");
+    for (int64_t c = 0; c < a->g.classes; c++) {
+        int64_t n, right;
+        count_class(r, logits, c, &n, &right);
+        if (n) fprintf(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
+        else fprintf(out, "%5lld       0       -\n", (long long)c);
+    }
+}
+
+void gcn_show_json(training *r, cot__json *j) {
+    gcn_task *a = r->model;
+    cot_mark  mark = cot_tape_mark(r->t);
+    cot_no_grad_open(r->t);
+    cot_var logits = gcn_net(r->p, a->net.features.values);
+    cot__json_key(j, "class_accuracy");
+    cot__json_open(j, '[');
+    for (int64_t c = 0; c < a->g.classes; c++) {
+        int64_t n, right;
+        count_class(r, logits, c, &n, &right);
+        cot__json_number(j, n ? (double)right / (double)n : NAN);
+    }
+    cot__json_close(j, ']');
+    cot_no_grad_close(r->t);
+    cot_tape_rewind(r->t, mark);
+}
+
+/* ---- pictures ------------------------------------------------------------------------------------ */
+
+static void draw_curves(training *r, FILE *out) {
+    gcn_task    *a = r->model;
+    double       epoch[GCN_EPOCHS];
+    int64_t      n = r->step < GCN_EPOCHS ? r->step : GCN_EPOCHS;
+    chart_series lines[2] = {{"training", n, epoch, a->curve[0], NULL}, {"validation", n, epoch, a->curve[1], NULL}};
+    chart        c = {.title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2, .series = lines};
+    for (int64_t k = 0; k < n; k++) epoch[k] = (double)k + 1;
+    chart_measure(&c);
+    chart_svg(&c, out, "The losses of the training and the validation nodes over the epochs.");
+}
+
+/* The two directions in which hidden values spread most: (nodes, 2). */
+static bool embed(training *r, double *xy) {
+    gcn_task *a = r->model;
+    cot_var   h = gcn_hidden(r->p, a->net.features.values), w, v;
+    h = cot_sub(h, cot_mean(h, COT_KEEP(0)));
+    cot_eigh(cot_matmul(cot_transpose(h), h), &w, &v);
+    int64_t width = a->net.hidden;
+    cot_var two = cot_slice(v, 1, width >= 2 ? width - 2 : 0, COT_END, 1);
+    return cot_read(cot_matmul(h, two), xy, a->g.nodes * 2) == COT_OK;
+}
+
+static void draw_nodes(training *r, FILE *out) {
+    gcn_task   *a = r->model;
+    int64_t     n = a->g.nodes;
+    double     *xy = malloc((size_t)n * 4 * sizeof *xy), *x = xy + 2 * n, *y = xy + 3 * n;
+    int        *classes = malloc((size_t)n * sizeof *classes);
+    char       *text = malloc((size_t)a->g.classes * 16);
+    const char **names = malloc((size_t)a->g.classes * sizeof *names);
+    if (xy && classes && text && names && a->net.hidden >= 2 && embed(r, xy)) {
+        for (int64_t i = 0; i < n; i++) {
+            y[i] = xy[2 * i];
+            x[i] = xy[2 * i + 1];
+            classes[i] = (int)a->g.label[i];
+        }
+        for (int64_t c = 0; c < a->g.classes; c++) {
+            snprintf(text + 16 * c, 16, "class %d", (int)c);
+            names[c] = text + 16 * c;
+        }
+        picture_cloud all = {.title = "Hidden values of the nodes, by class",
+                             .description = "Each node is a point; the axes are the two directions of greatest spread.",
+                             .n = n, .x = x, .y = y, .classes = classes, .class_count = (int)a->g.classes, .names = names};
+        picture_scatter(out, &all);
+    }
+    free(xy);
+    free(classes);
+    free(text);
+    free(names);
+}
+
+/* ---- one node ------------------------------------------------------------------------------------ */
+
+enum { PATH = 32, SHOWN = 10 };
+
+/* The gradient of a logit by the entries of X, at `part` of them, times so much: (entries). */
+static bool weigh(training *r, int64_t node, int64_t class, double part, double factor, double *sum, double *logit) {
+    gcn_task *a = r->model;
+    int64_t   n = cot_size(a->net.features.values);
+    cot_mark  mark = cot_tape_mark(r->t);
+    cot_var   x = cot_leaf(cot_mul(part, a->net.features.values)), g;
+    cot_var   y = cot_index(cot_index(gcn_net(r->p, x), 0, node), 0, class);
+    cot_grad_of(y, 1, &x, &g);
+    double *each = malloc((size_t)(n + 1) * sizeof *each), *of = malloc((size_t)(n + 1) * sizeof *of);
+    bool    fine = each && of && cot_read(g, each, n) == COT_OK && cot_read(a->net.features.values, of, n) == COT_OK;
+    for (int64_t k = 0; fine && k < n; k++) sum[k] += factor * each[k] * of[k];
+    if (logit) *logit = cot_value(y);
+    free(each);
+    free(of);
+    cot_tape_rewind(r->t, mark);
+    return fine;
+}
+
+typedef struct part {
+    int64_t of;
+    double  plain, path; /* gradient times input, and along the path from no words */
+} part;
+
+static int larger_first(const void *a, const void *b) {
+    double x = fabs(((const part *)a)->path), y = fabs(((const part *)b)->path);
+    return (x < y) - (x > y);
+}
+
+static void print_parts(FILE *out, const char *what, int64_t n, part *parts) {
+    qsort(parts, (size_t)n, sizeof *parts, larger_first);
+    fprintf(out, "%8s   gradient x input   integrated\n", what);
+    for (int64_t k = 0; k < n && k < SHOWN && parts[k].path != 0; k++)
+        fprintf(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
+}
+
+/* Sums over words and over nodes of what each entry of X adds to the logit. */
+static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
+    gcn_task *a = r->model;
+    int64_t   n = cot_size(a->net.features.values), class = 0;
+    double   *plain = calloc((size_t)n + 1, sizeof *plain), *path = calloc((size_t)n + 1, sizeof *path);
+    double   *at = malloc((size_t)n * 2 * sizeof *at + 8), logit = 0, none = 0, all = 0;
+    part     *words = calloc((size_t)a->g.words, sizeof *words), *nodes = calloc((size_t)a->g.nodes, sizeof *nodes);
+    bool      fine = plain && path && at && words && nodes;
+    if (!fine) failure_memory(f);
+    if (fine) {
+        cot_mark mark = cot_tape_mark(r->t);
+        class = cot_value_i64(cot_argmax(cot_index(gcn_net(r->p, a->net.features.values), 0, node), COT_ALL));
+        cot_read(cot_csr_entry_rows(a->net.features), at, n);
+        cot_read(cot_csr_entry_columns(a->net.features), at + n, n);
+        cot_tape_rewind(r->t, mark);
+        double *unused = calloc((size_t)n + 1, sizeof *unused);
+        fine = unused && weigh(r, node, class, 0, 0, unused, &none) && weigh(r, node, class, 1, 1, plain, &logit);
+        free(unused);
+        for (int k = 0; fine && k < PATH; k++)
+            fine = weigh(r, node, class, (k + 0.5) / PATH, 1.0 / PATH, path, NULL);
+        if (!fine && train_fine(r, f)) failure_memory(f);
+    }
+    for (int64_t k = 0; fine && k < n; k++) {
+        part *w = &words[(int64_t)at[n + k]], *v = &nodes[(int64_t)at[k]];
+        w->plain += plain[k], w->path += path[k], v->plain += plain[k], v->path += path[k];
+        all += path[k];
+    }
+    for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
+    for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
+    if (fine) {
+        fprintf(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any words,\n"
+                "of which the integrated gradients explain %.4f:\n",
+                (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);
+        print_parts(out, "word", a->g.words, words);
+        print_parts(out, "node", a->g.nodes, nodes);
+    }
+    free(plain), free(path), free(at), free(words), free(nodes);
+    return fine;
+}
+
+bool gcn_show(training *r, FILE *out, look how, failure *f) {
+    const train_settings *s = &r->o->train;
+    gcn_task             *a = r->model;
+    (void)how;
+    cot_mark mark = cot_tape_mark(r->t);
+    cot_no_grad_open(r->t);
+    show_classes(r, out);
+    bool fine = true;
+    if (s->pictures)
+        fine = picture_file(r, s->pictures, "curves.svg", draw_curves, out, f) &&
+               picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f);
+    cot_no_grad_close(r->t);
+    if (fine && s->has_node && s->node >= a->g.nodes)
+        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)s->node, (long long)a->g.nodes - 1);
+    if (fine && s->has_node) fine = explain_node(r, s->node, out, f);
+    cot_tape_rewind(r->t, mark);
+    return fine;
+}

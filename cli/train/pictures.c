@@ -1,0 +1,22 @@
+/* pictures.c: files of pictures. */
+#include "train/pictures.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "io/memory_file.h"
+#include "io/system.h"
+
+bool picture_file(training *r, const char *folder, const char *name, void (*draw)(training *r, FILE *out), FILE *out,
+                  failure *f) {
+    char        path[4096];
+    memory_file m;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return failure_file(f, "write", folder, errno);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (!memory_file_open(&m, f)) return false;
+    draw(r, m.file);
+    if (memory_file_close(&m, f) && f->status == EXIT_FINE && system_put_file(path, m.text, m.size, f))
+        fprintf(out, "drawn: %s\n", path);
+    memory_file_free(&m);
+    return f->status == EXIT_FINE;
+}
