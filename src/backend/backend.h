@@ -124,9 +124,9 @@ typedef struct cot__fft_job {
  * values. */
 enum { COT__LIN_UPPER = 1, COT__LIN_TRANSPOSED = 2, COT__LIN_UNIT = 4, COT__LIN_RIGHT = 8 };
 
-/* The pattern of a sparse matrix, in memory of the backend: row i has entries start[i] … start[i+1] -
- * 1, entry e stands in column[e], and its value is the one of number order[e] (NULL: e). It may come
- * from a file: what is not so is left out, and nothing outside of the arrays is read. */
+/* The pattern of a sparse matrix, in memory of the backend: row i has entries start[i] … start[i+1]
+ * - 1, entry e stands in column[e], and its value is the one of number order[e] (NULL: e). It may
+ * come from a file: what is not so is left out, and nothing outside of the arrays is read. */
 typedef struct cot__compressed {
     int64_t        rows, entries;
     const int32_t *start, *column, *order;
@@ -234,12 +234,12 @@ typedef struct cot__backend {
 
     /* ---- sparse matrices ---- */
 
-    /* F64 or F32, all of one dtype, with equal leading axes of any strides; rows of x and y, and the
-     * values, lie side by side, and results are row-major.
-     * matmul: z (…,rows,k) = a x for values (…,entries) and x (…,columns,k): one chain from 0 over
-     * the entries of a row, each product and sum rounded. sddmm: values[e] = the dot product of row
-     * i of x (…,rows,k) and row column[e] of y (…,columns,k), e in row i; an entry without a place
-     * is 0. softmax: over the entries of each row, as `softmax` does; both have no order. */
+    /* F64 or F32, all of one dtype, with equal leading axes of any strides; rows of x and y, and
+     * the values, lie side by side, and results are row-major. matmul: z (…,rows,k) = a x for
+     * values (…,entries) and x (…,columns,k): one chain from 0 over the entries of a row, each
+     * product and sum rounded. sddmm: values[e] = the dot product of row i of x (…,rows,k) and row
+     * column[e] of y (…,columns,k), e in row i; an entry without a place is 0. softmax: over the
+     * entries of each row, as `softmax` does; both have no order. */
     void (*csr_matmul)(const cot__compressed *a, const cot__view *values, const cot__view *x, const cot__view *z);
     void (*csr_sddmm)(const cot__compressed *a, const cot__view *x, const cot__view *y, const cot__view *values);
     void (*csr_softmax)(const cot__compressed *a, const cot__view *values, const cot__view *z);

@@ -2,7 +2,8 @@
  * is defined. */
 #ifndef ROWS
 
-/* Three rows, of which one is empty, by four columns, of which one is: five entries, not in order. */
+/* Three rows, of which one is empty, by four columns, of which one is: five entries, not in
+ * order. */
 static cot_csr sparse_of(cot_var values) {
     static const int64_t row[] = {2, 0, 2, 0, 2}, column[] = {3, 1, 0, 3, 1};
     return cot_csr_from_triplets(values.tape, 3, 4, 5, row, column, values);

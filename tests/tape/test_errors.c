@@ -725,6 +725,26 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_tape_rewind(t, m);
 }
 
+static void call_sparse(cot_tape *t, cot_var x) {
+    cot_mark      m = cot_tape_mark(t);
+    const int64_t at[2] = {0, 1};
+    cot_array     starts = {COT_I64, COT_SHAPE(2), 2, (int64_t[]){0, 2}}, indices = {COT_I64, COT_SHAPE(2), 2, NULL};
+    indices.data = (void *)(uintptr_t)at;
+    cot_csr_from_triplets(t, 2, 2, 2, NULL, at, x), cot_csr_from_dense(x), cot_csr_gcn(t, COT_F32, 2, 2, at, NULL);
+    cot_csr_gcn(t, COT_BOOL, -1, -1, at, at), cot_csr_from_arrays(t, -1, 2, &starts, NULL, x);
+    cot_csr all[] = {{2, 2, x, x},
+                     {2, 2, x, cot_data(t, COT_I32, COT_SHAPE(12), NULL)},
+                     cot_csr_from_triplets(t, 2, 2, 2, at, at, x),
+                     cot_csr_from_arrays(t, 1, 2, &starts, &indices, x)};
+    for (int k = 0; k < 4; k++) {
+        cot_csr a = all[k];
+        cot_csr_matmul(a, x), cot_csr_matmul_transposed(a, x), cot_matmul_csr(x, a), cot_csr_sddmm(a, x, x);
+        cot_csr_sum_rows(a), cot_csr_sum_columns(a), cot_csr_softmax(a), cot_csr_transpose(a), cot_csr_to_dense(a);
+        cot_csr_entry_rows(a), cot_csr_entry_columns(a), cot_csr_solve(a, x, NULL);
+    }
+    cot_tape_rewind(t, m);
+}
+
 static void nothing_crashes(void **state) {
     (void)state;
     cot_tape *failed = open_tape(), *fine = open_tape();
@@ -760,9 +780,9 @@ static void nothing_crashes(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         call_operations(cases[i].t, cases[i].x);
-        call_the_rest(cases[i].t, cases[i].x);
+        call_the_rest(cases[i].t, cases[i].x), call_sparse(cases[i].t, cases[i].x);
         cot_tape_clear_error(fine);
-        call_the_rest(cases[i].t, cases[i].x);
+        call_the_rest(cases[i].t, cases[i].x), call_sparse(cases[i].t, cases[i].x);
         cot_tape_clear_error(fine);
     }
     assert_error(failed, COT_VALUE, "[no_grad_close] no no-grad scope is open; every close needs its open");

@@ -28,6 +28,8 @@ typedef struct fixture {
         step, gone;
     cot_var           xs[LIST], ys[LIST], constants[LIST], vectors[LIST], nones[LIST], gones[LIST];
     cot_var           out[LIST], more[LIST], gone_out[LIST]; /* where results go */
+    cot_csr           sparse;
+    int64_t           places[4], starts[5];
     cot_key           key, gone_key, keys[2];
     cot_mark          mark;
     cot_linear       *linear, *linear_out;
@@ -157,6 +159,8 @@ static void make_values(fixture *f) {
     f->target = cot_data(t, COT_F64, COT_SHAPE(4), f->ones);
     f->wrapped = cot_wrap(t, COT_F64, COT_SHAPE(4), f->numbers);
     f->step = cot_cast(cot_constant(t, 1), COT_I64);
+    for (int k = 0; k < 5; k++) f->places[k % 4] = k % 4, f->starts[k] = k;
+    f->sparse = cot_csr_from_triplets(t, 4, 4, 4, f->places, f->places, f->vector);
 }
 
 static void make_lists(fixture *f) {
@@ -214,6 +218,7 @@ static int noted;
 static void says(fixture *f, bool failed) { f->failed = failed, f->told = true; }
 
 static void take_cot_var(fixture *f, cot_var v) { says(f, !cot_is_valid(v)); }
+static void take_cot_csr(fixture *f, cot_csr a) { says(f, !cot_is_valid(a.values) || !cot_is_valid(a.pattern)); }
 static void take_cot_status(fixture *f, cot_status s) { says(f, (f->status = s) != COT_OK); }
 static void take_double(fixture *f, double v) { says(f, isnan(v)); }
 static void take_cot_sparse_plan_p(fixture *f, cot_sparse_plan *p) {

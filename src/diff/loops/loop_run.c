@@ -454,7 +454,8 @@ static bool record_node(cot_tape *t, const cot__loop *l, const uint32_t *args, c
     if (!run || !run_loop(t, l, attr->args, run, &all)) return false;
     attr->pointer = l;
     attr->pointer2 = run;
-    if (o->m > 0) *z = cot__results_push(t, o->m, o->r, OP_loop, (int)attr->nargs, attr->args, attr);
+    if (o->m > 0 && cot__room_for(t, l->name, (uint32_t)o->m))
+        *z = cot__results_push(t, o->m, o->r, OP_loop, (int)attr->nargs, attr->args, attr);
     return t->status == COT_OK;
 }
 

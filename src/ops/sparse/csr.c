@@ -1,8 +1,8 @@
-/* csr.c: the public functions of sparse matrices that are made: products, sums, softmax, and what
- * a matrix is in other forms.
+/* csr.c: the public functions of sparse matrices that are made: products, sums, softmax, and what a
+ * matrix is in other forms.
  *
- * Each checks that the struct is one that csr_make.c makes, brings dtypes and leading axes together,
- * and records the operations of csr_ops.c. */
+ * Each checks that the struct is one that csr_make.c makes, brings dtypes and leading axes
+ * together, and records the operations of csr_ops.c. */
 #include "ops/sparse/sparse.h"
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -14,26 +14,29 @@ typedef struct matrix {
     int64_t   entries;
 } matrix;
 
-static bool check_matrix(const char *op, cot_csr a, matrix *m) {
-    static const char *const names[] = {"values"};
+/* x: an operand beside it, whose tape hears of errors, too. */
+static bool check_matrix(const char *op, cot_csr a, cot_var x, matrix *m) {
     uint32_t v, p;
     char     text[COT__SHAPE_TEXT], of[COT__SHAPE_TEXT];
-    cot_tape *t = cot__enter_all(op, names, 1, &a.values, true, &v);
-    if (!t || !cot__enter(t, a.pattern, op, "pattern", &p)) return false;
+    cot_tape *t = cot__tape_of(3, (cot_var[]){a.values, a.pattern, x});
+    if (!cot__enter(t, a.values, op, "values", &v) || !cot__enter(t, a.pattern, op, "pattern", &p)) return false;
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[v])) && (v = cot__as(t, v, COT_F64)) == COT__NONE) return false;
     cot_shape sp = cot__shape_at(t, p), sv = cot__shape_at(t, v);
     int64_t   rest = sp.ndim == 1 ? sp.dim[0] - 2 - a.rows - a.columns : -1;
     if (a.rows < 0 || a.columns < 0 || rest < 0 || rest % 3 || cot__dtype_at(&t->nodes[p]) != COT_I32) {
-        cot__fail(t, COT_SHAPE,
-                  "[%s] the pattern is %s of shape %s, and the matrix has %lld rows and %lld columns; a pattern is made "
-                  "by cot_csr_from_triplets and its like",
-                  op, cot__dtype_name(cot__dtype_at(&t->nodes[p])), cot__shape_text(sp.ndim, sp.dim, text),
-                  (long long)a.rows, (long long)a.columns);
+        cot__fail(
+            t, COT_SHAPE,
+            "[%s] the pattern is %s of shape %s, and the matrix has %lld rows and %lld columns; a pattern is made "
+            "by cot_csr_from_triplets and its like",
+            op, cot__dtype_name(cot__dtype_at(&t->nodes[p])), cot__shape_text(sp.ndim, sp.dim, text), (long long)a.rows,
+            (long long)a.columns);
         return false;
     }
     *m = (matrix){t, {a.rows, a.columns, VAR(t, v), VAR(t, p)}, rest / 3};
     if (sv.ndim > 0 && sv.dim[sv.ndim - 1] == m->entries) return true;
-    cot__fail(t, COT_SHAPE, "[%s] the values have shape %s, the pattern %s entries; the last axis of values has one for each",
-              op, cot__shape_text(sv.ndim, sv.dim, text), cot__shape_text(1, &m->entries, of));
+    cot__fail(t, COT_SHAPE,
+              "[%s] the values have shape %s, the pattern %s entries; the last axis of values has one for each", op,
+              cot__shape_text(sv.ndim, sv.dim, text), cot__shape_text(1, &m->entries, of));
     return false;
 }
 
@@ -85,7 +88,7 @@ static bool promote(const char *op, const char *const names[2], cot_var *a, cot_
 static cot_var product(const char *op, cot_csr a, cot_var x, bool transposed) {
     static const char *const names[] = {"values", "x"};
     matrix m;
-    if (!check_matrix(op, a, &m) || !promote(op, names, &m.a.values, &x))
+    if (!check_matrix(op, a, x, &m) || !promote(op, names, &m.a.values, &x))
         return cot__invalid(3, (cot_var[]){a.values, a.pattern, x});
     bool vector = cot_shape_of(x).ndim == 1;
     if (!check_rows(op, "x", m.t, &x, transposed ? a.rows : a.columns, transposed ? "rows" : "columns") ||
@@ -117,7 +120,7 @@ cot_csr cot_csr_sddmm(cot_csr a, cot_var x, cot_var y) {
     static const char *const names[] = {"x", "y"};
     matrix m;
     char   sx[COT__SHAPE_TEXT], sy[COT__SHAPE_TEXT];
-    if (!check_matrix(op, a, &m) || !promote(op, names, &x, &y)) {
+    if (!check_matrix(op, a, x, &m) || !promote(op, names, &x, &y)) {
         cot_var z = cot__invalid(4, (cot_var[]){a.values, a.pattern, x, y});
         return (cot_csr){a.rows, a.columns, z, z};
     }
@@ -136,7 +139,7 @@ cot_csr cot_csr_sddmm(cot_csr a, cot_var x, cot_var y) {
 
 static cot_var sums(const char *op, cot_csr a, bool transposed) {
     matrix m;
-    if (!check_matrix(op, a, &m)) return failed(a);
+    if (!check_matrix(op, a, a.values, &m)) return failed(a);
     cot_var ones = cot__csr_ones(m.a.values, 1, transposed ? a.rows : a.columns);
     return cot_squeeze(cot__csr_product(op, m.a.values, ones, m.a.pattern, transposed), COT_AXES(-1));
 }
@@ -146,7 +149,7 @@ cot_var cot_csr_sum_columns(cot_csr a) { return sums("csr_sum_columns", a, true)
 
 cot_csr cot_csr_softmax(cot_csr a) {
     matrix m;
-    if (!check_matrix("csr_softmax", a, &m)) return failed_matrix(a);
+    if (!check_matrix("csr_softmax", a, a.values, &m)) return failed_matrix(a);
     m.a.values = cot__csr_weights("csr_softmax", m.a.values, m.a.pattern, a.rows);
     return m.a;
 }
@@ -165,19 +168,19 @@ static cot_var entry_columns(const matrix *m) { return part(m->a, m->a.rows + 1,
 
 cot_var cot_csr_entry_rows(cot_csr a) {
     matrix m;
-    return check_matrix("csr_entry_rows", a, &m) ? entry_rows(&m) : failed(a);
+    return check_matrix("csr_entry_rows", a, a.values, &m) ? entry_rows(&m) : failed(a);
 }
 
 cot_var cot_csr_entry_columns(cot_csr a) {
     matrix m;
-    return check_matrix("csr_entry_columns", a, &m) ? entry_columns(&m) : failed(a);
+    return check_matrix("csr_entry_columns", a, a.values, &m) ? entry_columns(&m) : failed(a);
 }
 
-/* The halves of the pattern change places, and the order becomes its inverse: entry k of a is number
- * inverse[k] of aᵀ. */
+/* The halves of the pattern change places, and the order becomes its inverse: entry k of a is
+ * number inverse[k] of aᵀ. */
 cot_csr cot_csr_transpose(cot_csr a) {
     matrix m;
-    if (!check_matrix("csr_transpose", a, &m)) return failed_matrix(a);
+    if (!check_matrix("csr_transpose", a, a.values, &m)) return failed_matrix(a);
     int64_t half = a.rows + 1 + m.entries, turned = a.columns + 1 + m.entries;
     cot_var order = part(m.a, half + turned, m.entries);
     cot_var inverse = cot_cast(cot_argsort(order, 0, false), COT_I32);
@@ -187,7 +190,7 @@ cot_csr cot_csr_transpose(cot_csr a) {
 
 cot_var cot_csr_to_dense(cot_csr a) {
     matrix m;
-    if (!check_matrix("csr_to_dense", a, &m)) return failed(a);
+    if (!check_matrix("csr_to_dense", a, a.values, &m)) return failed(a);
     cot_var   at = cot_add(cot_mul(entry_rows(&m), a.columns), entry_columns(&m));
     cot_shape s = cot_shape_of(m.a.values), z = s;
     z.ndim = s.ndim + 1;

@@ -1,10 +1,10 @@
-/* csr_make.c: sparse matrices from triplets, from the arrays of compressed rows, from a dense matrix
- * and from the edges of a graph.
+/* csr_make.c: sparse matrices from triplets, from the arrays of compressed rows, from a dense
+ * matrix and from the edges of a graph.
  *
- * Positions come from the host and are checked here, once: within the matrix, and then sorted by two
- * counting sorts, which keep equal places in the order in which they were given. The pattern is one
- * constant of the tape (sparse.h); values are moved to their entries by recorded operations, so that
- * gradients go back to them as they were given. */
+ * Positions come from the host and are checked here, once: within the matrix, and then sorted by
+ * two counting sorts, which keep equal places in the order in which they were given. The pattern is
+ * one constant of the tape (sparse.h); values are moved to their entries by recorded operations, so
+ * that gradients go back to them as they were given. */
 #include "ops/sparse/sparse.h"
 #include "base/element.h"
 #include "base/sizes.h"
@@ -115,8 +115,8 @@ static void count_starts(int32_t *starts, int64_t n, const int32_t *keys, int64_
 /* Writes the pattern; `rows_of` is the room of the last part, which is written last. */
 static void write_pattern(places *p, int32_t *to) {
     int64_t  e = p->entries;
-    int32_t *starts = to, *columns = starts + p->rows + 1, *turned = columns + e, *turned_columns = turned + p->columns + 1,
-            *order = turned_columns + e;
+    int32_t *starts = to, *columns = starts + p->rows + 1, *turned = columns + e,
+            *turned_columns = turned + p->columns + 1, *order = turned_columns + e;
     for (int64_t k = 0; k < p->n; k++) {
         columns[p->entry[k]] = p->column[k];
         order[p->entry[k]] = p->row[k]; /* for now */
@@ -160,13 +160,13 @@ static cot_var values_of(const places *p, cot_var values) {
 static bool check_values(cot_tape *t, const char *op, cot_var *values, int64_t n) {
     uint32_t i;
     char     text[COT__SHAPE_TEXT];
-    if (!cot__enter_all(op, (const char *const[]){"values"}, 1, values, true, &i)) return false;
-    if (values->tape != t && !cot__is_number(*values)) return cot__enter(t, *values, op, "values", &i) != NULL;
+    if (!cot__enter(t, *values, op, "values", &i)) return false;
+    if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[i])) && (i = cot__as(t, i, COT_F64)) == COT__NONE) return false;
     cot_shape s = cot__shape_at(t, i);
     *values = VAR(t, i);
     if (s.ndim > 0 && s.dim[s.ndim - 1] == n) return true;
-    cot__fail(t, COT_SHAPE, "[%s] values have shape %s, and %lld places are given; their last axis has one for each", op,
-              cot__shape_text(s.ndim, s.dim, text), (long long)n);
+    cot__fail(t, COT_SHAPE, "[%s] values have shape %s, and %lld places are given; their last axis has one for each",
+              op, cot__shape_text(s.ndim, s.dim, text), (long long)n);
     return false;
 }
 
@@ -186,6 +186,14 @@ static cot_csr none(cot_tape *t) { return (cot_csr){0, 0, {t, UINT64_MAX}, {t, U
 
 /* ---- the public functions -------------------------------------------------------------------- */
 
+/* The tape, or where there is none that of the values, after an error there. */
+static bool check_tape(cot_tape **t, const char *op, cot_var values) {
+    if (*t) return true;
+    *t = cot__tape_of(1, &values);
+    if (*t) cot__fail(*t, COT_VALUE, "[%s] the tape is NULL; it is that of the values", op);
+    return false;
+}
+
 static bool check_list(cot_tape *t, const char *op, const char *what, const void *list, int64_t n) {
     if (list || n <= 0 || !t || t->status != COT_OK) return true;
     cot__fail(t, COT_VALUE, "[%s] %s is NULL; it lists %lld of them", op, what, (long long)n);
@@ -196,7 +204,7 @@ cot_csr cot_csr_from_triplets(cot_tape *t, int64_t rows, int64_t columns, int64_
                               const int64_t *column, cot_var values) {
     static const char op[] = "csr_from_triplets";
     places            p;
-    if (!check_list(t, op, "row", row, n) || !check_list(t, op, "column", column, n) ||
+    if (!check_tape(&t, op, values) || !check_list(t, op, "row", row, n) || !check_list(t, op, "column", column, n) ||
         !places_open(&p, t, op, rows, columns, n))
         return none(t);
     for (int64_t k = 0; k < n; k++)
@@ -226,8 +234,8 @@ static bool put_rows(places *p, const cot_array *starts, const cot_array *indice
         int64_t at = integer_at(starts, i), end = i == 0 ? 0 : p->n;
         if (at < before || at > end || (i == p->rows && at != p->n)) {
             cot__fail(p->t, COT_VALUE,
-                      "[%s] starts[%lld] is %lld, for %lld indices; starts ascend from 0 to the number of indices", p->op,
-                      (long long)i, (long long)at, (long long)p->n);
+                      "[%s] starts[%lld] is %lld, for %lld indices; starts ascend from 0 to the number of indices",
+                      p->op, (long long)i, (long long)at, (long long)p->n);
             return false;
         }
         for (int64_t k = before; k < at; k++)
@@ -241,7 +249,9 @@ cot_csr cot_csr_from_arrays(cot_tape *t, int64_t rows, int64_t columns, const co
                             const cot_array *indices, cot_var values) {
     static const char op[] = "csr_from_arrays";
     places            p;
-    if (!check_integers(t, op, "starts", starts) || !check_integers(t, op, "indices", indices)) return none(t);
+    if (!check_tape(&t, op, values) || !check_integers(t, op, "starts", starts) ||
+        !check_integers(t, op, "indices", indices))
+        return none(t);
     if (starts->size - 1 != rows) {
         cot__fail(t, COT_SHAPE, "[%s] %lld starts for %lld rows; there is one more than there are rows", op,
                   (long long)starts->size, (long long)rows);

@@ -1,10 +1,11 @@
 /* csr_ops.c: the operations of sparse matrices: products with dense ones, dense products at the
  * places of a sparse one, and softmax over rows.
  *
- * The first two are bilinear and closed under differentiation. With z = a x: the values receive z̄ xᵀ
- * at their places, x receives aᵀ z̄. With v = x yᵀ at places: x receives v̄ y and y receives v̄ᵀ x. The
- * pattern is an operand without derivative (sparse.h); infer holds its length against the shapes,
- * and the kernels believe none of its elements, so that no pass over it is needed before a run. */
+ * The first two are bilinear and closed under differentiation. With z = a x: the values receive z̄
+ * xᵀ at their places, x receives aᵀ z̄. With v = x yᵀ at places: x receives v̄ y and y receives v̄ᵀ
+ * x. The pattern is an operand without derivative (sparse.h); infer holds its length against the
+ * shapes, and the kernels believe none of its elements, so that no pass over it is needed before a
+ * run. */
 #include "rules/structural_ids.h"
 #include "ops/sparse/sparse.h"
 #include "backend/job_run.h"
@@ -44,7 +45,9 @@ static bool fits(const cot__view *v, cot_dtype dtype) {
     return v->dtype == dtype && (v->shape[last] <= 1 || v->stride[last] == 1);
 }
 
-static int64_t packed_bytes(const cot__view *v, cot_dtype dtype) { return fits(v, dtype) ? 0 : cot__room_bytes(v, dtype); }
+static int64_t packed_bytes(const cot__view *v, cot_dtype dtype) {
+    return fits(v, dtype) ? 0 : cot__room_bytes(v, dtype);
+}
 
 static void pack(const cot__job *j, int k, cot_dtype dtype, char **at, packed *to) {
     to->v = j->x[k];
@@ -110,7 +113,8 @@ static cot_var push(const char *name, int op, int ints, int64_t first, int n, co
     uint32_t  index[3];
     cot_tape *t = NULL;
     for (int k = 0; k < n; k++)
-        if (!(t = cot__enter(t, xs[k], name, k == n - 1 ? "pattern" : "operand", &index[k]))) return cot__invalid(n, xs);
+        if (!(t = cot__enter(t, xs[k], name, k == n - 1 ? "pattern" : "operand", &index[k])))
+            return cot__invalid(n, xs);
     cot__attr *attr = n > 2 || ints ? cot__attr_make(t, name, ints, &first, n > 2 ? n : 0, n > 2 ? index : NULL) : NULL;
     return attr ? cot__record(t, name, op, n, index, attr, NULL) : INVALID(t);
 }

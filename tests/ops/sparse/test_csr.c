@@ -57,7 +57,8 @@ static double rounded(bool narrow, double x) {
     return narrow ? (double)f : x;
 }
 
-static void define(const plain *p, bool narrow, bool transposed, const double *v, const double *x, int64_t k, double *z) {
+static void define(const plain *p, bool narrow, bool transposed, const double *v, const double *x, int64_t k,
+                   double *z) {
     memset(z, 0, (size_t)((transposed ? p->columns : p->rows) * k) * sizeof *z);
     for (int64_t e = 0; e < p->n; e++)
         for (int64_t j = 0; j < k; j++) {
@@ -87,8 +88,8 @@ static void products_are_their_chains(const plain *p, cot_dtype d, int64_t k) {
         cot_var y = random_data(t, d, COT_SHAPE(in, k));
         cot_read(y, x, in * k);
         define(p, d == COT_F32, transposed, v, x, k, z);
-        compare(transposed ? "transposed" : "product", transposed ? cot_csr_matmul_transposed(a, y) : cot_csr_matmul(a, y),
-                z, out * k);
+        compare(transposed ? "transposed" : "product",
+                transposed ? cot_csr_matmul_transposed(a, y) : cot_csr_matmul(a, y), z, out * k);
         /* rows that do not lie side by side */
         cot_var turned = cot_transpose(cot_copy(cot_transpose(y)));
         compare("strided", transposed ? cot_csr_matmul_transposed(a, turned) : cot_csr_matmul(a, turned), z, out * k);
@@ -225,7 +226,8 @@ static void a_dense_matrix_goes_there_and_back(void **state) {
     double  z[4], w[4];
     cot_read(cot_csr_matmul(b, y), z, 4);
     cot_read(cot_csr_matmul_transposed(c, y), w, 4);
-    for (int k = 0; k < 4; k++) assert_near(z[k], ((const double[]){200, 905, 0, 407})[k], 0), assert_near(w[k], z[k], 0);
+    for (int k = 0; k < 4; k++)
+        assert_near(z[k], ((const double[]){200, 905, 0, 407})[k], 0), assert_near(w[k], z[k], 0);
     cot_backward(cot_sum(cot_square(cot_csr_to_dense(c)), COT_ALL));
     cot_read_grad(x, g, 12);
     for (int k = 0; k < 12; k++) assert_near(g[k], 2 * three_by_four[k], 0);
@@ -318,7 +320,7 @@ static void gradients_are_those_of_the_dense_product(void **state) {
     const double  v[] = {5, 7, 2, 9, 4}, x[] = {1, 2, -1, 0.5, 3, 1, 0.25, -2};
     const int64_t row[] = {0, 0, 2, 2, 2}, column[] = {1, 3, 0, 1, 3};
     cot_var       a = cot_tensor(t, COT_F64, COT_SHAPE(5), v), y = cot_tensor(t, COT_F64, COT_SHAPE(4, 2), x);
-    cot_var       d = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), three_by_four), u = cot_tensor(t, COT_F64, COT_SHAPE(4, 2), x);
+    cot_var d = cot_tensor(t, COT_F64, COT_SHAPE(3, 4), three_by_four), u = cot_tensor(t, COT_F64, COT_SHAPE(4, 2), x);
     double        ga[5], gd[12], gx[8], gu[8];
     cot_backward(cot_sum(cot_square(cot_csr_matmul(cot_csr_from_triplets(t, 3, 4, 5, row, column, a), y)), COT_ALL));
     cot_backward(cot_sum(cot_square(cot_matmul(d, u)), COT_ALL));
@@ -326,6 +328,44 @@ static void gradients_are_those_of_the_dense_product(void **state) {
     assert_ok(t);
     for (int k = 0; k < 5; k++) assert_near(ga[k], gd[row[k] * 4 + column[k]], 1e-14);
     for (int k = 0; k < 8; k++) assert_near(gx[k], gu[k], 1e-14);
+    cot_tape_destroy(t);
+}
+
+/* A chain of springs, stiffness k: symmetric, positive definite, too many unknowns to eliminate. */
+enum { UNKNOWNS = 90 };
+static cot_var spring(int n, const cot_var *xs, void *user) {
+    int64_t row[3 * UNKNOWNS], column[3 * UNKNOWNS], at[3 * UNKNOWNS], e = 0;
+    (void)n, (void)user;
+    for (int64_t i = 0; i < UNKNOWNS; i++)
+        for (int64_t j = i > 0 ? i - 1 : 0; j <= i + 1 && j < UNKNOWNS; j++)
+            row[e] = i, column[e] = j, at[e++] = i == j;
+    cot_tape *t = cot_tape_of(xs[0]);
+    cot_var   two = cot_stack(2, (cot_var[]){cot_neg(cot_exp(xs[0])), cot_add(1.0, cot_mul(2.0, cot_exp(xs[0])))}, 0);
+    cot_csr   a = cot_csr_from_triplets(t, UNKNOWNS, UNKNOWNS, e, row, column,
+                                        cot_take(two, cot_data(t, COT_I64, COT_SHAPE(e), at), 0));
+    cot_var   b = cot_sin(cot_mul(xs[1], cot_arange(t, COT_F64, 0, UNKNOWNS, 1)));
+    return cot_sum(cot_square(cot_csr_solve(a, b, NULL)), COT_ALL);
+}
+
+static void systems_are_solved_and_differentiated(void **state) {
+    (void)state;
+    double           k = 0.3, w = 0.7;
+    cot_array        xs[] = {{COT_F64, COT_SCALAR, 1, &k}, {COT_F64, COT_SCALAR, 1, &w}};
+    cot_check_report r;
+    if (cot_check_grads(spring, NULL, 2, xs, 2, &r) != COT_OK) fail_msg("%s", r.message);
+    cot_tape *t = cot_tape_create(NULL);
+    cot_csr   a = cot_csr_from_dense(cot_data(t, COT_F64, COT_SHAPE(2, 2), (double[]){2, 0, 1, 4}));
+    double    x[2];
+    cot_read(cot_csr_solve(a, cot_data(t, COT_F64, COT_SHAPE(2), (double[]){6, 7}), NULL), x, 2);
+    assert_near(x[0], 3, 1e-15);
+    assert_near(x[1], 1, 1e-15);
+    a.columns = 3;
+    cot_csr_solve(a, cot_zeros(t, COT_F64, COT_SHAPE(2)), NULL);
+    assert_error(t, COT_SHAPE, "[csr_solve] the matrix has 2 rows and 3 columns; it must be square");
+    cot_tape_clear_error(t);
+    a.columns = 2;
+    cot_csr_solve(a, cot_zeros(t, COT_F64, COT_SHAPE(3)), NULL);
+    assert_error(t, COT_SHAPE, "[csr_solve] b has shape (3,), and the matrix 2 rows; b has as many");
     cot_tape_destroy(t);
 }
 
@@ -368,7 +408,8 @@ static void a_batch_gives_what_its_elements_give(void **state) {
                 int64_t n = cot_size(zs[k]);
                 assert_int_equal(cot_read(ys[k], have, B * n), COT_OK);
                 cot_read(zs[k], want, n);
-                if (memcmp(have + b * n, want, (size_t)n * sizeof *want)) fail_msg("mask %d, result %d differs", mask, k);
+                if (memcmp(have + b * n, want, (size_t)n * sizeof *want))
+                    fail_msg("mask %d, result %d differs", mask, k);
             }
         }
         cot_tape_destroy(t);
@@ -416,8 +457,8 @@ static void programs_give_the_same_bits(void **state) {
     for (int k = 0; k < 3; k++)
         for (int i = 0; i < ROWS * WIDTH; i++) in[k][i] = small();
     cot_run *r = cot_run_create(p);
-    assert_int_equal(cot_program_run(r, (const void *[]){in[0], in[1], in[2]}, (void *[]){out[0], out[1], out[2], out[3]}),
-                     COT_OK);
+    assert_int_equal(
+        cot_program_run(r, (const void *[]){in[0], in[1], in[2]}, (void *[]){out[0], out[1], out[2], out[3]}), COT_OK);
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[3], ys[4];
     for (int k = 0; k < 3; k++) xs[k] = cot_tensor(t, COT_F64, types[k].shape, in[k]);
@@ -496,7 +537,8 @@ static void a_backward_takes_memory_for_entries_and_dense_operands(void **state)
     cot_tape *t = counted_tape(&c, false);
     assert_non_null(row);
     for (int64_t e = 0; e < edges; e++) row[e] = whole((int)nodes), column[e] = whole((int)nodes);
-    cot_var v = cot_tensor(t, COT_F32, COT_SHAPE(edges), NULL), x = cot_tensor(t, COT_F32, COT_SHAPE(nodes, width), NULL);
+    cot_var v = cot_tensor(t, COT_F32, COT_SHAPE(edges), NULL),
+            x = cot_tensor(t, COT_F32, COT_SHAPE(nodes, width), NULL);
     cot_csr a = cot_csr_from_triplets(t, nodes, nodes, edges, row, column, v);
     cot_var z = cot_csr_matmul(a, x);
     assert_int_equal(cot_backward(cot_sum(z, COT_ALL)), COT_OK);
@@ -511,8 +553,9 @@ static void a_backward_takes_memory_for_entries_and_dense_operands(void **state)
 
 static void work(cot_tape *t, void *user) {
     (void)user;
-    cot_var xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(ENTRIES), NULL), cot_tensor(t, COT_F64, COT_SHAPE(ROWS, WIDTH), NULL),
-                     cot_tensor(t, COT_F64, COT_SHAPE(COLUMNS, WIDTH), NULL)};
+    cot_var   xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(ENTRIES), NULL),
+                       cot_tensor(t, COT_F64, COT_SHAPE(ROWS, WIDTH), NULL),
+                       cot_tensor(t, COT_F64, COT_SHAPE(COLUMNS, WIDTH), NULL)};
     cot_var  g[3];
     int32_t  starts[] = {0, 2, 2, 5}, indices[] = {3, 1, 0, 1, 3};
     cot_array p = {COT_I32, COT_SHAPE(4), 4, starts}, i = {COT_I32, COT_SHAPE(5), 5, indices};
@@ -540,7 +583,9 @@ static void no_pattern_reads_outside(void **state) {
         int       n = (int)(sizeof p / sizeof *p);
         cot_tape *t = cot_tape_create(NULL);
         for (int k = 0; k < n; k++)
-            p[k] = round % 2 ? whole(ENTRIES + 3) - 1 : whole(4) ? whole(INT32_MAX) - INT32_MAX / 2 : INT32_MIN + whole(3);
+            p[k] = round % 2  ? whole(ENTRIES + 3) - 1
+                   : whole(4) ? whole(INT32_MAX) - INT32_MAX / 2
+                              : INT32_MIN + whole(3);
         cot_csr a = {ROWS, COLUMNS, random_data(t, COT_F64, COT_SHAPE(ENTRIES)), cot_data(t, COT_I32, COT_SHAPE(n), p)};
         for (int k = 1; k < 20; k += 9) {
             cot_csr_matmul(a, random_data(t, COT_F64, COT_SHAPE(COLUMNS, k)));
@@ -607,6 +652,8 @@ static void errors_say_what_is_wrong_when_one_is_made(void **state) {
     expect(COT_DTYPE, "[csr_from_arrays] starts have dtype f64; they must be i32 or i64");
     cot_csr_from_arrays(t, 2, 3, &i, NULL, v);
     expect(COT_VALUE, "[csr_from_arrays] indices are NULL; they are an array of the host");
+    cot_csr_from_triplets(NULL, 2, 3, 0, NULL, NULL, v);
+    expect(COT_VALUE, "[csr_from_triplets] the tape is NULL; it is that of the values");
     cot_csr_from_dense(v);
     expect(COT_SHAPE, "[csr_from_dense] a has shape (2,); a matrix has two axes");
     cot_csr_gcn(t, COT_I32, 3, 0, NULL, NULL);
@@ -635,8 +682,8 @@ static void errors_say_what_is_wrong_in_products(void **state) {
     expect(COT_SHAPE, "[csr_sddmm] y has shape (7,2), and the matrix 4 columns; y has as many rows");
     b.values = cot_zeros(t, COT_F64, COT_SHAPE(9));
     cot_csr_sum_rows(b);
-    expect(COT_SHAPE,
-           "[csr_sum_rows] the values have shape (9,), the pattern (8,) entries; the last axis of values has one for each");
+    expect(COT_SHAPE, "[csr_sum_rows] the values have shape (9,), the pattern (8,) entries; the last axis of values "
+                      "has one for each");
     b.values = cot_zeros(t, COT_F64, COT_SHAPE(2, 8));
     cot_csr_matmul(b, cot_zeros(t, COT_F64, COT_SHAPE(3, 4, 2)));
     assert_int_equal(cot_tape_status(t), COT_SHAPE);
@@ -644,8 +691,9 @@ static void errors_say_what_is_wrong_in_products(void **state) {
     b = a;
     b.rows = 6;
     cot_csr_softmax(b);
-    expect(COT_SHAPE, "[csr_softmax] the pattern is i32 of shape (35,), and the matrix has 6 rows and 4 columns; a pattern "
-                      "is made by cot_csr_from_triplets and its like");
+    expect(COT_SHAPE,
+           "[csr_softmax] the pattern is i32 of shape (35,), and the matrix has 6 rows and 4 columns; a pattern "
+           "is made by cot_csr_from_triplets and its like");
     cot_tape_destroy(t);
 }
 
@@ -661,6 +709,7 @@ int main(void) {
         cmocka_unit_test(matrices_without_entries_rows_or_columns_multiply),
         cmocka_unit_test(derivatives_agree_with_differences_to_second_order),
         cmocka_unit_test(gradients_are_those_of_the_dense_product),
+        cmocka_unit_test(systems_are_solved_and_differentiated),
         cmocka_unit_test(a_batch_gives_what_its_elements_give),
         cmocka_unit_test(loops_carry_products_and_their_gradients),
         cmocka_unit_test(programs_give_the_same_bits),

@@ -1,8 +1,8 @@
 /* csr.h: products with sparse matrices in compressed rows. backend/backend.h says what each
  * computes.
  *
- * May call: base, the shared kernels, reductions, products of vectors. Must not touch: tapes, nodes,
- * vars. */
+ * May call: base, the shared kernels, reductions, products of vectors. Must not touch: tapes,
+ * nodes, vars. */
 #ifndef COT_CPU_CSR_H
 #define COT_CPU_CSR_H
 

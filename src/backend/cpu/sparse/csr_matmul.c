@@ -32,7 +32,9 @@ typedef struct product {
 
 static int64_t within(int64_t at, int64_t low, int64_t high) { return at < low ? low : at > high ? high : at; }
 static int64_t start_of(const cot__compressed *a, int64_t i) { return within(a->start[i], 0, a->entries); }
-static int64_t end_of(const cot__compressed *a, int64_t i, int64_t start) { return within(a->start[i + 1], start, a->entries); }
+static int64_t end_of(const cot__compressed *a, int64_t i, int64_t start) {
+    return within(a->start[i + 1], start, a->entries);
+}
 
 #define T float
 #define N(name) name##_f32

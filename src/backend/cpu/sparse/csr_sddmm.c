@@ -69,7 +69,12 @@ void cot__csr_sddmm(const cot__compressed *a, const cot__view *x, const cot__vie
 
 /* ---- softmax --------------------------------------------------------------------------------- */
 
-typedef struct softmaxes { const cot__compressed *a; const cot__view *x, *z; const cot__leaves *leaves; int64_t parts; } softmaxes;
+typedef struct softmaxes {
+    const cot__compressed *a;
+    const cot__view       *x, *z;
+    const cot__leaves     *leaves;
+    int64_t                parts;
+} softmaxes;
 
 /* A row of at most COT__BLOCK entries whose largest is a number; false: it is not. */
 #define SHORT(NAME, T, EXP)                                                                                            \
@@ -99,7 +104,8 @@ static void softmax_rows(void *ctx, int64_t part) {
     const cot__compressed  *a = s->a;
     int64_t          b = part / s->parts, at = part % s->parts, size = cot__dtype_size(s->z->dtype);
     char            *x = cot__csr_at(s->x, 1, b), *z = cot__csr_at(s->z, 1, b);
-    for (int64_t i = cot__part_start(a->rows, s->parts, at), to = cot__part_start(a->rows, s->parts, at + 1); i < to; i++)
+    for (int64_t i = cot__part_start(a->rows, s->parts, at), to = cot__part_start(a->rows, s->parts, at + 1); i < to;
+         i++)
         softmax_row(s, a->start[i + 1] - a->start[i], x + a->start[i] * size, z + a->start[i] * size);
 }
 
