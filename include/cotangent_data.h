@@ -123,6 +123,97 @@ typedef struct cot_load_options {
 COT_API cot_status cot_params_load(struct cot_params *p, const char *path, const cot_load_options *options, char *why,
                                    size_t room);
 
+/* ==== Batches
+ * ==================================================================================== */
+
+/* The numbers 0 … n - 1 in an order that the key gives: the same on every machine. */
+COT_API void cot_row_order(cot_key key, int64_t n, int64_t *order);
+
+/* Tokens in a file of nothing else: unsigned numbers of 2 or 4 bytes, the lowest byte first. The
+ * file is mapped into memory, not read: it may be larger than that, and must not be cut while it is
+ * open. */
+typedef struct cot_tokens cot_tokens;
+COT_API cot_tokens *cot_tokens_open(const char *path, int bytes, const cot_allocator *allocator);
+COT_API void        cot_tokens_close(cot_tokens *t); /* NULL is fine */
+COT_API cot_status  cot_tokens_status(const cot_tokens *t);
+COT_API const char *cot_tokens_message(const cot_tokens *t);
+COT_API int64_t     cot_tokens_count(const cot_tokens *t);
+/* n tokens from number `from` on, as i64. */
+COT_API cot_status cot_tokens_read(const cot_tokens *t, int64_t from, int64_t n, int64_t *out);
+
+typedef struct cot_loader_options {
+    cot_allocator allocator COT__OR_0; /* alloc NULL: malloc, realloc, free */
+    int64_t       batch COT__OR_0;     /* rows of a batch, at least 1 */
+    bool          shuffle COT__OR_0;   /* each epoch in an order of its own: cot_row_order with … */
+    cot_key       key COT__OR_0;       /* … this key folded with the number of the epoch */
+    bool          drop_last COT__OR_0; /* leave out a last batch that is not full */
+    int64_t       epochs COT__OR_0;    /* how often all rows are given; 0: there is no end */
+    /* Batches that a thread makes before they are asked for; 0: 2. Negative: no thread, they are
+     * made when they are asked for. */
+    int           ahead COT__OR_0;
+} cot_loader_options;
+
+/* Batches of rows. A position is that of the next batch: how many rows of which epoch were given. */
+typedef struct cot_loader cot_loader;
+typedef struct cot_position {
+    int64_t epoch COT__OR_0;
+    int64_t row COT__OR_0;
+} cot_position;
+
+/* Rows of n arrays of the same extent along axis 0, (rows, …), which must live and stay as long as
+ * the loader. NULL only when there is no memory for the object; after any other failure it gives
+ * nothing and says why. The loader belongs to one thread. */
+COT_API cot_loader *cot_loader_create(int n, const cot_array *arrays, const cot_loader_options *options);
+/* Rows of `window` tokens: row r begins at token r · stride. Batches are one array (batch, window),
+ * i32 of tokens of 2 bytes and i64 of 4. */
+COT_API cot_loader *cot_loader_tokens(const cot_tokens *t, int64_t window, int64_t stride,
+                                      const cot_loader_options *options);
+COT_API void        cot_loader_destroy(cot_loader *l); /* at any time; NULL is fine */
+COT_API cot_status  cot_loader_status(const cot_loader *l);
+COT_API const char *cot_loader_message(const cot_loader *l);
+COT_API int64_t     cot_loader_rows(const cot_loader *l);
+
+/* The next batch: n arrays (batch, …), good until the next call on the loader; the last of an epoch
+ * may have fewer rows. NULL at the end, and after a failure. */
+COT_API const cot_array *cot_loader_next(cot_loader *l);
+COT_API cot_position     cot_loader_position(const cot_loader *l);
+/* Goes on from there: with the same rows and options, to the same batches. */
+COT_API cot_status cot_loader_seek(cot_loader *l, cot_position position);
+
+/* ==== Training that goes on
+ * ==================================================================================== */
+
+struct cot_optim; /* cotangent_optim.h */
+
+/* What a training run is made of. What is NULL or zero is not part of it. */
+typedef struct cot_training {
+    struct cot_params *params COT__OR_0; /* with statistics */
+    struct cot_optim  *optim COT__OR_0;  /* its states and steps, and so where its schedule stands */
+    cot_loader        *loader COT__OR_0; /* its position */
+    /* more arrays, by names, which a resumed run writes over */
+    int                extras COT__OR_0;
+    const char *const *extra_names COT__OR_0;
+    const cot_array   *extra COT__OR_0;
+    int64_t            step COT__OR_0;
+    cot_key            key COT__OR_0;
+    cot_allocator      allocator COT__OR_0;
+    bool               resumed COT__OR_0; /* set by cot_training_resume: there was a checkpoint */
+} cot_training;
+
+/* Saves all of it as a checkpoint in a folder, which is made if it is not there:
+ * step-000000001200.safetensors, whose checksum covers every byte (docs/file-format.md). It is put
+ * in its place as a whole, and then all but the newest two are removed: so whenever the process is
+ * killed, the machine stops or the disk is full, the newest one that was complete is there. One
+ * process at a time writes to a folder. */
+COT_API cot_status cot_training_save(const char *folder, const cot_training *t, char *why, size_t room);
+/* Goes on from the newest checkpoint in the folder: writes over parameters, states, position,
+ * extras, step and key, so that what follows has the bits of a run that was never interrupted. One
+ * that is cut short or altered is passed over for the one before, and `why` says so, with the
+ * status COT_OK. No folder, or none in it: nothing happens, and t->resumed is false. An error: none
+ * of those that are there is whole; or the newest whole one is of another model, and then nothing
+ * has been written. */
+COT_API cot_status cot_training_resume(const char *folder, cot_training *t, char *why, size_t room);
+
 #ifdef __cplusplus
 }
 #endif
