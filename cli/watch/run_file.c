@@ -105,16 +105,22 @@ static bool take_line(run_file *r, const char *text, size_t n, int64_t line, fai
     return fine;
 }
 
-bool run_file_read(run_file *r, const char *path, failure *f) {
-    size_t size  = 0;
-    *r           = (run_file){.path = path, .steps = NAN, .last = NAN};
-    char *text   = source_text(path, "the run", MOST_BYTES, &size, f);
-    bool  fine   = text != NULL;
-    r->bytes     = (int64_t)size;
+bool run_file_parse(run_file *r, const char *path, const char *text, size_t size, failure *f) {
     int64_t line = 1;
-    for (const char *at = text, *end; fine && (end = memchr(at, '\n', size - (size_t)(at - text)));
-         at             = end + 1, line++)
+    bool    fine = true;
+    *r           = (run_file){.path = path, .bytes = (int64_t)size, .steps = NAN, .last = NAN};
+    for (const char *at = text, *end; fine && (end = memchr(at, '\n', size - (size_t)(at - text))); at = end + 1) {
         fine = end == at || take_line(r, at, (size_t)(end - at), line, f);
+        line++;
+    }
+    return fine;
+}
+
+bool run_file_read(run_file *r, const char *path, failure *f) {
+    size_t size = 0;
+    *r          = (run_file){.path = path};
+    char *text  = source_text(path, "the run", MOST_BYTES, &size, f);
+    bool  fine  = text && run_file_parse(r, path, text, size, f);
     free(text);
     return fine;
 }

@@ -40,6 +40,8 @@ typedef struct run_file {
 /* Reads a file. What stands behind the last new line is being written, and left out. A line that is
  * no JSON object is a failure that names it. Call run_file_free in both cases. */
 bool run_file_read(run_file *r, const char *path, failure *f);
+/* The same of a text that ends with a 0 byte. */
+bool run_file_parse(run_file *r, const char *path, const char *text, size_t size, failure *f);
 void run_file_free(run_file *r);
 
 #endif

@@ -286,6 +286,8 @@ static void logarithmic_ticks_are_round(void **state) {
     assert_string_equal(svg_log_tick_text(ticks[5], buf), "2");
     int n = svg_log_ticks((svg_range){-300, 300}, 9, ticks);
     assert_true(n >= 5 && n <= 9);
+    assert_true(svg_log_ticks((svg_range){-1.7e308, 1.7e308}, 9, ticks) <= SVG_TICKS); /* it ends */
+    assert_true(svg_log_ticks((svg_range){-1e300, 1e300}, 9, ticks) <= SVG_TICKS);
     assert_string_equal(svg_log_tick_text(-12, buf), "1e-12");
     assert_string_equal(svg_log_tick_text(5, buf), "100000");
     assert_string_equal(svg_log_tick_text(6, buf), "1e6");
