@@ -32,11 +32,6 @@ char *json_scan_string(json_scan *x);
 char *json_scan_key(json_scan *x);
 /* A whole number from 0 to 2^64-1, without fraction or exponent. */
 bool json_scan_natural(json_scan *x, uint64_t *out);
-/* A number as JSON writes it, or one of the strings "nan", "inf" and "-inf". False, and nothing is
- * read, where something else stands; that is no failure. */
-bool json_scan_number(json_scan *x, double *out);
-/* Passes over one value of any kind. */
-bool json_scan_skip(json_scan *x);
 /* True if only spaces remain up to the end. */
 bool json_scan_end(json_scan *x);
 

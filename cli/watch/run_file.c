@@ -5,49 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/json_scan.h"
 #include "io/source.h"
 
 enum { MOST_BYTES = 2000000000, MOST_SERIES = 1000 };
-
-static void keep(run_row *r, char *name, double v) {
-    if (strcmp(name, "step") == 0)
-        r->step = v, r->has_step = true;
-    else if (strcmp(name, "seconds") == 0)
-        r->seconds = v;
-    else if (strcmp(name, "steps") == 0)
-        r->steps = v;
-    else if (r->n < RUN_ROW) {
-        r->names[r->n]    = name;
-        r->values[r->n++] = v;
-        return;
-    }
-    free(name);
-}
-
-const char *run_row_read(run_row *r, const char *text, size_t n, bool *memory) {
-    json_scan x = {.start = text, .at = text, .end = text + n};
-    double    v;
-    *r = (run_row){.step = NAN, .seconds = NAN, .steps = NAN};
-    if (json_scan_open(&x, '{')) {
-        while (json_scan_next(&x, '}')) {
-            char *name = json_scan_key(&x);
-            if (!name) break;
-            if (json_scan_number(&x, &v))
-                keep(r, name, v);
-            else
-                free(name), json_scan_skip(&x);
-        }
-    }
-    json_scan_end(&x);
-    *memory = x.memory;
-    return x.what;
-}
-
-void run_row_free(run_row *r) {
-    for (int k = 0; k < r->n; k++) free(r->names[k]);
-    r->n = 0;
-}
 
 /* The series of this name, which takes the name over if it is new. NULL when memory is short. */
 static run_series *series_of(run_file *r, char **name) {
