@@ -69,8 +69,9 @@ int svg_log_ticks(svg_range r, int most, double ticks[SVG_TICKS]) {
     if (most > SVG_TICKS) most = SVG_TICKS;
     double every = decades > most ? ceil(decades / most) : 1;
     int    fine = decades < 3 ? 3 : 1;
-    for (double k = floor(r.low); k <= r.high && n < SVG_TICKS; k++) {
-        if (fmod(k, every) != 0) continue;
+    double first = floor(r.low / every);
+    for (int j = 0; j <= SVG_TICKS && n < SVG_TICKS; j++) {
+        double k = (first + j) * every;
         for (int i = 0; i < fine && n < SVG_TICKS; i++)
             if (k + parts[i] >= r.low && k + parts[i] <= r.high) ticks[n++] = k + parts[i];
     }

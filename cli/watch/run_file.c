@@ -5,50 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/file/json.h"
 #include "io/data_file.h"
 
 enum { MOST_BYTES = 2000000000, MOST_SERIES = 1000 };
-
-/* False when memory is short. */
-static bool keep(run_row *r, const char *name, double v) {
-    if (strcmp(name, "step") == 0)
-        r->step = v, r->has_step = true;
-    else if (strcmp(name, "seconds") == 0)
-        r->seconds = v;
-    else if (strcmp(name, "steps") == 0)
-        r->steps = v;
-    else if (r->n < RUN_ROW) {
-        r->names[r->n] = strdup(name);
-        r->values[r->n] = v;
-        return r->names[r->n] && ++r->n;
-    }
-    return true;
-}
-
-const char *run_row_read(run_row *r, const char *text, size_t n, bool *memory) {
-    cot__keep pool = {0};
-    cot__scan x = {.start = text, .at = text, .end = text + n, .pool = &pool};
-    double    v;
-    *r = (run_row){.step = NAN, .seconds = NAN, .steps = NAN};
-    if (cot__scan_open(&x, '{')) {
-        while (cot__scan_next(&x, '}')) {
-            char *name = cot__scan_key(&x);
-            if (!name) break;
-            if (!cot__scan_number(&x, &v)) cot__scan_skip(&x);
-            else if (!keep(r, name, v)) cot__scan_memory(&x);
-        }
-    }
-    cot__scan_end(&x);
-    cot__keep_free(&pool);
-    *memory = x.memory;
-    return x.what;
-}
-
-void run_row_free(run_row *r) {
-    for (int k = 0; k < r->n; k++) free(r->names[k]);
-    r->n = 0;
-}
 
 /* The series of this name, which takes the name over if it is new. NULL when memory is short. */
 static run_series *series_of(run_file *r, char **name) {
@@ -106,16 +65,22 @@ static bool take_line(run_file *r, const char *text, size_t n, int64_t line, fai
     return fine;
 }
 
-bool run_file_read(run_file *r, const char *path, failure *f) {
-    size_t size  = 0;
-    *r           = (run_file){.path = path, .steps = NAN, .last = NAN};
-    char *text   = source_text(path, "the run", MOST_BYTES, &size, f);
-    bool  fine   = text != NULL;
-    r->bytes     = (int64_t)size;
+bool run_file_parse(run_file *r, const char *path, const char *text, size_t size, failure *f) {
     int64_t line = 1;
-    for (const char *at = text, *end; fine && (end = memchr(at, '\n', size - (size_t)(at - text)));
-         at             = end + 1, line++)
+    bool    fine = true;
+    *r           = (run_file){.path = path, .bytes = (int64_t)size, .steps = NAN, .last = NAN};
+    for (const char *at = text, *end; fine && (end = memchr(at, '\n', size - (size_t)(at - text))); at = end + 1) {
         fine = end == at || take_line(r, at, (size_t)(end - at), line, f);
+        line++;
+    }
+    return fine;
+}
+
+bool run_file_read(run_file *r, const char *path, failure *f) {
+    size_t size = 0;
+    *r          = (run_file){.path = path};
+    char *text  = source_text(path, "the run", MOST_BYTES, &size, f);
+    bool  fine  = text && run_file_parse(r, path, text, size, f);
     free(text);
     return fine;
 }

@@ -8,20 +8,7 @@
 #include <stdint.h>
 
 #include "io/failure.h"
-
-/* The numbers of one line. */
-enum { RUN_ROW = 64 };
-typedef struct run_row {
-    bool   has_step;
-    double step, seconds, steps; /* NAN: not there */
-    int    n;
-    char  *names[RUN_ROW];
-    double values[RUN_ROW];
-} run_row;
-
-/* Reads a line. NULL, or what is wrong with it. Call run_row_free in both cases. */
-const char *run_row_read(run_row *r, const char *text, size_t n, bool *memory);
-void        run_row_free(run_row *r);
+#include "watch/run_row.h"
 
 typedef struct run_series {
     char   *name;
@@ -40,6 +27,8 @@ typedef struct run_file {
 /* Reads a file. What stands behind the last new line is being written, and left out. A line that is
  * no JSON object is a failure that names it. Call run_file_free in both cases. */
 bool run_file_read(run_file *r, const char *path, failure *f);
+/* The same of a text that ends with a 0 byte. */
+bool run_file_parse(run_file *r, const char *path, const char *text, size_t size, failure *f);
 void run_file_free(run_file *r);
 
 #endif

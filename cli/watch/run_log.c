@@ -10,7 +10,7 @@
 #include "io/memory_file.h"
 #include "io/data_file.h"
 #include "trace/json/json.h"
-#include "watch/run_file.h"
+#include "watch/run_row.h"
 
 enum { MOST_BYTES = 2000000000 };
 

@@ -13,6 +13,7 @@
 
 #include "problem/command.h"
 #include "cotangent_command.h"
+#include "watch/watch.h"
 #include "cli/fail_malloc.h"
 
 #ifdef COT_FAIL_MALLOC
@@ -175,6 +176,56 @@ static void any_allocation_may_fail(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+/* A run that is watched goes on without memory: rows are missing in its log, and those that are
+ * there are whole. Or it does not begin, and says why. */
+static int watch_without_memory(long fail_at, bool later_too) {
+    failure f = {0};
+    fail_malloc(fail_at, later_too);
+    watch *w = watch_open(&(watch_options){.name = "r", .steps = 3, .log = "t.jsonl", .tensorboard = "t.events",
+                                           .quiet = true}, &f);
+    for (int k = 1; w && k <= 3; k++) {
+        watch_step(w, k, 0.5, 0, NULL);
+        watch_note(w, k, "so far");
+    }
+    watch_close(w);
+    bool did = fail_malloc_did();
+    fail_malloc(0, false);
+    if (w ? f.status != EXIT_FINE : strcmp(f.message, "memory is short") != 0) return 90;
+    if (!w) return did ? 1 : 91;
+    FILE *log = fopen("t.jsonl", "rb");
+    char  line[400];
+    int   rows = 0;
+    while (log && fgets(line, sizeof line, log)) {
+        size_t n = strlen(line);
+        if (line[0] != '{' || n < 2 || strcmp(line + n - 2, "}\n") != 0) return 92;
+        rows++;
+    }
+    if (log) fclose(log);
+    return !did && rows != 7 ? 93 : did ? 1 : 0;
+}
+
+static void a_watched_run_goes_on_without_memory(void **state) {
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        int  status = -1;
+        long n = 1;
+        do {
+            fflush(NULL);
+            pid_t child = fork();
+            if (child == 0) {
+                int err = open(".err", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                dup2(err, 2);
+                _exit(watch_without_memory(n, later));
+            }
+            assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+            if (WEXITSTATUS(status) > 1) fail_msg("allocation %ld: %d", n, WEXITSTATUS(status));
+            n++;
+        } while (WEXITSTATUS(status) == 1 && n < 1000);
+        assert_true(n > 8);
+    }
+    assert_int_equal(system("rm -r t.events t.jsonl"), 0);
+}
+
 /* A command that is added gets a line. */
 static void every_command_is_tried(void **state) {
     (void)state;
@@ -211,11 +262,13 @@ static int make_files(void **state) {
 #else
 static void any_allocation_may_fail(void **state) { (void)state, skip(); }
 static void every_command_is_tried(void **state) { (void)state, skip(); }
+static void a_watched_run_goes_on_without_memory(void **state) { (void)state, skip(); }
 static int  make_files(void **state) { return folder_make(state); }
 #endif
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_command_is_tried),
+                                       cmocka_unit_test(a_watched_run_goes_on_without_memory),
                                        cmocka_unit_test(any_allocation_may_fail)};
     return cmocka_run_group_tests(tests, make_files, folder_remove);
 }

@@ -7,7 +7,7 @@
 #include "draw/bars.h"
 #include "draw/chart.h"
 #include "draw/pictures.h"
-#include "io/json_scan.h"
+#include "watch/run_row.h"
 
 static void put_run(const char *name, const char *text) {
     char path[96];
@@ -286,6 +286,8 @@ static void logarithmic_ticks_are_round(void **state) {
     assert_string_equal(svg_log_tick_text(ticks[5], buf), "2");
     int n = svg_log_ticks((svg_range){-300, 300}, 9, ticks);
     assert_true(n >= 5 && n <= 9);
+    assert_true(svg_log_ticks((svg_range){-1.7e308, 1.7e308}, 9, ticks) <= SVG_TICKS); /* it ends */
+    assert_true(svg_log_ticks((svg_range){-1e300, 1e300}, 9, ticks) <= SVG_TICKS);
     assert_string_equal(svg_log_tick_text(-12, buf), "1e-12");
     assert_string_equal(svg_log_tick_text(5, buf), "100000");
     assert_string_equal(svg_log_tick_text(6, buf), "1e6");
@@ -310,41 +312,42 @@ static void long_lines_are_thinned_to_their_ends(void **state) {
     free(x);
 }
 
-static void numbers_of_json_are_read(void **state) {
+static void rows_are_strict_json(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        double      value; /* NAN: refused */
-    } rows[] = {{"1", 1},
-                {" -0.5e2,", -50},
-                {"1e400", INFINITY},
-                {"\"inf\"", INFINITY},
-                {"\"-inf\"", -INFINITY},
-                {"01", NAN},
-                {"1.", NAN},
-                {".5", NAN},
-                {"-", NAN},
-                {"1e", NAN},
-                {"+1", NAN},
-                {"true", NAN},
-                {"", NAN}};
+        double      value; /* NAN: it is no number and passed over, or the line is refused */
+        bool        fine;
+    } rows[] = {{"1", 1, true},
+                {" -0.5e2 ", -50, true},
+                {"1e400", INFINITY, true},
+                {"\"inf\"", INFINITY, true},
+                {"\"-inf\"", -INFINITY, true},
+                {"true", NAN, true},
+                {"[]", NAN, true},
+                {"\"\\\"\"", NAN, true},
+                {"{\"a\":[1,{\"b\":null}],\"c\":\"]\"}", NAN, true},
+                {"01", NAN, false},
+                {"1.", NAN, false},
+                {".5", NAN, false},
+                {"-", NAN, false},
+                {"1e", NAN, false},
+                {"+1", NAN, false},
+                {"", NAN, false},
+                {"[[", NAN, false},
+                {"truth", NAN, false},
+                {"1 2", NAN, false}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        json_scan x = {rows[k].text, rows[k].text, rows[k].text + strlen(rows[k].text), NULL, false, false};
-        double    v = 7;
-        assert_int_equal(json_scan_number(&x, &v), !isnan(rows[k].value));
-        if (!isnan(rows[k].value))
-            assert_true(v == rows[k].value);
-        else
-            assert_true(v == 7 && !x.what);
+        char    line[100];
+        bool    memory;
+        run_row r;
+        int     n = snprintf(line, sizeof line, "{\"step\":3,\"v\":%s}", rows[k].text);
+        if (rows[k].fine != !run_row_read(&r, line, (size_t)n, &memory)) fail_msg("%s", line);
+        if (rows[k].fine) assert_true(r.has_step && r.step == 3);
+        if (rows[k].fine) assert_int_equal(r.n, !isnan(rows[k].value));
+        if (!isnan(rows[k].value)) assert_true(r.values[0] == rows[k].value && strcmp(r.names[0], "v") == 0);
+        run_row_free(&r);
     }
-    static const char *const good[] = {"[]", "{\"a\":[1,{\"b\":null}],\"c\":\"]\"}", "\"\\\"\"", "false"};
-    for (size_t k = 0; k < sizeof good / sizeof *good; k++) {
-        json_scan x = {good[k], good[k], good[k] + strlen(good[k]), NULL, false, false};
-        assert_true(json_scan_skip(&x) && json_scan_end(&x));
-    }
-    json_scan x = {"[[", "[[", "[[" + 2, NULL, false, false};
-    x.at = x.start, x.end = x.start + 2;
-    assert_false(json_scan_skip(&x));
 }
 
 int main(void) {
@@ -361,7 +364,7 @@ int main(void) {
         cmocka_unit_test(clouds_have_a_class_each),
         cmocka_unit_test(logarithmic_ticks_are_round),
         cmocka_unit_test(long_lines_are_thinned_to_their_ends),
-        cmocka_unit_test(numbers_of_json_are_read),
+        cmocka_unit_test(rows_are_strict_json),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

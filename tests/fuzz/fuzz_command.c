@@ -37,7 +37,7 @@ static bool is_utf8(const char *s, size_t left) {
 }
 
 static bool is_left_out(const char *argument) {
-    static const char *const starts[] = {"--step", "--html", "--dot", "--plot", "--file", "-f", "/", "."};
+    static const char *const starts[] = {"--step", "--html", "--dot", "--plot", "--svg", "--file", "-f", "/", "."};
     for (size_t k = 0; k < sizeof starts / sizeof *starts; k++)
         if (strncmp(argument, starts[k], strlen(starts[k])) == 0) return true;
     return strstr(argument, "=@") != NULL;

@@ -1,10 +1,8 @@
 /* json.c: a strict scanner for JSON of a known form. */
 #include "data/file/json.h"
 
-#include <math.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "base/utf8.h"
 
 bool cot__scan_fails(cot__scan *x, const char *what) {
@@ -159,89 +157,6 @@ bool cot__scan_natural(cot__scan *x, uint64_t *out) {
     if (x->at == start || (*start == '0' && x->at - start > 1))
         return cot__scan_fails(x, "something else than a natural number");
     *out = n;
-    return true;
-}
-
-static size_t digits(const char *at, const char *end) {
-    size_t n = 0;
-    while (at + n < end && at[n] >= '0' && at[n] <= '9') n++;
-    return n;
-}
-
-/* The length of the number at x->at; 0: there is none. */
-static size_t number_length(const cot__scan *x) {
-    const char *p = x->at, *end = x->end;
-    if (p < end && *p == '-') p++;
-    size_t n = digits(p, end);
-    if (n == 0 || (n > 1 && *p == '0')) return 0;
-    p += n;
-    if (p < end && *p == '.') {
-        n = digits(++p, end);
-        if (n == 0) return 0;
-        p += n;
-    }
-    if (p < end && (*p == 'e' || *p == 'E')) {
-        p++;
-        if (p < end && (*p == '+' || *p == '-')) p++;
-        n = digits(p, end);
-        if (n == 0) return 0;
-        p += n;
-    }
-    return (size_t)(p - x->at);
-}
-
-bool cot__scan_number(cot__scan *x, double *out) {
-    static const struct {
-        const char *text;
-        double      value;
-    } words[] = {{"\"nan\"", NAN}, {"\"inf\"", INFINITY}, {"\"-inf\"", -INFINITY}};
-    char text[400];
-    if (x->what) return false;
-    skip_spaces(x);
-    for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
-        size_t n = strlen(words[k].text);
-        if ((size_t)(x->end - x->at) < n || memcmp(x->at, words[k].text, n) != 0) continue;
-        x->at += n;
-        *out = words[k].value;
-        return true;
-    }
-    size_t n = number_length(x);
-    if (n == 0 || n >= sizeof text) return false;
-    memcpy(text, x->at, n);
-    text[n] = 0;
-    x->at += n;
-    *out = cot__read_number(text, NULL);
-    return true;
-}
-
-/* Passes over one word or one string of a value. */
-static bool skip_word(cot__scan *x) {
-    static const char *const words[] = {"true", "false", "null"};
-    double                   number;
-    if (cot__scan_number(x, &number)) return true;
-    if (x->at < x->end && *x->at == '"') return cot__scan_string(x) != NULL;
-    for (size_t k = 0; k < 3; k++) {
-        size_t n = strlen(words[k]);
-        if ((size_t)(x->end - x->at) < n || memcmp(x->at, words[k], n) != 0) continue;
-        x->at += n;
-        return true;
-    }
-    return cot__scan_fails(x, "something else than a value");
-}
-
-/* Of lists and objects only the brackets and strings are looked at: how deep it stands is all that
- * is kept. */
-bool cot__scan_skip(cot__scan *x) {
-    int64_t depth = 0;
-    do {
-        skip_spaces(x);
-        if (x->what) return false;
-        if (x->at == x->end) return cot__scan_fails(x, "a value without end");
-        if (*x->at == '{' || *x->at == '[') x->at++, depth++;
-        else if (depth > 0 && (*x->at == '}' || *x->at == ']')) x->at++, depth--;
-        else if (depth > 0 && (*x->at == ',' || *x->at == ':')) x->at++;
-        else if (!skip_word(x)) return false;
-    } while (depth > 0);
     return true;
 }
 

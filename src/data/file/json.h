@@ -32,11 +32,6 @@ char *cot__scan_string(cot__scan *x);
 char *cot__scan_key(cot__scan *x);
 /* A whole number from 0 to 2^64-1, without fraction or exponent. */
 bool cot__scan_natural(cot__scan *x, uint64_t *out);
-/* A number as JSON writes it, or one of the strings "nan", "inf" and "-inf". False, and nothing is
- * read, where something else stands; that is no failure. */
-bool cot__scan_number(cot__scan *x, double *out);
-/* Passes over one value of any kind. */
-bool cot__scan_skip(cot__scan *x);
 /* True if only spaces remain up to the end. */
 bool cot__scan_end(cot__scan *x);
 
