@@ -757,8 +757,6 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #define cot_assign(leaf, value) (cot_assign)(leaf, COT__MIX(value))
 #define cot_grad_set(x, value) (cot_grad_set)(x, COT__MIX(value))
 #define cot_grad_add(x, value) (cot_grad_add)(x, COT__MIX(value))
-#define cot_optim_record(options, rate, step, ...)                                                                     \
-    (cot_optim_record)(options, COT__MIX(rate), COT__MIX(step), __VA_ARGS__)
 #define cot_backward_seeded(y, seed) (cot_backward_seeded)(y, COT__MIX(seed))
 #define cot_vjp(y, seed, ...) (cot_vjp)(y, COT__MIX(seed), __VA_ARGS__)
 #ifdef COT_SOURCE_LINES

@@ -143,8 +143,8 @@ COT_API void      cot_optim_set_steps(cot_optim *o, int64_t steps);
 COT_API int cot_optim_kept(const cot_optim_options *options);
 /* The step as a function: xs are n weights, then the first array beside each of them, then the
  * second, … n · (1 + cot_optim_kept) in all; ys gets what they are after a step with the gradients
- * gs. The rate (cot_schedule_rate) and the number of the step, which counts from 1, are numbers or
- * 0-d vars of f64 and i64, so that one program does all steps; group[k] is that of weight k (NULL:
+ * gs. The rate (cot_schedule_rate) and the number of the step, which counts from 1, are numbers
+ * (cot_number) or 0-d vars of f64 and i64, so that one program does all steps; group[k] is that of weight k (NULL:
  * all 0). options: rate and schedule are not read. Compiled (cot_compile), with weights and states
  * donated, it has the bits of cot_optim_step, and writes them where they are:
  *
@@ -172,6 +172,79 @@ COT_API cot_status cot_grad_add(cot_var x, cot_var value);
  * infinite NaN; a norm of NaN makes all of them NaN. So look at what is returned before a step.
  * `most` is positive, or INFINITY, which only measures. NaN after a failure. */
 COT_API double cot_clip_grad_norm(cot_params *p, double most);
+
+/* ==== Minimising
+ * ================================================================================================= */
+
+/* Both find leaves xs at which a function of theirs is least, and leave the best point in them. f
+ * records its value from xs and reads what else it needs; it is called for each evaluation, and
+ * what it recorded is forgotten afterwards. Gradients of leaves are not touched. The parameters of
+ * a model are minimised over like this:
+ *
+ *     int            n;
+ *     const cot_var *w = cot_params_vars(p, &n);
+ *     cot_lbfgs_minimize(n, w, loss, &data, NULL, &report);
+ *
+ * They return the status of the tape: COT_OK where the function could be evaluated, and the report
+ * says how it ended. Where the report is NULL, any other end than COT_FIT_CONVERGED is an error. */
+typedef enum cot_fit_end {
+    COT_FIT_CONVERGED,
+    COT_FIT_LIMIT,     /* as many iterations as were allowed were done */
+    COT_FIT_STALLED,   /* no step makes it smaller, but the point is no minimum */
+    COT_FIT_SINGULAR,  /* least squares: stationary, but some parameters can move without effect */
+    COT_FIT_BAD_START, /* the function, or its derivative, is not finite at the start */
+    COT_FIT_BAD_SLOPE, /* derivatives are not finite at the present point */
+    COT_FIT_ABANDONED, /* the function failed: the tape says why */
+    COT_FIT_MEMORY
+} cot_fit_end;
+
+/* A function of one value, by L-BFGS: the last steps and changes of the gradient stand for its
+ * second derivative, and a step along the direction that they give satisfies the strong Wolfe
+ * conditions, f(x + a d) <= f + 1e-4 a f' and |f'(x + a d)| <= 0.9 |f'|, where f' is the slope along
+ * d; found by bracketing and cubic interpolation. It has converged where no element of the gradient
+ * is larger than the tolerance, or where the decrease to come is lost in the rounding of f. Leaves
+ * are f64 or f32 (which end where f32 does). NULL options for the defaults. */
+typedef struct cot_lbfgs_options {
+    int     history COT__OR_0;    /* steps that are remembered; 0: 10 */
+    int64_t iterations COT__OR_0; /* 0: 1000 */
+    double  tolerance COT__OR_0;  /* 0: 1e-8 */
+} cot_lbfgs_options;
+typedef struct cot_lbfgs_report {
+    cot_fit_end end;
+    double      value;
+    double      slope; /* the largest element of the gradient, by magnitude */
+    int64_t     iterations, evaluations;
+} cot_lbfgs_report;
+COT_API cot_status cot_lbfgs_minimize(int n, const cot_var *xs, cot_function f, void *user,
+                                      const cot_lbfgs_options *options, cot_lbfgs_report *report);
+
+/* The sum of the squares of f, which gives M residuals (of any shape), by Levenberg-Marquardt: damped
+ * Gauss-Newton steps by orthogonal transformations, to the last digits. The leaves are f64 and hold
+ * N <= M elements, few enough for a dense Jacobian (M, N), which forward sweeps compute. NULL
+ * options for the defaults. */
+typedef struct cot_least_squares_options {
+    int64_t iterations COT__OR_0; /* steps tried; 0: 1000 */
+    /* relative error of the parameters that is enough; 0, and up to 1e-10: it goes on to the last
+     * digit */
+    double  tolerance COT__OR_0;
+    /* the norm of the data: differences far smaller are rounding; 0: that of the residuals at the
+     * start */
+    double  size COT__OR_0;
+} cot_least_squares_options;
+typedef struct cot_least_squares_report {
+    cot_fit_end end COT__OR_0;
+    double      rss COT__OR_0; /* the sum of squares */
+    /* sqrt(rss / (M - N)), the standard deviation of the residuals; NaN where M = N */
+    double      sd COT__OR_0;
+    double      change COT__OR_0; /* by one more step, relative; NaN if there is none */
+    int64_t     iterations COT__OR_0;
+    /* Arrays of yours, N elements each, or NULL: standard errors of the parameters (NaN where there
+     * are none), and which can move without effect where it ended as COT_FIT_SINGULAR. */
+    double     *errors COT__OR_0;
+    bool       *undetermined COT__OR_0;
+} cot_least_squares_report;
+COT_API cot_status cot_least_squares(int n, const cot_var *xs, cot_function f, void *user,
+                                     const cot_least_squares_options *options, cot_least_squares_report *report);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fit/fit.h"
-#include "regression/householder.h"
+#include "optim/householder.h"
 #include "io/memory_file.h"
 #include "io/system.h"
 
@@ -27,32 +27,32 @@ static void bad_start(fit *x, failure *f) {
 }
 
 /* Reports a fit without a result. True: there is a result, perhaps without convergence. */
-static bool has_result(fit *x, const fit_result *r, fit_end end, failure *f) {
+static bool has_result(fit *x, const cot__fit_result *r, cot_fit_end end, failure *f) {
     char list[400], at[600];
     int  count;
     switch (end) {
-    case FIT_CONVERGED:
-    case FIT_LIMIT:
-    case FIT_STALLED: return true;
-    case FIT_SINGULAR:
+    case COT_FIT_CONVERGED:
+    case COT_FIT_LIMIT:
+    case COT_FIT_STALLED: return true;
+    case COT_FIT_SINGULAR:
         fit_marked(x, r->undetermined, &count, list, sizeof list);
         return failure_set(f, EXIT_DISAGREES, "singular",
                            "[fit] the Jacobian is singular: the data do not determine %s, which can change%s without "
                            "changing the model; it "
                            "stands at %s",
                            list, count == 1 ? "" : " together", fit_point(x, at, sizeof at));
-    case FIT_BAD_START: bad_start(x, f); return false;
-    case FIT_BAD_SLOPE:
+    case COT_FIT_BAD_START: bad_start(x, f); return false;
+    case COT_FIT_BAD_SLOPE:
         return failure_set(f, EXIT_DISAGREES, "derivative",
                            "[fit] a derivative of the model is not finite at %s; try another start",
                            fit_point(x, at, sizeof at));
-    case FIT_MEMORY: return failure_memory(f);
-    case FIT_ABANDONED: break; /* f holds the reason */
+    case COT_FIT_MEMORY: return failure_memory(f);
+    case COT_FIT_ABANDONED: break; /* f holds the reason */
     }
     return false;
 }
 
-static void put_plot(fit *x, const char *path, FILE *out, const fit_result *r, failure *f) {
+static void put_plot(fit *x, const char *path, FILE *out, const cot__fit_result *r, failure *f) {
     memory_file m;
     if (strcmp(path, "-") == 0) {
         fit_plot(x, out, r);
@@ -65,26 +65,26 @@ static void put_plot(fit *x, const char *path, FILE *out, const fit_result *r, f
 }
 
 static int fit_it(fit *x, FILE *out, look how, failure *f) {
-    const options *o = x->p.o;
-    least_squares  ls = {.rows = x->table.rows,
-                         .n = x->p.n,
-                         .size = householder_norm(x->table.rows, x->y),
-                         .most_iterations = o->most_iterations,
-                         .tolerance = o->tolerance,
-                         .residuals = fit_residuals,
-                         .jacobian = fit_jacobian,
-                         .user = x};
-    fit_result     r = {.errors = calloc((size_t)x->p.n, sizeof *r.errors),
-                        .undetermined = calloc((size_t)x->p.n, sizeof *r.undetermined)};
-    int            status = EXIT_FINE;
+    const options     *o = x->p.o;
+    cot__least_squares ls = {.rows = x->table.rows,
+                             .n = x->p.n,
+                             .size = cot__householder_norm(x->table.rows, x->y),
+                             .most_iterations = o->most_iterations,
+                             .tolerance = o->tolerance,
+                             .residuals = fit_residuals,
+                             .jacobian = fit_jacobian,
+                             .user = x};
+    cot__fit_result    r = {.errors = calloc((size_t)x->p.n, sizeof *r.errors),
+                            .undetermined = calloc((size_t)x->p.n, sizeof *r.undetermined)};
+    int                status = EXIT_FINE;
     if (!r.errors || !r.undetermined) {
         failure_memory(f);
     } else {
         x->shown = progress_start("fit", 0);
-        fit_end end = least_squares_fit(&ls, x->b, x->r, &r);
+        cot_fit_end end = cot__least_squares_fit(&ls, x->b, x->r, &r);
         progress_end(&x->shown);
         if (has_result(x, &r, end, f)) {
-            status = end == FIT_CONVERGED ? EXIT_FINE : EXIT_DISAGREES;
+            status = end == COT_FIT_CONVERGED ? EXIT_FINE : EXIT_DISAGREES;
             if (o->plot) put_plot(x, o->plot, out, &r, f);
             if (!o->plot || strcmp(o->plot, "-") != 0) fit_print(x, out, how, &r, end);
         }

@@ -28,7 +28,7 @@ static void number(cot__json *j, const char *key, double value) {
     cot__json_number(j, value);
 }
 
-static void print_json(FILE *out, const trainable *m, training *r, const totals *a) {
+static void train_json(FILE *out, const trainable *m, training *r, const totals *a) {
     char      text[400];
     cot__json j = cot__json_to(out);
     m->describe(r->model, text, sizeof text);
@@ -51,7 +51,7 @@ static void print_json(FILE *out, const trainable *m, training *r, const totals 
     fputs("\n", out);
 }
 
-static void print_text(FILE *out, const trainable *m, const training *r, const totals *a) {
+static void train_text(FILE *out, const trainable *m, const training *r, const totals *a) {
     char text[400];
     m->describe(r->model, text, sizeof text);
     fprintf(out, "%s on %s\n", m->name, text);
@@ -95,9 +95,9 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
     system_stop_gently();
     if (run_seeds(&r, m, &a, f) && !a.stopped) {
         if (o->json) {
-            print_json(out, m, &r, &a);
+            train_json(out, m, &r, &a);
         } else {
-            print_text(out, m, &r, &a);
+            train_text(out, m, &r, &a);
             if (m->show) m->show(&r, out, how, f);
         }
     }

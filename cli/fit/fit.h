@@ -1,13 +1,13 @@
 /* fit.h: a fit: an expression and a table. Some names of the expression are columns of the table,
  * the others are parameters.
  *
- * May call: the public library, expressions, io, output, problem, regression. Must not touch: files
- * and terminals but through io. */
+ * May call: the public library and its least squares in plain numbers, expressions, io, output,
+ * problem. Must not touch: files and terminals but through io. */
 #ifndef COT_CLI_FIT_H
 #define COT_CLI_FIT_H
 
 #include "io/data_file.h"
-#include "regression/least_squares.h"
+#include "optim/levenberg.h"
 #include "output/print.h"
 #include "problem/problem.h"
 #include "io/progress.h"
@@ -52,7 +52,7 @@ bool fit_jacobian(void *fit, double *j);
 bool fit_curve(fit *x, int64_t n, const double *at, double *out);
 
 /* fit_print.c */
-void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end end);
+void fit_print(const fit *x, FILE *out, look how, const cot__fit_result *r, cot_fit_end end);
 /* Writes "a = 1, b = 2", cut where buf ends. */
 const char *fit_point(const fit *x, char *buf, size_t size);
 /* Writes the columns of a row: ", where x = 1, z = 2,". */
@@ -61,6 +61,6 @@ const char *fit_row(const fit *x, int64_t row, char *buf, size_t size);
 const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size);
 
 /* fit_plot.c: writes an SVG file. */
-void fit_plot(fit *x, FILE *out, const fit_result *r);
+void fit_plot(fit *x, FILE *out, const cot__fit_result *r);
 
 #endif

@@ -66,7 +66,7 @@ static void with_curve(fit *x, FILE *out, const double *fitted) {
     residuals(&below, x, column, x->columns[0].name);
 }
 
-void fit_plot(fit *x, FILE *out, const fit_result *r) {
+void fit_plot(fit *x, FILE *out, const cot__fit_result *r) {
     int64_t m = x->table.rows;
     char    point[600], description[1024], number[32];
     double *fitted = malloc((size_t)m * sizeof *fitted);

@@ -37,17 +37,17 @@ const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, 
 }
 
 /* Explains why the fit did not converge; "" when it did. */
-static const char *explain(const fit *x, const fit_result *r, fit_end end, char *buf, size_t size) {
+static const char *explain(const fit *x, const cot__fit_result *r, cot_fit_end end, char *buf, size_t size) {
     char        list[400], more[512] = "";
     int         count;
     const char *plural = r->iterations == 1 ? "" : "s";
     buf[0] = 0;
-    if (end == FIT_CONVERGED) return buf;
+    if (end == COT_FIT_CONVERGED) return buf;
     if (r->singular) {
         fit_marked(x, r->undetermined, &count, list, sizeof list);
         snprintf(more, sizeof more, "; where it stands, the Jacobian is singular: the data do not determine %s", list);
     }
-    if (end == FIT_STALLED)
+    if (end == COT_FIT_STALLED)
         snprintf(buf, size,
                  "no convergence: no step makes the residual sum of squares smaller, yet this is no minimum; is the "
                  "model smooth "
@@ -76,7 +76,7 @@ static void print_json_numbers(cot__json *j, const fit *x, const char *key, cons
     cot__json_close(j, '}');
 }
 
-static void print_as_json(const fit *x, FILE *out, const fit_result *r, bool converged, const char *why) {
+static void print_as_json(const fit *x, FILE *out, const cot__fit_result *r, bool converged, const char *why) {
     cot__json j = cot__json_to(out);
     cot__json_open(&j, '{');
     print_json_numbers(&j, x, "params", x->b);
@@ -100,10 +100,10 @@ static void print_as_json(const fit *x, FILE *out, const fit_result *r, bool con
     fputs("\n", out);
 }
 
-void fit_print(const fit *x, FILE *out, look how, const fit_result *r, fit_end end) {
+void fit_print(const fit *x, FILE *out, look how, const cot__fit_result *r, cot_fit_end end) {
     char        why[1024], number[32];
     int         names = 0, values = 0;
-    bool        converged = end == FIT_CONVERGED;
+    bool        converged = end == COT_FIT_CONVERGED;
     const char *on = how.colour ? "\033[1;36m" : "", *off = how.colour ? "\033[0m" : "";
     explain(x, r, end, why, sizeof why);
     if (x->p.o->json) {

@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "problem/command.h"
 #include "expr/expr.h"
-#include "regression/least_squares.h"
+#include "optim/levenberg.h"
 
 typedef enum which {
     FILE_,
@@ -345,7 +345,7 @@ bool options_parse(options *o, const command *c, int n, char *const *arguments, 
                                .dtype           = COT_F64,
                                .mode            = COT_AUTO,
                                .most_iterations = 2000,
-                               .tolerance       = LEAST_SQUARES_TOLERANCE,
+                               .tolerance       = COT__FIT_TOLERANCE,
                                .order           = 3,
                                .train           = {.seeds = 1, .length = 200, .temperature = 1, .top_p = 1}};
     o->positionals = malloc(((size_t)n + 1) * sizeof *o->positionals);

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "io/json_scan.h"
+#include "data/file/json.h"
 
-static void skip_spaces(json_scan *x) {
+static void skip_spaces(cot__scan *x) {
     while (x->at < x->end && (*x->at == ' ' || *x->at == '\t' || *x->at == '\r')) x->at++;
 }
 
@@ -20,7 +20,7 @@ static size_t digits(const char *at, const char *end) {
 }
 
 /* The length of the number at x->at; 0: there is none. */
-static size_t number_length(const json_scan *x) {
+static size_t number_length(const cot__scan *x) {
     const char *p = x->at, *end = x->end;
     if (p < end && *p == '-') p++;
     size_t n = digits(p, end);
@@ -43,7 +43,7 @@ static size_t number_length(const json_scan *x) {
 
 /* A number as JSON writes it, or one of the strings "nan", "inf" and "-inf". False, and nothing is
  * read, where something else stands; that is no failure. */
-static bool number(json_scan *x, double *out) {
+static bool number(cot__scan *x, double *out) {
     static const struct {
         const char *text;
         double      value;
@@ -68,14 +68,12 @@ static bool number(json_scan *x, double *out) {
 }
 
 /* Passes over one word or one string of a value. */
-static bool skip_word(json_scan *x) {
+static bool skip_word(cot__scan *x) {
     static const char *const words[] = {"true", "false", "null"};
     double                   v;
     if (number(x, &v)) return true;
     if (x->at < x->end && *x->at == '"') {
-        char *text = json_scan_string(x);
-        free(text);
-        return text != NULL;
+        return cot__scan_string(x) != NULL;
     }
     for (size_t k = 0; k < 3; k++) {
         size_t n = strlen(words[k]);
@@ -83,17 +81,17 @@ static bool skip_word(json_scan *x) {
         x->at += n;
         return true;
     }
-    return json_scan_fails(x, "something else than a value");
+    return cot__scan_fails(x, "something else than a value");
 }
 
 /* Passes over one value of any kind. Of lists and objects only the brackets and strings are looked
  * at: how deep it stands is all that is kept. */
-static bool skip(json_scan *x) {
+static bool skip(cot__scan *x) {
     int64_t depth = 0;
     do {
         skip_spaces(x);
         if (x->what) return false;
-        if (x->at == x->end) return json_scan_fails(x, "a value without end");
+        if (x->at == x->end) return cot__scan_fails(x, "a value without end");
         if (*x->at == '{' || *x->at == '[')
             x->at++, depth++;
         else if (depth > 0 && (*x->at == '}' || *x->at == ']'))
@@ -106,7 +104,8 @@ static bool skip(json_scan *x) {
     return true;
 }
 
-static void keep(run_row *r, char *name, double v) {
+/* False when memory is short. */
+static bool keep(run_row *r, const char *name, double v) {
     if (strcmp(name, "step") == 0)
         r->step = v, r->has_step = true;
     else if (strcmp(name, "seconds") == 0)
@@ -114,28 +113,28 @@ static void keep(run_row *r, char *name, double v) {
     else if (strcmp(name, "steps") == 0)
         r->steps = v;
     else if (r->n < RUN_ROW) {
-        r->names[r->n]    = name;
-        r->values[r->n++] = v;
-        return;
+        r->names[r->n]  = strdup(name);
+        r->values[r->n] = v;
+        return r->names[r->n] && ++r->n;
     }
-    free(name);
+    return true;
 }
 
 const char *run_row_read(run_row *r, const char *text, size_t n, bool *memory) {
-    json_scan x = {.start = text, .at = text, .end = text + n};
+    cot__keep pool = {0};
+    cot__scan x = {.start = text, .at = text, .end = text + n, .pool = &pool};
     double    v;
     *r = (run_row){.step = NAN, .seconds = NAN, .steps = NAN};
-    if (json_scan_open(&x, '{')) {
-        while (json_scan_next(&x, '}')) {
-            char *name = json_scan_key(&x);
+    if (cot__scan_open(&x, '{')) {
+        while (cot__scan_next(&x, '}')) {
+            char *name = cot__scan_key(&x);
             if (!name) break;
-            if (number(&x, &v))
-                keep(r, name, v);
-            else
-                free(name), skip(&x);
+            if (!number(&x, &v)) skip(&x);
+            else if (!keep(r, name, v)) cot__scan_memory(&x);
         }
     }
-    json_scan_end(&x);
+    cot__scan_end(&x);
+    cot__keep_free(&pool);
     *memory = x.memory;
     return x.what;
 }

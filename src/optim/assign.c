@@ -127,6 +127,15 @@ static cot_status assign_view(cot_tape *t, uint32_t i, const cot__view *from, bo
     return t->status;
 }
 
+cot_status cot__assign_doubles(cot_tape *t, uint32_t i, const double *x) {
+    cot__view to = cot__look(t, i), from = to;
+    int64_t   stride[COT_MAX_NDIM];
+    cot__strides(to.ndim, to.shape, stride);
+    memcpy(&from.data, &x, sizeof x); /* drops const; the memory is only read */
+    from.dtype = COT_F64, from.stride = stride;
+    return assign_view(t, i, &from, true, COT__ASSIGN_DATA);
+}
+
 cot_status(cot_assign)(cot_var leaf, cot_var value) {
     cot_tape *t;
     uint32_t  i, v;

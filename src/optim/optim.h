@@ -12,6 +12,8 @@
 void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who);
 /* The same for a source whose storage was told already. */
 void cot__note_time(cot_tape *t, uint32_t i, cot__assigner who);
+/* Sets source i to these numbers, row-major, rounded to its dtype. */
+cot_status cot__assign_doubles(cot_tape *t, uint32_t i, const double *x);
 /* Is v valid as a rate or a decay of an optimiser? */
 static inline bool cot__is_rate(double v) { return v >= 0 && isfinite(v); }
 

@@ -92,8 +92,8 @@ int cot_optim_kept(const cot_optim_options *options) {
     return options ? __builtin_popcount(cot__optim_keeps(options)) : 0;
 }
 
-cot_status(cot_optim_record)(const cot_optim_options *options, cot_var rate, cot_var step, int n, const cot_var *gs,
-                             const cot_var *xs, const int *group, cot_var *ys) {
+cot_status cot_optim_record(const cot_optim_options *options, cot_var rate, cot_var step, int n, const cot_var *gs,
+                            const cot_var *xs, const int *group, cot_var *ys) {
     cot_tape *t = cot__tape_beside("optim_record", "xs", n, xs, n, gs);
     if (n == 0) return COT_OK;
     if (!t) return cot__status_of(n, xs);

@@ -1,5 +1,5 @@
 /* squares.c: compensated sums. */
-#include "regression/squares.h"
+#include "optim/squares.h"
 
 #include <math.h>
 
@@ -20,17 +20,17 @@ static void add_product(sum *s, double a, double b) {
     s->low += fma(a, b, -product);
 }
 
-double squares_sum(int64_t n, const double *r) {
+double cot__squares_sum(int64_t n, const double *r) {
     sum s = {0};
     for (int64_t i = 0; i < n; i++) {
-        if (!isfinite(r[i])) return INFINITY;
+        if (!isfinite(r[i])) return (double)INFINITY;
         add_product(&s, r[i], r[i]);
     }
     double total = s.high + s.low;
-    return isfinite(total) ? total : INFINITY;
+    return isfinite(total) ? total : (double)INFINITY;
 }
 
-double squares_decrease(int64_t n, const double *a, const double *b) {
+double cot__squares_decrease(int64_t n, const double *a, const double *b) {
     sum s = {0};
     for (int64_t i = 0; i < n; i++) add_product(&s, a[i] - b[i], a[i] + b[i]);
     return s.high + s.low;

@@ -1,4 +1,4 @@
-/* least_squares.c: Levenberg-Marquardt with Nielsen's control of the damping, followed by
+/* levenberg.c: Levenberg-Marquardt with Nielsen's control of the damping, followed by
  * Gauss-Newton steps down to rounding.
  *
  * Every step solves min |[J D⁻¹; √μ I] z - [r; 0]| by orthogonal transformations, where D holds the
@@ -6,18 +6,18 @@
  * units of the parameters do not matter. Near a minimum the sum of squares is flat to half of the
  * digits and cannot tell one point from another. There a step is good if the next step is
  * shorter. */
-#include "regression/least_squares.h"
+#include "optim/levenberg.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "regression/householder.h"
-#include "regression/squares.h"
+#include "base/math/elementary.h"
+#include "optim/householder.h"
+#include "optim/squares.h"
 
 typedef struct work {
-    const least_squares *p;
+    const cot__least_squares *p;
     int64_t              m;
     int                  n, rank;
     double              *b, *r;             /* the present point and its residuals */
@@ -33,6 +33,7 @@ typedef struct work {
     double              *damped, *right;    /* (n, 2n), (2n): the damped problem */
     /* (n) each: a step D δ; a solution in the order of R; a point to return to */
     double              *z, *solved, *kept;
+    double              *start;
     int                 *perm, *order;
     double               rss, change, length, offset, memory;
     int64_t              iterations, limit;
@@ -52,7 +53,7 @@ enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
  * rank, is a combination of the columns before it. */
 static void find_undetermined(work *w, bool *undetermined) {
     for (int k = w->rank; k < w->n; k++) {
-        householder_solve(w->m, w->n, w->rank, w->jacobian, w->jacobian + k * w->m, w->z);
+        cot__householder_solve(w->m, w->n, w->rank, w->jacobian, w->jacobian + k * w->m, w->z);
         double most = 1;
         for (int j = 0; j < w->rank; j++) most = fmax(most, fabs(w->z[j]));
         for (int j = 0; j < w->rank; j++)
@@ -66,10 +67,10 @@ static void invert(work *w) {
     for (int j = 0; j < w->n; j++) w->inverse[j] = 0;
     for (int k = 0; k < w->rank; k++) { /* column k of R⁻¹ */
         for (int i = 0; i < w->n; i++) w->right[i] = i == k;
-        householder_solve(m, w->n, k + 1, w->jacobian, w->right, w->z);
+        cot__householder_solve(m, w->n, k + 1, w->jacobian, w->right, w->z);
         for (int i = 0; i <= k; i++) {
             double *norm = &w->inverse[w->perm[i]];
-            *norm = hypot(*norm, w->z[i]);
+            *norm = cot__hypot(*norm, w->z[i]);
         }
     }
 }
@@ -80,38 +81,38 @@ static void measure(work *w) {
     int64_t dof = w->m - w->n;
     double  sd = dof > 0 ? sqrt(w->rss / (double)dof) : 0, noise = 8 * DBL_EPSILON * w->p->size;
     double  norm = sqrt(w->rss);
-    householder_solve(w->m, w->n, w->rank, w->jacobian, w->slopes, w->z);
+    cot__householder_solve(w->m, w->n, w->rank, w->jacobian, w->slopes, w->z);
     for (int k = 0; k < w->n; k++) w->newton[w->perm[k]] = w->z[k];
     invert(w);
     w->change = 0;
-    w->length = householder_norm(w->n, w->newton);
-    w->offset = norm > 0 ? householder_norm(w->rank, w->slopes) / norm : 0;
+    w->length = cot__householder_norm(w->n, w->newton);
+    w->offset = norm > 0 ? cot__householder_norm(w->rank, w->slopes) / norm : 0;
     for (int j = 0; j < w->n; j++) {
         double step = fabs(w->newton[j]), of = fmax(fabs(w->b[j]) * w->d[j], sd * w->inverse[j]);
         if (step <= noise * w->inverse[j]) continue;
-        w->change = fmax(w->change, of > 0 ? step / of : INFINITY);
+        w->change = fmax(w->change, of > 0 ? step / of : (double)INFINITY);
     }
-    if (w->rank < w->n) w->change = NAN;
+    if (w->rank < w->n) w->change = (double)NAN;
 }
 
 /* Computes J at the point where residuals was called last, its QR, and the values that follow from
  * it. */
-static fit_end factor(work *w) {
-    if (!w->p->jacobian(w->p->user, w->jacobian)) return FIT_ABANDONED;
+static cot_fit_end factor(work *w) {
+    if (!w->p->jacobian(w->p->user, w->jacobian)) return COT_FIT_ABANDONED;
     for (int j = 0; j < w->n; j++) {
-        double *column = w->jacobian + j * w->m, norm = householder_norm(w->m, column);
-        if (!isfinite(norm)) return FIT_BAD_SLOPE;
+        double *column = w->jacobian + j * w->m, norm = cot__householder_norm(w->m, column);
+        if (!isfinite(norm)) return COT_FIT_BAD_SLOPE;
         w->d[j] = norm > 0 ? norm : 1;
         w->most[j] = fmax(w->most[j], norm);
         for (int64_t i = 0; i < w->m; i++) column[i] /= w->d[j];
     }
     memcpy(w->slopes, w->r, (size_t)w->m * sizeof *w->r);
-    householder_qr(w->m, w->n, w->jacobian, w->slopes, w->perm);
+    cot__householder_qr(w->m, w->n, w->jacobian, w->slopes, w->perm);
     double least = 16 * DBL_EPSILON * ((double)w->n + sqrt((double)w->m)) * fabs(w->jacobian[0]);
     w->rank = 0;
     while (w->rank < w->n && fabs(w->jacobian[w->rank * w->m + w->rank]) > least) w->rank++;
     measure(w);
-    return FIT_CONVERGED;
+    return COT_FIT_CONVERGED;
 }
 
 /* How much more a parameter is damped than its column says, because the column was longer once. */
@@ -130,8 +131,8 @@ static double damped_step(work *w, double mu) {
         w->damped[k * tall + n + k] = root * held(w, w->perm[k]);
         w->right[k] = w->slopes[k];
     }
-    householder_qr(tall, n, w->damped, w->right, w->order);
-    householder_solve(tall, n, n, w->damped, w->right, w->z);
+    cot__householder_qr(tall, n, w->damped, w->right, w->order);
+    cot__householder_solve(tall, n, n, w->damped, w->right, w->z);
     double *solved = w->solved;
     for (int k = 0; k < n; k++) solved[w->order[k]] = w->z[k];
     for (int k = 0; k < n; k++) { /* |R z|² + 2 μ |z|² */
@@ -161,59 +162,59 @@ static void go_there(work *w, double rss) {
 }
 
 /* Goes back to b after a trial that was not accepted. */
-static fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : FIT_ABANDONED; }
+static cot_fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : COT_FIT_ABANDONED; }
 
 /* Gauss-Newton steps as long as each is shorter than the one before: to the last digit, unless the
  * tolerance asks for less. */
-static fit_end polish(work *w) {
-    double noise = DBL_EPSILON * w->p->size, enough = w->p->tolerance > LEAST_SQUARES_TOLERANCE ? w->p->tolerance : 0;
+static cot_fit_end polish(work *w) {
+    double noise = DBL_EPSILON * w->p->size, enough = w->p->tolerance > COT__FIT_TOLERANCE ? w->p->tolerance : 0;
     while (w->rank == w->n && w->length > 0 && !(w->change <= enough) && w->iterations < w->limit &&
            set_trial(w, w->newton)) {
         double before = w->rss, length = w->length;
         w->iterations++;
-        if (!w->p->residuals(w->p->user, w->trial, w->moved)) return FIT_ABANDONED;
-        double rss = squares_sum(w->m, w->moved);
+        if (!w->p->residuals(w->p->user, w->trial, w->moved)) return COT_FIT_ABANDONED;
+        double rss = cot__squares_sum(w->m, w->moved);
         if (!(rss <= before * (1 + 1e-8) + noise * noise * (double)w->m)) return come_back(w);
         memcpy(w->kept, w->b, (size_t)w->n * sizeof *w->b);
         go_there(w, rss);
-        fit_end end = factor(w);
-        if (end == FIT_ABANDONED) return end;
-        if (end == FIT_CONVERGED && w->length < 0.98 * length) continue;
-        if (end == FIT_CONVERGED && w->length <= length) break;
+        cot_fit_end end = factor(w);
+        if (end == COT_FIT_ABANDONED) return end;
+        if (end == COT_FIT_CONVERGED && w->length < 0.98 * length) continue;
+        if (end == COT_FIT_CONVERGED && w->length <= length) break;
         memcpy(w->b, w->kept, (size_t)w->n * sizeof *w->b);
         w->rss = before;
         return come_back(w);
     }
-    return FIT_CONVERGED;
+    return COT_FIT_CONVERGED;
 }
 
-static fit_end iterate(work *w, attempt way) {
-    const least_squares *p = w->p;
+static cot_fit_end iterate(work *w, attempt way) {
+    const cot__least_squares *p = w->p;
     double               mu = way.damping, growth = 2, near = 1e-3;
     w->memory = way.memory;
     memset(w->most, 0, (size_t)w->n * sizeof *w->most);
-    if (!p->residuals(p->user, w->b, w->r)) return FIT_ABANDONED;
-    w->rss = squares_sum(w->m, w->r);
-    if (!isfinite(w->rss)) return FIT_BAD_START;
-    fit_end end = factor(w);
-    while (end == FIT_CONVERGED) {
+    if (!p->residuals(p->user, w->b, w->r)) return COT_FIT_ABANDONED;
+    w->rss = cot__squares_sum(w->m, w->r);
+    if (!isfinite(w->rss)) return COT_FIT_BAD_START;
+    cot_fit_end end = factor(w);
+    while (end == COT_FIT_CONVERGED) {
         if (w->rank == w->n && (w->change <= near || w->offset <= near)) {
             end = polish(w);
-            if (end != FIT_CONVERGED || w->change <= p->tolerance) return end;
+            if (end != COT_FIT_CONVERGED || w->change <= p->tolerance) return end;
             near = fmin(near, fmax(w->change, w->offset)) / 10;
         }
         bool moved = false;
         while (!moved) {
-            if (w->iterations >= w->limit) return FIT_LIMIT;
+            if (w->iterations >= w->limit) return COT_FIT_LIMIT;
             double promised = damped_step(w, mu);
             /* The sum no longer changes. A minimum is then known to half of the digits of the
              * offset. */
             if (!(promised > DBL_EPSILON / 4 * w->rss) || !set_trial(w, w->z) || mu > 1e40)
-                return w->rank < w->n ? FIT_SINGULAR : w->offset <= 1e-6 ? FIT_CONVERGED : FIT_STALLED;
+                return w->rank < w->n ? COT_FIT_SINGULAR : w->offset <= 1e-6 ? COT_FIT_CONVERGED : COT_FIT_STALLED;
             w->iterations++;
-            if (!p->residuals(p->user, w->trial, w->moved)) return FIT_ABANDONED;
-            double rss = squares_sum(w->m, w->moved);
-            double gain = isfinite(rss) ? squares_decrease(w->m, w->r, w->moved) / promised : -1;
+            if (!p->residuals(p->user, w->trial, w->moved)) return COT_FIT_ABANDONED;
+            double rss = cot__squares_sum(w->m, w->moved);
+            double gain = isfinite(rss) ? cot__squares_decrease(w->m, w->r, w->moved) / promised : -1;
             moved = gain > 1e-4;
             if (moved) {
                 double c = 2 * gain - 1;
@@ -230,26 +231,27 @@ static fit_end iterate(work *w, attempt way) {
     return end;
 }
 
-static void finish(work *w, fit_end end, fit_result *out) {
+static void finish(work *w, cot_fit_end end, cot__fit_result *out) {
     int64_t dof = w->m - w->n;
-    bool    known = end == FIT_CONVERGED || end == FIT_LIMIT || end == FIT_STALLED || end == FIT_SINGULAR;
+    bool    known = end == COT_FIT_CONVERGED || end == COT_FIT_LIMIT || end == COT_FIT_STALLED || end == COT_FIT_SINGULAR;
     out->rss = w->rss;
-    out->sd = dof > 0 ? sqrt(w->rss / (double)dof) : NAN;
+    out->sd = dof > 0 ? sqrt(w->rss / (double)dof) : (double)NAN;
     out->iterations = w->iterations;
-    out->change = known ? w->change : NAN;
+    out->change = known ? w->change : (double)NAN;
     out->singular = known && w->rank < w->n;
     for (int j = 0; j < w->n; j++) {
-        out->errors[j] = known && !out->singular ? out->sd * w->inverse[j] / w->d[j] : NAN;
+        out->errors[j] = known && !out->singular ? out->sd * w->inverse[j] / w->d[j] : (double)NAN;
         out->undetermined[j] = false;
     }
     if (out->singular) find_undetermined(w, out->undetermined);
 }
 
 /* Takes all memory in one piece. NULL when memory is short. */
-static double *furnish(work *w) {
+static double *furnish(work *w, size_t bytes) {
     size_t  m = (size_t)w->m, n = (size_t)w->n;
-    double *room = calloc(m * (n + 3) + 2 * n * n + 12 * n + 1, sizeof *room), *p = room;
+    double *room = cot__alloc(&w->p->al, bytes), *p = room;
     if (!room) return NULL;
+    memset(room, 0, bytes);
     double **const lists[] = {&w->b, &w->trial, &w->d, &w->most, &w->inverse, &w->newton, &w->z, &w->solved, &w->kept};
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++, p += n) *lists[k] = p;
     w->right = p, p += 2 * n;
@@ -257,45 +259,46 @@ static double *furnish(work *w) {
     w->r = p, p += m;
     w->moved = p, p += m;
     w->slopes = p, p += m;
-    w->jacobian = p;
+    w->start = p, p += n;
+    w->jacobian = p, p += m * n;
+    w->perm = (int *)(void *)p;
+    w->order = w->perm + n;
     return room;
 }
 
 /* Is the end of this attempt better than the best so far? A minimum is, unless another attempt
  * reached a lower sum without finding a minimum. */
-static bool better(fit_end end, double rss, fit_end best, double best_rss) {
-    if (end == FIT_CONVERGED) return best == FIT_CONVERGED ? rss < best_rss : rss <= best_rss * (1 + 1e-6);
+static bool better(cot_fit_end end, double rss, cot_fit_end best, double best_rss) {
+    if (end == COT_FIT_CONVERGED) return best == COT_FIT_CONVERGED ? rss < best_rss : rss <= best_rss * (1 + 1e-6);
     return rss < best_rss;
 }
 
-fit_end least_squares_fit(const least_squares *p, double *b, double *r, fit_result *out) {
-    work    w = {.p = p, .m = p->rows, .n = p->n, .rss = NAN, .change = NAN};
-    double *room = furnish(&w), *start = malloc((size_t)p->n * sizeof *start);
-    int    *orders = calloc(2 * (size_t)p->n + 1, sizeof *orders);
-    fit_end best = FIT_MEMORY, end = FIT_LIMIT;
-    *out = (fit_result){.rss = INFINITY, .errors = out->errors, .undetermined = out->undetermined};
-    w.perm = orders;
-    w.order = orders ? orders + p->n : NULL;
-    if (start) memcpy(start, b, (size_t)p->n * sizeof *b);
-    for (int k = 0; k < ATTEMPTS && room && orders && start && end != FIT_CONVERGED; k++) {
+cot_fit_end cot__least_squares_fit(const cot__least_squares *p, double *b, double *r, cot__fit_result *out) {
+    work        w = {.p = p, .m = p->rows, .n = p->n, .rss = (double)NAN, .change = (double)NAN};
+    size_t      m = (size_t)p->rows, n = (size_t)p->n;
+    /* matrices and vectors, and two orders of columns */
+    size_t      bytes = (m * (n + 3) + 2 * n * n + 12 * n) * sizeof(double) + 2 * n * sizeof(int);
+    double     *room = furnish(&w, bytes);
+    cot_fit_end best = COT_FIT_MEMORY, end = COT_FIT_LIMIT;
+    *out = (cot__fit_result){.rss = (double)INFINITY, .errors = out->errors, .undetermined = out->undetermined};
+    if (room) memcpy(w.start, b, n * sizeof *b);
+    for (int k = 0; k < ATTEMPTS && room && end != COT_FIT_CONVERGED; k++) {
         int64_t left = p->most_iterations - w.iterations;
         if (k > 0 && left <= 0) break;
         w.limit = w.iterations + (k + 1 < ATTEMPTS ? (left + 1) / 2 : left);
-        memcpy(w.b, start, (size_t)w.n * sizeof *b);
+        memcpy(w.b, w.start, n * sizeof *b);
         end = iterate(&w, attempts[k]);
-        if (end == FIT_CONVERGED && w.rank < w.n) end = FIT_SINGULAR;
-        bool hopeless = end == FIT_ABANDONED || end == FIT_BAD_START;
+        if (end == COT_FIT_CONVERGED && w.rank < w.n) end = COT_FIT_SINGULAR;
+        bool hopeless = end == COT_FIT_ABANDONED || end == COT_FIT_BAD_START;
         if (hopeless || k == 0 || better(end, w.rss, best, out->rss)) {
             best = end;
-            memcpy(b, w.b, (size_t)w.n * sizeof *b);
-            memcpy(r, w.r, (size_t)w.m * sizeof *r);
+            memcpy(b, w.b, n * sizeof *b);
+            memcpy(r, w.r, m * sizeof *r);
             finish(&w, end, out);
         }
         if (hopeless) break;
     }
     out->iterations = w.iterations;
-    free(room);
-    free(start);
-    free(orders);
+    cot__free(&p->al, room, bytes);
     return best;
 }

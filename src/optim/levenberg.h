@@ -1,23 +1,23 @@
-/* least_squares.h: nonlinear least squares by the method of Levenberg and Marquardt: finds
+/* levenberg.h: nonlinear least squares by the method of Levenberg and Marquardt: finds
  * parameters b that minimise the sum of the squares of r(b) = data - model(b). It knows nothing of
  * expressions: two functions give residuals and Jacobian.
  *
- * May call: libc, base. Must not touch: expressions, files, terminals. */
-#ifndef COT_CLI_LEAST_SQUARES_H
-#define COT_CLI_LEAST_SQUARES_H
+ * In plain numbers: it knows no tape. cot_least_squares and the command `fit` give it theirs. */
+#ifndef COT_LEVENBERG_H
+#define COT_LEVENBERG_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/base.h"
 
-typedef struct least_squares {
-    int64_t rows;
-    int     n;    /* number of parameters, at most rows */
-    double  size; /* the norm of the data: smaller differences are rounding */
-    int     most_iterations;
+typedef struct cot__least_squares {
+    cot_allocator al; /* none: libc's */
+    int64_t       rows;
+    int           n;    /* number of parameters, at most rows */
+    double        size; /* the norm of the data: smaller differences are rounding */
+    int           most_iterations;
     /* the relative error of the parameters that is good enough. At or below this constant the fit
      * goes on to the last digit */
-    double  tolerance;
-#define LEAST_SQUARES_TOLERANCE 1e-10
+    double        tolerance;
+#define COT__FIT_TOLERANCE 1e-10
     /* Computes r (rows) at b (n). False: the fit cannot go on, and the caller knows why. Values
      * that are not finite only mean that a step was too long. */
     bool (*residuals)(void *user, const double *b, double *r);
@@ -25,20 +25,9 @@ typedef struct least_squares {
      * rows), a row for each parameter. */
     bool (*jacobian)(void *user, double *j);
     void *user;
-} least_squares;
+} cot__least_squares;
 
-typedef enum fit_end {
-    FIT_CONVERGED,
-    FIT_LIMIT,     /* most_iterations were done */
-    FIT_STALLED,   /* no step makes the sum smaller, but the point is no minimum */
-    FIT_SINGULAR,  /* stationary, but some parameters can move without effect */
-    FIT_BAD_START, /* residuals are not finite at the start */
-    FIT_BAD_SLOPE, /* derivatives are not finite at the present point */
-    FIT_ABANDONED, /* a function returned false */
-    FIT_MEMORY
-} fit_end;
-
-typedef struct fit_result {
+typedef struct cot__fit_result {
     double  rss;
     /* standard deviation of the residuals, sqrt(rss / (rows - n)); NaN without degrees of
      * freedom */
@@ -50,10 +39,10 @@ typedef struct fit_result {
     /* (n) if the Jacobian at the end is singular: parameters that can move without effect */
     bool   *undetermined;
     bool    singular;     /* the Jacobian at the end is singular */
-} fit_result;
+} cot__fit_result;
 
 /* b holds the start and receives the end; r receives the residuals there. errors and undetermined
  * are arrays of the caller. */
-fit_end least_squares_fit(const least_squares *p, double *b, double *r, fit_result *out);
+cot_fit_end cot__least_squares_fit(const cot__least_squares *p, double *b, double *r, cot__fit_result *out);
 
 #endif

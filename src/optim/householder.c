@@ -1,12 +1,12 @@
 /* householder.c: QR with column pivoting. The caller scales the columns to about the same length,
  * so that small pivots show undetermined parameters. */
-#include "regression/householder.h"
+#include "optim/householder.h"
 
 #include <math.h>
 
 /* aᵀb in eight independent sums, because columns are as long as the table and one sum would have to
  * wait for each addition. The order is always the same. */
-static double dot(int64_t n, const double *a, const double *b) {
+double cot__dot(int64_t n, const double *a, const double *b) {
     double  sum[8] = {0};
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
@@ -15,8 +15,8 @@ static double dot(int64_t n, const double *a, const double *b) {
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-double householder_norm(int64_t n, const double *x) {
-    double most = 0, sum = dot(n, x, x);
+double cot__householder_norm(int64_t n, const double *x) {
+    double most = 0, sum = cot__dot(n, x, x);
     /* no square overflowed or underflowed; otherwise scale: */
     if (sum > 1e-250 && sum < 1e250) return sqrt(sum);
     for (int64_t i = 0; i < n; i++)
@@ -32,7 +32,7 @@ double householder_norm(int64_t n, const double *x) {
 
 /* Reflects x (length n) at the plane with normal v: x - v (vᵀx) / beta. */
 static void reflect(int64_t n, const double *v, double beta, double *x) {
-    double sum = dot(n, v, x) / beta;
+    double sum = cot__dot(n, v, x) / beta;
     for (int64_t i = 0; i < n; i++) x[i] -= sum * v[i];
 }
 
@@ -44,7 +44,7 @@ static void swap_columns(int64_t m, double *a, double *b) {
     }
 }
 
-void householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
+void cot__householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
     for (int k = 0; k < n; k++) perm[k] = k;
     for (int k = 0; k < n; k++) {
         /* Norms are computed again in each step: updating them would lose digits, and n is
@@ -52,7 +52,7 @@ void householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
         int    pivot = k;
         double most = -1;
         for (int j = k; j < n; j++) {
-            double norm = householder_norm(m - k, a + j * m + k);
+            double norm = cot__householder_norm(m - k, a + j * m + k);
             if (norm > most) most = norm, pivot = j;
         }
         if (pivot != k) {
@@ -73,7 +73,7 @@ void householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
     }
 }
 
-void householder_solve(int64_t m, int n, int rank, const double *r, const double *c, double *z) {
+void cot__householder_solve(int64_t m, int n, int rank, const double *r, const double *c, double *z) {
     for (int k = n - 1; k >= 0; k--) {
         z[k] = 0;
         if (k >= rank) continue;
