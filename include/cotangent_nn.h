@@ -112,7 +112,8 @@ COT_API cot_status cot_params_group(cot_params *p, const char *pattern, int grou
 COT_API void cot_params_train(cot_params *p, bool on);
 COT_API bool cot_params_training(const cot_params *p); /* false for NULL */
 /* The key of the step: layers that draw fold their name into it. Set another one each step; in a
- * compiled step it may come from cot_key_at. */
+ * compiled step it comes from cot_key_at(key, step), which folds the step in last: so does an eager
+ * step that shall draw the same. */
 COT_API void cot_params_set_key(cot_params *p, cot_key key);
 /* The step's key folded with the full name, for draws of one's own; where none was set, an error in
  * training. */
@@ -139,6 +140,11 @@ COT_API void cot_params_pop(cot_params *p);
  * A statistic that a layer updates meanwhile is not written: where it is bound, the new value takes
  * the place of the bound one (cot_params_get), otherwise nothing happens. */
 COT_API cot_status cot_params_bind(cot_params *p, int n, const cot_var *xs);
+
+/* Writes a table of the layers that net calls for x, and nothing else, to `out`: what each gives, its
+ * parameters (those that are shared are counted where they are met first), operations of its
+ * values, and the bytes that it keeps on the tape. Nothing else comes of it: it may be called before cot_params_init. */
+COT_API cot_status cot_params_summary(cot_params *p, cot_net net, cot_var x, FILE *out);
 
 /* A parameter of your own layer, under the name that is pushed: made in cot_params_init, found
  * later. Its dtype is that of `like`, if that is a float (COT_NONE: f32); how {0}: as in a dense layer,

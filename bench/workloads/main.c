@@ -21,6 +21,7 @@ int main(int argc, char **argv) {
     TAKE(compiled_workloads);
     TAKE(cnn_compiled_workloads);
     TAKE(gpt_compiled_workloads);
+    TAKE(layer_workloads);
 #undef TAKE
     char     system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());

@@ -37,6 +37,7 @@ typedef struct cot__entry {
     cot_var   bound; /* what layers use while parameters are bound; no tape: none */
     cot__wish wish;  /* wish.name is the full name, and p's */
     bool      frozen;
+    bool      told; /* its elements are in the summary already */
     int       group;
 } cot__entry;
 
@@ -46,8 +47,8 @@ typedef struct cot__init_rule {
     cot_init how;
 } cot__init_rule;
 
-/* A line of cot_params_summary. */
-typedef struct cot__row cot__row;
+/* The lines of cot_params_summary. */
+struct cot__summary_rows;
 
 struct cot_params {
     cot_tape       *tape;
@@ -69,9 +70,9 @@ struct cot_params {
         uint16_t length;
         uint64_t hash;
     } level[COT__DEEPEST_PATH + 1];
-    int        depth; /* may exceed DEEPEST: then an error was set, and pops count down again */
-    char       path[COT__LONGEST_PATH + 1];
-    cot__row **rows; /* where a summary collects; NULL: none is made */
+    int                       depth; /* may exceed DEEPEST: then an error was set, and pops count down again */
+    char                      path[COT__LONGEST_PATH + 1];
+    struct cot__summary_rows *rows; /* where a summary collects; NULL: none is made */
 };
 
 /* The tape that p's layers record on; NULL when it has failed. */
@@ -99,8 +100,19 @@ cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, co
 
 /* Initial numbers of an entry, as a constant on t. */
 cot_var cot__initial(cot_tape *t, const cot_params *p, const cot__entry *e);
-/* Makes entry k's leaf, with its initial numbers. */
-bool cot__make_leaf(cot_params *p, cot__entry *e);
+
+/* May a net be run to learn of its parameters? Otherwise sets the error. */
+bool cot__params_may_learn(cot_params *p, const char *op, cot_net net, cot_var x);
+/* Runs it: names that are new become entries. False after an error. */
+bool cot__params_learn(cot_params *p, const char *op, cot_net net, cot_var x, cot_var *y);
+/* Forgets what was recorded since, and the entries from `count` on; an error stays. */
+void cot__params_forget(cot_params *p, cot_mark start, uint32_t count);
+
+/* Where a summary is made: a layer opens, asks for a parameter, closes. drawn: bytes of initial
+ * numbers, which are not the layer's. */
+void cot__summary_open(cot_params *p);
+void cot__summary_asked(cot_params *p, cot__entry *e, int64_t size, int64_t drawn);
+void cot__summary_close(cot_params *p, cot_var y);
 
 /* Forgets the entries from `count` on. */
 void cot__params_drop(cot_params *p, uint32_t count);

@@ -152,12 +152,19 @@ bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var x)
     }
     p->op       = op;
     cot_tape *t = cot__params_on(p);
-    return t && cot__operand(t, x, op, "", &i) && (push(p, name) || (cot_params_pop(p), false));
+    if (!t || !cot__operand(t, x, op, "", &i)) return false;
+    bool fine = push(p, name);
+    if (!fine)
+        p->depth--;
+    else if (p->rows)
+        cot__summary_open(p);
+    return fine;
 }
 
 cot_var cot__layer_none(const cot_params *p, cot_var x) { return p ? INVALID(p->on) : cot__invalid(1, &x); }
 
 cot_var cot__layer_close(cot_params *p, cot_var y) {
+    if (p->rows && p->on->status == COT_OK) cot__summary_close(p, y);
     p->depth--;
     return y;
 }
@@ -275,7 +282,10 @@ cot_var cot__layer_get(cot_params *p, const cot__wish *wish) {
     cot__entry *e = find(p, p->path, hash);
     if (!e && !p->making) return missing(p, p->path);
     if (!e && !(e = add(p, p->path, hash, wish))) return INVALID(p->on);
-    return checked(p, e, in_use(p, e), &wish->shape);
+    int64_t before = p->rows ? cot_tape_storage_bytes(p->on) : 0;
+    cot_var x      = checked(p, e, in_use(p, e), &wish->shape);
+    if (p->rows) cot__summary_asked(p, e, cot_size(x), cot_tape_storage_bytes(p->on) - before);
+    return x;
 }
 
 /* An entry by its full name; NULL after setting the error. */
@@ -440,7 +450,7 @@ cot_status cot_params_group(cot_params *p, const char *pattern, int group) {
 
 cot_init cot__params_how(const cot_params *p, const char *name, cot_init how) {
     for (uint32_t k = p->rules; k-- > 0;)
-        if (cot__matches(p->rule[k].pattern, name)) return p->rule[k].how;
+        if (cot__matches(p->rule[k].pattern, name)) return p->rule[k].how.kind ? p->rule[k].how : how;
     return how;
 }
 

@@ -46,7 +46,8 @@ cot_var cot__initial(cot_tape *t, const cot_params *p, const cot__entry *e) {
     return cot_cast(y, w->dtype);
 }
 
-bool cot__make_leaf(cot_params *p, cot__entry *e) {
+/* Makes the leaf of an entry, with its initial numbers. */
+static bool make_leaf(cot_params *p, cot__entry *e) {
     const cot__wish *w    = &e->wish;
     cot_tape        *t    = p->tape;
     cot_var          leaf = w->statistic    ? cot_data(t, w->dtype, w->shape, NULL)
@@ -61,44 +62,55 @@ bool cot__make_leaf(cot_params *p, cot__entry *e) {
     return t->status == COT_OK;
 }
 
-/* Runs the net; false after an error. */
-static bool learn(cot_params *p, cot_net net, cot_var x) {
+bool cot__params_may_learn(cot_params *p, const char *op, cot_net net, cot_var x) {
+    uint32_t  i;
+    cot_tape *t = p->tape;
+    if (!cot__operand(t, x, op, "", &i) || !cot__outside_bodies(t, op)) return false;
+    if (net && !p->making && !p->bound) return true;
+    cot__fail(t, COT_VALUE, "[%s] %s", op,
+              !net        ? "the net is NULL; it says which parameters there are"
+              : p->making ? "called by a net that is run for its parameters; a net calls layers"
+                          : "other vars are bound; cot_params_bind with n = 0 ends that");
+    return false;
+}
+
+bool cot__params_learn(cot_params *p, const char *op, cot_net net, cot_var x, cot_var *y) {
     cot_tape *t     = p->tape;
     int       depth = p->depth;
     p->making       = true;
-    cot_var y       = net(p, x);
+    *y              = net(p, x);
     p->making       = false;
     int left        = p->depth - depth;
     p->depth        = depth;
     if (t->status == COT_OK && left != 0)
-        cot__fail(t, COT_VALUE, "[params_init] the net left %d names pushed; each push has its pop", left);
-    if (t->status == COT_OK && !cot_is_valid(y))
-        cot__fail(t, COT_VAR, "[params_init] the net returned no var; it returns its result");
+        cot__fail(t, COT_VALUE, "[%s] the net left %d names pushed; each push has its pop", op, left);
+    if (t->status == COT_OK && !cot_is_valid(*y))
+        cot__fail(t, COT_VAR, "[%s] the net returned no var; it returns its result", op);
     return t->status == COT_OK;
 }
 
+void cot__params_forget(cot_params *p, cot_mark start, uint32_t count) {
+    if (p->tape->status == COT_OK)
+        cot_tape_rewind(p->tape, start);
+    else
+        cot__rewind(p->tape, start), cot__next_stamp(p->tape);
+    cot__params_drop(p, count);
+}
+
 cot_status cot_params_init(cot_params *p, cot_net net, cot_var x, cot_key key) {
-    uint32_t i;
     if (!p) return cot__status_of(1, &x);
     cot_tape *t = cot__usable(p->tape);
-    if (!t || !cot__operand(t, x, "params_init", "", &i) || !cot__outside_bodies(t, "params_init"))
-        return p->tape->status;
-    if (!net || p->making || p->bound) {
-        cot__fail(t, COT_VALUE, "[params_init] %s",
-                  !net        ? "the net is NULL; it says which parameters there are"
-                  : p->making ? "called by its own net; a net calls layers"
-                              : "other vars are bound; cot_params_bind with n = 0 ends that");
-        return t->status;
-    }
+    if (!t || !cot__params_may_learn(p, "params_init", net, x)) return p->tape->status;
     cot_mark start  = cot_tape_mark(t);
     uint32_t before = p->count;
-    p->init_key     = key;
-    bool fine       = learn(p, net, x);
+    cot_var  y;
+    p->init_key = key;
+    bool fine   = cot__params_learn(p, "params_init", net, x, &y);
     if (fine) cot_tape_rewind(t, start);
-    for (uint32_t k = before; k < p->count && fine; k++) fine = cot__make_leaf(p, &p->entry[k]);
-    if (fine) return cot__params_list(p), COT_OK;
-    cot__rewind(t, start);
-    cot__next_stamp(t);
-    cot__params_drop(p, before);
+    for (uint32_t k = before; k < p->count && fine; k++) fine = make_leaf(p, &p->entry[k]);
+    if (fine)
+        cot__params_list(p);
+    else
+        cot__params_forget(p, start, before);
     return t->status;
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # check_compiled_workloads.sh WORKLOADS: every workload of the benchmarks that has a compiled form
-# gives the same digits on a tape, by the executor and by native code, at 1, 2 and 7 threads: in the
-# first step, and in the third, after two steps of the optimiser.
+# gives the same digits on a tape, by the executor and by native code, at 1, 2 and 7 threads, and one
+# that is written with layers too gives them so: in the first step, and in the third, after two
+# steps of the optimiser.
 set -eu
 # mlp_wide is mlp with other numbers, and takes seconds
 names="mlp_small mlp cnn gpt_nano elementwise chain"
@@ -14,11 +15,16 @@ export COTANGENT_CACHE="$work/cache"
 
 results() { # THREADS SUFFIX NAMES: one line a workload: name, first, third
     "$program" --only "$(for n in $3; do printf '%s%s,' "$n" "$2"; done | sed 's/,$//')" --threads "$1" --seconds 0 |
-        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^,}]*\).*/\1 \2 \3/;s/_compiled / /'
+        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^,}]*\).*/\1 \2 \3/;s/_\(compiled\|layers\) / /'
 }
 
 want=$(results 2 "" "$names"; COTANGENT_NATIVE=0 results 2 _compiled "$others")
 [ "$(echo "$want" | wc -l)" -eq 8 ] || { echo "not eight workloads: $want" >&2; exit 1; }
+layered="mlp_small mlp cnn gpt_nano"
+if [ "$(results 2 _layers "$layered")" != "$(echo "$want" | head -4)" ]; then
+    { echo "with layers:"; results 2 _layers "$layered"; echo "wanted:"; echo "$want" | head -4; } >&2
+    exit 1
+fi
 want=$(echo "$want" | sort)
 for native in 0 1; do
     for threads in 1 2 7; do
