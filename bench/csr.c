@@ -1,5 +1,5 @@
-/* csr: products with sparse matrices: a x, and the gradients of its sum of squares by the values and
- * by x. For each case a line
+/* csr: products with sparse matrices: a x, and the gradients of its sum of squares by the values
+ * and by x. For each case a line
  *
  *     cora-16 f32  product MS  gradients MS
  *

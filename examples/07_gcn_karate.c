@@ -8,8 +8,8 @@
  *
  * where A has the friendships, D the degrees, and X, the unit matrix, tells the members apart.
  *
- * Â is sparse, a cot_csr: of its 34 × 34 places 190 have an entry. First the network as a tape, its gradients checked against formulas derived by hand;
- * then training. */
+ * Â is sparse, a cot_csr: of its 34 × 34 places 190 have an entry. First the network as a tape, its
+ * gradients checked against formulas derived by hand; then training. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
