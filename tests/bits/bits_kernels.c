@@ -283,3 +283,34 @@ void bits_family_create(void) {
         bits_close(t);
     }
 }
+
+/* ---- sparse matrices ------------------------------------------------------------------------- */
+
+/* Rows of very different lengths, some empty; equal places are summed. */
+static cot_csr bits_sparse(cot_var values, int64_t n) {
+    enum { MOST = 900 };
+    int64_t row[MOST], column[MOST];
+    for (int64_t e = 0; e < n; e++) row[e] = e * e % 41 * (e % 3) / 2, column[e] = e * 7 % 67;
+    return cot_csr_from_triplets(cot_tape_of(values), 41, 67, n, row, column, values);
+}
+
+void bits_family_csr(void) {
+    static const int64_t widths[] = {1, 3, 16, 37, 70};
+    char                 name[64];
+    for (int d = 0; d < BITS_DTYPE_COUNT; d++)
+        for (int w = 0; w < TEST_COUNT(widths); w++)
+            for (int which = 0; which < 4; which++) {
+                cot_tape *t = cot_tape_create(NULL);
+                cot_dtype dtype = BITS_DTYPES[d];
+                cot_var   xs[3] = {bits_leaf(t, dtype, COT_SHAPE(900), w, -1, 1),
+                                   bits_leaf(t, dtype, COT_SHAPE(41, widths[w]), w + 1, -1, 1),
+                                   bits_leaf(t, dtype, COT_SHAPE(67, widths[w]), w + 2, -1, 1)};
+                cot_csr   a = bits_sparse(xs[0], 900);
+                cot_var   y = which == 0   ? cot_csr_matmul(a, xs[2])
+                              : which == 1 ? cot_csr_matmul_transposed(a, xs[1])
+                              : which == 2 ? cot_csr_sddmm(a, xs[1], xs[2]).values
+                                           : cot_csr_matmul(cot_csr_softmax(a), xs[2]);
+                snprintf(name, sizeof name, "csr %d of %d", which, (int)widths[w]);
+                finish(name, dtype, t, y, 3, xs);
+            }
+}

@@ -57,20 +57,31 @@ COT__INLINED TARGET void N(any_leaves)(const bool product, const T *x, const T *
     }
 }
 
-COT__INLINED TARGET void N(any_last)(const bool product, const T *x, const T *y, int n, T *sum) {
-    T   lane[LANES] = {0};
-    int used = n < LANES ? n : LANES, i = LANES;
-    for (int l = 0; l < used; l++) lane[l] = product ? x[l] * y[l] : x[l];
-    if (n >= 2 * LANES) {
-        V chain[N(CHAINS)];
-        memcpy(chain, lane, sizeof chain);
-        for (; i + LANES <= n; i += LANES)
-            UNROLL for (int c = 0; c < N(CHAINS); c++) chain[c] = chain[c] + N(terms)(product, x, y, i + c * N(VL));
-        memcpy(lane, chain, sizeof chain);
+/* All chains have terms: n is LANES or more. */
+COT__INLINED TARGET T N(full)(const bool product, const T *x, const T *y, int n) {
+    V   chain[N(CHAINS)];
+    T   lane[LANES];
+    int i = LANES;
+    UNROLL for (int c = 0; c < N(CHAINS); c++) chain[c] = N(terms)(product, x, y, c * N(VL));
+    for (; i + LANES <= n; i += LANES)
+        UNROLL for (int c = 0; c < N(CHAINS); c++) chain[c] = chain[c] + N(terms)(product, x, y, i + c * N(VL));
+    if (i < n) {
+        memcpy(lane, chain, sizeof lane);
+        for (int l = 0; i + l < n; l++) lane[l] = lane[l] + (product ? x[i + l] * y[i + l] : x[i + l]);
+        memcpy(chain, lane, sizeof lane);
     }
-    for (int l = 0; i + l < n; l++) lane[l] = lane[l] + (product ? x[i + l] * y[i + l] : x[i + l]);
+    return N(folded)(chain);
+}
+
+COT__INLINED TARGET void N(any_last)(const bool product, const T *x, const T *y, int n, T *sum) {
+    T lane[LANES];
+    if (n >= LANES) {
+        *sum = N(full)(product, x, y, n);
+        return;
+    }
+    for (int l = 0; l < n; l++) lane[l] = product ? x[l] * y[l] : x[l];
     for (int half = LANES / 2; half > 0; half /= 2)
-        for (int l = 0; l < half && l + half < used; l++) lane[l] = lane[l] + lane[l + half];
+        for (int l = 0; l < half && l + half < n; l++) lane[l] = lane[l] + lane[l + half];
     *sum = lane[0];
 }
 

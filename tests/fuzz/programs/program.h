@@ -233,7 +233,7 @@ int step_run(frame *f, int k);
                     X(embedding) X(random) X(dropout) X(into) X(update_slice) X(assign) X(touch) X(mark) X(rewind)     \
                         X(look) X(detach) X(backward) X(gradient) X(tangent) X(function_form) X(taylor) X(custom)      \
                             X(custom_rules) X(checkpoint) X(scan) X(fori) X(loop_while) X(cond) X(vmap)                \
-                                X(linear_solve) X(root) X(fixed_point) X(minimize)
+                                X(linear_solve) X(root) X(fixed_point) X(minimize) X(sparse)
 #define DECLARE_STEP(name) STEP_FUNCTION(name);
 STEPS(DECLARE_STEP)
 #undef DECLARE_STEP

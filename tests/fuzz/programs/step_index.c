@@ -94,3 +94,20 @@ STEP_FUNCTION(one_hot) {
     say(f, "cot_one_hot(positions %s below 4, 4, %s)", shape_text(s), cot_dtype_name(d));
     put(f, cot_one_hot(positions(f, c, s, 4), 4, d));
 }
+
+/* A sparse matrix of some places, whose values come from elements of x, beside y. */
+STEP_FUNCTION(sparse) {
+    value   x = pick(f, c, is_float, no_value), y = pick(f, c, has_axes, no_value);
+    int64_t row[12], column[12], n = 1 + (int64_t)choose(c, 12);
+    if (x.name < 0 || y.name < 0 || rank(y) == 0 || cot_size(x.var) < n || cot_size(y.var) > 200) return;
+    int64_t rows = 1 + (int64_t)choose(c, 4), columns = extent(y, rank(y) > 1 ? rank(y) - 2 : 0);
+    if (columns == 0) return;
+    for (int64_t e = 0; e < n; e++) row[e] = choose(c, (unsigned)rows), column[e] = choose(c, (unsigned)columns);
+    if (wild(f, c)) column[0] = columns;
+    unsigned which = choose(c, 3);
+    say(f, "cot_csr_matmul(%s of %lld places of %s by %lld, %s)", which == 0 ? "softmax" : "a matrix", (long long)n,
+        name_of(x), (long long)rows, name_of(y));
+    cot_var values = cot_slice(cot_reshape(x.var, COT_SHAPE(-1)), 0, 0, n, 1);
+    cot_csr a = cot_csr_from_triplets(f->run->tape, rows, columns, n, row, column, values);
+    put(f, cot_csr_matmul(which == 0 ? cot_csr_softmax(a) : a, y.var));
+}

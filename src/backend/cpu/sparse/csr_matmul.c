@@ -66,15 +66,22 @@ static int64_t end_of(const cot__compressed *a, int64_t i, int64_t start) {
 
 typedef void rows_fn(const product *p, int64_t from, int64_t to);
 
-static rows_fn *rows_of(bool narrow, bool column) {
-    static rows_fn *const rows[][2][2] = {
-        {{product_f64, column_f64}, {product_f32, column_f32}},
+/* How rows of k columns are made. */
+enum { ANY, COLUMN, ONE_VECTOR, TWO_VECTORS, WAYS };
+
+static rows_fn *rows_of(cot_dtype d, int64_t k) {
+#define WAYS_OF(suffix) {product_##suffix, column_##suffix, one_vector_##suffix, two_vectors_##suffix}
+    static rows_fn *const rows[][2][WAYS] = {
+        {WAYS_OF(f64), WAYS_OF(f32)},
 #if defined(__x86_64__)
-        {{product_f64_avx2, column_f64_avx2}, {product_f32_avx2, column_f32_avx2}},
-        {{product_f64_avx512, column_f64_avx512}, {product_f32_avx512, column_f32_avx512}},
+        {WAYS_OF(f64_avx2), WAYS_OF(f32_avx2)},
+        {WAYS_OF(f64_avx512), WAYS_OF(f32_avx512)},
 #endif
     };
-    return rows[COUNTOF(rows) > 1 ? cot__cpu_isa() : 0][narrow][column];
+#undef WAYS_OF
+    int64_t wide = 64 / cot__dtype_size(d);
+    int     way = k == 1 ? COLUMN : k == wide ? ONE_VECTOR : k == 2 * wide ? TWO_VECTORS : ANY;
+    return rows[COUNTOF(rows) > 1 ? cot__cpu_isa() : 0][d == COT_F32][way];
 }
 
 /* A batch of products, cut into parts of about as many entries each. */
@@ -117,7 +124,7 @@ static void some_rows(void *ctx, int64_t part) {
 void cot__csr_matmul(const cot__compressed *a, const cot__view *values, const cot__view *x, const cot__view *z) {
     int64_t k = z->shape[z->ndim - 1], count = cot__count(z->ndim - 2, z->shape);
     if (cot__count(z->ndim, z->shape) == 0) return;
-    products q = {rows_of(z->dtype == COT_F32, k == 1), a, values, x, z, 1};
+    products q = {rows_of(z->dtype, k), a, values, x, z, 1};
     q.parts = cot__parts(a->entries + a->rows, k < 4 ? 4 : k, COT__MOST_PARTS);
     cot__parallel(count * q.parts, some_rows, &q);
 }

@@ -43,20 +43,58 @@ static int64_t row_of(const cot__compressed *a, int64_t e) {
     return low;
 }
 
-static void some_entries(void *ctx, int64_t part) {
-    const samples  *s = ctx;
-    const cot__compressed *a = s->a;
-    int64_t  b = part / s->parts, at = part % s->parts, size = cot__dtype_size(s->z->dtype);
-    int64_t  k = s->x->shape[s->x->ndim - 1], xs = s->x->stride[s->x->ndim - 2], ys = s->y->stride[s->y->ndim - 2];
-    char    *x = cot__csr_at(s->x, 2, b), *y = cot__csr_at(s->y, 2, b), *z = cot__csr_at(s->z, 1, b);
-    uint32_t columns = (uint32_t)s->y->shape[s->y->ndim - 2];
-    int64_t  from = cot__part_start(a->entries, s->parts, at), to = cot__part_start(a->entries, s->parts, at + 1);
-    for (int64_t e = from, i = row_of(a, from); e < to; e++) {
+/* Entries from … to - 1 of one matrix: where rows of x and y begin, and how far apart they are. */
+typedef struct sampled {
+    const samples *s;
+    const char    *x, *y;
+    char          *z;
+    int64_t        k, xs, ys, from, to;
+    uint32_t       columns;
+} sampled;
+
+static void dots(const sampled *q) {
+    const cot__compressed *a = q->s->a;
+    int64_t                size = cot__dtype_size(q->s->z->dtype);
+    for (int64_t e = q->from, i = row_of(a, q->from); e < q->to; e++) {
         uint32_t c = (uint32_t)a->column[e];
         while (i < a->rows && a->start[i + 1] <= e) i++;
-        bool placed = i < a->rows && c < columns;
-        dot(s, x + (placed ? i * xs : 0) * size, y + (placed ? c * ys : 0) * size, placed ? k : 0, z + e * size);
+        bool placed = i < a->rows && c < q->columns;
+        dot(q->s, q->x + (placed ? i * q->xs : 0) * size, q->y + (placed ? c * q->ys : 0) * size, placed ? q->k : 0,
+            q->z + e * size);
     }
+}
+
+/* The same of one column. */
+#define PRODUCTS(NAME, T)                                                                                              \
+    static void NAME(const sampled *q) {                                                                               \
+        const cot__compressed *a = q->s->a;                                                                            \
+        const T               *x = (const void *)q->x, *y = (const void *)q->y;                                        \
+        T                     *z = (void *)q->z;                                                                       \
+        for (int64_t e = q->from, i = row_of(a, q->from); e < q->to; e++) {                                            \
+            uint32_t c = (uint32_t)a->column[e];                                                                       \
+            while (i < a->rows && a->start[i + 1] <= e) i++;                                                           \
+            z[e] = i < a->rows && c < q->columns ? x[i * q->xs] * y[c * q->ys] + 0 : 0;                                \
+        }                                                                                                              \
+    }
+PRODUCTS(products_f64, double)
+PRODUCTS(products_f32, float)
+
+static void some_entries(void *ctx, int64_t part) {
+    const samples *s = ctx;
+    int64_t        b = part / s->parts, at = part % s->parts, n = s->a->entries;
+    sampled        q = {.s       = s,
+                        .x       = cot__csr_at(s->x, 2, b),
+                        .y       = cot__csr_at(s->y, 2, b),
+                        .z       = cot__csr_at(s->z, 1, b),
+                        .k       = s->x->shape[s->x->ndim - 1],
+                        .xs      = s->x->stride[s->x->ndim - 2],
+                        .ys      = s->y->stride[s->y->ndim - 2],
+                        .from    = cot__part_start(n, s->parts, at),
+                        .to      = cot__part_start(n, s->parts, at + 1),
+                        .columns = (uint32_t)s->y->shape[s->y->ndim - 2]};
+    if (q.k != 1) dots(&q);
+    else if (s->z->dtype == COT_F32) products_f32(&q);
+    else products_f64(&q);
 }
 
 void cot__csr_sddmm(const cot__compressed *a, const cot__view *x, const cot__view *y, const cot__view *values) {

@@ -56,6 +56,31 @@ static TARGET void N(row)(const N(entries) *e, int64_t k, T *z, bool first) {
     }
 }
 
+/* Rows of z that are `many` vectors: they stay in registers, and entries are used as they are
+ * found. */
+static inline __attribute__((always_inline)) TARGET void N(direct)(const int many, const product *p, int64_t from,
+                                                                   int64_t to) {
+    enum { WIDE = 64 / sizeof(T) };
+    const cot__compressed *a = p->a;
+    const T               *v = p->v, *x = p->x;
+    for (int64_t i = from; i < to; i++) {
+        N(wide) t[TILES];
+        T      *z = (T *)p->z + i * p->k;
+        int64_t at = start_of(a, i), end = end_of(a, i, at);
+        UNROLL for (int c = 0; c < many; c++) t[c] = (N(wide)){0};
+        for (; at < end; at++) {
+            uint32_t j = (uint32_t)a->column[at], o = a->order ? (uint32_t)a->order[at] : (uint32_t)at;
+            if (j >= p->columns || o >= p->entries) continue;
+            const T *row = x + j * p->row;
+            N(wide)  u = v[o] - (N(wide)){0};
+            UNROLL for (int c = 0; c < many; c++) t[c] = t[c] + u * *(const N(wide) *)(const void *)(row + c * WIDE);
+        }
+        UNROLL for (int c = 0; c < many; c++) *(N(wide) *)(void *)(z + c * WIDE) = t[c];
+    }
+}
+static TARGET void N(one_vector)(const product *p, int64_t from, int64_t to) { N(direct)(1, p, from, to); }
+static TARGET void N(two_vectors)(const product *p, int64_t from, int64_t to) { N(direct)(2, p, from, to); }
+
 static TARGET void N(product)(const product *p, int64_t from, int64_t to) {
     const cot__compressed *a = p->a;
     const T        *v = p->v, *x = p->x;
