@@ -123,7 +123,9 @@ static void other_ends_are_told(void **state) {
     assert_near(cot_value(x), pow(4, -2.0 / 3), 1e-8);
     int calls = 0;
     cot_assign(x, 1000.0);
+    int64_t length = cot_tape_length(t);
     assert_int_equal(cot_lbfgs_minimize(1, &x, failing, &calls, NULL, &r), COT_SHAPE);
+    assert_int_equal(cot_tape_length(t), length); /* forgotten, though the error stays */
     assert_int_equal(r.end, COT_FIT_ABANDONED);
     assert_int_equal(calls, 4);
     cot_tape_clear_error(t);
