@@ -499,8 +499,8 @@ COT_API void cot_no_grad_close(cot_tape *t);
  * tensor) are stale. So it is where an operation has nothing to do: a cast to the same dtype or a
  * sum over no axes has the old numbers, a reshape to the same shape is a stale view. A derivative
  * is that of what was recorded, with the old numbers: where a rule on the way from its xs to its y
- * would have to read them, it is an error (COT_STALE), which names the write. cot_sgd_step and
- * cot_adamw_step write in the same way. */
+ * would have to read them, it is an error (COT_STALE), which names the write. cot_sgd_step,
+ * cot_adamw_step and cot_optim_step write in the same way. */
 COT_API cot_status cot_assign(cot_var leaf, cot_var value);
 COT_API cot_status cot_assign_data(cot_var leaf, const void *data);
 /* A leaf of x's shape and dtype with x's numbers, which it copies: for weights that start from

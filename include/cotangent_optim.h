@@ -58,7 +58,7 @@ typedef struct cot_schedule {
 COT_API double cot_schedule_rate(const cot_schedule *s, int64_t step);
 
 /* ==== Optimisers
- * ================================================================================================= */
+ * ============================================================================================= */
 
 /* The step of a weight w with the gradient g, where m, v, u (all zero at first) are kept beside it.
  * First, but for COT_ADAMW, g = g + decay · w, if there is a decay. Then
@@ -97,7 +97,8 @@ typedef struct cot_optim_options {
     double                 alpha COT__OR_0;    /* 0: 0.99 */
     double                 beta1 COT__OR_0, beta2 COT__OR_0; /* 0: 0.9, 0.999 */
     double                 eps COT__OR_0;     /* 0: 1e-8 */
-    double                 average COT__OR_0; /* of averages of weights, below 1; 0: none are kept */
+    /* of averages of weights, below 1; 0: none are kept */
+    double                 average COT__OR_0;
     const cot_schedule    *schedule COT__OR_0; /* copied; NULL: the rate is `rate` */
     /* copied: groups[k] has scale and decay of group k; NULL: all are like group 0, scale 1 and
      * the decay above */
@@ -137,21 +138,21 @@ COT_API int64_t   cot_optim_steps(const cot_optim *o);
 /* A negative number counts as 0. */
 COT_API void      cot_optim_set_steps(cot_optim *o, int64_t steps);
 
-/* ---- in programs ---- */
+/* ---- in programs ----------------------------------------------------------------------------- */
 
 /* How many arrays are kept beside each weight, 0 … 4, in the order m, v, momentum, average. */
 COT_API int cot_optim_kept(const cot_optim_options *options);
 /* The step as a function: xs are n weights, then the first array beside each of them, then the
  * second, … n · (1 + cot_optim_kept) in all; ys gets what they are after a step with the gradients
  * gs. The rate (cot_schedule_rate) and the number of the step, which counts from 1, are numbers
- * (cot_number) or 0-d vars of f64 and i64, so that one program does all steps; group[k] is that of weight k (NULL:
- * all 0). options: rate and schedule are not read. Compiled (cot_compile), with weights and states
- * donated, it has the bits of cot_optim_step, and writes them where they are:
+ * (cot_number) or 0-d vars of f64 and i64, so that one program does all steps; group[k] is that of
+ * weight k (NULL: all 0). options: rate and schedule are not read. Compiled (cot_compile), with
+ * weights and states donated, it has the bits of cot_optim_step, and writes them where they are:
  *
  *     static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
  *         cot_var g[N];                            xs: weights, m, v, rate, step, data
  *         if (cot_value_and_grad(loss, user, N, xs, &ys[0], g) != COT_OK) return 1;
- *         return cot_optim_record(&adam, xs[3 * N], xs[3 * N + 1], N, g, xs, NULL, ys + 1) != COT_OK;
+ *         return cot_optim_record(&adam, xs[3 * N], xs[3 * N + 1], N, g, xs, NULL, ys + 1);
  *     } */
 COT_API cot_status cot_optim_record(const cot_optim_options *options, cot_var rate, cot_var step, int n,
                                     const cot_var *gs, const cot_var *xs, const int *group, cot_var *ys);
@@ -174,7 +175,7 @@ COT_API cot_status cot_grad_add(cot_var x, cot_var value);
 COT_API double cot_clip_grad_norm(cot_params *p, double most);
 
 /* ==== Minimising
- * ================================================================================================= */
+ * ============================================================================================= */
 
 /* Both find leaves xs at which a function of theirs is least, and leave the best point in them. f
  * records its value from xs and reads what else it needs; it is called for each evaluation, and
@@ -186,7 +187,8 @@ COT_API double cot_clip_grad_norm(cot_params *p, double most);
  *     cot_lbfgs_minimize(n, w, loss, &data, NULL, &report);
  *
  * They return the status of the tape: COT_OK where the function could be evaluated, and the report
- * says how it ended. Where the report is NULL, any other end than COT_FIT_CONVERGED is an error. */
+ * says how it ended. Where the report is NULL, any other end than COT_FIT_CONVERGED is an error.
+ * After a failure of the function the leaves hold the point at which it failed. */
 typedef enum cot_fit_end {
     COT_FIT_CONVERGED,
     COT_FIT_LIMIT,     /* as many iterations as were allowed were done */
@@ -200,10 +202,10 @@ typedef enum cot_fit_end {
 
 /* A function of one value, by L-BFGS: the last steps and changes of the gradient stand for its
  * second derivative, and a step along the direction that they give satisfies the strong Wolfe
- * conditions, f(x + a d) <= f + 1e-4 a f' and |f'(x + a d)| <= 0.9 |f'|, where f' is the slope along
- * d; found by bracketing and cubic interpolation. It has converged where no element of the gradient
- * is larger than the tolerance, or where the decrease to come is lost in the rounding of f. Leaves
- * are f64 or f32 (which end where f32 does). NULL options for the defaults. */
+ * conditions, f(x + a d) <= f + 1e-4 a f' and |f'(x + a d)| <= 0.9 |f'|, where f' is the slope
+ * along d; found by bracketing and cubic interpolation. It has converged where no element of the
+ * gradient is larger than the tolerance, or where the decrease to come is lost in the rounding of
+ * f. Leaves are f64 or f32 (which end where f32 does). NULL options for the defaults. */
 typedef struct cot_lbfgs_options {
     int     history COT__OR_0;    /* steps that are remembered; 0: 10 */
     int64_t iterations COT__OR_0; /* 0: 1000 */
@@ -218,10 +220,10 @@ typedef struct cot_lbfgs_report {
 COT_API cot_status cot_lbfgs_minimize(int n, const cot_var *xs, cot_function f, void *user,
                                       const cot_lbfgs_options *options, cot_lbfgs_report *report);
 
-/* The sum of the squares of f, which gives M residuals (of any shape), by Levenberg-Marquardt: damped
- * Gauss-Newton steps by orthogonal transformations, to the last digits. The leaves are f64 and hold
- * N <= M elements, few enough for a dense Jacobian (M, N), which forward sweeps compute. NULL
- * options for the defaults. */
+/* The sum of the squares of f, which gives M residuals (of any shape), by Levenberg-Marquardt:
+ * damped Gauss-Newton steps by orthogonal transformations, to the last digits. The leaves are f64
+ * and hold N <= M elements, 10000 at most, since the Jacobian (M, N) is dense; forward sweeps
+ * compute it. NULL options for the defaults. */
 typedef struct cot_least_squares_options {
     int64_t iterations COT__OR_0; /* steps tried; 0: 1000 */
     /* relative error of the parameters that is enough; 0, and up to 1e-10: it goes on to the last

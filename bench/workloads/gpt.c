@@ -143,8 +143,8 @@ static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var g[COUNT];
     (void)n, (void)m, (void)user;
     if (cot_value_and_grad(loss, (void *)(uintptr_t)xs, COUNT, xs, &ys[0], g) != COT_OK) return 1;
-    return cot_optim_record(&(cot_optim_options){.kind = COT_ADAMW, .decay = 0.01}, cot_number(1e-4), xs[STEP], COUNT, g,
-                            xs, NULL, ys + 1) != COT_OK;
+    static const cot_optim_options adamw = {.kind = COT_ADAMW, .decay = 0.01};
+    return cot_optim_record(&adamw, cot_number(1e-4), xs[STEP], COUNT, g, xs, NULL, ys + 1) != COT_OK;
 }
 
 static void before(compiled *c) { *(int64_t *)(uintptr_t)c->in[STEP] = c->step; }

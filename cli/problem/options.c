@@ -48,6 +48,12 @@ typedef enum which {
     SMOOTH,
     FOLLOW,
     SVG,
+    COUNT,
+    TEXT,
+    RATE,
+    RUN_SEED,
+    NODE,
+    QUIET,
     JSON,
     HELP
 } which;

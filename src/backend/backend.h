@@ -67,7 +67,7 @@ typedef struct cot__attention {
  * square, a velocity, and a moving average of the weight itself. */
 enum { COT__MEAN, COT__SQUARE, COT__VELOCITY, COT__AVERAGE, COT__STATES };
 /* A step of an optimiser over n elements of F64 or F32 each, row-major, by the formulas of
- * rules/updates.h. */
+ * rules/words/updates.h. */
 typedef struct cot__update {
     cot_dtype      dtype;
     cot_optim_kind kind;

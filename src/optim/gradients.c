@@ -135,7 +135,7 @@ static cot_status write(cot_var x, cot_var value, const char *op, bool adds) {
 cot_status(cot_grad_set)(cot_var x, cot_var value) { return write(x, value, "grad_set", false); }
 cot_status(cot_grad_add)(cot_var x, cot_var value) { return write(x, value, "grad_add", true); }
 
-/* ---- clipping ---------------------------------------------------------------------------------- */
+/* ---- clipping -------------------------------------------------------------------------------- */
 
 /* The norm of the gradient of leaf i, without overflow or underflow in between; NaN after a
  * failure, which a norm may be too. */

@@ -44,7 +44,8 @@ static bool measure(fitting *x, cot__least_squares *p, double *b) {
     if (!cot__flat_read(&x->flat, b) || !cot__flat_record(&x->flat, b)) return false;
     x->rows = p->rows = cot_size(x->flat.y);
     if (x->flat.size > x->rows)
-        cot__fail(t, COT_SHAPE, "[least_squares] %lld parameters and %lld residuals; there are at least as many of these",
+        cot__fail(t, COT_SHAPE,
+                  "[least_squares] %lld parameters and %lld residuals; there are at least as many of these",
                   (long long)x->flat.size, (long long)x->rows);
     return t->status == COT_OK;
 }
@@ -68,9 +69,11 @@ static cot_fit_end fit(fitting *x, cot__least_squares *p, double *b, cot__fit_re
 }
 
 static void tell(cot_tape *t, cot_fit_end end, const cot__fit_result *r, int64_t n, cot_least_squares_report *report) {
-    static const char *const ends[] = {"", "it did all iterations", "no step makes the sum smaller",
-                                       "some parameters can move without effect", "residuals are not finite at the start",
-                                       "derivatives are not finite"};
+    static const char *const ends[] = {[COT_FIT_LIMIT] = "it did all iterations",
+                                       [COT_FIT_STALLED] = "no step makes the sum smaller",
+                                       [COT_FIT_SINGULAR] = "some parameters can move without effect",
+                                       [COT_FIT_BAD_START] = "residuals are not finite at the start",
+                                       [COT_FIT_BAD_SLOPE] = "derivatives are not finite"};
     if (end == COT_FIT_MEMORY) cot__fail(t, COT_MEMORY, "[least_squares] out of memory: the Jacobian");
     if (!report && end != COT_FIT_CONVERGED && t->status == COT_OK)
         cot__fail(t, COT_VALUE, "[least_squares] no minimum after %lld steps: %s, and the sum of squares is %g",

@@ -18,25 +18,25 @@
 
 typedef struct work {
     const cot__least_squares *p;
-    int64_t              m;
-    int                  n, rank;
-    double              *b, *r;             /* the present point and its residuals */
-    double              *trial, *moved;     /* another point (n), and the residuals there (m) */
-    double              *jacobian;          /* (n, m): J D⁻¹, and then its R */
-    double              *slopes;            /* (m): Qᵀr */
-    double              *d;                 /* (n) norms of J's columns, 1 for a column of zeros */
+    int64_t                   m;
+    int                       n, rank;
+    double                   *b, *r;         /* the present point and its residuals */
+    double                   *trial, *moved; /* another point (n), and the residuals there (m) */
+    double                   *jacobian;      /* (n, m): J D⁻¹, and then its R */
+    double                   *slopes;        /* (m): Qᵀr */
+    double                   *d;             /* (n) norms of J's columns, 1 for a column of zeros */
     /* (n) the largest norm of each column so far, which damping uses */
-    double              *most;
+    double *most;
     /* (n) norms of the rows of R⁻¹, by parameter: standard errors for sd 1, times d */
-    double              *inverse;
-    double              *newton;            /* (n) the Gauss-Newton step, D δ */
-    double              *damped, *right;    /* (n, 2n), (2n): the damped problem */
+    double *inverse;
+    double *newton;         /* (n) the Gauss-Newton step, D δ */
+    double *damped, *right; /* (n, 2n), (2n): the damped problem */
     /* (n) each: a step D δ; a solution in the order of R; a point to return to */
-    double              *z, *solved, *kept;
-    double              *start;
-    int                 *perm, *order;
-    double               rss, change, length, offset, memory;
-    int64_t              iterations, limit;
+    double *z, *solved, *kept;
+    double *start;
+    int    *perm, *order;
+    double  rss, change, length, offset, memory;
+    int64_t iterations, limit;
 } work;
 
 /* Settings of one attempt. The first attempt takes long steps, and the damping counts the largest
@@ -70,7 +70,7 @@ static void invert(work *w) {
         cot__householder_solve(m, w->n, k + 1, w->jacobian, w->right, w->z);
         for (int i = 0; i <= k; i++) {
             double *norm = &w->inverse[w->perm[i]];
-            *norm = cot__hypot(*norm, w->z[i]);
+            *norm        = cot__hypot(*norm, w->z[i]);
         }
     }
 }
@@ -102,14 +102,14 @@ static cot_fit_end factor(work *w) {
     for (int j = 0; j < w->n; j++) {
         double *column = w->jacobian + j * w->m, norm = cot__householder_norm(w->m, column);
         if (!isfinite(norm)) return COT_FIT_BAD_SLOPE;
-        w->d[j] = norm > 0 ? norm : 1;
+        w->d[j]    = norm > 0 ? norm : 1;
         w->most[j] = fmax(w->most[j], norm);
         for (int64_t i = 0; i < w->m; i++) column[i] /= w->d[j];
     }
     memcpy(w->slopes, w->r, (size_t)w->m * sizeof *w->r);
     cot__householder_qr(w->m, w->n, w->jacobian, w->slopes, w->perm);
     double least = 16 * DBL_EPSILON * ((double)w->n + sqrt((double)w->m)) * fabs(w->jacobian[0]);
-    w->rank = 0;
+    w->rank      = 0;
     while (w->rank < w->n && fabs(w->jacobian[w->rank * w->m + w->rank]) > least) w->rank++;
     measure(w);
     return COT_FIT_CONVERGED;
@@ -121,7 +121,7 @@ static double held(const work *w, int j) { return fmax(1, w->memory * w->most[j]
 /* Writes D δ of the damped problem to z, in the order of the parameters. Returns the decrease of
  * the sum that the linear model promises. */
 static double damped_step(work *w, double mu) {
-    int     n = w->n;
+    int     n    = w->n;
     double  root = sqrt(mu), promised = 0;
     int64_t tall = 2 * n;
     memset(w->damped, 0, (size_t)(tall * n) * sizeof *w->damped);
@@ -129,7 +129,7 @@ static double damped_step(work *w, double mu) {
     for (int k = 0; k < n; k++) {
         memcpy(w->damped + k * tall, w->jacobian + k * w->m, (size_t)(k + 1) * sizeof *w->damped);
         w->damped[k * tall + n + k] = root * held(w, w->perm[k]);
-        w->right[k] = w->slopes[k];
+        w->right[k]                 = w->slopes[k];
     }
     cot__householder_qr(tall, n, w->damped, w->right, w->order);
     cot__householder_solve(tall, n, n, w->damped, w->right, w->z);
@@ -150,7 +150,7 @@ static bool set_trial(work *w, const double *z) {
     bool differs = false;
     for (int j = 0; j < w->n; j++) {
         w->trial[j] = w->b[j] + z[j] / w->d[j];
-        differs = differs || w->trial[j] != w->b[j];
+        differs     = differs || w->trial[j] != w->b[j];
     }
     return differs;
 }
@@ -162,7 +162,9 @@ static void go_there(work *w, double rss) {
 }
 
 /* Goes back to b after a trial that was not accepted. */
-static cot_fit_end come_back(work *w) { return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : COT_FIT_ABANDONED; }
+static cot_fit_end come_back(work *w) {
+    return w->p->residuals(w->p->user, w->b, w->r) ? factor(w) : COT_FIT_ABANDONED;
+}
 
 /* Gauss-Newton steps as long as each is shorter than the one before: to the last digit, unless the
  * tolerance asks for less. */
@@ -189,8 +191,8 @@ static cot_fit_end polish(work *w) {
 }
 
 static cot_fit_end iterate(work *w, attempt way) {
-    const cot__least_squares *p = w->p;
-    double               mu = way.damping, growth = 2, near = 1e-3;
+    const cot__least_squares *p  = w->p;
+    double                    mu = way.damping, growth = 2, near = 1e-3;
     w->memory = way.memory;
     memset(w->most, 0, (size_t)w->n * sizeof *w->most);
     if (!p->residuals(p->user, w->b, w->r)) return COT_FIT_ABANDONED;
@@ -213,13 +215,13 @@ static cot_fit_end iterate(work *w, attempt way) {
                 return w->rank < w->n ? COT_FIT_SINGULAR : w->offset <= 1e-6 ? COT_FIT_CONVERGED : COT_FIT_STALLED;
             w->iterations++;
             if (!p->residuals(p->user, w->trial, w->moved)) return COT_FIT_ABANDONED;
-            double rss = cot__squares_sum(w->m, w->moved);
+            double rss  = cot__squares_sum(w->m, w->moved);
             double gain = isfinite(rss) ? cot__squares_decrease(w->m, w->r, w->moved) / promised : -1;
-            moved = gain > 1e-4;
+            moved       = gain > 1e-4;
             if (moved) {
                 double c = 2 * gain - 1;
                 go_there(w, rss);
-                mu = fmax(mu * fmax(1.0 / 3, 1 - c * c * c), 1e-20);
+                mu     = fmax(mu * fmax(1.0 / 3, 1 - c * c * c), 1e-20);
                 growth = 2;
             } else {
                 mu *= growth;
@@ -233,14 +235,14 @@ static cot_fit_end iterate(work *w, attempt way) {
 
 static void finish(work *w, cot_fit_end end, cot__fit_result *out) {
     int64_t dof = w->m - w->n;
-    bool    known = end == COT_FIT_CONVERGED || end == COT_FIT_LIMIT || end == COT_FIT_STALLED || end == COT_FIT_SINGULAR;
-    out->rss = w->rss;
-    out->sd = dof > 0 ? sqrt(w->rss / (double)dof) : (double)NAN;
+    bool known  = end == COT_FIT_CONVERGED || end == COT_FIT_LIMIT || end == COT_FIT_STALLED || end == COT_FIT_SINGULAR;
+    out->rss    = w->rss;
+    out->sd     = dof > 0 ? sqrt(w->rss / (double)dof) : (double)NAN;
     out->iterations = w->iterations;
-    out->change = known ? w->change : (double)NAN;
-    out->singular = known && w->rank < w->n;
+    out->change     = known ? w->change : (double)NAN;
+    out->singular   = known && w->rank < w->n;
     for (int j = 0; j < w->n; j++) {
-        out->errors[j] = known && !out->singular ? out->sd * w->inverse[j] / w->d[j] : (double)NAN;
+        out->errors[j]       = known && !out->singular ? out->sd * w->inverse[j] / w->d[j] : (double)NAN;
         out->undetermined[j] = false;
     }
     if (out->singular) find_undetermined(w, out->undetermined);
@@ -254,15 +256,15 @@ static double *furnish(work *w, size_t bytes) {
     memset(room, 0, bytes);
     double **const lists[] = {&w->b, &w->trial, &w->d, &w->most, &w->inverse, &w->newton, &w->z, &w->solved, &w->kept};
     for (size_t k = 0; k < sizeof lists / sizeof *lists; k++, p += n) *lists[k] = p;
-    w->right = p, p += 2 * n;
-    w->damped = p, p += 2 * n * n;
-    w->r = p, p += m;
-    w->moved = p, p += m;
-    w->slopes = p, p += m;
-    w->start = p, p += n;
+    w->right    = p, p += 2 * n;
+    w->damped   = p, p += 2 * n * n;
+    w->r        = p, p += m;
+    w->moved    = p, p += m;
+    w->slopes   = p, p += m;
+    w->start    = p, p += n;
     w->jacobian = p, p += m * n;
-    w->perm = (int *)(void *)p;
-    w->order = w->perm + n;
+    w->perm     = (int *)(void *)p;
+    w->order    = w->perm + n;
     return room;
 }
 
@@ -274,11 +276,11 @@ static bool better(cot_fit_end end, double rss, cot_fit_end best, double best_rs
 }
 
 cot_fit_end cot__least_squares_fit(const cot__least_squares *p, double *b, double *r, cot__fit_result *out) {
-    work        w = {.p = p, .m = p->rows, .n = p->n, .rss = (double)NAN, .change = (double)NAN};
-    size_t      m = (size_t)p->rows, n = (size_t)p->n;
+    work   w = {.p = p, .m = p->rows, .n = p->n, .rss = (double)NAN, .change = (double)NAN};
+    size_t m = (size_t)p->rows, n = (size_t)p->n;
     /* matrices and vectors, and two orders of columns */
     size_t      bytes = (m * (n + 3) + 2 * n * n + 12 * n) * sizeof(double) + 2 * n * sizeof(int);
-    double     *room = furnish(&w, bytes);
+    double     *room  = furnish(&w, bytes);
     cot_fit_end best = COT_FIT_MEMORY, end = COT_FIT_LIMIT;
     *out = (cot__fit_result){.rss = (double)INFINITY, .errors = out->errors, .undetermined = out->undetermined};
     if (room) memcpy(w.start, b, n * sizeof *b);

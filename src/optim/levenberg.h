@@ -16,7 +16,7 @@ typedef struct cot__least_squares {
     int           most_iterations;
     /* the relative error of the parameters that is good enough. At or below this constant the fit
      * goes on to the last digit */
-    double        tolerance;
+    double tolerance;
 #define COT__FIT_TOLERANCE 1e-10
     /* Computes r (rows) at b (n). False: the fit cannot go on, and the caller knows why. Values
      * that are not finite only mean that a step was too long. */
@@ -28,17 +28,17 @@ typedef struct cot__least_squares {
 } cot__least_squares;
 
 typedef struct cot__fit_result {
-    double  rss;
+    double rss;
     /* standard deviation of the residuals, sqrt(rss / (rows - n)); NaN without degrees of
      * freedom */
     double  sd;
-    int64_t iterations;   /* steps tried */
+    int64_t iterations; /* steps tried */
     /* relative change of the parameters by one more Gauss-Newton step; NaN if there is none */
     double  change;
-    double *errors;       /* (n) standard errors; NaN if there are none */
+    double *errors; /* (n) standard errors; NaN if there are none */
     /* (n) if the Jacobian at the end is singular: parameters that can move without effect */
-    bool   *undetermined;
-    bool    singular;     /* the Jacobian at the end is singular */
+    bool *undetermined;
+    bool  singular; /* the Jacobian at the end is singular */
 } cot__fit_result;
 
 /* b holds the start and receives the end; r receives the residuals there. errors and undetermined

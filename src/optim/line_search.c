@@ -52,7 +52,7 @@ static double between(point low, point high) {
     return least >= from && least <= to ? least : low.a + 0.5 * (high.a - low.a);
 }
 
-/* What is left when nothing satisfies both conditions: `low`, evaluated again if it was not last. */
+/* What is left when nothing satisfies both conditions: `low`, evaluated again. */
 static cot__line_end settle(search *s, point low, double *a) {
     if (s->failed) return COT__LINE_FAILED;
     if (low.a == 0) return COT__LINE_NONE;

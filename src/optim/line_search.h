@@ -21,8 +21,8 @@ typedef enum cot__line_end {
     COT__LINE_FAILED
 } cot__line_end;
 
-/* From the first guess *a; *a receives the step. The last call of `at` was there, if it found one or
- * a lower point. */
+/* From the first guess *a; *a receives the step. The last call of `at` was there, if it found one
+ * or a lower point. */
 cot__line_end cot__line_search(const cot__line *l, double *a);
 
 #endif

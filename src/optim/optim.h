@@ -17,7 +17,7 @@ cot_status cot__assign_doubles(cot_tape *t, uint32_t i, const double *x);
 /* Is v valid as a rate or a decay of an optimiser? */
 static inline bool cot__is_rate(double v) { return v >= 0 && isfinite(v); }
 
-/* ---- what an optimiser is told ---------------------------------------------------------------- */
+/* ---- what an optimiser is told --------------------------------------------------------------- */
 
 /* The options with what was left out. */
 cot_optim_options cot__optim_defaults(cot_optim_options o);
@@ -31,12 +31,12 @@ bool cot__optim_group(cot_tape *t, const char *op, const cot_optim_options *o, i
 /* "m", "v", "momentum", "average" */
 extern const char *const cot__state_names[COT__STATES];
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* The factors of a step; the caller adds states. `rate` has the scale of the group in it. */
 cot__update cot__update_of(const cot_optim_options *o, double rate, double decay, int64_t step);
-/* Is x a leaf of f32 or f64 on t? Otherwise sets the error of `op`, where "WHAT[k]" or, with k below
- * 0, WHAT is the leaf. */
+/* Is x a leaf of f32 or f64 on t? Otherwise sets the error of `op`, where "WHAT[k]" or, with k
+ * below 0, WHAT is the leaf. */
 bool cot__weight(cot_tape *t, const char *op, const char *what, int k, cot_var x, uint32_t *i);
 /* Does the step of leaf i by u, whose states are memory of the host; without a gradient only the
  * average follows. False after a failure. */

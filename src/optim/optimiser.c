@@ -31,10 +31,10 @@ struct cot_optim {
 
 static size_t state_bytes(const slot *s) { return (size_t)s->size * (size_t)cot__dtype_size(s->dtype); }
 
-/* ---- making ----------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static void free_state(cot_optim *o, slot *s, int k) {
-    if (s->state[k]) cot__free(&o->al, s->state[k], state_bytes(s) + 1);
+    if (s->state[k]) cot__free(&o->al, s->state[k], state_bytes(s));
     if (s->names[k]) cot__free(&o->al, s->names[k], strlen(s->names[k]) + 1);
     s->state[k] = s->names[k] = NULL;
 }
@@ -56,8 +56,7 @@ static bool no_memory(cot_tape *t, const char *op, size_t bytes) {
 
 static bool make_state(cot_optim *o, cot_tape *t, const char *op, const cot_param *p, slot *s, int k) {
     size_t room = strlen(p->name) + strlen(cot__state_names[k]) + 2;
-    /* one byte more, so that an array without elements is there as well */
-    s->state[k] = cot__alloc(&o->al, state_bytes(s) + 1);
+    s->state[k] = cot__alloc(&o->al, state_bytes(s));
     s->names[k] = cot__alloc(&o->al, room);
     if (!s->state[k] || !s->names[k]) {
         if (s->names[k]) cot__free(&o->al, s->names[k], room);
@@ -65,7 +64,7 @@ static bool make_state(cot_optim *o, cot_tape *t, const char *op, const cot_para
         free_state(o, s, k);
         return no_memory(t, op, state_bytes(s));
     }
-    memset(s->state[k], 0, state_bytes(s) + 1);
+    memset(s->state[k], 0, state_bytes(s));
     memcpy(s->names[k], p->name, strlen(p->name));
     s->names[k][strlen(p->name)] = '.';
     memcpy(s->names[k] + strlen(p->name) + 1, cot__state_names[k], strlen(cot__state_names[k]) + 1);
@@ -136,7 +135,8 @@ static bool keep_options(cot_optim *o, cot_tape *t, const cot_optim_options *giv
 cot_optim *cot_optim_create(cot_params *p, const cot_optim_options *options) {
     cot_tape *t = cot__usable(cot_params_tape(p));
     if (!t) return NULL;
-    if (!options) return cot__fail(t, COT_VALUE, "[optim_create] the options are NULL; they say which rate it has"), NULL;
+    if (!options) cot__fail(t, COT_VALUE, "[optim_create] the options are NULL; they say which rate it has");
+    if (!options) return NULL;
     cot_optim_options given = cot__optim_defaults(*options);
     if (!cot__optim_check(t, "optim_create", &given) || !check_rate(t, "optim_create", &given)) return NULL;
     cot_allocator al = t->cache.below;
@@ -148,7 +148,7 @@ cot_optim *cot_optim_create(cot_params *p, const cot_optim_options *options) {
     return NULL;
 }
 
-/* ---- stepping --------------------------------------------------------------------------------- */
+/* ---- stepping -------------------------------------------------------------------------------- */
 
 double cot_optim_rate(const cot_optim *o) {
     if (!o) return (double)NAN;
@@ -186,7 +186,7 @@ cot_status cot_optim_step(cot_optim *o) {
     return t->status;
 }
 
-/* ---- averages --------------------------------------------------------------------------------- */
+/* ---- averages -------------------------------------------------------------------------------- */
 
 /* Exchanges weight i and its average through the memory of `spare`. */
 static bool swap_one(cot_tape *t, cot_var w, slot *s, void *spare) {
@@ -217,7 +217,7 @@ cot_status cot_optim_swap(cot_optim *o) {
 
 bool cot_optim_swapped(const cot_optim *o) { return o && o->swapped; }
 
-/* ---- for checkpoints --------------------------------------------------------------------------- */
+/* ---- for checkpoints ------------------------------------------------------------------------- */
 
 int cot_optim_states(const cot_optim *o) { return o ? o->states : 0; }
 

@@ -1,9 +1,9 @@
 /* record.c: the steps of optimisers as functions of vars, for programs: the formulas of
- * rules/updates.h in recorded operations, with the bits of the kernel. */
+ * rules/words/updates.h in recorded operations, with the bits of the kernel. */
 #include "optim/optim.h"
 #include "ops/structural.h"
 
-#include "rules/updates.h"
+#include "rules/words/updates.h"
 #include "tape/tape.h"
 
 #define ADD(a, b) cot_add(a, b)
@@ -62,8 +62,8 @@ static bool like_weight(cot_tape *t, cot_var x, cot_var w, const char *what, int
     have = cot__shape_at(t, i);
     if (cot__dtype_at(&t->nodes[i]) == cot_dtype_of(w) && cot__same_shape(&have, &want)) return true;
     cot__fail(t, COT_SHAPE, "[optim_record] %s of weight %d is %s %s, the weight %s %s; they must be equal", what, k,
-              cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text_at(t, i, a), cot__dtype_name(cot_dtype_of(w)),
-              cot__shape_text_at(t, cot__index(w), b));
+              cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text_at(t, i, a),
+              cot__dtype_name(cot_dtype_of(w)), cot__shape_text_at(t, cot__index(w), b));
     return false;
 }
 

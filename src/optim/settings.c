@@ -3,7 +3,7 @@
 #include "optim/optim.h"
 
 #include "base/math/elementary.h"
-#include "rules/updates.h"
+#include "rules/words/updates.h"
 
 const char *const cot__state_names[COT__STATES] = {"m", "v", "momentum", "average"};
 

@@ -62,7 +62,7 @@ bool cot__update_leaf(cot_tape *t, const char *op, uint32_t i, cot__update *u, c
     return true;
 }
 
-/* ---- along the gradient ------------------------------------------------------------------------ */
+/* ---- along the gradient ---------------------------------------------------------------------- */
 
 /* A step in recorded operations, for 16-bit floats. */
 static void step_recorded(cot_tape *t, cot_var x, uint32_t i, double rate) {
@@ -99,7 +99,7 @@ cot_status cot_sgd_step(int n, const cot_var *xs, double rate) {
     return t->status;
 }
 
-/* ---- AdamW ------------------------------------------------------------------------------------- */
+/* ---- AdamW ----------------------------------------------------------------------------------- */
 
 static bool check_settings(cot_tape *t, const cot_adamw *o) {
     bool rates = cot__is_rate(o->rate) && cot__is_rate(o->eps) && cot__is_rate(o->decay);
@@ -114,9 +114,10 @@ static bool check_settings(cot_tape *t, const cot_adamw *o) {
 
 static bool check_moments(cot_tape *t, int k, uint32_t i, const void *m, const void *v) {
     if ((m && v) || cot__size_at(t, i) == 0) return true;
-    cot__fail(t, COT_VALUE,
-              "[adamw_step] the moments of xs[%d] are NULL; they are arrays of %lld elements of its dtype, zero at first",
-              k, (long long)cot__size_at(t, i));
+    cot__fail(
+        t, COT_VALUE,
+        "[adamw_step] the moments of xs[%d] are NULL; they are arrays of %lld elements of its dtype, zero at first", k,
+        (long long)cot__size_at(t, i));
     return false;
 }
 

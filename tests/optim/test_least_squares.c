@@ -109,16 +109,16 @@ static bool jacobian(void *user, double *j) {
 static cot_fit_end run(example *e, double *b, cot__fit_result *out) {
     static double errors[8], r[100];
     static bool   undetermined[8];
-    *out = (cot__fit_result){.errors = errors, .undetermined = undetermined};
-    cot__least_squares p = {.rows = e->rows,
-                       .n = e->n,
-                       .size = cot__householder_norm(e->rows, e->y),
-                       .most_iterations = 2000,
-                       .tolerance = 1e-10,
-                       .residuals = residuals,
-                       .jacobian = jacobian,
-                       .user = e};
-    cot_fit_end       end = cot__least_squares_fit(&p, b, r, out);
+    *out                   = (cot__fit_result){.errors = errors, .undetermined = undetermined};
+    cot__least_squares p   = {.rows            = e->rows,
+                              .n               = e->n,
+                              .size            = cot__householder_norm(e->rows, e->y),
+                              .most_iterations = 2000,
+                              .tolerance       = 1e-10,
+                              .residuals       = residuals,
+                              .jacobian        = jacobian,
+                              .user            = e};
+    cot_fit_end        end = cot__least_squares_fit(&p, b, r, out);
     if (end != COT_FIT_ABANDONED && end != COT_FIT_BAD_START) assert_true(out->rss == cot__squares_sum(e->rows, r));
     return end;
 }
@@ -130,16 +130,16 @@ static void close_to(double a, double b, double relative) {
 
 static double thermistor(const double *b, double x, double *s) {
     double e = exp(b[1] / (x + b[2]));
-    s[0] = e;
-    s[1] = b[0] * e / (x + b[2]);
-    s[2] = -b[0] * e * b[1] / ((x + b[2]) * (x + b[2]));
+    s[0]     = e;
+    s[1]     = b[0] * e / (x + b[2]);
+    s[2]     = -b[0] * e * b[1] / ((x + b[2]) * (x + b[2]));
     return b[0] * e;
 }
 
 static double saturation(const double *b, double x, double *s) {
     double e = exp(-b[1] * x);
-    s[0] = 1 - e;
-    s[1] = b[0] * x * e;
+    s[0]     = 1 - e;
+    s[1]     = b[0] * x * e;
     return b[0] * (1 - e);
 }
 
@@ -150,7 +150,7 @@ static void far_starts_arrive(void **state) {
     static const double starts[2][3] = {{0.5, 3000, 200}, {0.02, 4000, 250}}, others[2][2] = {{1, 1}, {100, 0.75}};
     static const double resistor[3] = {5.6e-3, 6180, 345}, curve[2] = {210, 0.55};
     double              x[16], day[6] = {1, 2, 3, 5, 7, 10}, resistance[16], demand[6], b[3], slopes[3];
-    cot__fit_result          r;
+    cot__fit_result     r;
     for (int i = 0; i < 16; i++) x[i] = 50 + 5 * i, resistance[i] = thermistor(resistor, x[i], slopes);
     for (int i = 0; i < 6; i++) demand[i] = saturation(curve, day[i], slopes);
     for (int k = 0; k < 2; k++) {
@@ -175,7 +175,7 @@ static double line(const double *b, double x, double *s) {
 /* A straight line against its closed form, in units that differ by 10^20. */
 static void lines_are_those_of_the_closed_form(void **state) {
     (void)state;
-    double     x[30], y[30], b[2];
+    double          x[30], y[30], b[2];
     cot__fit_result r;
     for (int scale = -10; scale <= 10; scale += 5) {
         long double sx = 0, sy = 0, sxx = 0, sxy = 0, unit = powl(10, scale), rss = 0;
@@ -222,8 +222,8 @@ static double cubic(const double *b, double x, double *s) {
 static void ends_that_are_no_minimum_are_told_apart(void **state) {
     (void)state;
     static const double x[4] = {1, 2, 3, 4}, y[4] = {2, 4.5, 5.5, 8};
-    cot__fit_result          r;
-    example             e = {.rows = 4, .x = x, .y = y, .model = product, .n = 3};
+    cot__fit_result     r;
+    example             e    = {.rows = 4, .x = x, .y = y, .model = product, .n = 3};
     double              b[3] = {1, 1, 1};
     assert_int_equal(run(&e, b, &r), COT_FIT_SINGULAR);
     assert_true(r.singular && r.undetermined[0] && r.undetermined[1] && !r.undetermined[2]);
@@ -231,27 +231,27 @@ static void ends_that_are_no_minimum_are_told_apart(void **state) {
     close_to(b[0] * b[1], 1.9, 1e-8); /* the product is determined, and is found */
 
     example n = {.rows = 4, .x = x, .y = y, .model = edge, .n = 1};
-    b[0] = -1;
+    b[0]      = -1;
     assert_int_equal(run(&n, b, &r), COT_FIT_BAD_START);
     assert_true(b[0] == -1);
     b[0] = 0;
     assert_int_equal(run(&n, b, &r), COT_FIT_BAD_SLOPE);
 
     static const double less[4] = {-1, 0, 1, 2}; /* |b| + x would have to be less than x */
-    example             k = {.rows = 4, .x = x, .y = less, .model = corner, .n = 1};
-    b[0] = 1e-3;
+    example             k       = {.rows = 4, .x = x, .y = less, .model = corner, .n = 1};
+    b[0]                        = 1e-3;
     assert_int_equal(run(&k, b, &r), COT_FIT_STALLED);
     close_to(r.rss, 16, 1e-6);
 
     static const double ninth[4] = {1e-9, 1e-9, 1e-9, 1e-9};
-    example             c = {.rows = 4, .x = x, .y = ninth, .model = cubic, .n = 1};
-    b[0] = 1; /* exact data: the sum ends at nothing but rounding */
+    example             c        = {.rows = 4, .x = x, .y = ninth, .model = cubic, .n = 1};
+    b[0]                         = 1; /* exact data: the sum ends at nothing but rounding */
     assert_int_equal(run(&c, b, &r), COT_FIT_CONVERGED);
     close_to(b[0], 1e-3, 1e-14);
 
     for (int call = 1; call < 6; call++) {
         example a = {.rows = 4, .x = x, .y = y, .model = line, .n = 2, .give_up = call};
-        b[0] = b[1] = 10;
+        b[0] = b[1]     = 10;
         cot_fit_end end = run(&a, b, &r);
         assert_true(end == COT_FIT_ABANDONED || a.calls < call);
     }
@@ -261,19 +261,19 @@ static void iterations_are_limited(void **state) {
     (void)state;
     static const double demand[6] = {109, 149, 149, 191, 213, 224}, day[6] = {1, 2, 3, 5, 7, 10};
     for (int most = 1; most < 20; most++) {
-        double        b[2] = {1, 1}, errors[2], r[6];
-        bool          undetermined[2];
+        double             b[2] = {1, 1}, errors[2], r[6];
+        bool               undetermined[2];
         cot__fit_result    out = {.errors = errors, .undetermined = undetermined};
-        example       e = {.rows = 6, .x = day, .y = demand, .model = saturation, .n = 2};
-        cot__least_squares p = {.rows = 6,
-                           .n = 2,
-                           .size = 400,
-                           .most_iterations = most,
-                           .tolerance = 1e-10,
-                           .residuals = residuals,
-                           .jacobian = jacobian,
-                           .user = &e};
-        cot_fit_end       end = cot__least_squares_fit(&p, b, r, &out);
+        example            e   = {.rows = 6, .x = day, .y = demand, .model = saturation, .n = 2};
+        cot__least_squares p   = {.rows            = 6,
+                                  .n               = 2,
+                                  .size            = 400,
+                                  .most_iterations = most,
+                                  .tolerance       = 1e-10,
+                                  .residuals       = residuals,
+                                  .jacobian        = jacobian,
+                                  .user            = &e};
+        cot_fit_end        end = cot__least_squares_fit(&p, b, r, &out);
         assert_true(end != COT_FIT_CONVERGED);
         assert_true(out.iterations <= most);
         assert_true(out.rss == cot__squares_sum(6, r) && out.rss < 2e5); /* the start has 1.8e5 */

@@ -4,7 +4,7 @@
 
 #include "optim/line_search.h"
 
-/* ---- L-BFGS ------------------------------------------------------------------------------------ */
+/* ---- L-BFGS ---------------------------------------------------------------------------------- */
 
 /* Σ 100 (x[i+1] - x[i]²)² + (1 - x[i])², least at ones */
 static cot_var rosenbrock(int n, const cot_var *xs, void *user) {
@@ -24,17 +24,16 @@ static void rosenbrock_is_least_at_ones(void **state) {
             cot_var          leaf = cot_tensor(t, COT_F64, COT_SHAPE(size), x);
             cot_lbfgs_report r;
             int64_t          length = cot_tape_length(t);
-            assert_int_equal(cot_lbfgs_minimize(1, &leaf, rosenbrock, NULL, &(cot_lbfgs_options){.history = history}, &r),
-                             COT_OK);
+            cot_lbfgs_options o = {.history = history};
+            assert_int_equal(cot_lbfgs_minimize(1, &leaf, rosenbrock, NULL, &o, &r), COT_OK);
             assert_ok(t);
             assert_int_equal(r.end, COT_FIT_CONVERGED);
-            assert_true(r.slope <= 1e-8 && r.value < 1e-15 && r.iterations < 500 && r.evaluations < 2 * r.iterations + 20);
+            assert_true(r.slope <= 1e-8 && r.value < 1e-15);
+            assert_true(r.iterations < 500 && r.evaluations < 2 * r.iterations + 20);
             cot_read(leaf, got, size);
             /* the gradient is 1e-8, and the Hessian's least eigenvalue about 0.4 */
             for (int i = 0; i < size; i++) assert_near(got[i], 1, 1e-7);
             assert_int_equal(cot_tape_length(t), length);
-            assert_true(cot_grad_value(cot_index(leaf, 0, 0)) != 0); /* an error: only leaves keep one */
-            cot_tape_clear_error(t);
             cot_read_grad(leaf, got, size);
             assert_true(got[0] == 0);
             cot_tape_destroy(t);
@@ -49,7 +48,8 @@ static const double given_y[ROWS] = {1, 0, 0, 1, 0, 1, 1, 0};
 /* Σ softplus(z) - y z + 0.05 |w|², z = x w + b */
 static cot_var logistic(int n, const cot_var *xs, void *user) {
     cot_tape *t = cot_tape_of(xs[0]);
-    cot_var   x = cot_data(t, COT_F64, COT_SHAPE(ROWS, IN), given_x), y = cot_data(t, COT_F64, COT_SHAPE(ROWS), given_y);
+    cot_var   x = cot_data(t, COT_F64, COT_SHAPE(ROWS, IN), given_x);
+    cot_var   y = cot_data(t, COT_F64, COT_SHAPE(ROWS), given_y);
     cot_var   z = cot_add(cot_matmul(x, xs[0]), xs[1]);
     (void)n;
     if (user) ++*(int *)user;
@@ -60,7 +60,8 @@ static cot_var logistic(int n, const cot_var *xs, void *user) {
 /* SciPy's minimum, polished by Newton's method in NumPy. */
 static void logistic_regression_is_that_of_scipy(void **state) {
     (void)state;
-    static const double want[4] = {-0.39087517928914106, -3.4329603014905516, 0.94067543085452621, -0.29146693844254268};
+    static const double want[4] = {-0.39087517928914106, -3.4329603014905516, 0.94067543085452621,
+                                   -0.29146693844254268};
     for (int narrow = 0; narrow < 2; narrow++) {
         cot_tape        *t = cot_tape_create(NULL);
         cot_dtype        d = narrow ? COT_F32 : COT_F64;
@@ -68,9 +69,8 @@ static void logistic_regression_is_that_of_scipy(void **state) {
         cot_lbfgs_report r;
         int              calls = 0;
         double           got[4];
-        assert_int_equal(cot_lbfgs_minimize(2, xs, logistic, &calls, &(cot_lbfgs_options){.tolerance = narrow ? 1e-5 : 1e-11},
-                                            &r),
-                         COT_OK);
+        cot_lbfgs_options o = {.tolerance = narrow ? 1e-5 : 1e-11};
+        assert_int_equal(cot_lbfgs_minimize(2, xs, logistic, &calls, &o, &r), COT_OK);
         assert_int_equal(r.end, COT_FIT_CONVERGED);
         assert_int_equal(r.evaluations, calls);
         cot_read(xs[0], got, IN), cot_read(xs[1], got + IN, 1);
@@ -123,13 +123,15 @@ static void other_ends_are_told(void **state) {
     assert_near(cot_value(x), pow(4, -2.0 / 3), 1e-8);
     int calls = 0;
     cot_assign(x, 1000.0);
+    int64_t length = cot_tape_length(t);
     assert_int_equal(cot_lbfgs_minimize(1, &x, failing, &calls, NULL, &r), COT_SHAPE);
+    assert_int_equal(cot_tape_length(t), length); /* forgotten, though the error stays */
     assert_int_equal(r.end, COT_FIT_ABANDONED);
     assert_int_equal(calls, 4);
     cot_tape_clear_error(t);
     assert_int_equal(cot_lbfgs_minimize(1, &x, falling, NULL, &(cot_lbfgs_options){.history = -1}, &r), COT_VALUE);
-    assert_error(t, COT_VALUE, "[lbfgs_minimize] history -1, iterations 1000, tolerance 1e-08; none is negative, and the "
-                               "history is at most 1000");
+    assert_error(t, COT_VALUE, "[lbfgs_minimize] history -1, iterations 1000, tolerance 1e-08; none is negative, and "
+                               "the history is at most 1000");
     cot_tape_clear_error(t);
     assert_int_equal(cot_lbfgs_minimize(1, &x, NULL, NULL, NULL, &r), COT_VALUE);
     assert_error(t, COT_VALUE, "[lbfgs_minimize] the function is NULL");
@@ -139,7 +141,7 @@ static void other_ends_are_told(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- along a line -------------------------------------------------------------------------------- */
+/* ---- along a line ---------------------------------------------------------------------------- */
 
 typedef struct valley { double bottom, width; int calls, give_up; } valley;
 
@@ -176,7 +178,7 @@ static void searches_satisfy_both_conditions(void **state) {
     }
 }
 
-/* ---- least squares ------------------------------------------------------------------------------- */
+/* ---- least squares --------------------------------------------------------------------------- */
 
 static const double times[8] = {0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5}, seen[8] = {5, 3.9, 3.2, 2.4, 2.1, 1.8, 1.5, 1.45};
 
@@ -225,17 +227,33 @@ static cot_var too_few(int n, const cot_var *xs, void *user) {
     return cot_slice(xs[0], 0, 0, 1, 1);
 }
 
+static cot_var changing(int n, const cot_var *xs, void *user) {
+    int *calls = user;
+    (void)n;
+    return cot_broadcast_to(cot_add(xs[0], xs[1]), COT_SHAPE(++*calls < 3 ? 4 : 5));
+}
+
 static void other_ends_of_least_squares_are_told(void **state) {
     (void)state;
     cot_tape                *t = cot_tape_create(NULL);
-    cot_var                  xs[2] = {cot_scalar(t, 1), cot_scalar(t, 2)}, two = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
+    cot_var                  xs[2] = {cot_scalar(t, 1), cot_scalar(t, 2)};
+    cot_var                  two = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
     bool                     loose[2] = {false, false};
     cot_least_squares_report r = {.undetermined = loose};
     assert_int_equal(cot_least_squares(2, xs, redundant, NULL, NULL, &r), COT_OK);
     assert_int_equal(r.end, COT_FIT_SINGULAR);
     assert_true(loose[0] && loose[1]);
     assert_int_equal(cot_least_squares(2, xs, redundant, NULL, NULL, NULL), COT_VALUE);
-    assert_non_null(strstr(cot_tape_message(t), "some parameters can move without effect"));
+    assert_non_null(
+        strstr(cot_tape_message(t), " steps: some parameters can move without effect, and the sum of squares is "));
+    cot_tape_clear_error(t);
+    int calls = 0;
+    assert_int_equal(cot_least_squares(2, xs, changing, &calls, NULL, &r), COT_SHAPE);
+    assert_error(t, COT_SHAPE, "[least_squares] the function gave 5 residuals, and 4 before");
+    cot_tape_clear_error(t);
+    cot_var many = cot_tensor(t, COT_F64, COT_SHAPE(10001), NULL);
+    assert_int_equal(cot_least_squares(1, &many, too_few, NULL, NULL, &r), COT_SHAPE);
+    assert_error(t, COT_SHAPE, "[least_squares] 10001 parameters; there are 1 to 10000");
     cot_tape_clear_error(t);
     assert_int_equal(cot_least_squares(1, &two, too_few, NULL, NULL, &r), COT_SHAPE);
     assert_error(t, COT_SHAPE, "[least_squares] 2 parameters and 1 residuals; there are at least as many of these");
@@ -251,7 +269,7 @@ static void other_ends_of_least_squares_are_told(void **state) {
     cot_tape_destroy(t);
 }
 
-/* ---- memory --------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void minimise(cot_tape *t, void *user) {
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){-1.2, 1, 0.5});
@@ -263,8 +281,10 @@ static void minimise(cot_tape *t, void *user) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    static const char *const sentences[] = {"[lbfgs_minimize] out of memory", "[least_squares] out of memory"};
-    assert_survives_no_memory(minimise, NULL, 2, sentences);
+    static const char *const sentences[] = {"[lbfgs_minimize] out of memory: ", " numbers",
+                                             "[least_squares] out of memory: ", " parameters",
+                                             "[least_squares] out of memory: the Jacobian"};
+    assert_survives_no_memory(minimise, NULL, 5, sentences);
 }
 
 int main(void) {

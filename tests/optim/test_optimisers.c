@@ -83,7 +83,7 @@ static const sample samples[] = {
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 
-/* ---- the model -------------------------------------------------------------------------------- */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 typedef struct model {
     cot_tape   *t;
@@ -139,7 +139,7 @@ static void read_weights(const model *m, cot_dtype d, void *out) {
     cot_read_as(cot_params_get(m->p, "b"), d, (char *)out + NA * (d == COT_F64 ? 8 : 4), OUT);
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void twenty_steps_are_those_of_torch(void **state) {
     (void)state;
@@ -189,7 +189,8 @@ static void rates_are_those_of_torch(void **state) {
     };
     for (size_t k = 0; k < sizeof rates / sizeof *rates; k++)
         for (int i = 0; i < rates[k].n; i++)
-            assert_near(cot_schedule_rate(&rates[k].s, i), rates[k].want[i], 2e-16); /* rates are below 0.1 */
+            /* two units in the last place of 0.1 */
+            assert_near(cot_schedule_rate(&rates[k].s, i), rates[k].want[i], 3e-17);
     const cot_schedule wrong[] = {{.rate = -1},
                                   {.rate = (double)NAN},
                                   {.kind = COT_RATE_COSINE, .rate = 1},
@@ -200,7 +201,7 @@ static void rates_are_those_of_torch(void **state) {
     assert_true(isnan(cot_schedule_rate(NULL, 0)) && isnan(cot_schedule_rate(&rates[0].s, -1)));
 }
 
-/* ---- bits ------------------------------------------------------------------------------------- */
+/* ---- bits ------------------------------------------------------------------------------------ */
 
 typedef struct compiled_step { cot_optim_options o; int kept; } compiled_step;
 
@@ -305,7 +306,8 @@ static void states_have_names(void **state) {
     (void)state;
     model m = made(COT_F32, &(cot_optim_options){.kind = COT_RMSPROP, .rate = 1, .momentum = 0.5, .centered = true,
                                                  .average = 0.5});
-    static const char *const names[] = {"a.m", "a.v", "a.momentum", "a.average", "b.m", "b.v", "b.momentum", "b.average"};
+    static const char *const names[] = {"a.m", "a.v", "a.momentum", "a.average",
+                                        "b.m", "b.v", "b.momentum", "b.average"};
     const char              *name = "";
     assert_int_equal(cot_optim_states(m.o), 8);
     for (int k = 0; k < 8; k++) {
@@ -358,7 +360,7 @@ static void threads_give_the_same_bits(void **state) {
     cot_set_threads(0);
 }
 
-/* ---- what a step leaves alone ------------------------------------------------------------------ */
+/* ---- what a step leaves alone ---------------------------------------------------------------- */
 
 static void frozen_weights_and_those_without_gradient_stay(void **state) {
     (void)state;
@@ -459,7 +461,7 @@ static void no_variance_is_no_nan(void **state) {
     unmake(&m);
 }
 
-/* ---- gradients between backward and step -------------------------------------------------------- */
+/* ---- gradients between backward and step ----------------------------------------------------- */
 
 static void gradients_are_scaled_set_and_added_to(void **state) {
     (void)state;
@@ -520,7 +522,8 @@ static void norms_are_clipped_like_torchs(void **state) {
     double g[ALL];
     assert_true(cot_clip_grad_norm(m.p, 1) == 0);
     cot_grad_set(cot_params_get(m.p, "a"), 3.0), cot_grad_set(cot_params_get(m.p, "b"), 4e200);
-    assert_near(cot_clip_grad_norm(m.p, (double)INFINITY) / 1e200, 4 * sqrt(2), 1e-15); /* squares would overflow */
+    /* squares would overflow */
+    assert_near(cot_clip_grad_norm(m.p, (double)INFINITY) / 1e200, 4 * sqrt(2), 1e-15);
     cot_grad_set(cot_params_get(m.p, "b"), 4.0);
     double norm = sqrt(9 * NA + 16 * OUT);
     assert_near(cot_clip_grad_norm(m.p, 2), norm, 1e-15);
@@ -543,7 +546,7 @@ static void norms_are_clipped_like_torchs(void **state) {
     unmake(&m);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void wrong_options_are_sentences(void **state) {
     (void)state;
@@ -555,7 +558,8 @@ static void wrong_options_are_sentences(void **state) {
         {{.beta1 = 1}, "[optim_create] alpha 0.99, betas 1 and 0.999, average 0; they must be in [0, 1)"},
         {{.decay = -1}, "[optim_create] momentum 0, eps 1e-08, decay -1; they must be finite and not negative"},
         {{.nesterov = true}, "[optim_create] nesterov is set; it is for COT_SGD with a momentum"},
-        {{.group_count = 2}, "[optim_create] there are 2 groups, but the list is NULL; list as many, or leave both out"},
+        {{.group_count = 2},
+         "[optim_create] there are 2 groups, but the list is NULL; list as many, or leave both out"},
         {{.groups = (cot_optim_group[]){{.scale = -1}}, .group_count = 1},
          "[optim_create] group 0 has scale -1, decay 0; they must be finite and not negative"},
         {{.groups = two, .group_count = 1}, "[optim_create] a parameter is in group 1; the optimiser has 1"},
@@ -581,10 +585,11 @@ static void wrong_options_are_sentences(void **state) {
     unmake(&m);
     m = made(COT_BF16, &(cot_optim_options){.rate = 0.1});
     assert_null(m.o);
-    assert_error(m.t, COT_DTYPE, "[optim_create] a has dtype bf16; weights are f32 or f64: keep those, and cast them for "
-                                 "the computation");
+    assert_error(m.t, COT_DTYPE, "[optim_create] a has dtype bf16; weights are f32 or f64: keep those, and cast them "
+                                 "for the computation");
     unmake(&m);
-    assert_true(!cot_optim_create(NULL, &wrong[0].o) && cot_optim_step(NULL) == COT_VALUE && isnan(cot_optim_rate(NULL)));
+    assert_true(!cot_optim_create(NULL, &wrong[0].o) && cot_optim_step(NULL) == COT_VALUE);
+    assert_true(isnan(cot_optim_rate(NULL)));
     cot_optim_destroy(NULL);
 }
 
@@ -603,8 +608,8 @@ static void a_recorded_step_checks_what_it_gets(void **state) {
         cot_tape_clear_error(t);                                                                                       \
     } while (0)
     cot_var rate = cot_number(0.1), step_1 = cot_integer(1);
-    REFUSED(COT_SHAPE, "[optim_record] gradient of weight 0 is f64 (), the weight f64 (2,); they must be equal", &o, rate,
-            step_1, 1, &s, ((cot_var[]){w, w, w}), NULL, ys);
+    REFUSED(COT_SHAPE, "[optim_record] gradient of weight 0 is f64 (), the weight f64 (2,); they must be equal", &o,
+            rate, step_1, 1, &s, ((cot_var[]){w, w, w}), NULL, ys);
     REFUSED(COT_SHAPE, "[optim_record] v of weight 0 is f64 (), the weight f64 (2,); they must be equal", &o, rate,
             step_1, 1, &w, ((cot_var[]){w, w, s}), NULL, ys);
     REFUSED(COT_SHAPE, "[optim_record] the rate has shape (2,); it is one number", &o, w, step_1, 1, &w,
@@ -635,8 +640,9 @@ static void train_a_little(cot_tape *t, void *user) {
 
 static void every_allocation_may_fail(void **state) {
     (void)state;
-    static const char *const sentences[] = {"[optim_create] out of memory", "[optim_swap] out of memory"};
-    assert_survives_no_memory(train_a_little, NULL, 2, sentences);
+    static const char *const sentences[] = {"[optim_create] out of memory: ", "[optim_swap] out of memory: ",
+                                             " bytes for states of the optimiser"};
+    assert_survives_no_memory(train_a_little, NULL, 3, sentences);
 }
 
 int main(void) {

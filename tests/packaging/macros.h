@@ -102,6 +102,7 @@ void use_writes(cot_var *x, cot_var *more) {
 #ifndef COT_PLAIN
     cot_add_into(x, 1), cot_sub_into(x, 1.0), cot_mul_into(x, 2.0f), cot_div_into(x, *more), cot_copy_into(x, 0);
     cot_update_slice(x, 0, 0, COT_END, 2, 1.5);
+    cot_grad_set(*x, 0.0), cot_grad_add(*x, 1);
     cot_assign(*x, 0.0), cot_backward_seeded(*x, 2), cot_vjp(*x, 1.0, 1, more, more);
 #endif
     cot_grad_of(*x, 1, more, more), cot_split(*x, 2, 0, more), cot_qr(*x, more, NOTHING),

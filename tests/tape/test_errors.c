@@ -622,6 +622,29 @@ static int give_no(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
+static cot_var give_it(int n, const cot_var *xs, void *user) {
+    (void)n, (void)user;
+    return xs[0];
+}
+
+static void call_optimisers(cot_tape *t, cot_var x) {
+    cot_optim_options o = {.kind = COT_SGD, .rate = 0.1};
+    cot_params       *p = cot_params_create(t);
+    cot_optim        *made = cot_optim_create(p, &o);
+    cot_var           y;
+    cot_optim_create(NULL, &o), cot_optim_create(p, NULL), cot_optim_step(made), cot_optim_step(NULL);
+    cot_optim_rate(NULL), cot_optim_set_rate(made, 0.1), cot_optim_set_rate(NULL, 0.1), cot_optim_swap(made),
+        cot_optim_swap(NULL), cot_optim_swapped(NULL);
+    cot_optim_states(NULL), cot_optim_state(made, 0, NULL), cot_optim_steps(NULL), cot_optim_set_steps(NULL, 1);
+    cot_optim_kept(NULL), cot_optim_record(&o, x, x, 1, &x, &x, NULL, &y),
+        cot_optim_record(NULL, x, x, 1, &x, &x, NULL, &y), cot_optim_record(&o, x, x, 1, NULL, NULL, NULL, NULL);
+    cot_schedule_rate(NULL, 0), cot_clip_grad_norm(p, 1), cot_clip_grad_norm(NULL, 1);
+    cot_grad_scale(x, 2), cot_grad_set(x, x), cot_grad_set(x, 1.0), cot_grad_add(x, x), cot_grad_add(x, 1.0);
+    cot_lbfgs_minimize(1, &x, give_it, NULL, NULL, NULL), cot_lbfgs_minimize(1, NULL, give_it, NULL, NULL, NULL),
+        cot_lbfgs_minimize(1, &x, NULL, NULL, NULL, NULL);
+    cot_least_squares(1, &x, give_it, NULL, NULL, NULL), cot_least_squares(-1, &x, give_it, NULL, NULL, NULL);
+    cot_optim_destroy(made), cot_params_destroy(p);
+}
 
 static void call_the_rest(cot_tape *t, cot_var x) {
     double   d[8] = {0};
@@ -651,6 +674,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
         cot_assign_data(x, NULL);
     cot_sgd_step(1, &x, 0.1), cot_sgd_step(0, NULL, 0.1), cot_leaf(x),
         cot_adamw_step(1, &x, NULL, NULL, (cot_adamw){.step = 1});
+    call_optimisers(t, x);
     (cot_add_into)(&w, x), (cot_sub_into)(&w, x), (cot_mul_into)(&w, x), (cot_div_into)(&w, x), (cot_copy_into)(&w, x);
     (cot_update_slice)(&w, 0, 0, 1, 1, x), cot_touch(&w), cot_add_into(&w, 1.0), cot_update_slice(&w, 0, 0, 1, 1, 2.0);
     cot_copy(x), (cot_add_into)(NULL, x), (cot_copy_into)(NULL, x), (cot_update_slice)(NULL, 0, 0, 1, 1, x),

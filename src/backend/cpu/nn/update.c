@@ -2,7 +2,7 @@
  * independent of each other, so the work is shared out freely. */
 #include "backend/cpu/nn/nn.h"
 #include "base/parallel.h"
-#include "rules/updates.h"
+#include "rules/words/updates.h"
 
 /* Elements that go through all formulas before the next. */
 enum { BLOCK = 512 };

@@ -1,10 +1,10 @@
 /* updates.h: the arithmetic of the updates of optimisers, once, for the kernel that writes to
  * leaves (backend/cpu/nn/update.c) and for the recorded form of programs (optim/record.c).
  *
- * The includer defines the words: ADD, SUB, MUL, DIV, SQRT, and POSITIVE, which is its operand, or 0
- * where that is negative. Each rounds once, in the type of the weights, so both have the same bits.
- * Factors are made in f64 and rounded to that type once. Which formulas an optimiser takes, and in
- * which order, its comment in cotangent_optim.h says. */
+ * The includer defines the words: ADD, SUB, MUL, DIV, SQRT, and POSITIVE, which is its operand, or
+ * 0 where that is negative. Each rounds once, in the type of the weights, so both have the same
+ * bits. Factors are made in f64 and rounded to that type once. Which formulas an optimiser takes,
+ * and in which order, its comment in cotangent_optim.h says. */
 #ifndef COT_UPDATES_H
 #define COT_UPDATES_H
 
