@@ -22,6 +22,8 @@ typedef struct training {
     int64_t        step, steps; /* steps done, and to be done */
     watch         *w;
     double         loss;   /* of the last step */
+    int            shown;  /* numbers of the last validation, which validate sets */
+    watch_number   numbers[8];
     int                batch_arrays; /* of the last batch; 0: there is none */
     const cot_array   *batch;
     const char *const *batch_names;
@@ -48,7 +50,7 @@ typedef struct trainable {
     void (*work)(const training *r, double *examples, double *flops);
     /* Records the loss of the next step. Of a failed loader it is invalid. */
     cot_var (*loss)(training *r);
-    /* A row of validation for the log; true: stop here. NULL: there is none. */
+    /* Sets the numbers of a validation; true: stop here. NULL: there is none. */
     bool (*validate)(training *r);
     /* The test, after the last step: sets accuracy or test_loss. */
     bool (*test)(training *r, failure *f);

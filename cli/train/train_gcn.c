@@ -76,7 +76,8 @@ static bool validate(training *r) {
     for (int k = 0; k < GCN_LOOKED_BACK; k++) mean += a->seen[k] / GCN_LOOKED_BACK;
     bool stop = a->epochs > GCN_LOOKED_BACK && loss > mean;
     a->seen[a->epochs++ % GCN_LOOKED_BACK] = loss;
-    watch_row(r->w, r->step, 2, (watch_number[]){{"val_loss", loss}, {"val_accuracy", right}});
+    r->numbers[r->shown++] = (watch_number){"val_loss", loss};
+    r->numbers[r->shown++] = (watch_number){"val_accuracy", right};
     if (r->step <= GCN_EPOCHS) {
         a->curve[0][r->step - 1] = r->loss;
         a->curve[1][r->step - 1] = loss;

@@ -92,17 +92,25 @@ static bool one_step(training *r, const trainable *m, const char *folder, failur
     cot_tape_zero_grads(r->t);
     if (!train_fine(r, f)) return false;
     r->step++;
-    watch_step(r->w, r->step, r->loss, m->clip > 0 ? 2 : 1,
-               (watch_number[]){{"rate", rate}, {"gradient_norm", norm}});
+    r->numbers[0] = (watch_number){"rate", rate};
+    r->numbers[1] = (watch_number){"gradient_norm", norm};
+    r->shown = m->clip > 0 ? 2 : 1;
     return true;
 }
 
-/* In evaluation, without recording for derivatives. */
+/* In evaluation, without recording for derivatives. A validation after each step is a part of the
+ * step's row; a rare one is a row of its own, which people see. */
 static bool validated(training *r, const trainable *m) {
-    cot_params_train(r->p, false);
-    cot_no_grad_open(r->t);
-    bool stop = m->validate(r);
-    cot_no_grad_close(r->t);
+    bool stop = false, now = m->validate && m->every > 0 && (r->step % m->every == 0 || r->step == r->steps);
+    int  of_step = r->shown;
+    if (now) {
+        cot_params_train(r->p, false);
+        cot_no_grad_open(r->t);
+        stop = m->validate(r);
+        cot_no_grad_close(r->t);
+    }
+    watch_step(r->w, r->step, r->loss, m->every == 1 ? r->shown : of_step, r->numbers);
+    if (now && m->every > 1) watch_row(r->w, r->step, r->shown - of_step, r->numbers + of_step);
     return stop;
 }
 
@@ -134,7 +142,7 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
     bool     enough = false;
     while (r->step < r->steps && !enough && !*stopped) {
         if (!one_step(r, m, folder, f)) return false;
-        if (m->validate && m->every > 0 && r->step % m->every == 0) enough = validated(r, m);
+        enough = validated(r, m);
         cot_tape_rewind(r->t, mark);
         if (!train_fine(r, f)) return false;
         *stopped = system_stop_asked();
