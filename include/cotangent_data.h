@@ -180,6 +180,40 @@ COT_API cot_position     cot_loader_position(const cot_loader *l);
 /* Goes on from there: with the same rows and options, to the same batches. */
 COT_API cot_status cot_loader_seek(cot_loader *l, cot_position position);
 
+/* ==== Text
+ * ==================================================================================== */
+
+/* A whole file of text, unpacked if gzip packed it, with a 0 behind its *bytes bytes; free it with
+ * free. NULL after a failure. */
+COT_API char *cot_text_read(const char *path, size_t *bytes, char *why, size_t room);
+
+/* Text as tokens and back. Threads may share a tokenizer. */
+typedef struct cot_tokenizer cot_tokenizer;
+
+/* Byte-pair encoding as GPT-2 does it, from its vocab.json and merges.txt. Text is cut into words
+ * by GPT-2's pattern (contractions; letters, numbers, others, each with a space before them; white
+ * space), where letters and numbers are those of Unicode; a byte that is no UTF-8 counts as one
+ * that is neither. Any bytes go in and come back. Special tokens are not looked for in a text:
+ * cot_tokenizer_find gives their numbers. */
+COT_API cot_tokenizer *cot_tokenizer_load(const char *vocab, const char *merges, const cot_allocator *allocator);
+/* One token for each character that the text has, in the order of Unicode. */
+COT_API cot_tokenizer *cot_tokenizer_of_text(const char *text, size_t bytes, const cot_allocator *allocator);
+COT_API void           cot_tokenizer_destroy(cot_tokenizer *k); /* NULL is fine */
+COT_API cot_status     cot_tokenizer_status(const cot_tokenizer *k);
+COT_API const char    *cot_tokenizer_message(const cot_tokenizer *k);
+/* One more than the highest number of a token. */
+COT_API int64_t cot_tokenizer_count(const cot_tokenizer *k);
+/* The number of the token with these bytes; -1: there is none. */
+COT_API int64_t cot_tokenizer_find(const cot_tokenizer *k, const char *token, size_t bytes);
+/* The tokens of a text: returns how many there are, and writes the first `room` of them to ids
+ * (NULL with room 0: only counts). -1 after a failure: memory is short, or a part of the text, at a
+ * byte that `why` names, has no token. */
+COT_API int64_t cot_tokenizer_encode(const cot_tokenizer *k, const char *text, size_t bytes, int64_t *ids, int64_t room,
+                                     char *why, size_t why_room);
+/* The bytes of n tokens: returns how many there are, and writes the first `room` of them, without a
+ * 0 at the end. -1: a number is of no token. */
+COT_API int64_t cot_tokenizer_decode(const cot_tokenizer *k, const int64_t *ids, int64_t n, char *text, int64_t room);
+
 /* ==== Training that goes on
  * ==================================================================================== */
 

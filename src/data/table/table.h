@@ -2,7 +2,11 @@
  * data sets.
  *
  * A text is cut into cells once; a cell becomes a number when its column is asked for, so that
- * other columns may hold anything. */
+ * other columns may hold anything.
+ *
+ * What the folder does: it cuts text into cells, and makes numbers of them.
+ *
+ * May call: libc, base, data/file. Must not touch: tapes, parameters. */
 #ifndef COT_DATA_TABLE_H
 #define COT_DATA_TABLE_H
 
