@@ -104,11 +104,12 @@ static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 
 typedef struct program { cot_program *p; cot_run *r; } program;
 
-/* Native code is compared and timed in its first runs; these are over then. */
+/* Native code is compared and timed in its first runs, before it counts. */
 static program open_program(bool native) {
     cot_type type[PARAMETERS] = {{COT_F64, {0, {0}}}};
     for (int k = 1; k < PARAMETERS; k++) type[k] = type[0];
-    program a = {cot_compile(step, NULL, PARAMETERS, type, 1 + PARAMETERS, &(cot_compile_options){.native = native}), NULL};
+    cot_compile_options o = {.native = native};
+    program             a = {cot_compile(step, NULL, PARAMETERS, type, 1 + PARAMETERS, &o), NULL};
     a.r = cot_run_create(a.p);
     if (cot_run_status(a.r) != COT_OK) fprintf(stderr, "%s\n", cot_run_message(a.r)), exit(1);
     if (native) cot_program_native(a.p, true);

@@ -66,11 +66,12 @@ static void put_input(const scan *s, body *b, int i, int k, const char *at, int 
 /* What all steps read, and what is carried to the first. */
 static void put_outer(const scan *s, body *b, int which, int depth) {
     const cot__form *f = &s->f;
-    int              own = cot__form_own_inputs(f), captured = cot__form_first_capture(f) + (which ? f->captures[0] : 0);
+    int              captured = cot__form_first_capture(f) + (which ? f->captures[0] : 0);
     for (int i = 0; i < f->consts; i++) put_input(s, b, i, cot__form_first_const(f) + i, NULL, depth);
     for (int i = 0; i < f->carry; i++)
         put_input(s, b, f->consts + f->counts + i, cot__form_first_carry(f) + i, NULL, depth);
-    for (int i = 0; i < f->captures[which]; i++) put_input(s, b, own + i, captured + i, NULL, depth);
+    for (int i = 0; i < f->captures[which]; i++)
+        put_input(s, b, cot__form_own_inputs(f) + i, captured + i, NULL, depth);
 }
 
 /* The number of the step, and slices. */

@@ -274,7 +274,8 @@ static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k, const
     if (plan->extra[k] >= 0 && !r->measured)
         cot__store_f64(r->arena + plan->extra[k], dtype, cot__operation_number(r->p, k));
     add_scalar(r, (cot__scalar){cot__scalar_code(r->p->operation[k].op, dtype),
-                                slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2], 0, NULL}, k, parts);
+                                slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2], 0, NULL},
+               k, parts);
 }
 
 static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
