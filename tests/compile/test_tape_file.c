@@ -117,9 +117,9 @@ static bool same_line(const char *a, const char *b) {
     }
 }
 
-/* Values that were written over in place are there again. Bodies know no source lines, and have lost
- * what nothing needs: so values behind them have other numbers. A fixed value of a body that is
- * read outside of it is a constant there. */
+/* Values that were written over in place are there again. Bodies know no source lines, and have
+ * lost what nothing needs: so values behind them have other numbers. A fixed value of a body that
+ * is read outside of it is a constant there. */
 static bool same_lines(const char *a, const char *b) {
     bool bodies = strstr(a, "(in a body)");
     for (; *(a = next_line(a)) && *(b = next_line(b));) {
@@ -215,8 +215,8 @@ static int grown(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-/* A scan, a loop of unknown length and a checkpoint, from a matrix and a number; and the gradient of
- * the first, which is loops again. */
+/* A scan, a loop of unknown length and a checkpoint, from a matrix and a number; and the gradient
+ * of the first, which is loops again. */
 static cot_var loops(cot_var h, cot_var s) {
     cot_var first = cot_index(h, 0, 1), last, sums, long_enough, y, g;
     cot_scan(a_step, &s, -1, 1, &first, 1, &h, &last, 1, &sums, &(cot_loop_options){.reverse = true});

@@ -45,7 +45,8 @@ static void correct(uint8_t *bytes, size_t size) {
     correct_one(bytes, size);
 }
 
-/* A loop may have as many steps as it likes, or a test that never ends it: loading does them all. */
+/* A loop may have as many steps as it likes, or a test that never ends it: loading does them
+ * all. */
 static bool has_few_steps(const cot__program *p) {
     for (uint32_t k = 0; k < p->operations; k++) {
         if (p->operation[k].op != OP_loop) continue;

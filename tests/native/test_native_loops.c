@@ -47,8 +47,8 @@ static const char runs[] = "native code runs", nothing[] = "nothing in the progr
 
 /* ---- scans ----------------------------------------------------------------------------------- */
 
-/* Carried values change places, and one has no adjoint; a strided row, a value of another dtype, and
- * what is captured. */
+/* Carried values change places, and one has no adjoint; a strided row, a value of another dtype,
+ * and what is captured. */
 BODY(mixed_step) {
     const cot_var *outer = user;
     (void)n, (void)m;

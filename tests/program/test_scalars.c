@@ -64,7 +64,8 @@ static void joined_instructions_do_what_both_do(void **state) {
             /* all slots of both, but the operands of the first */
             for (uint32_t s = 0; s < 256; s++) {
                 cot__scalar a = {cot__scalar_code(first[i / 3], dtypes[d]), s & 3, 0, 1, 0, 0, NULL};
-                cot__scalar b = {cot__scalar_code(second[i % 3], dtypes[d]), s >> 2 & 3, s >> 4 & 3, s >> 6, 0, 0, NULL};
+                uint32_t    z = s >> 2 & 3, x = s >> 4 & 3;
+                cot__scalar b = {cot__scalar_code(second[i % 3], dtypes[d]), z, x, s >> 6, 0, 0, NULL};
                 joined += check_pair(dtypes[d], a, b);
             }
     /* of two products and two sums: 4 slots of t, 4 of z, one of x and y is t */

@@ -2,8 +2,9 @@
  * write.
  *
  * A part is a row of operations that stand next to each other: statements on 0-d values, loops over
- * arrays, loops over steps whose bodies are such statements, small reductions and moves. A loop that threads should share is a part of its own. All
- * else stands between parts: products of matrices, long reductions, whatever checks its data.
+ * arrays, loops over steps whose bodies are such statements, small reductions and moves. A loop
+ * that threads should share is a part of its own. All else stands between parts: products of
+ * matrices, long reductions, whatever checks its data.
  *
  * May call: base, rules, backend, program, program/emit. Must not touch: tapes, compilers. */
 #ifndef COT_NATIVE_CHOOSE_H
