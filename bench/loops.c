@@ -5,10 +5,12 @@
  *     loops [STEPS [SAMPLES]]
  *
  * The gradient through cot_scan is compared with the plain C loss, and with the gradient of the
- * same loop unrolled on the tape; all take turns, and the least time of each counts. */
+ * same loop unrolled on the tape; so is the same function as a program, run by the executor and by
+ * native code, if there is a compiler. All take turns, and the least time of each counts. */
 #include "workloads/measure.h"
 
 #include <cotangent.h>
+#include <cotangent_program.h>
 
 enum { PARAMETERS = 6 };
 static const double at[PARAMETERS] = {1.5, 1.0, 3.0, 1.0, 1.0, 1.2}, H = 0.01;
@@ -73,16 +75,60 @@ static pair unrolled(cot_var *p) {
     return s;
 }
 
+static cot_var loss_of(pair s) {
+    return cot_add(cot_square(cot_sub(s.x, 1.0)), cot_square(cot_sub(s.y, 1.0)));
+}
+
 static double gradient(cot_tape *t, cot_var *p, pair (*run)(cot_var *)) {
     cot_mark m = cot_tape_mark(t);
     pair     s = run(p);
-    cot_var  loss = cot_add(cot_square(cot_sub(s.x, 1.0)), cot_square(cot_sub(s.y, 1.0)));
+    cot_var  loss = loss_of(s);
     cot_backward(loss);
     double value = cot_value(loss);
     if (cot_tape_status(t) != COT_OK) fprintf(stderr, "%s\n", cot_tape_message(t)), exit(1);
     cot_tape_zero_grads(t);
     cot_tape_rewind(t, m);
     return value;
+}
+
+/* ---- compiled -------------------------------------------------------------------------------- */
+
+/* The loss and its gradient. */
+static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var p[PARAMETERS];
+    (void)m, (void)user;
+    memcpy(p, xs, sizeof p);
+    ys[0] = loss_of(scanned(p));
+    return cot_grad_of(ys[0], n, xs, ys + 1);
+}
+
+typedef struct program { cot_program *p; cot_run *r; } program;
+
+/* Native code is compared and timed in its first runs, before it counts. */
+static program open_program(bool native) {
+    cot_type type[PARAMETERS] = {{COT_F64, {0, {0}}}};
+    for (int k = 1; k < PARAMETERS; k++) type[k] = type[0];
+    cot_compile_options o = {.native = native};
+    program             a = {cot_compile(step, NULL, PARAMETERS, type, 1 + PARAMETERS, &o), NULL};
+    a.r = cot_run_create(a.p);
+    if (cot_run_status(a.r) != COT_OK) fprintf(stderr, "%s\n", cot_run_message(a.r)), exit(1);
+    if (native) cot_program_native(a.p, true);
+    return a;
+}
+
+static double run_program(void *ctx) {
+    const void *in[PARAMETERS];
+    double      out[1 + PARAMETERS];
+    void       *to[1 + PARAMETERS];
+    for (int k = 0; k < PARAMETERS; k++) in[k] = &at[k];
+    for (int k = 0; k <= PARAMETERS; k++) to[k] = &out[k];
+    cot_program_run(((program *)ctx)->r, in, to);
+    return out[0];
+}
+
+static void close_program(program *a) {
+    cot_run_destroy(a->r);
+    cot_program_destroy(a->p);
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -107,26 +153,46 @@ static double run_plain(void *ctx) {
 static double run_scan(void *ctx) { return gradient(((both *)ctx)->t, ((both *)ctx)->p, scanned); }
 static double run_unrolled(void *ctx) { return gradient(((both *)ctx)->t, ((both *)ctx)->p, unrolled); }
 
+enum { PLAIN, SCANNED, UNROLLED, COMPILED, NATIVE, WAYS };
+
+static void put_row(const char *what, double ratio, double target) {
+    printf("%-52s %8.2f  target %-4g %s\n", what, ratio, target, ratio <= target ? "met" : "MISSED");
+}
+
+static void put_all(const double *best, const program *native) {
+    printf("Lotka-Volterra, %d steps of Runge-Kutta: loss in C %.3g us, gradient by cot_scan %.3g us, "
+           "unrolled %.3g us, compiled %.3g us, native %.3g us\n", steps, best[PLAIN] * 1e6, best[SCANNED] * 1e6,
+           best[UNROLLED] * 1e6, best[COMPILED] * 1e6, best[NATIVE] * 1e6);
+    put_row("gradient by cot_scan / the plain C loss", best[SCANNED] / best[PLAIN], 10);
+    put_row("gradient by cot_scan / the same loop unrolled", best[SCANNED] / best[UNROLLED], 1);
+    put_row("gradient, compiled / the plain C loss", best[COMPILED] / best[PLAIN], 10);
+    if (cot_program_native(native->p, true) == COT_NATIVE_READY)
+        put_row("gradient, native code / the plain C loss", best[NATIVE] / best[PLAIN], 10);
+    else printf("no native code: %s\n", cot_program_native_message(native->p));
+}
+
 int main(int argc, char **argv) {
     both   b = {cot_tape_create(NULL), {COT_NONE}};
-    double best[3] = {1e9, 1e9, 1e9}, value[3] = {0};
+    double best[WAYS] = {1e9, 1e9, 1e9, 1e9, 1e9}, value[WAYS] = {0};
     int    samples = argc > 2 ? atoi(argv[2]) : 20;
     if (argc > 1) steps = atoi(argv[1]);
     if (!b.t || steps < 1 || samples < 1) return fprintf(stderr, "usage: loops [STEPS [SAMPLES]]\n"), 2;
     for (int k = 0; k < PARAMETERS; k++) b.p[k] = cot_scalar(b.t, at[k]);
+    program compiled = open_program(false), native = open_program(true);
     for (int i = 0; i < samples; i++) {
-        value[0] = repeated(&best[0], 20, run_plain, &b);
-        value[1] = repeated(&best[1], 3, run_scan, &b);
-        value[2] = repeated(&best[2], 3, run_unrolled, &b);
+        value[PLAIN] = repeated(&best[PLAIN], 20, run_plain, &b);
+        value[SCANNED] = repeated(&best[SCANNED], 3, run_scan, &b);
+        value[UNROLLED] = repeated(&best[UNROLLED], 3, run_unrolled, &b);
+        value[COMPILED] = repeated(&best[COMPILED], 5, run_program, &compiled);
+        value[NATIVE] = repeated(&best[NATIVE], 5, run_program, &native);
     }
     cot_tape_destroy(b.t);
-    printf("Lotka-Volterra, %d steps of Runge-Kutta: loss in C %.3g us, gradient by cot_scan %.3g us, "
-           "unrolled %.3g us\n", steps, best[0] * 1e6, best[1] * 1e6, best[2] * 1e6);
-    printf("%-52s %8.2f  target 10   %s\n", "gradient by cot_scan / the plain C loss", best[1] / best[0],
-           best[1] <= 10 * best[0] ? "met" : "MISSED");
-    printf("%-52s %8.2f  target 1.0  %s\n", "gradient by cot_scan / the same loop unrolled", best[1] / best[2],
-           best[1] <= best[2] ? "met" : "MISSED");
-    bool right = fabs(value[1] / value[0] - 1) < 1e-9 && value[1] == value[2];
-    if (!right) fprintf(stderr, "WRONG: losses %.17g, %.17g, %.17g\n", value[0], value[1], value[2]);
+    put_all(best, &native);
+    close_program(&compiled);
+    close_program(&native);
+    bool right = fabs(value[SCANNED] / value[PLAIN] - 1) < 1e-9 && value[SCANNED] == value[UNROLLED] &&
+                 value[SCANNED] == value[COMPILED] && value[SCANNED] == value[NATIVE];
+    if (!right)
+        for (int k = 0; k < WAYS; k++) fprintf(stderr, "WRONG: loss %d is %.17g\n", k, value[k]);
     return !right;
 }

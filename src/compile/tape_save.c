@@ -52,11 +52,14 @@ static void find_lost(cot__tape_file *f) {
     }
 }
 
+/* What loops are in a program is put together in the arena, and forgotten. */
 static bool make_program(cot__tape_file *f, int n, const uint32_t *vars, const cot__caller *caller) {
     cot__not_yet not_yet;
+    cot_mark     m = cot__mark(f->t);
     f->p = cot__tape_lower(f->t, &f->t->al, n, vars, f->value, caller, &not_yet);
     if (!f->p && not_yet.why)
         cot__refuse(caller, COT_LIMIT, "%s cannot be saved yet: %s", not_yet.op, not_yet.why);
+    cot__rewind(f->t, m);
     return f->p != NULL;
 }
 
@@ -242,6 +245,10 @@ static void save(cot_tape *t, int n, const cot_var *vars, const char *path, hear
     }
     if (find_nodes(t, n, vars, nodes, &h->caller)) {
         bool fine = cot__tape_file_open(&h->file, t, n, nodes, &h->caller);
+        if (t->status != COT_OK) { /* the arena has no memory; the tape stays as it was */
+            hear(&h->caller, t->status, t->errors.message);
+            cot_tape_clear_error(t);
+        }
         if (fine && !cot__file_replace(&t->al, path, h->file.bytes, fill, h, NULL) && h->status == COT_OK)
             cot__cannot_write(path, errno, &h->caller);
         cot__tape_file_close(&h->file);

@@ -2,6 +2,7 @@
 #include "native/text.h"
 #include "backend/runs.h"
 #include "native/parts/shifts.h"
+#include "native/scans.h"
 #include "program/emit/block.h"
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
@@ -412,11 +413,22 @@ static void put_memory(cot__writer *w, const cot__choice *c, uint32_t part) {
 /* Memory of a 0-d value may be that of another one that is not needed any more: so values are read
  * before the first operation. What leaves the part is written when it is made, and does not wait in
  * a register; folds end by themselves. */
-static void put_result(cot__writer *w, const cot__choice *c, uint32_t k, uint32_t part) {
-    uint32_t  v = c->p->operation[k].result;
-    cot__view view = cot__value_view(c->p, v);
-    int       at = view.ndim == 0 && !c->part[part].ends ? place_in_part(c, part, v) : -1;
-    if (at >= 0) cot__putf(w->to, "    *(%s *)at[%d] = v_%u;\n", cot__emit_type(view.dtype), at, cot__number_of(w, v));
+static void put_results(cot__writer *w, const cot__choice *c, uint32_t k, uint32_t part) {
+    for (uint32_t r = 0; r < c->p->operation[k].results; r++) {
+        uint32_t    v = c->p->operation[k].result + r;
+        cot__view   view = cot__value_view(c->p, v);
+        const char *type = cot__emit_type(view.dtype);
+        int         at = view.ndim == 0 && !c->part[part].ends ? place_in_part(c, part, v) : -1;
+        if (at >= 0) cot__putf(w->to, "    *(%s *)at[%d] = v_%u;\n", type, at, cot__number_of(w, v));
+    }
+}
+
+/* A number that no value of the part has. */
+static uint32_t free_number(const cot__choice *c, uint32_t part) {
+    const cot__run_part *q = &c->part[part];
+    uint32_t             n = q->values;
+    for (uint32_t k = q->first; k < q->end; k++) n += c->p->operation[k].results;
+    return n;
 }
 
 /* A statement; of an element from elsewhere, through its own pointer. */
@@ -433,14 +445,15 @@ bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
     cot__put(w->to, "(void *const *at, int64_t from, int64_t to) {\n");
     put_memory(w, c, part);
     for (uint32_t k = q->first; k < q->end; k++) {
-        if (c->kind[k] == COT__AS_STATEMENT) put_statement(w, c, k, part);
-        else if (c->kind[k] == COT__AS_BLOCK && !cot__put_structural(w, k)) return false;
-        if (c->kind[k] == COT__AS_STATEMENT || c->kind[k] == COT__AS_BLOCK) put_result(w, c, k, part);
-        else if (c->kind[k] == COT__AS_LOOP) {
+        uint8_t kind = c->kind[k];
+        if (kind == COT__AS_STATEMENT) put_statement(w, c, k, part);
+        else if (kind == COT__AS_BLOCK && !cot__put_structural(w, k)) return false;
+        else if (kind == COT__AS_SCAN && !cot__native_put_scan(w, k, free_number(c, part))) return false;
+        if (kind == COT__AS_LOOP) {
             if (q->ends) put_folded_loop(w, c, k, part);
             else put_loop(w, c, k, q->shared > 0);
             k = cot__loop_of(c, k).end - 1;
-        }
+        } else if (kind != COT__FOR_NOBODY) put_results(w, c, k, part);
     }
     cot__put(w->to, "}\n");
     return true;

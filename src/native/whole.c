@@ -61,7 +61,9 @@ static void close_layout(cot__layout *l, const cot__choice *c) {
  * other values have one text. */
 static void number_values(const cot__choice *c, uint32_t part, uint32_t *number, uint8_t *pointed) {
     const cot__run_part *q = &c->part[part];
-    for (uint32_t k = q->first; k < q->end; k++) number[c->p->operation[k].result] = q->values + k - q->first;
+    uint32_t             next = q->values;
+    for (uint32_t k = q->first; k < q->end; k++)
+        for (uint32_t r = 0; r < c->p->operation[k].results; r++) number[c->p->operation[k].result + r] = next++;
     for (uint32_t i = 0; i < q->values; i++) {
         uint32_t v = c->value[q->value + i];
         if (v & (COT__WORKSPACE_OF | COT__ELEMENT_OF)) continue;

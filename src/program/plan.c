@@ -266,10 +266,17 @@ static bool place_result(cot__planner *q, uint32_t k) {
     return cot__plan_take_memory(q, o->result);
 }
 
-/* The slot of the result may be that of an operand: an instruction loads before it stores. */
+/* The slot of the result may be that of an operand: an instruction loads before it stores. It is
+ * that of what was made just before, if nobody reads that later: then a product and the sum that
+ * reads it leave one value (scalars.h). */
 static bool place_scalar(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
+    const uint32_t       *x = cot__operation_operand(q->p, k);
+    bool                  before = k > 0 && x[0] == q->p->operation[k - 1].result;
     q->plan->scalars++;
+    if (before && cot__operation_operands(q->p, k) == 2 && x[1] != COT__NO_VALUE &&
+        !cot__plan_let_go(q, q->plan->root[x[1]], k))
+        return false;
     if (o->extra != COT__NO_VALUE) q->plan->extra[k] = 8 * (int64_t)q->slots++;
     return cot__plan_let_operands_go(q, k) && cot__plan_take_memory(q, o->result) && cot__plan_let_go(q, o->result, k);
 }

@@ -232,6 +232,12 @@ static void place_outputs(cot__run *r, const cot__plan *plan) {
     }
 }
 
+static bool is_straight(const cot__run *r) {
+    bool all = r->steps == 1 && r->step[0].kind == COT__STEP_SCALARS && r->loads == r->words && !r->bindings;
+    for (uint32_t k = 0; k < r->p->outputs && all; k++) all = r->given[k].bytes == 8 && !r->given[k].kept;
+    return all && !r->directs.count;
+}
+
 /* ---- operations ------------------------------------------------------------------------------ */
 
 static uint32_t slot_of(const cot__plan *plan, uint32_t v) { return (uint32_t)(plan->place[plan->root[v]] / 8); }
@@ -241,7 +247,9 @@ static bool has_scalars(const cot__run *r) {
 }
 
 static void end_scalars(cot__run *r) {
-    if (has_scalars(r)) r->scalar[r->scalars++].code = COT__SCALAR_END;
+    if (!has_scalars(r)) return;
+    uint32_t first = r->step[r->steps - 1].first;
+    cot__scalars_link(r->scalar + first, r->scalars++ - first);
 }
 
 /* To the instructions of the last step, or as a step of its own: so is what begins a part. */
@@ -266,7 +274,8 @@ static void prepare_scalar(cot__run *r, const cot__plan *plan, uint32_t k, const
     if (plan->extra[k] >= 0 && !r->measured)
         cot__store_f64(r->arena + plan->extra[k], dtype, cot__operation_number(r->p, k));
     add_scalar(r, (cot__scalar){cot__scalar_code(r->p->operation[k].op, dtype),
-                                slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2], 0}, k, parts);
+                                slot_of(plan, r->p->operation[k].result), slot[0], slot[1], slot[2], 0, NULL},
+               k, parts);
 }
 
 static void prepare_job(cot__run *r, const cot__plan *plan, uint32_t k) {
@@ -559,6 +568,7 @@ static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
         plan.directs.one[k].place = plan.place[plan.directs.one[k].root];
     r->directs = plan.directs;
     plan.directs = (cot__directs){0};
+    r->straight = is_straight(r);
     cot__plan_close(&plan);
     return ok;
 }

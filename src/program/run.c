@@ -158,6 +158,17 @@ bool cot__run_go_by(cot__run *r, cot__part_fn *const *functions, const void *con
     return true;
 }
 
+/* What a step of a loop over numbers is: shorter than its way through all of the above. */
+static bool go_straight(const cot__run *r, const void *const *inputs, void *const *outputs) {
+    const cot__load  *load = r->load, *end = load + r->words;
+    const cot__given *given = r->given;
+    for (; load < end; load++) memcpy(load->to, inputs[load->input], 8);
+    cot__scalars_run(r->scalar, (cot__slot *)(void *)r->arena);
+    for (uint32_t k = 0, n = outputs ? r->p->outputs : 0; k < n; k++)
+        if (outputs[k]) memcpy(outputs[k], given[k].view.data, 8);
+    return true;
+}
+
 bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs) {
-    return cot__run_go_by(r, NULL, inputs, outputs);
+    return r->straight ? go_straight(r, inputs, outputs) : cot__run_go_by(r, NULL, inputs, outputs);
 }

@@ -83,6 +83,9 @@ struct cot__run {
     uint32_t            part_steps, part_bindings;
     uint32_t            words; /* loads of 8 bytes, which stand first */
     bool                lent;  /* some output lies in an input */
+    /* Nothing is done but one row of instructions, on words that are loaded, and all outputs are
+     * words in slots: nothing can be refused or noted. */
+    bool                straight;
     int64_t            *status; /* in memory of the backend */
     int64_t             host_status[2];
     /* what the last run has found */

@@ -1,6 +1,7 @@
 /* scalars.c: the interpreter of instructions on slots, made from rules.def: each instruction is the
  * arithmetic that records the operation on scalars (ops/elementwise/scalar.c), and jumps to the
- * next one itself, so that a processor guesses each jump by what came before it. */
+ * next one itself, so that a processor guesses each jump by what came before it. What one has made
+ * the next one finds in a register: through memory it would wait three times as long. */
 #include "program/scalars.h"
 #include "base/math/special.h"
 #include "rules/elementwise_table.h"
@@ -50,20 +51,22 @@ bool cot__scalars_join(cot__scalar *first, const cot__scalar *next) {
 #define DO(name, cls, kind, X, Y, W)                                                                                   \
     name##_##kind:                                                                                                     \
     if (cls == TEST) slots[c->z].u8 = name##_value_##kind(X, Y, W) != 0;                                               \
-    else slots[c->z].kind = name##_value_##kind(X, Y, W);                                                              \
+    else slots[c->z].kind = LAST_##kind name##_value_##kind(X, Y, W);                                                  \
     NEXT;
+#define LAST_f64 a =
+#define LAST_f32
 #define AT(operand, kind) slots[c->operand].kind
 #define FIRST(name, kind) (OP_##name == OP_where ? AT(x, u8) : AT(x, kind))
 #define NEXT                                                                                                           \
     c++;                                                                                                               \
-    goto *label[c->code]
+    goto *c->go
 
 /* The six forms of a pair: t + w, t - w and w - t, and those where t itself is read again. */
 #define FORM(name, kind, form, value, kept)                                                                            \
     name##_##form##_##kind: {                                                                                          \
         const T_##kind t = name##_value_##kind(AT(x, kind), AT(y, kind), 0), w = AT(w, kind);                          \
         if (kept) AT(t, kind) = t;                                                                                     \
-        AT(z, kind) = (value);                                                                                         \
+        AT(z, kind) = LAST_##kind(value);                                                                              \
         NEXT;                                                                                                          \
     }
 #define FORMS(name, kind, is32)                                                                                        \
@@ -80,11 +83,29 @@ bool cot__scalars_join(cot__scalar *first, const cot__scalar *next) {
 #define T_f64 double
 #define T_f32 float
 
+/* Instructions whose first factor or term, or the last term of a pair, is what was made just
+ * before: it is still in a register, `a`. */
+#define OF(operand) slots[c->operand].f64
+#define LATE(_)                                                                                                        \
+    _(mul, FACTOR, mul_value_f64(a, OF(y), 0)) _(smul, FACTOR, smul_value_f64(a, OF(y), 0))                            \
+    _(add, FACTOR, add_value_f64(a, OF(y), 0)) _(sub, FACTOR, sub_value_f64(a, OF(y), 0))                              \
+    _(sub, TERM, sub_value_f64(OF(x), a, 0)) _(neg, FACTOR, neg_value_f64(a, 0, 0))                                    \
+    _(mul_add, FACTOR, mul_value_f64(a, OF(y), 0) + OF(w)) _(mul_add, TERM, mul_value_f64(OF(x), OF(y), 0) + a)        \
+    _(mul_sub, FACTOR, mul_value_f64(a, OF(y), 0) - OF(w)) _(mul_sub, TERM, mul_value_f64(OF(x), OF(y), 0) - a)        \
+    _(mul_from, FACTOR, OF(w) - mul_value_f64(a, OF(y), 0)) _(mul_from, TERM, a - mul_value_f64(OF(x), OF(y), 0))      \
+    _(smul_add, FACTOR, smul_value_f64(a, OF(y), 0) + OF(w)) _(smul_add, TERM, smul_value_f64(OF(x), OF(y), 0) + a)
+#define DO_LATE(name, which, value)                                                                                    \
+    late_##name##_##which:                                                                                             \
+    OF(z) = a = (value);                                                                                               \
+    NEXT;
+#define LATE_LABEL(name, which, value) &&late_##name##_##which,
+
 /* Labels as values are an extension that gcc and clang share. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
 
-void cot__scalars_run(const cot__scalar *c, cot__slot *slots) {
+/* Without instructions: gives the place of the code for each. */
+static const void *const *walk(const cot__scalar *c, cot__slot *slots) {
     static const void *const label[COT__SCALAR_CODES] = {
 #define LABELS(name) [2 * OP_##name] = &&name##_f64, [2 * OP_##name + 1] = &&name##_f32,
 #define UNARY(name, ...) LABELS(name)
@@ -92,8 +113,11 @@ void cot__scalars_run(const cot__scalar *c, cot__slot *slots) {
 #define TERNARY(name, ...) LABELS(name)
 #include "rules/rules.def"
         PAIRS(FORM_LABELS)[COT__SCALAR_END] = &&end,
+        [COT__SCALAR_LATE] = LATE(LATE_LABEL)
     };
-    goto *label[c->code];
+    double a = 0;
+    if (!c) return label;
+    goto *c->go;
 #define UNARY(name, cls, ...)                                                                                          \
     DO(name, cls, f64, AT(x, f64), 0, 0)                                                                               \
     DO(name, cls, f32, AT(x, f32), 0, 0)
@@ -105,8 +129,56 @@ void cot__scalars_run(const cot__scalar *c, cot__slot *slots) {
     DO(name, cls, f32, FIRST(name, f32), AT(y, f32), AT(w, f32))
 #include "rules/rules.def"
     PAIRS(FORMS)
+    LATE(DO_LATE)
 end:
-    return;
+    return label;
 }
 
 #pragma GCC diagnostic pop
+
+void cot__scalars_run(const cot__scalar *c, cot__slot *slots) { walk(c, slots); }
+
+/* ---- linking --------------------------------------------------------------------------------- */
+
+enum { FACTOR, TERM };
+enum { CODE_mul = 2 * OP_mul, CODE_smul = 2 * OP_smul, CODE_add = 2 * OP_add, CODE_sub = 2 * OP_sub,
+       CODE_neg = 2 * OP_neg, CODE_mul_add = COT__PAIR_mul_f64 + COT__PAIR_ADD,
+       CODE_mul_sub = COT__PAIR_mul_f64 + COT__PAIR_SUB, CODE_mul_from = COT__PAIR_mul_f64 + COT__PAIR_FROM,
+       CODE_smul_add = COT__PAIR_smul_f64 + COT__PAIR_ADD };
+
+/* The code for an instruction of which this operand is in the register; 0: there is none. */
+static uint32_t late(uint32_t code, int which) {
+#define LATE_CODE(name, which, value) {CODE_##name, which},
+    static const struct { uint16_t code, which; } of[COT__SCALAR_CODES - COT__SCALAR_LATE] = {LATE(LATE_CODE)};
+    for (uint32_t k = 0; k < COUNTOF(of); k++)
+        if (of[k].code == code && of[k].which == which) return COT__SCALAR_LATE + k;
+    return 0;
+}
+
+/* The same where `last` is the slot of what was made just before; factors, and terms of a sum, may
+ * change places. */
+static uint32_t late_code(cot__scalar *c, uint32_t last) {
+    bool fixed = c->code == CODE_sub || c->code == CODE_neg;
+    if (!fixed && c->x != last && c->y == last && late(c->code, FACTOR)) {
+        c->y = c->x;
+        c->x = last;
+    }
+    uint32_t code = c->x == last ? late(c->code, FACTOR) : 0;
+    if (!code && (c->code == CODE_sub ? c->y : c->w) == last) code = late(c->code, TERM);
+    return code;
+}
+
+/* Does the instruction leave its result in the register? */
+static bool makes_f64(uint32_t code) {
+    if (code < COT__PAIR_mul_f64) return !(code & 1) && !cot__op_is_test((int)(code / 2));
+    return (code - COT__PAIR_mul_f64) / COT__PAIR_FORMS % 2 == 0;
+}
+
+void cot__scalars_link(cot__scalar *first, uint32_t n) {
+    const void *const *label = walk(NULL, NULL);
+    first[n] = (cot__scalar){.code = COT__SCALAR_END};
+    for (uint32_t k = 0; k <= n; k++) {
+        uint32_t code = k > 0 && makes_f64(first[k - 1].code) ? late_code(&first[k], first[k - 1].z) : 0;
+        first[k].go = label[code ? code : first[k].code];
+    }
+}

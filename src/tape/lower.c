@@ -22,6 +22,8 @@ typedef struct lowering {
     cot__not_yet      *not_yet;
     const bool        *constant; /* captures that are constants; NULL: none is */
     bool               whole; /* of a tape: each node is one value, and gradients are not cut */
+    /* for a file: bodies know no source lines, and nothing of the user's is in them */
+    bool               filed;
 } lowering;
 
 /* ---- may it be? ------------------------------------------------------------------------------ */
@@ -112,15 +114,24 @@ static uint32_t detached(lowering *l, uint32_t operand, uint32_t value) {
     return cot__build_operation(&l->b, &(cot__append){.op = OP_detach, .n = 1, .x = &value, .name = "detach"});
 }
 
-static cot__program *lower(cot_tape *t, const cot__region *r, const cot_allocator *al, const bool *constant,
-                           cot__not_yet *not_yet);
+static cot__program *lower(lowering *l, const cot_allocator *al, const cot__caller *caller);
 
 static bool lower_bodies(lowering *l, const cot__plain *plain, cot__program **body) {
     for (int k = 0; k < plain->bodies; k++) {
-        body[k] = lower(l->t, plain->body[k], &l->b.p->al, plain->constant[k], l->not_yet);
+        lowering of = {.t = l->t, .r = plain->body[k], .not_yet = l->not_yet, .constant = plain->constant[k],
+                       .filed = l->filed};
+        body[k] = lower(&of, &l->b.p->al, &l->b.caller);
         if (!body[k]) return false;
     }
     return true;
+}
+
+/* Why a node with bodies or functions cannot be in a file; NULL: it can. */
+static const char *is_unfit_for_files(const lowering *l, uint32_t node) {
+    const cot__op *op = cot__op_of(l->t->nodes[node].op);
+    bool           theirs = op->users_rule && op->users_rule(&(cot__rule){.t = l->t, .node = node});
+    if (!op->bodies || theirs) return "it calls a function of the user's";
+    return l->t->nodes[node].op == OP_loop ? NULL : "it plays a body, on the tape of the body";
 }
 
 /* The bodies of the node become programs first; where one cannot, this cannot either. */
@@ -130,7 +141,9 @@ static uint32_t lower_plain(lowering *l, uint32_t node, cot__append *o) {
     cot__program *body[COT__PLAIN_BODIES] = {NULL};
     uint32_t      z = COT__NO_VALUE;
     const cot__op *op = cot__op_of(l->t->nodes[node].op);
-    if (!op->plain(&r, &plain)) l->b.failed = true;
+    const char    *unfit = l->filed ? is_unfit_for_files(l, node) : NULL;
+    if (unfit) *l->not_yet = (cot__not_yet){cot__op_name(l->t, node), unfit}, l->b.failed = true;
+    else if (!op->plain(&r, &plain)) l->b.failed = true;
     else if (plain.why) *l->not_yet = (cot__not_yet){plain.name, plain.why}, l->b.failed = true;
     else if (!lower_bodies(l, &plain, body)) l->b.failed = true;
     else {
@@ -159,7 +172,7 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     o.name = op->called ? op->called : op->name;
     /* it speaks for the body, and of what it watches */
     if (n->op == OP_watch && l->r) o.name = l->r->name, site = cot__site_of(l->t, cot__arg(n, o.n - 1));
-    if (site) o.file = site->file, o.line = site->line;
+    if (site && (l->whole || !l->filed)) o.file = site->file, o.line = site->line;
     return op->plain ? lower_plain(l, node, &o) : cot__build_operation(&l->b, &o);
 }
 
@@ -181,7 +194,7 @@ static void lower_steps(lowering *l) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static bool open_lists(lowering *l) {
+static bool open_lists(lowering *l, const cot__caller *caller) {
     l->places = (size_t)(l->r->n + l->r->captures) + l->r->fixed + l->r->steps;
     for (uint32_t s = 0; s < l->r->steps; s++) {
         size_t n = (size_t)cot__nargs(&l->t->nodes[l->r->node[s]]);
@@ -189,46 +202,48 @@ static bool open_lists(lowering *l) {
     }
     l->value = cot__alloc(&l->t->al, l->places * sizeof *l->value);
     l->x = cot__alloc(&l->t->al, l->most * sizeof *l->x);
-    if (!l->value || !l->x)
-        cot__fail(l->t, COT_MEMORY, "[%s] out of memory: the program of a body of %u operations", l->r->name,
-                  l->r->steps);
-    return l->value && l->x;
+    return (l->value && l->x) ||
+           cot__refuse(caller, COT_MEMORY, "out of memory: the program of a body of %u operations", l->r->steps);
 }
 
-static cot__program *lower(cot_tape *t, const cot__region *r, const cot_allocator *al, const bool *constant,
-                           cot__not_yet *not_yet) {
-    lowering      l = {.t = t, .r = r, .not_yet = not_yet, .constant = constant};
+/* Tells the caller in the name of the body. */
+static cot__program *lower(lowering *l, const cot_allocator *al, const cot__caller *caller) {
     cot__program *p = NULL;
-    cot__caller   caller = cot__tape_caller(t, r->name);
-    if (!can_be_lowered(&l)) return NULL;
-    if (open_lists(&l)) {
-        cot__builder_open(&l.b, al, &caller);
-        if (!l.b.failed) lower_sources(&l);
-        if (!l.b.failed) lower_steps(&l);
-        p = cot__builder_close(&l.b);
+    cot__caller   body = *caller;
+    body.name = l->r->name;
+    if (!can_be_lowered(l)) return NULL;
+    if (open_lists(l, &body)) {
+        cot__builder_open(&l->b, al, &body);
+        if (!l->b.failed) lower_sources(l);
+        if (!l->b.failed) lower_steps(l);
+        p = cot__builder_close(&l->b);
     }
-    cot__free(&t->al, l.value, l.places * sizeof *l.value);
-    cot__free(&t->al, l.x, l.most * sizeof *l.x);
+    cot__free(&l->t->al, l->value, l->places * sizeof *l->value);
+    cot__free(&l->t->al, l->x, l->most * sizeof *l->x);
     return p;
 }
 
 cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_allocator *al, cot__not_yet *not_yet) {
-    return lower(t, r, al, NULL, not_yet);
+    lowering    l = {.t = t, .r = r, .not_yet = not_yet};
+    cot__caller caller = cot__tape_caller(t, r->name);
+    return lower(&l, al, &caller);
 }
 
 /* ---- a whole tape ---------------------------------------------------------------------------- */
 
-/* Nodes of bodies that are over belong to the operations that play them. */
+/* Nodes of bodies that are over belong to the operations that play them. But a body that was played
+ * on the tape itself (cot_vmap) may have left fixed values of its own to be read: `value` is 0 of
+ * these. */
 static bool tape_can_be_lowered(lowering *l, cot__not_yet *not_yet) {
     *not_yet = (cot__not_yet){0};
     for (uint32_t i = 0; i < l->t->count; i++) {
         const cot__node *n = &l->t->nodes[i];
         const cot__op   *op = cot__op_of(n->op);
+        l->value[i] = COT__NO_VALUE;
         if (cot__in_body(n)) continue;
+        for (int k = 0; k < cot__nargs(n); k++)
+            if (cot__arg(n, k) != COT__NONE && cot__in_body(&l->t->nodes[cot__arg(n, k)])) l->value[cot__arg(n, k)] = 0;
         if (op->needs_tape) *not_yet = (cot__not_yet){cot__op_name(l->t, i), op->needs_tape};
-        if (op->plain)
-            *not_yet = (cot__not_yet){cot__op_name(l->t, i), op->bodies ? "it plays a body, on the tape of the body"
-                                                                        : "it calls a function of the user's"};
         if (not_yet->why) return false;
         if ((size_t)cot__nargs(n) > l->most) l->most = (size_t)cot__nargs(n);
     }
@@ -238,7 +253,7 @@ static bool tape_can_be_lowered(lowering *l, cot__not_yet *not_yet) {
 static uint32_t lower_tape_node(lowering *l, uint32_t node, uint64_t *ref) {
     const cot__node *n = &l->t->nodes[node];
     cot__type        type = type_at(l->t, node);
-    if (cot__in_body(n)) return COT__NO_VALUE;
+    if (cot__in_body(n)) return l->value[node] == COT__NO_VALUE ? COT__NO_VALUE : lower_constant(l, node);
     if (n->op == OP_leaf) return cot__build_input(&l->b, &type);
     if (n->op == OP_constant) return lower_constant(l, node);
     if (n->op == OP_pick) return l->value[n->a] + (node - n->a);
@@ -248,7 +263,7 @@ static uint32_t lower_tape_node(lowering *l, uint32_t node, uint64_t *ref) {
 
 cot__program *cot__tape_lower(cot_tape *t, const cot_allocator *al, int m, const uint32_t *outputs, uint32_t *value,
                               const cot__caller *caller, cot__not_yet *not_yet) {
-    lowering      l = {.t = t, .value = value, .whole = true, .not_yet = not_yet};
+    lowering      l = {.t = t, .value = value, .whole = true, .filed = true, .not_yet = not_yet};
     cot__program *p = NULL;
     uint64_t     *ref = NULL;
     if (!tape_can_be_lowered(&l, not_yet)) return NULL;

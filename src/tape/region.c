@@ -325,6 +325,10 @@ cot__region *cot__region_record(cot_tape *t, const char *op, cot_fn f, void *use
     return cot__region_record_part(t, op, BODY, f, user, n, examples, m);
 }
 
+void cot__examples_over(cot_tape *t, uint32_t from, uint32_t to) {
+    for (uint32_t i = from; i < to; i++) t->nodes[i].stamp |= COT__BODY_STAMP;
+}
+
 cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
                                      const cot_var *examples, int m) {
     size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
@@ -345,9 +349,7 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
         (r = make_program(&k, op, n, in, m, out)) != NULL) {
         if (!let_values_go(&k, op, storages)) r = NULL;
     }
-    for (uint32_t i = first; i < t->count; i++)
-        /* examples, also if the body failed */
-        t->nodes[i].stamp |= COT__BODY_STAMP;
+    cot__examples_over(t, first, t->count); /* also if the body failed */
     maker_close(&k);
     cot__free(&t->al, xs, bytes);
     return r;

@@ -79,6 +79,9 @@ static inline uint8_t cot__replay_mask(const cot_tape *t, uint32_t node, uint8_t
     return mask & t->nodes[node].flags & COT__ACTIVE;
 }
 
+/* Nodes from … to - 1 were recorded as examples for a body that is over now: they belong to it. */
+void cot__examples_over(cot_tape *t, uint32_t from, uint32_t to);
+
 /* A new input node with the value of node x (shared, not copied). It is active if its dtype has
  * derivatives. */
 cot_var cot__parameter(cot_tape *t, uint32_t x);

@@ -95,12 +95,41 @@ static char *swept(cot_tape *t, cot_var y, int m, const cot_var *ys) {
     return text;
 }
 
-/* Values that were written over in place are there again. */
+static bool line_has(const char *line, const char *words) {
+    const char *at = strstr(line, words);
+    return at && at < line + strcspn(line, "\n");
+}
+
+/* The next line that is none of a body. */
+static const char *next_line(const char *line) {
+    while (line_has(line, "(in a body)")) line += strcspn(line, "\n") + 1;
+    return line;
+}
+
+/* Are two lines the same, but for the numbers of values, and for spaces? */
+static bool same_line(const char *a, const char *b) {
+    for (;; a++, b++) {
+        while (*a == ' ') a++;
+        while (*b == ' ') b++;
+        if (*a != *b) return false;
+        if (!*a || *a == '\n') return true;
+        if (*a == '%') a += strspn(a + 1, "0123456789"), b += strspn(b + 1, "0123456789");
+    }
+}
+
+/* Values that were written over in place are there again. Bodies know no source lines, and have
+ * lost what nothing needs: so values behind them have other numbers. A fixed value of a body that
+ * is read outside of it is a constant there. */
 static bool same_lines(const char *a, const char *b) {
-    while (*a && *b) {
-        size_t      n = strcspn(a, "\n"), m = strcspn(b, "\n");
-        const char *gone = strstr(a, "(overwritten)");
-        if (!(gone && gone < a + n) && (n != m || memcmp(a, b, n))) return false;
+    bool bodies = strstr(a, "(in a body)");
+    for (; *(a = next_line(a)) && *(b = next_line(b));) {
+        size_t n = strcspn(a, "\n"), m = strcspn(b, "\n");
+        bool   same = bodies ? same_line(a, b) : n == m && !memcmp(a, b, n);
+        if (!same && bodies && line_has(b, " = constant") && !line_has(a, " = constant")) {
+            b += m + 1;
+            continue;
+        }
+        if (!same && !line_has(a, "(overwritten)")) return false;
         a += n + 1, b += m + 1;
     }
     return *a == *b;
@@ -149,7 +178,55 @@ static void every_sample_comes_out_of_its_file_as_it_was(void **state) {
 
 /* ---- a tape of everything -------------------------------------------------------------------- */
 
-/* Names, a part without a gradient, a write in place, several results, numbers, integers. */
+/* A step with a constant, a number of its own, a capture, a part without a gradient, something that
+ * nothing needs, and a condition inside. */
+static int bent(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_mul(cot_sin(xs[0]), *(const cot_var *)user);
+    return 0;
+}
+static int straight(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[0], cot_number(0.5));
+    return 0;
+}
+static int a_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    double    numbers[3] = {0.5, 0.25, 2};
+    cot_tape *t = xs[0].tape;
+    cot_var   s = *(const cot_var *)user, y;
+    (void)n, (void)m;
+    cot_exp(cot_add(s, xs[0]));
+    cot_no_grad_open(t);
+    cot_var weight = cot_square(xs[1]);
+    cot_no_grad_close(t);
+    cot_cond(cot_less(cot_sum(xs[0], COT_ALL), 1), bent, straight, user, 1, &xs[1], 1, &y);
+    ys[0] = cot_add(cot_mul(xs[0], cot_data(t, COT_F64, COT_SHAPE(3), numbers)), cot_mul(weight, y));
+    ys[1] = cot_sum(cot_mul(ys[0], s), COT_ALL);
+    return 0;
+}
+static int goes_on(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_less(xs[0], 20);
+    return 0;
+}
+static int grown(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_add(cot_mul(xs[0], 2), cot_square(*(const cot_var *)user));
+    return 0;
+}
+
+/* A scan, a loop of unknown length and a checkpoint, from a matrix and a number; and the gradient
+ * of the first, which is loops again. */
+static cot_var loops(cot_var h, cot_var s) {
+    cot_var first = cot_index(h, 0, 1), last, sums, long_enough, y, g;
+    cot_scan(a_step, &s, -1, 1, &first, 1, &h, &last, 1, &sums, &(cot_loop_options){.reverse = true});
+    cot_grad_of(cot_sum(sums, COT_ALL), 1, &h, &g);
+    cot_while(goes_on, grown, &s, 1, &s, &long_enough, NULL);
+    cot_checkpoint(bent, &long_enough, 1, &last, 1, &y);
+    return cot_add(cot_sum(y, COT_ALL), cot_add(cot_sum(sums, COT_ALL), cot_sum(g, COT_ALL)));
+}
+
+/* Names, a part without a gradient, a write in place, several results, numbers, integers, loops. */
 static cot_var everything(cot_tape *t, cot_var *leaf) {
     double  a[6] = {0.5, -1, 2, 0.25, 3, -0.75};
     cot_var w = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), "w"), s = cot_scalar(t, 0.3), q, r;
@@ -163,7 +240,7 @@ static cot_var everything(cot_tape *t, cot_var *leaf) {
     cot_var top = cot_argmax(all, COT_AXES(1));
     *leaf = w;
     cot_var best = cot_take_along_axis(all, cot_expand_dims(top, 1), 1);
-    return cot_name(cot_add(cot_sum(r, COT_ALL), cot_sum(best, COT_ALL)), "y");
+    return cot_name(cot_add(cot_add(cot_sum(r, COT_ALL), cot_sum(best, COT_ALL)), loops(h, s)), "y");
 }
 
 static void names_lines_and_numbers_come_back(void **state) {
@@ -177,7 +254,7 @@ static void names_lines_and_numbers_come_back(void **state) {
     cot_tape *u = cot_tape_load("t.cot", NULL, 2, vars);
     assert_string_equal(cot_tape_message(u), "");
     char *a = printed(t), *b = printed(u);
-    assert_true(same_lines(a, b));
+    if (!same_lines(a, b)) fail_msg("printed otherwise:\n%s\n%s", a, b);
     assert_non_null(strstr(b, "test_tape_file.c:"));
     assert_non_null(strstr(b, "\"hidden\""));
     assert_int_equal(cot_tape_check(u, why, sizeof why), COT_OK);
@@ -213,6 +290,18 @@ static int halve(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
+static int halved(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
+    (void)n, (void)xs, (void)m, (void)ys, (void)user;
+    dys[0] = cot_mul(dxs[0], 0.5);
+    return 0;
+}
+static const cot_fn_rules half_rules = {.name = "half", .jvp = halved};
+
+static int holding_a_rule(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)user;
+    return (int)cot_custom_fn(&half_rules, halve, NULL, n, xs, m, ys);
+}
+
 static void what_cannot_be_saved_is_told(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
@@ -225,10 +314,13 @@ static void what_cannot_be_saved_is_told(void **state) {
     refused(t, 1, (cot_var[]){cot_number(2)}, "no.cot", COT_VAR, "[tape_save] vars[0] is no value of this tape");
     refused(t, 0, NULL, ".", COT_VALUE, "[tape_save] cannot write .: it is a directory");
     cot_mark m = cot_tape_mark(t);
-    cot_checkpoint(halve, NULL, 1, &x, 1, &y);
+    cot_custom_fn(&half_rules, halve, NULL, 1, &x, 1, &y);
     assert_ok(t);
-    refused(t, 1, &y, "no.cot", COT_LIMIT, "[tape_save] checkpoint cannot be saved yet: it plays a body, on the tape "
-            "of the body");
+    refused(t, 1, &y, "no.cot", COT_LIMIT, "[tape_save] half cannot be saved yet: it calls a function of the user's");
+    cot_tape_rewind(t, m);
+    cot_checkpoint(holding_a_rule, NULL, 1, &x, 1, &y);
+    assert_ok(t);
+    refused(t, 1, &y, "no.cot", COT_LIMIT, "[tape_save] half cannot be saved yet: it calls a function of the user's");
     cot_tape_rewind(t, m);
     cot_assign(x, cot_number(3));
     refused(t, 0, NULL, "no.cot", COT_STALE,

@@ -3,6 +3,10 @@
  * is printed, and swept. */
 #include "compile/tape_file.h"
 
+#include "program/file/file.h"
+#include "program/loop_form.h"
+#include "rules/structural_ids.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,6 +45,33 @@ static void correct(uint8_t *bytes, size_t size) {
     correct_one(bytes, size);
 }
 
+/* A loop may have as many steps as it likes, or a test that never ends it: loading does them
+ * all. */
+static bool has_few_steps(const cot__program *p) {
+    for (uint32_t k = 0; k < p->operations; k++) {
+        if (p->operation[k].op != OP_loop) continue;
+        cot__form f = cot__form_of(cot__operation_attr(p, k));
+        if (f.tests || f.length > 64) return false;
+    }
+    for (uint32_t k = 0; k < p->bodies; k++)
+        if (!has_few_steps(p->body[k])) return false;
+    return true;
+}
+
+static void ignore(const cot__caller *c, cot_status status, const char *text) { (void)c, (void)status, (void)text; }
+
+static bool is_short(const uint8_t *bytes, size_t size) {
+    cot__caller caller = {.name = "fuzz_tape", .fail = ignore};
+    uint64_t    n = size >= HEAD + 8 ? cot__from_bytes(bytes + HEAD, 8) : 0;
+    if (n > size - HEAD - 8) return true; /* it is refused */
+    size_t        used = 0;
+    cot_allocator al = {counted, &used};
+    cot__program *p = cot__program_load(bytes + HEAD + 8, n, &al, &caller);
+    bool          few = !p || has_few_steps(p);
+    cot__program_release(p);
+    return few;
+}
+
 /* A sweep over elements that are many only because they repeat would never end. */
 static bool is_small(const cot_tape *t) {
     for (uint32_t i = 0; i < t->count; i++)
@@ -68,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!bytes || !t) abort();
     memcpy(bytes, data + 1, n);
     if (data[0] & 1) correct(bytes, n);
-    bool loaded = cot__tape_file_record(t, bytes, n, m, vars);
+    bool loaded = is_short(bytes, n) && cot__tape_file_record(t, bytes, n, m, vars);
+    if (!is_short(bytes, n)) cot__fail(t, COT_LIMIT, "[fuzz_tape] too many steps");
     if (loaded != (cot_tape_status(t) == COT_OK)) broken("refused without an error");
     if (!loaded && cot_tape_message(t)[0] != '[') broken("refused without a sentence");
     if (loaded) use(t, m ? vars[0] : COT_NONE);

@@ -1,4 +1,5 @@
-/* Instructions on slots: two that are joined leave in every slot what the two would have left. */
+/* Instructions on slots: two that are joined, or linked so that the second takes what the first has
+ * made from a register, leave in every slot what the two would have left. */
 #include "program/scalars.h"
 #include "support/support.h"
 
@@ -21,7 +22,7 @@ static void fill(cot__slot *slots, cot_dtype dtype, int at) {
 static void run(const cot__scalar *first, int n, cot__slot *slots) {
     cot__scalar code[3];
     memcpy(code, first, (size_t)n * sizeof *code);
-    code[n].code = COT__SCALAR_END;
+    cot__scalars_link(code, (uint32_t)n);
     cot__scalars_run(code, slots);
 }
 
@@ -32,18 +33,24 @@ static void assert_same(cot_dtype dtype, const cot__slot *a, const cot__slot *b)
     }
 }
 
-/* Returns whether they could be joined. */
-static bool check_pair(cot_dtype dtype, cot__scalar a, cot__scalar b) {
-    cot__scalar both[2] = {a, b}, joined = a;
-    if (!cot__scalars_join(&joined, &b)) return false;
+/* Does a list of n do what a and b do by themselves? */
+static void check_list(cot_dtype dtype, cot__scalar a, cot__scalar b, const cot__scalar *list, int n) {
     for (int at = 0; at < 3 * TEST_COUNT(points); at++) {
         cot__slot apart[SLOTS], together[SLOTS];
         fill(apart, dtype, at);
         fill(together, dtype, at);
-        run(both, 2, apart);
-        run(&joined, 1, together);
+        run(&a, 1, apart);
+        run(&b, 1, apart);
+        run(list, n, together);
         assert_same(dtype, apart, together);
     }
+}
+
+/* Returns whether they could be joined. */
+static bool check_pair(cot_dtype dtype, cot__scalar a, cot__scalar b) {
+    cot__scalar joined = a;
+    if (!cot__scalars_join(&joined, &b)) return false;
+    check_list(dtype, a, b, &joined, 1);
     return true;
 }
 
@@ -56,15 +63,34 @@ static void joined_instructions_do_what_both_do(void **state) {
         for (int i = 0; i < 9; i++)
             /* all slots of both, but the operands of the first */
             for (uint32_t s = 0; s < 256; s++) {
-                cot__scalar a = {cot__scalar_code(first[i / 3], dtypes[d]), s & 3, 0, 1, 0, 0};
-                cot__scalar b = {cot__scalar_code(second[i % 3], dtypes[d]), s >> 2 & 3, s >> 4 & 3, s >> 6, 0, 0};
+                cot__scalar a = {cot__scalar_code(first[i / 3], dtypes[d]), s & 3, 0, 1, 0, 0, NULL};
+                uint32_t    z = s >> 2 & 3, x = s >> 4 & 3;
+                cot__scalar b = {cot__scalar_code(second[i % 3], dtypes[d]), z, x, s >> 6, 0, 0, NULL};
                 joined += check_pair(dtypes[d], a, b);
             }
     /* of two products and two sums: 4 slots of t, 4 of z, one of x and y is t */
     assert_int_equal(joined, 2 * 4 * 4 * 4 * 6);
 }
 
+static void linked_instructions_do_what_each_does(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32};
+    static const int       first[] = {OP_mul, OP_sqrt, OP_less};
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (uint32_t code = d; code < COT__SCALAR_END; code += code < COT__PAIR_mul_f64 ? 2 : 1) {
+            bool     pair = code >= COT__PAIR_mul_f64;
+            uint32_t form = pair ? (code - COT__PAIR_mul_f64) / COT__PAIR_FORMS : 0;
+            if ((pair && form % 2 != (uint32_t)d) || code / 2 == OP_where) continue;
+            for (uint32_t s = 0; s < 3 * 256; s++) {
+                cot__scalar a = {cot__scalar_code(first[s / 256], dtypes[d]), s & 3, 0, 1, 0, 0, NULL};
+                cot__scalar b = {code, 3, s >> 2 & 3, s >> 4 & 3, s >> 6 & 3, 2, NULL}, both[] = {a, b};
+                check_list(dtypes[d], a, b, both, 2);
+            }
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(joined_instructions_do_what_both_do)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(joined_instructions_do_what_both_do),
+                                       cmocka_unit_test(linked_instructions_do_what_each_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

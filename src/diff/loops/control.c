@@ -143,10 +143,13 @@ static cot_status record_steps(const steps *s, cot_var *final, cot_var *ys) {
         return t->status;
     l->carry = s->carry, l->nxs = s->nxs, l->nys = s->nys;
     l->counts = s->counts, l->first = s->first, l->length = length;
+    uint32_t from = t->count;
     if (l->counts) *x++ = cot_data(t, COT_I64, COT_SCALAR, &s->first);
     for (int k = 0; k < given; k++) *x++ = k < s->carry ? VAR(t, index[k]) : cot__first_slice(t, VAR(t, index[k]));
     if (t->status != COT_OK) return t->status;
+    uint32_t to = t->count;
     l->body[0] = cot__region_record(t, s->name, s->body, s->user, (int)(x - examples), examples, m);
+    cot__examples_over(t, from, to);
     if (!l->body[0] || !carries_fit(t, l, index)) return t->status;
     uint32_t *args = cot__arena(t, ((size_t)cot__loop_operands(l) + 1) * sizeof *args, s->name);
     if (!args) return t->status;

@@ -396,7 +396,9 @@ static cot_var *make_examples(cot_tape *t, const cot__loop *l, const cot__form *
 
 static bool replay_bodies(cot_tape *t, cot__loop *l, const cot__form *f, struct cot__program *const *body,
                           const cot_var *xs, cot__replayer *replay) {
+    uint32_t       from = t->count;
     const cot_var *examples = make_examples(t, l, f, xs), *captured = xs + cot__form_first_capture(f);
+    uint32_t       to = t->count;
     cot__replaying_body test = {t, f->tests ? body[1 + f->chosen] : NULL, xs + cot__form_first_tested(f), replay};
     if (!examples) return false;
     if (f->tests)
@@ -410,6 +412,7 @@ static bool replay_bodies(cot_tape *t, cot__loop *l, const cot__form *f, struct 
                          : cot__region_record(t, l->name, cot__replay_body, &r, n, examples, m);
         captured += f->captures[b];
     }
+    cot__examples_over(t, from, to);
     return t->status == COT_OK;
 }
 

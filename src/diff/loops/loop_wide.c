@@ -186,11 +186,15 @@ bool cot__widen(cot__wide *w) {
     int      given = cot__loop_first_capture(wide), n = l->body[0]->n + w->masked, m = l->body[0]->m + w->masked;
     cot_fn   body = w->masked ? masked_body : plain_body, test = w->masked ? masked_test : plain_test;
     cot_var *x = vars(w, given + n), *examples = cot__behind(x, given);
-    if (!x || !operands_of(w, wide, x) || !examples_of(w, wide, x, examples)) return false;
+    if (!x || !operands_of(w, wide, x)) return false;
+    uint32_t from = t->count;
+    if (!examples_of(w, wide, x, examples)) return false;
+    uint32_t to = t->count;
     for (w->which = 0; w->which < 2 && l->body[w->which]; w->which++)
         if (!(wide->body[w->which] = cot__region_record(t, l->name, body, w, n, examples, m))) return false;
     if (l->test)
         wide->test = cot__region_record_part(t, l->name, "test", test, w, wide->carry, x + cot__loop_first_carry(l), 1);
+    cot__examples_over(t, from, to);
     if (l->test && !wide->test) return false;
     uint32_t *args = cot__arena(t, ((size_t)cot__loop_operands(wide) + 1) * sizeof *args, l->name);
     if (!args) return false;

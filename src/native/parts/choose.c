@@ -8,6 +8,7 @@
 #include "native/parts/shifts.h"
 #include "program/emit/emit.h"
 #include "program/emit/layout.h"
+#include "program/loop_form.h"
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 
@@ -15,8 +16,8 @@
 
 /* Lines of a function: compilers take more than linear time. Operations of a loop behind which a
  * part ends: of an unrolled loop, what comes again is found sooner in short parts (once.h).
- * Elements of a loop that is not worth vectors. */
-enum { MOST_LINES = 128, LONG_LOOP = 16, SMALL_LOOP = 16, BLOCK_LINES = 20 };
+ * Elements of a loop that is not worth vectors. Operations of the body of a loop over steps. */
+enum { MOST_LINES = 128, LONG_LOOP = 16, SMALL_LOOP = 16, BLOCK_LINES = 20, MOST_BODY = 1024 };
 /* Elements of a block, and terms of a product of matrices, from which on the kernels of the library
  * are as quick. Of many small products more: there the kernels spend their time on beginning. */
 enum { SMALL_BLOCK = 512, SMALL_PRODUCT = 256, SMALL_MATRIX = 128, SMALL_BATCH = 1 << 15 };
@@ -32,8 +33,8 @@ static bool has_type(const cot__program *p, uint32_t value) {
 
 static bool has_types(const cot__program *p, uint32_t k) {
     const uint32_t *x = cot__operation_operand(p, k);
-    if (p->operation[k].results != 1 || cot__operation_bodies(p, k)) return false;
-    if (!has_type(p, p->operation[k].result)) return false;
+    for (uint32_t r = 0; r < p->operation[k].results; r++)
+        if (!has_type(p, p->operation[k].result + r)) return false;
     for (int i = 0; i < cot__operation_operands(p, k); i++)
         if (x[i] != COT__NO_VALUE && !has_type(p, x[i])) return false;
     return true;
@@ -95,11 +96,33 @@ static bool is_float(const cot__program *p, uint32_t k) {
     return cot__dtype_is_float(cot__value_view(p, p->operation[k].result).dtype);
 }
 
+/* Statements on 0-d values alone, not too many of them? */
+static bool is_plain_body(const cot__program *p) {
+    for (uint32_t v = 0; v < p->values; v++)
+        if (!has_type(p, v) || cot__value_view(p, v).ndim) return false;
+    for (uint32_t k = 0; k < p->operations; k++) {
+        const cot__op *record = cot__is_by_element(p, k) ? NULL : cot__op_of(p->operation[k].op);
+        if (record && (!record->view || record->run)) return false;
+    }
+    return p->operations <= MOST_BODY && p->inputs <= MOST_BODY && p->outputs <= MOST_BODY;
+}
+
+/* A loop of known length, or a condition or a checkpoint, whose bodies are such statements. */
+static bool is_scan(const cot__program *p, uint32_t k) {
+    cot__program *const *body = p->body + p->operation[k].body;
+    if (p->operation[k].op != OP_loop || cot__operation_has_effect(p, k)) return false;
+    cot__form f = cot__form_read(cot__operation_attr(p, k), body);
+    if (f.tests || (f.chosen && !f.once)) return false;
+    return is_plain_body(body[0]) && (!f.chosen || is_plain_body(body[1]));
+}
+
 static cot__part_kind kind_of(const cot__choice *c, uint32_t k) {
     const cot__program *p = c->p;
     uint8_t             how = c->plan.how[k];
     if (how == COT__BY_VIEW) return COT__FOR_NOBODY;
     if (!has_types(p, k)) return COT__FOR_LIBRARY;
+    if (is_scan(p, k)) return COT__AS_SCAN;
+    if (p->operation[k].results != 1 || cot__operation_bodies(p, k)) return COT__FOR_LIBRARY;
     if (how == COT__BY_MOVE) return COT__AS_STATEMENT;
     if (how == COT__BY_GROUP && cot__is_fold(p, k)) return is_plain_fold(p, k) ? COT__AS_FOLD : COT__FOR_LIBRARY;
     if (how == COT__BY_GROUP && cot__is_patch(p, k)) return is_float(p, k) ? COT__AS_LOOP : COT__FOR_LIBRARY;
@@ -198,6 +221,13 @@ static uint32_t lines_of(const cot__choice *c, const cot__group *g) {
     return lines;
 }
 
+/* So has a loop over steps, for its bodies. */
+static uint32_t lines_of_scan(const cot__program *p, uint32_t k) {
+    uint32_t lines = BLOCK_LINES;
+    for (uint32_t b = p->operation[k].body; b < p->operation[k + 1].body; b++) lines += p->body[b]->operations;
+    return lines;
+}
+
 /* The open part: where it begins (COT__NO_VALUE: there is none) and how long it is. */
 typedef struct opened { uint32_t first, lines; } opened;
 
@@ -206,7 +236,10 @@ static bool add(cot__choice *c, opened *o, uint32_t k, uint32_t end) {
     int64_t    shared = 0, cost = 0;
     cot__group g = cot__loop_of(c, k);
     if (c->kind[k] == COT__AS_LOOP) find_share(c, &g, &shared, &cost);
-    uint32_t lines = c->kind[k] == COT__AS_BLOCK ? BLOCK_LINES : c->kind[k] == COT__AS_LOOP ? lines_of(c, &g) : 1;
+    uint32_t lines = c->kind[k] == COT__AS_BLOCK  ? BLOCK_LINES
+                     : c->kind[k] == COT__AS_SCAN ? lines_of_scan(c->p, k)
+                     : c->kind[k] == COT__AS_LOOP ? lines_of(c, &g)
+                                                  : 1;
     if (shared || o->first == COT__NO_VALUE || o->lines + lines > MOST_LINES) {
         if (!add_part(c, k, end)) return false;
         o->first = shared ? COT__NO_VALUE : k;
@@ -309,7 +342,9 @@ static bool find_values(cot__choice *c, uint32_t *seen) {
         c->part[i].value = c->values;
         for (uint32_t k = c->part[i].first; k < c->part[i].end; k++) {
             if (c->kind[k] == COT__FOR_NOBODY) continue;
-            if (!add_operands(c, seen, k, i) || !add_value(c, seen, c->p->operation[k].result, i)) return false;
+            if (!add_operands(c, seen, k, i)) return false;
+            for (uint32_t r = 0; r < c->p->operation[k].results; r++)
+                if (!add_value(c, seen, c->p->operation[k].result + r, i)) return false;
             if (c->kind[k] == COT__AS_FOLD && !put_value(c, COT__WORKSPACE_OF | k, i)) return false;
         }
     }

@@ -2,8 +2,9 @@
  * write.
  *
  * A part is a row of operations that stand next to each other: statements on 0-d values, loops over
- * arrays, small reductions and moves. A loop that threads should share is a part of its own. All
- * else stands between parts: products of matrices, long reductions, whatever checks its data.
+ * arrays, loops over steps whose bodies are such statements, small reductions and moves. A loop
+ * that threads should share is a part of its own. All else stands between parts: products of
+ * matrices, long reductions, whatever checks its data.
  *
  * May call: base, rules, backend, program, program/emit. Must not touch: tapes, compilers. */
 #ifndef COT_NATIVE_CHOOSE_H
@@ -18,7 +19,8 @@ typedef enum cot__part_kind {
     COT__AS_STATEMENT,
     COT__AS_LOOP,
     COT__AS_FOLD,     /* a reduction at the end of a loop */
-    COT__AS_BLOCK     /* a structural operation, as exported C has it */
+    COT__AS_BLOCK,    /* a structural operation, as exported C has it */
+    COT__AS_SCAN      /* a loop over steps whose bodies are statements */
 } cot__part_kind;
 
 typedef struct cot__choice {
