@@ -129,6 +129,7 @@ static void rows_of_tiles(const job *x, int64_t i0, int64_t end, int64_t j, int6
     int64_t done = i0;
     for (int64_t i = i0; i < end; i += x->g->rows) {
         int64_t next = cot__least(end, i + x->g->rows);
+        if (last) x->end->fetch(x->end->ctx, x->i0 + i, x->i0 + next, j, j + n);
         row_of_tiles(x, i, j, n, p, k, bp);
         if (!last || (next < end && next - done < ENDED)) continue;
         x->end->run(x->end->ctx, x->i0 + done, x->i0 + next, j, j + n);
