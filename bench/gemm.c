@@ -21,8 +21,8 @@ static const shape shapes[] = {
     {"dot", 1, 1, 1 << 23},
 };
 
-/* The most that our time may be of OpenBLAS's. An element of a matrix times a vector is one chain of
- * additions, which costs where memory does not bound the product. */
+/* The most that our time may be of OpenBLAS's. An element of a matrix times a vector is one chain
+ * of additions, which costs where memory does not bound the product. */
 static double target_of(const shape *s) {
     bool vector = (s->m == 1) != (s->n == 1), cached = (int64_t)s->k * (s->m > s->n ? s->m : s->n) <= 1 << 20;
     return vector && cached ? 1.5 : s->m == 1 || s->n == 1 ? 1.1 : 1.05;

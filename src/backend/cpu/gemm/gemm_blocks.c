@@ -317,8 +317,8 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-/* A product with no more columns than a narrow tile has, of an A that is read where it lies: nothing
- * large is packed. False: it is none, or there is no room for it. */
+/* A product with no more columns than a narrow tile has, of an A that is read where it lies:
+ * nothing large is packed. False: it is none, or there is no room for it. */
 static bool by_narrow_tiles(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                             cot__matrix c, bool add, const cot__product_end *end) {
     char    local[LOCAL], *memory = room.memory ? room.memory : local;

@@ -12,7 +12,7 @@
  *   GATHER, TURN    may be defined: a vector of the runs of RUN bytes (16) that lie some elements
  *                   behind pointers, which are BESIDE columns apart; turns the squares that RUN /
  *                   sizeof(T) of them hold, of which the i-th begins at column COLUMN(i)
- *   GROUPS, BEHIND  vectors of columns that take turns, each so many lines behind the one before it:
+ *   GROUPS, BEHIND  vectors of columns that take turns, each so many lines behind the one before:
  *                   columns that are a power of two apart lie in one set of the cache, which has
  *                   room for eight
  *   FAR_DOTS        may be defined: turned_dots of another width, for a matrix beyond the caches

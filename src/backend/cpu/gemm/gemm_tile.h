@@ -1,5 +1,5 @@
-/* gemm_tile.h: tiles of MR rows and NV vectors of columns, and how B is packed for them; included by
- * gemm_template.h, whose words it uses, once for each width.
+/* gemm_tile.h: tiles of MR rows and NV vectors of columns, and how B is packed for them; included
+ * by gemm_template.h, whose words it uses, once for each width.
  *
  *   W(name)   decorates names */
 

@@ -94,8 +94,8 @@ static void store(const ending *e, const slot *s, const rows *r, const char *fro
     for (int64_t i = 0; i < r->count; i++) memcpy(piece(e, s, r, i), from + (size_t)i * bytes, bytes);
 }
 
-/* Is it used where it lies? Of one row, whatever lies in memory is; of whole rows, arrays and filled
- * rows are. */
+/* Is it used where it lies? Of one row, whatever lies in memory is; of whole rows, arrays and
+ * filled rows are. */
 static bool lies(const ending *e, const slot *s, const rows *r) {
     if (s->row == 0 && !s->loads && !s->stores) return false;
     return r->count == 1 || (r->width == e->columns && (s->row == 0 || s->filled));
