@@ -3,7 +3,7 @@
  *
  * Both take turns of several products each. In a pause between them the threads of the other side
  * fall asleep. Times are the least. Without OpenBLAS only our numbers are printed. Products of
- * vectors and matrices are compared with gemv; memory bounds them, so they have no target. */
+ * vectors and matrices are compared with gemv, of two vectors with dot. */
 #include "openblas.h"
 #include "workloads/measure.h"
 
@@ -17,15 +17,26 @@ static const shape shapes[] = {
     {"mlp_wide dW", 4096, 4096, 512}, {"gpt_nano", 1024, 512, 128},  {"square", 64, 64, 64},
     {"square", 256, 256, 256},        {"square", 512, 512, 512},     {"square", 1024, 1024, 1024},
     {"vector", 512, 1, 512},          {"vector", 1, 512, 512},       {"vector", 4096, 1, 4096},
-    {"vector", 1, 4096, 4096},
+    {"vector", 1, 4096, 4096},        {"dot", 1, 1, 1 << 14},        {"dot", 1, 1, 1 << 17},
+    {"dot", 1, 1, 1 << 23},
 };
+
+/* The most that our time may be of OpenBLAS's. An element of a matrix times a vector is one chain
+ * of additions, which costs where memory does not bound the product. */
+static double target_of(const shape *s) {
+    bool vector = (s->m == 1) != (s->n == 1), cached = (int64_t)s->k * (s->m > s->n ? s->m : s->n) <= 1 << 20;
+    return vector && cached ? 1.5 : s->m == 1 || s->n == 1 ? 1.1 : 1.05;
+}
 
 enum { TURNS = 4 };
 
 static void pause_for_threads(void) { nanosleep(&(struct timespec){0, 5000000}, NULL); }
 
 static void theirs_once(const shape *s, cot_dtype d, const openblas *blas, const void *a, const void *b, void *c) {
-    if (s->n == 1) {
+    if (s->m == 1 && s->n == 1) {
+        if (d == COT_F32) *(float *)c = blas->sdot(s->k, a, 1, b, 1);
+        else *(double *)c = blas->ddot(s->k, a, 1, b, 1);
+    } else if (s->n == 1) {
         if (d == COT_F32) blas->sgemv(BLAS_ROWS, BLAS_PLAIN, s->m, s->k, 1, a, s->k, b, 1, 0, c, 1);
         else blas->dgemv(BLAS_ROWS, BLAS_PLAIN, s->m, s->k, 1, a, s->k, b, 1, 0, c, 1);
     } else if (s->m == 1) {
@@ -66,7 +77,7 @@ static void bench(const shape *s, cot_dtype d, const openblas *blas, double seco
     }
     printf("%-12s %5d x %5d x %5d  %s  %8.1f GFLOP/s", s->of, s->m, s->n, s->k, cot_dtype_name(d), flops / ours * 1e-9);
     if (blas) printf("  OpenBLAS %8.1f  time / OpenBLAS's %5.2f", flops / theirs * 1e-9, ours / theirs);
-    if (blas && s->m > 1 && s->n > 1) printf("  target <= 1.05 %s", ours <= 1.05 * theirs ? "met" : "MISSED");
+    if (blas) printf("  target <= %.2f %s", target_of(s), ours <= target_of(s) * theirs ? "met" : "MISSED");
     printf("\n");
     fflush(stdout);
     cot_tape_destroy(t);

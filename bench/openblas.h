@@ -18,6 +18,8 @@ typedef struct openblas {
                   float beta, float *y, int incy);
     void (*dgemv)(int order, int ta, int m, int n, double alpha, const double *a, int lda, const double *x, int incx,
                   double beta, double *y, int incy);
+    float (*sdot)(int n, const float *x, int incx, const float *y, int incy);
+    double (*ddot)(int n, const double *x, int incx, const double *y, int incy);
     void (*set_threads)(int n);
     char *(*config)(void);
 } openblas;
@@ -31,12 +33,14 @@ static inline bool openblas_load(openblas *b) {
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
     for (int i = 0; i < 2 && !library; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
     if (!library) return false;
-    void *f[6] = {dlsym(library, "cblas_sgemm"),
+    void *f[8] = {dlsym(library, "cblas_sgemm"),
                   dlsym(library, "cblas_dgemm"),
                   dlsym(library, "openblas_set_num_threads"),
                   dlsym(library, "openblas_get_config"),
                   dlsym(library, "cblas_sgemv"),
-                  dlsym(library, "cblas_dgemv")};
+                  dlsym(library, "cblas_dgemv"),
+                  dlsym(library, "cblas_sdot"),
+                  dlsym(library, "cblas_ddot")};
     /* POSIX lets a pointer to data hold a function; ISO C has no cast for it */
     memcpy(&b->sgemm, &f[0], sizeof f[0]);
     memcpy(&b->dgemm, &f[1], sizeof f[1]);
@@ -44,7 +48,9 @@ static inline bool openblas_load(openblas *b) {
     memcpy(&b->config, &f[3], sizeof f[3]);
     memcpy(&b->sgemv, &f[4], sizeof f[4]);
     memcpy(&b->dgemv, &f[5], sizeof f[5]);
-    return f[0] && f[1] && f[2] && f[3] && f[4] && f[5];
+    memcpy(&b->sdot, &f[6], sizeof f[6]);
+    memcpy(&b->ddot, &f[7], sizeof f[7]);
+    return f[0] && f[1] && f[2] && f[3] && f[4] && f[5] && f[6] && f[7];
 }
 
 #endif

@@ -46,10 +46,13 @@ COT__INLINED TARGET void N(whole)(const bool product, const int side, const T *x
     UNROLL for (int s = 0; s < side; s++) sums[s] = N(folded)(chain[s]);
 }
 
+/* Products load twice for each addition, so half as many chains hide it, in half as many places of
+ * memory. */
 COT__INLINED TARGET void N(any_leaves)(const bool product, const T *x, const T *y, int64_t count, T *sums) {
-    for (; count >= N(SIDE); count -= N(SIDE), x += N(SIDE) * COT__BLOCK, sums += N(SIDE)) {
-        N(whole)(product, N(SIDE), x, y, sums);
-        if (product) y += N(SIDE) * COT__BLOCK;
+    const int side = product && N(SIDE) > 1 ? N(SIDE) / 2 : N(SIDE);
+    for (; count >= side; count -= side, x += side * COT__BLOCK, sums += side) {
+        N(whole)(product, side, x, y, sums);
+        if (product) y += side * COT__BLOCK;
     }
     for (; count > 0; count--, x += COT__BLOCK, sums++) {
         N(whole)(product, 1, x, y, sums);

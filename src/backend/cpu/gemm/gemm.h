@@ -43,6 +43,9 @@ typedef struct cot__gemm_kernels {
 
     /* c[j] = t[j], or c[j] + t[j] */
     void (*put)(void *c, int64_t cs, const void *t, int64_t n, bool add);
+
+    /* the same with tiles of fewer columns, for products that have no more; or NULL */
+    const struct cot__gemm_kernels *narrow;
 } cot__gemm_kernels;
 
 const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d); /* f64 or f32 */

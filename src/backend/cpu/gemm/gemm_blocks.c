@@ -3,9 +3,10 @@
  * The rows of C are cut into chunks, the depth into chunks of whole depth blocks. For each, A is
  * packed once, in parts; then strips of columns are computed, in parts, each of which packs its
  * strip of B, a depth block at a time, into room of its own: that stays in the second cache while
- * the panels of A pass by it. Small operands are read where they lie. A deep product with a small C
- * is cut along the depth instead: the depth blocks are products of their own, added up in order.
- * All cuts depend on shapes and strides only, and none shows in a result. */
+ * the panels of A pass by it. Small operands are read where they lie, and so is a large one if the
+ * other has a few rows or columns. A deep product with a small C is cut along the depth instead:
+ * the depth blocks are products of their own, added up in order. All cuts depend on shapes and
+ * strides only, and none shows in a result. */
 #include "backend/cpu/gemm/gemm.h"
 
 #include <stdatomic.h>
@@ -128,6 +129,7 @@ static void rows_of_tiles(const job *x, int64_t i0, int64_t end, int64_t j, int6
     int64_t done = i0;
     for (int64_t i = i0; i < end; i += x->g->rows) {
         int64_t next = cot__least(end, i + x->g->rows);
+        if (last) x->end->fetch(x->end->ctx, x->i0 + i, x->i0 + next, j, j + n);
         row_of_tiles(x, i, j, n, p, k, bp);
         if (!last || (next < end && next - done < ENDED)) continue;
         x->end->run(x->end->ctx, x->i0 + done, x->i0 + next, j, j + n);
@@ -177,14 +179,14 @@ static int64_t ended_panels(const cot__gemm_kernels *g, int64_t rows, int64_t pa
     return wide;
 }
 
-/* A is read where it lies if it is small, or if its rows are short and lie side by side: then a row
- * of tiles reads as many lines as it would of a packed panel. */
+/* A is read where it lies if it is small, or if its rows lie side by side and are short: then a row
+ * of tiles reads as many lines as it would of a packed panel; or if it is read once. */
 static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t rows, int64_t panels, int64_t depth,
                     bool alone) {
     /* rows would fall on the same lines of the cache */
     bool aliased = a->row_stride * g->size % 4096 == 0 && rows > 8;
     bool small = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR;
-    return !aliased && (small || (a->col_stride == 1 && depth <= SHALLOW));
+    return !aliased && (small || (a->col_stride == 1 && (depth <= SHALLOW || panels == 1)));
 }
 
 static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
@@ -192,7 +194,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP);
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
-    x.b_lies = b->col_stride == 1 && (double)cols * (double)depth * g->size <= NEAR;
+    x.b_lies = b->col_stride == 1 && (rows <= g->rows || (double)cols * (double)depth * g->size <= NEAR);
     x.width = (ended ? ended_panels(g, rows, panels) : strip_panels(panels, x.b_lies)) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
@@ -315,6 +317,21 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
+/* A product with no more columns than a narrow tile has, of an A that is read where it lies:
+ * nothing large is packed. False: it is none, or there is no room for it. */
+static bool by_narrow_tiles(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                            cot__matrix c, bool add, const cot__product_end *end) {
+    char    local[LOCAL], *memory = room.memory ? room.memory : local;
+    int64_t bytes = room.memory ? (int64_t)room.bytes : LOCAL;
+    bool    large = !alone && is_large(c.rows, c.cols, a.cols);
+    if (!g || c.cols > g->cols || c.rows <= c.cols) return false;
+    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large, end != NULL);
+    if (!x.a_lies || x.a_room + x.b_room + LINE > bytes) return false;
+    by_tiles(g, memory, &x, a, b, c, add, end, large ? slots_in(bytes - x.a_room - LINE, x.b_room, SLOTS) : 1,
+             large ? cot__parallel : spread_here);
+    return true;
+}
+
 /* False: it was done along the depth, without the end. */
 static bool by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add, const cot__product_end *end) {
@@ -322,6 +339,7 @@ static bool by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     bool    large = !alone && is_large(c.rows, c.cols, a.cols);
     int64_t slots = 1;
     if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return false;
+    if (by_narrow_tiles(g->narrow, room, alone, a, b, c, add, end)) return true;
     plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large, end != NULL);
     if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
     by_tiles(g, memory, &x, a, b, c, add, end, slots, large ? cot__parallel : spread_here);
@@ -330,12 +348,11 @@ static bool by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
 
 void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
-    if (c.col_stride != 1 && c.row_stride == 1) {
-        /* the product of transposes is the transposed product, bit for bit: a*b commutes */
-        cot__matrix at = cot__turned(a);
-        a = cot__turned(b), b = at, c = cot__turned(c);
-    }
-    by_blocks(g, room, alone, a, b, c, add, NULL);
+    /* the product of transposes is the transposed product, bit for bit: a*b commutes */
+    cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
+    if (by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add, NULL)) return;
+    if (c.col_stride != 1 && c.row_stride == 1) by_blocks(g, room, alone, bt, at, ct, add, NULL);
+    else by_blocks(g, room, alone, a, b, c, add, NULL);
 }
 
 bool cot__gemm_blocks_ended(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, cot__matrix b, cot__matrix c,

@@ -17,6 +17,7 @@
 enum {
     AHEAD = 8, /* depths fetched before they are packed */
     DOTS  = 8, /* chains side by side: as many as hide the latency of one */
+    NEAR  = 4 << 20, /* bytes of a matrix that a cache holds */
 };
 
 /* A square of 16 bytes by 16 bytes, transposed: rows `rs` apart become rows `ts` apart. */
@@ -154,6 +155,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define GATHER(p, x) (cot__f32x4)vld1q_f32(p[0] + (x))
 #define TURN TURN_F32
 #define GROUPS 2
+#define BEHIND 0
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -168,6 +170,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define GATHER(p, x) (cot__f64x2)vld1q_f64(p[0] + (x))
 #define TURN TURN_F64
 #define GROUPS 4
+#define BEHIND 0
 #include "backend/cpu/gemm/gemm_template.h"
 
 #endif
@@ -180,13 +183,12 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
     _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p[0] + (x))), _mm_loadu_ps(p[1] + (x)), 1)
 #define GATHER_F64_AVX2(p, x)                                                                                          \
     _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd(p[0] + (x))), _mm_loadu_pd(p[1] + (x)), 1)
-#define QUARTERS(low, p1, p2, p3)                                                                                      \
-    _mm512_insertf32x4(_mm512_insertf32x4(_mm512_insertf32x4(_mm512_castps128_ps512(low), p1, 1), p2, 2), p3, 3)
-#define GATHER_F32_AVX512(p, x)                                                                                        \
-    QUARTERS(_mm_loadu_ps(p[0] + (x)), _mm_loadu_ps(p[1] + (x)), _mm_loadu_ps(p[2] + (x)), _mm_loadu_ps(p[3] + (x)))
-#define RUN_F64(p) _mm_castpd_ps(_mm_loadu_pd(p))
 #define GATHER_F64_AVX512(p, x)                                                                                        \
-    _mm512_castps_pd(QUARTERS(RUN_F64(p[0] + (x)), RUN_F64(p[1] + (x)), RUN_F64(p[2] + (x)), RUN_F64(p[3] + (x))))
+    _mm512_mask_broadcast_f64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(p[0] + (x))), 0xf0, _mm256_loadu_pd(p[1] + (x)))
+#define RUN_F32(p) _mm256_castps_pd(_mm256_loadu_ps(p))
+#define GATHER_F32_AVX512(p, x)                                                                                        \
+    _mm512_castpd_ps(                                                                                                  \
+        _mm512_mask_broadcast_f64x4(_mm512_castpd256_pd512(RUN_F32(p[0] + (x))), 0xf0, RUN_F32(p[1] + (x))))
 #define TURN_F64(prefix, r)                                                                                            \
     do {                                                                                                               \
         V low = prefix##_unpacklo_pd(r[0], r[1]);                                                                      \
@@ -201,6 +203,27 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
         r[2] = prefix##_shuffle_ps(b_, d, 0x44), r[3] = prefix##_shuffle_ps(b_, d, 0xee);                              \
     } while (0)
 
+/* Runs of 32 bytes of two columns in a register: what was turned within quarters is put in order by
+ * quarters. */
+#define QUARTERS(type, low, high)                                                                                      \
+    do {                                                                                                               \
+        V even = _mm512_shuffle_##type(low, high, 0x88);                                                               \
+        high = _mm512_shuffle_##type(low, high, 0xdd);                                                                 \
+        low = even;                                                                                                    \
+    } while (0)
+#define TURN_F64_AVX512(r)                                                                                             \
+    do {                                                                                                               \
+        TURN_F64(_mm512, (r));                                                                                         \
+        TURN_F64(_mm512, (r + 2));                                                                                     \
+        UNROLL for (int h = 0; h < 2; h++) QUARTERS(f64x2, r[h], r[h + 2]);                                            \
+    } while (0)
+#define TURN_F32_AVX512(r)                                                                                             \
+    do {                                                                                                               \
+        TURN_F32(_mm512, (r));                                                                                         \
+        TURN_F32(_mm512, (r + 4));                                                                                     \
+        UNROLL for (int h = 0; h < 4; h++) QUARTERS(f32x4, r[h], r[h + 4]);                                            \
+    } while (0)
+
 #define T float
 #define V __m256
 #define N(name) name##_f32_avx2
@@ -212,7 +235,8 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define SQUARE 4
 #define GATHER GATHER_F32_AVX2
 #define TURN(r) TURN_F32(_mm256, r)
-#define GROUPS 1
+#define GROUPS 2
+#define BEHIND 4
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -227,6 +251,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define GATHER GATHER_F64_AVX2
 #define TURN(r) TURN_F64(_mm256, r)
 #define GROUPS 2
+#define BEHIND 0
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T float
@@ -234,13 +259,19 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define N(name) name##_f32_avx512
 #define MR 12
 #define NV 2
+#define NARROW
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_ps
 #define FMADD1 __builtin_fmaf
 #define SQUARE 4
 #define GATHER GATHER_F32_AVX512
-#define TURN(r) TURN_F32(_mm512, r)
-#define GROUPS 1
+#define TURN TURN_F32_AVX512
+#define RUN 32
+#define BESIDE 4
+#define COLUMN(i) ((i) % 4 + (i) / 4 * 8)
+#define GROUPS 2
+#define BEHIND 4
+#define FAR_DOTS turned_dots_f32_avx2 /* eight columns, as many as a set of the cache has lines */
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -248,13 +279,18 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define N(name) name##_f64_avx512
 #define MR 12
 #define NV 2
+#define NARROW
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_pd
 #define FMADD1 __builtin_fma
 #define SQUARE 4
 #define GATHER GATHER_F64_AVX512
-#define TURN(r) TURN_F64(_mm512, r)
-#define GROUPS 1
+#define TURN TURN_F64_AVX512
+#define RUN 32
+#define BESIDE 2
+#define COLUMN(i) ((i) % 2 + (i) / 2 * 4)
+#define GROUPS 2
+#define BEHIND 4
 #include "backend/cpu/gemm/gemm_template.h"
 
 #endif

@@ -6,57 +6,21 @@
  *   TARGET          the function attribute
  *   V               a vector of T
  *   MR, NV          the tile held in registers: MR rows, NV vectors
+ *   NARROW          may be defined: there are tiles of one vector, too
  *   FMADD, FMADD1   the multiply-add on vectors and on scalars: both fused or both not
  *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
- *   GATHER, TURN, GROUPS   may be defined: a vector of the 16-byte runs that lie some elements
- *                   behind pointers; turns the squares that 16 / sizeof(T) of them hold; how many
- *                   vectors of columns at a time: eight columns, or one vector. Columns of a
- *                   power of two lie in one set of the cache, which has eight ways: with 32 columns
- *                   each line was fetched again for every use, four times as slow
+ *   GATHER, TURN    may be defined: a vector of the runs of RUN bytes (16) that lie some elements
+ *                   behind pointers, which are BESIDE columns apart; turns the squares that RUN /
+ *                   sizeof(T) of them hold, of which the i-th begins at column COLUMN(i)
+ *   GROUPS, BEHIND  vectors of columns that take turns, each so many lines behind the one before:
+ *                   columns that are a power of two apart lie in one set of the cache, which has
+ *                   room for eight
+ *   FAR_DOTS        may be defined: turned_dots of another width, for a matrix beyond the caches
  *
  * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
  * in order. */
 
-enum { N(VL) = sizeof(V) / sizeof(T), N(NR) = NV * N(VL), N(UNIT) = MR / 3, N(LINE) = 64 / sizeof(T) };
-
-/* ---- the tile -------------------------------------------------------------------------------- */
-
-static inline __attribute__((always_inline)) TARGET void N(tile)(const int height, int64_t k, const T *a, int64_t rs,
-                                                                 int64_t ps, const T *b, int64_t bs, T *c, int64_t cs,
-                                                                 bool add, int64_t stored) {
-    V        acc[MR][NV];
-    const T *r[3] = {a, a + N(UNIT) * rs, a + 2 * N(UNIT) * rs};
-    UNROLL for (int i = 0; i < height; i++)
-        UNROLL for (int j = 0; j < NV; j++) acc[i][j] = (V){0};
-    for (int64_t p = 0; p < k; p++) {
-        V bv[NV];
-        UNROLL for (int j = 0; j < NV; j++) memcpy(&bv[j], b + j * N(VL), sizeof(V));
-        UNROLL for (int i = 0; i < height; i++) {
-            V av = r[i / N(UNIT)][i % N(UNIT) * rs] - (V){0};
-            UNROLL for (int j = 0; j < NV; j++) acc[i][j] = FMADD(av, bv[j], acc[i][j]);
-        }
-        UNROLL for (int i = 0; i < height / N(UNIT); i++) r[i] += ps;
-        b += bs;
-    }
-    UNROLL for (int i = 0; i < height; i++) {
-        if (i >= stored) break;
-        UNROLL for (int j = 0; j < NV; j++) {
-            T *p = c + i * cs + j * N(VL);
-            V  t = acc[i][j], old;
-            if (add) {
-                memcpy(&old, p, sizeof(V));
-                t = old + t;
-            }
-            memcpy(p, &t, sizeof(V));
-        }
-    }
-}
-
-#define TILE_ARGS                                                                                                      \
-    int64_t k, const T *a, int64_t rs, int64_t ps, const T *b, int64_t bs, T *c, int64_t cs, bool add, int64_t stored
-static TARGET void N(tile_3)(TILE_ARGS) { N(tile)(MR, k, a, rs, ps, b, bs, c, cs, add, stored); }
-static TARGET void N(tile_2)(TILE_ARGS) { N(tile)(2 * N(UNIT), k, a, rs, ps, b, bs, c, cs, add, stored); }
-static TARGET void N(tile_1)(TILE_ARGS) { N(tile)(N(UNIT), k, a, rs, ps, b, bs, c, cs, add, stored); }
+enum { N(VL) = sizeof(V) / sizeof(T), N(UNIT) = MR / 3, N(LINE) = 64 / sizeof(T) };
 
 static void N(put)(void *c, int64_t cs, const void *t, int64_t n, bool add) {
     T       *to = c;
@@ -67,20 +31,6 @@ static void N(put)(void *c, int64_t cs, const void *t, int64_t n, bool add) {
         for (int64_t j = 0; j < n; j++) to[j] = to[j] + from[j];
     else memcpy(to, from, (size_t)n * sizeof(T));
 }
-
-/* If the tile reaches beyond the columns of c, or these do not lie side by side, the tile is
- * computed in a copy. */
-static void N(place)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs,
-                     const cot__matrix *c, int64_t i, int64_t j, bool add) {
-    T      *to = (T *)c->data + i * c->row_stride + j * c->col_stride, out[MR * N(NR)];
-    int64_t m = c->rows - i, n = c->cols - j;
-    bool    inside = c->col_stride == 1 && n >= N(NR);
-    void (*tile)(TILE_ARGS) = height == MR ? N(tile_3) : height == N(UNIT) ? N(tile_1) : N(tile_2);
-    tile(k, a, rs, ps, b, bs, inside ? to : out, inside ? c->row_stride : N(NR), inside && add, m);
-    for (int64_t r = 0; !inside && r < height && r < m; r++)
-        N(put)(to + r * c->row_stride, c->col_stride, out + r * N(NR), n < N(NR) ? n : N(NR), add);
-}
-#undef TILE_ARGS
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
@@ -118,23 +68,9 @@ static inline __attribute__((always_inline)) TARGET void N(turn_panel)(T *restri
     N(pack_any)(to + end * width, from + end, rs, 1, width, k - end, width);
 }
 
-static TARGET void N(turn_columns)(T *restrict to, const T *from, int64_t cs, int64_t k) {
-    N(turn_panel)(to, from, cs, k, N(NR));
-}
 static TARGET void N(pack_edge)(T *restrict to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k,
                                 int width) {
     N(pack_any)(to, from, rs, ps, m, k, width);
-}
-
-static TARGET void N(pack_b)(void *to, const void *from, int64_t cs, int64_t ps, int64_t n, int64_t k) {
-    int64_t  whole = n / N(NR);
-    const T *f = from;
-    if (cs == 1) N(copy_panels)(to, f, ps, k, N(NR), whole);
-    for (int64_t q = cs == 1 ? whole : 0; q * N(NR) < n; q++) {
-        T *panel = (T *)to + q * k * N(NR);
-        if (q < whole && ps == 1) N(turn_columns)(panel, f + q * N(NR) * cs, cs, k);
-        else N(pack_edge)(panel, f + q * N(NR) * cs, cs, ps, n - q * N(NR), k, N(NR));
-    }
 }
 
 static TARGET void N(pack_a)(void *to, const void *from, int64_t rs, int64_t ps, int64_t m, int64_t k) {
@@ -147,6 +83,16 @@ static TARGET void N(pack_a)(void *to, const void *from, int64_t rs, int64_t ps,
         else N(pack_edge)(panel, f + i * rs, rs, ps, m - i, k, height);
     }
 }
+
+/* ---- tiles ----------------------------------------------------------------------------------- */
+
+#define W(name) N(name)
+#include "backend/cpu/gemm/gemm_tile.h"
+#ifdef NARROW
+#define W(name) N(narrow_##name)
+#define NV 1
+#include "backend/cpu/gemm/gemm_tile.h"
+#endif
 
 /* ---- vectors and matrices -------------------------------------------------------------------- */
 
@@ -177,52 +123,67 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
 }
 
 #ifdef GATHER
-/* Some depths of `groups` vectors of columns, whose depths lie side by side: `deep` squares of 16
- * bytes by 16 bytes for each column, turned in registers. */
-COT__INLINED TARGET void N(squares)(const int groups, const int deep, const T *x, int64_t xs, const T *b, int64_t cs,
-                                    V *sum) {
-    enum { SIDE = 16 / sizeof(T) };
-    UNROLL for (int g = 0; g < groups; g++) {
-        V        r[2][SIDE];
-        const T *part[sizeof(V) / 16];
-        UNROLL for (int l = 0; l < (int)sizeof(V) / 16; l++) {
-            part[l] = b + (g * N(VL) + l * SIDE) * cs;
-            OPAQUE(part[l]);
-        }
-        UNROLL for (int i = 0; i < SIDE; i++)
-            UNROLL for (int q = 0; q < deep; q++) r[q][i] = GATHER(part, i * cs + q * SIDE);
-        UNROLL for (int q = 0; q < deep; q++) {
-            TURN(r[q]);
-            UNROLL for (int i = 0; i < SIDE; i++) sum[g] = FMADD(x[(q * SIDE + i) * xs] - (V){0}, r[q][i], sum[g]);
-        }
+#ifndef RUN
+#define RUN 16
+#define BESIDE ((int)(RUN / sizeof(T)))
+#define COLUMN(i) (i)
+#endif
+enum { N(EIGHT) = N(VL) < 8 ? 8 / N(VL) : 1 };
+
+/* Some depths of a vector of columns, whose depths lie side by side: two runs of each column, or
+ * one, turned in registers. */
+COT__INLINED TARGET V N(runs)(const int deep, const T *x, int64_t xs, const T *b, int64_t cs, V sum) {
+    enum { SIDE = RUN / sizeof(T), PARTS = sizeof(V) / RUN };
+    V        r[2][SIDE];
+    const T *part[PARTS];
+    UNROLL for (int l = 0; l < PARTS; l++) {
+        part[l] = b + l * BESIDE * cs;
+        OPAQUE(part[l]);
     }
+    UNROLL for (int i = 0; i < SIDE; i++)
+        UNROLL for (int q = 0; q < deep; q++) r[q][i] = GATHER(part, COLUMN(i) * cs + q * SIDE);
+    UNROLL for (int q = 0; q < deep; q++) {
+        TURN(r[q]);
+        UNROLL for (int i = 0; i < SIDE; i++) sum = FMADD(x[(q * SIDE + i) * xs] - (V){0}, r[q][i], sum);
+    }
+    return sum;
 }
 
-/* The same depths of the next columns are fetched meanwhile. */
+/* A line of the cache of each column at a time. The groups take turns, because the chain of one
+ * waits for itself. Eight columns, which are for memory, fetch the same depths of the next ones. */
 COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, T *t) {
-    enum { SIDE = 16 / sizeof(T), MANY = N(VL) };
+    enum { SIDE = RUN / sizeof(T), MANY = N(VL) };
+    int64_t lines = k / N(LINE), q = lines * N(LINE);
     V       sum[GROUPS];
-    int64_t p = 0;
     UNROLL for (int g = 0; g < groups; g++) sum[g] = (V){0};
-    for (; p + 2 * SIDE <= k; p += 2 * SIDE) {
-        if (p % N(LINE) == 0)
-            UNROLL for (int l = 0; l < groups * MANY; l++) __builtin_prefetch(b + (groups * MANY + l) * cs + p, 0, 2);
-        N(squares)(groups, 2, x + p * xs, xs, b + p, cs, sum);
-    }
-    if (p + SIDE <= k) {
-        N(squares)(groups, 1, x + p * xs, xs, b + p, cs, sum);
-        p += SIDE;
-    }
+    for (int64_t l = 0; l < lines + (groups - 1) * BEHIND; l++)
+        UNROLL for (int g = 0; g < groups; g++) {
+            int64_t  line = l - g * BEHIND, at = line * N(LINE);
+            const T *column = b + g * MANY * cs + at;
+            if (line < 0 || line >= lines) continue;
+            if (groups == N(EIGHT))
+                UNROLL for (int c = 0; c < MANY; c++) __builtin_prefetch(column + (groups * MANY + c) * cs, 0, 2);
+            UNROLL for (int p = 0; p < N(LINE); p += 2 * SIDE)
+                sum[g] = N(runs)(2, x + (at + p) * xs, xs, column + p, cs, sum[g]);
+        }
+    for (; q + SIDE <= k; q += SIDE)
+        UNROLL for (int g = 0; g < groups; g++) sum[g] = N(runs)(1, x + q * xs, xs, b + g * MANY * cs + q, cs, sum[g]);
     memcpy(t, sum, (size_t)groups * sizeof(V));
     for (int l = 0; l < groups * MANY; l++)
-        for (int64_t q = p; q < k; q++) t[l] = FMADD1(x[q * xs], b[l * cs + q], t[l]);
+        for (int64_t p = q; p < k; p++) t[l] = FMADD1(x[p * xs], b[l * cs + p], t[l]);
 }
 
 /* The last columns are done together with some before them. False: there are not enough. */
 static TARGET bool N(turned_dots)(int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, int64_t n, T *t) {
     int64_t j = 0;
     if (n < N(VL)) return false;
-    for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, xs, b + j * cs, cs, t + j);
+    if ((double)n * (double)cs * sizeof(T) <= NEAR)
+        for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, xs, b + j * cs, cs, t + j);
+    else if (N(VL) <= 8)
+        for (; j + 8 <= n; j += 8) N(turned)(N(EIGHT), k, x, xs, b + j * cs, cs, t + j);
+#ifdef FAR_DOTS
+    else return FAR_DOTS(k, x, xs, b, cs, n, t);
+#endif
     for (; j < n; j += N(VL)) {
         if (j + N(VL) > n) j = n - N(VL);
         N(turned)(1, k, x, xs, b + j * cs, cs, t + j);
@@ -257,19 +218,32 @@ static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, 
     }
 }
 
-static const cot__gemm_kernels N(kernels) = {sizeof(T),     MR,      N(NR), N(place), N(pack_a), N(pack_b),
-                                             N(along_rows), N(dots), N(put)};
+#ifdef NARROW
+static const cot__gemm_kernels N(narrow_kernels) = {
+    sizeof(T), MR, N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows), N(dots), N(put), NULL};
+#define N_NARROW &N(narrow_kernels)
+#else
+#define N_NARROW NULL
+#endif
+static const cot__gemm_kernels N(kernels) = {sizeof(T),  MR,            N(NR),   N(place), N(pack_a),
+                                             N(pack_b), N(along_rows), N(dots), N(put),   N_NARROW};
 
 #undef T
 #undef V
 #undef N
 #undef MR
-#undef NV
+#undef NARROW
+#undef N_NARROW
 #undef TARGET
 #undef FMADD
 #undef FMADD1
 #undef SQUARE
 #undef GATHER
 #undef TURN
+#undef RUN
+#undef BESIDE
+#undef COLUMN
 #undef GROUPS
+#undef BEHIND
+#undef FAR_DOTS
 #undef NO_TURNS

@@ -6,7 +6,7 @@
 #include "backend/cpu/gemm/gemm.h"
 
 /* parts have a multiple of this many columns: the chains that the kernels keep side by side */
-enum { UNIT = 8 };
+enum { UNIT = 16 };
 
 typedef struct thin {
     const cot__gemm_kernels *g;

@@ -2,9 +2,11 @@
  * product is handed over when its last depth block was added, and all runs are done on a few rows
  * of it while these are in cache.
  *
- * An array has, of a rectangle, a piece of each row, too short for a call of a kernel. So the
- * pieces are gathered side by side in a slot, kernels work on slots, and what was written goes
- * back. Of a rectangle of whole rows the pieces lie side by side already. */
+ * An array has, of a rectangle, a piece of each row. Where that is long enough for a call of a
+ * kernel, rows are done one by one, where they lie. Shorter pieces are gathered side by side in a
+ * slot, kernels work on slots, and what was written goes back. Of a rectangle of whole rows the
+ * pieces lie side by side already. Pieces are fetched while the product is made: they are too
+ * far apart for the machine to guess. */
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/stage/direct.h"
 #include "backend/cpu/stage/stage.h"
@@ -13,6 +15,8 @@
 
 /* Bytes of a slot, and how many there are; filled blocks, and bytes of one, with a row. */
 enum { AT_ONCE = 2048, SLOTS = 20, FILLED = COT__MOST_FILLED, FILLED_BYTES = AT_ONCE + COT__FILLED_ROW };
+/* Elements of a piece that is worth calls of its own; bytes that are fetched at a time. */
+enum { LONG = 64, LINE = 64 };
 
 /* An array, or rows that repeat every `row` elements; filled: as often as elements are done at a
  * time. */
@@ -90,9 +94,11 @@ static void store(const ending *e, const slot *s, const rows *r, const char *fro
     for (int64_t i = 0; i < r->count; i++) memcpy(piece(e, s, r, i), from + (size_t)i * bytes, bytes);
 }
 
-/* Is it used where it lies? Of whole rows, arrays and filled rows are. */
+/* Is it used where it lies? Of one row, whatever lies in memory is; of whole rows, arrays and
+ * filled rows are. */
 static bool lies(const ending *e, const slot *s, const rows *r) {
-    return r->width == e->columns && (s->row == 0 ? s->loads || s->stores : s->filled);
+    if (s->row == 0 && !s->loads && !s->stores) return false;
+    return r->count == 1 || (r->width == e->columns && (s->row == 0 || s->filled));
 }
 
 static const void *operand(const slot_run *r, int i, char *const *place) {
@@ -118,13 +124,24 @@ static void do_rows(const ending *e, const rows *r, char (*memory)[AT_ONCE]) {
 static void do_rectangle(void *ctx, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
     const ending     *e = ctx;
     _Alignas(64) char memory[SLOTS][AT_ONCE];
-    int64_t           width = j_end - j < e->most ? j_end - j : e->most, count = e->most / width;
+    int64_t           width = j_end - j < e->most ? j_end - j : e->most;
+    int64_t           count = width < e->columns && width >= LONG ? 1 : e->most / width;
     for (int64_t column = j; column < j_end; column += width)
         for (int64_t row = i; row < i_end; row += count)
             do_rows(e,
                     &(rows){row, i_end - row < count ? i_end - row : count, column,
                             j_end - column < width ? j_end - column : width},
                     memory);
+}
+
+/* The pieces of arrays that are read. The product itself is written meanwhile. */
+static void fetch_rectangle(void *ctx, int64_t i, int64_t i_end, int64_t j, int64_t j_end) {
+    const ending *e = ctx;
+    for (int k = 0; k < e->slots; k++)
+        for (int64_t row = i; row < i_end && e->slot[k].loads && e->slot[k].row == 0; row++) {
+            const char *at = piece(e, &e->slot[k], &(rows){row, 1, j, j_end - j}, 0);
+            for (int64_t l = 0; l < (j_end - j) * e->slot[k].size; l += LINE) __builtin_prefetch(at + l);
+        }
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -152,7 +169,7 @@ static __attribute__((noinline)) bool do_ended(const cot__stage *s, bool *ended)
     const cot__stage_product *x = s->product;
     _Alignas(64) char         memory[FILLED * FILLED_BYTES];
     ending                    e;
-    cot__product_end          end = {do_rectangle, &e};
+    cot__product_end          end = {do_rectangle, fetch_rectangle, &e};
     cot__filled f = {.length = (int)(AT_ONCE / widest(s)), .most = FILLED, .bytes = FILLED_BYTES, .memory = memory};
     if (!open_ending(&e, s, &f)) return false;
     *ended = cot__matmul_ended(&x->a, &x->b, x->c.data, x->c.shape[0], x->c.shape[1], x->workspace, &end);
