@@ -3,9 +3,12 @@
  * With active operands its forward variant runs, whose further results are what its backward
  * variant reads; the rule is a call of that one. So a derivative is a call again, and can be
  * differentiated. On a smooth tape the program itself runs, and the derivative, which refuses at
- * kinks, is made of its operands. In the body of a loop, a batch or another program, and where the
+ * kinks, is made of its operands. In the body of a loop or of another program, and where the
  * derivative holds what a program cannot hold yet, or there is none, the source is recorded
- * instead: who then asks for the derivative is told why. */
+ * instead: who then asks for the derivative is told why.
+ *
+ * In a function that cot_vmap records nothing runs: the call is one node, whose batch is a call of
+ * the batched program. */
 #include "rules/structural_ids.h"
 #include "compile/call.h"
 #include "compile/idle.h"
@@ -13,6 +16,7 @@
 #include "compile/variants.h"
 #include "compile/verify.h"
 #include "ops/structural.h"
+#include "tape/examples.h"
 #include "tape/record_job.h"
 #include "tape/region.h"
 
@@ -118,6 +122,19 @@ static bool run(calling *c, cot_program *p) {
     return ok;
 }
 
+/* In the body of a batch nothing is computed. */
+static bool make_examples(calling *c, const cot_program *p, int leading) {
+    if (!make_room(c, p, leading)) return false;
+    for (int k = 0; k < c->m; k++) cot__result_is_example(c->t, &c->result[k]);
+    return true;
+}
+
+static bool compute(calling *c, cot_program *p, int leading) {
+    for (int k = 0; k < c->n; k++)
+        if (!bind(c, k)) return false;
+    return make_room(c, p, leading) && run(c, p);
+}
+
 static void forget(void *program) { cot_program_destroy(program); }
 
 /* What has no derivative in the program, has none on the tape. */
@@ -125,6 +142,18 @@ static void rest_inactive(cot_tape *t, const call *known, uint32_t node) {
     for (int k = 0; known->active && k < cot_program_outputs(known->p); k++)
         if (!known->active[k])
             t->nodes[node + (uint32_t)result_of_output(known->leading, k)].flags &= (uint8_t)~COT__ACTIVE;
+}
+
+/* What the node knows, in the arena. */
+static call *keep(cot_tape *t, const call *known) {
+    call *kept = cot__arena(t, sizeof *kept, NAME);
+    bool *read = kept && t->mode.body ? cot__arena(t, sizeof *read, NAME) : NULL;
+    if (!kept || (t->mode.body && !read) || !cot__tape_keep(t, known->p, forget, NAME)) return NULL;
+    cot__program_counted(known->p);
+    if (read) *read = false;
+    *kept = *known;
+    kept->kept_is_read = read;
+    return kept;
 }
 
 /* The node of a call, whose picks follow it. */
@@ -141,16 +170,11 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     c.output = (void **)(void *)(c.result + m);
     c.packed = c.output + m;
     c.input = (const void **)(void *)(c.packed + n);
-    bool ok = true;
-    for (int k = 0; ok && k < n; k++) ok = bind(&c, k);
+    bool ok = t->mode.body ? make_examples(&c, p, known->leading) : compute(&c, p, known->leading);
     /* without outputs it ran for its checks */
-    if (ok && make_room(&c, p, known->leading) && run(&c, p) && m > 0) {
+    if (ok && m > 0) {
         cot__attr *attr = cot__attr_make(t, NAME, 0, NULL, n, args);
-        call      *kept = attr ? cot__arena(t, sizeof *kept, NAME) : NULL;
-        if (kept && cot__tape_keep(t, known->p, forget, NAME)) {
-            cot__program_counted(known->p);
-            *kept = *known;
-            attr->pointer = kept;
+        if (attr && (attr->pointer = keep(t, known)) != NULL) {
             z = cot__results_push(t, m, c.result, OP_call, n, attr->args, attr);
             if (!cot__failed(z)) rest_inactive(t, known, cot__index(z));
         }
@@ -229,11 +253,15 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
     return false;
 }
 
+/* Is a call one operation here, though a body is recorded? On smooth tapes what it stands for is
+ * watched there; for a program, it would be recorded after all. */
+static bool is_in_batch(const cot_tape *t) { return t->mode.batch && !t->options.smooth && !t->mode.compiling; }
+
 /* The outputs of p for operands `args`. */
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
     call known = {.p = p};
     known.leading = leading_output(&known);
-    bool inlined = t->mode.body || !choose(t, args, &known);
+    bool inlined = (t->mode.body && !is_in_batch(t)) || !choose(t, args, &known);
     if (t->status != COT_OK) return false;
     if (inlined) {
         cot_var *in = list_of(t, cot_program_inputs(p));
@@ -294,6 +322,7 @@ static bool is_seeded_fully(const call *c, const bool *seeded) {
  * and results, and on the seeds. */
 static void pull(cot__rule *r, const call *c, const cot__variant *v, int results) {
     int      inputs = cot_program_inputs(c->p), at = 0;
+    if (c->kept_is_read) *c->kept_is_read = true;
     cot_var *xs = list_of(r->t, cot_program_inputs(v->backward));
     if (!xs) return;
     for (uint32_t i = 0; i < v->count; i++) {
@@ -348,11 +377,49 @@ static void call_jvp(cot__rule *r) {
         if (outputs[k]) cot__rule_tangent(r, result_of_output(leading, k), *tangent++);
 }
 
-/* With the same variant: it has the same results. */
-static cot_var call_apply(cot__rule *r, const cot_var *xs) {
-    const call *c = call_of(r);
-    uint32_t   *args = cot__arena(r->t, ((size_t)cot_program_inputs(c->p) + 1) * sizeof *args, NAME);
-    return args && enter(r->t, c->p, xs, args) ? record(r->t, c, args) : INVALID(r->t);
+/* ---- for a batch ----------------------------------------------------------------------------- */
+
+/* What a call in a body is played with. */
+static cot_program *played(const call *c) { return *c->kept_is_read ? runs(c) : c->p; }
+
+static bool call_reached(cot__rule *r, const bool *is, bool *results) {
+    const call        *c = call_of(r);
+    const cot_program *p = runs(c);
+    bool              *outputs = flags(r->t, p);
+    if (!outputs || !cot__batched_outputs(r->t, p, is, outputs)) return false;
+    for (int k = 0; k < cot_program_outputs(p); k++) results[result_of_output(c->leading, k)] = outputs[k];
+    return true;
+}
+
+/* The outputs of p for operands of which some have the batch. */
+static bool call_on_batch(cot_tape *t, cot_program *p, const cot__batch *b, const cot_var *xs, cot_var *out) {
+    heard        h = {COT_OK, ""};
+    cot__caller  caller = {NAME, &h, hear, NULL, NULL};
+    uint32_t    *args = cot__arena(t, ((size_t)b->n + 1) * sizeof *args, NAME);
+    cot_program *batched = NULL;
+    if (!args) return false;
+    if (!any(b->n, b->is)) return enter(t, p, xs, args) && call_on(t, p, args, out);
+    if (!atomic_load(&p->batches_record)) batched = cot__batched(p, b->is, b->extent, &caller);
+    if (batched) {
+        bool ok = enter(t, batched, xs, args) && call_on(t, batched, args, out);
+        cot_program_destroy(batched);
+        return ok;
+    }
+    if (h.status == COT_MEMORY) return cot__fail(t, h.status, "%s", h.text), false;
+    if (h.status != COT_OK) atomic_store(&p->batches_record, true);
+    return cot__batched_record(t, p, b->is, xs, out);
+}
+
+static cot_var call_batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
+    const call  *c = call_of(r);
+    cot_program *p = played(c);
+    int          m = cot_program_outputs(p), results = cot__results_at(r->t, r->node);
+    cot_var     *out = list_of(r->t, results);
+    if (!out || !call_on_batch(r->t, p, b, xs, out)) return INVALID(r->t);
+    for (int k = m; k < results; k++) out[k] = INVALID(r->t);
+    for (int k = 0; r->more && k < results; k++)
+        if (k != c->leading) r->more[result_of_output(c->leading, k) - 1] = out[k];
+    return out[c->leading];
 }
 
 const cot__op cot__op_call = {.name       = "call",
@@ -361,7 +428,10 @@ const cot__op cot__op_call = {.name       = "call",
                               .saves      = 0x7f | COT__SAVES_Z,
                               .vjp        = call_vjp,
                               .jvp        = call_jvp,
-                              .apply      = call_apply,
+                              .batch      = call_batch,
+                              .reached    = call_reached,
+                              .example    = true,
+                              .sweeps_alone = true,
                               .needs_tape = "record the function itself, or save the program",
                               .called     = "program_call",
                               .cost       = {.none = "what its functions do is not counted"},

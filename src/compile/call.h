@@ -12,6 +12,9 @@ typedef struct cot__call_node {
     /* of each output: has it a derivative by the operands? NULL: no operand was active */
     const bool         *active;
     int                 leading; /* the output that is the first result of the node */
+    /* Of a call in a body: has a derivative there read what the variant gives beside the outputs of
+     * p? Else the body is played with p. NULL: the call is in no body. */
+    bool               *kept_is_read;
 } cot__call_node;
 
 static inline cot_program *cot__call_runs(const cot__call_node *c) { return c->variant ? c->variant->forward : c->p; }

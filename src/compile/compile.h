@@ -32,8 +32,10 @@ struct cot_program {
     void         *verified_user;
     bool         *donated;       /* of each input: may a run write over it? NULL: none may */
     atomic_bool   records;       /* calls that are differentiated record its operations */
+    atomic_bool   batches_record; /* calls for a batch do */
     cot__lock     making;        /* of variants: making one takes long, while others call */
     struct cot__variant *variants;
+    struct cot__batched_program *batched; /* those used last come first */
     cot__lock     lock;          /* of idle runs */
     cot__run     *idle[COT__IDLE_RUNS];
     int           idle_count;

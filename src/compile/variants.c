@@ -3,6 +3,8 @@
 
 #include "compile/replay.h"
 
+#include <cotangent_transform.h>
+
 #include <string.h>
 
 /* ---- functions that record a derivative ------------------------------------------------------ */
@@ -218,10 +220,144 @@ const cot__variant *cot__variant_of(cot_program *p, cot__derivative what, bool s
     return v;
 }
 
+/* ---- batches: which outputs have one --------------------------------------------------------- */
+
+bool cot__batched_outputs(cot_tape *t, const cot_program *of, const bool *is, bool *outputs) {
+    const cot__program *p = of->source;
+    bool               *has = cot__alloc(&t->al, p->values);
+    if (!has)
+        return cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a program of %u operations",
+                         p->operations), false;
+    memset(has, 0, p->values);
+    for (uint32_t k = 0; k < p->inputs; k++) has[p->input[k]] = is[k];
+    for (uint32_t k = 0; k < p->operations; k++) {
+        const cot__operation *o = &p->operation[k];
+        const uint32_t       *x = cot__operation_operand(p, k);
+        bool                  any = false;
+        for (int i = 0; i < cot__operation_operands(p, k); i++) any |= x[i] != COT__NO_VALUE && has[x[i]];
+        memset(&has[o->result], any, o->results);
+    }
+    for (uint32_t k = 0; k < p->outputs; k++) outputs[k] = has[p->output[k]];
+    cot__free(&t->al, has, p->values);
+    return true;
+}
+
+/* ---- batches: making one --------------------------------------------------------------------- */
+
+bool cot__batched_record(cot_tape *t, cot_program *p, const bool *is, const cot_var *xs, cot_var *ys) {
+    int    n = cot_program_inputs(p), m = cot_program_outputs(p);
+    size_t count = (size_t)n + (size_t)m;
+    int   *in = cot__arena(t, count * (sizeof *in + 1), "vmap"), *out = cot__behind(in, n);
+    bool  *has = (bool *)cot__behind(in, count);
+    if (!in || !cot__batched_outputs(t, p, is, has)) return false;
+    for (int k = 0; k < n; k++) in[k] = is[k] ? 0 : COT_NOT_BATCHED;
+    for (int k = 0; k < m; k++) out[k] = has[k] ? 0 : COT_NOT_BATCHED;
+    return cot_vmap(play, &(deriving){.p = p}, n, xs, in, m, ys, out) == COT_OK;
+}
+
+static int record_batched(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const deriving *d = user;
+    (void)n, (void)m;
+    return cot__batched_record(xs[0].tape, d->p, d->inputs, xs, ys) ? 0 : 1;
+}
+
+static bool widen(cot_type *type, int64_t extent, const cot__caller *caller) {
+    int n = type->shape.ndim++;
+    if (n >= COT_MAX_NDIM) return cot__refuse(caller, COT_LIMIT, "an input has %d axes already", n);
+    memmove(type->shape.dim + 1, type->shape.dim, (size_t)n * sizeof *type->shape.dim);
+    type->shape.dim[0] = extent;
+    return true;
+}
+
+static cot_program *compile_batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
+    int                 n = cot_program_inputs(p);
+    cot_compile_options options = cot__program_options(p);
+    cot_type           *types = cot__alloc(&p->al, (size_t)n * sizeof *types);
+    cot_program        *made = NULL;
+    deriving            d = {.p = p, .inputs = is};
+    bool                ok = types != NULL;
+    for (int k = 0; ok && k < n; k++) {
+        types[k] = cot_program_input_type(p, k);
+        ok = !is[k] || widen(&types[k], extent, caller);
+    }
+    if (ok) made = cot__compile(record_batched, &d, n, types, cot_program_outputs(p), &options, false);
+    cot__free(&p->al, types, (size_t)n * sizeof *types);
+    if (!made || made->status == COT_OK) return made;
+    caller->fail(caller, made->status, made->message);
+    cot_program_destroy(made);
+    return NULL;
+}
+
+/* ---- batches: those that are kept ------------------------------------------------------------ */
+
+enum { KEPT = 16 };
+
+typedef struct cot__batched_program {
+    struct cot__batched_program *next; /* used longer ago */
+    int64_t                      extent;
+    cot_program                 *made;
+    bool                         is[]; /* of each input */
+} batched;
+
+static size_t bytes_of(const cot_program *p) { return sizeof(batched) + (size_t)cot_program_inputs(p); }
+
+static void drop(cot_program *p, batched **at) {
+    batched *b = *at;
+    if (!b) return;
+    *at = b->next;
+    cot_program_destroy(b->made);
+    cot__free(&p->al, b, bytes_of(p));
+}
+
+/* Puts one that was found, or is new, first; the last of too many goes. */
+static void put_first(cot_program *p, batched *b) {
+    batched **at = &p->batched;
+    b->next = p->batched;
+    p->batched = b;
+    for (int k = 0; k < KEPT && *at; k++) at = &(*at)->next;
+    drop(p, at);
+}
+
+static batched *taken_out(cot_program *p, const bool *is, int64_t extent) {
+    size_t n = (size_t)cot_program_inputs(p);
+    for (batched **at = &p->batched; *at; at = &(*at)->next) {
+        batched *b = *at;
+        if (b->extent != extent || memcmp(b->is, is, n * sizeof *is) != 0) continue;
+        *at = b->next;
+        return b;
+    }
+    return NULL;
+}
+
+static batched *make_batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
+    batched *b = cot__alloc(&p->al, bytes_of(p));
+    if (!b) return NULL;
+    b->extent = extent;
+    b->made = compile_batched(p, is, extent, caller);
+    memcpy(b->is, is, (size_t)cot_program_inputs(p));
+    if (b->made) return b;
+    cot__free(&p->al, b, bytes_of(p));
+    return NULL;
+}
+
+cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
+    cot__lock_take(&p->making);
+    batched     *b = taken_out(p, is, extent);
+    if (!b) b = make_batched(p, is, extent, caller);
+    cot_program *made = b ? cot__program_counted(b->made) : NULL;
+    if (b) put_first(p, b);
+    cot__lock_give(&p->making);
+    if (!made) cot__refuse(caller, COT_MEMORY, "out of memory: the program of a batch");
+    return made;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
 void cot__variants_close(cot_program *p) {
     while (p->variants) {
         cot__variant *v = p->variants;
         p->variants = v->next;
         destroy(p, v);
     }
+    while (p->batched) drop(p, &p->batched);
 }

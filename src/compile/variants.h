@@ -1,13 +1,16 @@
-/* variants.h: programs that are derived from a program: its derivatives. Each is made once, when it
- * is first asked for, under a lock of the program's, and lives as long as the program.
+/* variants.h: programs that are derived from a program: its derivatives, and its cot_vmap. Each is
+ * made once, when it is first asked for, under a lock of the program's. A derivative lives as long
+ * as the program; batches may have any extent, so those that were used last are kept.
  *
- * All are made in the same way: a function that records the source and its derivative on a tape is
- * compiled. So there is one set of rules, and derivatives of any order exist. */
+ * All are made in the same way: a function that records the source and its derivative, or cot_vmap
+ * of it, on a tape is compiled. So there is one set of rules, and derivatives of any order exist,
+ * of batches too. */
 #ifndef COT_COMPILE_VARIANTS_H
 #define COT_COMPILE_VARIANTS_H
 
 #include "compile/compile.h"
 #include "compile/split.h"
+#include "tape/tape.h"
 
 typedef enum cot__derivative {
     /* y and residuals of x; x̄ of what was saved and the seeds of all float results */
@@ -34,6 +37,18 @@ typedef struct cot__variant {
  * the caller. */
 const cot__variant *cot__variant_of(cot_program *p, cot__derivative what, bool smooth, const bool *inputs,
                                     const bool *results, const cot__caller *caller);
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+/* Which outputs depend on an input that has the batch (`is`). False after an error on the tape. */
+bool cot__batched_outputs(cot_tape *t, const cot_program *p, const bool *is, bool *outputs);
+/* The program of p for `extent` elements: inputs that have the batch, and outputs that depend on
+ * one, have it as axis 0. The caller is one owner of it. NULL after telling the caller. */
+cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller);
+/* ys = the same, recorded on t operation by operation. False after an error on the tape. */
+bool cot__batched_record(cot_tape *t, cot_program *p, const bool *is, const cot_var *xs, cot_var *ys);
+
+/* Of both kinds. */
 void cot__variants_close(cot_program *p);
 
 #endif

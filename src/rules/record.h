@@ -125,6 +125,9 @@ typedef struct cot__op {
      * ones, which go to r->more. xs may be changed. NULL: one element of the batch after the other.
      * Most are cot__batch_shift, which needs no more than apply and attrs. */
     cot_var (*batch)(cot__rule *r, const cot__batch *b, cot_var *xs);
+    /* Which results have the batch where some operands (`is`) have it; then batch is asked though
+     * none has. False after setting the error. NULL: all have it if any operand has. */
+    bool (*reached)(cot__rule *r, const bool *is, bool *results);
     /* The names of the integers among its attributes, for people, checks and batches. "axes:m
      * keepdims:f" gives the name of each and a code that says what it is:
      *   d   a number

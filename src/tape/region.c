@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+const char cot__vmap_name[] = "vmap";
+
 const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body",
                                    .cost = {.none = "is given"}};
 
@@ -88,6 +90,7 @@ bool cot__outside_bodies(cot_tape *t, const char *op) {
 /* In a body values are active, because whether its inputs move is known only when it is played. */
 static cot__scope body_open(cot_tape *t, const char *op) {
     cot__scope before = cot__scope_open(t, COT__ACTIVE);
+    t->mode.batch = op == cot__vmap_name && (!t->mode.body || t->mode.batch);
     if (!t->mode.body) t->mode.body_from = t->count;
     t->mode.body = op;
     t->mode.no_grad = 0;

@@ -181,6 +181,8 @@ typedef struct cot__modes {
     /* … nor what is older be written in place or forgotten (of nested bodies: the outermost) */
     uint32_t    body_from;
     int         no_grad; /* how many no-grad scopes are open */
+    /* the bodies that are being recorded are all cot_vmap's: each is played for a batch, at once */
+    bool        batch;
     /* while patterns are found: an example that is no position fails, and all that the branch could
      * reach counts */
     bool        strict_positions;

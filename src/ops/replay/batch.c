@@ -133,7 +133,7 @@ cot_var cot__reapply_batched(cot_tape *t, uint32_t node, const cot__batch *b, co
     cot__rule r = {.t = t, .node = node, .op = cot__op_of(op), .more = more};
     bool      any = false;
     for (int k = 0; k < b->n; k++) any |= b->is[k];
-    if (!any) return all_results(&r, cot__reapply(t, node, xs));
+    if (!any && !r.op->reached) return all_results(&r, cot__reapply(t, node, xs));
     if (op < OP_structural) {
         for (int k = 0; k < b->n; k++)
             if (b->is[k]) xs[k] = cot__batch_align(xs[k], ndim);
