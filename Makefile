@@ -56,9 +56,6 @@ test-web: build web ## drive the page in headless Chromium, and throw hostile te
 bench: build ## build and run the benchmarks
 	@tools/bench.sh
 
-test-peers: build ## write and read files of tensors beside safetensors, NumPy and tokenizers
-	@tools/test_peers.sh
-
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
 
