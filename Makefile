@@ -13,7 +13,7 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test bits web test-web bench test-peers bench-peers asan ubsan tsan msan clang fuzz install format
+.PHONY: all build demo test bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
 .PHONY: ops-header map clean help
 
 all: build
@@ -49,9 +49,6 @@ test-web: build web ## drive the page in headless Chromium, and throw hostile te
 
 bench: build ## build and run the benchmarks
 	@tools/bench.sh
-
-test-peers: build ## write and read files of tensors beside safetensors, NumPy and tokenizers
-	@tools/test_peers.sh
 
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
