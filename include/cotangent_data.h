@@ -153,7 +153,8 @@ typedef struct cot_loader_options {
     int           ahead COT__OR_0;
 } cot_loader_options;
 
-/* Batches of rows. A position is that of the next batch: how many rows of which epoch were given. */
+/* Batches of rows. A position is that of the next batch: how many rows of which epoch were
+ * given. */
 typedef struct cot_loader cot_loader;
 typedef struct cot_position {
     int64_t epoch COT__OR_0;
@@ -222,7 +223,7 @@ struct cot_optim; /* cotangent_optim.h */
 /* What a training run is made of. What is NULL or zero is not part of it. */
 typedef struct cot_training {
     struct cot_params *params COT__OR_0; /* with statistics */
-    struct cot_optim  *optim COT__OR_0;  /* its states and steps, and so where its schedule stands */
+    struct cot_optim  *optim COT__OR_0;  /* its states and steps: so its schedule too */
     cot_loader        *loader COT__OR_0; /* its position */
     /* more arrays, by names, which a resumed run writes over */
     int                extras COT__OR_0;

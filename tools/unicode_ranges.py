@@ -1,6 +1,12 @@
 #!/usr/bin/env python3
-"""unicode_ranges.py: prints src/data/text/unicode_ranges.inc, letters and numbers beyond ASCII, from Python's tables."""
+"""unicode_ranges.py: prints src/data/text/unicode_ranges.inc from Python's tables."""
 import unicodedata
+
+HEAD = """/* unicode_ranges.inc: letters and numbers beyond ASCII (general categories L and N of Unicode
+ * %s), printed by tools/unicode_ranges.py. Each range is two numbers: twice the gap since the
+ * last one (since 0x80), plus 1 for numbers; and its length less 1. A number has seven bits a byte,
+ * the lowest first, and the highest bit where more follow. */
+"""
 
 
 def bytes_of(v):
@@ -22,10 +28,7 @@ def main():
             out += bytes_of((start - at) * 2 + (before == "N")) + bytes_of(c - start - 1)
             at = c
         start, before = c, kind
-    print(f"""/* unicode_ranges.inc: letters and numbers beyond ASCII (general categories L and N of Unicode {unicodedata.unidata_version}),
- * printed by tools/unicode_ranges.py. Each range is two numbers: twice the gap since the last one
- * (since 0x80), plus 1 for numbers; and its length less 1. A number has seven bits a byte, the lowest
- * first, and the highest bit where more follow. */""")
+    print(HEAD % unicodedata.unidata_version, end="")
     line = "   "
     for b in out:
         if len(line) + len(f" {b},") > 110:

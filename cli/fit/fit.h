@@ -19,14 +19,14 @@ typedef struct fit_column {
 } fit_column;
 
 typedef struct fit {
-    problem     p; /* the expression; its inputs are the parameters with their starts */
-    const char *data;
-    cot__data_table  table;
-    int         response; /* the column of the response */
-    char        response_name[64];
-    double     *y;
-    int         column_count;
-    fit_column *columns; /* the columns that the expression uses */
+    problem         p; /* the expression; its inputs are the parameters with their starts */
+    const char     *data;
+    cot__data_table table;
+    int             response; /* the column of the response */
+    char            response_name[64];
+    double         *y;
+    int             column_count;
+    fit_column     *columns; /* the columns that the expression uses */
 
     cot_tape *t;
     cot_mark  mark;   /* the place on the tape behind the columns */

@@ -32,8 +32,8 @@ static bool add_parameter(fit *x, const char *argument, size_t length, failure *
     char              *name = malloc(length + 1);
     if (!name) return failure_memory(f);
     memcpy(name, argument, length);
-    name[length] = 0;
-    bool twice = find_parameter(x, name) >= 0;
+    name[length]               = 0;
+    bool twice                 = find_parameter(x, name) >= 0;
     x->p.inputs[x->p.n++].name = name;
     if (twice) return failure_usage(f, "%.100s is given twice", name);
     if (cot__expr_uses(x->p.expr, name)) return true;
@@ -67,7 +67,7 @@ static bool read_start(problem_input *x, const char *text, failure *f) {
 /* Reads DATA and name=start, in any order behind the expression. */
 static bool read_arguments(fit *x, const char *const *arguments, int count, failure *f) {
     const command *c = x->p.o->command;
-    x->p.inputs = calloc((size_t)count + 1, sizeof *x->p.inputs);
+    x->p.inputs      = calloc((size_t)count + 1, sizeof *x->p.inputs);
     if (!x->p.inputs) return failure_memory(f);
     for (int i = 0; i < count; i++) {
         size_t length = name_length(arguments[i]);
@@ -89,9 +89,9 @@ static bool read_arguments(fit *x, const char *const *arguments, int count, fail
 /* --y NAME, or --y N with the number of a column. Without --y the response is column y, or the
  * first column of a table without names. */
 static bool choose_response(fit *x, failure *f) {
-    const cot__data_table *t = &x->table;
-    const char       *wish = x->p.o->y;
-    char              list[LISTED];
+    const cot__data_table *t    = &x->table;
+    const char            *wish = x->p.o->y;
+    char                   list[LISTED];
     snprintf(x->response_name, sizeof x->response_name, "%.60s", wish && t->names ? wish : "y");
     if (!wish && !t->names) return true;
     x->response = cot__data_table_find(t, wish ? wish : "y");
@@ -146,10 +146,10 @@ static bool names_are_names(const cot__data_table *t) {
 }
 
 static bool choose_columns(fit *x, failure *f) {
-    const cot__data_table  *t = &x->table;
-    const char *const *names;
-    int                n = cot__expr_names(x->p.expr, &names);
-    char               list[LISTED];
+    const cot__data_table *t = &x->table;
+    const char *const     *names;
+    int                    n = cot__expr_names(x->p.expr, &names);
+    char                   list[LISTED];
     if (!known_names_are_no_columns(x, f)) return false;
     x->columns = calloc((size_t)n + 1, sizeof *x->columns);
     if (!x->columns) return failure_memory(f);
@@ -178,12 +178,12 @@ static bool choose_columns(fit *x, failure *f) {
 
 static bool read_columns(fit *x, failure *f) {
     size_t bytes = ((size_t)x->table.rows + 1) * sizeof(double);
-    x->y = malloc(bytes);
+    x->y         = malloc(bytes);
     if (!x->y) return failure_memory(f);
     if (!table_column(&x->table, x->response, x->response_name, x->y, f)) return false;
     for (int k = 0; k < x->column_count; k++) {
         fit_column *c = &x->columns[k];
-        c->values = malloc(bytes);
+        c->values     = malloc(bytes);
         if (!c->values) return failure_memory(f);
         if (!table_column(&x->table, c->at, c->name, c->values, f)) return false;
     }

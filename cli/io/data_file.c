@@ -24,7 +24,7 @@ static char *read_all(FILE *file, const char *name, const char *what, size_t lim
     size_t used = 0, room = 0;
     for (;;) {
         if (room - used < 2) {
-            size_t more = room ? 2 * room : 4096;
+            size_t more  = room ? 2 * room : 4096;
             char  *grown = realloc(text, more);
             if (!grown) {
                 free(text);
@@ -73,10 +73,10 @@ char *source_text(const char *path, const char *what, size_t limit, size_t *size
 /* ---- tables ---------------------------------------------------------------------------------- */
 
 bool table_read(cot__data_table *t, const char *path, failure *f) {
-    size_t       size = 0;
+    size_t       size    = 0;
     cot__trouble trouble = {0};
-    *t = (cot__data_table){.path = path};
-    char *text = source_text(path, "the data", MOST_BYTES, &size, f);
+    *t                   = (cot__data_table){.path = path};
+    char *text           = source_text(path, "the data", MOST_BYTES, &size, f);
     if (!text) return false;
     cot__data_table_parse(t, NULL, strcmp(path, "-") == 0 ? "the standard input" : path, text, size, &trouble);
     return failure_of_trouble(f, &trouble);
@@ -102,7 +102,7 @@ bool array_allocate(cot_array *a, cot_dtype dtype, cot_shape shape, failure *f) 
 }
 
 static bool read_entry(cot__source *s, const cot__tensor_entry *e, cot_dtype real, cot_array *a, failure *f) {
-    cot_dtype    own = cot__coding_dtype(e->place.format);
+    cot_dtype    own     = cot__coding_dtype(e->place.format);
     cot__trouble trouble = {0};
     if (!array_allocate(a, cot__dtype_is_float(own) ? real : own, e->place.shape, f)) return false;
     if (cot__tensor_read(s, e, NULL, a->dtype, a->data, &trouble)) return true;
@@ -136,9 +136,9 @@ static bool key_missing(const cot__source *s, const char *key, const cot__tensor
 typedef bool lister(cot__source *s, cot__tensors *l, cot__trouble *t);
 
 static bool read_tensor(cot__source *s, lister *list, const char *key, cot_dtype real, cot_array *a, failure *f) {
-    cot__tensors all = {0};
-    cot__trouble trouble = {0};
-    cot__tensor_entry  *e = NULL;
+    cot__tensors       all     = {0};
+    cot__trouble       trouble = {0};
+    cot__tensor_entry *e       = NULL;
     list(s, &all, &trouble);
     bool fine = failure_of_trouble(f, &trouble);
     for (size_t i = 0; fine && key && i < all.n && !e; i++)

@@ -100,7 +100,7 @@ static const char *past_natural(const char *p, uint64_t *out) {
 /* [2, 3], [4], [] */
 static const char *past_shape(const char *p, cot_shape *shape) {
     *shape = (cot_shape){0};
-    p = past(p, '[');
+    p      = past(p, '[');
     for (uint64_t d; p && !past(p, ']');) {
         if (shape->ndim == COT_MAX_NDIM || !(p = past_natural(p, &d))) return NULL;
         shape->dim[shape->ndim++] = (int64_t)d;
@@ -116,7 +116,7 @@ static const char *past_shape(const char *p, cot_shape *shape) {
 static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure *f) {
     uint64_t    seed = 0;
     cot_shape   shape;
-    const char *p = past_shape(past(past_natural(past(text + strlen("uniform"), '('), &seed), ','), &shape);
+    const char *p     = past_shape(past(past_natural(past(text + strlen("uniform"), '('), &seed), ','), &shape);
     const char *scale = past(p, ','), *end = text + strlen(text);
     while (end > text && strchr(" \t\n\v\f\r", end[-1])) end--;
     if (!scale || end[-1] != ')' || end - 1 <= scale || seed > UINT32_MAX)
@@ -125,7 +125,7 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
                "uniform(1, [128, 784], 0.5)");
     cot_array factor;
     if (!from_expression(scale, (size_t)(end - 1 - scale), COT_F64, &factor, f)) return false;
-    double s = 0;
+    double s    = 0;
     bool   fine = factor.size == 1 && (factor.dtype == COT_F64 || factor.dtype == COT_I64);
     if (fine)
         s = factor.dtype == COT_F64 ? *(double *)factor.data : (double)*(int64_t *)factor.data;
@@ -172,14 +172,14 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
         return fine;
     }
     const char *found = behind_ending(name, ".safetensors");
-    bool        zip = !found;
+    bool        zip   = !found;
     if (!found) found = behind_ending(name, ".npz");
     if (!found) return failure_usage(f, "@%.200s is neither a .npy file nor .npz:KEY nor .safetensors:KEY", name);
     char *path = malloc((size_t)(found - name) + 1);
     if (!path) return failure_memory(f);
     memcpy(path, name, (size_t)(found - name));
     path[found - name] = 0;
-    bool fine = open_file(&s, path, f);
+    bool fine          = open_file(&s, path, f);
     if (fine) {
         fine = (zip ? npz_read : safetensors_read)(&s, *found ? found + 1 : NULL, real, a, f);
         cot__source_close(&s);
@@ -192,14 +192,15 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
  * missing @ instead. */
 static bool hint_of_file(const char *text, failure *f) {
     static const char *const others[] = {".csv", ".tsv", ".txt", ".dat", ".json"};
-    bool there = cot__source_exists(text), ours = ends_with(text, ".npy") || strstr(text, ".safetensors") || strstr(text, ".npz"),
-         file = there || ours;
+    bool                     there    = cot__source_exists(text),
+         ours = ends_with(text, ".npy") || strstr(text, ".safetensors") || strstr(text, ".npz"), file = there || ours;
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) file = file || ends_with(text, others[k]);
     if (!file || f->status != EXIT_USAGE) return false;
     *f = (failure){0};
     if (!ours)
         return failure_usage(
-            f, "%.200s is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy", text);
+            f, "%.200s is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy",
+            text);
     return failure_usage(f, "%.200s is the name of a file%s; files are given with an @: @%.200s", text,
                          there || strchr(text, ':') ? "" : " (and there is none)", text);
 }

@@ -33,22 +33,22 @@ static bool list_table(cot_file *f) {
     f->is_table = true;
     if (!cot__data_table_parse(&f->table, &f->al, f->source.path, text, size, &f->trouble)) return false;
     for (int k = 0; k < f->table.columns; k++) {
-        char                number[16];
-        int                 n = snprintf(number, sizeof number, "%d", k);
-        const char         *name = f->table.names ? f->table.names[k] : cot__keep_text(&f->all.pool, number, (size_t)n);
-        cot__tensor_entry  *e = cot__tensors_add(&f->all, name);
+        char               number[16];
+        int                n    = snprintf(number, sizeof number, "%d", k);
+        const char        *name = f->table.names ? f->table.names[k] : cot__keep_text(&f->all.pool, number, (size_t)n);
+        cot__tensor_entry *e    = cot__tensors_add(&f->all, name);
         if (!e) return cot__trouble_memory(&f->trouble);
         e->place.format = cot__dtype_coding(COT_F64);
-        e->place.shape = (cot_shape){1, {f->table.rows}};
+        e->place.shape  = (cot_shape){1, {f->table.rows}};
     }
     return true;
 }
 
 static bool list(cot_file *f) {
     static const char *const tables[] = {".csv", ".tsv", ".txt", ".dat"};
-    cot__source             *s = &f->source;
-    uint8_t                  mark[8] = {0};
-    size_t                   n = s->size < sizeof mark ? (size_t)s->size : sizeof mark;
+    cot__source             *s        = &f->source;
+    uint8_t                  mark[8]  = {0};
+    size_t                   n        = s->size < sizeof mark ? (size_t)s->size : sizeof mark;
     if (!cot__source_read(s, 0, mark, n, &f->trouble)) return false;
     if (ends_with(s->path, ".safetensors")) return cot__safetensors_list(s, &f->all, &f->trouble);
     for (int k = 0; k < COUNTOF(tables); k++)
@@ -58,8 +58,7 @@ static bool list(cot_file *f) {
         return cot__npz_list(s, &f->all, &f->trouble);
     if (ends_with(s->path, ".npy")) return cot__npy_list(s, &f->all, &f->trouble);
     if (ends_with(s->path, ".npz")) return cot__npz_list(s, &f->all, &f->trouble);
-    if (n >= 4 && !mark[0] && !mark[1] && mark[2] >= 8 && mark[2] <= 14)
-        return cot__idx_list(s, &f->all, &f->trouble);
+    if (n >= 4 && !mark[0] && !mark[1] && mark[2] >= 8 && mark[2] <= 14) return cot__idx_list(s, &f->all, &f->trouble);
     return cot__trouble_file(&f->trouble,
                              "%s is of no kind that is known: .safetensors, .npy, .npz, IDX, or a table .csv, .tsv, "
                              ".txt or .dat",
@@ -69,11 +68,13 @@ static bool list(cot_file *f) {
 cot_file *cot_file_open(const char *path, const cot_allocator *allocator) {
     cot_file *f = cot__alloc(allocator, sizeof *f);
     if (!f) return NULL;
-    *f = (cot_file){.al = allocator ? *allocator : (cot_allocator){0}};
+    *f             = (cot_file){.al = allocator ? *allocator : (cot_allocator){0}};
     f->all.pool.al = f->al;
-    char *copy = path ? cot__keep_text(&f->all.pool, path, strlen(path)) : NULL;
-    if (!path) cot__trouble_file(&f->trouble, "the path is NULL");
-    else if (!copy) cot__trouble_memory(&f->trouble);
+    char *copy     = path ? cot__keep_text(&f->all.pool, path, strlen(path)) : NULL;
+    if (!path)
+        cot__trouble_file(&f->trouble, "the path is NULL");
+    else if (!copy)
+        cot__trouble_memory(&f->trouble);
     if (!copy || !cot__source_open(&f->source, copy, &f->al, &f->trouble) || !list(f)) f->all.n = f->all.pair_count = 0;
     return f;
 }
@@ -144,16 +145,16 @@ bool cot_file_pair(const cot_file *f, int k, cot_text_pair *pair) {
 
 /* A column is read as f64 first, in memory of its own. */
 static bool read_column(cot_file *f, int k, cot_dtype dtype, void *out) {
-    cot__trouble *t = &f->trouble;
-    size_t        bytes = (size_t)f->table.rows * sizeof(double);
-    double       *column = dtype == COT_F64 ? out : cot__alloc(&f->al, bytes);
-    cot__element_place place = {.format = cot__dtype_coding(COT_F64), .shape = {1, {f->table.rows}}};
+    cot__trouble      *t      = &f->trouble;
+    size_t             bytes  = (size_t)f->table.rows * sizeof(double);
+    double            *column = dtype == COT_F64 ? out : cot__alloc(&f->al, bytes);
+    cot__element_place place  = {.format = cot__dtype_coding(COT_F64), .shape = {1, {f->table.rows}}};
     if (!column) return cot__trouble_memory_for(t, bytes);
     bool fine = cot__data_table_column(&f->table, k, f->all.entries[k].name, false, column, t);
     if (column == out) return fine;
-    cot__source memory = cot__source_of_memory(f->source.path, column, bytes);
+    cot__source memory      = cot__source_of_memory(f->source.path, column, bytes);
     place.format.big_endian = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__;
-    fine = fine && cot__elements_read(&memory, &place, dtype, out, t);
+    fine                    = fine && cot__elements_read(&memory, &place, dtype, out, t);
     cot__free(&f->al, column, bytes);
     return fine;
 }
@@ -161,17 +162,20 @@ static bool read_column(cot_file *f, int k, cot_dtype dtype, void *out) {
 cot_status cot_file_read(cot_file *f, int k, cot_dtype dtype, void *out) {
     const cot__tensor_entry *e = entry_at(f, k);
     if (!f || f->trouble.status) return cot_file_status(f);
-    if (!e) cot__trouble_file(&f->trouble, "%s has %d tensors, and none is number %d", f->source.path,
-                              (int)f->all.n, k);
+    if (!e)
+        cot__trouble_file(&f->trouble, "%s has %d tensors, and none is number %d", f->source.path, (int)f->all.n, k);
     else if ((unsigned)dtype >= COT_DTYPE_COUNT)
         cot__trouble_set(&f->trouble, COT_DTYPE, "%s is read in a dtype that is none (%d)", f->source.path, (int)dtype);
-    else if (!out) cot__trouble_file(&f->trouble, "%s is read to NULL", f->source.path);
+    else if (!out)
+        cot__trouble_file(&f->trouble, "%s is read to NULL", f->source.path);
     else if (!e->place.format.kind)
         cot__trouble_set(&f->trouble, COT_DTYPE,
                          "%s: the tensor %.100s has dtype %s; F64, F32, F16, BF16, I8 to I64, U8 to U64 and BOOL can "
                          "be read",
                          f->source.path, e->name, e->dtype);
-    else if (f->is_table) read_column(f, k, dtype, out);
-    else cot__tensor_read(&f->source, e, &f->al, dtype, out, &f->trouble);
+    else if (f->is_table)
+        read_column(f, k, dtype, out);
+    else
+        cot__tensor_read(&f->source, e, &f->al, dtype, out, &f->trouble);
     return f->trouble.status;
 }

@@ -48,13 +48,13 @@ bool cot__pairs_given(const char *path, const cot__saving *w, cot__trouble *t) {
 
 static bool save(const char *path, cot__saving *w, cot__keep *keep, const char *const *names, const cot_array *arrays,
                  cot__trouble *t) {
-    size_t            n = w->n > 0 ? (size_t)w->n : 0;
-    cot__saved_item  *items = cot__keep_take(keep, n * sizeof *items);
-    const char      **sorted = cot__keep_take(keep, n * sizeof *sorted);
+    size_t           n      = w->n > 0 ? (size_t)w->n : 0;
+    cot__saved_item *items  = cot__keep_take(keep, n * sizeof *items);
+    const char     **sorted = cot__keep_take(keep, n * sizeof *sorted);
     if (!items || !sorted) return cot__trouble_memory(t);
     for (size_t k = 0; k < n; k++) {
         if (!check_array(path, names[k], &arrays[k], t)) return false;
-        items[k] = (cot__saved_item){names[k], arrays[k].dtype, arrays[k].shape};
+        items[k]  = (cot__saved_item){names[k], arrays[k].dtype, arrays[k].shape};
         sorted[k] = names[k];
     }
     w->items = items;
@@ -64,21 +64,28 @@ static bool save(const char *path, cot__saving *w, cot__keep *keep, const char *
 cot_status cot_file_save(const char *path, int n, const char *const *names, const cot_array *arrays,
                          const cot_save_options *options, char *why, size_t room) {
     cot_save_options defaults = {0};
-    cot__trouble     t = {0};
+    cot__trouble     t        = {0};
     if (!options) options = &defaults;
     cot__keep   keep = {.al = options->allocator};
-    cot__saving w = {.al = options->allocator, .n = n, .elements = elements, .pair_count = options->pairs,
-                     .pairs = options->texts, .pack = options->compress};
+    cot__saving w    = {.al         = options->allocator,
+                        .n          = n,
+                        .elements   = elements,
+                        .pair_count = options->pairs,
+                        .pairs      = options->texts,
+                        .pack       = options->compress};
     /* only read */
     memcpy(&w.user, &arrays, sizeof arrays);
-    if (!path) cot__trouble_file(&t, "the path is NULL");
+    if (!path)
+        cot__trouble_file(&t, "the path is NULL");
     else if (n < 0 || (n > 0 && (!names || !arrays)))
         cot__trouble_file(&t, "the list of %d tensors for %s is NULL or negative", n, path);
     else if ((w.form = cot__file_form_of(path)) == COT__FILE_OTHER)
-        cot__trouble_file(&t, "%s ends neither in .safetensors nor in .npy nor in .npz, which says what to write", path);
+        cot__trouble_file(&t, "%s ends neither in .safetensors nor in .npy nor in .npz, which says what to write",
+                          path);
     else if (w.form == COT__FILE_NPY && n != 1)
         cot__trouble_file(&t, "%s is to hold %d arrays, and an .npy file holds one; write an .npz file", path, n);
-    else if (cot__pairs_given(path, &w, &t)) save(path, &w, &keep, names, arrays, &t);
+    else if (cot__pairs_given(path, &w, &t))
+        save(path, &w, &keep, names, arrays, &t);
     cot__keep_free(&keep);
     return cot__trouble_tell(&t, "file_save", why, room);
 }

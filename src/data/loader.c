@@ -59,7 +59,8 @@ static void copy_row(const cot_loader *l, int64_t row, slot *s, int64_t to) {
         char  *place = (char *)s->arrays[k].data + (size_t)to * bytes;
         if (l->tokens)
             cot__tokens_copy(l->tokens, row * l->stride, l->from[k].shape.dim[1], place, l->from[k].dtype);
-        else if (bytes) memcpy(place, (const char *)l->from[k].data + (size_t)row * bytes, bytes);
+        else if (bytes)
+            memcpy(place, (const char *)l->from[k].data + (size_t)row * bytes, bytes);
     }
 }
 
@@ -72,7 +73,7 @@ static bool make(cot_loader *l, slot *s) {
         l->ordered = l->making.epoch;
     }
     int64_t left = l->per_epoch - l->making.row;
-    s->rows = left < l->o.batch ? left : l->o.batch;
+    s->rows      = left < l->o.batch ? left : l->o.batch;
     for (int64_t i = 0; i < s->rows; i++) {
         int64_t row = l->making.row + i;
         copy_row(l, l->order ? l->order[row] : row, s, i);
@@ -98,8 +99,10 @@ static void *stay_ahead(void *loader) {
         pthread_mutex_unlock(&l->lock);
         bool more = make(l, s);
         pthread_mutex_lock(&l->lock);
-        if (more) l->made++;
-        else l->ended = true;
+        if (more)
+            l->made++;
+        else
+            l->ended = true;
         pthread_cond_broadcast(&l->changed);
     }
     pthread_mutex_unlock(&l->lock);
@@ -111,7 +114,7 @@ static void start(cot_loader *l) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    l->stop = false;
+    l->stop    = false;
     l->running = pthread_create(&l->thread, NULL, stay_ahead, l) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (!l->running) l->o.ahead = -1; /* then batches are made when they are asked for */
@@ -141,8 +144,10 @@ static void close_lock(cot_loader *l) {
 static bool wait_for_one(cot_loader *l) {
     if (!l->running && !l->ended && l->o.ahead > 0) start(l);
     if (!l->running && l->made == l->given) {
-        if (!l->ended && make(l, &l->slot[l->made % l->slots])) l->made++;
-        else l->ended = true;
+        if (!l->ended && make(l, &l->slot[l->made % l->slots]))
+            l->made++;
+        else
+            l->ended = true;
     }
     pthread_mutex_lock(&l->lock);
     while (l->running && l->made == l->given && !l->ended) pthread_cond_wait(&l->changed, &l->lock);
@@ -159,7 +164,7 @@ static void close_lock(cot_loader *l) { (void)l; }
 
 static bool wait_for_one(cot_loader *l) {
     bool there = !l->ended && make(l, &l->slot[l->made % l->slots]);
-    l->ended = !there;
+    l->ended   = !there;
     l->made += there;
     l->given += there;
     return there;
@@ -197,26 +202,27 @@ static bool check_tokens(cot_loader *l, const cot_tokens *t, int64_t window, int
         return cot__trouble_file(&l->trouble, "windows of %lld tokens, %lld apart; both are at least 1",
                                  (long long)window, (long long)stride);
     int64_t count = cot_tokens_count(t);
-    l->tokens = t;
-    l->stride = stride;
-    l->rows = count < window ? 0 : (count - window) / stride + 1;
-    l->from[0] = (cot_array){t->bytes == 2 ? COT_I32 : COT_I64, {2, {l->rows, window}}, 0, NULL};
+    l->tokens     = t;
+    l->stride     = stride;
+    l->rows       = count < window ? 0 : (count - window) / stride + 1;
+    l->from[0]    = (cot_array){t->bytes == 2 ? COT_I32 : COT_I64, {2, {l->rows, window}}, 0, NULL};
     return true;
 }
 
 static bool take_memory(cot_loader *l) {
     l->slot = cot__keep_take(&l->keep, (size_t)l->slots * sizeof *l->slot);
     if (l->o.shuffle && l->rows > 0) {
-        l->order = (uint64_t)l->rows < SIZE_MAX / 16 ? cot__keep_take(&l->keep, (size_t)l->rows * sizeof *l->order) : NULL;
+        l->order =
+            (uint64_t)l->rows < SIZE_MAX / 16 ? cot__keep_take(&l->keep, (size_t)l->rows * sizeof *l->order) : NULL;
         if (!l->order) return cot__trouble_memory(&l->trouble);
     }
     for (int i = 0; l->slot && i < l->slots; i++) {
         l->slot[i] = (slot){.arrays = cot__keep_take(&l->keep, (size_t)l->n * sizeof(cot_array))};
         if (!l->slot[i].arrays) return cot__trouble_memory(&l->trouble);
         for (int k = 0; k < l->n; k++) {
-            cot_array *a = &l->slot[i].arrays[k];
+            cot_array *a   = &l->slot[i].arrays[k];
             size_t     row = row_bytes(&l->from[k]), batch = (size_t)l->o.batch;
-            *a = l->from[k];
+            *a      = l->from[k];
             a->data = !row || batch < PTRDIFF_MAX / 2 / row ? cot__keep_take(&l->keep, row * batch) : NULL;
             if (!a->data) return cot__trouble_memory_for(&l->trouble, row * batch);
         }
@@ -233,9 +239,11 @@ static void prepare(cot_loader *l) {
     if (l->o.batch > l->rows && !l->o.drop_last) l->o.batch = l->rows > 0 ? l->rows : 1;
     l->per_epoch = l->o.drop_last ? l->rows / l->o.batch * l->o.batch : l->rows;
     if (!l->per_epoch && l->rows)
-        cot__trouble_file(&l->trouble, "a batch of %lld rows, of which there are %lld, and one that is not full is left out",
+        cot__trouble_file(&l->trouble,
+                          "a batch of %lld rows, of which there are %lld, and one that is not full is left out",
                           (long long)l->o.batch, (long long)l->rows);
-    else take_memory(l);
+    else
+        take_memory(l);
 }
 
 /* from: of n arrays; or tokens. */
@@ -247,11 +255,13 @@ static cot_loader *create(int n, const cot_array *arrays, const cot_tokens *toke
     if (!l) return NULL;
     *l = (cot_loader){.al = options->allocator, .keep.al = options->allocator, .o = *options, .n = n, .ordered = -1};
     l->o.ahead = l->o.ahead == 0 ? 2 : l->o.ahead > MOST_AHEAD ? MOST_AHEAD : l->o.ahead;
-    l->slots = l->o.ahead > 0 ? l->o.ahead + 1 : 1;
+    l->slots   = l->o.ahead > 0 ? l->o.ahead + 1 : 1;
     open_lock(l);
     l->from = n > 0 ? cot__keep_take(&l->keep, (size_t)n * sizeof *l->from) : NULL;
-    if (n > 0 && !l->from) cot__trouble_memory(&l->trouble);
-    else if (of_tokens ? check_tokens(l, tokens, window, stride) : check_arrays(l, arrays)) prepare(l);
+    if (n > 0 && !l->from)
+        cot__trouble_memory(&l->trouble);
+    else if (of_tokens ? check_tokens(l, tokens, window, stride) : check_arrays(l, arrays))
+        prepare(l);
     l->ended = l->trouble.status != COT_OK;
     return l;
 }
@@ -283,9 +293,9 @@ const cot_array *cot_loader_next(cot_loader *l) {
     if (!l || l->trouble.status || !wait_for_one(l)) return NULL;
     slot *s = &l->slot[(l->given - 1) % l->slots];
     for (int k = 0; k < l->n; k++) {
-        cot_array *a = &s->arrays[k];
+        cot_array *a    = &s->arrays[k];
         a->shape.dim[0] = s->rows;
-        a->size = cot__count(a->shape.ndim, a->shape.dim);
+        a->size         = cot__count(a->shape.ndim, a->shape.dim);
     }
     l->start = s->after;
     return s->arrays;
@@ -299,6 +309,6 @@ cot_status cot_loader_seek(cot_loader *l, cot_position position) {
     end_thread(l);
     l->start = l->making = position;
     l->made = l->given = 0;
-    l->ended = false;
+    l->ended           = false;
     return COT_OK;
 }

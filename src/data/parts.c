@@ -17,7 +17,7 @@ bool cot__parts_add(cot__parts *x, const char *before, const char *name, cot_var
     if (!grown || !full) return false;
     memcpy(full, before, n);
     memcpy(full + n, name, m + 1);
-    x->part = grown;
+    x->part       = grown;
     grown[x->n++] = (cot__part){full, var, *array};
     if (var.tape && bytes_of(array) > x->scratch_bytes) x->scratch_bytes = bytes_of(array);
     return true;
@@ -67,11 +67,11 @@ bool cot__parts_save(cot__parts *x, const char *path, cot__saving *w, cot__troub
         items[k] = (cot__saved_item){x->part[k].name, x->part[k].array.dtype, x->part[k].array.shape};
         names[k] = x->part[k].name;
     }
-    w->al = x->keep.al;
-    w->n = (int)x->n;
-    w->items = items;
+    w->al       = x->keep.al;
+    w->n        = (int)x->n;
+    w->items    = items;
     w->elements = elements;
-    w->user = x;
+    w->user     = x;
     return make_scratch(x, t) && cot__names_differ(w->n, names, path, t) && cot__save(path, w, t);
 }
 
@@ -133,9 +133,10 @@ bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, 
                       cot__trouble *t) {
     list missing = {0}, unknown = {0}, differ = {0};
     for (size_t k = 0; k < x->n; k++) {
-        place[k] = find(f, x->part[k].name, o);
+        place[k]        = find(f, x->part[k].name, o);
         cot_shape shape = cot_file_shape(f, place[k]);
-        if (place[k] == -1) add(&missing, x->part[k].name, NULL, NULL);
+        if (place[k] == -1)
+            add(&missing, x->part[k].name, NULL, NULL);
         else if (place[k] >= 0 && !same_shape(&shape, &x->part[k].array.shape))
             add(&differ, x->part[k].name, &shape, &x->part[k].array.shape);
     }
@@ -157,7 +158,7 @@ bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, 
 bool cot__parts_load(cot__parts *x, cot_file *f, const int *place, cot__trouble *t) {
     if (!make_scratch(x, t)) return false;
     for (size_t k = 0; k < x->n; k++) {
-        const cot__part *p = &x->part[k];
+        const cot__part *p  = &x->part[k];
         void            *to = p->var.tape ? x->scratch : p->array.data;
         if (place[k] < 0 || !p->array.size) continue;
         if (cot_file_read(f, place[k], p->array.dtype, to) != COT_OK)

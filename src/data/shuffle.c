@@ -14,11 +14,11 @@ void cot_row_order(cot_key key, int64_t n, int64_t *order) {
         int64_t last = first + BLOCK < n ? first + BLOCK : n;
         cot__random_words(key, (uint64_t)first, (int)(last - first), high, low);
         for (int64_t i = last - 1; i >= first; i--) {
-            int64_t k = i - first;
-            int64_t j = (int64_t)(((uint64_t)high[k] << 32 | low[k]) % (uint64_t)(i + 1));
+            int64_t k    = i - first;
+            int64_t j    = (int64_t)(((uint64_t)high[k] << 32 | low[k]) % (uint64_t)(i + 1));
             int64_t kept = order[i];
-            order[i] = order[j];
-            order[j] = kept;
+            order[i]     = order[j];
+            order[j]     = kept;
         }
     }
 }

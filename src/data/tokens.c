@@ -21,8 +21,10 @@ static bool open_bytes(cot_tokens *t, const char *path) {
         fine = cot__trouble_file(&t->trouble, "cannot read %s: it is not a regular file", path);
     if (fine) t->size = (size_t)about.st_size;
     void *map = fine && t->size ? mmap(NULL, t->size, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    if (map == MAP_FAILED) fine = cot__trouble_errno(&t->trouble, "read", path, errno);
-    else t->data = map;
+    if (map == MAP_FAILED)
+        fine = cot__trouble_errno(&t->trouble, "read", path, errno);
+    else
+        t->data = map;
     close(fd);
     return fine;
 }
@@ -47,7 +49,8 @@ cot_tokens *cot_tokens_open(const char *path, int bytes, const cot_allocator *al
     cot_tokens *t = cot__alloc(allocator, sizeof *t);
     if (!t) return NULL;
     *t = (cot_tokens){.al = allocator ? *allocator : (cot_allocator){0}, .bytes = bytes};
-    if (!path) cot__trouble_file(&t->trouble, "the path is NULL");
+    if (!path)
+        cot__trouble_file(&t->trouble, "the path is NULL");
     else if (bytes != 2 && bytes != 4)
         cot__trouble_file(&t->trouble, "%s is to hold tokens of %d bytes; a token has 2 or 4", path, bytes);
     else if (open_bytes(t, path) && t->size % (size_t)bytes)
@@ -66,14 +69,16 @@ void cot_tokens_close(cot_tokens *t) {
 cot_status  cot_tokens_status(const cot_tokens *t) { return t ? t->trouble.status : COT_MEMORY; }
 const char *cot_tokens_message(const cot_tokens *t) { return t ? t->trouble.message : "memory is short"; }
 int64_t     cot_tokens_count(const cot_tokens *t) {
-    return t && !t->trouble.status ? (int64_t)(t->size / (size_t)t->bytes) : 0;
+        return t && !t->trouble.status ? (int64_t)(t->size / (size_t)t->bytes) : 0;
 }
 
 void cot__tokens_copy(const cot_tokens *t, int64_t from, int64_t n, void *out, cot_dtype dtype) {
     for (int64_t i = 0; i < n; i++) {
         uint64_t v = cot__from_bytes(t->data + (size_t)(from + i) * (size_t)t->bytes, t->bytes);
-        if (dtype == COT_I32) ((int32_t *)out)[i] = (int32_t)v;
-        else ((int64_t *)out)[i] = (int64_t)v;
+        if (dtype == COT_I32)
+            ((int32_t *)out)[i] = (int32_t)v;
+        else
+            ((int64_t *)out)[i] = (int64_t)v;
     }
 }
 

@@ -45,7 +45,7 @@ static char *path_of(cot__keep *keep, const char *folder, const char *name) {
 
 /* The step of a checkpoint by its name; -1: it is none. *rest: what follows a whole name. */
 static int64_t step_of(const char *name, const char **rest) {
-    int64_t step = 0;
+    int64_t step   = 0;
     int     digits = 0;
     if (strncmp(name, before, sizeof before - 1) != 0) return -1;
     for (name += sizeof before - 1; *name >= '0' && *name <= '9' && digits < 18; name++, digits++)
@@ -79,7 +79,7 @@ static bool list_steps(const char *folder, cot__keep *keep, steps *all, cot__tro
         int64_t     step = step_of(e->d_name, &rest);
         if (step < 0 || *rest) continue;
         int64_t *grown = cot__keep_grow(keep, all->at, all->n, &all->room, sizeof *grown);
-        fine = grown || cot__trouble_memory(t);
+        fine           = grown || cot__trouble_memory(t);
         if (grown) all->at = grown, grown[all->n++] = step;
     }
     closedir(d);
@@ -92,9 +92,8 @@ static void sweep(const char *folder, cot__keep *keep) {
     DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d));) {
         const char *rest = "";
-        char       *path = step_of(e->d_name, &rest) >= 0 && strncmp(rest, ".new", 4) == 0
-                               ? path_of(keep, folder, e->d_name)
-                               : NULL;
+        char       *path =
+            step_of(e->d_name, &rest) >= 0 && strncmp(rest, ".new", 4) == 0 ? path_of(keep, folder, e->d_name) : NULL;
         if (path) unlink(path);
     }
     if (d) closedir(d);
@@ -118,8 +117,8 @@ static bool list_parts(cot__parts *x, const cot_training *t) {
     bool fine = cot__parts_of_params(x, t->params, "model.");
     for (int k = 0; fine && k < cot_optim_states(t->optim); k++) {
         const char *name = "";
-        cot_array   a = cot_optim_state(t->optim, k, &name);
-        fine = cot__parts_add(x, "optim.", name, (cot_var){NULL, 0}, &a);
+        cot_array   a    = cot_optim_state(t->optim, k, &name);
+        fine             = cot__parts_add(x, "optim.", name, (cot_var){NULL, 0}, &a);
     }
     for (int k = 0; fine && k < t->extras; k++)
         fine = cot__parts_add(x, "extra.", t->extra_names[k], (cot_var){NULL, 0}, &t->extra[k]);
@@ -138,7 +137,7 @@ static const char *const number_names[NUMBERS] = {"format",      "step",  "key.0
                                                   "optim.steps", "epoch", "row",   "bits"};
 
 static void collect(numbers *x, const cot_training *t) {
-    cot_position at = cot_loader_position(t->loader);
+    cot_position at              = cot_loader_position(t->loader);
     int64_t      values[NUMBERS] = {1,        t->step, t->key.word[0], t->key.word[1], cot_optim_steps(t->optim),
                                     at.epoch, at.row,  COT_BITS};
     for (int k = 0; k < NUMBERS; k++) {
@@ -151,9 +150,9 @@ static void collect(numbers *x, const cot_training *t) {
 static bool read_numbers(numbers *x, const cot_file *f, const char *path, cot__trouble *t) {
     for (int k = 0; k < NUMBERS; k++) {
         const char *text = cot_file_text(f, number_names[k]);
-        char       *end = NULL;
-        errno = 0;
-        x->value[k] = text && *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
+        char       *end  = NULL;
+        errno            = 0;
+        x->value[k]      = text && *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : -1;
         if (!end || *end || errno || x->value[k] < 0)
             return cot__trouble_file(t, "%s has no number %s beside its tensors", path, number_names[k]);
     }
@@ -166,9 +165,9 @@ static bool read_numbers(numbers *x, const cot_file *f, const char *path, cot__t
 /* ---- saving ---------------------------------------------------------------------------------- */
 
 static void remove_old(const char *folder, cot__keep *keep, int64_t saved) {
-    steps        all = {0};
+    steps        all     = {0};
     cot__trouble ignored = {0};
-    int          older = 0;
+    int          older   = 0;
     if (!list_steps(folder, keep, &all, &ignored)) return;
     for (size_t k = 0; k < all.n; k++) {
         char name[NAME_BYTES];
@@ -182,7 +181,7 @@ static void remove_old(const char *folder, cot__keep *keep, int64_t saved) {
 
 cot_status cot_training_save(const char *folder, const cot_training *t, char *why, size_t room) {
     cot__trouble trouble = {0};
-    cot__parts   x = {0};
+    cot__parts   x       = {0};
     numbers      n;
     if (!given(folder, t, &trouble)) return cot__trouble_tell(&trouble, "training_save", why, room);
     x.keep.al = t->allocator;
@@ -191,8 +190,10 @@ cot_status cot_training_save(const char *folder, const cot_training *t, char *wh
     char *path = path_of(&x.keep, folder, name);
     collect(&n, t);
     cot__saving w = {.form = COT__FILE_SAFETENSORS, .pair_count = NUMBERS, .pairs = n.pairs, .sum = true};
-    if (!path || !list_parts(&x, t)) cot__trouble_memory(&trouble);
-    else if (mkdir(folder, 0777) != 0 && errno != EEXIST) cot__trouble_errno(&trouble, "make", folder, errno);
+    if (!path || !list_parts(&x, t))
+        cot__trouble_memory(&trouble);
+    else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        cot__trouble_errno(&trouble, "make", folder, errno);
     else {
         sweep(folder, &x.keep);
         if (cot__parts_save(&x, path, &w, &trouble)) {
@@ -217,11 +218,11 @@ static bool is_whole(const char *path, const cot_allocator *al, cot__trouble *t)
 
 /* Everything is compared before anything is written. */
 static bool load(const char *path, cot__parts *x, cot_training *t, cot__trouble *trouble) {
-    cot_load_options o = {0};
-    numbers          n = {0};
-    cot_file        *f = cot_file_open(path, &t->allocator);
+    cot_load_options o     = {0};
+    numbers          n     = {0};
+    cot_file        *f     = cot_file_open(path, &t->allocator);
     int             *place = cot__keep_take(&x->keep, x->n * sizeof *place);
-    bool             fine = (f && place) || cot__trouble_memory(trouble);
+    bool             fine  = (f && place) || cot__trouble_memory(trouble);
     if (fine && cot_file_status(f)) fine = cot__trouble_set(trouble, cot_file_status(f), "%s", cot_file_message(f));
     fine = fine && read_numbers(&n, f, path, trouble) && cot__parts_match(x, f, path, &o, place, trouble);
     cot_position before_it = cot_loader_position(t->loader), at = {n.value[EPOCH], n.value[ROW]};
@@ -234,8 +235,8 @@ static bool load(const char *path, cot__parts *x, cot_training *t, cot__trouble 
     }
     if (fine) {
         if (t->optim) cot_optim_set_steps(t->optim, n.value[OPTIM_STEPS]);
-        t->step = n.value[STEP];
-        t->key = (cot_key){.word = {(uint32_t)n.value[KEY_0], (uint32_t)n.value[KEY_1]}};
+        t->step    = n.value[STEP];
+        t->key     = (cot_key){.word = {(uint32_t)n.value[KEY_0], (uint32_t)n.value[KEY_1]}};
         t->resumed = true;
     }
     cot_file_close(f);
@@ -261,12 +262,13 @@ static char *find_whole(const char *folder, cot__keep *keep, const steps *all, c
 
 cot_status cot_training_resume(const char *folder, cot_training *t, char *why, size_t room) {
     cot__trouble trouble = {0}, torn = {0};
-    cot__parts   x = {0};
+    cot__parts   x   = {0};
     steps        all = {0};
     if (t) t->resumed = false;
     if (!given(folder, t, &trouble)) return cot__trouble_tell(&trouble, "training_resume", why, room);
     x.keep.al = t->allocator;
-    if (!list_parts(&x, t)) cot__trouble_memory(&trouble);
+    if (!list_parts(&x, t))
+        cot__trouble_memory(&trouble);
     else if (list_steps(folder, &x.keep, &all, &trouble)) {
         const char *path = find_whole(folder, &x.keep, &all, &torn, &trouble);
         if (path && load(path, &x, t, &trouble) && torn.status)

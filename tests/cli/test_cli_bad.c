@@ -98,7 +98,8 @@ static void values_that_are_none(void **state) {
     fails("cotangent eval x x=w.safetensors:a", 2,
           "x: w.safetensors:a is the name of a file; files are given with an @: @w.safetensors:a", "");
     fails("cotangent eval x x=my-data.csv", 2,
-          "x: my-data.csv is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy", "");
+          "x: my-data.csv is the name of a file, and values are read from .npy, .npz and .safetensors files: @FILE.npy",
+          "");
     fails("cotangent eval x x=@w.npz", 3, "x: cannot read w.npz: No such file or directory", "");
     fails("cotangent taylor 'exp(x)' x=0 --along x=v.npy", 2,
           "--along x: v.npy is the name of a file (and there is none); files are given with an @: @v.npy", "");

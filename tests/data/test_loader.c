@@ -39,9 +39,13 @@ static void each_row_comes_once_an_epoch(void **state) {
     for (int mode = 0; mode < 8; mode++) {
         bool               shuffle = mode & 1, drop = mode & 2;
         int                rows[3 * ROWS], sizes[20];
-        cot_loader_options o = {.batch = 5, .shuffle = shuffle, .key = cot_key_of(4), .drop_last = drop, .epochs = 3,
-                                .ahead = mode & 4 ? -1 : 3};
-        cot_loader *l = cot_loader_create(2, arrays, &o);
+        cot_loader_options o = {.batch     = 5,
+                                .shuffle   = shuffle,
+                                .key       = cot_key_of(4),
+                                .drop_last = drop,
+                                .epochs    = 3,
+                                .ahead     = mode & 4 ? -1 : 3};
+        cot_loader        *l = cot_loader_create(2, arrays, &o);
         assert_string_equal(cot_loader_message(l), "");
         assert_int_equal(cot_loader_rows(l), ROWS);
         int n = collect(l, 100, rows, sizes), per = drop ? 20 : ROWS;
@@ -97,13 +101,13 @@ static void any_position_goes_on_exactly(void **state) {
     make_arrays();
     cot_loader_options o = {.batch = 4, .shuffle = true, .key = cot_key_of(5)};
     int                all[20 * 4];
-    cot_loader        *l = cot_loader_create(2, arrays, &o);
+    cot_loader        *l     = cot_loader_create(2, arrays, &o);
     int                total = collect(l, 18, all, NULL);
     cot_loader_destroy(l);
     for (int k = 0; k < 18; k++) {
         int rows[80], head;
-        l = cot_loader_create(2, arrays, &o);
-        head = collect(l, k, rows, NULL);
+        l               = cot_loader_create(2, arrays, &o);
+        head            = collect(l, k, rows, NULL);
         cot_position at = cot_loader_position(l);
         cot_loader_destroy(l); /* early, with batches made that nobody asked for */
         l = cot_loader_create(2, arrays, &o);
@@ -152,7 +156,8 @@ static void tokens_come_in_windows(void **state) {
     char expected[200];
     put_file(in_folder("t.bin"), bytes, 7);
     t = cot_tokens_open(in_folder("t.bin"), 2, NULL);
-    snprintf(expected, sizeof expected, "%s holds 3 tokens of 2 bytes, and at byte 6 a part of one", in_folder("t.bin"));
+    snprintf(expected, sizeof expected, "%s holds 3 tokens of 2 bytes, and at byte 6 a part of one",
+             in_folder("t.bin"));
     assert_string_equal(cot_tokens_message(t), expected);
     l = cot_loader_tokens(t, 1, 1, &(cot_loader_options){.batch = 3});
     assert_string_equal(cot_loader_message(l), expected);
@@ -186,12 +191,12 @@ static void errors_say_what(void **state) {
     refused(2, arrays, (cot_loader_options){.batch = 1, .epochs = -1}, "-1 epochs; 0 is without end");
     refused(2, arrays, (cot_loader_options){.batch = 24, .drop_last = true},
             "a batch of 24 rows, of which there are 23, and one that is not full is left out");
-    cot_array bad[2] = {arrays[0], arrays[1]};
+    cot_array bad[2]    = {arrays[0], arrays[1]};
     bad[1].shape.dim[0] = bad[1].size = 22;
     refused(2, bad, (cot_loader_options){.batch = 1}, "array 1 has 22 rows, and array 0 has 23; all have as many");
     bad[1] = (cot_array){COT_U8, COT_SCALAR, 1, labels};
     refused(2, bad, (cot_loader_options){.batch = 1}, "array 1 has no axis of rows");
-    bad[1] = arrays[1];
+    bad[1]      = arrays[1];
     bad[1].data = NULL;
     refused(2, bad, (cot_loader_options){.batch = 1}, "the elements of array 1 are NULL");
     bad[1].size = 7;

@@ -12,7 +12,7 @@
 #include "data/file/zlib.h"
 
 static const cot_dtype dtypes[] = {COT_F64, COT_F32, COT_BF16, COT_F16, COT_I64, COT_I32, COT_U8, COT_BOOL};
-static const size_t    sizes[] = {8, 4, 2, 2, 8, 4, 1, 1};
+static const size_t    sizes[]  = {8, 4, 2, 2, 8, 4, 1, 1};
 
 /* Arrays of every dtype; NumPy's kinds leave bf16 out. */
 typedef struct sample {
@@ -29,10 +29,10 @@ static void make(sample *s, bool numpy) {
         cot_array *a = &s->arrays[s->n];
         for (int i = 0; i < 48; i++)
             s->bytes[s->n][i] = dtypes[k] == COT_BOOL ? (uint8_t)(i % 3 == 0) : (uint8_t)(37 * i + 11 * k);
-        *a = (cot_array){dtypes[k], COT_SHAPE(2, 3), 6, s->bytes[s->n]};
+        *a               = (cot_array){dtypes[k], COT_SHAPE(2, 3), 6, s->bytes[s->n]};
         s->names[s->n++] = cot_dtype_name(dtypes[k]);
     }
-    s->arrays[s->n] = (cot_array){COT_F32, COT_SHAPE(0, 5), 0, NULL};
+    s->arrays[s->n]  = (cot_array){COT_F32, COT_SHAPE(0, 5), 0, NULL};
     s->names[s->n++] = "empty \"\\ ünïcode";
 }
 
@@ -95,10 +95,10 @@ static void every_dtype_comes_back(void **state) {
 /* No tensor is a file too, and so is one of no axes. */
 static void none_and_scalars(void **state) {
     (void)state;
-    char      why[500];
-    double    x = 2.5, y = 0;
-    cot_array a = {COT_F64, COT_SCALAR, 1, &x};
-    const char *name = "x";
+    char                     why[500];
+    double                   x = 2.5, y = 0;
+    cot_array                a       = {COT_F64, COT_SCALAR, 1, &x};
+    const char              *name    = "x";
     static const char *const kinds[] = {"n.safetensors", "n.npz"};
     for (int k = 0; k < 2; k++) {
         assert_int_equal(cot_file_save(in_folder(kinds[k]), 0, NULL, NULL, NULL, why, sizeof why), COT_OK);
@@ -146,7 +146,7 @@ static void conversions_are_exact_or_errors(void **state) {
     assert_string_equal(converted(path, COT_I64, i64), expected);
 
     /* bf16 and f32 become f64 and come back */
-    a = (cot_array){COT_F32, COT_SHAPE(3), 3, f32};
+    a      = (cot_array){COT_F32, COT_SHAPE(3), 3, f32};
     f32[0] = 0.1f;
     assert_int_equal(cot_file_save(path, 1, &name, &a, NULL, NULL, 0), COT_OK);
     assert_string_equal(converted(path, COT_F64, back), "");
@@ -199,7 +199,7 @@ static void idx_is_read(void **state) {
 static void tables_are_read(void **state) {
     (void)state;
     static const char text[] = "x,\"y\"\n1,2.5\n-3,\n";
-    const char       *path = in_folder("t.csv");
+    const char       *path   = in_folder("t.csv");
     double            x[2];
     float             y[2];
     char              expected[300];
@@ -353,7 +353,7 @@ static void errors_say_what(void **state) {
     assert_int_equal(cot_file_save("x.npz", 1, names, two, NULL, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[file_save] a name of a tensor for x.npz is not UTF-8");
     names[0] = "x";
-    a.dtype = COT_BF16;
+    a.dtype  = COT_BF16;
     assert_int_equal(cot_file_save("x.npz", 1, names, &a, NULL, why, sizeof why), COT_DTYPE);
     assert_string_equal(why, "[file_save] NumPy knows no bf16, which x in x.npz is; cast it to f32");
     a.size = 2;
@@ -362,11 +362,11 @@ static void errors_say_what(void **state) {
     a = (cot_array){COT_F64, COT_SCALAR, 1, NULL};
     assert_int_equal(cot_file_save("x.npz", 1, names, &a, NULL, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[file_save] the elements of the tensor x for x.npz are NULL");
-    a.data = &x;
+    a.data             = &x;
     cot_text_pair text = {"key", NULL};
-    assert_int_equal(cot_file_save("x.safetensors", 1, names, &a, &(cot_save_options){.pairs = 1, .texts = &text}, why,
-                                   sizeof why),
-                     COT_VALUE);
+    assert_int_equal(
+        cot_file_save("x.safetensors", 1, names, &a, &(cot_save_options){.pairs = 1, .texts = &text}, why, sizeof why),
+        COT_VALUE);
     assert_string_equal(why, "[file_save] text 0 for x.safetensors, or its key, is NULL");
     assert_int_equal(
         cot_file_save("x.npz", 1, names, &a, &(cot_save_options){.pairs = 1, .texts = &text}, why, sizeof why),
@@ -422,7 +422,7 @@ static void a_failing_write_leaves_the_old_file(void **state) {
     const char              *name = "x";
     char                     why[300];
     for (int k = 0; k < 3; k++) {
-        const char   *path = in_folder(kinds[k]);
+        const char   *path  = in_folder(kinds[k]);
         cot_array     small = {COT_F64, COT_SHAPE(3), 3, many}, large = {COT_F64, COT_SHAPE(1000), 1000, many};
         struct rlimit before, limit;
         int           files = count_files(test_folder) + 1;
@@ -454,10 +454,10 @@ static void any_allocation_may_fail(void **state) {
     make(&s, true);
     put_file(in_folder("m.csv"), "a,b\n1,2\n3,4\n", 12);
     for (int k = 0; k < 3; k++) {
-        counted c = {0};
+        counted c    = {0};
         bool    fine = k == 2;
         for (int64_t at = 1; !fine && at < 100; at++) {
-            c = (counted){.fail_at = at};
+            c                  = (counted){.fail_at = at};
             cot_save_options o = {.allocator = {counted_alloc, &c}};
             char             why[300];
             cot_status       status = cot_file_save(in_folder(kinds[k]), s.n, s.names, s.arrays, &o, why, sizeof why);
@@ -469,7 +469,7 @@ static void any_allocation_may_fail(void **state) {
         assert_true(fine);
         fine = false;
         for (int64_t at = 1; !fine && at < 200; at++) {
-            c = (counted){.fail_at = at};
+            c           = (counted){.fail_at = at};
             cot_file *f = cot_file_open(in_folder(kinds[k]), &(cot_allocator){counted_alloc, &c});
             uint8_t   out[48];
             for (int i = 0; i < cot_file_count(f); i++) {

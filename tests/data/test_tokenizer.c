@@ -1,15 +1,27 @@
-/* test_tokenizer.c: byte-pair encoding by GPT-2's rules: words as its pattern cuts them, tokens of a
- * small vocabulary as worked out by hand, any bytes there and back; and tokens of characters. */
+/* test_tokenizer.c: byte-pair encoding by GPT-2's rules: words as its pattern cuts them, tokens of
+ * a small vocabulary as worked out by hand, any bytes there and back; and tokens of characters. */
 #include "support/data_test.h"
 
 /* Bytes 0 … 255 in GPT-2's own order of letters, then merges. */
-static const char *const merges[] = {"h e", "l l", "he ll", "hell o", "\xc4\xa0 w", "\xc4\xa0w o", "r l", "1 2",
-                                     "\xc4\x8a \xc4\x8a", "' s", "\xc4\xa0 \xc4\xa0", "\xc3\x83 \xc2\xa9"};
+static const char *const merges[] = {"h e",
+                                     "l l",
+                                     "he ll",
+                                     "hell o",
+                                     "\xc4\xa0 w",
+                                     "\xc4\xa0w o",
+                                     "r l",
+                                     "1 2",
+                                     "\xc4\x8a \xc4\x8a",
+                                     "' s",
+                                     "\xc4\xa0 \xc4\xa0",
+                                     "\xc3\x83 \xc2\xa9"};
 
 static void put_letter(FILE *f, unsigned c) {
     if (c == '"' || c == '\\') fputc('\\', f);
-    if (c < 0x80) fputc((int)c, f);
-    else fputc((int)(0xc0 | c >> 6), f), fputc((int)(0x80 | (c & 0x3f)), f);
+    if (c < 0x80)
+        fputc((int)c, f);
+    else
+        fputc((int)(0xc0 | c >> 6), f), fputc((int)(0x80 | (c & 0x3f)), f);
 }
 
 static void put_merged(FILE *f, const char *merge) {
@@ -19,7 +31,7 @@ static void put_merged(FILE *f, const char *merge) {
 
 /* Byte b has number b; merge k has number 256 + k, and <|end|> the last. */
 static void write_files(void) {
-    FILE    *f = fopen(in_folder("vocab.json"), "wb");
+    FILE    *f     = fopen(in_folder("vocab.json"), "wb");
     unsigned extra = 0;
     assert_non_null(f);
     for (unsigned b = 0; b < 256; b++) {
@@ -95,14 +107,14 @@ static void words_become_these_tokens(void **state) {
 
 static void any_bytes_come_back(void **state) {
     (void)state;
-    cot_tokenizer *k = load();
+    cot_tokenizer *k      = load();
     uint32_t       random = 7;
     static char    text[5000], back[5000];
     static int64_t ids[5000];
     for (int trial = 0; trial < 50; trial++) {
         size_t n = trial < 40 ? (size_t)trial * 20 : 5000;
         for (size_t i = 0; i < n; i++) {
-            random = random * 1664525 + 1013904223;
+            random  = random * 1664525 + 1013904223;
             text[i] = trial % 3 == 0 ? (char)(random >> 24) : "hello world's 12\n\n"[(random >> 24) % 18];
         }
         int64_t count = cot_tokenizer_encode(k, text, n, NULL, 0, NULL, 0);
@@ -113,7 +125,7 @@ static void any_bytes_come_back(void **state) {
         if (n) assert_memory_equal(text, back, n);
     }
     /* a long word takes no square of its length */
-    size_t n = 2000000;
+    size_t n         = 2000000;
     char  *long_word = malloc(n);
     assert_non_null(long_word);
     memset(long_word, 'l', n);
@@ -124,7 +136,8 @@ static void any_bytes_come_back(void **state) {
 
 static void characters_are_tokens(void **state) {
     (void)state;
-    static const char text[] = "b\xc3\xa9" "a\nab";
+    static const char text[] = "b\xc3\xa9"
+                               "a\nab";
     int64_t           ids[10];
     char              why[200];
     cot_tokenizer    *k = cot_tokenizer_of_text(text, sizeof text - 1, NULL);
@@ -175,7 +188,8 @@ static void files_that_are_wrong_are_errors(void **state) {
     refused("{\"a\": -1}", "", "%s cannot be read: something else than a natural number at byte 6");
     refused("{\"a\": 99999999}", "", "%s cannot be read: a number of a token that is 2^24 or more at byte 14");
     refused("{\"a\": 0", "", "%s cannot be read: neither , nor } at byte 7");
-    refused("{\"a\": 0, \"b\": 1}", "#version\na b\n", "line 2 of %s, at byte 9, has a token that the vocabulary has not");
+    refused("{\"a\": 0, \"b\": 1}", "#version\na b\n",
+            "line 2 of %s, at byte 9, has a token that the vocabulary has not");
     refused("{\"a\": 0, \"b\": 1, \"ab\": 2}", "a b\nab\n",
             "line 2 of %s, at byte 4, is not two tokens with a space between them");
     cot_tokenizer *k = cot_tokenizer_load(NULL, "x", NULL);
@@ -193,14 +207,15 @@ static void any_allocation_may_fail(void **state) {
     write_files();
     bool fine = false;
     for (int64_t at = 1; !fine; at++) {
-        counted        c = {.fail_at = at};
+        counted        c     = {.fail_at = at};
         int64_t        count = -1;
         cot_tokenizer *k =
             cot_tokenizer_load(in_folder("vocab.json"), in_folder("merges.txt"), &(cot_allocator){counted_alloc, &c});
         if (cot_tokenizer_status(k) == COT_OK) {
             static const char longer[] = "hello hellohellohellohellohellohellohellohellohellohellohellohellohellohello";
-            count = cot_tokenizer_encode(k, longer, sizeof longer - 1, NULL, 0, NULL, 0);
-        } else assert_int_equal(cot_tokenizer_status(k), COT_MEMORY);
+            count                      = cot_tokenizer_encode(k, longer, sizeof longer - 1, NULL, 0, NULL, 0);
+        } else
+            assert_int_equal(cot_tokenizer_status(k), COT_MEMORY);
         fine = count > 0;
         assert_int_equal(fine, c.calls < at);
         cot_tokenizer_destroy(k);
@@ -210,7 +225,7 @@ static void any_allocation_may_fail(void **state) {
     for (int64_t at = 1; !fine; at++) {
         counted        c = {.fail_at = at};
         cot_tokenizer *k = cot_tokenizer_of_text("abcdefghijklmnopqrstuvwxyz", 26, &(cot_allocator){counted_alloc, &c});
-        fine = cot_tokenizer_count(k) == 26;
+        fine             = cot_tokenizer_count(k) == 26;
         assert_int_equal(fine, c.calls < at);
         cot_tokenizer_destroy(k);
         assert_int_equal(c.used, 0);
@@ -220,11 +235,8 @@ static void any_allocation_may_fail(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, data_setup, data_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(words_become_these_tokens),
-        TEST(any_bytes_come_back),
-        TEST(characters_are_tokens),
-        TEST(files_that_are_wrong_are_errors),
-        TEST(any_allocation_may_fail),
+        TEST(words_become_these_tokens),       TEST(any_bytes_come_back),     TEST(characters_are_tokens),
+        TEST(files_that_are_wrong_are_errors), TEST(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

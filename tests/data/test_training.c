@@ -37,7 +37,7 @@ typedef struct run {
 } run;
 
 static void run_open_with(run *r, cot_net f) {
-    *r = (run){.t = cot_tape_create(NULL), .extra_name = "sum"};
+    *r   = (run){.t = cot_tape_create(NULL), .extra_name = "sum"};
     r->p = cot_params_create(r->t);
     cot_params_init(r->p, f, cot_data(r->t, COT_F64, COT_SHAPE(1, 3), NULL), cot_key_of(1));
     r->o = cot_optim_create(r->p, &(cot_optim_options){.kind = COT_ADAMW, .rate = 0.01, .decay = 0.01});
@@ -47,8 +47,13 @@ static void run_open_with(run *r, cot_net f) {
     r->arrays[1] = (cot_array){COT_F64, COT_SHAPE(ROWS, 1), ROWS, r->y};
     r->l = cot_loader_create(2, r->arrays, &(cot_loader_options){.batch = 8, .shuffle = true, .key = cot_key_of(2)});
     r->extra = (cot_array){COT_F64, COT_SCALAR, 1, &r->sum};
-    r->state = (cot_training){.params = r->p, .optim = r->o, .loader = r->l, .extras = 1,
-                              .extra_names = &r->extra_name, .extra = &r->extra, .key = cot_key_of(3)};
+    r->state = (cot_training){.params      = r->p,
+                              .optim       = r->o,
+                              .loader      = r->l,
+                              .extras      = 1,
+                              .extra_names = &r->extra_name,
+                              .extra       = &r->extra,
+                              .key         = cot_key_of(3)};
 }
 
 static void run_open(run *r) { run_open_with(r, net); }
@@ -66,12 +71,12 @@ static bool run_step(run *r) {
     if (!batch) return false;
     cot_mark  start = cot_tape_mark(r->t);
     cot_shape shape = batch[0].shape;
-    cot_key   key = cot_key_fold(r->state.key, (uint64_t)r->state.step);
-    cot_var   x = cot_data(r->t, COT_F64, shape, batch[0].data);
+    cot_key   key   = cot_key_fold(r->state.key, (uint64_t)r->state.step);
+    cot_var   x     = cot_data(r->t, COT_F64, shape, batch[0].data);
     cot_var   noise = cot_mul(0.01, cot_normal(r->t, key, COT_F64, shape));
-    cot_var   y = cot_data(r->t, COT_F64, batch[1].shape, batch[1].data);
+    cot_var   y     = cot_data(r->t, COT_F64, batch[1].shape, batch[1].data);
     cot_var   error = cot_sub(net(r->p, cot_add(x, noise)), y);
-    cot_var   loss = cot_mean(cot_square(error), COT_ALL);
+    cot_var   loss  = cot_mean(cot_square(error), COT_ALL);
     cot_backward(loss);
     r->sum += cot_value(loss);
     cot_optim_step(r->o);
@@ -124,7 +129,7 @@ static void child(const char *folder, const char *result) {
         if (!run_step(&r)) _exit(3);
         if (r.state.step % EVERY == 0 && cot_training_save(folder, &r.state, NULL, 0) != COT_OK) _exit(4);
     }
-    size_t n = run_bits(&r, bits);
+    size_t n    = run_bits(&r, bits);
     FILE  *file = fopen(result, "wb");
     if (!file || fwrite(bits, sizeof *bits, n, file) != n || fclose(file) != 0) _exit(5);
     _exit(0);
@@ -147,7 +152,7 @@ static bool try_for(double seconds, const char *folder, const char *result) {
     int   status;
     assert_true(pid >= 0);
     if (pid == 0) child(folder, result);
-    double stop = now() + seconds;
+    double stop  = now() + seconds;
     pid_t  ended = 0;
     while (!ended && now() < stop) {
         pause_for(stop - now() < 0.001 ? stop - now() : 0.001);
@@ -231,7 +236,8 @@ static void what_is_torn_falls_back_to_the_one_before(void **state) {
     whole = get_file(checkpoint(folder, 5), &bytes);
     /* every byte counts: cut anywhere, or any one altered */
     for (size_t at = 0; at < 2 * bytes; at += at < 100 || at + 40 > 2 * bytes ? 1 : 131) {
-        if (at < bytes) put_file(checkpoint(folder, 5), whole, at);
+        if (at < bytes)
+            put_file(checkpoint(folder, 5), whole, at);
         else {
             whole[at - bytes] ^= 16;
             put_file(checkpoint(folder, 5), whole, bytes);
@@ -341,7 +347,7 @@ static void without_a_checkpoint_nothing_happens(void **state) {
     assert_int_equal(cot_training_save("x", &r.state, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[training_save] the list of 1 more arrays is NULL or negative");
     r.state.extra = &r.extra;
-    r.state.step = -1;
+    r.state.step  = -1;
     assert_int_equal(cot_training_save("x", &r.state, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[training_save] step -1 is negative");
     run_close(&r);
@@ -364,7 +370,7 @@ static void any_allocation_may_fail(void **state) {
     for (int saves = 0; saves < 2; saves++) {
         bool fine = false;
         for (int64_t at = 1; !fine && at < 300; at++) {
-            counted c = {.fail_at = at};
+            counted c         = {.fail_at = at};
             r.state.allocator = (cot_allocator){counted_alloc, &c};
             cot_status status = saves ? cot_training_save(folder, &r.state, why, sizeof why)
                                       : cot_training_resume(folder, &r.state, why, sizeof why);
@@ -414,10 +420,12 @@ static void parameters_by_name(void **state) {
 
     /* another layout: a prefix, other names, a buffer, something missing */
     static float w1[21], b1[WIDTH], w2[WIDTH];
-    const char  *names[] = {"net.first.weight", "net.first.bias", "net.fc2.weight", "net.first.mask"};
-    cot_array    arrays[] = {{COT_F32, COT_SHAPE(3, 7), 21, w1}, {COT_F32, COT_SHAPE(7), 7, b1},
-                             {COT_F32, COT_SHAPE(7, 1), 7, w2}, {COT_F32, COT_SHAPE(7), 7, b1}};
-    const char  *ignore = "net.*.mask";
+    const char  *names[]  = {"net.first.weight", "net.first.bias", "net.fc2.weight", "net.first.mask"};
+    cot_array    arrays[] = {{COT_F32, COT_SHAPE(3, 7), 21, w1},
+                             {COT_F32, COT_SHAPE(7), 7, b1},
+                             {COT_F32, COT_SHAPE(7, 1), 7, w2},
+                             {COT_F32, COT_SHAPE(7), 7, b1}};
+    const char  *ignore   = "net.*.mask";
     for (int i = 0; i < 21; i++) w1[i] = (float)i / 10;
     assert_int_equal(cot_file_save(path, 4, names, arrays, NULL, NULL, 0), COT_OK);
     cot_load_options o = {.prefix = "net.", .rename = renamed, .ignores = 1, .ignore = &ignore};
@@ -425,8 +433,9 @@ static void parameters_by_name(void **state) {
     assert_int_equal(cot_params_load(r.p, path, &o, why, sizeof why), COT_OK);
     assert_string_equal(why, "");
     run_bits(&r, after);
-    assert_true(after[5 + 1] == (double)w1[1]);  /* f32 becomes f64 exactly */
-    assert_memory_equal(before + 5 + 35, after + 5 + 35, sizeof *before); /* fc2.bias stays */
+    /* f32 becomes f64 exactly; fc2.bias stays */
+    assert_true(after[5 + 1] == (double)w1[1]);
+    assert_memory_equal(before + 5 + 35, after + 5 + 35, sizeof *before);
 
     /* what does not fit is listed, and nothing is written */
     assert_int_equal(cot_params_load(r.p, path, NULL, why, sizeof why), COT_VALUE);

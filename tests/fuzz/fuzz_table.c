@@ -33,12 +33,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = malloc(size + 1);
     if (!text) return 0;
     if (size) memcpy(text, data, size);
-    text[size]      = 0;
-    cot__data_table t    = {0};
-    failure    f    = {0};
-    cot__trouble trouble = {0};
+    text[size]              = 0;
+    cot__data_table t       = {0};
+    failure         f       = {0};
+    cot__trouble    trouble = {0};
     cot__data_table_parse(&t, NULL, "fuzz", text, size, &trouble);
-    bool       fine = failure_of_trouble(&f, &trouble);
+    bool fine = failure_of_trouble(&f, &trouble);
     check_failure(fine, &f);
     if (fine) {
         double *column = malloc((size_t)t.rows * sizeof *column + 1);

@@ -66,7 +66,7 @@ static bool whole_of(uint64_t bits, cot__coding format, int64_t *v) {
         memcpy(v, &bits, sizeof *v);
     } else {
         uint64_t sign = UINT64_C(1) << (8 * format.size - 1);
-        *v = (int64_t)(bits & (sign - 1)) - (int64_t)(bits & sign);
+        *v            = (int64_t)(bits & (sign - 1)) - (int64_t)(bits & sign);
     }
     return true;
 }
@@ -120,7 +120,7 @@ bool cot__elements_read(cot__source *s, const cot__element_place *p, cot_dtype d
     cot__strides(p->shape.ndim, p->shape.dim, stride);
     uint8_t chunk[CHUNK * 8];
     for (int64_t done = 0; done < size;) {
-        int64_t  n = size - done < CHUNK ? size - done : CHUNK;
+        int64_t  n    = size - done < CHUNK ? size - done : CHUNK;
         uint64_t from = p->at + (uint64_t)done * (uint64_t)format.size;
         if (!cot__source_read(s, from, chunk, (size_t)n * (size_t)format.size, t)) return false;
         for (int64_t i = 0; i < n; i++, done++) {

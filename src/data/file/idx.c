@@ -8,7 +8,7 @@ bool cot__idx_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
         cot__coding format;
     } types[] = {{8, {'u', 1, true}},  {9, {'i', 1, true}},  {11, {'i', 2, true}},
                  {12, {'i', 4, true}}, {13, {'f', 4, true}}, {14, {'f', 8, true}}};
-    uint8_t    head[4 + 4 * COT_MAX_NDIM];
+    uint8_t            head[4 + 4 * COT_MAX_NDIM];
     cot__element_place p = {0};
     if (s->size < 4) return cot__trouble_file(t, "%s is no IDX file: it has fewer than 4 bytes", s->path);
     if (!cot__source_read(s, 0, head, 4, t)) return false;
@@ -21,7 +21,7 @@ bool cot__idx_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
         return cot__trouble_file(t, "%s has %d axes (at byte 3); an array has at most %d", s->path, head[3],
                                  COT_MAX_NDIM);
     p.shape.ndim = head[3];
-    p.at = 4 + 4 * (uint64_t)p.shape.ndim;
+    p.at         = 4 + 4 * (uint64_t)p.shape.ndim;
     if (s->size < p.at)
         return cot__trouble_file(t, "%s is truncated: its %d axes take %llu bytes, and the file has %llu", s->path,
                                  p.shape.ndim, (unsigned long long)p.at, (unsigned long long)s->size);
@@ -40,6 +40,6 @@ bool cot__idx_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
     cot__tensor_entry *e = cot__tensors_add(l, "");
     if (!e) return cot__trouble_memory(t);
     e->place = p;
-    e->end = s->size;
+    e->end   = s->size;
     return true;
 }

@@ -37,7 +37,7 @@ bool cot__scan_open(cot__scan *x, char bracket) {
 bool cot__scan_next(cot__scan *x, char bracket) {
     if (x->what) return false;
     bool first = x->fresh;
-    x->fresh = false;
+    x->fresh   = false;
     if (take(x, bracket)) return false;
     if (!first && !take(x, ',')) return cot__scan_fails(x, bracket == '}' ? "neither , nor }" : "neither , nor ]");
     return true;

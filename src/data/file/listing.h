@@ -9,23 +9,23 @@
 #include "data/file/keep.h"
 
 typedef struct cot__tensor_entry {
-    const char *name;
-    const char *dtype; /* as the file calls it, where it cannot be read */
-    cot__element_place  place;
-    uint64_t    end; /* where its elements end */
+    const char        *name;
+    const char        *dtype; /* as the file calls it, where it cannot be read */
+    cot__element_place place;
+    uint64_t           end; /* where its elements end */
     /* of .npz: the archive's member, which begins at place.at and is read whole */
-    bool        is_member, is_packed;
-    uint64_t    member_bytes; /* unpacked */
-    uint32_t    crc;
+    bool     is_member, is_packed;
+    uint64_t member_bytes; /* unpacked */
+    uint32_t crc;
 } cot__tensor_entry;
 
 typedef struct cot__tensors {
-    cot__keep   pool;
+    cot__keep          pool;
     cot__tensor_entry *entries;
-    size_t      n, room;
-    cot_text_pair  *pairs;
-    size_t      pair_count, pair_room;
-    uint64_t    data; /* of .safetensors: where elements begin */
+    size_t             n, room;
+    cot_text_pair     *pairs;
+    size_t             pair_count, pair_room;
+    uint64_t           data; /* of .safetensors: where elements begin */
 } cot__tensors;
 
 void cot__tensors_free(cot__tensors *l);
@@ -52,7 +52,7 @@ bool cot__npz_member(cot__source *s, const cot__tensor_entry *e, const cot_alloc
                      cot__trouble *t);
 /* Reads the elements of an entry, as cot__elements_read does. */
 bool cot__tensor_read(cot__source *s, const cot__tensor_entry *e, const cot_allocator *al, cot_dtype dtype, void *out,
-                     cot__trouble *t);
+                      cot__trouble *t);
 
 /* The sum of zip archives, which begins with 0. */
 uint32_t cot__crc32(uint32_t crc, const void *bytes, size_t n);

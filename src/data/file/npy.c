@@ -14,10 +14,10 @@ typedef struct scanner {
 
 typedef struct header {
     cot__coding format;
-    bool           fortran;
-    cot_shape      shape;
-    bool           has_descr, has_order, has_shape;
-    char           descr[32]; /* for messages */
+    bool        fortran;
+    cot_shape   shape;
+    bool        has_descr, has_order, has_shape;
+    char        descr[32]; /* for messages */
 } header;
 
 static void skip_spaces(scanner *x) {
@@ -36,7 +36,7 @@ static bool take_string(scanner *x, char *out, size_t size) {
     skip_spaces(x);
     if (x->at == x->end || (*x->at != '\'' && *x->at != '"')) return false;
     char   quote = *x->at++;
-    size_t n = 0;
+    size_t n     = 0;
     while (x->at < x->end && *x->at != quote && *x->at != '\\' && n + 1 < size) out[n++] = *x->at++;
     out[n] = 0;
     return x->at < x->end && *x->at++ == quote;
@@ -53,7 +53,7 @@ static bool take_word(scanner *x, const char *word) {
 static bool take_extent(scanner *x, int64_t *out) {
     skip_spaces(x);
     const char *start = x->at;
-    int64_t     n = 0;
+    int64_t     n     = 0;
     for (; x->at < x->end && *x->at >= '0' && *x->at <= '9'; x->at++) {
         int64_t d = *x->at - '0';
         if (n > (INT64_MAX - d) / 10) return false;
@@ -89,7 +89,7 @@ static bool take_header(scanner *x, header *h) {
             if (!take_string(x, h->descr, sizeof h->descr)) return false;
         } else if (strcmp(key, "fortran_order") == 0 && !h->has_order) {
             h->has_order = true;
-            h->fortran = take_word(x, "True");
+            h->fortran   = take_word(x, "True");
             if (!h->fortran && !take_word(x, "False")) return false;
         } else if (strcmp(key, "shape") == 0 && !h->has_shape) {
             h->has_shape = true;
@@ -121,7 +121,7 @@ static bool read_descr(const char *descr, cot__coding *format) {
 /* The text of the header, which begins behind `prefix` bytes; and how long that is. */
 static bool find_header(cot__source *s, uint64_t *prefix, uint64_t *length, cot__trouble *t) {
     uint8_t start[12] = {0};
-    size_t  first = s->size < sizeof start ? (size_t)s->size : sizeof start;
+    size_t  first     = s->size < sizeof start ? (size_t)s->size : sizeof start;
     if (!cot__source_read(s, 0, start, first, t)) return false;
     if (first < 10 || memcmp(start, "\x93NUMPY", 6) != 0)
         return cot__trouble_file(t, "%s is not a .npy file: it does not begin with \\x93NUMPY and a version", s->path);
@@ -147,7 +147,7 @@ static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t
     size_t room = (size_t)length + 1;
     char  *text = cot__alloc(&s->al, room);
     if (!text) return cot__trouble_memory(t);
-    bool fine = cot__source_read(s, prefix, text, (size_t)length, t);
+    bool fine       = cot__source_read(s, prefix, text, (size_t)length, t);
     bool understood = fine && take_header(&(scanner){text, text + length}, h);
     cot__free(&s->al, text, room);
     if (!fine) return false;
@@ -155,7 +155,8 @@ static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t
         return cot__trouble_file(t, "%s holds records; only arrays of numbers can be read", s->path);
     if (!understood)
         return cot__trouble_file(
-            t, "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes",
+            t,
+            "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes",
             s->path, COT_MAX_NDIM);
     if (!read_descr(h->descr, &h->format))
         return cot__trouble_file(t, "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read",
@@ -165,7 +166,7 @@ static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t
 }
 
 bool cot__npy_place(cot__source *s, cot__element_place *p, cot__trouble *t) {
-    header   h = {0};
+    header   h  = {0};
     uint64_t at = 0, bytes = 0;
     int64_t  count;
     if (!read_header(s, &h, &at, t)) return false;
@@ -186,6 +187,6 @@ bool cot__npy_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
     cot__tensor_entry *e = cot__tensors_add(l, "");
     if (!e) return cot__trouble_memory(t);
     e->place = place;
-    e->end = s->size;
+    e->end   = s->size;
     return true;
 }

@@ -59,7 +59,7 @@ static bool find_directory(cot__source *s, directory *d, cot__trouble *t) {
         const uint8_t *p = tail + n - back;
         if (memcmp(p, "PK\5\6", 4) != 0 || number(p + 20, 2) + END != back) continue;
         uint64_t at = s->size - back;
-        *d = (directory){number(p + 16, 4), number(p + 12, 4), number(p + 10, 2)};
+        *d          = (directory){number(p + 16, 4), number(p + 12, 4), number(p + 10, 2)};
         if ((d->at == UINT32_MAX || d->bytes == UINT32_MAX || d->count == UINT16_MAX) && !far_end(s, at, d, t))
             return false;
         if (d->at > at || d->bytes > at - d->at || d->count > d->bytes / CENTRAL)
@@ -84,12 +84,13 @@ static void widen(const uint8_t *extra, size_t n, uint64_t *size, uint64_t *pack
     }
 }
 
-/* One line of the directory, of which `left` bytes are there. 0 after a failure, else its length. */
+/* One line of the directory, of which `left` bytes are there; returns its length, 0 after a
+ * failure. */
 static size_t take_member(cot__source *s, cot__tensors *l, const uint8_t *p, size_t left, uint64_t at,
                           cot__trouble *t) {
     if (left < CENTRAL || memcmp(p, "PK\1\2", 4) != 0) return damaged(s, "no member of the archive", at, t);
     size_t   name = (size_t)number(p + 28, 2), extra = (size_t)number(p + 30, 2);
-    size_t   all = CENTRAL + name + extra + (size_t)number(p + 32, 2);
+    size_t   all    = CENTRAL + name + extra + (size_t)number(p + 32, 2);
     uint64_t method = number(p + 10, 2), packed = number(p + 20, 4), size = number(p + 24, 4), head = number(p + 42, 4);
     uint8_t  local[LOCAL];
     if (all > left) return damaged(s, "a member that is cut short", at, t);
@@ -109,11 +110,11 @@ static size_t take_member(cot__source *s, cot__tensors *l, const uint8_t *p, siz
         return damaged(s, "a member that is not there, or as long as it says,", at, t);
     cot__tensor_entry *e = cot__tensors_add(l, cot__keep_text(&l->pool, text, name - 4));
     if (!e) return cot__trouble_memory(t);
-    e->place.at = begin;
-    e->end = begin + packed;
+    e->place.at  = begin;
+    e->end       = begin + packed;
     e->is_member = true, e->is_packed = method == 8;
     e->member_bytes = size;
-    e->crc = (uint32_t)number(p + 16, 4);
+    e->crc          = (uint32_t)number(p + 16, 4);
     return all;
 }
 
@@ -124,20 +125,21 @@ bool cot__npz_member(cot__source *s, const cot__tensor_entry *e, const cot_alloc
     size_t packed = (size_t)(e->end - e->place.at), size = (size_t)e->member_bytes, made = size;
     *unpacked = (cot__source){.path = s->path, .size = e->member_bytes};
     if (al) unpacked->al = *al;
-    uint8_t *out = size < PTRDIFF_MAX ? cot__alloc(al, size + 1) : NULL;
-    uint8_t *in = e->is_packed && out ? cot__alloc(al, packed + 1) : out;
+    uint8_t *out  = size < PTRDIFF_MAX ? cot__alloc(al, size + 1) : NULL;
+    uint8_t *in   = e->is_packed && out ? cot__alloc(al, packed + 1) : out;
     bool     fine = (in && out) || cot__trouble_memory_for(t, size);
-    fine = fine && cot__source_read(s, e->place.at, in, packed, t);
+    fine          = fine && cot__source_read(s, e->place.at, in, packed, t);
     if (fine && e->is_packed) {
         cot__inflated how = cot__inflate(in, packed, false, out, size + 1, &made);
-        fine = how == COT__INFLATE_FINE || cot__inflate_trouble(how, s->path, t);
+        fine              = how == COT__INFLATE_FINE || cot__inflate_trouble(how, s->path, t);
     }
     if (fine && (made != size || cot__crc32(0, out, size) != e->crc))
-        fine = cot__trouble_file(t, "%s was altered: the sum of its member %.100s.npy, at bytes %llu to %llu, does not fit",
-                                 s->path, e->name, (unsigned long long)e->place.at, (unsigned long long)e->end);
+        fine = cot__trouble_file(
+            t, "%s was altered: the sum of its member %.100s.npy, at bytes %llu to %llu, does not fit", s->path,
+            e->name, (unsigned long long)e->place.at, (unsigned long long)e->end);
     if (e->is_packed && in) cot__free(al, in, packed + 1);
     unpacked->memory = unpacked->own = out;
-    unpacked->own_room = size + 1;
+    unpacked->own_room               = size + 1;
     if (!fine) cot__source_close(unpacked);
     return fine;
 }
@@ -145,8 +147,8 @@ bool cot__npz_member(cot__source *s, const cot__tensor_entry *e, const cot_alloc
 /* The head of a member says what it holds. The whole member is read for it: so a listing exists
  * only where all sums fit. */
 static bool describe(cot__source *s, cot__tensors *l, cot__tensor_entry *e, cot__trouble *t) {
-    cot__source member;
-    cot__element_place  place;
+    cot__source        member;
+    cot__element_place place;
     if (!cot__npz_member(s, e, &l->pool.al, &member, t)) return false;
     bool fine = cot__npy_place(&member, &place, t);
     cot__source_close(&member);
@@ -162,10 +164,10 @@ bool cot__npz_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
     uint8_t *lines = cot__alloc(&l->pool.al, (size_t)d.bytes);
     if (!lines) return cot__trouble_memory_for(t, d.bytes);
     bool   fine = cot__source_read(s, d.at, lines, (size_t)d.bytes, t);
-    size_t at = 0;
+    size_t at   = 0;
     for (uint64_t k = 0; fine && k < d.count; k++) {
         size_t n = take_member(s, l, lines + at, (size_t)d.bytes - at, d.at + at, t);
-        fine = n > 0;
+        fine     = n > 0;
         at += n;
     }
     cot__free(&l->pool.al, lines, (size_t)d.bytes);

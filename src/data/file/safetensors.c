@@ -16,7 +16,7 @@ enum { MAX_HEADER = 100000000 }; /* the limit of the format's own reader */
 
 static bool format_of(const char *dtype, cot__coding *format) {
     static const struct {
-        const char    *name;
+        const char *name;
         cot__coding format;
     } known[] = {{"F64", {'f', 8, false}},  {"F32", {'f', 4, false}}, {"F16", {'f', 2, false}},
                  {"BF16", {'h', 2, false}}, {"I64", {'i', 8, false}}, {"I32", {'i', 4, false}},
@@ -46,7 +46,7 @@ static bool scan_shape(cot__scan *x, cot_shape *shape) {
 
 static bool scan_offsets(cot__scan *x, cot__tensor_entry *e) {
     uint64_t at[2] = {0};
-    int      n = 0;
+    int      n     = 0;
     if (!cot__scan_open(x, '[')) return false;
     while (cot__scan_next(x, ']')) {
         if (n == 2 || !cot__scan_natural(x, &at[n++]))
@@ -54,7 +54,7 @@ static bool scan_offsets(cot__scan *x, cot__tensor_entry *e) {
     }
     if (!x->what && n != 2) return cot__scan_fails(x, "data_offsets that are not two natural numbers");
     e->place.at = at[0];
-    e->end = at[1];
+    e->end      = at[1];
     return !x->what;
 }
 
@@ -66,7 +66,7 @@ static bool scan_entry(cot__scan *x, cot__tensor_entry *e) {
         if (!name) return false;
         bool fine;
         if (strcmp(name, "dtype") == 0 && !has_dtype) {
-            e->dtype = cot__scan_string(x);
+            e->dtype  = cot__scan_string(x);
             has_dtype = fine = e->dtype && strlen(e->dtype) < 16;
             if (fine) format_of(e->dtype, &e->place.format);
         } else if (strcmp(name, "shape") == 0 && !has_shape) {
@@ -92,7 +92,7 @@ static bool scan_metadata(cot__scan *x, cot__tensors *l) {
         if (!pair.text) return false;
         cot_text_pair *grown = cot__keep_grow(&l->pool, l->pairs, l->pair_count, &l->pair_room, sizeof *grown);
         if (!grown) return cot__scan_memory(x);
-        l->pairs = grown;
+        l->pairs               = grown;
         grown[l->pair_count++] = pair;
     }
     return !x->what;
@@ -137,7 +137,8 @@ static bool check_entry(const cot__source *s, const cot__tensor_entry *e, uint64
         return cot__trouble_file(t, "%s: the tensor %.100s has too many elements", s->path, e->name);
     bytes *= (uint64_t)e->place.format.size;
     if (e->place.format.kind && bytes != e->end - begin)
-        return cot__trouble_file(t, "%s: the tensor %.100s takes %llu bytes by its shape and dtype, %llu by its offsets",
+        return cot__trouble_file(t,
+                                 "%s: the tensor %.100s takes %llu bytes by its shape and dtype, %llu by its offsets",
                                  s->path, e->name, (unsigned long long)bytes, (unsigned long long)(e->end - begin));
     if (begin != at)
         return cot__trouble_file(t, "%s: the tensor %.100s %s", s->path, e->name,

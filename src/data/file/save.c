@@ -17,7 +17,7 @@ enum { DIGITS = 16, SUM_AT = 8 + sizeof before_sum - 1, SUMMED_FROM = SUM_AT + D
 
 cot__file_form cot__file_form_of(const char *path) {
     static const char *const endings[] = {".safetensors", ".npy", ".npz"};
-    size_t                   n = strlen(path);
+    size_t                   n         = strlen(path);
     for (int k = 0; k < COUNTOF(endings); k++) {
         size_t m = strlen(endings[k]);
         if (n >= m && strcmp(path + n - m, endings[k]) == 0) return (cot__file_form)(COT__FILE_SAFETENSORS + k);
@@ -37,12 +37,12 @@ typedef struct text {
 
 static void put(text *x, const char *bytes, size_t n) {
     while (!x->failed && x->room - x->n < n) {
-        size_t more = x->room ? 2 * x->room : 1024;
+        size_t more  = x->room ? 2 * x->room : 1024;
         char  *grown = cot__keep_take(&x->pool, more);
-        x->failed = !grown;
+        x->failed    = !grown;
         if (!grown) return;
         if (x->n) memcpy(grown, x->at, x->n);
-        x->at = grown;
+        x->at   = grown;
         x->room = more;
     }
     if (!x->failed && n) memcpy(x->at + x->n, bytes, n), x->n += n;
@@ -62,7 +62,8 @@ static void put_json(text *x, const char *s) {
     put(x, "\"", 1);
     for (; *s; s++) {
         unsigned char c = (unsigned char)*s;
-        if (c < 0x20) putf(x, "\\u%04x", c);
+        if (c < 0x20)
+            putf(x, "\\u%04x", c);
         else {
             if (c == '"' || c == '\\') put(x, "\\", 1);
             put(x, s, 1);
@@ -83,10 +84,12 @@ static uint64_t bytes_of(const cot__saved_item *item) {
 
 static void safetensors_header(text *x, const cot__saving *w) {
     static const char *const names[COT_DTYPE_COUNT] = {"F64", "F32", "BF16", "F16", "I64", "I32", "U8", "BOOL"};
-    uint64_t                 at = 0;
-    const char              *comma = "";
-    if (w->sum) put(x, before_sum, sizeof before_sum - 1), put(x, "0000000000000000\"", DIGITS + 1);
-    else put(x, w->pair_count ? "{\"__metadata__\":{" : "{", w->pair_count ? 17 : 1);
+    uint64_t                 at                     = 0;
+    const char              *comma                  = "";
+    if (w->sum)
+        put(x, before_sum, sizeof before_sum - 1), put(x, "0000000000000000\"", DIGITS + 1);
+    else
+        put(x, w->pair_count ? "{\"__metadata__\":{" : "{", w->pair_count ? 17 : 1);
     for (int k = 0; k < w->pair_count; k++) {
         put(x, ",", k || w->sum);
         put_json(x, w->pairs[k].key);
@@ -114,7 +117,7 @@ static void safetensors_header(text *x, const cot__saving *w) {
  * bf16, which caller has refused. */
 static void npy_header(text *x, const cot__saved_item *item) {
     static const char *const descr[COT_DTYPE_COUNT] = {"<f8", "<f4", "", "<f2", "<i8", "<i4", "|u1", "|b1"};
-    size_t                   start = x->n;
+    size_t                   start                  = x->n;
     put(x, "\x93NUMPY\1\0\0\0", 10);
     putf(x, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr[item->dtype]);
     put_list(x, &item->shape);
@@ -155,8 +158,8 @@ static void put_item(writer *x, int k) {
 
 static void member_head(text *to, bool central, bool packed, uint32_t crc, uint64_t size, uint64_t full,
                         const char *name) {
-    unsigned char b[46] = "PK\3\4\24";
-    unsigned char *p = b + 4 + 2 * central;
+    unsigned char  b[46] = "PK\3\4\24";
+    unsigned char *p     = b + 4 + 2 * central;
     if (central) memcpy(b, "PK\1\2\24\0\24", 7);
     p[4] = packed ? 8 : 0;
     p[8] = 0x21; /* the first day that the format knows */
@@ -172,16 +175,16 @@ static void member_head(text *to, bool central, bool packed, uint32_t crc, uint6
 /* A member of an archive: its head holds the sum and length of what follows, so that is made
  * first. */
 static void put_member(writer *x, int k) {
-    const cot__saved_item *item = &x->w->items[k];
-    const void      *from = elements_of(x, k);
-    uint64_t         begin = x->sink.count, bytes = bytes_of(item);
+    const cot__saved_item *item  = &x->w->items[k];
+    const void            *from  = elements_of(x, k);
+    uint64_t               begin = x->sink.count, bytes = bytes_of(item);
     if (!from) return;
     x->head.n = 0;
     npy_header(&x->head, item);
     size_t   header = x->head.n, full = header + (size_t)bytes, size = full, room = full + 4096;
-    char    *whole = x->w->pack ? cot__alloc(&x->w->al, full) : NULL;
+    char    *whole  = x->w->pack ? cot__alloc(&x->w->al, full) : NULL;
     char    *packed = x->w->pack ? cot__alloc(&x->w->al, room) : NULL;
-    uint32_t crc = 0;
+    uint32_t crc    = 0;
     if (x->head.failed || (x->w->pack && (!whole || !packed))) {
         cot__trouble_memory_for(x->t, full);
         x->sink.failed = true;
@@ -195,10 +198,13 @@ static void put_member(writer *x, int k) {
         }
         text local = {.pool.al = x->w->al};
         member_head(&local, false, x->w->pack, crc, size, full, item->name);
-        if (local.failed) x->sink.failed = true, cot__trouble_memory(x->t);
-        else cot__sink_put(&x->sink, local.at, local.n);
+        if (local.failed)
+            x->sink.failed = true, cot__trouble_memory(x->t);
+        else
+            cot__sink_put(&x->sink, local.at, local.n);
         cot__keep_free(&local.pool);
-        if (x->w->pack) cot__sink_put(&x->sink, packed, size);
+        if (x->w->pack)
+            cot__sink_put(&x->sink, packed, size);
         else {
             cot__sink_put(&x->sink, x->head.at, header);
             put_elements(&x->sink, from, bytes, cot__dtype_size(item->dtype));
@@ -233,7 +239,7 @@ static bool put_sum(writer *x, FILE *file) {
 static bool fill(FILE *file, void *content) {
     writer            *x = content;
     const cot__saving *w = x->w;
-    x->sink = (cot__sink){.write = cot__write_to_file, .to = file};
+    x->sink              = (cot__sink){.write = cot__write_to_file, .to = file};
     if (w->form == COT__FILE_SAFETENSORS) {
         size_t from = w->sum ? SUMMED_FROM - 8 : 0;
         cot__sink_number(&x->sink, x->head.n, 8);
@@ -245,8 +251,10 @@ static bool fill(FILE *file, void *content) {
         cot__sink_put(&x->sink, x->head.at, x->head.n);
     }
     for (int k = 0; k < w->n && !x->sink.failed; k++)
-        if (w->form == COT__FILE_NPZ) put_member(x, k);
-        else put_item(x, k);
+        if (w->form == COT__FILE_NPZ)
+            put_member(x, k);
+        else
+            put_item(x, k);
     if (w->form == COT__FILE_NPZ) put_directory(x);
     return cot__sink_end(&x->sink) && (!w->sum || put_sum(x, file));
 }
@@ -275,28 +283,31 @@ static bool measure(const char *path, const cot__saving *w, uint64_t head, uint6
                                 "%s would take more than 4 GB or 65534 arrays, and no more go into an .npz file; "
                                 "write a .safetensors file",
                                 path);
-    if (w->form == COT__FILE_NPZ && w->pack && !cot__has_zlib()) return cot__inflate_trouble(COT__INFLATE_MISSING, path, t);
+    if (w->form == COT__FILE_NPZ && w->pack && !cot__has_zlib())
+        return cot__inflate_trouble(COT__INFLATE_MISSING, path, t);
     return true;
 }
 
 bool cot__save(const char *path, const cot__saving *w, cot__trouble *t) {
-    writer   x = {.w = w, .t = t, .head.pool.al = w->al, .directory.pool.al = w->al};
+    writer   x     = {.w = w, .t = t, .head.pool.al = w->al, .directory.pool.al = w->al};
     uint64_t bytes = 0;
-    bool     fine = true;
+    bool     fine  = true;
     for (int k = 0; fine && k < w->n; k++)
         if (!is_text(w->items[k].name)) fine = cot__trouble_file(t, "a name of a tensor for %s is not UTF-8", path);
     for (int k = 0; fine && k < w->pair_count; k++)
         if (!is_text(w->pairs[k].key) || !is_text(w->pairs[k].text))
             fine = cot__trouble_file(t, "a text beside the tensors of %s is not UTF-8", path);
-    if (w->form == COT__FILE_SAFETENSORS) safetensors_header(&x.head, w);
-    else if (w->form == COT__FILE_NPY && fine) npy_header(&x.head, w->items);
+    if (w->form == COT__FILE_SAFETENSORS)
+        safetensors_header(&x.head, w);
+    else if (w->form == COT__FILE_NPY && fine)
+        npy_header(&x.head, w->items);
     if (fine && x.head.failed) fine = cot__trouble_memory(t);
     fine = fine && measure(path, w, x.head.n, &bytes, t);
     if (fine && !cot__file_replace(&w->al, path, bytes, fill, &x, NULL)) {
         int error = errno;
         /* what is not the file's fault has been told */
-        fine = x.head.failed || x.directory.failed ? cot__trouble_memory(t)
-                                                   : cot__trouble_errno(t, "write", path, error);
+        fine =
+            x.head.failed || x.directory.failed ? cot__trouble_memory(t) : cot__trouble_errno(t, "write", path, error);
     }
     cot__keep_free(&x.head.pool);
     cot__keep_free(&x.directory.pool);

@@ -17,20 +17,20 @@ typedef struct cot__saved_item {
 } cot__saved_item;
 
 typedef struct cot__saving {
-    cot_allocator    al;
-    cot__file_form   form;
-    int              n;
+    cot_allocator          al;
+    cot__file_form         form;
+    int                    n;
     const cot__saved_item *items;
     /* The elements of item k, row-major; they may lie where those of the last item lay. NULL after
      * a failure, which it has told `t`. */
     const void *(*elements)(void *user, int k, cot__trouble *t);
-    void            *user;
+    void *user;
     /* of .safetensors: pairs of text beside the tensors */
-    int              pair_count;
+    int                  pair_count;
     const cot_text_pair *pairs;
     /* of .safetensors: the first pair is the sum of all other bytes, see cot__safetensors_sum */
-    bool             sum;
-    bool             pack; /* of .npz: compress members, if zlib is there; else it is a failure */
+    bool sum;
+    bool pack; /* of .npz: compress members, if zlib is there; else it is a failure */
 } cot__saving;
 
 /* Names and shapes are legal. */

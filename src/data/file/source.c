@@ -17,7 +17,7 @@ static bool unpack(cot__source *s, cot__trouble *t) {
     char *packed = cot__source_all(s, &s->al, t);
     if (!packed) return false;
     size_t room = (size_t)cot__from_bytes(tail, 4) + 1;
-    room = room < 1024 ? 1024 : room > most ? most : room;
+    room        = room < 1024 ? 1024 : room > most ? most : room;
     bool fine = false, again = true;
     while (again) {
         uint8_t *out = cot__alloc(&s->al, room);
@@ -26,12 +26,18 @@ static bool unpack(cot__source *s, cot__trouble *t) {
             break;
         }
         cot__inflated how = cot__inflate(packed, (size_t)s->size, true, out, room, &made);
-        fine = how == COT__INFLATE_FINE;
-        again = how == COT__INFLATE_FULL && room < most;
+        fine              = how == COT__INFLATE_FINE;
+        again             = how == COT__INFLATE_FULL && room < most;
         if (!fine) cot__free(&s->al, out, room);
         if (!fine && !again) cot__inflate_trouble(how, s->path, t);
-        if (fine) *s = (cot__source){.path = s->path, .file = s->file, .memory = out, .size = s->size, .al = s->al,
-                                     .own = out, .own_room = room};
+        if (fine)
+            *s = (cot__source){.path     = s->path,
+                               .file     = s->file,
+                               .memory   = out,
+                               .size     = s->size,
+                               .al       = s->al,
+                               .own      = out,
+                               .own_room = room};
         room = room > most / 2 ? most : 2 * room;
     }
     cot__free(&s->al, packed, (size_t)s->size + 1);
@@ -49,9 +55,9 @@ bool cot__source_open(cot__source *s, const char *path, const cot_allocator *al,
     if (!S_ISREG(about.st_mode)) return cot__trouble_file(t, "cannot read %s: it is not a regular file", path);
     s->file = fopen(path, "rb");
     if (!s->file) return cot__trouble_errno(t, "read", path, errno);
-    s->size = (uint64_t)about.st_size;
+    s->size         = (uint64_t)about.st_size;
     uint8_t mark[2] = {0};
-    bool    fine = s->size < 18 || cot__source_read(s, 0, mark, 2, t);
+    bool    fine    = s->size < 18 || cot__source_read(s, 0, mark, 2, t);
     if (fine && mark[0] == 0x1f && mark[1] == 0x8b) fine = unpack(s, t);
     if (!fine) cot__source_close(s);
     return fine;
@@ -70,7 +76,7 @@ void cot__source_close(cot__source *s) {
     if (s->file) fclose(s->file);
     cot__free(&s->al, s->own, s->own_room);
     s->file = NULL;
-    s->own = NULL;
+    s->own  = NULL;
 }
 
 bool cot__source_read(cot__source *s, uint64_t offset, void *to, size_t n, cot__trouble *t) {
@@ -83,7 +89,7 @@ bool cot__source_read(cot__source *s, uint64_t offset, void *to, size_t n, cot__
     if (offset != s->at && fseeko(s->file, (off_t)offset, SEEK_SET) != 0)
         return cot__trouble_errno(t, "read", s->path, errno);
     size_t got = fread(to, 1, n, s->file);
-    s->at = offset + got;
+    s->at      = offset + got;
     if (got == n) return true;
     if (ferror(s->file)) return cot__trouble_errno(t, "read", s->path, errno);
     return cot__trouble_file(t, "%s became shorter while it was read, at byte %llu", s->path,

@@ -13,9 +13,9 @@ typedef struct cot__source {
     uint64_t       size;
     uint64_t       at; /* the present place in the file */
     /* memory that belongs to the source: what a compressed file held */
-    cot_allocator  al;
-    void          *own;
-    size_t         own_room;
+    cot_allocator al;
+    void         *own;
+    size_t        own_room;
 } cot__source;
 
 /* Opens a file; one that gzip compressed is unpacked into memory. False, with the reason, when

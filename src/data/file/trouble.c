@@ -46,8 +46,10 @@ bool cot__trouble_memory_for(cot__trouble *t, uint64_t bytes) {
 
 cot_status cot__trouble_tell(const cot__trouble *t, const char *op, char *why, size_t room) {
     if (why && room) {
-        if (!t->message[0]) why[0] = 0;
-        else cot__format(why, room, "[%s] %s", op, t->message);
+        if (!t->message[0])
+            why[0] = 0;
+        else
+            cot__format(why, room, "[%s] %s", op, t->message);
     }
     return t->status;
 }

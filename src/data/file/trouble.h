@@ -15,8 +15,8 @@
 #include "base/base.h"
 
 typedef struct cot__trouble {
-    cot_status status;       /* COT_OK: nothing went wrong */
-    bool       about_values; /* the file is legal, but a number in it is missing or not finite */
+    cot_status status;        /* COT_OK: nothing went wrong */
+    bool       about_values;  /* the file is legal, but a number in it is missing or not finite */
     char       message[1200]; /* with COT_OK: "", or what is worth telling though all is well */
 } cot__trouble;
 

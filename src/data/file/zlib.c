@@ -49,7 +49,7 @@ static bool find(void *handle, const char *name, void *function) {
 
 /* It stays loaded: other threads may be inside. */
 static void look(void) {
-    void *h = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *h    = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
     zlib.there = h && find(h, "inflateInit2_", &zlib.inflate_init) && find(h, "inflate", &zlib.inflate) &&
                  find(h, "inflateReset", &zlib.inflate_reset) && find(h, "inflateEnd", &zlib.inflate_end) &&
                  find(h, "deflateInit2_", &zlib.deflate_init) && find(h, "deflate", &zlib.deflate) &&
@@ -65,7 +65,7 @@ static unsigned part(size_t n) { return n < MOST ? (unsigned)n : MOST; }
 
 /* One call of inflate or deflate, on as much as it takes at once. */
 static int turn(int (*go)(stream *, int), stream *z, const unsigned char *from_end, unsigned char *to_end) {
-    z->avail_in = part((size_t)(from_end - z->next_in));
+    z->avail_in  = part((size_t)(from_end - z->next_in));
     z->avail_out = part((size_t)(to_end - z->next_out));
     return go(z, z->next_in + z->avail_in == from_end ? Z_FINISH : 0);
 }
@@ -74,7 +74,7 @@ cot__inflated cot__inflate(const void *from, size_t n, bool gzip, void *to, size
     const unsigned char *end = (const unsigned char *)from + n;
     unsigned char       *out = to, *out_end = out + room;
     stream               z = {.next_in = from, .next_out = to};
-    *made = 0;
+    *made                  = 0;
     if (!cot__has_zlib()) return COT__INFLATE_MISSING;
     if (zlib.inflate_init(&z, gzip ? 15 + 16 : -15, "1.2.0", (int)sizeof z) != Z_OK) return COT__INFLATE_MEMORY;
     cot__inflated how = COT__INFLATE_DAMAGED;
@@ -86,10 +86,10 @@ cot__inflated cot__inflate(const void *from, size_t n, bool gzip, void *to, size
             if (!on) how = COT__INFLATE_FINE;
         } else if (code != Z_OK && code != Z_BUF_ERROR) {
             how = code == Z_MEM_ERROR ? COT__INFLATE_MEMORY : COT__INFLATE_DAMAGED;
-            on = false;
+            on  = false;
         } else if (z.next_out == out_end) {
             how = COT__INFLATE_FULL;
-            on = false;
+            on  = false;
         } else {
             on = z.next_in != in_before || z.next_out != out_before;
         }
@@ -101,7 +101,7 @@ cot__inflated cot__inflate(const void *from, size_t n, bool gzip, void *to, size
 
 size_t cot__deflate(const void *from, size_t n, void *to, size_t room) {
     unsigned char *out = to;
-    stream         z = {.next_in = from, .next_out = to};
+    stream         z   = {.next_in = from, .next_out = to};
     if (!cot__has_zlib() || zlib.deflate_init(&z, 6, Z_DEFLATED, -15, 8, 0, "1.2.0", (int)sizeof z) != Z_OK) return 0;
     int code = Z_OK;
     while (code == Z_OK && z.next_out < out + room)

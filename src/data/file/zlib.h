@@ -10,7 +10,7 @@ typedef enum cot__inflated {
     COT__INFLATE_FULL,    /* there is more than room for it */
     COT__INFLATE_DAMAGED, /* or the bytes end too early */
     COT__INFLATE_MEMORY,
-    COT__INFLATE_MISSING  /* there is no zlib */
+    COT__INFLATE_MISSING /* there is no zlib */
 } cot__inflated;
 
 /* Unpacks n bytes into at most `room`; *made: how many came out, also where it fails. gzip: what

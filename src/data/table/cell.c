@@ -38,22 +38,24 @@ cot__cell_kind cot__data_table_cell_read(cot__data_table_cell c, char separator,
 static bool has_numbers(const cot__data_table *t, int column) {
     double number;
     for (int64_t i = 0; i < t->rows; i++)
-        if (cot__data_table_cell_read(t->cells[i * t->columns + column], t->separator, &number) == COT__CELL_NUMBER) return true;
+        if (cot__data_table_cell_read(t->cells[i * t->columns + column], t->separator, &number) == COT__CELL_NUMBER)
+            return true;
     return false;
 }
 
 bool cot__data_table_column(const cot__data_table *t, int column, const char *name, bool finite, double *out,
-                       cot__trouble *trouble) {
+                            cot__trouble *trouble) {
     if (t->names) name = t->names[column]; /* the expression may call the column x */
     for (int64_t i = 0; i < t->rows; i++) {
-        cot__data_table_cell   c = t->cells[i * t->columns + column];
-        cot__cell_kind   kind = cot__data_table_cell_read(c, t->separator, &out[i]);
-        const char *text = c.length ? c.text : "";
-        int         length = c.length < 40 ? (int)c.length : 40;
-        long long   row = (long long)i + 1, line = (long long)t->lines[i];
+        cot__data_table_cell c      = t->cells[i * t->columns + column];
+        cot__cell_kind       kind   = cot__data_table_cell_read(c, t->separator, &out[i]);
+        const char          *text   = c.length ? c.text : "";
+        int                  length = c.length < 40 ? (int)c.length : 40;
+        long long            row = (long long)i + 1, line = (long long)t->lines[i];
         if (kind == COT__CELL_TEXT)
-            return cot__trouble_file(trouble, "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number%s", row,
-                line, t->path, name, length, text,
+            return cot__trouble_file(
+                trouble, "row %lld (line %lld of %.200s), column %.60s: '%.*s' is not a number%s", row, line, t->path,
+                name, length, text,
                 has_numbers(t, column) ? "; " LEAVE_OUT
                                        : ", nor is any cell below its name; leave the column out, or make it numbers");
         if (!finite || (kind == COT__CELL_NUMBER && isfinite(out[i]))) continue;

@@ -3,14 +3,13 @@
 
 #include <string.h>
 
-
 enum { MOST_COLUMNS = 10000 };
 
 static bool blank(char c) { return c == ' ' || c == '\t'; }
 
 bool cot__data_table_line_next(const cot__data_table *t, size_t size, cot__data_table_line *line) {
     char *end = t->text + size;
-    char *p = line->number ? line->stop : t->text;
+    char *p   = line->number ? line->stop : t->text;
     if (line->number) {
         if (p < end && *p == '\r') p++;
         if (p < end && *p == '\n' && (p == line->stop || p[-1] == '\r')) p++;
@@ -26,9 +25,12 @@ bool cot__data_table_line_next(const cot__data_table *t, size_t size, cot__data_
 }
 
 /* A comment begins at a # that does not stand in the middle of a word. */
-static bool is_comment(const cot__data_table_line *line, const char *p) { return *p == '#' && (p == line->start || blank(p[-1])); }
+static bool is_comment(const cot__data_table_line *line, const char *p) {
+    return *p == '#' && (p == line->start || blank(p[-1]));
+}
 
-static bool bad_line(const cot__data_table *t, const cot__data_table_line *line, const char *what, cot__trouble *trouble) {
+static bool bad_line(const cot__data_table *t, const cot__data_table_line *line, const char *what,
+                     cot__trouble *trouble) {
     return cot__trouble_file(trouble, "line %lld of %.200s %s", (long long)line->number, t->path, what);
 }
 
@@ -41,8 +43,8 @@ static char find_separator(const cot__data_table_line *line) {
         if (quoted) continue;
         if (is_comment(line, p)) break;
         semicolon = semicolon || *p == ';';
-        tab = tab || *p == '\t';
-        comma = comma || *p == ',';
+        tab       = tab || *p == '\t';
+        comma     = comma || *p == ',';
     }
     return semicolon ? ';' : tab ? '\t' : comma ? ',' : ' ';
 }
@@ -67,9 +69,10 @@ static cot__data_table_cell *more_cells(cot__data_table *t, int64_t used, cot__t
 
 /* Reads a cell in quotes, where p is behind the first quote; "" is a quote. The text is written
  * over itself. NULL after a failure. */
-static char *quoted_cell(const cot__data_table *t, const cot__data_table_line *line, char *p, cot__data_table_cell *c, cot__trouble *trouble) {
+static char *quoted_cell(const cot__data_table *t, const cot__data_table_line *line, char *p, cot__data_table_cell *c,
+                         cot__trouble *trouble) {
     char *to = p;
-    c->text = p;
+    c->text  = p;
     for (;; p++) {
         if (p == line->stop) {
             bad_line(t, line, "ends inside quotes", trouble);
@@ -140,7 +143,7 @@ static bool take_names(cot__data_table *t, cot__trouble *trouble) {
 static bool add_row(cot__data_table *t, const cot__data_table_line *line, cot__trouble *trouble) {
     int64_t *grown = cot__keep_grow(&t->pool, t->lines, (size_t)t->rows, &t->line_room, sizeof *grown);
     if (!grown) return cot__trouble_memory(trouble);
-    t->lines = grown;
+    t->lines            = grown;
     t->lines[t->rows++] = line->number;
     return true;
 }
@@ -153,8 +156,8 @@ static bool is_empty(const cot__data_table_line *line) {
 
 /* Cuts lines from … to. The first line that is not empty may hold names. */
 static bool cut(cot__data_table *t, size_t size, int64_t from, int64_t to, cot__trouble *trouble) {
-    cot__data_table_line line = {0};
-    int64_t   first = 0;
+    cot__data_table_line line  = {0};
+    int64_t              first = 0;
     while (cot__data_table_line_next(t, size, &line) && line.number <= to) {
         if (line.number < from || is_empty(&line)) continue;
         if (memchr(line.start, 0, (size_t)(line.stop - line.start)))
@@ -163,23 +166,25 @@ static bool cut(cot__data_table *t, size_t size, int64_t from, int64_t to, cot__
         int count = cut_line(t, &line, t->rows * t->columns, trouble);
         if (count < 0) return false;
         if (!first) {
-            first = line.number;
+            first      = line.number;
             t->columns = count;
             if (!take_names(t, trouble)) return false;
             if (t->names) continue;
         }
         if (count != t->columns)
-            return cot__trouble_file(trouble, "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
-                               "before a line leaves it out",
-                               (long long)line.number, t->path, count, count == 1 ? "" : "s", (long long)first,
-                               t->columns, cot__data_table_separator(t));
+            return cot__trouble_file(
+                trouble,
+                "line %lld of %.200s has %d cell%s, and line %lld has %d (cells stand between %s); a # "
+                "before a line leaves it out",
+                (long long)line.number, t->path, count, count == 1 ? "" : "s", (long long)first, t->columns,
+                cot__data_table_separator(t));
         if (!add_row(t, &line, trouble)) return false;
     }
     return true;
 }
 
 bool cot__data_table_parse(cot__data_table *t, const cot_allocator *al, const char *path, char *text, size_t size,
-                      cot__trouble *trouble) {
+                           cot__trouble *trouble) {
     int64_t from = 1, to = INT64_MAX;
     *t = (cot__data_table){.path = path, .text = text, .size = size};
     if (al) t->pool.al = *al;

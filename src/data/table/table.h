@@ -19,22 +19,22 @@ typedef struct cot__data_table_cell {
 } cot__data_table_cell;
 
 typedef struct cot__data_table {
-    const char  *path; /* for messages */
-    char        *text;
-    char         separator; /* ' ': blanks */
-    int          columns;
-    int64_t      rows;
-    cot__data_table_cell   *cells; /* (rows, columns) */
-    int64_t     *lines; /* (rows): where each stands in the text, from 1 */
-    const char **names; /* (columns); NULL: the table names none */
-    size_t       size, room, line_room; /* bytes of text; cells and lines that have memory */
-    cot__keep    pool;                  /* all but the text */
+    const char           *path; /* for messages */
+    char                 *text;
+    char                  separator; /* ' ': blanks */
+    int                   columns;
+    int64_t               rows;
+    cot__data_table_cell *cells;                 /* (rows, columns) */
+    int64_t              *lines;                 /* (rows): where each stands in the text, from 1 */
+    const char          **names;                 /* (columns); NULL: the table names none */
+    size_t                size, room, line_room; /* bytes; cells and lines with memory */
+    cot__keep             pool;                  /* all but the text */
 } cot__data_table;
 
 /* From a text of `size` bytes and a 0, which the table takes over: memory of `al` (NULL: malloc).
  * Call cot__data_table_free in any case. */
 bool cot__data_table_parse(cot__data_table *t, const cot_allocator *al, const char *path, char *text, size_t size,
-                      cot__trouble *trouble);
+                           cot__trouble *trouble);
 void cot__data_table_free(cot__data_table *t);
 
 /* A column of a name; COT__COLUMN_NONE, or COT__COLUMN_TWICE when several have it. */
@@ -44,7 +44,7 @@ int cot__data_table_find(const cot__data_table *t, const char *name);
 /* A whole column into out (rows); every cell must be a number, and a finite one if
  * `finite`; else a missing one is NaN. `name` is for messages. */
 bool cot__data_table_column(const cot__data_table *t, int column, const char *name, bool finite, double *out,
-                       cot__trouble *trouble);
+                            cot__trouble *trouble);
 
 /* What stands between cells, for messages: "commas". */
 const char *cot__data_table_separator(const cot__data_table *t);

@@ -61,8 +61,8 @@ static void join(work *w, candidate c) {
     int64_t next = left->next;
     /* one of the two may be part of something else by now */
     if (next < 0 || left->id != c.merge->left || w->parts[next].id != c.merge->right) return;
-    left->id = c.merge->both;
-    left->next = w->parts[next].next;
+    left->id          = c.merge->both;
+    left->next        = w->parts[next].next;
     w->parts[next].id = -1;
     if (left->next >= 0) w->parts[left->next].before = c.at;
     push(w, left->before);
@@ -71,10 +71,11 @@ static void join(work *w, candidate c) {
 
 static bool make_room(work *w, size_t n) {
     if (n <= w->room) return true;
-    size_t      room = n < 64 ? 64 : 2 * n;
-    part       *parts = cot__resize(&w->k->al, w->parts, w->room * sizeof *parts, room * sizeof *parts);
+    size_t room  = n < 64 ? 64 : 2 * n;
+    part  *parts = cot__resize(&w->k->al, w->parts, w->room * sizeof *parts, room * sizeof *parts);
     if (parts) w->parts = parts;
-    candidate *heap = parts ? cot__resize(&w->k->al, w->heap, 3 * w->room * sizeof *heap, 3 * room * sizeof *heap) : NULL;
+    candidate *heap =
+        parts ? cot__resize(&w->k->al, w->heap, 3 * w->room * sizeof *heap, 3 * room * sizeof *heap) : NULL;
     if (heap) w->heap = heap;
     /* a block that has grown while the other could not is known by its old size: give it back */
     if (parts && !heap) cot__free(&w->k->al, w->parts, room * sizeof *parts), w->parts = NULL;
@@ -121,7 +122,8 @@ int64_t cot_tokenizer_encode(const cot_tokenizer *k, const char *text, size_t by
     work         w = {.k = k, .ids = ids, .ids_room = ids ? room : 0};
     if (!k || k->trouble.status)
         cot__trouble_set(&t, cot_tokenizer_status(k), "%s", cot_tokenizer_message(k));
-    else if (!text && bytes) cot__trouble_file(&t, "the text is NULL");
+    else if (!text && bytes)
+        cot__trouble_file(&t, "the text is NULL");
     for (size_t at = 0; !t.status && at < bytes;) {
         size_t n = k->ranges ? cot__word(k, text + at, bytes - at) : cot__utf8(text + at, bytes - at);
         if (!n) n = 1;
@@ -145,7 +147,7 @@ int64_t cot_tokenizer_decode(const cot_tokenizer *k, const int64_t *ids, int64_t
     if (cot_tokenizer_status(k) || n < 0 || (n && !ids)) return -1;
     for (int64_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= k->count || !k->tokens[ids[i]].text) return -1;
-        cot__token t = k->tokens[ids[i]];
+        cot__token t    = k->tokens[ids[i]];
         int64_t    left = text && room > made ? room - made : 0;
         if (left > 0) memcpy(text + made, t.text, (size_t)(left < t.bytes ? left : t.bytes));
         made += t.bytes;
@@ -158,7 +160,8 @@ char *cot_text_read(const char *path, size_t *bytes, char *why, size_t room) {
     cot__source  s;
     char        *text = NULL;
     if (bytes) *bytes = 0;
-    if (!path || !bytes) cot__trouble_file(&t, "the %s NULL", path ? "place for the number of bytes is" : "path is");
+    if (!path || !bytes)
+        cot__trouble_file(&t, "the %s NULL", path ? "place for the number of bytes is" : "path is");
     else if (cot__source_open(&s, path, NULL, &t)) {
         text = cot__source_all(&s, NULL, &t);
         if (text) *bytes = (size_t)s.size;

@@ -53,7 +53,7 @@ static size_t room_for(size_t n) {
 /* By their texts; false when memory is short. */
 static bool index_tokens(cot_tokenizer *k) {
     size_t room = room_for((size_t)k->count);
-    k->by_text = cot__keep_take(&k->keep, room * sizeof *k->by_text);
+    k->by_text  = cot__keep_take(&k->keep, room * sizeof *k->by_text);
     if (!k->by_text) return false;
     for (size_t i = 0; i < room; i++) k->by_text[i] = -1;
     k->text_room = room;
@@ -91,8 +91,10 @@ static size_t to_bytes(char *text, size_t n) {
         uint32_t point = (unsigned char)text[at] & (length > 1 ? 0x7fu >> length : 0xffu);
         for (size_t i = 1; i < length; i++) point = point << 6 | ((unsigned char)text[at + i] & 0x3f);
         int b = byte_of(point);
-        if (b >= 0) text[made++] = (char)b;
-        else memmove(text + made, text + at, length), made += length;
+        if (b >= 0)
+            text[made++] = (char)b;
+        else
+            memmove(text + made, text + at, length), made += length;
         at += length;
     }
     return made;
@@ -104,19 +106,19 @@ static char *read_file(cot_tokenizer *k, const char *path, size_t *bytes) {
     cot__source s;
     if (!cot__source_open(&s, path, &k->al, &k->trouble)) return NULL;
     char *text = cot__source_all(&s, &k->al, &k->trouble);
-    *bytes = (size_t)s.size;
+    *bytes     = (size_t)s.size;
     cot__source_close(&s);
     return text;
 }
 
 static bool take_token(cot_tokenizer *k, cot__scan *x, size_t *room) {
     char    *text = cot__scan_key(x);
-    uint64_t id = 0;
+    uint64_t id   = 0;
     if (!text || !cot__scan_natural(x, &id)) return false;
     if (id >= MOST_TOKENS) return cot__scan_fails(x, "a number of a token that is 2^24 or more");
     while (id >= *room) {
         size_t      before = *room;
-        cot__token *grown = cot__keep_grow(&k->keep, k->tokens, before, room, sizeof *grown);
+        cot__token *grown  = cot__keep_grow(&k->keep, k->tokens, before, room, sizeof *grown);
         if (!grown) return cot__scan_memory(x);
         k->tokens = grown;
         memset(grown + before, 0, (*room - before) * sizeof *grown);
@@ -136,7 +138,8 @@ static bool read_vocabulary(cot_tokenizer *k, const char *path) {
     while (cot__scan_next(&x, '}'))
         if (!take_token(k, &x, &room)) break;
     bool fine = cot__scan_end(&x);
-    if (!fine && x.memory) cot__trouble_memory(&k->trouble);
+    if (!fine && x.memory)
+        cot__trouble_memory(&k->trouble);
     else if (!fine)
         cot__trouble_file(&k->trouble, "%s cannot be read: %s at byte %zu", path, x.what, (size_t)(x.at - x.start));
     cot__free(&k->al, text, bytes + 1);
@@ -170,8 +173,8 @@ static bool read_merges(cot_tokenizer *k, const char *path) {
     if (!text) return false;
     for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
     size_t room = room_for(lines);
-    k->merges = cot__keep_take(&k->keep, room * sizeof *k->merges);
-    bool fine = k->merges || cot__trouble_memory(&k->trouble);
+    k->merges   = cot__keep_take(&k->keep, room * sizeof *k->merges);
+    bool fine   = k->merges || cot__trouble_memory(&k->trouble);
     if (fine) k->merge_room = room;
     for (size_t i = 0; i < k->merge_room; i++) k->merges[i].left = -1;
     int64_t line = 0;
@@ -192,7 +195,7 @@ static bool read_merges(cot_tokenizer *k, const char *path) {
 static cot_tokenizer *create(const cot_allocator *allocator) {
     cot_tokenizer *k = cot__alloc(allocator, sizeof *k);
     if (!k) return NULL;
-    *k = (cot_tokenizer){.al = allocator ? *allocator : (cot_allocator){0}};
+    *k         = (cot_tokenizer){.al = allocator ? *allocator : (cot_allocator){0}};
     k->keep.al = k->al;
     return k;
 }
@@ -200,10 +203,13 @@ static cot_tokenizer *create(const cot_allocator *allocator) {
 cot_tokenizer *cot_tokenizer_load(const char *vocab, const char *merges, const cot_allocator *allocator) {
     cot_tokenizer *k = create(allocator);
     if (!k) return NULL;
-    if (!vocab || !merges) cot__trouble_file(&k->trouble, "the path of the %s is NULL", vocab ? "merges" : "vocabulary");
+    if (!vocab || !merges)
+        cot__trouble_file(&k->trouble, "the path of the %s is NULL", vocab ? "merges" : "vocabulary");
     else if (read_vocabulary(k, vocab)) {
-        if (!index_tokens(k) || !cot__words_prepare(k)) cot__trouble_memory(&k->trouble);
-        else read_merges(k, merges);
+        if (!index_tokens(k) || !cot__words_prepare(k))
+            cot__trouble_memory(&k->trouble);
+        else
+            read_merges(k, merges);
     }
     return k;
 }
@@ -212,7 +218,7 @@ cot_tokenizer *cot_tokenizer_load(const char *vocab, const char *merges, const c
 
 static int by_bytes(const void *a, const void *b) {
     const cot__token *x = a, *y = b;
-    size_t            n = x->bytes < y->bytes ? x->bytes : y->bytes;
+    size_t            n     = x->bytes < y->bytes ? x->bytes : y->bytes;
     int               order = memcmp(x->text, y->text, n);
     return order ? order : (int)x->bytes - (int)y->bytes;
 }
@@ -227,13 +233,14 @@ static bool collect(cot_tokenizer *k, const char *text, size_t bytes) {
         if (!n) return cot__trouble_file(&k->trouble, "the text is not UTF-8 at byte %zu", at);
         if (cot__token_find(k, text + at, n) >= 0) continue;
         cot__token *grown = cot__keep_grow(&k->keep, k->tokens, (size_t)k->count, &room, sizeof *grown);
-        char       *copy = cot__keep_text(&k->keep, text + at, n);
+        char       *copy  = cot__keep_text(&k->keep, text + at, n);
         if (!grown || !copy) return cot__trouble_memory(&k->trouble);
-        k->tokens = grown;
+        k->tokens         = grown;
         grown[k->count++] = (cot__token){copy, (uint32_t)n};
         if (2 * (size_t)k->count > k->text_room) {
             if (!index_tokens(k)) return cot__trouble_memory(&k->trouble);
-        } else k->by_text[text_place(k, copy, n)] = (int32_t)k->count - 1;
+        } else
+            k->by_text[text_place(k, copy, n)] = (int32_t)k->count - 1;
     }
     if (k->count) qsort(k->tokens, (size_t)k->count, sizeof *k->tokens, by_bytes);
     return index_tokens(k) || cot__trouble_memory(&k->trouble);
@@ -242,8 +249,10 @@ static bool collect(cot_tokenizer *k, const char *text, size_t bytes) {
 cot_tokenizer *cot_tokenizer_of_text(const char *text, size_t bytes, const cot_allocator *allocator) {
     cot_tokenizer *k = create(allocator);
     if (!k) return NULL;
-    if (!text && bytes) cot__trouble_file(&k->trouble, "the text is NULL");
-    else collect(k, text, bytes);
+    if (!text && bytes)
+        cot__trouble_file(&k->trouble, "the text is NULL");
+    else
+        collect(k, text, bytes);
     return k;
 }
 

@@ -25,13 +25,13 @@ static uint32_t unpack(size_t *at) {
 
 bool cot__words_prepare(cot_tokenizer *k) {
     size_t   room = 0;
-    uint32_t at = 0x80;
+    uint32_t at   = 0x80;
     for (size_t i = 0; i < sizeof packed;) {
         uint32_t    gap = unpack(&i), length = unpack(&i) + 1;
         cot__range *grown = cot__keep_grow(&k->keep, k->ranges, k->range_count, &room, sizeof *grown);
         if (!grown) return false;
         at += gap / 2;
-        k->ranges = grown;
+        k->ranges               = grown;
         grown[k->range_count++] = (cot__range){at, at + length, gap & 1};
         at += length;
     }
@@ -47,10 +47,13 @@ static kind kind_beyond_ascii(const cot_tokenizer *k, uint32_t c) {
         return SPACE;
     while (low < high) {
         size_t            middle = (low + high) / 2;
-        const cot__range *r = &k->ranges[middle];
-        if (c >= r->stop) low = middle + 1;
-        else if (c < r->start) high = middle;
-        else return r->number ? NUMBER : LETTER;
+        const cot__range *r      = &k->ranges[middle];
+        if (c >= r->stop)
+            low = middle + 1;
+        else if (c < r->start)
+            high = middle;
+        else
+            return r->number ? NUMBER : LETTER;
     }
     return OTHER;
 }
@@ -58,7 +61,7 @@ static kind kind_beyond_ascii(const cot_tokenizer *k, uint32_t c) {
 /* The kind of the character at s, and its bytes. */
 static kind look(const cot_tokenizer *k, const char *s, size_t n, size_t *bytes) {
     unsigned char c = (unsigned char)*s;
-    *bytes = 1;
+    *bytes          = 1;
     if (c < 0x80) {
         if ((c | 32) >= 'a' && (c | 32) <= 'z') return LETTER;
         if (c >= '0' && c <= '9') return NUMBER;
