@@ -13,13 +13,8 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-<<<<<<< HEAD
 .PHONY: all build demo test test-peers bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install
 .PHONY: format ops-header map clean help
-=======
-.PHONY: all build demo test bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install format
-.PHONY: ops-header map clean help
->>>>>>> data
 
 all: build
 

@@ -48,7 +48,7 @@ static void many_points_are_thinned_out(void **state) {
     (void)state;
     enum { MANY = 100000, FEW = 20000 };
     double   *x = malloc(MANY * sizeof *x), *y = malloc(MANY * sizeof *y);
-    svg_panel p = {tmpfile(), 10, 20, 100, 50, {0, 1}, {-1, 1}};
+    svg_panel p = {tmpfile(), 10, 20, 100, 50, {0, 1}, {-1, 1}, false};
     long      few, many;
     for (int i = 0; i < MANY; i++) x[i] = 0.5 + uniform_at(1, (uint64_t)i, 0.5), y[i] = uniform_at(2, (uint64_t)i, 1);
     y[7] = NAN;
