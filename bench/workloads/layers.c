@@ -80,7 +80,14 @@ static cot_var labels(cot_tape *t, int64_t n, int64_t classes) {
     return v;
 }
 
-static cot_var inputs(cot_tape *t, uint64_t seed, cot_shape shape) { return cot_detach(weights(t, seed, shape, 1)); }
+static cot_var inputs(cot_tape *t, uint64_t seed, cot_shape shape) {
+    int64_t n = 1;
+    for (int k = 0; k < shape.ndim; k++) n *= shape.dim[k];
+    float  *data = uniform_f32(seed, n, 1);
+    cot_var x    = cot_data(t, COT_F32, shape, data);
+    free(data);
+    return x;
+}
 
 /* ---- mlp ------------------------------------------------------------------------------------- */
 
