@@ -5,7 +5,7 @@
  * while cot_params_init runs its net (params_init.c), and never removed but by its failure. */
 #include "nn/nn.h"
 
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 #include "base/number.h"
 
 #include <string.h>
