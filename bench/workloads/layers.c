@@ -19,8 +19,8 @@ typedef struct model {
     bool           squared;
 } model;
 
-/* Runs the net once, then gives weights, what has two axes or more, the numbers of seed, seed + 1, …
- * Biases are 0. scale 0: 1/sqrt of the first extent. */
+/* Runs the net once, then gives weights, what has two axes or more, the numbers of seed, seed + 1,
+ * … Biases are 0. No scales: 1/sqrt of the first extent. */
 static void begin(model *m, uint64_t seed, int scales, const double *scale) {
     cot_params_init_with(m->p, "*.bias", (cot_init){COT_INIT_CONSTANT, 0});
     cot_params_init(m->p, m->net, m->x, cot_key_of(0));

@@ -59,17 +59,18 @@ struct cot_params {
     cot__entry               *entry;
     const char              **names; /* entry[k].wish.name, as cot__nearest wants them */
     cot_var                  *vars;  /* of cot_params_vars */
-    uint32_t                 *slot;  /* by hash, open addressing: k + 1, 0 is free; 2 · capacity of them */
+    uint32_t                 *slot;  /* 2 · capacity, by hash: k + 1; 0 is free */
     uint32_t                  count, capacity, trained;
     cot__init_rule           *rule;
     uint32_t                  rules, rule_capacity;
     bool                      training, making, bound, has_key, has_dtype;
     cot_dtype                 dtype;
     cot_key                   key, init_key;
-    const char               *op;                           /* the layer that is open, for messages */
+    const char               *op;                           /* the open layer, for messages */
     uint16_t                  level[COT__DEEPEST_PATH + 1]; /* letters of the path, of each depth */
     uint32_t                  next;                         /* the entry after the one found last */
-    int                       depth; /* may exceed DEEPEST: then an error was set, and pops count down again */
+    /* may exceed DEEPEST: then an error was set, and pops count down again */
+    int                       depth;
     char                      path[COT__LONGEST_PATH + 1];
     struct cot__summary_rows *rows; /* where a summary collects; NULL: none is made */
 };

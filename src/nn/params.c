@@ -1,8 +1,9 @@
 /* params.c: parameters by name: the table, the path of pushed names, lookups, freezing, binding.
  *
  * A name is put together in the path, and found where the last one was followed before, or by its
- * hash in a table of open addressing: a layer in a training loop allocates nothing. Entries are added by a lookup
- * while cot_params_init runs its net (params_init.c), and never removed but by its failure. */
+ * hash in a table of open addressing: a layer in a training loop allocates nothing. Entries are
+ * added by a lookup while cot_params_init runs its net (params_init.c), and never removed but by
+ * its failure. */
 #include "nn/nn.h"
 
 #include "base/names/nearest.h"
