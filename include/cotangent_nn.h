@@ -88,11 +88,11 @@ COT_API void cot_params_set_dtype(cot_params *p, cot_dtype dtype);
 /* A parameter. The name lives as long as p; var is its leaf, of a statistic (a running mean, say) a
  * constant. */
 typedef struct cot_param {
-    const char *name COT__OR_0;
-    cot_var var      COT__OR_0;
-    bool statistic   COT__OR_0;
-    bool frozen      COT__OR_0;
-    int group        COT__OR_0;
+    const char *name;
+    cot_var var;
+    bool statistic;
+    bool frozen;
+    int group;
 } cot_param;
 COT_API int       cot_params_count(const cot_params *p);     /* statistics included; 0 for NULL */
 /* In the order they were made; all zero beyond the end. */
