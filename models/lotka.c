@@ -35,22 +35,18 @@ static void change(int d, cot_var t, const cot_var *y, cot_var *dy, void *user) 
     dy[1] = cot_sub(cot_mul(rate[3], meet), cot_mul(rate[2], y[1]));
 }
 
-/* The solution at all times, (n, 2); COT_NONE when memory is short, or after an error. */
+/* The solution at all times, (n, 2). */
 static cot_var solve(const lotka *c, cot_var unknown) {
-    cot_var  rate[LOTKA_RATES], y[2], *at = malloc((size_t)c->n * sizeof *at), h = cot_full_like(unknown, 0);
-    cot_var  all = cot_exp(unknown), solution = COT_NONE;
-    dopri    p = {change, rate, 2, 1e-7, 1e-7};
+    cot_var rate[LOTKA_RATES], y[2], at[LOTKA_MOST], all = cot_exp(unknown);
+    cot_var h = cot_constant(cot_tape_of(unknown), 0.05 * (c->time[c->n - 1] - c->time[0]) / (double)c->n);
+    dopri   p = {change, rate, 2, 1e-7, 1e-7};
     for (int k = 0; k < LOTKA_RATES; k++) rate[k] = cot_index(all, 0, k);
     for (int k = 0; k < 2; k++) y[k] = cot_index(all, 0, LOTKA_RATES + k);
-    h = cot_constant(cot_tape_of(unknown), 0.05 * (c->time[c->n - 1] - c->time[0]) / (double)c->n);
-    if (at) at[0] = cot_stack(2, y, 0);
-    for (int64_t k = 1; at && k < c->n; k++) {
-        if (dopri_solve(&p, c->time[k - 1], c->time[k], &h, y) != COT_OK) break;
+    for (int64_t k = 0; k < c->n; k++) {
+        if (k > 0) dopri_solve(&p, c->time[k - 1], c->time[k], &h, y);
         at[k] = cot_stack(2, y, 0);
     }
-    if (at && cot_tape_status(cot_tape_of(unknown)) == COT_OK) solution = cot_stack((int)c->n, at, 0);
-    free(at);
-    return solution;
+    return cot_stack((int)c->n, at, 0);
 }
 
 cot_var lotka_residuals(const lotka *c, cot_var unknown) {
@@ -99,9 +95,9 @@ int lotka_generate(lotka *c, uint64_t seed, char *why, size_t room) {
 
 /* Counts are positive, and times rise. */
 static int check(const lotka *c, const char *path, char *why, size_t room) {
-    if (c->n < 3 || c->n > 1000) {
-        snprintf(why, room, "%s has %lld counts; there must be 3 … 1000, since six numbers are to be found", path,
-                 (long long)c->n);
+    if (c->n < 3 || c->n > LOTKA_MOST) {
+        snprintf(why, room, "%s has %lld counts; there must be 3 … %d, since six numbers are to be found", path,
+                 (long long)c->n, LOTKA_MOST);
         return 1;
     }
     for (int64_t k = 0; k < c->n; k++) {

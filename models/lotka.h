@@ -11,7 +11,7 @@
 
 #include "dopri.h"
 
-enum { LOTKA_RATES = 4, LOTKA_UNKNOWN = 6 };
+enum { LOTKA_RATES = 4, LOTKA_UNKNOWN = 6, LOTKA_MOST = 1000 }; /* at most so many counts */
 /* "birth of prey", … */
 extern const char *const lotka_names[LOTKA_RATES];
 /* Those of the counts that are generated. */

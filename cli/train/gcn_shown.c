@@ -185,7 +185,6 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
 
 bool gcn_show(training *r, FILE *out, look how, failure *f) {
     const train_settings *s = &r->o->train;
-    gcn_task             *a = r->model;
     (void)how;
     cot_mark mark = cot_tape_mark(r->t);
     cot_no_grad_open(r->t);
@@ -195,8 +194,6 @@ bool gcn_show(training *r, FILE *out, look how, failure *f) {
         fine = picture_file(r, s->pictures, "curves.svg", draw_curves, out, f) &&
                picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f);
     cot_no_grad_close(r->t);
-    if (fine && s->has_node && s->node >= a->g.nodes)
-        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)s->node, (long long)a->g.nodes - 1);
     if (fine && s->has_node) fine = explain_node(r, s->node, out, f);
     cot_tape_rewind(r->t, mark);
     return fine;

@@ -18,7 +18,7 @@ static bool read_graph(gcn_task *a, const char *data, failure *f) {
     if (strcmp(a->from, "karate") == 0) wrong = graph_karate(&a->g, why, sizeof why);
     else if (strcmp(a->from, "generated") == 0) wrong = graph_generate(&a->g, 0, why, sizeof why);
     else wrong = graph_read(&a->g, a->from, why, sizeof why);
-    return !wrong || failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+    return !wrong || train_no_data(f, why);
 }
 
 static void close_task(void *model) {
@@ -34,7 +34,10 @@ static void *open_task(const options *o, failure *f) {
         failure_memory(f);
         return NULL;
     }
-    if (read_graph(a, o->train.data, f)) return a;
+    bool fine = read_graph(a, o->train.data, f);
+    if (fine && o->train.has_node && o->train.node >= a->g.nodes)
+        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)o->train.node, (long long)a->g.nodes - 1);
+    if (fine) return a;
     close_task(a);
     return NULL;
 }

@@ -7,6 +7,11 @@
 
 #include "io/system.h"
 
+bool train_no_data(failure *f, const char *why) {
+    if (strstr(why, "out of memory")) return failure_memory(f);
+    return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+}
+
 bool train_fine(const training *r, failure *f) {
     if (cot_tape_status(r->t) == COT_OK) return true;
     if (cot_tape_status(r->t) == COT_MEMORY) return failure_memory(f);
