@@ -13,23 +13,21 @@
 /* ---- by class ----------------------------------------------------------------------------------- */
 
 /* Test nodes of a class, and how many of them are right. */
-static void count_class(training *r, cot_var logits, int64_t class, int64_t *n, int64_t *right) {
-    gcn_task   *a = r->model;
-    graph_nodes of = {0, malloc((size_t)(a->g.test.n + 1) * sizeof *of.node)};
-    for (int64_t k = 0; of.node && k < a->g.test.n; k++)
-        if (a->g.label[a->g.test.node[k]] == class) of.node[of.n++] = a->g.test.node[k];
-    *n = of.n;
-    *right = of.n ? gcn_right(logits, &a->g, &of) : 0;
-    free(of.node);
+static void count_class(const gcn_task *a, int64_t class, int64_t *n, int64_t *right) {
+    *n = *right = 0;
+    for (int64_t k = 0; k < a->g.test.n; k++) {
+        int64_t node = a->g.test.node[k];
+        if (a->g.label[node] != class) continue;
+        (*n)++;
+        *right += a->guess[node] == class;
+    }
 }
 
-static void show_classes(training *r, FILE *out) {
-    gcn_task *a = r->model;
-    cot_var   logits = gcn_net(r->p, a->net.features.values);
+static void show_classes(const gcn_task *a, FILE *out) {
     fprintf(out, "\nclass   nodes   right\n");
     for (int64_t c = 0; c < a->g.classes; c++) {
         int64_t n, right;
-        count_class(r, logits, c, &n, &right);
+        count_class(a, c, &n, &right);
         if (n) fprintf(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
         else fprintf(out, "%5lld       0       -\n", (long long)c);
     }
@@ -37,19 +35,14 @@ static void show_classes(training *r, FILE *out) {
 
 void gcn_show_json(training *r, cot__json *j) {
     gcn_task *a = r->model;
-    cot_mark  mark = cot_tape_mark(r->t);
-    cot_no_grad_open(r->t);
-    cot_var logits = gcn_net(r->p, a->net.features.values);
     cot__json_key(j, "class_accuracy");
     cot__json_open(j, '[');
     for (int64_t c = 0; c < a->g.classes; c++) {
         int64_t n, right;
-        count_class(r, logits, c, &n, &right);
+        count_class(a, c, &n, &right);
         cot__json_number(j, n ? (double)right / (double)n : NAN);
     }
     cot__json_close(j, ']');
-    cot_no_grad_close(r->t);
-    cot_tape_rewind(r->t, mark);
 }
 
 /* ---- pictures ------------------------------------------------------------------------------------ */
@@ -83,7 +76,7 @@ static void draw_nodes(training *r, FILE *out) {
     int        *classes = malloc((size_t)n * sizeof *classes);
     char       *text = malloc((size_t)a->g.classes * 16);
     const char **names = malloc((size_t)a->g.classes * sizeof *names);
-    if (xy && classes && text && names && a->net.hidden >= 2 && embed(r, xy)) {
+    if (xy && classes && text && names && embed(r, xy)) {
         for (int64_t i = 0; i < n; i++) {
             y[i] = xy[2 * i];
             x[i] = xy[2 * i + 1];
@@ -185,14 +178,15 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
 
 bool gcn_show(training *r, FILE *out, look how, failure *f) {
     const train_settings *s = &r->o->train;
+    gcn_task             *a = r->model;
     (void)how;
     cot_mark mark = cot_tape_mark(r->t);
     cot_no_grad_open(r->t);
-    show_classes(r, out);
+    show_classes(a, out);
     bool fine = true;
     if (s->pictures)
         fine = picture_file(r, s->pictures, "curves.svg", draw_curves, out, f) &&
-               picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f);
+               (a->net.hidden < 2 || picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f));
     cot_no_grad_close(r->t);
     if (fine && s->has_node) fine = explain_node(r, s->node, out, f);
     cot_tape_rewind(r->t, mark);

@@ -4,11 +4,12 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/system.h"
 
 bool train_no_data(failure *f, const char *why) {
-    if (strstr(why, "out of memory")) return failure_memory(f);
+    if (strstr(why, "out of memory") || strstr(why, "memory is short")) return failure_memory(f);
     return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
 }
 
@@ -75,6 +76,7 @@ static bool not_a_number(training *r, cot_var loss, const char *folder, failure 
     char why[900], path[4096] = "", trouble[400];
     cot_explain(loss, why, sizeof why);
     if (folder && r->batch_arrays) {
+        mkdir(folder, 0777); /* there may be no checkpoint yet */
         snprintf(path, sizeof path, "%s/bad-batch.safetensors", folder);
         if (cot_file_save(path, r->batch_arrays, r->batch_names, r->batch, NULL, trouble, sizeof trouble)) path[0] = 0;
     }
@@ -129,14 +131,31 @@ static bool tested(training *r, const trainable *m, failure *f) {
     return fine;
 }
 
+/* The options without which a run would go on as another: those that were given. */
+static void say_options(const train_settings *s, char *text, size_t room) {
+    const struct {
+        const char *name;
+        int64_t     value;
+    } numbers[] = {{"steps", s->steps}, {"seed", (int64_t)s->seed}, {"batch", s->batch},    {"width", s->width},
+                   {"layers", s->layers}, {"heads", s->heads},      {"context", s->context}};
+    size_t used = 0;
+    text[0] = 0;
+    if (s->data) used = (size_t)snprintf(text, room, " --data %.300s", s->data);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        if (numbers[k].value > 0)
+            used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name, (long long)numbers[k].value);
+    if (s->rate > 0) snprintf(text + used, room - used, " --rate %.17g", s->rate);
+}
+
 static void say_how_to_resume(training *r, const trainable *m, const char *folder) {
-    char text[600];
+    char text[1200], given[700];
+    say_options(&r->o->train, given, sizeof given);
     if (!folder)
         snprintf(text, sizeof text, "stopped after step %lld; with --checkpoint DIR it could be resumed",
                  (long long)r->step);
     else
-        snprintf(text, sizeof text, "stopped after step %lld, which is saved; go on with: cotangent train %s --resume %s",
-                 (long long)r->step, m->name, folder);
+        snprintf(text, sizeof text, "stopped after step %lld, which is saved; go on with: cotangent train %s%s --resume %.300s",
+                 (long long)r->step, m->name, given, folder);
     watch_say(r->w, text);
 }
 
