@@ -1,5 +1,5 @@
-/* Handwritten digits told apart by a convolutional network: 16_mnist DIR, a folder with MNIST's test
- * set: 9,000 to train, 1,000 to test. docs/training.md has the same program in PyTorch. */
+/* Handwritten digits told apart by a convolutional network: 16_mnist DIR, a folder with MNIST's
+ * test set: 9,000 to train, 1,000 to test. docs/training.md has the same program in PyTorch. */
 #include <cotangent.h>
 #include <stdio.h>
 

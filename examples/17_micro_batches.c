@@ -1,6 +1,6 @@
-/* A large batch in small parts: gradients of leaves add up until they are zeroed, so the gradients of
- * 16 micro-batches of 64 rows, each loss divided by 16, are those of one batch of 1024, to rounding.
- * The tape only ever holds one micro-batch. */
+/* A large batch in small parts: gradients of leaves add up until they are zeroed, so the gradients
+ * of 16 micro-batches of 64 rows, each loss divided by 16, are those of one batch of 1024, to
+ * rounding. The tape only ever holds one micro-batch. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>

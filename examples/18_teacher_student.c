@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 enum { POINTS = 500, STEPS = 300, CLASSES = 3 };
-static const double temperature = 2; /* softens the probabilities: they tell more than the largest */
+/* softens the probabilities, so that the smaller ones tell something too */
+static const double temperature = 2;
 
 static cot_var teacher_net(cot_params *p, cot_var x) {
     x = cot_nn_dropout(p, "drop", cot_relu(cot_nn_dense(p, "fc1", x, 64)), 0.2);
@@ -45,7 +46,8 @@ static void train(cot_params *p, cot_net net, cot_params *teacher, cot_var x, co
     for (int step = 0; step < STEPS; step++) {
         cot_params_set_key(p, cot_key_fold(cot_key_of(3), (uint64_t)step));
         cot_var logits = net(p, x), loss;
-        if (teacher) loss = cot_kl_div(cot_log_softmax(cot_div(logits, temperature), -1), what_teacher_thinks(teacher, x));
+        cot_var thinks = cot_log_softmax(cot_div(logits, temperature), -1);
+        if (teacher) loss = cot_kl_div(thinks, what_teacher_thinks(teacher, x));
         else loss = cot_softmax_cross_entropy(logits, labels);
         cot_backward(loss);
         cot_optim_step(adam);
@@ -70,7 +72,8 @@ int main(void) {
     train(student, student_net, teacher, x, labels);
     double learned = agreement(student, student_net, x, labels), still = agreement(teacher, teacher_net, x, labels);
     printf("the teacher, 4 547 weights, places %.1f %% of the points in the right ring\n", knows);
-    printf("the student, 75 weights: %.1f %% before, %.1f %% after it was shown what the teacher thinks\n", before, learned);
+    printf("the student, 75 weights: %.1f %% before, %.1f %% after it was shown what the teacher thinks\n", before,
+           learned);
     int wrong = cot_tape_status(t) != COT_OK || knows < 95 || learned < 90 || before > 60 || still != knows;
     if (wrong) fprintf(stderr, "a result is off. %s\n", cot_tape_message(t));
     cot_params_destroy(student);

@@ -1,14 +1,16 @@
-/* A differential equation and data: the four rates of Lotka and Volterra's equations from noisy counts
- * of prey and predators. The equations are solved by steps of Dormand and Prince's method, as long as
- * their errors allow, on the tape (models/dopri.c); least squares then has exact derivatives of the
- * solution at 24 times by the rates. */
+/* A differential equation and data: the four rates of Lotka and Volterra's equations from noisy
+ * counts of prey and predators. The equations are solved by steps of Dormand and Prince's method,
+ * as long as their errors allow, on the tape (models/dopri.c); least squares then has exact
+ * derivatives of the solution at 24 times by the rates. */
 #include <cotangent.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "../models/lotka.h"
 
-static cot_var residuals(int n, const cot_var *xs, void *user) { return n == 1 ? lotka_residuals(user, xs[0]) : COT_NONE; }
+static cot_var residuals(int n, const cot_var *xs, void *user) {
+    return n == 1 ? lotka_residuals(user, xs[0]) : COT_NONE;
+}
 
 int main(void) {
     double    guess[LOTKA_UNKNOWN], found[LOTKA_UNKNOWN], errors[LOTKA_UNKNOWN];

@@ -3,7 +3,10 @@
  *     logits = Â dropout(relu(Â dropout(X) W1)) W2        Â = D^-½ (A + I) D^-½
  *
  * where A has the edges, D the degrees with loops, and X a row of words for each node, which sums
- * to 1. */
+ * to 1.
+ *
+ * The folder has models that the command, examples and benchmarks share. May call: the public
+ * library. Must not touch: its insides, the command. */
 #ifndef MODELS_GCN_H
 #define MODELS_GCN_H
 

@@ -104,8 +104,8 @@ static int check(const lotka *c, const char *path, char *why, size_t room) {
         bool rises = isfinite(c->time[k]) && (k == 0 || c->time[k] > c->time[k - 1]);
         if (rises && c->count[2 * k] > 0 && c->count[2 * k + 1] > 0 && isfinite(c->count[2 * k] + c->count[2 * k + 1]))
             continue;
-        snprintf(why, room, "%s: row %lld has time %g, prey %g, predators %g; times rise, and counts are positive", path,
-                 (long long)k + 1, c->time[k], c->count[2 * k], c->count[2 * k + 1]);
+        snprintf(why, room, "%s: row %lld has time %g, prey %g, predators %g; times rise, and counts are positive",
+                 path, (long long)k + 1, c->time[k], c->count[2 * k], c->count[2 * k + 1]);
         return 1;
     }
     return 0;

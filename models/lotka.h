@@ -2,8 +2,8 @@
  *
  *     x' = a x - b x y        y' = d x y - c y
  *
- * and counts of both, from which the rates a, b, c, d are to be found. Unknown are the logarithms of
- * the four and of the state at the first count, so that all stay positive. */
+ * and counts of both, from which the rates a, b, c, d are to be found. Unknown are the logarithms
+ * of the four and of the state at the first count, so that all stay positive. */
 #ifndef MODELS_LOTKA_H
 #define MODELS_LOTKA_H
 

@@ -10,7 +10,7 @@
 #include "draw/pictures.h"
 #include "train/pictures.h"
 
-/* ---- by class ----------------------------------------------------------------------------------- */
+/* ---- by class ------------------------------------------------------------------------------- */
 
 /* Test nodes of a class, and how many of them are right. */
 static void count_class(const gcn_task *a, int64_t class, int64_t *n, int64_t *right) {
@@ -45,14 +45,15 @@ void gcn_show_json(training *r, cot__json *j) {
     cot__json_close(j, ']');
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------ */
+/* ---- pictures ------------------------------------------------------------------------------- */
 
 static void draw_curves(training *r, FILE *out) {
     gcn_task    *a = r->model;
     double       epoch[GCN_EPOCHS];
     int64_t      n = r->step < GCN_EPOCHS ? r->step : GCN_EPOCHS;
     chart_series lines[2] = {{"training", n, epoch, a->curve[0], NULL}, {"validation", n, epoch, a->curve[1], NULL}};
-    chart        c = {.title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2, .series = lines};
+    chart        c = {.title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2,
+                      .series = lines};
     for (int64_t k = 0; k < n; k++) epoch[k] = (double)k + 1;
     chart_measure(&c);
     chart_svg(&c, out, "The losses of the training and the validation nodes over the epochs.");
@@ -88,7 +89,8 @@ static void draw_nodes(training *r, FILE *out) {
         }
         picture_cloud all = {.title = "Hidden values of the nodes, by class",
                              .description = "Each node is a point; the axes are the two directions of greatest spread.",
-                             .n = n, .x = x, .y = y, .classes = classes, .class_count = (int)a->g.classes, .names = names};
+                             .n = n, .x = x, .y = y, .classes = classes,
+                             .class_count = (int)a->g.classes, .names = names};
         picture_scatter(out, &all);
     }
     free(xy);
@@ -97,7 +99,7 @@ static void draw_nodes(training *r, FILE *out) {
     free(names);
 }
 
-/* ---- one node ------------------------------------------------------------------------------------ */
+/* ---- one node ------------------------------------------------------------------------------- */
 
 enum { PATH = 32, SHOWN = 10 };
 
@@ -166,7 +168,8 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
     for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
     for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
     if (fine) {
-        fprintf(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any words,\n"
+        fprintf(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any "
+                "words,\n"
                 "of which the integrated gradients explain %.4f:\n",
                 (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);
         print_parts(out, "word", a->g.words, words);

@@ -25,7 +25,8 @@ bool train_folder(const options *o, const char **folder, failure *f) {
     if (*folder && s->seeds > 1)
         return failure_usage(f, "a run that is saved has one seed; leave out --seeds %lld", (long long)s->seeds);
     if (s->resume && s->checkpoint && strcmp(s->resume, s->checkpoint) != 0)
-        return failure_usage(f, "--resume %s goes on saving there; leave out --checkpoint %s", s->resume, s->checkpoint);
+        return failure_usage(f, "--resume %s goes on saving there; leave out --checkpoint %s", s->resume,
+                             s->checkpoint);
     if (!s->checkpoint || s->resume) return true;
     /* a folder with a run in it */
     snprintf(marker, sizeof marker, "%s/model.safetensors", s->checkpoint);
@@ -67,5 +68,6 @@ bool train_save_model(training *r, const trainable *m, const char *folder, failu
     cot_text_pair pairs[MOST] = {{"model", m->name}};
     int           n = 1 + (m->pairs ? m->pairs(r, MOST - 1, pairs + 1) : 0);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    return failed(f, cot_params_save(r->p, path, &(cot_save_options){.pairs = n, .texts = pairs}, why, sizeof why), why);
+    cot_save_options o = {.pairs = n, .texts = pairs};
+    return failed(f, cot_params_save(r->p, path, &o, why, sizeof why), why);
 }

@@ -37,7 +37,8 @@ static void *open_task(const options *o, failure *f) {
     }
     bool fine = read_graph(a, o->train.data, f);
     if (fine && o->train.has_node && o->train.node >= a->g.nodes)
-        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)o->train.node, (long long)a->g.nodes - 1);
+        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)o->train.node,
+                             (long long)a->g.nodes - 1);
     a->guess = fine ? calloc((size_t)a->g.nodes + 1, sizeof *a->guess) : NULL;
     if (a->guess) return a;
     if (fine) failure_memory(f);

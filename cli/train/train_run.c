@@ -80,7 +80,8 @@ static bool not_a_number(training *r, cot_var loss, const char *folder, failure 
         snprintf(path, sizeof path, "%s/bad-batch.safetensors", folder);
         if (cot_file_save(path, r->batch_arrays, r->batch_names, r->batch, NULL, trouble, sizeof trouble)) path[0] = 0;
     }
-    return failure_set(f, EXIT_DISAGREES, "loss", "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s",
+    return failure_set(f, EXIT_DISAGREES, "loss",
+                       "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s",
                        (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite",
                        path[0] ? ", and its batch is in " : "", path, why);
 }
@@ -143,7 +144,8 @@ static void say_options(const train_settings *s, char *text, size_t room) {
     if (s->data) used = (size_t)snprintf(text, room, " --data %.300s", s->data);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
         if (numbers[k].value > 0)
-            used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name, (long long)numbers[k].value);
+            used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name,
+                                     (long long)numbers[k].value);
     if (s->rate > 0) snprintf(text + used, room - used, " --rate %.17g", s->rate);
 }
 
@@ -154,7 +156,8 @@ static void say_how_to_resume(training *r, const trainable *m, const char *folde
         snprintf(text, sizeof text, "stopped after step %lld; with --checkpoint DIR it could be resumed",
                  (long long)r->step);
     else
-        snprintf(text, sizeof text, "stopped after step %lld, which is saved; go on with: cotangent train %s%s --resume %.300s",
+        snprintf(text, sizeof text,
+                 "stopped after step %lld, which is saved; go on with: cotangent train %s%s --resume %.300s",
                  (long long)r->step, m->name, given, folder);
     watch_say(r->w, text);
 }
@@ -170,7 +173,8 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
         cot_tape_rewind(r->t, mark);
         if (!train_fine(r, f)) return false;
         *stopped = system_stop_asked();
-        if (folder && (r->step % every == 0 || r->step == r->steps || *stopped) && !train_save(r, folder, f)) return false;
+        bool save = r->step % every == 0 || r->step == r->steps || *stopped;
+        if (folder && save && !train_save(r, folder, f)) return false;
     }
     return true;
 }
