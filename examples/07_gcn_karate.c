@@ -14,21 +14,9 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { N = 34, EDGES = 78, HIDDEN = 8, SIDES = 2, STEPS = 100 };
+#include "../models/karate.h"
 
-static const unsigned char friends[EDGES][2] = {
-    {1, 2},   {1, 3},   {1, 4},   {1, 5},   {1, 6},   {1, 7},   {1, 8},   {1, 9},   {1, 11},  {1, 12},
-    {1, 13},  {1, 14},  {1, 18},  {1, 20},  {1, 22},  {1, 32},  {2, 3},   {2, 4},   {2, 8},   {2, 14},
-    {2, 18},  {2, 20},  {2, 22},  {2, 31},  {3, 4},   {3, 8},   {3, 9},   {3, 10},  {3, 14},  {3, 28},
-    {3, 29},  {3, 33},  {4, 8},   {4, 13},  {4, 14},  {5, 7},   {5, 11},  {6, 7},   {6, 11},  {6, 17},
-    {7, 17},  {9, 31},  {9, 33},  {9, 34},  {10, 34}, {14, 34}, {15, 33}, {15, 34}, {16, 33}, {16, 34},
-    {19, 33}, {19, 34}, {20, 34}, {21, 33}, {21, 34}, {23, 33}, {23, 34}, {24, 26}, {24, 28}, {24, 30},
-    {24, 33}, {24, 34}, {25, 26}, {25, 28}, {25, 32}, {26, 32}, {27, 30}, {27, 34}, {28, 34}, {29, 32},
-    {29, 34}, {30, 33}, {30, 34}, {31, 33}, {31, 34}, {32, 33}, {32, 34}, {33, 34},
-};
-/* 0: went with the instructor, 1: with the administrator */
-static const int side[N] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0,
-                            0, 1, 0, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+enum { N = KARATE_NODES, EDGES = KARATE_EDGES, HIDDEN = 8, SIDES = 2, STEPS = 100 };
 
 static double A[N * N], X[N * N], W1[N * HIDDEN], W2[HIDDEN * SIDES]; /* A holds Â */
 
@@ -36,7 +24,7 @@ static void prepare(void) {
     double degree[N];
     for (int i = 0; i < N; i++) X[i * N + i] = A[i * N + i] = degree[i] = 1;
     for (int e = 0; e < EDGES; e++) {
-        int i = friends[e][0] - 1, j = friends[e][1] - 1;
+        int i = karate_friends[e][0] - 1, j = karate_friends[e][1] - 1;
         A[i * N + j] = A[j * N + i] = 1;
         degree[i]++;
         degree[j]++;
@@ -58,7 +46,9 @@ typedef struct model {
 static model create_model(cot_tape *t) {
     model   m;
     int64_t from[EDGES], to[EDGES];
-    for (int e = 0; e < EDGES; e++) from[e] = friends[e][0] - 1, to[e] = friends[e][1] - 1;
+    int     side[N];
+    for (int i = 0; i < N; i++) side[i] = karate_side[i];
+    for (int e = 0; e < EDGES; e++) from[e] = karate_friends[e][0] - 1, to[e] = karate_friends[e][1] - 1;
     m.X      = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(N, N), X), "X");
     m.W1     = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(N, HIDDEN), W1), "W1");
     m.W2     = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(HIDDEN, SIDES), W2), "W2");
@@ -104,8 +94,8 @@ static void by_hand(void) {
     for (int i = 0; i < N; i++) { /* δ = (p - onehot) / n, the adjoint of the logits */
         double *d = delta + i * SIDES, e0 = exp(d[0]), e1 = exp(d[1]);
         double  p[SIDES] = {e0 / (e0 + e1), e1 / (e0 + e1)};
-        hand.loss -= log(p[side[i]]) / N;
-        for (int c = 0; c < SIDES; c++) d[c] = (p[c] - (c == side[i])) / N;
+        hand.loss -= log(p[karate_side[i]]) / N;
+        for (int c = 0; c < SIDES; c++) d[c] = (p[c] - (c == karate_side[i])) / N;
     }
     multiply(HIDDEN, N, SIDES, ah, true, delta, false, hand.dW2); /* dW2 = (Âh)ᵀ δ */
     multiply(N, SIDES, HIDDEN, delta, false, W2, true, dah);
@@ -157,7 +147,7 @@ static int place(cot_var logits, char picture[N + 1]) {
     for (int i = 0; i < N; i++) {
         int choice = score[i * SIDES + 1] > score[i * SIDES];
         picture[i] = choice ? '#' : 'o';
-        right += choice == side[i];
+        right += choice == karate_side[i];
     }
     picture[N] = '\0';
     return right;
@@ -187,10 +177,10 @@ static int train(cot_tape *t, const model *m) {
         cot_tape_rewind(t, mark);
     }
     printf("  in fact                ");
-    for (int i = 0; i < N; i++) putchar(side[i] ? '#' : 'o');
+    for (int i = 0; i < N; i++) putchar(karate_side[i] ? '#' : 'o');
     printf("\n");
     for (int i = 0; i < N; i++)
-        if ((picture[i] == '#') != side[i])
+        if ((picture[i] == '#') != karate_side[i])
             printf("  member %d is placed wrong, as in Zachary's own prediction\n", i + 1);
     return right != 33 || picture[8] != '#';
 }

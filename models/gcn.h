@@ -5,8 +5,8 @@
  * where A has the edges, D the degrees with loops, and X a row of words for each node, which sums
  * to 1.
  *
- * The folder holds models that examples and the command train.
- * May call: the public library. Must not touch: anything else. */
+ * The folder has models that the command, examples and benchmarks share. May call: the public
+ * library. Must not touch: its insides, the command. */
 #ifndef MODELS_GCN_H
 #define MODELS_GCN_H
 

@@ -43,7 +43,8 @@ cot_var gpt_net(cot_params *p, cot_var tokens) {
 
 /* "h.0.attn.in_proj.weight" is "h.0.attn.c_attn.weight" there, and out_proj c_proj. */
 static const char *theirs(const char *name, char *to, size_t size, void *user) {
-    static const char *const ours[] = {"attn.in_proj", "attn.out_proj"}, *const names[] = {"attn.c_attn", "attn.c_proj"};
+    static const char *const ours[] = {"attn.in_proj", "attn.out_proj"};
+    static const char *const names[] = {"attn.c_attn", "attn.c_proj"};
     (void)user;
     for (int k = 0; k < 2; k++) {
         const char *at = strstr(name, ours[k]);
@@ -59,7 +60,8 @@ cot_status gpt_load(cot_params *p, const char *path, char *why, size_t room) {
     static const char *const no_parameters[] = {"*attn.bias", "*attn.masked_bias", "lm_head.weight"};
     cot_file        *f = cot_file_open(path, NULL);
     bool             inner = cot_file_find(f, "transformer.wte.weight") >= 0;
-    cot_load_options o = {.prefix = inner ? "transformer." : NULL, .rename = theirs, .ignores = 3, .ignore = no_parameters};
+    cot_load_options o = {.prefix = inner ? "transformer." : NULL, .rename = theirs, .ignores = 3,
+                          .ignore = no_parameters};
     /* a file of ours has our names */
     if (cot_file_find(f, "h.0.attn.in_proj.weight") >= 0) o.rename = NULL;
     cot_file_close(f);

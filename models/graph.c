@@ -26,12 +26,13 @@ static int make(graph *g, int64_t words, char *why, size_t room) {
     g->train.node = numbers(g->nodes);
     g->val.node = numbers(g->nodes);
     g->test.node = numbers(g->nodes);
-    if (g->from && g->to && g->word_start && g->word && g->label && g->train.node && g->val.node && g->test.node) return 0;
+    if (g->from && g->to && g->word_start && g->word && g->label && g->train.node && g->val.node && g->test.node)
+        return 0;
     snprintf(why, room, "out of memory for a graph of %lld nodes", (long long)g->nodes);
     return 1;
 }
 
-/* ---- the karate club --------------------------------------------------------------------------- */
+/* ---- the karate club ------------------------------------------------------------------------- */
 
 /* The instructor and the administrator are known, the others are asked for; what they are is also
  * what early stopping looks at, there being nobody else. */
@@ -54,7 +55,7 @@ int graph_karate(graph *g, char *why, size_t room) {
     return 0;
 }
 
-/* ---- a generated one --------------------------------------------------------------------------- */
+/* ---- a generated one ------------------------------------------------------------------------- */
 
 /* A key's words, one after another, as numbers below n. */
 typedef struct dice {

@@ -101,7 +101,8 @@ int graph_read(graph *g, const char *folder, char *why, size_t room) {
     if (!in_range(&r, "labels.npy", g->nodes, g->label, 1000000, "labels")) return 1;
     g->classes = largest(g->nodes, g->label) + 1;
     if (g->classes < 2) {
-        snprintf(why, room, "%s/labels.npy has %lld classes; there must be two at least", folder, (long long)g->classes);
+        snprintf(why, room, "%s/labels.npy has %lld classes; there must be two at least", folder,
+                 (long long)g->classes);
         return 1;
     }
     if (!read_words(g, &r) || !read_edges(g, &r) || !read_nodes(g, &r, "train.npy", &g->train) ||

@@ -45,7 +45,8 @@ int mnist_read(mnist_digits *d, const char *folder, const char *set, char *why, 
     cot_shape s = cot_file_shape(images, 0);
     int       wrong = !images || !labels;
     d->n = s.ndim == 3 ? s.dim[0] : 0;
-    if (!wrong && (s.ndim != 3 || s.dim[1] != MNIST_SIDE || s.dim[2] != MNIST_SIDE || cot_file_size(labels, 0) != d->n)) {
+    bool fits = s.ndim == 3 && s.dim[1] == MNIST_SIDE && s.dim[2] == MNIST_SIDE && cot_file_size(labels, 0) == d->n;
+    if (!wrong && !fits) {
         snprintf(why, room, "%s: %lld images and %lld labels of %s; there must be as many of both, of 28 x 28 pixels",
                  folder, (long long)d->n, (long long)cot_file_size(labels, 0), set);
         wrong = 1;
@@ -63,7 +64,8 @@ int mnist_read(mnist_digits *d, const char *folder, const char *set, char *why, 
     for (int64_t k = 0; !wrong && k < d->n * MNIST_PIXELS; k++) d->pixels[k] /= 255;
     for (int64_t k = 0; !wrong && k < d->n; k++)
         if (d->labels[k] > 9) {
-            snprintf(why, room, "%s: label %lld is %lld; digits are 0 … 9", folder, (long long)k, (long long)d->labels[k]);
+            snprintf(why, room, "%s: label %lld is %lld; digits are 0 … 9", folder, (long long)k,
+                     (long long)d->labels[k]);
             wrong = 1;
         }
     cot_file_close(images);

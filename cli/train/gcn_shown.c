@@ -5,62 +5,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "draw/bars.h"
 #include "draw/chart.h"
 #include "draw/pictures.h"
 #include "train/pictures.h"
 
-/* ---- by class -------------------------------------------------------------------------------- */
+/* ---- by class ------------------------------------------------------------------------------- */
 
 /* Test nodes of a class, and how many of them are right. */
-static void count_class(training *r, cot_var logits, int64_t class, int64_t *n, int64_t *right) {
-    gcn_task   *a = r->model;
-    graph_nodes of = {0, malloc((size_t)(a->g.test.n + 1) * sizeof *of.node)};
-    for (int64_t k = 0; of.node && k < a->g.test.n; k++)
-        if (a->g.label[a->g.test.node[k]] == class) of.node[of.n++] = a->g.test.node[k];
-    *n = of.n;
-    *right = of.n ? gcn_right(logits, &a->g, &of) : 0;
-    free(of.node);
+static void count_class(const gcn_task *a, int64_t class, int64_t *n, int64_t *right) {
+    *n = *right = 0;
+    for (int64_t k = 0; k < a->g.test.n; k++) {
+        int64_t node = a->g.test.node[k];
+        if (a->g.label[node] != class) continue;
+        (*n)++;
+        *right += a->guess[node] == class;
+    }
 }
 
-static void show_classes(training *r, FILE *out) {
-    gcn_task *a = r->model;
-    cot_var   logits = gcn_net(r->p, a->net.features.values);
+static void show_classes(const gcn_task *a, FILE *out) {
     fprintf(out, "\nclass   nodes   right\n");
     for (int64_t c = 0; c < a->g.classes; c++) {
         int64_t n, right;
-        count_class(r, logits, c, &n, &right);
-        if (n) cot__write(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
+        count_class(a, c, &n, &right);
+        if (n) fprintf(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
         else fprintf(out, "%5lld       0       -\n", (long long)c);
     }
 }
 
 void gcn_show_json(training *r, cot__json *j) {
     gcn_task *a = r->model;
-    cot_mark  mark = cot_tape_mark(r->t);
-    cot_no_grad_open(r->t);
-    cot_var logits = gcn_net(r->p, a->net.features.values);
     cot__json_key(j, "class_accuracy");
     cot__json_open(j, '[');
     for (int64_t c = 0; c < a->g.classes; c++) {
         int64_t n, right;
-        count_class(r, logits, c, &n, &right);
+        count_class(a, c, &n, &right);
         cot__json_number(j, n ? (double)right / (double)n : NAN);
     }
     cot__json_close(j, ']');
-    cot_no_grad_close(r->t);
-    cot_tape_rewind(r->t, mark);
 }
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- pictures ------------------------------------------------------------------------------- */
 
 static void draw_curves(training *r, FILE *out) {
     gcn_task    *a = r->model;
     double       epoch[GCN_EPOCHS];
     int64_t      n = r->step < GCN_EPOCHS ? r->step : GCN_EPOCHS;
     chart_series lines[2] = {{"training", n, epoch, a->curve[0], NULL}, {"validation", n, epoch, a->curve[1], NULL}};
-    chart        c = {
-        .title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2, .series = lines};
+    chart        c = {.title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2,
+                      .series = lines};
     for (int64_t k = 0; k < n; k++) epoch[k] = (double)k + 1;
     chart_measure(&c);
     chart_svg(&c, out, "The losses of the training and the validation nodes over the epochs.");
@@ -84,7 +77,7 @@ static void draw_nodes(training *r, FILE *out) {
     int        *classes = malloc((size_t)n * sizeof *classes);
     char       *text = malloc((size_t)a->g.classes * 16);
     const char **names = malloc((size_t)a->g.classes * sizeof *names);
-    if (xy && classes && text && names && a->net.hidden >= 2 && embed(r, xy)) {
+    if (xy && classes && text && names && embed(r, xy)) {
         for (int64_t i = 0; i < n; i++) {
             y[i] = xy[2 * i];
             x[i] = xy[2 * i + 1];
@@ -96,8 +89,8 @@ static void draw_nodes(training *r, FILE *out) {
         }
         picture_cloud all = {.title = "Hidden values of the nodes, by class",
                              .description = "Each node is a point; the axes are the two directions of greatest spread.",
-                             .n = n, .x = x, .y = y,
-                             .classes = classes, .class_count = (int)a->g.classes, .names = names};
+                             .n = n, .x = x, .y = y, .classes = classes,
+                             .class_count = (int)a->g.classes, .names = names};
         picture_scatter(out, &all);
     }
     free(xy);
@@ -106,7 +99,7 @@ static void draw_nodes(training *r, FILE *out) {
     free(names);
 }
 
-/* ---- one node -------------------------------------------------------------------------------- */
+/* ---- one node ------------------------------------------------------------------------------- */
 
 enum { PATH = 32, SHOWN = 10 };
 
@@ -142,7 +135,7 @@ static void print_parts(FILE *out, const char *what, int64_t n, part *parts) {
     qsort(parts, (size_t)n, sizeof *parts, larger_first);
     fprintf(out, "%8s   gradient x input   integrated\n", what);
     for (int64_t k = 0; k < n && k < SHOWN && parts[k].path != 0; k++)
-        cot__write(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
+        fprintf(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
 }
 
 /* Sums over words and over nodes of what each entry of X adds to the logit. */
@@ -175,8 +168,9 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
     for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
     for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
     if (fine) {
-        cot__write(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than "
-                "without any words,\nof which the integrated gradients explain %.4f:\n",
+        fprintf(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any "
+                "words,\n"
+                "of which the integrated gradients explain %.4f:\n",
                 (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);
         print_parts(out, "word", a->g.words, words);
         print_parts(out, "node", a->g.nodes, nodes);
@@ -191,14 +185,12 @@ bool gcn_show(training *r, FILE *out, look how, failure *f) {
     (void)how;
     cot_mark mark = cot_tape_mark(r->t);
     cot_no_grad_open(r->t);
-    show_classes(r, out);
+    show_classes(a, out);
     bool fine = true;
     if (s->pictures)
         fine = picture_file(r, s->pictures, "curves.svg", draw_curves, out, f) &&
-               picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f);
+               (a->net.hidden < 2 || picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f));
     cot_no_grad_close(r->t);
-    if (fine && s->has_node && s->node >= a->g.nodes)
-        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)s->node, (long long)a->g.nodes - 1);
     if (fine && s->has_node) fine = explain_node(r, s->node, out, f);
     cot_tape_rewind(r->t, mark);
     return fine;

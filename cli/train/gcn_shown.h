@@ -18,6 +18,7 @@ typedef struct gcn_task {
     double      curve[2][GCN_EPOCHS];
     cot_array   extra[2];
     char        width[24];
+    int64_t    *guess; /* (nodes), after the test: classes */
 } gcn_task;
 
 bool gcn_show(training *r, FILE *out, look how, failure *f);

@@ -70,6 +70,8 @@ const trainable *train_find(const char *name, failure *f);
 /* "gcn, mnist, gpt or ode" */
 const char *train_names(void);
 
+/* Data that a model could not read or make, for the reason that it gave. Always false. */
+bool train_no_data(failure *f, const char *why);
 /* The error of the run's tape as a failure; true: there is none. */
 bool train_fine(const training *r, failure *f);
 /* The same of its loader. */

@@ -18,13 +18,14 @@ static bool read_graph(gcn_task *a, const char *data, failure *f) {
     if (strcmp(a->from, "karate") == 0) wrong = graph_karate(&a->g, why, sizeof why);
     else if (strcmp(a->from, "generated") == 0) wrong = graph_generate(&a->g, 0, why, sizeof why);
     else wrong = graph_read(&a->g, a->from, why, sizeof why);
-    return !wrong || failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+    return !wrong || train_no_data(f, why);
 }
 
 static void close_task(void *model) {
     gcn_task *a = model;
     if (!a) return;
     graph_free(&a->g);
+    free(a->guess);
     free(a);
 }
 
@@ -34,7 +35,13 @@ static void *open_task(const options *o, failure *f) {
         failure_memory(f);
         return NULL;
     }
-    if (read_graph(a, o->train.data, f)) return a;
+    bool fine = read_graph(a, o->train.data, f);
+    if (fine && o->train.has_node && o->train.node >= a->g.nodes)
+        fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)o->train.node,
+                             (long long)a->g.nodes - 1);
+    a->guess = fine ? calloc((size_t)a->g.nodes + 1, sizeof *a->guess) : NULL;
+    if (a->guess) return a;
+    if (fine) failure_memory(f);
     close_task(a);
     return NULL;
 }
@@ -95,6 +102,7 @@ static int pairs(const training *r, int most, cot_text_pair *out) {
 static bool test(training *r, failure *f) {
     gcn_task *a = r->model;
     cot_var   logits = gcn_net(r->p, a->net.features.values);
+    cot_read_as(cot_argmax(logits, COT_AXES(1)), COT_I64, a->guess, a->g.nodes);
     r->accuracy = a->g.test.n ? (double)gcn_right(logits, &a->g, &a->g.test) / (double)a->g.test.n : NAN;
     return train_fine(r, f);
 }

@@ -38,7 +38,7 @@ static mnist_digits part(const mnist_digits *all, int64_t from, int64_t n) {
 static bool read_digits(task *a, failure *f) {
     char why[900];
     if (mnist_read(&a->read[0], a->folder, "t10k", why, sizeof why))
-        return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+        return train_no_data(f, why);
     if (mnist_read(&a->read[1], a->folder, "train", why, sizeof why) == 0 && a->read[1].n > 0) {
         a->train = part(&a->read[1], 0, a->read[1].n);
         a->test = part(&a->read[0], 0, a->read[0].n);

@@ -4,8 +4,14 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/system.h"
+
+bool train_no_data(failure *f, const char *why) {
+    if (strstr(why, "out of memory") || strstr(why, "memory is short")) return failure_memory(f);
+    return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+}
 
 bool train_fine(const training *r, failure *f) {
     if (cot_tape_status(r->t) == COT_OK) return true;
@@ -70,11 +76,13 @@ static bool not_a_number(training *r, cot_var loss, const char *folder, failure 
     char why[900], path[4096] = "", trouble[400];
     cot_explain(loss, why, sizeof why);
     if (folder && r->batch_arrays) {
+        mkdir(folder, 0777); /* there may be no checkpoint yet */
         snprintf(path, sizeof path, "%s/bad-batch.safetensors", folder);
         if (cot_file_save(path, r->batch_arrays, r->batch_names, r->batch, NULL, trouble, sizeof trouble)) path[0] = 0;
     }
     return failure_set(f, EXIT_DISAGREES, "loss",
-                       "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s", (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite",
+                       "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s",
+                       (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite",
                        path[0] ? ", and its batch is in " : "", path, why);
 }
 
@@ -124,14 +132,33 @@ static bool tested(training *r, const trainable *m, failure *f) {
     return fine;
 }
 
+/* The options without which a run would go on as another: those that were given. */
+static void say_options(const train_settings *s, char *text, size_t room) {
+    const struct {
+        const char *name;
+        int64_t     value;
+    } numbers[] = {{"steps", s->steps}, {"seed", (int64_t)s->seed}, {"batch", s->batch},    {"width", s->width},
+                   {"layers", s->layers}, {"heads", s->heads},      {"context", s->context}};
+    size_t used = 0;
+    text[0] = 0;
+    if (s->data) used = (size_t)snprintf(text, room, " --data %.300s", s->data);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+        if (numbers[k].value > 0)
+            used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name,
+                                     (long long)numbers[k].value);
+    if (s->rate > 0) snprintf(text + used, room - used, " --rate %.17g", s->rate);
+}
+
 static void say_how_to_resume(training *r, const trainable *m, const char *folder) {
-    char text[600];
+    char text[1200], given[700];
+    say_options(&r->o->train, given, sizeof given);
     if (!folder)
         snprintf(text, sizeof text, "stopped after step %lld; with --checkpoint DIR it could be resumed",
                  (long long)r->step);
     else
         snprintf(text, sizeof text,
-                 "stopped after step %lld, which is saved; go on with: cotangent train %s --resume %s", (long long)r->step, m->name, folder);
+                 "stopped after step %lld, which is saved; go on with: cotangent train %s%s --resume %.300s",
+                 (long long)r->step, m->name, given, folder);
     watch_say(r->w, text);
 }
 
@@ -146,8 +173,8 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
         cot_tape_rewind(r->t, mark);
         if (!train_fine(r, f)) return false;
         *stopped = system_stop_asked();
-        bool save = folder && (r->step % every == 0 || r->step == r->steps || *stopped);
-        if (save && !train_save(r, folder, f)) return false;
+        bool save = r->step % every == 0 || r->step == r->steps || *stopped;
+        if (folder && save && !train_save(r, folder, f)) return false;
     }
     return true;
 }

@@ -10,7 +10,7 @@ trap 'rm -f "$bad"' EXIT
 for page in docs/architecture/*.md; do
     name=$(basename "$page" .md)
     folders=src/$name
-    case $name in cli) folders="cli web/js" ;; esac
+    case $name in cli) folders="cli models web/js" ;; esac
     files=$(find $folders -type f ! -name '*.html')
     [ "$(echo "$files" | wc -l)" -gt 1 ] || echo "$page: no files in $folders; name the page after its folder"
     for file in $files; do

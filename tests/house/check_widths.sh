@@ -9,7 +9,7 @@
 #   whatever is not a program: golden numbers, corpora, expected outputs, pages, styles.
 set -eu
 cd "$1"
-find .ci CMakeLists.txt Makefile bench cli cmake examples include src tests tools web -type f \
+find .ci CMakeLists.txt Makefile bench cli cmake examples include models src tests tools web -type f \
     \( -name '*.c' -o -name '*.h' -o -name '*.inc' -o -name '*.def' -o -name '*.cpp' -o -name '*.js' \
     -o -name '*.py' -o -name '*.sh' -o -name '*.cmake' -o -name CMakeLists.txt -o -name Makefile -o -path '.ci/*' \) |
     LC_ALL=C sort | LC_ALL=C xargs awk '
