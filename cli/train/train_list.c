@@ -4,10 +4,10 @@
 #include "base/nearest.h"
 #include "train/train.h"
 
-static const trainable *const all[] = {&train_gcn, &train_mnist};
+static const trainable *const all[] = {&train_gcn, &train_mnist, &train_gpt};
 enum { MODELS = sizeof all / sizeof *all };
 
-const char *train_names(void) { return "gcn or mnist"; }
+const char *train_names(void) { return "gcn, mnist or gpt"; }
 
 const trainable *train_find(const char *name, failure *f) {
     const char *names[MODELS];
