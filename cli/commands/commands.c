@@ -3,6 +3,7 @@
 
 #include "commands/commands.h"
 #include "expr/expr.h"
+#include "train/use.h"
 
 #define EXPRESSION "EXPR name=value… [options]"
 
@@ -155,6 +156,22 @@ const command command_table[] = {
      "cotangent train mnist --data mnist --checkpoint run --log run.jsonl\n"
      "cotangent train gpt --data book.txt --layers 4 --width 128 --steps 2000 --checkpoint run",
      OPT_TRAIN, run_train},
+    {"sample", "DIR [options]", "a text that a trained transformer goes on with",
+     "Draws --length tokens behind --prompt from the gpt in DIR, which `train gpt --checkpoint DIR` wrote, or from GPT-2 in "
+     "Hugging Face's files (model.safetensors, vocab.json, merges.txt). The same --seed gives the same text. Tokens see "
+     "the context of the model; beyond it, drawing goes on from the last half.",
+     "cotangent sample run --prompt 'Once ' --length 300\n"
+     "cotangent sample run --prompt 'Once ' --temperature 0\n"
+     "cotangent sample run --temperature 0.8 --top-p 0.9 --seed 7 --json",
+     OPT_SAMPLE, run_sample},
+    {"predict", "DIR INPUT [options]", "what a trained model says of new data",
+     "Runs the model in DIR, which `train --checkpoint DIR` wrote, on INPUT. mnist: an IDX or .npy file of pictures of 28 x "
+     "28 pixels, bytes or numbers from 0 to 1; the digit and its probability for each. gcn: a graph as for train; the class "
+     "of each node. gpt: a text; the loss of a token (with --json of every token), and the perplexity.",
+     "cotangent predict run t10k-images-idx3-ubyte\n"
+     "cotangent predict run karate --json\n"
+     "cotangent predict run letter.txt",
+     OPT_PREDICT, run_predict},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
      "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken "
      "where "

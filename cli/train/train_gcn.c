@@ -11,13 +11,12 @@
 #include "models/gcn.h"
 #include "train/gcn_shown.h"
 
-static bool read_graph(gcn_task *a, const char *data, failure *f) {
+bool gcn_read_graph(graph *g, const char *from, failure *f) {
     char why[600] = "";
     int  wrong;
-    a->from = data ? data : "karate";
-    if (strcmp(a->from, "karate") == 0) wrong = graph_karate(&a->g, why, sizeof why);
-    else if (strcmp(a->from, "generated") == 0) wrong = graph_generate(&a->g, 0, why, sizeof why);
-    else wrong = graph_read(&a->g, a->from, why, sizeof why);
+    if (strcmp(from, "karate") == 0) wrong = graph_karate(g, why, sizeof why);
+    else if (strcmp(from, "generated") == 0) wrong = graph_generate(g, 0, why, sizeof why);
+    else wrong = graph_read(g, from, why, sizeof why);
     return !wrong || failure_set(f, EXIT_RUN, "file", "[train] %s", why);
 }
 
@@ -34,7 +33,8 @@ static void *open_task(const options *o, failure *f) {
         failure_memory(f);
         return NULL;
     }
-    if (read_graph(a, o->train.data, f)) return a;
+    a->from = o->train.data ? o->train.data : "karate";
+    if (gcn_read_graph(&a->g, a->from, f)) return a;
     close_task(a);
     return NULL;
 }
