@@ -140,9 +140,12 @@ const command command_table[] = {
      "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "
      "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
      "other than zero, and row starts and columns stand beside it as constant arrays. "
-     "--print, --report and --dot show the program that the C is made from instead.",
+     "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "
+     "network that `train --checkpoint DIR` left, its parameters constants of the file: of mnist, a picture to logits; of "
+     "gpt, as many tokens as its context to the logits of the next.",
      "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
-     "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out",
+     "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out\n"
+     "cotangent compile --model run -o digits.c",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_SPARSE | OPT_COMPILE, run_compile},
     {"train", "MODEL [options]", "a model trained, saved, resumed, tested",
      "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "
