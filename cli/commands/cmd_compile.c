@@ -233,7 +233,8 @@ int run_compile(const options *o, FILE *out, look how, failure *f) {
     compiled c = {.p = &p, .what = o->derivative};
     if (o->train.model) return run_export(o, out, how, f);
     if (!show_fits(o, f)) return EXIT_USAGE;
-    if (open_problem(&p, o, f) && compiled_name(o->output, c.name, &c.header, f) && compiled_open(&c, f)) compile(&c, out, f);
+    if (open_problem(&p, o, f) && compiled_name(o->output, c.name, &c.header, f) && compiled_open(&c, f))
+        compile(&c, out, f);
     compiled_close(&c);
     problem_close(&p);
     return EXIT_FINE;

@@ -141,7 +141,8 @@ const command command_table[] = {
      "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
      "other than zero, and row starts and columns stand beside it as constant arrays. "
      "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "
-     "network that `train --checkpoint DIR` left, its parameters constants of the file: of mnist, a picture to logits; of "
+     "network that `train --checkpoint DIR` left, its parameters constants of the file: of mnist, a "
+     "picture to logits; of "
      "gpt, as many tokens as its context to the logits of the next.",
      "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
      "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out\n"
@@ -150,7 +151,8 @@ const command command_table[] = {
     {"train", "MODEL [options]", "a model trained, saved, resumed, tested",
      "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "
      "features_indices.npy, labels.npy, train.npy, val.npy and test.npy), mnist (a convolutional network: --data a "
-     "folder of IDX files), gpt (a transformer: --data a text) or ode (the rates of predators and prey from counts) and "
+     "folder of IDX files), gpt (a transformer: --data a text) or ode (the rates of predators and prey "
+     "from counts) and "
      "tests it. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
      "--resume DIR with the same options and the same bits, and DIR/model.safetensors is written at the end. A loss "
      "that is not a number ends the run, which says where it comes from.",
@@ -160,16 +162,20 @@ const command command_table[] = {
      "cotangent train gpt --data book.txt --layers 4 --width 128 --steps 2000 --checkpoint run",
      OPT_TRAIN, run_train},
     {"sample", "DIR [options]", "a text that a trained transformer goes on with",
-     "Draws --length tokens behind --prompt from the gpt in DIR, which `train gpt --checkpoint DIR` wrote, or from GPT-2 in "
-     "Hugging Face's files (model.safetensors, vocab.json, merges.txt). The same --seed gives the same text. Tokens see "
+     "Draws --length tokens behind --prompt from the gpt in DIR, which `train gpt --checkpoint DIR` "
+     "wrote, or from GPT-2 in "
+     "Hugging Face's files (model.safetensors, vocab.json, merges.txt). The same --seed gives the same "
+     "text. Tokens see "
      "the context of the model; beyond it, drawing goes on from the last half.",
      "cotangent sample run --prompt 'Once ' --length 300\n"
      "cotangent sample run --prompt 'Once ' --temperature 0\n"
      "cotangent sample run --temperature 0.8 --top-p 0.9 --seed 7 --json",
      OPT_SAMPLE, run_sample},
     {"predict", "DIR INPUT [options]", "what a trained model says of new data",
-     "Runs the model in DIR, which `train --checkpoint DIR` wrote, on INPUT. mnist: an IDX or .npy file of pictures of 28 x "
-     "28 pixels, bytes or numbers from 0 to 1; the digit and its probability for each. gcn: a graph as for train; the class "
+     "Runs the model in DIR, which `train --checkpoint DIR` wrote, on INPUT. mnist: an IDX or .npy file "
+     "of pictures of 28 x "
+     "28 pixels, bytes or numbers from 0 to 1; the digit and its probability for each. gcn: a graph as "
+     "for train; the class "
      "of each node. gpt: a text; the loss of a token (with --json of every token), and the perplexity.",
      "cotangent predict run t10k-images-idx3-ubyte\n"
      "cotangent predict run karate --json\n"

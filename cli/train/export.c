@@ -22,17 +22,19 @@ typedef struct recording {
 } recording;
 
 static bool read_values(recording *r, failure *f) {
-    int     n = cot_params_count(r->s->p);
+    int     n   = cot_params_count(r->s->p);
     int64_t all = 0;
-    r->values = calloc((size_t)n + 1, sizeof *r->values);
-    r->bound = calloc((size_t)n + 1, sizeof *r->bound);
+    r->values   = calloc((size_t)n + 1, sizeof *r->values);
+    r->bound    = calloc((size_t)n + 1, sizeof *r->bound);
     if (!r->values || !r->bound) return failure_memory(f);
     for (int k = 0; k < n; k++) all += cot_size(cot_params_at(r->s->p, k).var);
     if (all > MOST)
-        return failure_set(f, EXIT_RUN, "compile", "[compile] %.600s has %lld parameters, which would be constants of a C "
-                                                   "file; at most %d are written", r->s->path, (long long)all, MOST);
+        return failure_set(f, EXIT_RUN, "compile",
+                           "[compile] %.600s has %lld parameters, which would be constants of a C "
+                           "file; at most %d are written",
+                           r->s->path, (long long)all, MOST);
     for (int k = 0; k < n; k++) {
-        cot_var v = cot_params_at(r->s->p, k).var;
+        cot_var v    = cot_params_at(r->s->p, k).var;
         r->values[k] = malloc((size_t)(cot_size(v) + 1) * sizeof *r->values[k]);
         if (!r->values[k]) return failure_memory(f);
         cot_read_as(v, COT_F32, r->values[k], cot_size(v));
@@ -47,7 +49,7 @@ static void free_values(recording *r) {
 }
 
 static int function(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    recording *r = user;
+    recording *r     = user;
     int        count = cot_params_count(r->s->p);
     (void)n, (void)m;
     for (int k = 0; k < count; k++)
@@ -62,10 +64,14 @@ static bool write_c(const cot_program *program, const saved *s, const options *o
     static const char *const inputs[] = {"x"}, *const outputs[] = {"logits"};
     memory_file code = {0}, header = {0};
     char        name[COMPILED_NAME], why[512], *path = NULL;
-    bool        fine = compiled_name(o->output, name, &path, f) && memory_file_open(&code, f) && memory_file_open(&header, f);
+    bool fine = compiled_name(o->output, name, &path, f) && memory_file_open(&code, f) && memory_file_open(&header, f);
     if (fine) {
-        cot_emit_options e = {.name = name, .title = s->path, .header = compiled_included(path),
-                              .inputs = inputs, .outputs = outputs, .libm = o->libm};
+        cot_emit_options e = {.name    = name,
+                              .title   = s->path,
+                              .header  = compiled_included(path),
+                              .inputs  = inputs,
+                              .outputs = outputs,
+                              .libm    = o->libm};
         if (cot_program_emit_c(program, &e, code.file, path ? header.file : NULL, why, sizeof why))
             fine = sentence_failure(why, "compile", f);
     }
@@ -82,9 +88,12 @@ static bool compile(recording *r, cot_type input, const options *o, FILE *out, f
     bool fine = read_values(r, f);
     if (fine) {
         cot_program *program = cot_compile(function, r, 1, &input, 1, NULL);
-        if (!program || cot_program_status(program) == COT_MEMORY) fine = failure_memory(f);
-        else if (cot_program_status(program)) fine = sentence_failure(cot_program_message(program), "compile", f);
-        else fine = write_c(program, r->s, o, out, f);
+        if (!program || cot_program_status(program) == COT_MEMORY)
+            fine = failure_memory(f);
+        else if (cot_program_status(program))
+            fine = sentence_failure(cot_program_message(program), "compile", f);
+        else
+            fine = write_c(program, r->s, o, out, f);
         cot_program_destroy(program);
     }
     free_values(r);
@@ -92,10 +101,11 @@ static bool compile(recording *r, cot_type input, const options *o, FILE *out, f
 }
 
 static bool options_fit(const options *o, failure *f) {
-    bool more = o->derivative || o->main || o->print || o->report || o->dot || o->file || o->wrt || o->seed || o->sparse ||
-                o->tangent_count || o->positional_count;
-    return !more || failure_usage(f, "compile --model DIR writes the trained network; it takes -o, --libm and --json, no "
-                                     "expression and no derivative");
+    bool more = o->derivative || o->main || o->print || o->report || o->dot || o->file || o->wrt || o->seed ||
+                o->sparse || o->tangent_count || o->positional_count;
+    return !more ||
+           failure_usage(f, "compile --model DIR writes the trained network; it takes -o, --libm and --json, no "
+                            "expression and no derivative");
 }
 
 int run_export(const options *o, FILE *out, look how, failure *f) {
@@ -106,16 +116,18 @@ int run_export(const options *o, FILE *out, look how, failure *f) {
     bool fine = saved_open(&s, o->train.model, f);
     if (fine && strcmp(s.model, "mnist") == 0) {
         cot_shape one = COT_SHAPE(1, 1, MNIST_SIDE, MNIST_SIDE);
-        r.net = mnist_net;
-        if (saved_load(&s, mnist_net, cot_full(s.t, COT_F32, one, 0), f)) compile(&r, (cot_type){COT_F32, one}, o, out, f);
+        r.net         = mnist_net;
+        if (saved_load(&s, mnist_net, cot_full(s.t, COT_F32, one, 0), f))
+            compile(&r, (cot_type){COT_F32, one}, o, out, f);
     } else if (fine && strcmp(s.model, "gpt") == 0) {
-        r.net = gpt_net;
-        r.last = true;
-        fine = saved_gpt(&s, f);
+        r.net       = gpt_net;
+        r.last      = true;
+        fine        = saved_gpt(&s, f);
         s.net.plain = true;
         if (fine) compile(&r, (cot_type){COT_I64, COT_SHAPE(1, s.net.context)}, o, out, f);
     } else if (fine) {
-        failure_set(f, EXIT_RUN, "file", "%.600s is a model of %.60s; compile --model takes mnist or gpt", s.path, s.model);
+        failure_set(f, EXIT_RUN, "file", "%.600s is a model of %.60s; compile --model takes mnist or gpt", s.path,
+                    s.model);
     }
     saved_close(&s);
     return f->status;

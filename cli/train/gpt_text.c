@@ -23,8 +23,8 @@ cot_tokenizer *gpt_byte_pairs(const char *folder, failure *f) {
 
 int64_t *gpt_encode(const cot_tokenizer *k, const char *text, size_t bytes, int64_t *n, failure *f) {
     char     why[600] = "";
-    int64_t *ids = NULL;
-    *n = cot_tokenizer_encode(k, text, bytes, NULL, 0, why, sizeof why);
+    int64_t *ids      = NULL;
+    *n                = cot_tokenizer_encode(k, text, bytes, NULL, 0, why, sizeof why);
     if (*n >= 0) ids = malloc(((size_t)*n + 1) * sizeof *ids);
     if (ids && cot_tokenizer_encode(k, text, bytes, ids, *n, why, sizeof why) == *n) return ids;
     if (*n < 0 && why[0] && cot_tokenizer_status(k) != COT_MEMORY)
@@ -54,13 +54,14 @@ static bool read_text(gpt_text *x, failure *f) {
     bool pairs = x->k != NULL, fine = pairs;
     /* the characters are kept as a C string */
     if (memchr(text, 0, bytes))
-        fine = failure_set(f, EXIT_RUN, "file", "[gpt] %.600s holds a byte 0; --data is a text, or a .bin of tokens", x->path);
+        fine = failure_set(f, EXIT_RUN, "file", "[gpt] %.600s holds a byte 0; --data is a text, or a .bin of tokens",
+                           x->path);
     else if (!pairs)
         fine = gpt_tokenizer_fine(x->k = cot_tokenizer_of_text(text, bytes, NULL), f);
     if (fine) {
         x->vocabulary = cot_tokenizer_count(x->k);
-        x->ids = gpt_encode(x->k, text, bytes, &x->n, f);
-        fine = x->ids && (pairs || list_characters(x, f));
+        x->ids        = gpt_encode(x->k, text, bytes, &x->n, f);
+        fine          = x->ids && (pairs || list_characters(x, f));
     }
     free(text);
     return fine;
@@ -72,7 +73,8 @@ static bool read_tokens(gpt_text *x, int64_t least, failure *f) {
     int64_t some[AT_ONCE], most = -1;
     x->file = cot_tokens_open(x->path, 2, NULL);
     if (!x->file) return failure_memory(f);
-    if (cot_tokens_status(x->file)) return failure_set(f, EXIT_RUN, "file", "[gpt] %.900s", cot_tokens_message(x->file));
+    if (cot_tokens_status(x->file))
+        return failure_set(f, EXIT_RUN, "file", "[gpt] %.900s", cot_tokens_message(x->file));
     x->n = cot_tokens_count(x->file);
     for (int64_t k = 0; k < x->n; k += AT_ONCE) {
         int64_t n = x->n - k < AT_ONCE ? x->n - k : AT_ONCE;
@@ -84,22 +86,24 @@ static bool read_tokens(gpt_text *x, int64_t least, failure *f) {
     if (!x->k) return true;
     x->vocabulary = cot_tokenizer_count(x->k);
     if (most < x->vocabulary) return true;
-    return failure_set(f, EXIT_RUN, "file", "[gpt] %.600s has the token %lld, the tokenizer has %lld; tokens are below that",
-                       x->path, (long long)most, (long long)x->vocabulary);
+    return failure_set(f, EXIT_RUN, "file",
+                       "[gpt] %.600s has the token %lld, the tokenizer has %lld; tokens are below that", x->path,
+                       (long long)most, (long long)x->vocabulary);
 }
 
 bool gpt_text_open(gpt_text *x, const char *path, const char *tokenizer, int64_t window, int64_t least, failure *f) {
     size_t length = strlen(path);
-    *x = (gpt_text){.path = path};
+    *x            = (gpt_text){.path = path};
     if (tokenizer && !(x->k = gpt_byte_pairs(tokenizer, f))) return false;
     bool binary = length > 4 && strcmp(path + length - 4, ".bin") == 0;
     if (!(binary ? read_tokens(x, least, f) : read_text(x, f))) return false;
     x->trained = x->n - x->n / 10;
     if (x->n / 10 >= window) return true;
-    return failure_set(f, EXIT_RUN, "file",
-                       "[gpt] %.600s has %lld tokens, a window has %lld; the last tenth must hold one: give a longer text "
-                       "or a smaller --context",
-                       path, (long long)x->n, (long long)window);
+    return failure_set(
+        f, EXIT_RUN, "file",
+        "[gpt] %.600s has %lld tokens, a window has %lld; the last tenth must hold one: give a longer text "
+        "or a smaller --context",
+        path, (long long)x->n, (long long)window);
 }
 
 void gpt_text_close(gpt_text *x) {

@@ -15,14 +15,14 @@
 
 /* Classes and their probabilities, or losses. */
 typedef struct predictions {
-    int64_t  n;
+    int64_t n;
     int64_t *class; /* NULL: there are losses alone */
-    double  *number;
+    double *number;
 } predictions;
 
 static bool make_room(predictions *a, int64_t n, bool classes, failure *f) {
-    a->n = n;
-    a->class = classes ? malloc((size_t)(n + 1) * sizeof *a->class) : NULL;
+    a->n      = n;
+    a->class  = classes ? malloc((size_t)(n + 1) * sizeof *a->class) : NULL;
     a->number = malloc((size_t)(n + 1) * sizeof *a->number);
     return (a->number && (a->class || !classes)) || failure_memory(f);
 }
@@ -42,18 +42,20 @@ static bool has_integers(const cot_file *in) {
 
 static bool predict_digits(saved *s, predictions *a, const char *path, failure *f) {
     enum { AT_ONCE = 250 };
-    cot_file *in = cot_file_open(path, NULL);
+    cot_file *in    = cot_file_open(path, NULL);
     cot_shape shape = cot_file_shape(in, 0);
     int64_t   size = cot_file_size(in, 0), n = size / MNIST_PIXELS;
     float    *pixels = NULL;
-    bool      fine = true;
-    if (!in || cot_file_status(in) == COT_MEMORY) fine = failure_memory(f);
-    else if (cot_file_status(in)) fine = failure_set(f, EXIT_RUN, "file", "[predict] %.900s", cot_file_message(in));
+    bool      fine   = true;
+    if (!in || cot_file_status(in) == COT_MEMORY)
+        fine = failure_memory(f);
+    else if (cot_file_status(in))
+        fine = failure_set(f, EXIT_RUN, "file", "[predict] %.900s", cot_file_message(in));
     else if (cot_file_count(in) != 1 || shape.ndim < 2 || shape.dim[shape.ndim - 1] != MNIST_SIDE ||
              shape.dim[shape.ndim - 2] != MNIST_SIDE || n == 0)
-        fine = failure_set(f, EXIT_RUN, "file",
-                           "[predict] %.600s holds no pictures of 28 x 28 pixels; mnist takes an IDX or .npy file of them",
-                           path);
+        fine = failure_set(
+            f, EXIT_RUN, "file",
+            "[predict] %.600s holds no pictures of 28 x 28 pixels; mnist takes an IDX or .npy file of them", path);
     if (fine) fine = (pixels = malloc((size_t)size * sizeof *pixels)) != NULL || failure_memory(f);
     if (fine && cot_file_read(in, 0, COT_F32, pixels))
         fine = failure_set(f, EXIT_RUN, "file", "[predict] %.900s", cot_file_message(in));
@@ -62,7 +64,7 @@ static bool predict_digits(saved *s, predictions *a, const char *path, failure *
         for (int64_t k = 0; k < size; k++) pixels[k] /= 255;
     cot_file_close(in);
     cot_var one = cot_full(s->t, COT_F32, COT_SHAPE(1, 1, MNIST_SIDE, MNIST_SIDE), 0);
-    fine = fine && saved_load(s, mnist_net, one, f) && make_room(a, n, true, f);
+    fine        = fine && saved_load(s, mnist_net, one, f) && make_room(a, n, true, f);
     for (int64_t k = 0; fine && k < n; k += AT_ONCE) {
         int64_t  rows = n - k < AT_ONCE ? n - k : AT_ONCE;
         cot_mark mark = cot_tape_mark(s->t);
@@ -80,11 +82,12 @@ static bool predict_digits(saved *s, predictions *a, const char *path, failure *
 
 static bool predict_nodes(saved *s, predictions *a, const char *path, failure *f) {
     const char *width = cot_file_text(s->file, "width");
-    graph       g = {0};
-    gcn         net = {.g = &g, .hidden = width ? strtoll(width, NULL, 10) : 16};
-    bool        fine = gcn_read_graph(&g, path, f);
+    graph       g     = {0};
+    gcn         net   = {.g = &g, .hidden = width ? strtoll(width, NULL, 10) : 16};
+    bool        fine  = gcn_read_graph(&g, path, f);
     if (fine && net.hidden < 1)
-        fine = failure_set(f, EXIT_RUN, "file", "%.600s has a width of %lld; it is positive", s->path, (long long)net.hidden);
+        fine = failure_set(f, EXIT_RUN, "file", "%.600s has a width of %lld; it is positive", s->path,
+                           (long long)net.hidden);
     if (fine) {
         gcn_open(&net, s->t);
         cot_params_set_user(s->p, &net);
@@ -103,9 +106,9 @@ static bool predict_tokens(saved *s, predictions *a, const int64_t *ids, failure
     for (int64_t k = 0; k < a->n; k += s->net.context) {
         int64_t  rows = a->n - k < s->net.context ? a->n - k : s->net.context;
         cot_mark mark = cot_tape_mark(s->t);
-        cot_var  x = cot_data(s->t, COT_I64, COT_SHAPE(1, rows), ids + k);
+        cot_var  x    = cot_data(s->t, COT_I64, COT_SHAPE(1, rows), ids + k);
         cot_var  next = cot_data(s->t, COT_I64, COT_SHAPE(rows, 1), ids + k + 1);
-        cot_var  p = cot_log_softmax(cot_reshape(gpt_net(s->p, x), COT_SHAPE(rows, v)), 1);
+        cot_var  p    = cot_log_softmax(cot_reshape(gpt_net(s->p, x), COT_SHAPE(rows, v)), 1);
         cot_read_as(cot_neg(cot_take_along_axis(p, next, 1)), COT_F64, a->number + k, rows);
         cot_tape_rewind(s->t, mark);
         if (!saved_fine(s, f)) return false;
@@ -118,14 +121,18 @@ static bool predict_text(saved *s, predictions *a, const char *path, failure *f)
     size_t bytes;
     if (!saved_gpt(s, f)) return false;
     if (!s->k)
-        return failure_set(f, EXIT_RUN, "file", "%.600s has no characters, nor are vocab.json and merges.txt beside it; a "
-                                                "text cannot become tokens", s->path);
+        return failure_set(f, EXIT_RUN, "file",
+                           "%.600s has no characters, nor are vocab.json and merges.txt beside it; a "
+                           "text cannot become tokens",
+                           s->path);
     char *text = cot_text_read(path, &bytes, why, sizeof why);
     if (!text) return failure_set(f, EXIT_RUN, "file", "[predict] %s", why);
-    int64_t  n, *ids = gpt_encode(s->k, text, bytes, &n, f);
-    bool     fine = ids != NULL;
+    int64_t n, *ids = gpt_encode(s->k, text, bytes, &n, f);
+    bool    fine = ids != NULL;
     free(text);
-    if (fine && n < 2) fine = failure_set(f, EXIT_RUN, "file", "[predict] %.600s has %lld tokens; a loss needs two", path, (long long)n);
+    if (fine && n < 2)
+        fine =
+            failure_set(f, EXIT_RUN, "file", "[predict] %.600s has %lld tokens; a loss needs two", path, (long long)n);
     for (int64_t k = 0; fine && k < n; k++)
         if (ids[k] >= s->net.vocabulary)
             fine = failure_set(f, EXIT_RUN, "file", "[predict] token %lld is out of range; the model has %lld",
@@ -174,7 +181,7 @@ static void as_text(const saved *s, const predictions *a, FILE *out) {
     }
     fprintf(out, "%s   class   probability\n", strcmp(s->model, "gcn") == 0 ? "   node" : "picture");
     for (int64_t k = 0; k < a->n; k++)
-        fprintf(out, "%7lld %7lld %13.4f\n", (long long)k, (long long)a->class[k], a->number[k]);
+        fprintf(out, "%7lld %7lld %13.4f\n", (long long)k, (long long)a->class[k], a -> number[k]);
 }
 
 int run_predict(const options *o, FILE *out, look how, failure *f) {
@@ -182,19 +189,26 @@ int run_predict(const options *o, FILE *out, look how, failure *f) {
     predictions a = {0};
     (void)how;
     if (o->positional_count != 2) {
-        failure_usage(f, "predict takes the folder of a model and its input: pictures for mnist, a graph for gcn, a text "
-                         "for gpt");
+        failure_usage(f,
+                      "predict takes the folder of a model and its input: pictures for mnist, a graph for gcn, a text "
+                      "for gpt");
         return EXIT_USAGE;
     }
     const char *input = o->positionals[1];
-    bool        fine = saved_open(&s, o->positionals[0], f);
-    if (fine && strcmp(s.model, "mnist") == 0) fine = predict_digits(&s, &a, input, f);
-    else if (fine && strcmp(s.model, "gcn") == 0) fine = predict_nodes(&s, &a, input, f);
-    else if (fine && strcmp(s.model, "gpt") == 0) fine = predict_text(&s, &a, input, f);
+    bool        fine  = saved_open(&s, o->positionals[0], f);
+    if (fine && strcmp(s.model, "mnist") == 0)
+        fine = predict_digits(&s, &a, input, f);
+    else if (fine && strcmp(s.model, "gcn") == 0)
+        fine = predict_nodes(&s, &a, input, f);
+    else if (fine && strcmp(s.model, "gpt") == 0)
+        fine = predict_text(&s, &a, input, f);
     else if (fine)
-        fine = failure_set(f, EXIT_RUN, "file", "%.600s is a model of %.60s; predict takes gcn, mnist or gpt", s.path, s.model);
-    if (fine && o->json) as_json(&s, &a, out);
-    else if (fine) as_text(&s, &a, out);
+        fine = failure_set(f, EXIT_RUN, "file", "%.600s is a model of %.60s; predict takes gcn, mnist or gpt", s.path,
+                           s.model);
+    if (fine && o->json)
+        as_json(&s, &a, out);
+    else if (fine)
+        as_text(&s, &a, out);
     free(a.class);
     free(a.number);
     saved_close(&s);

@@ -44,7 +44,7 @@ static int64_t choose(candidate *c, int64_t n, const gpt_drawing *how, double u)
 static bool logits_of(saved *s, const int64_t *ids, int64_t n, float *to, candidate *c, failure *f) {
     int64_t  first = s->net.cache ? s->net.seen : 0, v = s->net.vocabulary;
     cot_mark mark = cot_tape_mark(s->t);
-    cot_var  all = gpt_net(s->p, cot_data(s->t, COT_I64, COT_SHAPE(1, n - first), ids + first));
+    cot_var  all  = gpt_net(s->p, cot_data(s->t, COT_I64, COT_SHAPE(1, n - first), ids + first));
     cot_read_as(cot_slice(all, 1, n - first - 1, n - first, 1), COT_F32, to, v);
     bool fine = saved_fine(s, f);
     cot_tape_rewind(s->t, mark);
@@ -59,13 +59,13 @@ static bool logits_of(saved *s, const int64_t *ids, int64_t n, float *to, candid
 }
 
 bool gpt_draw(saved *s, const gpt_drawing *how, int64_t *ids, int64_t known, int64_t n, failure *f) {
-    candidate *c = malloc((size_t)s->net.vocabulary * sizeof *c);
-    float     *logits = malloc((size_t)s->net.vocabulary * sizeof *logits);
-    cot_key    key = cot_key_of(how->seed);
+    candidate *c       = malloc((size_t)s->net.vocabulary * sizeof *c);
+    float     *logits  = malloc((size_t)s->net.vocabulary * sizeof *logits);
+    cot_key    key     = cot_key_of(how->seed);
     int64_t    context = s->net.context, from = known > context ? known - context : 0;
     s->net.cache = how->no_cache ? NULL : cot_nn_cache_create(s->p, context);
-    s->net.seen = 0;
-    bool fine = (c && logits && (s->net.cache || how->no_cache)) || failure_memory(f);
+    s->net.seen  = 0;
+    bool fine    = (c && logits && (s->net.cache || how->no_cache)) || failure_memory(f);
     for (int64_t k = known; fine && k < known + n; k++) {
         if (k - from > context) { /* the last half, of at least one */
             from = k - (context + 1) / 2;
@@ -73,8 +73,9 @@ bool gpt_draw(saved *s, const gpt_drawing *how, int64_t *ids, int64_t known, int
             s->net.seen = 0;
         }
         cot_key at = cot_key_fold(key, (uint64_t)(k - known));
-        fine = logits_of(s, ids + from, k - from, logits, c, f);
-        if (fine) ids[k] = choose(c, s->net.vocabulary, how, ((double)at.word[0] + (double)at.word[1] / 0x1p32) / 0x1p32);
+        fine       = logits_of(s, ids + from, k - from, logits, c, f);
+        if (fine)
+            ids[k] = choose(c, s->net.vocabulary, how, ((double)at.word[0] + (double)at.word[1] / 0x1p32) / 0x1p32);
     }
     cot_nn_cache_destroy(s->net.cache);
     s->net.cache = NULL;
@@ -91,7 +92,7 @@ static int64_t *read_prompt(const saved *s, const options *o, int64_t *known, fa
         failure_usage(f, "--prompt is empty; the model needs a token to go on from");
         return NULL;
     }
-    ids = gpt_encode(s->k, prompt, strlen(prompt), known, f);
+    ids  = gpt_encode(s->k, prompt, strlen(prompt), known, f);
     more = ids ? realloc(ids, (size_t)(*known + o->train.length) * sizeof *ids) : NULL;
     if (ids && !more) {
         free(ids);
@@ -122,13 +123,15 @@ static bool sample(saved *s, const options *o, FILE *out, failure *f) {
     int64_t     known, all;
     int64_t    *ids = read_prompt(s, o, &known, f);
     if (!ids) return false;
-    all = known + o->train.length;
+    all       = known + o->train.length;
     bool fine = gpt_draw(s, &how, ids, known, o->train.length, f);
     if (fine) {
         int64_t bytes = cot_tokenizer_decode(s->k, ids, all, NULL, 0);
-        char   *text = bytes >= 0 ? calloc((size_t)bytes + 1, 1) : NULL;
-        if (bytes < 0) fine = failure_set(f, EXIT_RUN, "file", "[sample] %.600s draws tokens that the tokenizer has not", s->path);
-        else if (!text) fine = failure_memory(f);
+        char   *text  = bytes >= 0 ? calloc((size_t)bytes + 1, 1) : NULL;
+        if (bytes < 0)
+            fine = failure_set(f, EXIT_RUN, "file", "[sample] %.600s draws tokens that the tokenizer has not", s->path);
+        else if (!text)
+            fine = failure_memory(f);
         if (text) cot_tokenizer_decode(s->k, ids, all, text, bytes);
         if (text) print(text, o, ids, all, out);
         free(text);
@@ -148,8 +151,10 @@ int run_sample(const options *o, FILE *out, look how, failure *f) {
         if (strcmp(s.model, "gpt") != 0)
             failure_set(f, EXIT_RUN, "file", "%.600s is a model of %.60s; sample takes one of gpt", s.path, s.model);
         else if (saved_gpt(&s, f) && !s.k)
-            failure_set(f, EXIT_RUN, "file", "%.600s has no characters, nor are vocab.json and merges.txt beside it; sample "
-                                             "needs the text of each token", s.path);
+            failure_set(f, EXIT_RUN, "file",
+                        "%.600s has no characters, nor are vocab.json and merges.txt beside it; sample "
+                        "needs the text of each token",
+                        s.path);
         else if (f->status == EXIT_FINE)
             sample(&s, o, out, f);
     }

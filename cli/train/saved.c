@@ -32,8 +32,10 @@ bool saved_open(saved *s, const char *folder, failure *f) {
     s->model = cot_file_text(s->file, "model");
     if (!s->model && tensor(s, "wte.weight") >= 0) s->model = "gpt";
     if (!s->model)
-        return failure_set(f, EXIT_RUN, "file", "%.600s does not say which model it is of; it was not written by "
-                                                "`cotangent train`", s->path);
+        return failure_set(f, EXIT_RUN, "file",
+                           "%.600s does not say which model it is of; it was not written by "
+                           "`cotangent train`",
+                           s->path);
     s->t = cot_tape_create(NULL);
     s->p = cot_params_create(s->t);
     if (!saved_fine(s, f)) return false;
@@ -64,28 +66,32 @@ bool saved_load(saved *s, cot_net net, cot_var x, failure *f) {
 
 static bool configure(saved *s, failure *f) {
     const char *heads = cot_file_text(s->file, "heads");
-    cot_shape   wte = cot_file_shape(s->file, tensor(s, "wte.weight"));
-    cot_shape   wpe = cot_file_shape(s->file, tensor(s, "wpe.weight"));
+    cot_shape   wte   = cot_file_shape(s->file, tensor(s, "wte.weight"));
+    cot_shape   wpe   = cot_file_shape(s->file, tensor(s, "wpe.weight"));
     char        name[64];
     if (wte.ndim != 2 || wpe.ndim != 2)
-        return failure_set(f, EXIT_RUN, "file", "%.600s has no matrices wte.weight and wpe.weight; a gpt has both", s->path);
-    s->net = (gpt){.vocabulary = wte.dim[0], .width = wte.dim[1], .context = wpe.dim[0]};
+        return failure_set(f, EXIT_RUN, "file", "%.600s has no matrices wte.weight and wpe.weight; a gpt has both",
+                           s->path);
+    s->net       = (gpt){.vocabulary = wte.dim[0], .width = wte.dim[1], .context = wpe.dim[0]};
     s->net.heads = heads ? strtoll(heads, NULL, 10) : s->net.width / 64;
     do snprintf(name, sizeof name, "h.%lld.ln_1.weight", (long long)s->net.layers++);
     while (tensor(s, name) >= 0);
     s->net.layers--;
     if (s->net.heads > 0 && s->net.width % s->net.heads == 0) return true;
-    return failure_set(f, EXIT_RUN, "file", "%.600s has %lld heads and a width of %lld; heads divide the width", s->path,
-                       (long long)s->net.heads, (long long)s->net.width);
+    return failure_set(f, EXIT_RUN, "file", "%.600s has %lld heads and a width of %lld; heads divide the width",
+                       s->path, (long long)s->net.heads, (long long)s->net.width);
 }
 
 static bool find_tokenizer(saved *s, failure *f) {
     char        vocab[4096];
     const char *characters = cot_file_text(s->file, "characters");
     snprintf(vocab, sizeof vocab, "%.4000s/vocab.json", s->folder);
-    if (characters) s->k = cot_tokenizer_of_text(characters, strlen(characters), NULL);
-    else if (!cot__source_exists(vocab)) return true;
-    else return (s->k = gpt_byte_pairs(s->folder, f)) != NULL;
+    if (characters)
+        s->k = cot_tokenizer_of_text(characters, strlen(characters), NULL);
+    else if (!cot__source_exists(vocab))
+        return true;
+    else
+        return (s->k = gpt_byte_pairs(s->folder, f)) != NULL;
     return gpt_tokenizer_fine(s->k, f);
 }
 

@@ -68,5 +68,6 @@ bool train_save_model(training *r, const trainable *m, const char *folder, failu
     int           n = 1 + (m->pairs ? m->pairs(r, MOST - 1, pairs + 1) : 0);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     if (m->save && !m->save(r, folder, f)) return false;
-    return failed(f, cot_params_save(r->p, path, &(cot_save_options){.pairs = n, .texts = pairs}, why, sizeof why), why);
+    cot_save_options o = {.pairs = n, .texts = pairs};
+    return failed(f, cot_params_save(r->p, path, &o, why, sizeof why), why);
 }

@@ -17,10 +17,10 @@ typedef struct task {
     gpt       net;
     gpt_text  text;
     int64_t   batch;
-    int64_t  *window;   /* (context + 1) */
-    int64_t  *buffer;   /* the tokens (batch, context) and those that follow each */
+    int64_t  *window; /* (context + 1) */
+    int64_t  *buffer; /* the tokens (batch, context) and those that follow each */
     cot_array arrays[2];
-    failure   trouble;  /* of reading a window */
+    failure   trouble; /* of reading a window */
     char      heads[24];
 } task;
 
@@ -35,11 +35,11 @@ static void close_task(void *model) {
 
 static bool configure(task *a, const options *o, failure *f) {
     const train_settings *s = &o->train;
-    a->net = (gpt){.context = s->context ? s->context : 128,
-                   .layers = s->layers ? s->layers : 4,
-                   .heads = s->heads ? s->heads : 4,
-                   .width = s->width ? s->width : 128};
-    a->batch = s->batch ? s->batch : 8;
+    a->net                  = (gpt){.context = s->context ? s->context : 128,
+                                    .layers  = s->layers ? s->layers : 4,
+                                    .heads   = s->heads ? s->heads : 4,
+                                    .width   = s->width ? s->width : 128};
+    a->batch                = s->batch ? s->batch : 8;
     if (a->net.width % a->net.heads == 0) return true;
     return failure_usage(f, "a width of %lld is not divided by %lld heads; each has as many numbers as the others",
                          (long long)a->net.width, (long long)a->net.heads);
@@ -61,8 +61,8 @@ static bool open_text(task *a, const options *o, failure *f) {
                        initial_vocabulary(o->train.initial), f))
         return false;
     a->net.vocabulary = a->text.vocabulary;
-    a->window = malloc((size_t)(a->net.context + 1) * sizeof *a->window);
-    a->buffer = malloc(2 * (size_t)n * sizeof *a->buffer);
+    a->window         = malloc((size_t)(a->net.context + 1) * sizeof *a->window);
+    a->buffer         = malloc(2 * (size_t)n * sizeof *a->buffer);
     if (!a->window || !a->buffer) return failure_memory(f);
     for (int k = 0; k < 2; k++)
         a->arrays[k] = (cot_array){COT_I64, COT_SHAPE(a->batch, a->net.context), n, a->buffer + k * n};
@@ -71,8 +71,10 @@ static bool open_text(task *a, const options *o, failure *f) {
 
 static void *open_task(const options *o, failure *f) {
     task *a = o->train.data ? calloc(1, sizeof *a) : NULL;
-    if (!o->train.data) failure_usage(f, "gpt needs --data FILE, a text or a .bin of tokens of two bytes");
-    else if (!a) failure_memory(f);
+    if (!o->train.data)
+        failure_usage(f, "gpt needs --data FILE, a text or a .bin of tokens of two bytes");
+    else if (!a)
+        failure_memory(f);
     if (!a) return NULL;
     if (configure(a, o, f) && open_text(a, o, f)) return a;
     close_task(a);
@@ -87,19 +89,24 @@ static void describe(const void *model, char *text, size_t room) {
 
 /* Matrices and tables decay; biases and scales do not. */
 static void make_optimiser(training *r) {
-    int64_t         warmup = r->steps / 10 < 100 ? r->steps / 10 : 100;
-    double          rate = train_rate(r, 1e-3);
-    cot_schedule    s = {.kind = COT_RATE_COSINE, .rate = rate, .end = rate / 10, .warmup = warmup,
-                         .start = 0.01, .steps = r->steps - warmup};
+    int64_t         warmup   = r->steps / 10 < 100 ? r->steps / 10 : 100;
+    double          rate     = train_rate(r, 1e-3);
+    cot_schedule    s        = {.kind   = COT_RATE_COSINE,
+                                .rate   = rate,
+                                .end    = rate / 10,
+                                .warmup = warmup,
+                                .start  = 0.01,
+                                .steps  = r->steps - warmup};
     cot_optim_group groups[] = {{1, 0.1}, {1, 0}};
     cot_params_group(r->p, "*.bias", 1);
     cot_params_group(r->p, "*ln_?.weight", 1);
-    r->optim = cot_optim_create(r->p, &(cot_optim_options){.kind = COT_ADAMW, .beta2 = 0.99, .schedule = &s,
-                                                           .groups = groups, .group_count = 2});
+    r->optim = cot_optim_create(
+        r->p,
+        &(cot_optim_options){.kind = COT_ADAMW, .beta2 = 0.99, .schedule = &s, .groups = groups, .group_count = 2});
 }
 
 static bool begin(training *r, failure *f) {
-    task       *a = r->model;
+    task       *a       = r->model;
     const char *initial = r->o->train.initial;
     char        why[900];
     cot_var     one = cot_full(r->t, COT_I64, COT_SHAPE(1, 1), 0);
@@ -120,13 +127,14 @@ static void work(const training *r, double *examples, double *flops) {
     const task *a = r->model;
     double      w = (double)a->net.width, l = (double)a->net.layers, c = (double)a->net.context;
     *examples = (double)(a->batch * a->net.context);
-    *flops = 6 * *examples * (12 * l * w * w + w * (double)a->net.vocabulary + 2 * l * c * w);
+    *flops    = 6 * *examples * (12 * l * w * w + w * (double)a->net.vocabulary + 2 * l * c * w);
 }
 
 /* Row `row` of the batch is the window that begins at token `from`. */
 static void fill(task *a, int64_t row, int64_t from) {
     int64_t c = a->net.context, *x = a->buffer + row * c, *y = x + a->batch * c;
-    if (!gpt_text_read(&a->text, from, c + 1, a->window, &a->trouble)) memset(a->window, 0, (size_t)(c + 1) * sizeof *x);
+    if (!gpt_text_read(&a->text, from, c + 1, a->window, &a->trouble))
+        memset(a->window, 0, (size_t)(c + 1) * sizeof *x);
     memcpy(x, a->window, (size_t)c * sizeof *x);
     memcpy(y, a->window + 1, (size_t)c * sizeof *y);
 }
@@ -142,16 +150,16 @@ static cot_var mean_loss(training *r, int64_t rows) {
 
 static cot_var loss(training *r) {
     static const char *const names[] = {"tokens", "next"};
-    task                    *a = r->model;
-    cot_key                  step = cot_key_fold(cot_key_fold(r->key, 1), (uint64_t)r->step);
-    uint64_t                 starts = (uint64_t)(a->text.trained - a->net.context);
+    task                    *a       = r->model;
+    cot_key                  step    = cot_key_fold(cot_key_fold(r->key, 1), (uint64_t)r->step);
+    uint64_t                 starts  = (uint64_t)(a->text.trained - a->net.context);
     for (int64_t b = 0; b < a->batch; b++) {
         cot_key k = cot_key_fold(step, (uint64_t)b);
         fill(a, b, (int64_t)(((uint64_t)k.word[1] << 32 | k.word[0]) % starts));
     }
     r->batch_arrays = 2;
-    r->batch = a->arrays;
-    r->batch_names = names;
+    r->batch        = a->arrays;
+    r->batch_names  = names;
     return mean_loss(r, a->batch);
 }
 
@@ -176,7 +184,7 @@ static bool validate(training *r) {
 }
 
 static bool test(training *r, failure *f) {
-    task *a = r->model;
+    task *a      = r->model;
     r->test_loss = validation_loss(r);
     if (!train_fine(r, f)) return false;
     if (a->trouble.status) *f = a->trouble;
@@ -215,20 +223,20 @@ static bool save(const training *r, const char *folder, failure *f) {
 }
 
 const trainable train_gpt = {
-    .name = "gpt",
-    .about = "a transformer; --data a text, or a .bin of tokens",
-    .steps = 1000,
-    .every = 100,
-    .clip = 1,
-    .open = open_task,
-    .describe = describe,
-    .begin = begin,
-    .work = work,
-    .loss = loss,
-    .validate = validate,
-    .test = test,
+    .name      = "gpt",
+    .about     = "a transformer; --data a text, or a .bin of tokens",
+    .steps     = 1000,
+    .every     = 100,
+    .clip      = 1,
+    .open      = open_task,
+    .describe  = describe,
+    .begin     = begin,
+    .work      = work,
+    .loss      = loss,
+    .validate  = validate,
+    .test      = test,
     .show_json = show_json,
-    .pairs = pairs,
-    .save = save,
-    .close = close_task,
+    .pairs     = pairs,
+    .save      = save,
+    .close     = close_task,
 };

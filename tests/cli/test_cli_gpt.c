@@ -1,7 +1,7 @@
 /* ctest: timeout=240 */
-/* test_cli_gpt.c: `train gpt`, `sample` and `predict`: what is learnt is seen by what uses it, a run
- * that was interrupted ends with the bytes of one that was not, drawing through the cache is drawing
- * without it, and what is wrong is said. */
+/* test_cli_gpt.c: `train gpt`, `sample`, `predict` and `compile --model`: what is learnt is seen by
+ * what uses it, a run that was interrupted ends with the bytes of one that was not, drawing through
+ * the cache is drawing without it, and what is wrong is said. */
 #include "support/cli_test.h"
 
 #include "train/saved.h"
@@ -64,9 +64,9 @@ static void the_cache_changes_nothing(void **state) {
     snprintf(path, sizeof path, "%s/r", folder);
     assert_true(saved_open(&s, path, &f) && saved_gpt(&s, &f));
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
-        for (int64_t known = 1; known <= 50; known += 7) { /* also a prompt longer than the context */
+        for (int64_t known = 1; known <= 50; known += 7) { /* prompts may exceed the context */
             int64_t     ids[2][50 + DRAWN] = {{0}};
-            gpt_drawing how = ways[k];
+            gpt_drawing how                = ways[k];
             for (int64_t i = 0; i < known; i++) ids[0][i] = ids[1][i] = (3 * i + 1) % s.net.vocabulary;
             assert_true(gpt_draw(&s, &how, ids[0], known, DRAWN, &f));
             how.no_cache = true;
@@ -96,8 +96,10 @@ static void tokens_come_from_files(void **state) {
     assert_true(number_of("test_loss") < 0.2);
     assert_non_null(strstr(last.out, "800 tokens of 4"));
     fails("cotangent sample bin", 3,
-          "bin/model.safetensors has no characters, nor are vocab.json and merges.txt beside it; sample needs the text of "
-          "each token", "");
+          "bin/model.safetensors has no characters, nor are vocab.json and merges.txt beside it; sample needs the text "
+          "of "
+          "each token",
+          "");
     runs("mkdir -p pairs; printf '{\"a\":0,\"b\":1,\"ab\":2}' > pairs/vocab.json; printf '#version: 0.2\\na b\\n' > "
          "pairs/merges.txt; for k in $(seq 400); do printf abb; done > ab.txt");
     runs("cotangent train gpt --data ab.txt --tokenizer pairs " SMALL "--steps 100 --checkpoint withpairs --json");
@@ -122,17 +124,58 @@ static void others_predict_too(void **state) {
     fails("cotangent predict m t.csv", 3, "[predict] cannot read t.csv: No such file or directory", "");
 }
 
+/* The next token of as many as the context, by C without the library and by sample. */
+static void trained_networks_compile(void **state) {
+    char path[200];
+    (void)state;
+    snprintf(path, sizeof path, "%s/main.c", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("#include \"net.h\"\n"
+          "#include <stdio.h>\n"
+          "int main(void) {\n"
+          "    static double w[NET_WORKSPACE / 8 + 1];\n"
+          "    static float y[22];\n"
+          "    static int64_t x[24];\n"
+          "    int best = 0, one;\n"
+          "    for (int k = 0; k < 24; x[k++] = one) if (scanf(\"%d\", &one) != 1) return 1;\n"
+          "    if (net(x, y, w)) return 2;\n"
+          "    for (int k = 1; k < 22; k++) if (y[k] > y[best]) best = k;\n"
+          "    return printf(\"%d\", best) < 0;\n"
+          "}\n", file);
+    assert_int_equal(fclose(file), 0);
+    runs("cotangent compile --model r -o net.c && gcc -O1 -std=gnu99 main.c net.c -lm -o net");
+    for (int k = 0; k < 4; k++) {
+        sh("cotangent sample r --prompt 'the cat 1%d0 sat on the m' --length 1 --temperature 0 --json |"
+           " sed 's/.*\\[//; s/\\].*//' > ids; cut -d, -f25 ids; cut -d, -f1-24 ids | tr , ' ' | ./net", k);
+        assert_int_equal(last.status, 0);
+        char *end;
+        long  ours = strtol(last.out, &end, 10);
+        assert_true(end != last.out && *end == '\n');
+        assert_int_equal(ours, strtol(end, NULL, 10));
+    }
+    fails("cotangent compile --model r x*y x=1", 2,
+          "compile --model DIR writes the trained network; it takes -o, --libm and --json, no expression and no "
+          "derivative", "");
+    runs("rm -rf g3; cotangent train gcn --quiet --steps 2 --checkpoint g3");
+    fails("cotangent compile --model g3", 3,
+          "g3/model.safetensors is a model of gcn; compile --model takes mnist or gpt", "");
+}
+
 static void what_is_wrong_is_said(void **state) {
     (void)state;
     fails("cotangent train gpt", 2, "gpt needs --data FILE, a text or a .bin of tokens of two bytes", "");
     fails("cotangent train gpt --data t.txt --width 30 --heads 4", 2,
           "a width of 30 is not divided by 4 heads; each has as many numbers as the others", "");
-    fails("cotangent train gpt --data t.txt --context 1000", 3,
-          "[gpt] t.txt has 8100 tokens, a window has 1001; the last tenth must hold one: give a longer text or a smaller "
-          "--context", "");
+    fails(
+        "cotangent train gpt --data t.txt --context 1000", 3,
+        "[gpt] t.txt has 8100 tokens, a window has 1001; the last tenth must hold one: give a longer text or a smaller "
+        "--context",
+        "");
     fails("cotangent sample nowhere", 3,
           "cannot read nowhere/model.safetensors: No such file or directory; `cotangent train MODEL --checkpoint DIR` "
-          "writes one into DIR", "");
+          "writes one into DIR",
+          "");
     fails("cotangent sample r --prompt ''", 2, "--prompt is empty; the model needs a token to go on from", "");
     fails("cotangent sample r --prompt '?'", 3, "[tokenizer_encode] no token stands for the text at byte 0", "");
     fails("cotangent sample", 2,
@@ -149,7 +192,7 @@ int main(void) {
         cmocka_unit_test(training_learns),           cmocka_unit_test(resumed_runs_end_the_same),
         cmocka_unit_test(the_cache_changes_nothing), cmocka_unit_test(sampling_follows_its_options),
         cmocka_unit_test(tokens_come_from_files),    cmocka_unit_test(others_predict_too),
-        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(trained_networks_compile),  cmocka_unit_test(what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, begin, folder_remove);
 }
