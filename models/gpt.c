@@ -71,7 +71,12 @@ static const char *theirs(const char *name, char *to, size_t size, void *user) {
 cot_status gpt_load(cot_params *p, const char *path, char *why, size_t room) {
     /* masks, and the last layer where it is listed though it is the table of tokens */
     static const char *const no_parameters[] = {"*attn.bias", "*attn.masked_bias", "lm_head.weight"};
-    cot_file        *f = cot_file_open(path, NULL);
+    cot_file *f = cot_file_open(path, NULL);
+    if (!f || cot_file_status(f) == COT_MEMORY) {
+        cot_file_close(f);
+        snprintf(why, room, "out of memory for the list of %s", path);
+        return COT_MEMORY;
+    }
     bool             inner = cot_file_find(f, "transformer.wte.weight") >= 0;
     cot_load_options o = {.prefix = inner ? "transformer." : NULL, .rename = theirs, .ignores = 3, .ignore = no_parameters};
     /* a file of ours has our names */

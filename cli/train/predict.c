@@ -71,8 +71,8 @@ static bool predict_digits(saved *s, predictions *a, const char *path, failure *
         classify(a, k, rows,
                  mnist_net(s->p, cot_data(s->t, COT_F32, COT_SHAPE(rows, 1, MNIST_SIDE, MNIST_SIDE),
                                           pixels + k * MNIST_PIXELS)));
-        cot_tape_rewind(s->t, mark);
         fine = saved_fine(s, f);
+        cot_tape_rewind(s->t, mark);
     }
     free(pixels);
     return fine;
@@ -110,8 +110,8 @@ static bool predict_tokens(saved *s, predictions *a, const int64_t *ids, failure
         cot_var  next = cot_data(s->t, COT_I64, COT_SHAPE(rows, 1), ids + k + 1);
         cot_var  p    = cot_log_softmax(cot_reshape(gpt_net(s->p, x), COT_SHAPE(rows, v)), 1);
         cot_read_as(cot_neg(cot_take_along_axis(p, next, 1)), COT_F64, a->number + k, rows);
-        cot_tape_rewind(s->t, mark);
         if (!saved_fine(s, f)) return false;
+        cot_tape_rewind(s->t, mark);
     }
     return true;
 }

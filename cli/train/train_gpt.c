@@ -109,15 +109,15 @@ static bool begin(training *r, failure *f) {
     task       *a       = r->model;
     const char *initial = r->o->train.initial;
     char        why[900];
+    cot_status  status = COT_OK;
     cot_var     one = cot_full(r->t, COT_I64, COT_SHAPE(1, 1), 0);
     cot_params_set_user(r->p, &a->net);
     gpt_begin(r->p, &a->net);
     cot_params_init(r->p, gpt_net, one, cot_key_fold(r->key, 0));
     if (!train_fine(r, f)) return false;
-    if (initial && gpt_load(r->p, initial, why, sizeof why)) {
-        if (!train_fine(r, f)) return false;
-        return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
-    }
+    if (initial) status = gpt_load(r->p, initial, why, sizeof why);
+    if (status == COT_MEMORY) return failure_memory(f);
+    if (status != COT_OK) return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
     make_optimiser(r);
     return train_fine(r, f);
 }
@@ -173,6 +173,7 @@ static double validation_loss(training *r) {
         cot_mark mark = cot_tape_mark(r->t);
         for (int64_t b = 0; b < rows; b++) fill(a, b, a->text.trained + (k + b) * all / n * c);
         sum += (double)rows * cot_value(mean_loss(r, rows));
+        if (cot_tape_status(r->t)) return NAN; /* rewinding would forget why */
         cot_tape_rewind(r->t, mark);
     }
     return sum / (double)n;

@@ -36,7 +36,9 @@ static mnist_digits part(const mnist_digits *all, int64_t from, int64_t n) {
 
 static bool read_digits(task *a, failure *f) {
     char why[900];
-    if (mnist_read(&a->read[0], a->folder, "t10k", why, sizeof why))
+    int  wrong = mnist_read(&a->read[0], a->folder, "t10k", why, sizeof why);
+    if (wrong && strncmp(why, "out of memory", 13) == 0) return failure_memory(f);
+    if (wrong)
         return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
     if (mnist_read(&a->read[1], a->folder, "train", why, sizeof why) == 0 && a->read[1].n > 0) {
         a->train = part(&a->read[1], 0, a->read[1].n);
@@ -112,6 +114,7 @@ static int64_t guess(training *r, const mnist_digits *d, int64_t from, int64_t n
     int64_t  right = 0;
     cot_var  x = cot_data(r->t, COT_F32, COT_SHAPE(n, 1, MNIST_SIDE, MNIST_SIDE), d->pixels + from * MNIST_PIXELS);
     cot_read_as(cot_argmax(mnist_net(r->p, x), COT_AXES(1)), COT_I64, to, n);
+    if (cot_tape_status(r->t)) return 0; /* rewinding would forget why */
     for (int64_t k = 0; k < n; k++) right += to[k] == d->labels[from + k];
     cot_tape_rewind(r->t, mark);
     return right;
