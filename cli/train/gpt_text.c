@@ -46,11 +46,18 @@ static bool list_characters(gpt_text *x, failure *f) {
     return x->characters || failure_memory(f);
 }
 
+char *gpt_read(const char *path, size_t *bytes, failure *f) {
+    char  why[600];
+    char *text = cot_text_read(path, bytes, why, sizeof why);
+    if (!text && strstr(why, "memory is short")) failure_memory(f);
+    else if (!text) failure_set(f, EXIT_RUN, "file", "[gpt] %s", why);
+    return text;
+}
+
 static bool read_text(gpt_text *x, failure *f) {
-    char   why[600];
     size_t bytes;
-    char  *text = cot_text_read(x->path, &bytes, why, sizeof why);
-    if (!text) return failure_set(f, EXIT_RUN, "file", "[gpt] %s", why);
+    char  *text = gpt_read(x->path, &bytes, f);
+    if (!text) return false;
     bool pairs = x->k != NULL, fine = pairs;
     /* the characters are kept as a C string */
     if (memchr(text, 0, bytes))

@@ -26,6 +26,8 @@ void gpt_text_close(gpt_text *x);
 /* n tokens from number `from` on, which are there. */
 bool gpt_text_read(const gpt_text *x, int64_t from, int64_t n, int64_t *out, failure *f);
 
+/* A whole file of text, malloced; NULL after a failure. */
+char *gpt_read(const char *path, size_t *bytes, failure *f);
 /* The tokens of a text of this tokenizer, malloced; NULL after a failure. */
 int64_t *gpt_encode(const cot_tokenizer *k, const char *text, size_t bytes, int64_t *n, failure *f);
 /* The tokenizer of a folder's vocab.json and merges.txt; NULL after a failure. */

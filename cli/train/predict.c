@@ -117,7 +117,6 @@ static bool predict_tokens(saved *s, predictions *a, const int64_t *ids, failure
 }
 
 static bool predict_text(saved *s, predictions *a, const char *path, failure *f) {
-    char   why[600];
     size_t bytes;
     if (!saved_gpt(s, f)) return false;
     if (!s->k)
@@ -125,8 +124,8 @@ static bool predict_text(saved *s, predictions *a, const char *path, failure *f)
                            "%.600s has no characters, nor are vocab.json and merges.txt beside it; a "
                            "text cannot become tokens",
                            s->path);
-    char *text = cot_text_read(path, &bytes, why, sizeof why);
-    if (!text) return failure_set(f, EXIT_RUN, "file", "[predict] %s", why);
+    char *text = gpt_read(path, &bytes, f);
+    if (!text) return false;
     int64_t n, *ids = gpt_encode(s->k, text, bytes, &n, f);
     bool    fine = ids != NULL;
     free(text);

@@ -17,7 +17,6 @@ bool gcn_read_graph(graph *g, const char *from, failure *f) {
     if (strcmp(from, "karate") == 0) wrong = graph_karate(g, why, sizeof why);
     else if (strcmp(from, "generated") == 0) wrong = graph_generate(g, 0, why, sizeof why);
     else wrong = graph_read(g, from, why, sizeof why);
-    if (wrong && strncmp(why, "out of memory", 13) == 0) return failure_memory(f);
     return !wrong || failure_set(f, EXIT_RUN, "file", "[train] %s", why);
 }
 

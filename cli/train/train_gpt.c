@@ -209,12 +209,12 @@ static int pairs(const training *r, int most, cot_text_pair *out) {
 /* A model of byte pairs goes with their files. */
 static bool save(const training *r, const char *folder, failure *f) {
     static const char *const names[] = {"vocab.json", "merges.txt"};
-    char                     path[4096], why[600];
+    char                     path[4096];
     for (int k = 0; k < 2 && r->o->train.tokenizer; k++) {
         size_t bytes;
         snprintf(path, sizeof path, "%.4000s/%s", r->o->train.tokenizer, names[k]);
-        char *text = cot_text_read(path, &bytes, why, sizeof why);
-        if (!text) return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+        char *text = gpt_read(path, &bytes, f);
+        if (!text) return false;
         snprintf(path, sizeof path, "%.4000s/%s", folder, names[k]);
         bool fine = system_put_file(path, text, bytes, f);
         free(text);

@@ -36,9 +36,7 @@ static mnist_digits part(const mnist_digits *all, int64_t from, int64_t n) {
 
 static bool read_digits(task *a, failure *f) {
     char why[900];
-    int  wrong = mnist_read(&a->read[0], a->folder, "t10k", why, sizeof why);
-    if (wrong && strncmp(why, "out of memory", 13) == 0) return failure_memory(f);
-    if (wrong)
+    if (mnist_read(&a->read[0], a->folder, "t10k", why, sizeof why))
         return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
     if (mnist_read(&a->read[1], a->folder, "train", why, sizeof why) == 0 && a->read[1].n > 0) {
         a->train = part(&a->read[1], 0, a->read[1].n);

@@ -61,7 +61,6 @@ static const char *const lines[] = {
     "plot|r.jsonl",
     "plot|r.jsonl|r.jsonl|--json|--svg|t.svg|--smooth|2|--log",
     "plot|r.jsonl|--y|lose",
-    "train|gcn|--steps|1|--quiet",
     "train|gpt|--data|w.txt" SMALLEST "|--steps|1|--quiet",
     "train|gpt|--data|w.bin" SMALLEST "|--steps|1|--json|--quiet",
     "sample|m|--prompt|ab|--length|6|--top-p|0.9",
