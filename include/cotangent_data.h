@@ -157,8 +157,8 @@ typedef struct cot_loader_options {
  * given. */
 typedef struct cot_loader cot_loader;
 typedef struct cot_position {
-    int64_t epoch COT__OR_0;
-    int64_t row COT__OR_0;
+    int64_t epoch;
+    int64_t row;
 } cot_position;
 
 /* Rows of n arrays of the same extent along axis 0, (rows, …), which must live and stay as long as

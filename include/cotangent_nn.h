@@ -37,7 +37,7 @@ extern "C" {
 #endif
 
 /* ==== Parameters
- * ================================================================================================= */
+ * ======================================================================================== */
 
 typedef struct cot_params cot_params;
 /* A model: records its result for x, by calls of cot_nn_… and of operations. */
@@ -88,14 +88,15 @@ COT_API void cot_params_set_dtype(cot_params *p, cot_dtype dtype);
 /* A parameter. The name lives as long as p; var is its leaf, of a statistic (a running mean, say) a
  * constant. */
 typedef struct cot_param {
-    const char *name COT__OR_0;
-    cot_var var      COT__OR_0;
-    bool statistic   COT__OR_0;
-    bool frozen      COT__OR_0;
-    int group        COT__OR_0;
+    const char *name;
+    cot_var var;
+    bool statistic;
+    bool frozen;
+    int group;
 } cot_param;
 COT_API int       cot_params_count(const cot_params *p);     /* statistics included; 0 for NULL */
-COT_API cot_param cot_params_at(const cot_params *p, int k); /* in the order they were made; all zero beyond the end */
+/* In the order they were made; all zero beyond the end. */
+COT_API cot_param cot_params_at(const cot_params *p, int k);
 /* What layers use under this full name: the leaf, or the var that is bound in its place. A name
  * that is not there is an error, which tells a near one. */
 COT_API cot_var cot_params_get(cot_params *p, const char *name);
@@ -141,14 +142,16 @@ COT_API void cot_params_pop(cot_params *p);
  * the place of the bound one (cot_params_get), otherwise nothing happens. */
 COT_API cot_status cot_params_bind(cot_params *p, int n, const cot_var *xs);
 
-/* Writes a table of the layers that net calls for x, and nothing else, to `out`: what each gives, its
- * parameters (those that are shared are counted where they are met first), operations of its
- * values, and the bytes that it keeps on the tape. Nothing else comes of it: it may be called before cot_params_init. */
+/* Writes a table of the layers that net calls for x, and nothing else, to `out`: what each gives,
+ * its parameters (those that are shared are counted where they are met first), operations of its
+ * values, and the bytes that it keeps on the tape. Nothing else comes of it: it may be called
+ * before cot_params_init. */
 COT_API cot_status cot_params_summary(cot_params *p, cot_net net, cot_var x, FILE *out);
 
 /* A parameter of your own layer, under the name that is pushed: made in cot_params_init, found
- * later. Its dtype is that of `like`, if that is a float (COT_NONE: f32); how {0}: as in a dense layer,
- * fan_in being the extents but the last, fan_out the last. Another shape later is an error. */
+ * later. Its dtype is that of `like`, if that is a float (COT_NONE: f32); how {0}: as in a dense
+ * layer, fan_in being the extents but the last, fan_out the last. Another shape later is an
+ * error. */
 COT_API cot_var cot_nn_parameter(cot_params *p, const char *name, cot_shape shape, cot_var like, cot_init how);
 /* The same, not trained; how {0}: zeros. */
 COT_API cot_var cot_nn_statistic(cot_params *p, const char *name, cot_shape shape, cot_var like, cot_init how);
@@ -157,7 +160,7 @@ COT_API cot_var cot_nn_statistic(cot_params *p, const char *name, cot_shape shap
 COT_API cot_status cot_nn_update(cot_params *p, const char *name, cot_var value);
 
 /* ==== Layers
- * ===================================================================================================== */
+ * ======================================================================================== */
 
 /* Each finds its parameters under `name`, after what is pushed; they are named beside it. */
 
@@ -181,7 +184,8 @@ COT_API cot_var cot_nn_conv_transpose(cot_params *p, const char *name, cot_var x
 
 /* Norms: weight begins as ones, bias as zeros. eps 0: 1e-5. Over the last axis: */
 COT_API cot_var cot_nn_layer_norm(cot_params *p, const char *name, cot_var x, double eps);
-COT_API cot_var cot_nn_rms_norm(cot_params *p, const char *name, cot_var x, double eps); /* no bias */
+/* the same without mean and bias */
+COT_API cot_var cot_nn_rms_norm(cot_params *p, const char *name, cot_var x, double eps);
 /* x (N, C, …): over groups of C/groups channels, see cot_group_norm. */
 COT_API cot_var cot_nn_group_norm(cot_params *p, const char *name, cot_var x, int64_t groups, double eps);
 /* x (N, C, …): over all but the channels. In training by the statistics of the batch, which
@@ -194,11 +198,13 @@ COT_API cot_var cot_nn_dropout(cot_params *p, const char *name, cot_var x, doubl
 
 /* Keys and values of the positions that were seen, for decoding: each call of an attention layer
  * adds its own, and sees all. The memory is the cache's own: rewind the tape after each token.
- * `most`: positions. NULL when memory is short. It is used with one p, and before p is destroyed. */
+ * `most`: positions. NULL when memory is short. It is used with one p, and before p is
+ * destroyed. */
 typedef struct cot_nn_cache cot_nn_cache;
 COT_API cot_nn_cache       *cot_nn_cache_create(cot_params *p, int64_t most);
 COT_API void                cot_nn_cache_destroy(cot_nn_cache *c); /* NULL is fine */
-COT_API void                cot_nn_cache_clear(cot_nn_cache *c);   /* for another sequence, also of other shape */
+/* For another sequence, also of other shape. */
+COT_API void cot_nn_cache_clear(cot_nn_cache *c);
 
 /* What an attention layer may be told; only heads must be. */
 typedef struct cot_nn_attention_options {
@@ -217,33 +223,35 @@ typedef struct cot_nn_attention_options {
 } cot_nn_attention_options;
 /* Multi-head attention, x (…, T, width), heads a divisor of the width: in_proj.weight (width, width
  * + 2 · keys' width), columns of q, k, v, and in_proj.bias; out_proj.weight (width, width) and
- * out_proj.bias. in_proj begins Xavier uniform, out_proj uniform in ± 1/sqrt(width), biases zero. */
+ * out_proj.bias. in_proj begins Xavier uniform, out_proj uniform in ± 1/sqrt(width), biases
+ * zero. */
 COT_API cot_var cot_nn_attention(cot_params *p, const char *name, cot_var x, const cot_nn_attention_options *options);
 /* x (…, T, d), d even: of each position first + i the pairs (x[j], x[j + d/2]) turned by the angle
  * (first + i) base^(-2j/d). */
 COT_API cot_var cot_nn_rotary(cot_var x, double base, int64_t first);
 
-/* Over the first axis of x (T, …, in), one step after the other, as PyTorch's with time first: gives
- * (T, …, units). weight_ih (in, g · units), weight_hh (units, g · units), bias_ih, bias_hh, g = 4
- * gates i, f, g, o or 3 gates r, z, n; all begin uniform in ± 1/sqrt(units). state: h and, of an
- * LSTM, c, (…, units) each; taken from there unless COT_NONE, which means zeros, and left there
- * after the last step. NULL: zeros, and the last ones are not wanted. */
+/* Over the first axis of x (T, …, in), one step after the other, as PyTorch's with time first:
+ * gives (T, …, units). weight_ih (in, g · units), weight_hh (units, g · units), bias_ih, bias_hh,
+ * g = 4 gates i, f, g, o or 3 gates r, z, n; all begin uniform in ± 1/sqrt(units). state: h and,
+ * of an LSTM, c, (…, units) each; taken from there unless COT_NONE, which means zeros, and left
+ * there after the last step. NULL: zeros, and the last ones are not wanted. */
 COT_API cot_var cot_nn_lstm(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
 COT_API cot_var cot_nn_gru(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
 
 /* ==== A loss
- * ===================================================================================================== */
+ * ======================================================================================== */
 
 /* What a cross entropy may be told; NULL, or all left out: cot_softmax_cross_entropy. */
 typedef struct cot_cross_entropy_options {
-    double smoothing COT__OR_0; /* so much of each target goes to all classes in equal parts; 0 … 1 */
+    /* so much of each target goes to all classes in equal parts; 0 … 1 */
+    double smoothing COT__OR_0;
     cot_var weights  COT__OR_0; /* one of each class; left out: all 1 */
     bool ignore      COT__OR_0; /* rows whose label is `ignored` do not count */
     int64_t ignored  COT__OR_0;
 } cot_cross_entropy_options;
-/* logits (…, classes). For labels (…): Σ w[y] (-log softmax(logits)[y]) / Σ w[y], over the rows that
- * count: NaN if none does. For probabilities (…, classes): the mean of -Σ w q log softmax(logits)
- * over rows. These are PyTorch's, with classes last. */
+/* logits (…, classes). For labels (…): Σ w[y] (-log softmax(logits)[y]) / Σ w[y], over the rows
+ * that count: NaN if none does. For probabilities (…, classes): the mean of -Σ w q log
+ * softmax(logits) over rows. These are PyTorch's, with classes last. */
 COT_API cot_var cot_nn_cross_entropy(cot_var logits, cot_var targets, const cot_cross_entropy_options *options);
 
 #ifdef __cplusplus

@@ -3,7 +3,10 @@
  *     logits = Â dropout(relu(Â dropout(X) W1)) W2        Â = D^-½ (A + I) D^-½
  *
  * where A has the edges, D the degrees with loops, and X a row of words for each node, which sums
- * to 1. */
+ * to 1.
+ *
+ * The folder holds models that examples and the command train.
+ * May call: the public library. Must not touch: anything else. */
 #ifndef MODELS_GCN_H
 #define MODELS_GCN_H
 

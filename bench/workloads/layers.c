@@ -19,8 +19,8 @@ typedef struct model {
     bool           squared;
 } model;
 
-/* Runs the net once, then gives weights, what has two axes or more, the numbers of seed, seed + 1, …
- * Biases are 0. scale 0: 1/sqrt of the first extent. */
+/* Runs the net once, then gives weights, what has two axes or more, the numbers of seed, seed + 1,
+ * … Biases are 0. No scales: 1/sqrt of the first extent. */
 static void begin(model *m, uint64_t seed, int scales, const double *scale) {
     cot_params_init_with(m->p, "*.bias", (cot_init){COT_INIT_CONSTANT, 0});
     cot_params_init(m->p, m->net, m->x, cot_key_of(0));
@@ -80,7 +80,14 @@ static cot_var labels(cot_tape *t, int64_t n, int64_t classes) {
     return v;
 }
 
-static cot_var inputs(cot_tape *t, uint64_t seed, cot_shape shape) { return cot_detach(weights(t, seed, shape, 1)); }
+static cot_var inputs(cot_tape *t, uint64_t seed, cot_shape shape) {
+    int64_t n = 1;
+    for (int k = 0; k < shape.ndim; k++) n *= shape.dim[k];
+    float  *data = uniform_f32(seed, n, 1);
+    cot_var x    = cot_data(t, COT_F32, shape, data);
+    free(data);
+    return x;
+}
 
 /* ---- mlp ------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/number.h"
 #include "io/system.h"
 #include "train/train.h"
 
@@ -55,15 +56,15 @@ static void train_text(FILE *out, const trainable *m, const training *r, const t
     char text[400];
     m->describe(r->model, text, sizeof text);
     fprintf(out, "%s on %s\n", m->name, text);
-    fprintf(out, "%lld steps%s, %.1f s", (long long)r->step, a->runs > 1 ? " in the last run" : "", a->seconds);
-    if (!isnan(r->loss)) fprintf(out, ", loss %.4g", r->loss);
+    cot__write(out, "%lld steps%s, %.1f s", (long long)r->step, a->runs > 1 ? " in the last run" : "", a->seconds);
+    if (!isnan(r->loss)) cot__write(out, ", loss %.4g", r->loss);
     fprintf(out, "\n");
     if (!isnan(mean(a)) && a->runs > 1)
-        fprintf(out, "test accuracy %.2f %% ± %.2f over %lld seeds\n", 100 * mean(a), 100 * deviation(a),
+        cot__write(out, "test accuracy %.2f %% ± %.2f over %lld seeds\n", 100 * mean(a), 100 * deviation(a),
                 (long long)a->runs);
     else if (!isnan(mean(a)))
-        fprintf(out, "test accuracy %.2f %%\n", 100 * mean(a));
-    if (!isnan(r->test_loss)) fprintf(out, "test loss %.4f\n", r->test_loss);
+        cot__write(out, "test accuracy %.2f %%\n", 100 * mean(a));
+    if (!isnan(r->test_loss)) cot__write(out, "test loss %.4f\n", r->test_loss);
 }
 
 /* All seeds; the last run stays open, to be shown. */

@@ -151,9 +151,8 @@ const command command_table[] = {
     {"train", "MODEL [options]", "a model trained, saved, resumed, tested",
      "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "
      "features_indices.npy, labels.npy, train.npy, val.npy and test.npy), mnist (a convolutional network: --data a "
-     "folder of IDX files), gpt (a transformer: --data a text) or ode (the rates of predators and prey "
-     "from counts) and "
-     "tests it. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
+     "folder of IDX files), gpt (a transformer: --data a text) or ode (the rates of predators and prey from counts) "
+     "and tests it. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
      "--resume DIR with the same options and the same bits, and DIR/model.safetensors is written at the end. A loss "
      "that is not a number ends the run, which says where it comes from.",
      "cotangent train gcn\n"

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "draw/bars.h"
+#include "base/number.h"
 #include "draw/chart.h"
 #include "draw/pictures.h"
 #include "train/pictures.h"
 
-/* ---- by class ----------------------------------------------------------------------------------- */
+/* ---- by class -------------------------------------------------------------------------------- */
 
 /* Test nodes of a class, and how many of them are right. */
 static void count_class(training *r, cot_var logits, int64_t class, int64_t *n, int64_t *right) {
@@ -30,7 +30,7 @@ static void show_classes(training *r, FILE *out) {
     for (int64_t c = 0; c < a->g.classes; c++) {
         int64_t n, right;
         count_class(r, logits, c, &n, &right);
-        if (n) fprintf(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
+        if (n) cot__write(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
         else fprintf(out, "%5lld       0       -\n", (long long)c);
     }
 }
@@ -52,14 +52,15 @@ void gcn_show_json(training *r, cot__json *j) {
     cot_tape_rewind(r->t, mark);
 }
 
-/* ---- pictures ------------------------------------------------------------------------------------ */
+/* ---- pictures -------------------------------------------------------------------------------- */
 
 static void draw_curves(training *r, FILE *out) {
     gcn_task    *a = r->model;
     double       epoch[GCN_EPOCHS];
     int64_t      n = r->step < GCN_EPOCHS ? r->step : GCN_EPOCHS;
     chart_series lines[2] = {{"training", n, epoch, a->curve[0], NULL}, {"validation", n, epoch, a->curve[1], NULL}};
-    chart        c = {.title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2, .series = lines};
+    chart        c = {
+        .title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2, .series = lines};
     for (int64_t k = 0; k < n; k++) epoch[k] = (double)k + 1;
     chart_measure(&c);
     chart_svg(&c, out, "The losses of the training and the validation nodes over the epochs.");
@@ -95,7 +96,8 @@ static void draw_nodes(training *r, FILE *out) {
         }
         picture_cloud all = {.title = "Hidden values of the nodes, by class",
                              .description = "Each node is a point; the axes are the two directions of greatest spread.",
-                             .n = n, .x = x, .y = y, .classes = classes, .class_count = (int)a->g.classes, .names = names};
+                             .n = n, .x = x, .y = y,
+                             .classes = classes, .class_count = (int)a->g.classes, .names = names};
         picture_scatter(out, &all);
     }
     free(xy);
@@ -104,7 +106,7 @@ static void draw_nodes(training *r, FILE *out) {
     free(names);
 }
 
-/* ---- one node ------------------------------------------------------------------------------------ */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 enum { PATH = 32, SHOWN = 10 };
 
@@ -140,7 +142,7 @@ static void print_parts(FILE *out, const char *what, int64_t n, part *parts) {
     qsort(parts, (size_t)n, sizeof *parts, larger_first);
     fprintf(out, "%8s   gradient x input   integrated\n", what);
     for (int64_t k = 0; k < n && k < SHOWN && parts[k].path != 0; k++)
-        fprintf(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
+        cot__write(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
 }
 
 /* Sums over words and over nodes of what each entry of X adds to the logit. */
@@ -173,8 +175,8 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
     for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
     for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
     if (fine) {
-        fprintf(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any words,\n"
-                "of which the integrated gradients explain %.4f:\n",
+        cot__write(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than "
+                "without any words,\nof which the integrated gradients explain %.4f:\n",
                 (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);
         print_parts(out, "word", a->g.words, words);
         print_parts(out, "node", a->g.nodes, nodes);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "models/gcn.h"
 #include "models/mnist.h"
 #include "trace/json/json.h"
@@ -175,12 +176,12 @@ static void as_json(const saved *s, const predictions *a, FILE *out) {
 
 static void as_text(const saved *s, const predictions *a, FILE *out) {
     if (!a->class) {
-        fprintf(out, "%lld tokens, loss %.4f a token, perplexity %.4g\n", (long long)a->n, mean(a), exp(mean(a)));
+        cot__write(out, "%lld tokens, loss %.4f a token, perplexity %.4g\n", (long long)a->n, mean(a), exp(mean(a)));
         return;
     }
     fprintf(out, "%s   class   probability\n", strcmp(s->model, "gcn") == 0 ? "   node" : "picture");
     for (int64_t k = 0; k < a->n; k++)
-        fprintf(out, "%7lld %7lld %13.4f\n", (long long)k, (long long)a->class[k], a -> number[k]);
+        cot__write(out, "%7lld %7lld %13.4f\n", (long long)k, (long long)a->class[k], a -> number[k]);
 }
 
 int run_predict(const options *o, FILE *out, look how, failure *f) {

@@ -25,7 +25,8 @@ bool train_folder(const options *o, const char **folder, failure *f) {
     if (*folder && s->seeds > 1)
         return failure_usage(f, "a run that is saved has one seed; leave out --seeds %lld", (long long)s->seeds);
     if (s->resume && s->checkpoint && strcmp(s->resume, s->checkpoint) != 0)
-        return failure_usage(f, "--resume %s goes on saving there; leave out --checkpoint %s", s->resume, s->checkpoint);
+        return failure_usage(f, "--resume %s goes on saving there; leave out --checkpoint %s", s->resume,
+                             s->checkpoint);
     if (!s->checkpoint || s->resume) return true;
     /* a folder with a run in it */
     snprintf(marker, sizeof marker, "%s/model.safetensors", s->checkpoint);

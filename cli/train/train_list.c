@@ -1,7 +1,7 @@
 /* train_list.c: the models that can be trained. */
 #include <string.h>
 
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 #include "train/train.h"
 
 static const trainable *const all[] = {&train_gcn, &train_mnist, &train_gpt};

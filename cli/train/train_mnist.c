@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "draw/pictures.h"
 #include "models/mnist.h"
 #include "train/pictures.h"
@@ -157,7 +158,7 @@ static bool show(training *r, FILE *out, look how, failure *f) {
     }
     fprintf(out, "\ndigit   tested   right\n");
     for (int k = 0; k < 10; k++)
-        fprintf(out, "%5d %8d %6.1f %%\n", k, of[k], of[k] ? 100.0 * right[k] / of[k] : NAN);
+        cot__write(out, "%5d %8d %6.1f %%\n", k, of[k], of[k] ? 100.0 * right[k] / of[k] : NAN);
     return !r->o->train.pictures || picture_file(r, r->o->train.pictures, "wrong.svg", draw_wrong, out, f);
 }
 

@@ -73,8 +73,8 @@ static bool not_a_number(training *r, cot_var loss, const char *folder, failure 
         snprintf(path, sizeof path, "%s/bad-batch.safetensors", folder);
         if (cot_file_save(path, r->batch_arrays, r->batch_names, r->batch, NULL, trouble, sizeof trouble)) path[0] = 0;
     }
-    return failure_set(f, EXIT_DISAGREES, "loss", "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s",
-                       (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite",
+    return failure_set(f, EXIT_DISAGREES, "loss",
+                       "[train] the loss of step %lld is %s; the step was not taken%s%.300s. %s", (long long)r->step + 1, isnan(r->loss) ? "nan" : "infinite",
                        path[0] ? ", and its batch is in " : "", path, why);
 }
 
@@ -130,8 +130,8 @@ static void say_how_to_resume(training *r, const trainable *m, const char *folde
         snprintf(text, sizeof text, "stopped after step %lld; with --checkpoint DIR it could be resumed",
                  (long long)r->step);
     else
-        snprintf(text, sizeof text, "stopped after step %lld, which is saved; go on with: cotangent train %s --resume %s",
-                 (long long)r->step, m->name, folder);
+        snprintf(text, sizeof text,
+                 "stopped after step %lld, which is saved; go on with: cotangent train %s --resume %s", (long long)r->step, m->name, folder);
     watch_say(r->w, text);
 }
 
@@ -146,7 +146,8 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
         if (!train_fine(r, f)) return false; /* before rewinding, which forgets errors too */
         cot_tape_rewind(r->t, mark);
         *stopped = system_stop_asked();
-        if (folder && (r->step % every == 0 || r->step == r->steps || *stopped) && !train_save(r, folder, f)) return false;
+        bool save = folder && (r->step % every == 0 || r->step == r->steps || *stopped);
+        if (save && !train_save(r, folder, f)) return false;
     }
     return true;
 }

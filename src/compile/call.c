@@ -377,6 +377,13 @@ static void call_jvp(cot__rule *r) {
         if (outputs[k]) cot__rule_tangent(r, result_of_output(leading, k), *tangent++);
 }
 
+/* With the same variant: it has the same results. */
+static cot_var call_apply(cot__rule *r, const cot_var *xs) {
+    const call *c = call_of(r);
+    uint32_t   *args = cot__arena(r->t, ((size_t)cot_program_inputs(c->p) + 1) * sizeof *args, NAME);
+    return args && enter(r->t, c->p, xs, args) ? record(r->t, c, args) : INVALID(r->t);
+}
+
 /* ---- for a batch ----------------------------------------------------------------------------- */
 
 /* What a call in a body is played with. */
@@ -428,6 +435,7 @@ const cot__op cot__op_call = {.name       = "call",
                               .saves      = 0x7f | COT__SAVES_Z,
                               .vjp        = call_vjp,
                               .jvp        = call_jvp,
+                              .apply      = call_apply,
                               .batch      = call_batch,
                               .reached    = call_reached,
                               .example    = true,

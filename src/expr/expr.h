@@ -12,7 +12,7 @@
 #ifndef COT_EXPR_H
 #define COT_EXPR_H
 
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 #include "cotangent.h"
 
 typedef struct cot__expr cot__expr;

@@ -350,9 +350,11 @@ static cot_status jvp_along(check *c, int d) {
     return cot_jvps(1, 1, &c->leaves[d], c->v + at, c->m, c->outs, c->jvp);
 }
 
+/* Bodies have let their values go: there is no memory of their shape to read. */
 static double largest_value(const cot_tape *t, uint32_t from) {
     double largest = 0;
     for (uint32_t i = from; i < t->count; i++) {
+        if (cot__in_body(&t->nodes[i])) continue;
         cot__view     v = cot__look(t, i);
         cot__elements e;
         cot__elements_open(&e, t->backend, &v, COT_F64);

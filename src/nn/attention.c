@@ -53,7 +53,7 @@ void cot_nn_cache_destroy(cot_nn_cache *c) {
 
 /* What is kept of this layer, made if it is new, whose keys are (…, T, d); NULL after an error. */
 static kept *kept_of(cot_nn_cache *c, cot_var keys) {
-    uint64_t  layer                   = c->p->level[c->p->depth].hash;
+    uint64_t  layer                   = cot__layer_hash(c->p);
     cot_tape *t                       = c->p->on;
     kept new                          = {.layer = layer, .shape = cot_shape_of(keys), .dtype = cot_dtype_of(keys)};
     new.shape.dim[new.shape.ndim - 2] = c->most;

@@ -2,16 +2,16 @@
 #include "nn/nn.h"
 
 cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, cot_var x, int64_t units) {
-    cot_shape s = cot_shape_of(x);
-    if (s.ndim < 1 || units < 1)
+    cot__view v = cot__layout_at(p->on, cot__index(x)); /* the layer is open: x is a value */
+    if (v.ndim < 1 || units < 1)
         return cot__fail(p->on, COT_SHAPE, "[%s] x has %d axes, the layer %lld units; it needs 1 or more of each",
-                         p->op, s.ndim, (long long)units);
-    int64_t   in   = s.dim[s.ndim - 1];
+                         p->op, v.ndim, (long long)units);
+    int64_t   in   = v.shape[v.ndim - 1];
     cot__wish wish = {
         weight, {2, {in, units}}, cot__params_dtype(p, x), false, {COT_INIT_UNIFORM, 0}, (double)in, (double)units, 0};
     cot_var y = cot_matmul(x, cot__layer_get(p, &wish));
     if (!bias) return y;
-    wish.name = bias, wish.shape = COT_SHAPE(units);
+    wish.name = bias, wish.shape.ndim = 1, wish.shape.dim[0] = units;
     return cot_add(y, cot__layer_get(p, &wish));
 }
 

@@ -33,6 +33,7 @@ typedef struct cot__wish {
 
 typedef struct cot__entry {
     uint64_t  hash;
+    size_t    length; /* of the name */
     cot_var   leaf;
     cot_var   bound; /* what layers use while parameters are bound; no tape: none */
     cot__wish wish;  /* wish.name is the full name, and p's */
@@ -51,26 +52,25 @@ typedef struct cot__init_rule {
 struct cot__summary_rows;
 
 struct cot_params {
-    cot_tape       *tape;
-    cot_allocator   al; /* of the system or the tape's options: not the cache */
-    cot_tape       *on; /* that of the bound vars, or `tape` */
-    void           *user;
-    cot__entry     *entry;
-    const char    **names; /* entry[k].wish.name, as cot__nearest wants them */
-    cot_var        *vars;  /* of cot_params_vars */
-    uint32_t       *slot;  /* by hash, open addressing: k + 1, 0 is free; 2 · capacity of them */
-    uint32_t        count, capacity, trained;
-    cot__init_rule *rule;
-    uint32_t        rules, rule_capacity;
-    bool            training, making, bound, has_key, has_dtype;
-    cot_dtype       dtype;
-    cot_key         key, init_key;
-    const char     *op; /* the layer that is open, for messages */
-    struct {
-        uint16_t length;
-        uint64_t hash;
-    } level[COT__DEEPEST_PATH + 1];
-    int                       depth; /* may exceed DEEPEST: then an error was set, and pops count down again */
+    cot_tape                 *tape;
+    cot_allocator             al; /* of the system or the tape's options: not the cache */
+    cot_tape                 *on; /* that of the bound vars, or `tape` */
+    void                     *user;
+    cot__entry               *entry;
+    const char              **names; /* entry[k].wish.name, as cot__nearest wants them */
+    cot_var                  *vars;  /* of cot_params_vars */
+    uint32_t                 *slot;  /* 2 · capacity, by hash: k + 1; 0 is free */
+    uint32_t                  count, capacity, trained;
+    cot__init_rule           *rule;
+    uint32_t                  rules, rule_capacity;
+    bool                      training, making, bound, has_key, has_dtype;
+    cot_dtype                 dtype;
+    cot_key                   key, init_key;
+    const char               *op;                           /* the open layer, for messages */
+    uint16_t                  level[COT__DEEPEST_PATH + 1]; /* letters of the path, of each depth */
+    uint32_t                  next;                         /* the entry after the one found last */
+    /* may exceed DEEPEST: then an error was set, and pops count down again */
+    int                       depth;
     char                      path[COT__LONGEST_PATH + 1];
     struct cot__summary_rows *rows; /* where a summary collects; NULL: none is made */
 };
@@ -93,6 +93,8 @@ cot_dtype cot__params_dtype(const cot_params *p, cot_var x);
 cot_var cot__layer_vector(cot_params *p, const char *name, int64_t n, cot_var like, cot_init_kind how);
 /* The step's key for the layer that is open. */
 cot_key cot__layer_key(cot_params *p);
+/* The hash of the name of the layer that is open. */
+uint64_t cot__layer_hash(const cot_params *p);
 /* Has x at least this many axes? Otherwise sets the error. */
 bool cot__layer_axes(cot_params *p, cot_var x, int least);
 /* x @ weight + bias (NULL: none), of the layer that is open. */

@@ -1,19 +1,19 @@
 /* params.c: parameters by name: the table, the path of pushed names, lookups, freezing, binding.
  *
- * A name is hashed as it is put together, from the hash of what is pushed, and found in a table of
- * open addressing: a layer in a training loop allocates nothing. Entries are added by a lookup
- * while cot_params_init runs its net (params_init.c), and never removed but by its failure. */
+ * A name is put together in the path, and found where the last one was followed before, or by its
+ * hash in a table of open addressing: a layer in a training loop allocates nothing. Entries are
+ * added by a lookup while cot_params_init runs its net (params_init.c), and never removed but by
+ * its failure. */
 #include "nn/nn.h"
 
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 #include "base/number.h"
 
 #include <string.h>
 
-static const uint64_t no_letters = UINT64_C(0xcbf29ce484222325);
-
-/* FNV-1a, continued: part of the bits, as initial numbers come from it. */
-static uint64_t hash_on(uint64_t h, const char *text, size_t n) {
+/* FNV-1a: part of the bits, as initial numbers come from it. */
+static uint64_t hash_of(const char *text, size_t n) {
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
     return h;
 }
@@ -25,8 +25,7 @@ cot_params *cot_params_create(cot_tape *t) {
     cot_allocator al = t->cache.below;
     cot_params   *p  = cot__alloc(&al, sizeof *p);
     if (!p) return cot__fail(t, COT_MEMORY, "[params_create] out of memory: %zu bytes", sizeof *p), NULL;
-    *p               = (cot_params){.tape = t, .al = al, .on = t, .training = true, .op = "nn"};
-    p->level[0].hash = no_letters;
+    *p = (cot_params){.tape = t, .al = al, .on = t, .training = true, .op = "nn"};
     return p;
 }
 
@@ -88,7 +87,7 @@ void cot_params_set_dtype(cot_params *p, cot_dtype dtype) {
 
 cot_dtype cot__params_dtype(const cot_params *p, cot_var x) {
     if (p->has_dtype) return p->dtype;
-    cot_dtype d = cot_is_valid(x) && !cot__is_number(x) ? cot_dtype_of(x) : COT_F32;
+    cot_dtype d = x.tape && !cot__is_number(x) ? cot_dtype_of(x) : COT_F32;
     return cot__dtype_is_float(d) ? d : COT_F32;
 }
 
@@ -104,12 +103,11 @@ cot_param cot_params_at(const cot_params *p, int k) {
 static bool push(cot_params *p, const char *name) {
     int    d = p->depth++;
     size_t n = name ? strlen(name) : 0;
-    if (d < COT__DEEPEST_PATH && n > 0 && p->level[d].length + n < COT__LONGEST_PATH) {
-        size_t from = p->level[d].length;
+    if (d < COT__DEEPEST_PATH && n > 0 && p->level[d] + n < COT__LONGEST_PATH) {
+        size_t from = p->level[d];
         memcpy(p->path + from, name, n);
-        p->path[from + n]      = '.';
-        p->level[d + 1].length = (uint16_t)(from + n + 1);
-        p->level[d + 1].hash   = hash_on(p->level[d].hash, p->path + from, n + 1);
+        p->path[from + n] = '.';
+        p->level[d + 1]   = (uint16_t)(from + n + 1);
         return true;
     }
     if (d < COT__DEEPEST_PATH) p->level[d + 1] = p->level[d];
@@ -171,13 +169,16 @@ cot_var cot__layer_close(cot_params *p, cot_var y) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* The entry of the name whose letters stand in p->path, or NULL. */
-static cot__entry *find(const cot_params *p, const char *name, uint64_t hash) {
-    uint32_t mask = 2 * p->capacity - 1;
+/* The entry of a full name of n letters, or NULL. Layers ask in the same order at each step: the
+ * entry after the last one found is tried first, and no letter is hashed. */
+static cot__entry *find(cot_params *p, const char *name, size_t n) {
+    uint32_t mask = 2 * p->capacity - 1, k = p->next < p->count ? p->next : 0;
     if (!p->count) return NULL;
+    if (p->entry[k].length == n && memcmp(p->entry[k].wish.name, name, n) == 0) return p->next = k + 1, &p->entry[k];
+    uint64_t hash = hash_of(name, n);
     for (uint32_t at = (uint32_t)hash & mask; p->slot[at]; at = (at + 1) & mask) {
-        cot__entry *e = &p->entry[p->slot[at] - 1];
-        if (e->hash == hash && strcmp(e->wish.name, name) == 0) return e;
+        cot__entry *e = &p->entry[k = p->slot[at] - 1];
+        if (e->hash == hash && strcmp(e->wish.name, name) == 0) return p->next = k + 1, e;
     }
     return NULL;
 }
@@ -219,12 +220,13 @@ static char *copied(cot_params *p, const char *text) {
     return copy;
 }
 
-static cot__entry *add(cot_params *p, const char *name, uint64_t hash, const cot__wish *wish) {
+static cot__entry *add(cot_params *p, const char *name, const cot__wish *wish) {
     if (p->count == p->capacity && !grow(p)) return NULL;
-    char *copy = copied(p, name);
+    char  *copy = copied(p, name);
+    size_t n    = strlen(name);
     if (!copy) return NULL;
     cot__entry *e      = &p->entry[p->count];
-    *e                 = (cot__entry){.hash = hash, .wish = *wish};
+    *e                 = (cot__entry){.hash = hash_of(name, n), .length = n, .wish = *wish};
     p->names[p->count] = e->wish.name = copy;
     e->wish.how                       = cot__params_how(p, copy, wish->how);
     place(p, p->count++);
@@ -251,37 +253,38 @@ static cot_var in_use(cot_params *p, cot__entry *e) {
     return e->frozen ? cot_detach(e->leaf) : e->leaf;
 }
 
-static cot_var checked(cot_params *p, const cot__entry *e, cot_var x, const cot_shape *want) {
-    char     a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
-    uint32_t i;
-    if (!cot__operand(p->on, x, p->op, "", &i)) return INVALID(p->on);
-    if (cot__has_shape(p->on, i, want)) return x;
+static cot_var misshaped(cot_params *p, const cot__entry *e, uint32_t i, const cot_shape *want) {
+    char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     return cot__fail(p->on, COT_SHAPE,
                      "[%s] the parameter \"%s\" has shape %s, the layer wants %s; a name has one shape, which follows "
                      "from the layer's input",
                      p->op, e->wish.name, cot__shape_text_at(p->on, i, a), cot__shape_text(want->ndim, want->dim, b));
 }
 
-/* The name after what is pushed, in p->path; false if it is too long. */
-static bool whole_name(cot_params *p, const char *name, uint64_t *hash) {
-    int d = p->depth;
-    if (d > COT__DEEPEST_PATH) return false; /* the error is set */
-    size_t n = strlen(name), from = p->level[d].length;
-    if (from + n > COT__LONGEST_PATH) {
-        cot__fail(p->on, COT_LIMIT, "[%s] the name of a parameter has more than %d letters", p->op, COT__LONGEST_PATH);
-        return false;
-    }
-    memcpy(p->path + from, name, n + 1);
-    *hash = hash_on(p->level[d].hash, name, n);
-    return true;
+static cot_var checked(cot_params *p, const cot__entry *e, cot_var x, const cot_shape *want) {
+    uint32_t i;
+    if (!cot__operand(p->on, x, p->op, "", &i)) return INVALID(p->on);
+    return cot__has_shape(p->on, i, want) ? x : misshaped(p, e, i, want);
 }
 
+/* The name after what is pushed, in p->path. Its length, or 0 if it is too long. */
+static size_t whole_name(cot_params *p, const char *name) {
+    int d = p->depth;
+    if (d > COT__DEEPEST_PATH) return 0; /* the error is set */
+    size_t n = strlen(name), from = p->level[d];
+    if (from + n <= COT__LONGEST_PATH) return memcpy(p->path + from, name, n + 1), from + n;
+    cot__fail(p->on, COT_LIMIT, "[%s] the name of a parameter has more than %d letters", p->op, COT__LONGEST_PATH);
+    return 0;
+}
+
+uint64_t cot__layer_hash(const cot_params *p) { return hash_of(p->path, p->level[p->depth]); }
+
 cot_var cot__layer_get(cot_params *p, const cot__wish *wish) {
-    uint64_t hash;
-    if (!cot__params_on(p) || !whole_name(p, wish->name, &hash)) return INVALID(p->on);
-    cot__entry *e = find(p, p->path, hash);
+    size_t n = cot__params_on(p) ? whole_name(p, wish->name) : 0;
+    if (!n) return INVALID(p->on);
+    cot__entry *e = find(p, p->path, n);
     if (!e && !p->making) return missing(p, p->path);
-    if (!e && !(e = add(p, p->path, hash, wish))) return INVALID(p->on);
+    if (!e && !(e = add(p, p->path, wish))) return INVALID(p->on);
     int64_t before = p->rows ? cot_tape_storage_bytes(p->on) : 0;
     cot_var x      = checked(p, e, in_use(p, e), &wish->shape);
     if (p->rows) cot__summary_asked(p, e, cot_size(x), cot_tape_storage_bytes(p->on) - before);
@@ -294,7 +297,7 @@ static cot__entry *named(cot_params *p, const char *op, const char *name) {
     p->op = op;
     if (!cot__params_on(p)) return NULL;
     if (!name) return cot__fail(p->on, COT_VALUE, "[%s] the name is NULL; parameters are found by it", op), NULL;
-    cot__entry *e = find(p, name, hash_on(no_letters, name, strlen(name)));
+    cot__entry *e = find(p, name, strlen(name));
     if (!e) missing(p, name);
     return e;
 }
@@ -312,12 +315,12 @@ bool cot__layer_axes(cot_params *p, cot_var x, int least) {
 }
 
 static cot_key key_of(cot_params *p, const char *name) {
-    uint64_t hash;
+    size_t n = whole_name(p, name);
     if (!p->has_key && !p->making)
         cot__fail(p->on, COT_VALUE, "[%s] the step has no key; cot_params_set_key sets one, another at each step",
                   p->op);
-    else if (whole_name(p, name, &hash))
-        return cot_key_fold(p->has_key ? p->key : p->init_key, hash);
+    else if (n)
+        return cot_key_fold(p->has_key ? p->key : p->init_key, hash_of(p->path, n));
     return (cot_key){0};
 }
 
@@ -364,11 +367,11 @@ cot_var cot_nn_statistic(cot_params *p, const char *name, cot_shape shape, cot_v
 }
 
 cot_status cot_nn_update(cot_params *p, const char *name, cot_var value) {
-    uint64_t hash;
+    size_t n;
     if (!p) return cot__status_of(1, &value);
     if (!name) cot__fail(p->on, COT_VALUE, "[nn_update] the name is NULL; statistics are found by it");
-    if (p->making || !p->training || !cot__params_on(p) || !whole_name(p, name, &hash)) return cot_tape_status(p->on);
-    cot__entry *e = find(p, p->path, hash);
+    if (p->making || !p->training || !cot__params_on(p) || !(n = whole_name(p, name))) return cot_tape_status(p->on);
+    cot__entry *e = find(p, p->path, n);
     if (!e)
         p->op = "nn_update", missing(p, p->path);
     else if (!e->wish.statistic)

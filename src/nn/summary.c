@@ -61,7 +61,7 @@ void cot__summary_close(cot_params *p, cot_var y) {
     *a            = (row){.shape = cot_shape_of(y), .parameters = r->asked};
     a->operations = operations_since(p->on, r->from);
     a->bytes      = cot_tape_storage_bytes(p->on) - r->bytes_before;
-    int n         = p->level[p->depth].length - 1; /* without the last dot */
+    int n         = p->level[p->depth] - 1; /* without the last dot */
     snprintf(a->name, sizeof a->name, "%.*s", n, p->path);
 }
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # check_compiled_workloads.sh WORKLOADS: every workload of the benchmarks that has a compiled form
-# gives the same digits on a tape, by the executor and by native code, at 1, 2 and 7 threads, and one
-# that is written with layers too gives them so: in the first step, and in the third, after two
-# steps of the optimiser.
+# gives the same digits on a tape, by the executor and by native code, at 1, 2 and 7 threads, and so
+# does one that is written with layers: in the first step, and in the third, after two steps of the
+# optimiser.
 set -eu
 # mlp_wide is mlp with other numbers, and takes seconds
 names="mlp_small mlp cnn gpt_nano elementwise chain"
@@ -15,7 +15,8 @@ export COTANGENT_CACHE="$work/cache"
 
 results() { # THREADS SUFFIX NAMES: one line a workload: name, first, third
     "$program" --only "$(for n in $3; do printf '%s%s,' "$n" "$2"; done | sed 's/,$//')" --threads "$1" --seconds 0 |
-        sed 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^,}]*\).*/\1 \2 \3/;s/_\(compiled\|layers\) / /'
+        sed -e 's/.*"workload": "\([a-z_]*\)".*"first": \([^,]*\), "third": \([^,}]*\).*/\1 \2 \3/' \
+            -e 's/_compiled / /;s/_layers / /'
 }
 
 want=$(results 2 "" "$names"; COTANGENT_NATIVE=0 results 2 _compiled "$others")

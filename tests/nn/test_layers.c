@@ -529,6 +529,45 @@ static void layers_say_what_they_refuse(void **state) {
     }
 }
 
+/* Every layer without parameters, and with an input that is COT_NONE or forgotten: nothing crashes,
+ * nothing is valid, and the path is as it was. */
+static void what_is_no_value_is_an_error(void **state) {
+    (void)state;
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_params *p = params_of(t, dense, numbers(t, COT_SHAPE(2, 3), 1));
+    cot_mark    start = cot_tape_mark(t);
+    cot_var     gone = cot_ones(t, COT_F64, COT_SHAPE(2, 3));
+    cot_tape_rewind(t, start);
+    for (int k = 0; k < 3; k++) {
+        cot_params              *q = k ? p : NULL;
+        cot_var                  x = k < 2 ? COT_NONE : gone, y[16];
+        cot_nn_attention_options o = {.heads = 1};
+        int                      n = 0;
+        y[n++] = cot_nn_dense(q, "a", x, 2);
+        y[n++] = cot_nn_linear(q, "a", x, 2);
+        y[n++] = cot_nn_embedding(q, "a", x, 2, 2, 0);
+        y[n++] = cot_nn_conv(q, "a", x, 2, COT_SHAPE(1), true, COT_CONV_DEFAULT);
+        y[n++] = cot_nn_conv_transpose(q, "a", x, 2, COT_SHAPE(1), true, COT_CONV_DEFAULT);
+        y[n++] = cot_nn_layer_norm(q, "a", x, 0);
+        y[n++] = cot_nn_rms_norm(q, "a", x, 0);
+        y[n++] = cot_nn_group_norm(q, "a", x, 1, 0);
+        y[n++] = cot_nn_batch_norm(q, "a", x, 0, 0);
+        y[n++] = cot_nn_dropout(q, "a", x, 0.5);
+        y[n++] = cot_nn_attention(q, "a", x, &o);
+        y[n++] = cot_nn_rotary(x, 10000, 0);
+        y[n++] = cot_nn_lstm(q, "a", x, 2, NULL);
+        y[n++] = cot_nn_gru(q, "a", x, 2, NULL);
+        y[n++] = cot_nn_statistic(q, "a", COT_SHAPE(2), x, (cot_init){0});
+        y[n++] = cot_nn_cross_entropy(x, x, &(cot_cross_entropy_options){.smoothing = 0.1});
+        for (int i = 0; i < n; i++) assert_false(cot_is_valid(y[i]));
+        cot_tape_clear_error(t);
+        assert_true(cot_is_valid(cot_nn_dense(p, "a", cot_ones(t, COT_F64, COT_SHAPE(2, 3)), 4)));
+        assert_ok(t);
+    }
+    cot_params_destroy(p);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_compute_what_pytorch_does),
@@ -542,6 +581,7 @@ int main(void) {
         cmocka_unit_test(cross_entropies_are_those_of_pytorch),
         cmocka_unit_test(cross_entropies_have_derivatives_of_second_order),
         cmocka_unit_test(layers_say_what_they_refuse),
+        cmocka_unit_test(what_is_no_value_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ static)
     "$stage/all-static"
     COTANGENT_LAPACK=liblapack.so.3 "$stage/all-static"
     ;;
-# lapack.c and native/load.c alone load libraries, and nothing is built from the former with
+# lapack.c, zlib.c and native/load.c alone load libraries, and nothing is built from the first with
 # COT_LAPACK_AT_RUN_TIME=OFF
 without_lapack)
     rm -rf "$stage/without_lapack"
@@ -96,7 +96,7 @@ without_lapack)
         [ "$used" = "$([ $choice = ON ] && echo 1 || echo 0)" ] || say_fail "that is wrong"
     done
     loaders=$(grep -rlE 'dlfcn\.h|dlopen *\(' "$root/src" "$root/cli" | LC_ALL=C sort | tr '\n' ' ')
-    [ "$loaders" = "$root/src/backend/cpu/linalg/lapack.c $root/src/native/load.c " ] ||
+    [ "$loaders" = "$root/src/backend/cpu/linalg/lapack.c $root/src/data/file/zlib.c $root/src/native/load.c " ] ||
         say_fail "these load libraries: $loaders"
     ;;
 musl) # its loader may not know packed relocations: a shared library that has them crashes there

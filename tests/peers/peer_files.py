@@ -91,8 +91,8 @@ def saved_by_the_library(build, folder):
               for x in xs]
     why = ctypes.create_string_buffer(500)
     for file, n in (("our.safetensors", len(xs)), ("our.npz", len(xs)), ("our.npy", 1)):
-        status = library.cot_file_save(f"{folder}/{file}".encode(), n, (ctypes.c_char_p * n)(*[s.encode() for s in names[:n]]),
-                                       (Array * n)(*arrays[:n]), None, why, 500)
+        called = (ctypes.c_char_p * n)(*[name.encode() for name in names[:n]])
+        status = library.cot_file_save(f"{folder}/{file}".encode(), n, called, (Array * n)(*arrays[:n]), None, why, 500)
         assert status == 0, why.value
         read = load_file(f"{folder}/{file}") if file.endswith("s") else np.load(f"{folder}/{file}")
         for name, x in zip(names[:n], xs):

@@ -1,5 +1,5 @@
-"""GPT-2 in PyTorch and ours: a state in Hugging Face's layout gives the same losses, token by token;
-and from the same state, on the same batches, training ends at the same loss.
+"""GPT-2 in PyTorch and ours: a state in Hugging Face's layout gives the same losses, token by
+token; and from the same state, on the same batches, training ends at the same loss.
 
     peer_gpt.py BUILD        needs: numpy safetensors torch
 """
@@ -136,8 +136,9 @@ def compare_training(build, folder, text, characters, tokens):
     save_file(state, f"{folder}/initial.safetensors")
     sizes = {"layers": LAYERS, "heads": HEADS, "width": WIDTH, "context": CONTEXT, "batch": BATCH, "steps": STEPS,
              "rate": RATE, "seed": SEED}
-    ours = command(build, "train", "gpt", "--data", text, "--initial", f"{folder}/initial.safetensors", "--json", "--quiet",
-                   "--log", f"{folder}/run.jsonl", *[word for k, v in sizes.items() for word in (f"--{k}", str(v))])
+    given = [word for k, v in sizes.items() for word in (f"--{k}", str(v))]
+    ours = command(build, "train", "gpt", "--data", text, "--initial", f"{folder}/initial.safetensors", "--json",
+                   "--quiet", "--log", f"{folder}/run.jsonl", *given)
     losses, final = train(build, state, tokens)
     with open(f"{folder}/run.jsonl") as file:
         logged = [row["loss"] for row in map(json.loads, file) if "loss" in row]

@@ -251,7 +251,8 @@ cot_var cot_attention(cot_var q, cot_var k, cot_var v, const cot_attention_optio
             t, COT_VALUE,
             "[attention] the scale is %g; it must be positive and finite, or 0 for 1/sqrt of the last axis", o.scale);
     if (o.first_query < 0 || o.first_query >= MOST_KEYS)
-        return cot__fail(t, COT_VALUE, "[attention] the first query is at position %lld; positions count from 0, to 2^48",
+        return cot__fail(t, COT_VALUE,
+                         "[attention] the first query is at position %lld; positions count from 0, to 2^48",
                          (long long)o.first_query);
     for (int i = 0; i < 3; i++) {
         cot_shape to = lead;

@@ -204,7 +204,8 @@ static void one_query_at_its_position_is_its_row_to_the_bit(void **state) {
         for (int64_t i = 0; i < N; i++) {
             cot_var q = cot_slice(x[0], 1, i, i + 1, 1);
             /* later keys are there, or not yet */
-            cot_var k = i % 2 ? cot_slice(x[1], 1, 0, i + 1, 1) : x[1], v = i % 2 ? cot_slice(x[2], 1, 0, i + 1, 1) : x[2];
+            cot_var k = i % 2 ? cot_slice(x[1], 1, 0, i + 1, 1) : x[1];
+            cot_var v = i % 2 ? cot_slice(x[2], 1, 0, i + 1, 1) : x[2];
             double *one = read_all(cot_attention(q, k, v, &(cot_attention_options){.causal = true, .first_query = i}));
             for (int h = 0; h < 2; h++) assert_memory_equal(one + h * WIDTH, all + (h * N + i) * WIDTH, WIDTH * 8);
             free(one);
@@ -217,7 +218,8 @@ static void one_query_at_its_position_is_its_row_to_the_bit(void **state) {
 
 static cot_var later(int n, const cot_var *xs, void *user) {
     (void)n, (void)user;
-    return cot_attention(xs[0], xs[1], xs[2], &(cot_attention_options){.causal = true, .first_query = 2, .bias = xs[3]});
+    cot_attention_options o = {.causal = true, .first_query = 2, .bias = xs[3]};
+    return cot_attention(xs[0], xs[1], xs[2], &o);
 }
 static int later_fn(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)m;

@@ -239,7 +239,7 @@ static void a_dense_matrix_goes_there_and_back(void **state) {
     cot_tape_destroy(t);
 }
 
-/* A path of three nodes and one alone: PyTorch Geometric's gcn_norm gives these numbers. */
+/* A path of three nodes and one alone, by the formula: degrees with loops are 2, 3, 2 and 1. */
 static void a_graph_is_normalised_with_its_loops(void **state) {
     (void)state;
     cot_tape     *t = cot_tape_create(NULL);
@@ -313,7 +313,7 @@ static void derivatives_agree_with_differences_to_second_order(void **state) {
     if (cot_check_grads(attends, NULL, 3, xs, 2, &r) != COT_OK) fail_msg("%s", r.message);
 }
 
-/* What PyTorch 2 gives for torch.sparse.mm(A, X).square().sum(), A of three_by_four. */
+/* The same matrix as a dense one; the rules of the two share nothing. */
 static void gradients_are_those_of_the_dense_product(void **state) {
     (void)state;
     cot_tape     *t = cot_tape_create(NULL);

@@ -92,13 +92,13 @@ static inline int panel_rows(int most, int64_t left) {
 
 #endif
 
-/* Portable bits in plain C. */
+/* Portable bits in plain C: one multiplication at a time, so wide tiles would only be long code. */
 #define T float
 #define TI int32_t
 #define V cot__f32x4
 #define N(name) name##_f32_portable
-#define ROWS 4
-#define WIDE 3
+#define ROWS 1
+#define WIDE 1
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
 #define STORE_SOME STORE_LOOP
@@ -108,8 +108,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define TI int64_t
 #define V cot__f64x2
 #define N(name) name##_f64_portable
-#define ROWS 4
-#define WIDE 3
+#define ROWS 1
+#define WIDE 1
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
 #define STORE_SOME STORE_LOOP

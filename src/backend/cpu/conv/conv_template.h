@@ -76,10 +76,12 @@ N(tile)(const int rows, const int vecs, const cot__sweep *s, const T *weight, co
 PANEL(16, 1)
 PANEL(8, 2)
 PANEL(4, 4)
-#else
+#elif ROWS == 4
 PANEL(4, 3)
 #endif
+#if ROWS > 1
 PANEL(2, 4)
+#endif
 PANEL(1, 8)
 #undef PANEL
 
@@ -95,8 +97,10 @@ static void N(run)(const cot__sweep *s, const void *weights, const void *source,
         case 16: N(panel_16)(s, w, source, z, c, c_end); break;
         case 8: N(panel_8)(s, w, source, z, c, c_end); break;
 #endif
+#if ROWS > 1
         case 4: N(panel_4)(s, w, source, z, c, c_end); break;
         case 2: N(panel_2)(s, w, source, z, c, c_end); break;
+#endif
         default: N(panel_1)(s, w, source, z, c, c_end);
         }
     }
@@ -174,8 +178,10 @@ static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row
 #if WIDE == 6
 #define EACH_WIDTH(rows)                                                                                               \
     CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3) CORRELATE(rows, 4) CORRELATE(rows, 5) CORRELATE(rows, 6)
-#else
+#elif WIDE == 3
 #define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3)
+#else
+#define EACH_WIDTH(rows) CORRELATE(rows, 1)
 #endif
 CORRELATE_ROWS(EACH_WIDTH)
 #undef EACH_WIDTH
@@ -191,9 +197,12 @@ static void N(correlate_any)(int rows, int taps, const cot__correlation *j, cons
     {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3),                                        \
      N(correlate_##rows##_4), N(correlate_##rows##_5), N(correlate_##rows##_6)},
     static tile_fn *const tiles[][6] = {CORRELATE_ROWS(EACH_WIDTH)};
-#else
+#elif WIDE == 3
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3)},
     static tile_fn *const tiles[][3] = {CORRELATE_ROWS(EACH_WIDTH)};
+#else
+#define EACH_WIDTH(rows) {N(correlate_##rows##_1)},
+    static tile_fn *const tiles[][1] = {CORRELATE_ROWS(EACH_WIDTH)};
 #endif
     tile_fn *const *tile = tiles[rows == 4 ? 0 : rows == 2 ? 1 : 2];
     for (int t = 0, some; t < taps; t += some) {

@@ -245,7 +245,8 @@ static TARGET void N(backward)(const plan *a, int64_t head, int64_t from, int64_
         N(turn)(w.gg, a->dv, w.vt);
         for (int64_t i = 0; i < big; i++) w.dk[i] = 0;
         for (int64_t i = 0; i < wide; i++) w.dv[i] = 0;
-        int64_t first = a->causal && j0 >= a->causal ? j0 - a->causal + 1 : 0; /* query that sees key j0 */
+        /* the first query that sees key j0 */
+        int64_t first = a->causal && j0 >= a->causal ? j0 - a->causal + 1 : 0;
         for (int64_t i0 = first / TILE * TILE; i0 < a->queries; i0 += TILE)
             N(backward_pair)(a, head, i0, j0, n, &w, dq);
         N(store)(&dk, j0, n, w.dk, a->d);

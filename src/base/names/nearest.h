@@ -1,4 +1,6 @@
-/* nearest.h: the name that was meant, for messages about a name that is not there. */
+/* nearest.h: the name that was meant, for messages about a name that is not there.
+ *
+ * May call: libc. Must not touch: anything else; it compares texts. */
 #ifndef COT_NEAREST_H
 #define COT_NEAREST_H
 

@@ -1,5 +1,5 @@
 /* nearest.c: finds the name that was meant. */
-#include "base/nearest.h"
+#include "base/names/nearest.h"
 
 #include <stdbool.h>
 #include <string.h>
