@@ -61,14 +61,14 @@ static const char *const lines[] = {
     "plot|r.jsonl",
     "plot|r.jsonl|r.jsonl|--json|--svg|t.svg|--smooth|2|--log",
     "plot|r.jsonl|--y|lose",
+    "ops",
+    "ops|matmul",
+    "ops|--json|tanh",
     "train|gpt|--data|w.txt" SMALLEST "|--steps|1|--quiet",
     "train|gpt|--data|w.bin" SMALLEST "|--steps|1|--json|--quiet",
     "sample|m|--prompt|ab|--length|6|--top-p|0.9",
     "predict|m|w.txt|--json",
     "compile|--model|m|-o|t.c",
-    "ops",
-    "ops|matmul",
-    "ops|--json|tanh",
     "help|grad",
     "grad|--help",
     "--help",
@@ -111,17 +111,13 @@ static void take_files(char *to, size_t size) {
     closedir(all);
 }
 
-/* What a run took differs from run to run. */
-static void forget_seconds(char *text) {
-    const char *digits = "0123456789.e+-";
-    char       *at = strstr(text, "\"seconds\":"), *end = strstr(text, " s, loss");
-    if (at) {
-        at += strlen("\"seconds\":");
-        end = at + strspn(at, digits);
-    } else if (end) {
-        for (at = end; at > text && strchr(digits, at[-1]);) at--;
-    }
-    if (at) memmove(at, end, strlen(end) + 1);
+/* How long a run took is not compared. */
+static void forget_seconds(char *out) {
+    char *text = strstr(out, " steps, "), *json = strstr(out, "\"seconds\":");
+    for (char *c = text ? text + 8 : NULL; c && *c && *c != ' '; c++) *c = '-';
+    if (!json) return;
+    json += strlen("\"seconds\":");
+    memmove(json, json + strcspn(json, ",}"), strlen(json + strcspn(json, ",}")) + 1);
 }
 
 static void run(const char *line, long fail_at, bool later_too, outcome *o) {
@@ -151,8 +147,8 @@ static void run(const char *line, long fail_at, bool later_too, outcome *o) {
     o->status = WIFEXITED(status) ? WEXITSTATUS(status) % 100 : -1;
     o->failed = WIFEXITED(status) && WEXITSTATUS(status) >= 100;
     read_into(".out", o->out, sizeof o->out);
-    forget_seconds(o->out);
     read_into(".err", o->err, sizeof o->err);
+    forget_seconds(o->out);
     take_files(o->files, sizeof o->files);
 }
 
