@@ -15,10 +15,24 @@ cot_status gpt_begin(cot_params *p, const gpt *g) {
     return cot_params_init_with(p, "*ln_?.weight", (cot_init){COT_INIT_ONES, 0});
 }
 
+/* cot_nn_attention, up to rounding, of its parameters, by operations that can be exported. */
+static cot_var plain_attention(cot_params *p, const gpt *g, cot_var x) {
+    cot_shape s = cot_shape_of(x);
+    int64_t   rows = s.dim[0], n = s.dim[1], d = g->width / g->heads;
+    cot_var   all = cot_reshape(cot_nn_dense(p, "attn.in_proj", x, 3 * g->width), COT_SHAPE(rows, n, 3, g->heads, d));
+    cot_var   part[3], place = cot_arange(x.tape, COT_F32, 0, (double)n, 1);
+    for (int k = 0; k < 3; k++) part[k] = cot_permute(cot_index(all, 2, k), COT_AXES(0, 2, 1, 3));
+    cot_var near = cot_mul(cot_matmul(part[0], cot_permute(part[1], COT_AXES(0, 1, 3, 2))), 1 / sqrt((double)d));
+    cot_var later = cot_less(cot_reshape(place, COT_SHAPE(n, 1)), place);
+    cot_var seen = cot_matmul(cot_softmax(cot_where(later, -1e30, near), 3), part[2]);
+    return cot_nn_dense(p, "attn.out_proj", cot_reshape(cot_permute(seen, COT_AXES(0, 2, 1, 3)), s), g->width);
+}
+
 /* x (B, T, width) */
 static cot_var block(cot_params *p, const gpt *g, cot_var x) {
     cot_nn_attention_options causal = {.heads = g->heads, .causal = true, .cache = g->cache};
-    cot_var seen = cot_nn_attention(p, "attn", cot_nn_layer_norm(p, "ln_1", x, 1e-5), &causal);
+    cot_var read = cot_nn_layer_norm(p, "ln_1", x, 1e-5);
+    cot_var seen = g->plain ? plain_attention(p, g, read) : cot_nn_attention(p, "attn", read, &causal);
     x = cot_add(x, cot_nn_dropout(p, "attn_dropout", seen, g->dropout));
     cot_var up = cot_gelu_tanh(cot_nn_dense(p, "mlp.c_fc", cot_nn_layer_norm(p, "ln_2", x, 1e-5), 4 * g->width));
     cot_var down = cot_nn_dense(p, "mlp.c_proj", up, g->width);
@@ -58,7 +72,12 @@ static const char *theirs(const char *name, char *to, size_t size, void *user) {
 cot_status gpt_load(cot_params *p, const char *path, char *why, size_t room) {
     /* masks, and the last layer where it is listed though it is the table of tokens */
     static const char *const no_parameters[] = {"*attn.bias", "*attn.masked_bias", "lm_head.weight"};
-    cot_file        *f = cot_file_open(path, NULL);
+    cot_file *f = cot_file_open(path, NULL);
+    if (!f || cot_file_status(f) == COT_MEMORY) {
+        cot_file_close(f);
+        snprintf(why, room, "out of memory for the list of %s", path);
+        return COT_MEMORY;
+    }
     bool             inner = cot_file_find(f, "transformer.wte.weight") >= 0;
     cot_load_options o = {.prefix = inner ? "transformer." : NULL, .rename = theirs, .ignores = 3,
                           .ignore = no_parameters};

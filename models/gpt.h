@@ -11,6 +11,7 @@ typedef struct gpt {
     double        dropout;
     cot_nn_cache *cache; /* NULL, or what was seen before: then `seen` tokens were */
     int64_t       seen;
+    bool          plain; /* attention by matrix products and a softmax, which can be exported as C */
 } gpt;
 
 /* How GPT-2's numbers begin: before cot_params_init, for this configuration. */

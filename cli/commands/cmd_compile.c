@@ -8,12 +8,10 @@
 #include <cotangent_transform.h>
 
 #include "compiled/compiled.h"
-#include "trace/json/json.h"
 #include "io/memory_file.h"
-#include "io/system.h"
 #include "problem/expression.h"
 #include "problem/values.h"
-#include "program/emit/emit.h"
+#include "train/use.h"
 
 /* ---- the function of which a program is made ------------------------------------------------- */
 
@@ -142,35 +140,14 @@ static int function(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* The name of the function and of the header, from that of the file. */
-static bool name_files(compiled *c, failure *f) {
-    const char *path = c->p->o->output, *base = path ? strrchr(path, '/') : NULL;
-    size_t      n;
-    snprintf(c->name, sizeof c->name, "f");
-    if (!path || strcmp(path, "-") == 0) return true;
-    base = base ? base + 1 : path;
-    n    = strlen(base);
-    if (n < 3 || strcmp(base + n - 2, ".c") != 0)
-        return failure_usage(f, "-o writes C, so its FILE ends in .c; '%.100s' does not", path);
-    char stem[COMPILED_NAME];
-    snprintf(stem, sizeof stem, "%.*s", n - 2 < sizeof stem ? (int)n - 2 : (int)sizeof stem - 1, base);
-    cot__emit_function_name(stem, c->name, sizeof c->name);
-    c->header = malloc(strlen(path) + 1);
-    if (!c->header) return failure_memory(f);
-    strcpy(c->header, path);
-    strcpy(c->header + strlen(path) - 1, "h");
-    return true;
-}
-
 static bool emit(const compiled *c, const cot_program *program, FILE *code, FILE *header, failure *f) {
-    char        why[512], *title = malloc(c->p->length + 1);
-    const char *slash = c->header ? strrchr(c->header, '/') : NULL;
+    char why[512], *title = malloc(c->p->length + 1);
     if (!title) return failure_memory(f);
     memcpy(title, c->p->text, c->p->length);
     title[c->p->length]     = 0;
     cot_emit_options o      = {.name     = c->name,
                                .title    = title,
-                               .header   = slash ? slash + 1 : c->header,
+                               .header   = compiled_included(c->header),
                                .inputs   = (const char *const *)c->input_name,
                                .outputs  = (const char *const *)c->output_name,
                                .patterns = c->patterns,
@@ -178,22 +155,6 @@ static bool emit(const compiled *c, const cot_program *program, FILE *code, FILE
     cot_status       status = cot_program_emit_c(program, &o, code, header, why, sizeof why);
     free(title);
     return status == COT_OK || sentence_failure(why, "compile", f);
-}
-
-/* The text, or the files that hold it. */
-static void print_json_of(const compiled *c, const char *text, FILE *out) {
-    cot__json j = cot__json_to(out);
-    cot__json_open(&j, '{');
-    cot__json_key(&j, "name");
-    cot__json_string(&j, c->name);
-    cot__json_key(&j, c->header ? "file" : "source");
-    cot__json_string(&j, c->header ? c->p->o->output : text);
-    if (c->header) {
-        cot__json_key(&j, "header");
-        cot__json_string(&j, c->header);
-    }
-    cot__json_close(&j, '}');
-    fputs("\n", out);
 }
 
 static bool write_files(const compiled *c, const cot_program *program, FILE *out, failure *f) {
@@ -204,13 +165,7 @@ static bool write_files(const compiled *c, const cot_program *program, FILE *out
     if (fine && c->p->o->main) compiled_main(c, program, code.file);
     fine = code.file && memory_file_close(&code, f) && fine;
     fine = header.file && memory_file_close(&header, f) && fine;
-    if (fine && to_files)
-        fine = system_put_file(c->p->o->output, code.text, code.size, f) &&
-               system_put_file(c->header, header.text, header.size, f);
-    if (fine && c->p->o->json)
-        print_json_of(c, code.text, out);
-    else if (fine && !to_files)
-        fwrite(code.text, 1, code.size, out);
+    fine = fine && compiled_put(c->p->o, c->name, c->header, &code, &header, out, f);
     memory_file_free(&code);
     memory_file_free(&header);
     return fine;
@@ -276,9 +231,10 @@ static bool compile(const compiled *c, FILE *out, failure *f) {
 int run_compile(const options *o, FILE *out, look how, failure *f) {
     problem  p;
     compiled c = {.p = &p, .what = o->derivative};
-    (void)how;
+    if (o->train.model) return run_export(o, out, how, f);
     if (!show_fits(o, f)) return EXIT_USAGE;
-    if (open_problem(&p, o, f) && name_files(&c, f) && compiled_open(&c, f)) compile(&c, out, f);
+    if (open_problem(&p, o, f) && compiled_name(o->output, c.name, &c.header, f) && compiled_open(&c, f))
+        compile(&c, out, f);
     compiled_close(&c);
     problem_close(&p);
     return EXIT_FINE;

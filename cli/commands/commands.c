@@ -3,6 +3,7 @@
 
 #include "commands/commands.h"
 #include "expr/expr.h"
+#include "train/use.h"
 
 #define EXPRESSION "EXPR name=value… [options]"
 
@@ -139,9 +140,13 @@ const command command_table[] = {
      "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "
      "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
      "other than zero, and row starts and columns stand beside it as constant arrays. "
-     "--print, --report and --dot show the program that the C is made from instead.",
+     "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "
+     "network that `train --checkpoint DIR` left, its parameters constants of the file: of mnist, a "
+     "picture to logits; of "
+     "gpt, as many tokens as its context to the logits of the next.",
      "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
-     "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out",
+     "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out\n"
+     "cotangent compile --model run -o digits.c",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_SPARSE | OPT_COMPILE, run_compile},
     {"train", "MODEL [options]", "a model trained, saved, resumed, tested",
      "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "
@@ -155,6 +160,26 @@ const command command_table[] = {
      "cotangent train mnist --data mnist --checkpoint run --log run.jsonl\n"
      "cotangent train gpt --data book.txt --layers 4 --width 128 --steps 2000 --checkpoint run",
      OPT_TRAIN, run_train},
+    {"sample", "DIR [options]", "a text that a trained transformer goes on with",
+     "Draws --length tokens behind --prompt from the gpt in DIR, which `train gpt --checkpoint DIR` "
+     "wrote, or from GPT-2 in "
+     "Hugging Face's files (model.safetensors, vocab.json, merges.txt). The same --seed gives the same "
+     "text. Tokens see "
+     "the context of the model; beyond it, drawing goes on from the last half.",
+     "cotangent sample run --prompt 'Once ' --length 300\n"
+     "cotangent sample run --prompt 'Once ' --temperature 0\n"
+     "cotangent sample run --temperature 0.8 --top-p 0.9 --seed 7 --json",
+     OPT_SAMPLE, run_sample},
+    {"predict", "DIR INPUT [options]", "what a trained model says of new data",
+     "Runs the model in DIR, which `train --checkpoint DIR` wrote, on INPUT. mnist: an IDX or .npy file "
+     "of pictures of 28 x "
+     "28 pixels, bytes or numbers from 0 to 1; the digit and its probability for each. gcn: a graph as "
+     "for train; the class "
+     "of each node. gpt: a text; the loss of a token (with --json of every token), and the perplexity.",
+     "cotangent predict run t10k-images-idx3-ubyte\n"
+     "cotangent predict run karate --json\n"
+     "cotangent predict run letter.txt",
+     OPT_PREDICT, run_predict},
     {"ops", "[NAME] [options]", "the operations and their derivatives",
      "Every operation: its value, its partial derivatives or transposes as formulas, its domain, and what is taken "
      "where "

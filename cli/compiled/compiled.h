@@ -8,6 +8,7 @@
 #include <cotangent_program.h>
 #include <cotangent_transform.h>
 
+#include "io/memory_file.h"
 #include "problem/problem.h"
 
 enum { COMPILED_NAME = 60 };
@@ -38,6 +39,15 @@ typedef struct compiled {
 /* Lists inputs and outputs, after checking that the options and the value fit the derivative. */
 bool compiled_open(compiled *c, failure *f);
 void compiled_close(compiled *c);
+
+/* compiled_files.c: the name of the function (COMPILED_NAME bytes) and of the header, from that of
+ * the file of -o; no header without one. Free the header with free. */
+bool compiled_name(const char *path, char *name, char **header, failure *f);
+/* How the source includes its header: without the folder. */
+const char *compiled_included(const char *header);
+/* Writes both files, or prints the code, or tells it as JSON. */
+bool compiled_put(const options *o, const char *name, const char *header, const memory_file *code,
+                  const memory_file *declared, FILE *out, failure *f);
 
 /* --sparse: the plan and its blocks; and from all entries those of each block. */
 bool compiled_sparse_open(compiled *c, failure *f);

@@ -46,7 +46,7 @@ _cotangent_files() {
 
 _cotangent() {
     local words current previous option value
-    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit plot compile ops help"
+    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit plot compile train sample predict ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     _cotangent_words
     local command=${words[1]-}
@@ -60,13 +60,13 @@ _cotangent() {
     if [[ $current == --*=* ]]; then option=${current%%=*} value=${current#*=}; fi
     local before=${current%"$value"}
     case $option in
-    -f | --file | --html | --dot | --plot | --svg | -o | --output) _cotangent_files "$before" ;;
+    -f | --file | --html | --dot | --plot | --svg | -o | --output | --data | --tokenizer | --initial | --checkpoint | --resume | --tensorboard | --pictures | --model) _cotangent_files "$before" ;;
     --dtype) COMPREPLY=($(compgen -P "$before" -W "f64 f32" -- "$value")) ;;
     --mode) COMPREPLY=($(compgen -P "$before" -W "reverse forward" -- "$value")) ;;
     --x) COMPREPLY=($(compgen -P "$before" -W "step seconds" -- "$value")) ;;
     --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance | --top | --smooth) ;;
+    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -85,7 +85,7 @@ _cotangent() {
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
     compile)
-        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot -o --output" ;;
+        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model -o --output" ;;
     fit)
         options+=" -f --file --threads --y --plot --max-iterations --tolerance"
         if [[ $current != -* ]]; then
@@ -95,6 +95,21 @@ _cotangent() {
         ;;
     plot)
         options+=" --x --y --log --smooth --follow --svg"
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -f -- "$current"))
+            return
+        fi
+        ;;
+    train)
+        options+=" --data --steps --seeds --seed --rate --batch --width --layers --heads --context --tokenizer --initial --checkpoint --every --resume --log --tensorboard --pictures --node --quiet --threads"
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -W "gcn mnist gpt" -- "$current"))
+            return
+        fi
+        ;;
+    sample | predict)
+        options+=" --threads"
+        [[ $command == sample ]] && options+=" --seed --prompt --length --temperature --top-p"
         if [[ $current != -* ]]; then
             COMPREPLY=($(compgen -f -- "$current"))
             return

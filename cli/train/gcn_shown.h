@@ -21,6 +21,9 @@ typedef struct gcn_task {
     int64_t    *guess; /* (nodes), after the test: classes */
 } gcn_task;
 
+/* The karate club, a generated graph, or that of a folder. Call graph_free in any case. */
+bool gcn_read_graph(graph *g, const char *from, failure *f);
+
 bool gcn_show(training *r, FILE *out, look how, failure *f);
 void gcn_show_json(training *r, cot__json *j);
 

@@ -60,6 +60,8 @@ typedef struct trainable {
     void (*show_json)(training *r, cot__json *j);
     /* What model.safetensors says of itself beside "model": up to `most` pairs. NULL: nothing. */
     int (*pairs)(const training *r, int most, cot_text_pair *pairs);
+    /* More files beside it. NULL: none. */
+    bool (*save)(const training *r, const char *folder, failure *f);
     void (*close)(void *model); /* NULL is fine */
 } trainable;
 

@@ -68,6 +68,7 @@ bool train_save_model(training *r, const trainable *m, const char *folder, failu
     cot_text_pair pairs[MOST] = {{"model", m->name}};
     int           n = 1 + (m->pairs ? m->pairs(r, MOST - 1, pairs + 1) : 0);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    if (m->save && !m->save(r, folder, f)) return false;
     cot_save_options o = {.pairs = n, .texts = pairs};
     return failed(f, cot_params_save(r->p, path, &o, why, sizeof why), why);
 }

@@ -11,13 +11,12 @@
 #include "models/gcn.h"
 #include "train/gcn_shown.h"
 
-static bool read_graph(gcn_task *a, const char *data, failure *f) {
+bool gcn_read_graph(graph *g, const char *from, failure *f) {
     char why[600] = "";
     int  wrong;
-    a->from = data ? data : "karate";
-    if (strcmp(a->from, "karate") == 0) wrong = graph_karate(&a->g, why, sizeof why);
-    else if (strcmp(a->from, "generated") == 0) wrong = graph_generate(&a->g, 0, why, sizeof why);
-    else wrong = graph_read(&a->g, a->from, why, sizeof why);
+    if (strcmp(from, "karate") == 0) wrong = graph_karate(g, why, sizeof why);
+    else if (strcmp(from, "generated") == 0) wrong = graph_generate(g, 0, why, sizeof why);
+    else wrong = graph_read(g, from, why, sizeof why);
     return !wrong || train_no_data(f, why);
 }
 
@@ -35,7 +34,8 @@ static void *open_task(const options *o, failure *f) {
         failure_memory(f);
         return NULL;
     }
-    bool fine = read_graph(a, o->train.data, f);
+    a->from = o->train.data ? o->train.data : "karate";
+    bool fine = gcn_read_graph(&a->g, a->from, f);
     if (fine && o->train.has_node && o->train.node >= a->g.nodes)
         fine = failure_usage(f, "--node is %lld; nodes are 0 … %lld", (long long)o->train.node,
                              (long long)a->g.nodes - 1);

@@ -4,10 +4,10 @@
 #include "base/names/nearest.h"
 #include "train/train.h"
 
-static const trainable *const all[] = {&train_gcn, &train_mnist, &train_ode};
+static const trainable *const all[] = {&train_gcn, &train_mnist, &train_gpt, &train_ode};
 enum { MODELS = sizeof all / sizeof *all };
 
-const char *train_names(void) { return "gcn, mnist or ode"; }
+const char *train_names(void) { return "gcn, mnist, gpt or ode"; }
 
 const trainable *train_find(const char *name, failure *f) {
     const char *names[MODELS];

@@ -113,6 +113,7 @@ static int64_t guess(training *r, const mnist_digits *d, int64_t from, int64_t n
     int64_t  right = 0;
     cot_var  x = cot_data(r->t, COT_F32, COT_SHAPE(n, 1, MNIST_SIDE, MNIST_SIDE), d->pixels + from * MNIST_PIXELS);
     cot_read_as(cot_argmax(mnist_net(r->p, x), COT_AXES(1)), COT_I64, to, n);
+    if (cot_tape_status(r->t)) return 0; /* rewinding would forget why */
     for (int64_t k = 0; k < n; k++) right += to[k] == d->labels[from + k];
     cot_tape_rewind(r->t, mark);
     return right;

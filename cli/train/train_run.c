@@ -170,8 +170,8 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
     while (r->step < r->steps && !enough && !*stopped) {
         if (!one_step(r, m, folder, f)) return false;
         enough = validated(r, m);
+        if (!train_fine(r, f)) return false; /* before rewinding, which forgets errors too */
         cot_tape_rewind(r->t, mark);
-        if (!train_fine(r, f)) return false;
         *stopped = system_stop_asked();
         bool save = r->step % every == 0 || r->step == r->steps || *stopped;
         if (folder && save && !train_save(r, folder, f)) return false;

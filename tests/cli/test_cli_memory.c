@@ -18,6 +18,8 @@
 
 #ifdef COT_FAIL_MALLOC
 
+#define SMALLEST "|--layers|1|--heads|1|--width|4|--context|4|--batch|1"
+
 /* Words are parted by bars. */
 static const char *const lines[] = {
     "eval|sum(W @ x)|W=[[1,2],[3,4]]|x=[5,6]",
@@ -66,6 +68,11 @@ static const char *const lines[] = {
     "ops",
     "ops|matmul",
     "ops|--json|tanh",
+    "train|gpt|--data|w.txt" SMALLEST "|--steps|1|--quiet",
+    "train|gpt|--data|w.bin" SMALLEST "|--steps|1|--json|--quiet",
+    "sample|m|--prompt|ab|--length|6|--top-p|0.9",
+    "predict|m|w.txt|--json",
+    "compile|--model|m|-o|t.c",
     "help|grad",
     "grad|--help",
     "--help",
@@ -118,7 +125,7 @@ static void forget_seconds(char *out) {
 }
 
 static void run(const char *line, long fail_at, bool later_too, outcome *o) {
-    char  words[256], name[] = "cotangent", *argv[16] = {name};
+    char  words[256], name[] = "cotangent", *argv[32] = {name};
     int   n = 1;
     fflush(NULL);
     snprintf(words, sizeof words, "%s|--threads|1", line);
@@ -262,6 +269,7 @@ static int make_files(void **state) {
     static const char npy[] =
         "\x93NUMPY\x01\x00\x36\x00{'descr': '<f8', 'fortran_order': False, 'shape': (), }\0\0\0\0\0\0\xf8?";
     static const char header[] = "{\"b\":{\"dtype\":\"F64\",\"shape\":[],\"data_offsets\":[0,8]}}";
+    char              text[50], tokens[100] = {3};
     char              tensors[8 + sizeof header - 1 + 8] = {sizeof header - 1};
     if (folder_make(state) != 0 || chdir(folder) != 0) return -1;
     memcpy(tensors + 8, header, sizeof header - 1);
@@ -272,7 +280,12 @@ static int make_files(void **state) {
     put_bytes("m.csv", "y,x,t\n1,1,0\n2,2,1\n3,3.5,2\n", 27);
     put_bytes("r.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1}\n{\"st", 44);
     put_bytes("model.txt", "h = x*x\nh + sin(x)\n", 19);
-    return 0;
+    /* the least text, and the least file of tokens, of which a tenth is a window of five */
+    for (int k = 0; k < 50; k++) memcpy(text + k, k % 3 ? "a" : "b", 1);
+    put_bytes("w.txt", text, 50);
+    put_bytes("w.bin", tokens, sizeof tokens);
+    return sh("cotangent train gpt --data w.txt --layers 1 --heads 1 --width 4 --context 4 --batch 1 --steps 1 "
+              "--quiet --checkpoint m");
 }
 #else
 static void any_allocation_may_fail(void **state) { (void)state, skip(); }
