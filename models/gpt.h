@@ -11,7 +11,8 @@ typedef struct gpt {
     double        dropout;
     cot_nn_cache *cache; /* NULL, or what was seen before: then `seen` tokens were */
     int64_t       seen;
-    bool          plain; /* attention by matrix products and a softmax, which can be exported as C */
+    /* attention by matrix products and a softmax, which can be exported as C */
+    bool          plain;
 } gpt;
 
 /* How GPT-2's numbers begin: before cot_params_init, for this configuration. */

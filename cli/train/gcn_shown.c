@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "draw/bars.h"
 #include "draw/chart.h"
 #include "draw/pictures.h"
@@ -28,7 +29,7 @@ static void show_classes(const gcn_task *a, FILE *out) {
     for (int64_t c = 0; c < a->g.classes; c++) {
         int64_t n, right;
         count_class(a, c, &n, &right);
-        if (n) fprintf(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
+        if (n) cot__write(out, "%5lld %7lld %6.1f %%\n", (long long)c, (long long)n, 100.0 * (double)right / (double)n);
         else fprintf(out, "%5lld       0       -\n", (long long)c);
     }
 }
@@ -135,7 +136,7 @@ static void print_parts(FILE *out, const char *what, int64_t n, part *parts) {
     qsort(parts, (size_t)n, sizeof *parts, larger_first);
     fprintf(out, "%8s   gradient x input   integrated\n", what);
     for (int64_t k = 0; k < n && k < SHOWN && parts[k].path != 0; k++)
-        fprintf(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
+        cot__write(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
 }
 
 /* Sums over words and over nodes of what each entry of X adds to the logit. */
@@ -168,7 +169,7 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
     for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
     for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
     if (fine) {
-        fprintf(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any "
+        cot__write(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any "
                 "words,\n"
                 "of which the integrated gradients explain %.4f:\n",
                 (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/number.h"
 #include "draw/chart.h"
 #include "models/lotka.h"
 #include "train/pictures.h"
@@ -100,8 +101,8 @@ static bool show(training *r, FILE *out, look how, failure *f) {
     (void)how;
     fprintf(out, "\nrate                        found%s\n", r->o->train.data ? "" : "   in fact");
     for (int k = 0; k < LOTKA_RATES; k++) {
-        fprintf(out, "%-24s %8.4f", lotka_names[k], exp(a->found[k]));
-        if (!r->o->train.data) fprintf(out, "  %8.4f", lotka_truth[k]);
+        cot__write(out, "%-24s %8.4f", lotka_names[k], exp(a->found[k]));
+        if (!r->o->train.data) cot__write(out, "  %8.4f", lotka_truth[k]);
         fprintf(out, "\n");
     }
     return !r->o->train.pictures || picture_file(r, r->o->train.pictures, "counts.svg", draw_counts, out, f);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/number.h"
 #include "io/system.h"
 
 bool train_no_data(failure *f, const char *why) {
@@ -146,7 +147,7 @@ static void say_options(const train_settings *s, char *text, size_t room) {
         if (numbers[k].value > 0)
             used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name,
                                      (long long)numbers[k].value);
-    if (s->rate > 0) snprintf(text + used, room - used, " --rate %.17g", s->rate);
+    if (s->rate > 0) cot__format(text + used, room - used, " --rate %.17g", s->rate);
 }
 
 static void say_how_to_resume(training *r, const trainable *m, const char *folder) {
