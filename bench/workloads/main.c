@@ -22,6 +22,7 @@ int main(int argc, char **argv) {
     TAKE(cnn_compiled_workloads);
     TAKE(gpt_compiled_workloads);
     TAKE(layer_workloads);
+    TAKE(gcn_workloads);
 #undef TAKE
     char     system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());
