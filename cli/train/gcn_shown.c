@@ -169,8 +169,8 @@ static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
     for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
     for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
     if (fine) {
-        cot__write(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without any "
-                "words,\n"
+        cot__write(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without "
+                "any words,\n"
                 "of which the integrated gradients explain %.4f:\n",
                 (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);
         print_parts(out, "word", a->g.words, words);
