@@ -8,7 +8,7 @@
 bool gpt_tokenizer_fine(const cot_tokenizer *k, failure *f) {
     if (!k || cot_tokenizer_status(k) == COT_MEMORY) return failure_memory(f);
     if (cot_tokenizer_status(k) == COT_OK) return true;
-    return failure_set(f, EXIT_RUN, "file", "[gpt] %.900s", cot_tokenizer_message(k));
+    return failure_set(f, EXIT_RUN, "file", "%.900s", cot_tokenizer_message(k));
 }
 
 cot_tokenizer *gpt_byte_pairs(const char *folder, failure *f) {
@@ -50,7 +50,7 @@ char *gpt_read(const char *path, size_t *bytes, failure *f) {
     char  why[600];
     char *text = cot_text_read(path, bytes, why, sizeof why);
     if (!text && strstr(why, "memory is short")) failure_memory(f);
-    else if (!text) failure_set(f, EXIT_RUN, "file", "[gpt] %s", why);
+    else if (!text) failure_set(f, EXIT_RUN, "file", "%s", why);
     return text;
 }
 
@@ -81,7 +81,7 @@ static bool read_tokens(gpt_text *x, int64_t least, failure *f) {
     x->file = cot_tokens_open(x->path, 2, NULL);
     if (!x->file) return failure_memory(f);
     if (cot_tokens_status(x->file))
-        return failure_set(f, EXIT_RUN, "file", "[gpt] %.900s", cot_tokens_message(x->file));
+        return failure_set(f, EXIT_RUN, "file", "%.900s", cot_tokens_message(x->file));
     x->n = cot_tokens_count(x->file);
     for (int64_t k = 0; k < x->n; k += AT_ONCE) {
         int64_t n = x->n - k < AT_ONCE ? x->n - k : AT_ONCE;
@@ -127,5 +127,5 @@ bool gpt_text_read(const gpt_text *x, int64_t from, int64_t n, int64_t *out, fai
         return true;
     }
     if (cot_tokens_read(x->file, from, n, out) == COT_OK) return true;
-    return failure_set(f, EXIT_RUN, "file", "[gpt] %.900s", cot_tokens_message(x->file));
+    return failure_set(f, EXIT_RUN, "file", "%.900s", cot_tokens_message(x->file));
 }
