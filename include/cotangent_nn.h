@@ -17,7 +17,7 @@
  *     for (int step = 0; step < 1000; step++) {
  *         cot_params_set_key(p, cot_key_fold(key, step));   where there is dropout
  *         cot_backward(cot_softmax_cross_entropy(net(p, x), labels));
- *         cot_sgd_step(n, w, 0.1);
+ *         if (cot_sgd_step(n, w, 0.1) != COT_OK) break;     a rewind would clear the error
  *         cot_tape_zero_grads(t);
  *         cot_tape_rewind(t, start);
  *     }

@@ -8,7 +8,7 @@
  *     for (int step = 0; step < 1000; step++) {
  *         cot_backward(cot_softmax_cross_entropy(net(p, x), labels));
  *         cot_clip_grad_norm(p, 1.0);
- *         cot_optim_step(o);
+ *         if (cot_optim_step(o) != COT_OK) break;     a rewind would clear the error
  *         cot_tape_zero_grads(t);
  *         cot_tape_rewind(t, start);
  *     }

@@ -2,6 +2,7 @@
 #include "commands/commands.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/number.h"
 #include "io/system.h"
@@ -83,6 +84,25 @@ static bool run_seeds(training *r, const trainable *m, totals *a, failure *f) {
     return true;
 }
 
+/* Is everything that is given for this model? */
+static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
+    const struct {
+        const char *option, *models;
+        bool        given;
+    } all[] = {
+        {"layers", "gpt", s->layers > 0},         {"heads", "gpt", s->heads > 0},
+        {"context", "gpt", s->context > 0},       {"initial", "gpt", s->initial != NULL},
+        {"tokenizer", "gpt", s->tokenizer != NULL}, {"width", "gcn and gpt", s->width > 0},
+        {"batch", "mnist and gpt", s->batch > 0}, {"node", "gcn", s->has_node},
+        {"pictures", "gcn, mnist and ode", s->pictures != NULL},
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (all[k].given && !strstr(all[k].models, m->name))
+            return failure_usage(f, "--%s is for %s; %s has nothing that it would set", all[k].option, all[k].models,
+                                 m->name);
+    return true;
+}
+
 int run_train(const options *o, FILE *out, look how, failure *f) {
     training r = {.o = o};
     totals   a = {0};
@@ -91,7 +111,7 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
         return EXIT_USAGE;
     }
     const trainable *m = train_find(o->positionals[0], f);
-    r.model = m ? m->open(o, f) : NULL;
+    r.model = m && takes_all(m, &o->train, f) ? m->open(o, f) : NULL;
     if (!r.model) return f->status;
     system_stop_gently();
     if (run_seeds(&r, m, &a, f) && !a.stopped) {

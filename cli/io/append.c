@@ -13,7 +13,8 @@ bool append_open(append_file *a, const char *path, int64_t keep, failure *f) {
     a->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     /* a device or a pipe has no length to cut */
     bool fine = a->fd >= 0 && (ftruncate(a->fd, (off_t)keep) == 0 || errno == EINVAL);
-    if (fine && keep > 0) fine = lseek(a->fd, (off_t)keep, SEEK_SET) == (off_t)keep;
+    /* in parentheses: a macro of wasi-libc uses what C has not */
+    if (fine && keep > 0) fine = (lseek)(a->fd, (off_t)keep, SEEK_SET) == (off_t)keep;
     int error = errno;
     if (fine) return true;
     append_close(a);
@@ -42,7 +43,7 @@ bool append_record(append_file *a, const void *bytes, size_t n) {
         return true;
     }
     int error = errno;
-    if (ftruncate(a->fd, (off_t)a->size) == 0) (void)lseek(a->fd, (off_t)a->size, SEEK_SET);
+    if (ftruncate(a->fd, (off_t)a->size) == 0) (void)(lseek)(a->fd, (off_t)a->size, SEEK_SET);
     return append_miss(a, error);
 }
 

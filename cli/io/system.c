@@ -40,6 +40,8 @@ void system_start(void) {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, old;
     struct sigaction handle = {.sa_handler = interrupted, .sa_flags = SA_RESTART};
     sigaction(SIGPIPE, &ignore, NULL);
+    /* a file beyond the limit is an error of the write as well */
+    sigaction(SIGXFSZ, &ignore, NULL);
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
         if (sigaction(deadly[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             /* ignored signals (nohup) stay ignored */

@@ -2,6 +2,7 @@
  * end. */
 #include <string.h>
 
+#include "base/number.h"
 #include "data/file/source.h"
 #include "io/system.h"
 #include "train/train.h"
@@ -35,16 +36,55 @@ bool train_folder(const options *o, const char **folder, failure *f) {
                          s->checkpoint, s->checkpoint);
 }
 
-static cot_training parts(const training *r) {
+/* What a run was told, as numbers: one that goes on must be told the same, but for its length. */
+static const char *const told[] = {"seed", "rate", "batch", "width", "layers", "heads", "context"};
+enum { TOLD = sizeof told / sizeof *told, EXTRAS = 8 };
+
+static void tell(const training *r, double *numbers) {
+    const train_settings *s = &r->o->train;
+    double all[TOLD] = {(double)r->seed,    s->rate,           (double)s->batch,  (double)s->width,
+                        (double)s->layers, (double)s->heads, (double)s->context};
+    memcpy(numbers, all, sizeof all);
+}
+
+/* A checkpoint's lists of arrays: the model's own, and what the run was told. */
+typedef struct lists {
+    const char *names[EXTRAS];
+    cot_array   arrays[EXTRAS];
+} lists;
+
+static cot_training parts(const training *r, lists *all, double *numbers) {
+    int n = 0;
+    for (; n < r->extras && n < EXTRAS - 1; n++) all->names[n] = r->extra_names[n], all->arrays[n] = r->extra[n];
+    all->names[n] = "told";
+    all->arrays[n++] = (cot_array){COT_F64, COT_SHAPE(TOLD), TOLD, numbers};
     return (cot_training){.params = r->p, .optim = r->optim, .loader = r->loader, .step = r->step, .key = r->key,
-                          .extras = r->extras, .extra_names = r->extra_names, .extra = r->extra};
+                          .extras = n, .extra_names = all->names, .extra = all->arrays};
+}
+
+/* 0 is what the model takes where nothing is said. */
+static bool same_told(const training *r, const double *was, const char *folder, failure *f) {
+    double now[TOLD];
+    char   before[40] = "left out", after[40] = "left out";
+    tell(r, now);
+    for (int k = 0; k < TOLD; k++) {
+        if (now[k] == was[k]) continue;
+        if (was[k] != 0 || k == 0) cot__format(before, sizeof before, "%.17g", was[k]);
+        if (now[k] != 0 || k == 0) cot__format(after, sizeof after, "%.17g", now[k]);
+        return failure_usage(f, "--%s was %s in the run that is saved in %s, and is %s now; it goes on with the same",
+                             told[k], before, folder, after);
+    }
+    return true;
 }
 
 bool train_resume(training *r, const char *folder, failure *f) {
     char         why[900], text[1200];
-    cot_training t = parts(r);
+    lists        all;
+    double       was[TOLD] = {0};
+    cot_training t = parts(r, &all, was);
     cot_status   status = cot_training_resume(folder, &t, why, sizeof why);
     if (!failed(f, status, why)) return false;
+    if (t.resumed && !same_told(r, was, folder, f)) return false;
     if (t.resumed) r->step = t.step;
     if (t.resumed && why[0])
         snprintf(text, sizeof text, "%s; the run goes on after step %lld\n", why, (long long)r->step);
@@ -58,7 +98,10 @@ bool train_resume(training *r, const char *folder, failure *f) {
 
 bool train_save(training *r, const char *folder, failure *f) {
     char         why[900];
-    cot_training t = parts(r);
+    lists        all;
+    double       numbers[TOLD];
+    cot_training t = parts(r, &all, numbers);
+    tell(r, numbers);
     return failed(f, cot_training_save(folder, &t, why, sizeof why), why);
 }
 
