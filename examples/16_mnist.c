@@ -44,7 +44,7 @@ int main(int n, char **arguments) {
     for (const cot_array *b; (b = cot_loader_next(loader)); cot_tape_rewind(t, mark)) {
         cot_var x = cot_wrap(t, COT_F32, b[0].shape, b[0].data), y = cot_wrap(t, COT_I64, b[1].shape, b[1].data);
         cot_backward(cot_softmax_cross_entropy(net(p, x), y));
-        if (cot_optim_step(adamw) != COT_OK) break; /* before the rewind, which would clear the error */
+        if (cot_optim_step(adamw) != COT_OK) break; /* a rewind clears the error */
         cot_tape_zero_grads(t);
     }
     cot_var truth = cot_wrap(t, COT_I64, COT_SHAPE(TEST), labels + TRAIN);

@@ -186,6 +186,20 @@ static void folders_are_not_written_over(void **state) {
     fails_with("cotangent train gcn --quiet --data generated --resume once", 3, "[train] ");
 }
 
+/* A run that goes on is told what it was told before, and no model what it would pass over. */
+static void options_are_not_passed_over(void **state) {
+    (void)state;
+    works("cotangent train gcn --quiet --checkpoint first --steps 3 --rate 0.02");
+    fails_with("cotangent train gcn --quiet --resume first --steps 5", 2,
+               "--rate was 0.02 in the run that is saved in first, and is left out now; it goes on with the same");
+    fails_with("cotangent train gcn --quiet --resume first --steps 5 --rate 0.02 --seed 7", 2,
+               "--seed was 0 in the run that is saved in first, and is 7 now; it goes on with the same");
+    works("cotangent train gcn --quiet --resume first --steps 5 --rate 0.02");
+    fails_with("cotangent train gcn --quiet --heads 3", 2, "--heads is for gpt; gcn has nothing that it would set");
+    fails_with("cotangent train ode --quiet --batch 3", 2,
+               "--batch is for mnist and gpt; ode has nothing that it would set");
+}
+
 /* ---- Ctrl-C --------------------------------------------------------------------------------- */
 
 static void rest(void) { nanosleep(&(struct timespec){0, 7000000}, NULL); }
@@ -320,6 +334,7 @@ int main(void) {
         cmocka_unit_test(pictures_are_drawn),
         cmocka_unit_test(a_resumed_run_has_the_same_bits),
         cmocka_unit_test(folders_are_not_written_over),
+        cmocka_unit_test(options_are_not_passed_over),
         cmocka_unit_test(ctrl_c_ends_in_order),
         cmocka_unit_test(a_loss_that_is_no_number_stops),
         cmocka_unit_test(wrong_data_are_told),

@@ -97,8 +97,8 @@ static void same(const char *what, const problem *p, int narrower, cot_dtype d, 
         if (x == want[i] || fabs(x - want[i]) <= tolerance * (1 + fabs(want[i]))) continue;
         fail_msg("%s[%d] is %.17g, not %.17g: heads %d, queries %d, keys %d, features %d and %d, causal %d, mask %d, "
                  "bias %d, %s, %d narrower",
-                 what, (int)i, x, want[i], (int)p->h, (int)p->t, (int)p->s, (int)p->d, (int)p->e, (int)p->causal, p->mask,
-                 p->bias, cot_dtype_name(d), narrower);
+                 what, (int)i, x, want[i], (int)p->h, (int)p->t, (int)p->s, (int)p->d, (int)p->e, (int)p->causal,
+                 p->mask, p->bias, cot_dtype_name(d), narrower);
     }
 }
 
