@@ -236,7 +236,7 @@ static bool read_rate(const option *p, const char *text, double *out, failure *f
         return failure_usage(f, "--%s is a number %s, not '%.60s'", p->name,
                              most == 1     ? "above 0 and at most 1"
                              : least == 0 ? "from 0 to 1000000"
-                                          : "above 0",
+                                          : "above 0 and at most 1000000",
                              text);
     return true;
 }
