@@ -121,6 +121,7 @@ cot_var cot_nn_rotary(cot_var x, double base, int64_t first) {
 
 /* (…, T, heads · d) to (…, heads, T, d). */
 static cot_var to_heads(cot_var x, int64_t heads) {
+    if (cot__failed(x)) return x;
     cot_shape s       = cot_shape_of(x);
     cot_axes  order   = {s.ndim + 1, false, {0}};
     s.dim[s.ndim]     = heads > 0 ? s.dim[s.ndim - 1] / heads : 0;

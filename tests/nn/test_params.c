@@ -561,6 +561,9 @@ static cot_var every(cot_params *p, cot_var x) {
 
 static void a_training_loop_asks_for_no_memory_in_its_steady_state(void **state) {
     (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* there freed memory is not kept for the next step */
+#endif
     counting    c = {0};
     cot_tape   *t = counted_tape(&c, false);
     cot_params *p = cot_params_create(t);
