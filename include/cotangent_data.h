@@ -14,12 +14,12 @@
  * in nothing: what is cut short, altered or made to deceive is an error, and no memory is taken for
  * what a file only claims to hold. A file that is written is put in its place as a whole: when the
  * disk is full, or the machine stops, there is the old one. */
-#ifndef COTANGENT_DATA_H
-#define COTANGENT_DATA_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_DATA_H)
+#define COTANGENT_DATA_H
 
 #ifdef __cplusplus
 extern "C" {

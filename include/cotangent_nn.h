@@ -25,12 +25,12 @@
  * The same name is the same parameters: a layer that is called twice shares them. A layer takes the
  * sizes of its input from x. Weights of dense layers are (in, out), as cot_matmul(x, w) wants them
  * (GPT-2's layout; PyTorch's nn.Linear has the transpose), those of convolutions as in PyTorch. */
-#ifndef COTANGENT_NN_H
-#define COTANGENT_NN_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_NN_H)
+#define COTANGENT_NN_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -199,11 +199,11 @@ COT_API cot_var cot_nn_dropout(cot_params *p, const char *name, cot_var x, doubl
 /* Keys and values of the positions that were seen, for decoding: each call of an attention layer
  * adds its own, and sees all. The memory is the cache's own: rewind the tape after each token.
  * `most`: positions. NULL when memory is short. It is used with one p, and before p is
- * destroyed. */
+ * destroyed. What was recorded with it is valid until it is destroyed, or used after a clear. */
 typedef struct cot_nn_cache cot_nn_cache;
 COT_API cot_nn_cache       *cot_nn_cache_create(cot_params *p, int64_t most);
 COT_API void                cot_nn_cache_destroy(cot_nn_cache *c); /* NULL is fine */
-/* For another sequence, also of other shape. */
+/* For another sequence, also of other shape. Rewind the tape before the next call. */
 COT_API void cot_nn_cache_clear(cot_nn_cache *c);
 
 /* What an attention layer may be told; only heads must be. */

@@ -6,12 +6,12 @@
  * c holds and 0 elsewhere; in a derivative a zero times anything is zero. Operations without d/d…
  * have no derivative: nothing flows through them.
  * Values are good to 2 ulp, in f64 with a few exceptions: docs/accuracy.md. */
-#ifndef COTANGENT_OPS_H
-#define COTANGENT_OPS_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_OPS_H)
+#define COTANGENT_OPS_H
 
 #ifdef __cplusplus
 extern "C" {

@@ -18,12 +18,12 @@
  * only cot_sgd_step takes leaves of 16 bits.) Results have the same bits for every number of
  * threads, and in a program (cot_optim_record) those of cot_optim_step; docs/bits.md says in which
  * order numbers are rounded. */
-#ifndef COTANGENT_OPTIM_H
-#define COTANGENT_OPTIM_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_OPTIM_H)
+#define COTANGENT_OPTIM_H
 
 #ifdef __cplusplus
 extern "C" {

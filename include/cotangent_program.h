@@ -20,12 +20,12 @@
  * its own, which has all the memory that a run needs. Results have the bits of the same function
  * recorded on a tape; only second derivatives through a cot_while may be rounded otherwise, since a
  * program does not know its number of steps. */
-#ifndef COTANGENT_PROGRAM_H
-#define COTANGENT_PROGRAM_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_PROGRAM_H)
+#define COTANGENT_PROGRAM_H
 
 #ifdef __cplusplus
 extern "C" {

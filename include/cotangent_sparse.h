@@ -15,12 +15,12 @@
  * may do as well: the pattern is then a constant of the program. Errors stick on the tape, and the
  * struct that is returned has vars that are invalid. The same bits at every number of threads and
  * on every processor. */
-#ifndef COTANGENT_SPARSE_H
-#define COTANGENT_SPARSE_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_SPARSE_H)
+#define COTANGENT_SPARSE_H
 
 #ifdef __cplusplus
 extern "C" {

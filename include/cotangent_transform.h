@@ -5,12 +5,12 @@
  * that tape: so they compose, and are differentiated like anything else. An error stands on the
  * tape of the first input that is on one; where all are plain numbers there is none, and the status
  * that is returned is all there is. */
-#ifndef COTANGENT_TRANSFORM_H
-#define COTANGENT_TRANSFORM_H
-
 #ifndef COTANGENT_H
+/* This file is a part of it, which it includes where the turn is: after the parts that this one
+ * needs. */
 #include <cotangent.h>
-#endif
+#elif !defined(COTANGENT_TRANSFORM_H)
+#define COTANGENT_TRANSFORM_H
 
 #ifdef __cplusplus
 extern "C" {

@@ -171,7 +171,10 @@ int main(void) {
            " * c holds and 0 elsewhere; in a derivative a zero times anything is zero. Operations without d/d…\n"
            " * have no derivative: nothing flows through them.\n"
            " * Values are good to 2 ulp, in f64 with a few exceptions: docs/accuracy.md. */\n"
-           "#ifndef COTANGENT_OPS_H\n#define COTANGENT_OPS_H\n\n#ifndef COTANGENT_H\n#include <cotangent.h>\n#endif\n\n"
+           "#ifndef COTANGENT_H\n"
+           "/* This file is a part of it, which it includes where the turn is: after the parts that this one\n"
+           " * needs. */\n"
+           "#include <cotangent.h>\n#elif !defined(COTANGENT_OPS_H)\n#define COTANGENT_OPS_H\n\n"
            "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n/* ==== Elementwise ==== */\n\n");
     for (int op = 0; op < OP_elementwise_count; op++) print_elementwise(op);
     for (int i = 0; i < COUNTOF(functions); i++) print_function(&functions[i]);

@@ -38,15 +38,21 @@ cot_nn_cache *cot_nn_cache_create(cot_params *p, int64_t most) {
     return c;
 }
 
+/* The memory stays: what is recorded still reads it. */
 void cot_nn_cache_clear(cot_nn_cache *c) {
-    for (int k = 0; c && k < c->count; k++) cot__free(&c->al, c->layer[k].memory, 2 * c->layer[k].bytes);
-    if (c) c->count = 0;
+    for (int k = 0; c && k < c->count; k++) c->layer[k].length = 0;
+}
+
+/* Frees what is kept of layer k; the last one takes its place. */
+static void let_go(cot_nn_cache *c, int k) {
+    cot__free(&c->al, c->layer[k].memory, 2 * c->layer[k].bytes);
+    c->layer[k] = c->layer[--c->count];
 }
 
 void cot_nn_cache_destroy(cot_nn_cache *c) {
     if (!c) return;
     cot_allocator al = c->al;
-    cot_nn_cache_clear(c);
+    while (c->count > 0) let_go(c, c->count - 1);
     cot__free(&al, c->layer, (size_t)c->capacity * sizeof *c->layer);
     cot__free(&al, c, sizeof *c);
 }
@@ -60,6 +66,10 @@ static kept *kept_of(cot_nn_cache *c, cot_var keys) {
     for (int k = 0; k < c->count; k++) {
         if (c->layer[k].layer != layer) continue;
         if (cot__same_shape(&c->layer[k].shape, &new.shape) && c->layer[k].dtype == new.dtype) return &c->layer[k];
+        if (c->layer[k].length == 0) {
+            let_go(c, k);
+            break;
+        }
         char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
         cot__fail(
             t, COT_SHAPE,
@@ -145,6 +155,7 @@ static cot_var from_heads(cot_var x) {
 
 /* Heads in groups that share keys: (…, heads, T, d) to (…, groups, heads / groups, T, d). */
 static cot_var in_groups(cot_var x, int64_t groups) {
+    if (cot__failed(x)) return x;
     cot_shape s  = cot_shape_of(x);
     int       at = s.ndim - 3;
     for (int k = s.ndim++; k > at; k--) s.dim[k] = s.dim[k - 1];
@@ -188,6 +199,12 @@ static cot_var attend(cot_params *p, cot_var x, const cot_nn_attention_options *
                          other              ? "with a context"
                          : o->cache->p != p ? "of other parameters"
                                             : "inside a body");
+    int  seen = other ? cot_shape_of(o->context).ndim : 0, more = 1 + (groups != heads);
+    bool wider = seen > s.ndim;
+    if ((wider ? seen : s.ndim) + more > COT_MAX_NDIM)
+        return cot__fail(p->on, COT_LIMIT,
+                         "[nn_attention] %s has %d axes; heads take %d more, and at most %d are possible",
+                         wider ? "the context" : "x", wider ? seen : s.ndim, more, COT_MAX_NDIM);
     int64_t d = width / heads;
     cot_var part[3];
     if (!other) {
@@ -208,7 +225,7 @@ static cot_var attend(cot_params *p, cot_var x, const cot_nn_attention_options *
         first = l->length;
     }
     for (int k = 0; k < 2 && o->rotary != 0; k++) part[k] = cot_nn_rotary(part[k], o->rotary, k && other ? 0 : first);
-    if (l && (!cot__params_on(p) || !keep(l, o->cache->most, part + 1))) return INVALID(p->on);
+    if (!cot__params_on(p) || (l && !keep(l, o->cache->most, part + 1))) return INVALID(p->on);
     if (groups != heads)
         for (int k = 0; k < 3; k++) part[k] = in_groups(part[k], groups);
     cot_attention_options how = {.causal = o->causal, .mask = o->mask, .bias = o->bias, .first_query = first};

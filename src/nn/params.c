@@ -352,7 +352,7 @@ static cot_var own(cot_params *p, const char *op, const char *name, cot_shape sh
         return cot__fail(p->on, COT_VALUE, "[%s] the name is %s; parameters are found by it", op,
                          name ? "empty" : "NULL");
     cot__wish w = {name, shape, cot__params_dtype(p, like), statistic, how, 1, 1, 0};
-    if (cot__params_on(p) && cot__checked_size(p->on, op, w.dtype, shape.ndim, shape.dim) < 0) return INVALID(p->on);
+    if (!cot__params_on(p) || cot__checked_size(p->on, op, w.dtype, shape.ndim, shape.dim) < 0) return INVALID(p->on);
     for (int k = 0; k < shape.ndim; k++) *(k + 1 < shape.ndim ? &w.fan_in : &w.fan_out) *= (double)shape.dim[k];
     if (how.kind == COT_INIT_DEFAULT) w.how.kind = statistic ? COT_INIT_CONSTANT : COT_INIT_UNIFORM;
     return cot__layer_get(p, &w);

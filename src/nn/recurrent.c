@@ -40,7 +40,7 @@ static cot_var recurrent(cot_params *p, cot_var x, int64_t units, cot_var *state
         return cot__fail(p->on, COT_SHAPE, "[%s] the layer has %lld units; it needs 1 or more", p->op,
                          (long long)units);
     cot_dtype d  = cot__params_dtype(p, x);
-    int64_t   in = s.dim[s.ndim - 1], all = gates * units;
+    int64_t   in = s.dim[s.ndim - 1], all = cot__size_mul(gates, units);
     cot__wish w[4] = {{.name = "weight_ih", .shape = {2, {in, all}}},
                       {.name = "weight_hh", .shape = {2, {units, all}}},
                       {.name = "bias_ih", .shape = {1, {all}}},

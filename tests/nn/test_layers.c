@@ -399,6 +399,41 @@ static void decoding_with_a_cache_is_the_whole_forward_to_the_bit(void **state) 
     cot_tape_destroy(t);
 }
 
+/* Cleared, it begins again, with the memory that recorded calls read; also with other shapes. */
+static void a_cleared_cache_leaves_what_was_recorded(void **state) {
+    (void)state;
+    enum { N = 6, V = 11 };
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_params   *p = cot_params_create(t);
+    const int64_t ids[2 * N] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8};
+    cot_var       x = cot_data(t, COT_I64, COT_SHAPE(2, N), ids), one = cot_index(x, 0, 0);
+    double        want[V * 8], got[V * 8];
+    assert_int_equal(cot_params_init(p, decoder, x, cot_key_of(3)), COT_OK);
+    cot_var e = cot_params_get(p, "e.weight");
+    assert_int_equal(cot_backward(cot_sum(cot_square(decoder(p, x)), COT_ALL)), COT_OK);
+    cot_read_grad(e, want, V * 8);
+    cot_tape_zero_grads(t);
+    cot_nn_cache *cache = cot_nn_cache_create(p, N);
+    cot_params_set_user(p, cache);
+    cot_var loss = cot_sum(cot_square(decoder(p, x)), COT_ALL);
+    cot_nn_cache_clear(cache);
+    assert_int_equal(cot_backward(loss), COT_OK);
+    cot_read_grad(e, got, V * 8);
+    for (int k = 0; k < V * 8; k++) assert_near(got[k], want[k], 1e-4 * (1 + fabs(want[k])));
+    for (int k = 0; k < 2; k++) { /* of one axis less, and as before */
+        cot_var y = decoder(p, k ? x : one), z;
+        cot_params_set_user(p, NULL);
+        z = decoder(p, k ? x : one);
+        cot_params_set_user(p, cache);
+        assert_near(cot_value(cot_max(cot_abs(cot_sub(y, z)), COT_ALL)), 0, 1e-6);
+        cot_nn_cache_clear(cache);
+    }
+    assert_ok(t);
+    cot_tape_destroy(t);
+    cot_nn_cache_destroy(cache);
+    cot_params_destroy(p);
+}
+
 static cot_var dropped(cot_params *p, cot_var x) {
     cot_params_push(p, "a");
     cot_var y = cot_nn_dropout(p, "d", x, 0.5);
@@ -481,6 +516,19 @@ static void cross_entropies_have_derivatives_of_second_order(void **state) {
 
 /* ---- what is refused ------------------------------------------------------------------------- */
 
+/* x with axes of extent 1 in front. */
+static cot_var deep(cot_var x, int axes) {
+    cot_shape from = cot_shape_of(x), s = {axes, {0}};
+    for (int k = 0; k < axes; k++) s.dim[k] = k < axes - from.ndim ? 1 : from.dim[k - axes + from.ndim];
+    return cot_reshape(x, s);
+}
+
+/* Groups of heads that are 3 wide: rotating them fails. */
+static cot_var odd_heads(cot_params *p, cot_var x) {
+    cot_nn_attention_options o = {.heads = 2, .kv_heads = 1, .rotary = 10000};
+    return cot_nn_attention(p, "a", cot_concat(2, (cot_var[]){x, x}, -1), &o);
+}
+
 static cot_var refused_net(cot_params *p, cot_var x) {
     switch (*(int *)cot_params_user(p)) {
     case 0: return cot_nn_dense(p, "a", x, 0);
@@ -494,12 +542,23 @@ static cot_var refused_net(cot_params *p, cot_var x) {
     case 8: return cot_nn_layer_norm(p, "", x, 0);
     case 9: return cot_nn_batch_norm(p, NULL, x, 0, 0);
     case 10: return cot_nn_group_norm(p, "a", cot_index(x, 0, 0), 1, 0);
+    case 11: return cot_nn_attention(p, "a", x, &(cot_nn_attention_options){.heads = 1, .rotary = 10000});
+    case 12: return odd_heads(p, x);
+    case 13: return cot_nn_attention(p, "a", deep(x, 16), &(cot_nn_attention_options){.heads = 1});
+    case 14: return cot_nn_attention(p, "a", x, &(cot_nn_attention_options){.heads = 1, .context = deep(x, 16)});
+    case 15: return cot_nn_attention(p, "a", deep(x, 15), &(cot_nn_attention_options){.heads = 3, .kv_heads = 1});
+    case 16: return cot_nn_gru(p, "a", x, INT64_MAX / 2, NULL);
+    case 17: return cot_nn_lstm(p, "a", x, INT64_MAX / 3, NULL);
     default: return cot_nn_dense(p, "a", COT_NONE, 2);
     }
 }
 
 static void layers_say_what_they_refuse(void **state) {
     (void)state;
+    static const char rotated[] = "[nn_rotary] x has 3 axes, the last of extent 3, the base is 10000, the first "
+                                  "position 0; there are two axes or more, the last even, a positive base and no "
+                                  "negative positions",
+                      wide[] = "[uniform] shape (3,9223372036854775807) has too many elements to address";
     static const char *const want[] = {"[nn_dense] x has 2 axes, the layer 0 units; it needs 1 or more of each",
                                        "[nn_conv] a kernel of 2 axes, x of 2, 3 channels in, 4 out, 1 groups; kernels "
                                        "have 1 to 3 axes, x two more, and "
@@ -515,8 +574,16 @@ static void layers_say_what_they_refuse(void **state) {
                                        "[nn_layer_norm] the name is empty; parameters are found by it",
                                        "[nn_batch_norm] the name is NULL; parameters are found by it",
                                        "[nn_group_norm] x has 1 axes; it needs 2 or more",
-                                       "[nn_dense] the operand is not a value on this tape"};
-    for (int k = 0; k < 11; k++) {
+                                       rotated,
+                                       rotated,
+                                       "[nn_attention] x has 16 axes; heads take 1 more, and at most 16 are possible",
+                                       "[nn_attention] the context has 16 axes; heads take 1 more, and at most 16 are "
+                                       "possible",
+                                       "[nn_attention] x has 15 axes; heads take 2 more, and at most 16 are possible",
+                                       wide,
+                                       wide,
+                                       "[nn_dense] the operand is not a value on a tape"};
+    for (int k = 0; k < (int)(sizeof want / sizeof *want); k++) {
         cot_tape   *t = cot_tape_create(NULL);
         cot_params *p = cot_params_create(t);
         cot_params_set_user(p, &k);
@@ -577,6 +644,7 @@ int main(void) {
         cmocka_unit_test(recurrent_layers_take_and_leave_their_state),
         cmocka_unit_test(rotary_positions_are_those_of_llama),
         cmocka_unit_test(decoding_with_a_cache_is_the_whole_forward_to_the_bit),
+        cmocka_unit_test(a_cleared_cache_leaves_what_was_recorded),
         cmocka_unit_test(dropouts_differ_by_name_and_step_and_do_nothing_in_evaluation),
         cmocka_unit_test(cross_entropies_are_those_of_pytorch),
         cmocka_unit_test(cross_entropies_have_derivatives_of_second_order),

@@ -117,7 +117,8 @@ cxx)
     done
     [ $found = yes ] || say_fail "neither g++ nor clang++ is installed"
     ;;
-# every macro is used, with every warning that users may have on, in every C and C++ there is
+# every macro is used, with every warning that users may have on, in every C and C++ there is; any
+# header may come first
 headers)
     headers=$(pkg-config --variable=includedir cotangent)
     names='s/^ *#define (COT_[A-Z][A-Z_]*|cot_[a-z0-9_]+)[( ].*/\1/p'
@@ -146,6 +147,17 @@ headers)
             done
         done
     }
+    for header in "$headers"/cotangent*.h; do
+        for language in c c++; do
+            compiler=$CC
+            [ $language = c ] || compiler=g++
+            command -v "$compiler" > /dev/null || continue
+            echo "-- $compiler -x $language $(basename "$header"), first"
+            printf '#include <%s>\n#include <cotangent.h>\ncot_params *p;\n' "$(basename "$header")" |
+                "$compiler" $warnings -x $language -fsyntax-only -I"$headers" - ||
+                say_fail "$(basename "$header") cannot be included first"
+        done
+    done
     for compiler in gcc clang; do
         ! command -v "$compiler" > /dev/null ||
             each "$compiler" c "$here/macros.c" "-Wstrict-prototypes" c11 c17 gnu11 c2x

@@ -22,14 +22,20 @@ static bool check_matrix(const char *op, cot_csr a, cot_var x, matrix *m) {
     if (!cot__enter(t, a.values, op, "values", &v) || !cot__enter(t, a.pattern, op, "pattern", &p)) return false;
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[v])) && (v = cot__as(t, v, COT_F64)) == COT__NONE) return false;
     cot_shape sp = cot__shape_at(t, p), sv = cot__shape_at(t, v);
-    int64_t   rest = sp.ndim == 1 ? sp.dim[0] - 2 - a.rows - a.columns : -1;
-    if (a.rows < 0 || a.columns < 0 || rest < 0 || rest % 3 || cot__dtype_at(&t->nodes[p]) != COT_I32) {
+    int64_t   n = sp.ndim == 1 ? sp.dim[0] : -1, rest = -1; /* the struct may hold any numbers */
+    if (a.rows >= 0 && a.columns >= 0 && a.rows <= n && a.columns <= n) rest = n - 2 - a.rows - a.columns;
+    if (rest < 0 || rest % 3 || cot__dtype_at(&t->nodes[p]) != COT_I32) {
         cot__fail(
             t, COT_SHAPE,
             "[%s] the pattern is %s of shape %s, and the matrix has %lld rows and %lld columns; a pattern is made "
             "by cot_csr_from_triplets and its like",
             op, cot__dtype_name(cot__dtype_at(&t->nodes[p])), cot__shape_text(sp.ndim, sp.dim, text), (long long)a.rows,
             (long long)a.columns);
+        return false;
+    }
+    if (sv.ndim >= COT_MAX_NDIM) {
+        cot__fail(t, COT_LIMIT, "[%s] the values have %d axes; a matrix has one more, and at most %d are possible", op,
+                  sv.ndim, COT_MAX_NDIM);
         return false;
     }
     *m = (matrix){t, {a.rows, a.columns, VAR(t, v), VAR(t, p)}, rest / 3};
@@ -44,7 +50,8 @@ static cot_var failed(cot_csr a) { return cot__invalid(2, (cot_var[]){a.values, 
 static cot_csr failed_matrix(cot_csr a) { return (cot_csr){a.rows, a.columns, failed(a), failed(a)}; }
 
 /* The leading axes of both, all but the last m of a and n of b: those of the one that has some.
- * Where both have, they are equal, which broadcasting looks at. */
+ * Where both have, they are equal, which broadcasting looks at. There is room for the last axes, as
+ * check_matrix leaves it. */
 static bool share_leading(const char *op, cot_var *a, int m, cot_var *b, int n) {
     cot_shape sa = cot_shape_of(*a), sb = cot_shape_of(*b), from = sa.ndim - m >= sb.ndim - n ? sa : sb;
     int       lead = from.ndim - (sa.ndim - m >= sb.ndim - n ? m : n);
@@ -196,7 +203,7 @@ cot_var cot_csr_to_dense(cot_csr a) {
     z.ndim = s.ndim + 1;
     z.dim[s.ndim - 1] = a.rows;
     z.dim[s.ndim] = a.columns;
-    s.dim[s.ndim - 1] = a.rows * a.columns;
+    s.dim[s.ndim - 1] = cot__size_mul(a.rows, a.columns);
     if (!cot__check_shape(m.t, "csr_to_dense", &z)) return INVALID(m.t);
     cot_var flat = cot_zeros(m.t, cot_dtype_of(m.a.values), s);
     return cot_reshape(cot_scatter_add(flat, at, m.a.values, -1), z);

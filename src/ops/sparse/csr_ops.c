@@ -245,7 +245,8 @@ cot_var cot__csr_ones(cot_var like, int drop, int64_t n) {
     cot_shape s = cot_shape_of(like);
     s.ndim = s.ndim < drop ? 0 : s.ndim - drop;
     s.dim[s.ndim++] = n;
-    s.dim[s.ndim++] = 1;
+    if (s.ndim < COT_MAX_NDIM) s.dim[s.ndim] = 1;
+    s.ndim++; /* broadcasting refuses too many */
     return cot_broadcast_to(cot_ones(like.tape, cot_dtype_of(like), COT_SCALAR), s);
 }
 

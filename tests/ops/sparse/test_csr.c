@@ -695,6 +695,39 @@ static void errors_say_what_is_wrong_in_products(void **state) {
     expect(COT_SHAPE,
            "[csr_softmax] the pattern is i32 of shape (35,), and the matrix has 6 rows and 4 columns; a pattern "
            "is made by cot_csr_from_triplets and its like");
+    b.rows = INT64_MAX, b.columns = INT64_MAX; /* no sum of them is taken */
+    cot_csr_sum_rows(b);
+    expect(COT_SHAPE, "[csr_sum_rows] the pattern is i32 of shape (35,), and the matrix has 9223372036854775807 rows "
+                      "and 9223372036854775807 columns; a pattern is made by cot_csr_from_triplets and its like");
+    cot_tape_destroy(t);
+}
+
+static cot_shape deep(int axes, int64_t last) {
+    cot_shape s = {axes, {0}};
+    for (int k = 0; k < axes; k++) s.dim[k] = k + 1 < axes ? 1 : last;
+    return s;
+}
+
+/* As many leading axes as fit, and one more: a product has one axis more than the values. */
+static void values_leave_room_for_an_axis(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_csr   a = some(cot_data(t, COT_F64, COT_SHAPE(ENTRIES), NULL));
+    cot_var   x = cot_ones(t, COT_F64, COT_SHAPE(COLUMNS));
+    a.values = cot_ones(t, COT_F64, deep(15, ENTRIES));
+    assert_int_equal(cot_shape_of(cot_csr_to_dense(a)).ndim, 16);
+    assert_int_equal(cot_shape_of(cot_csr_matmul(a, x)).ndim, 15);
+    assert_int_equal(cot_shape_of(cot_csr_sum_rows(a)).ndim, 15);
+    assert_ok(t);
+    a.values = cot_ones(t, COT_F64, deep(16, ENTRIES));
+    cot_csr_to_dense(a);
+    expect(COT_LIMIT, "[csr_to_dense] the values have 16 axes; a matrix has one more, and at most 16 are possible");
+    cot_csr_matmul(a, x);
+    expect(COT_LIMIT, "[csr_matmul] the values have 16 axes; a matrix has one more, and at most 16 are possible");
+    cot_csr_sum_rows(a);
+    expect(COT_LIMIT, "[csr_sum_rows] the values have 16 axes; a matrix has one more, and at most 16 are possible");
+    cot_csr_sddmm(a, x, x);
+    expect(COT_LIMIT, "[csr_sddmm] the values have 16 axes; a matrix has one more, and at most 16 are possible");
     cot_tape_destroy(t);
 }
 
@@ -721,6 +754,7 @@ int main(void) {
         cmocka_unit_test(no_pattern_reads_outside),
         cmocka_unit_test(errors_say_what_is_wrong_when_one_is_made),
         cmocka_unit_test(errors_say_what_is_wrong_in_products),
+        cmocka_unit_test(values_leave_room_for_an_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
