@@ -14,8 +14,15 @@
 /* Do the names differ, and is none NULL? The list is sorted. */
 bool cot__names_differ(int n, const char **names, const char *path, cot__trouble *t);
 
+/* Has an array for a file (or for a folder of checkpoints) a name, a dtype, and the elements of its
+ * shape? */
+bool cot__array_given(const char *path, const char *name, const cot_array *a, cot__trouble *t);
+
 /* Are the texts beside tensors given, and is there room for any in this kind of file? */
 bool cot__pairs_given(const char *path, const cot__saving *w, cot__trouble *t);
+
+/* Are elements of tensor k of the file read in this dtype, as far as its own tells? */
+bool cot__file_can_read(const cot_file *f, int k, cot_dtype dtype);
 
 /* Something that is saved and loaded under a name: a parameter, or an array of the host. */
 typedef struct cot__part {
@@ -38,7 +45,7 @@ bool cot__parts_add(cot__parts *x, const char *before, const char *name, cot_var
 void cot__parts_free(cot__parts *x);
 /* Saves them; w says how, beside the items and elements. */
 bool cot__parts_save(cot__parts *x, const char *path, cot__saving *w, cot__trouble *t);
-/* Compares names and shapes of all parts with those of the file, of which `place[k]` becomes the
+/* Compares names, shapes and dtypes of all parts with those of the file, of which `place[k]` becomes the
  * number of part k, or -1. False, and one sentence, where they do not fit. */
 bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, const cot_load_options *o, int *place,
                       cot__trouble *t);

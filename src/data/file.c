@@ -159,6 +159,12 @@ static bool read_column(cot_file *f, int k, cot_dtype dtype, void *out) {
     return fine;
 }
 
+bool cot__file_can_read(const cot_file *f, int k, cot_dtype dtype) {
+    const cot__tensor_entry *e = entry_at(f, k);
+    return e && e->place.format.kind &&
+           (cot__dtype_is_float(dtype) || !cot__dtype_is_float(cot__coding_dtype(e->place.format)));
+}
+
 cot_status cot_file_read(cot_file *f, int k, cot_dtype dtype, void *out) {
     const cot__tensor_entry *e = entry_at(f, k);
     if (!f || f->trouble.status) return cot_file_status(f);

@@ -22,7 +22,7 @@ static const void *elements(void *user, int k, cot__trouble *t) {
     return a->data ? a->data : ""; /* of none */
 }
 
-static bool check_array(const char *path, const char *name, const cot_array *a, cot__trouble *t) {
+bool cot__array_given(const char *path, const char *name, const cot_array *a, cot__trouble *t) {
     int64_t  count;
     uint64_t bytes;
     if (!name) return cot__trouble_file(t, "a name of a tensor for %s is NULL", path);
@@ -53,7 +53,7 @@ static bool save(const char *path, cot__saving *w, cot__keep *keep, const char *
     const char     **sorted = cot__keep_take(keep, n * sizeof *sorted);
     if (!items || !sorted) return cot__trouble_memory(t);
     for (size_t k = 0; k < n; k++) {
-        if (!check_array(path, names[k], &arrays[k], t)) return false;
+        if (!cot__array_given(path, names[k], &arrays[k], t)) return false;
         items[k]  = (cot__saved_item){names[k], arrays[k].dtype, arrays[k].shape};
         sorted[k] = names[k];
     }

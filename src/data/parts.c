@@ -131,7 +131,7 @@ static bool is_taken(const int *place, size_t n, int at) {
 
 bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, const cot_load_options *o, int *place,
                       cot__trouble *t) {
-    list missing = {0}, unknown = {0}, differ = {0};
+    list missing = {0}, unknown = {0}, differ = {0}, unlike = {0};
     for (size_t k = 0; k < x->n; k++) {
         place[k]        = find(f, x->part[k].name, o);
         cot_shape shape = cot_file_shape(f, place[k]);
@@ -139,17 +139,21 @@ bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, 
             add(&missing, x->part[k].name, NULL, NULL);
         else if (place[k] >= 0 && !same_shape(&shape, &x->part[k].array.shape))
             add(&differ, x->part[k].name, &shape, &x->part[k].array.shape);
+        else if (place[k] >= 0 && !cot__file_can_read(f, place[k], x->part[k].array.dtype))
+            add(&unlike, x->part[k].name, NULL, NULL);
     }
     for (int i = 0; i < cot_file_count(f); i++)
         if (!is_taken(place, x->n, i) && !is_ignored(cot_file_name(f, i), o))
             add(&unknown, cot_file_name(f, i), NULL, NULL);
-    if (!missing.count && !unknown.count && !differ.count) return true;
-    char      sentence[1000];
+    if (!missing.count && !unknown.count && !differ.count && !unlike.count) return true;
+    char      sentence[1200];
     cot__text text = cot__text_buffer(sentence, sizeof sentence);
     if (missing.count) cot__putf(&text, "; %d missing in it: %s", missing.count, missing.names);
     if (unknown.count) cot__putf(&text, "; %d unknown here: %s", unknown.count, unknown.names);
     if (differ.count) cot__putf(&text, "; %d of another shape: %s", differ.count, differ.names);
-    return cot__trouble_set(t, differ.count ? COT_SHAPE : COT_VALUE, "%.200s does not fit the %zu parameters%s", path,
+    if (unlike.count) cot__putf(&text, "; %d of a dtype that is not read as that here: %s", unlike.count, unlike.names);
+    cot_status status = differ.count ? COT_SHAPE : unlike.count ? COT_DTYPE : COT_VALUE;
+    return cot__trouble_set(t, status, "%.200s does not fit the %zu parameters%s", path,
                             x->n, sentence);
 }
 

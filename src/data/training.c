@@ -19,6 +19,8 @@
 enum { KEPT = 2, DIGITS = 12, NUMBERS = 8, TEXT = 24 };
 
 static const char before[] = "step-", after[] = ".safetensors";
+/* Names have 18 digits at most. */
+static const int64_t last_step = INT64_C(999999999999999999);
 #define NAME_BYTES (sizeof before - 1 + 20 + sizeof after)
 
 /* ---- the folder ------------------------------------------------------------------------------ */
@@ -28,9 +30,11 @@ static bool given(const char *folder, const cot_training *t, cot__trouble *troub
     if (t->extras < 0 || (t->extras && (!t->extra || !t->extra_names)))
         return cot__trouble_file(trouble, "the list of %d more arrays is NULL or negative", t->extras);
     for (int k = 0; k < t->extras; k++)
-        if (!t->extra_names[k] || (t->extra[k].size && !t->extra[k].data))
-            return cot__trouble_file(trouble, "array %d of the more ones, or its name, is NULL", k);
+        if (!cot__array_given(folder, t->extra_names[k], &t->extra[k], trouble)) return false;
     if (t->step < 0) return cot__trouble_file(trouble, "step %lld is negative", (long long)t->step);
+    if (t->step > last_step)
+        return cot__trouble_file(trouble, "step %lld has no name; the last one is %lld", (long long)t->step,
+                                 (long long)last_step);
     if (t->optim && cot_optim_swapped(t->optim))
         return cot__trouble_file(trouble, "weights and their averages are exchanged; exchange them back before");
     return true;
@@ -164,18 +168,51 @@ static bool read_numbers(numbers *x, const cot_file *f, const char *path, cot__t
 
 /* ---- saving ---------------------------------------------------------------------------------- */
 
+/* Is it whole? */
+static bool is_whole(const char *path, const cot_allocator *al, cot__trouble *t) {
+    cot__source s;
+    if (!cot__source_open(&s, path, al, t)) return false;
+    bool fine = cot__safetensors_sum(&s, t);
+    cot__source_close(&s);
+    return fine;
+}
+
+/* The path of checkpoint k; NULL when memory is short. */
+static char *path_at(const char *folder, cot__keep *keep, const steps *all, size_t k) {
+    char name[NAME_BYTES];
+    name_of(all->at[k], name);
+    return path_of(keep, folder, name);
+}
+
+/* A later checkpoint that is whole would be what a run goes on from, and what is saved now lost. */
+static bool is_latest(const char *folder, cot__keep *keep, int64_t step, cot__trouble *t) {
+    steps all = {0};
+    if (!list_steps(folder, keep, &all, t)) return false;
+    for (size_t k = 0; k < all.n && all.at[k] > step; k++) {
+        cot__trouble torn = {0};
+        const char  *path = path_at(folder, keep, &all, k);
+        if (!path) return cot__trouble_memory(t);
+        if (is_whole(path, &keep->al, &torn))
+            return cot__trouble_file(t, "step %lld comes before %s, which is there already; go on from that, or save "
+                                        "to another folder", (long long)step, path);
+        if (torn.status == COT_MEMORY) return *t = torn, false;
+    }
+    return true;
+}
+
+/* Only behind two that are whole is an old one removed, so that others which are not cost none. */
 static void remove_old(const char *folder, cot__keep *keep, int64_t saved) {
-    steps        all     = {0};
-    cot__trouble ignored = {0};
-    int          older   = 0;
-    if (!list_steps(folder, keep, &all, &ignored)) return;
+    steps        all   = {0};
+    cot__trouble torn  = {0};
+    int          whole = 0;
+    if (!list_steps(folder, keep, &all, &torn)) return;
     for (size_t k = 0; k < all.n; k++) {
-        char name[NAME_BYTES];
-        /* one of a later step than was saved now is of a run that was given up */
-        if (all.at[k] >= saved || ++older < KEPT) continue;
-        name_of(all.at[k], name);
-        char *path = path_of(keep, folder, name);
-        if (path) unlink(path);
+        char *path = path_at(folder, keep, &all, k);
+        if (!path) return;
+        if (whole == KEPT)
+            unlink(path);
+        else
+            whole += all.at[k] == saved || is_whole(path, &keep->al, &torn);
     }
 }
 
@@ -194,7 +231,7 @@ cot_status cot_training_save(const char *folder, const cot_training *t, char *wh
         cot__trouble_memory(&trouble);
     else if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         cot__trouble_errno(&trouble, "make", folder, errno);
-    else {
+    else if (is_latest(folder, &x.keep, t->step, &trouble)) {
         sweep(folder, &x.keep);
         if (cot__parts_save(&x, path, &w, &trouble)) {
             sync_folder(folder);
@@ -206,15 +243,6 @@ cot_status cot_training_save(const char *folder, const cot_training *t, char *wh
 }
 
 /* ---- going on -------------------------------------------------------------------------------- */
-
-/* Is it whole? */
-static bool is_whole(const char *path, const cot_allocator *al, cot__trouble *t) {
-    cot__source s;
-    if (!cot__source_open(&s, path, al, t)) return false;
-    bool fine = cot__safetensors_sum(&s, t);
-    cot__source_close(&s);
-    return fine;
-}
 
 /* Everything is compared before anything is written. */
 static bool load(const char *path, cot__parts *x, cot_training *t, cot__trouble *trouble) {
@@ -246,10 +274,8 @@ static bool load(const char *path, cot__parts *x, cot_training *t, cot__trouble 
 /* The newest that is whole; *torn is what is wrong with the first that is not. NULL: none is. */
 static char *find_whole(const char *folder, cot__keep *keep, const steps *all, cot__trouble *torn, cot__trouble *t) {
     for (size_t k = 0; k < all->n; k++) {
-        char         name[NAME_BYTES];
-        cot__trouble now = {0};
-        name_of(all->at[k], name);
-        char *path = path_of(keep, folder, name);
+        cot__trouble now  = {0};
+        char        *path = path_at(folder, keep, all, k);
         if (!path) return cot__trouble_memory(t), NULL;
         if (is_whole(path, &keep->al, &now)) return path;
         if (now.status == COT_MEMORY) return *t = now, NULL;

@@ -15,12 +15,18 @@ double cot__dot(int64_t n, const double *a, const double *b) {
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
+double cot__largest(int64_t n, const double *x) {
+    double most = 0;
+    for (int64_t i = 0; i < n && !isnan(most); i++)
+        if (!(fabs(x[i]) <= most)) most = fabs(x[i]);
+    return most;
+}
+
 double cot__householder_norm(int64_t n, const double *x) {
-    double most = 0, sum = cot__dot(n, x, x);
+    double sum = cot__dot(n, x, x);
     /* no square overflowed or underflowed; otherwise scale: */
     if (sum > 1e-250 && sum < 1e250) return sqrt(sum);
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabs(x[i]) <= most)) most = fabs(x[i]); /* a NaN stays */
+    double most = cot__largest(n, x);
     if (most == 0 || !isfinite(most)) return most;
     int power;
     frexp(most, &power);

@@ -45,13 +45,6 @@ static bool along(void *user, double a, double *value, double *slope) {
     return true;
 }
 
-static double largest(int64_t n, const double *g) {
-    double most = 0;
-    for (int64_t i = 0; i < n; i++)
-        if (!(fabs(g[i]) <= most)) most = fabs(g[i]); /* a NaN stays */
-    return most;
-}
-
 static void add(int64_t n, double factor, const double *x, double *to) {
     for (int64_t i = 0; i < n; i++) to[i] += factor * x[i];
 }
@@ -101,7 +94,7 @@ static void go_there(descent *w) {
 static cot_fit_end step(descent *w) {
     double slope = direct(w);
     if (!(slope < 0)) w->kept = 0, slope = direct(w);
-    if (!(slope < 0)) return COT_FIT_CONVERGED;
+    if (!(slope < 0)) return COT_FIT_STALLED; /* the gradient was not within the tolerance */
     double        a = w->kept ? 1 : fmin(1, 1 / cot__householder_norm(w->n, w->g));
     cot__line     line = {along, w, w->value, slope};
     cot__line_end end = cot__line_search(&line, &a);
@@ -123,9 +116,9 @@ static cot_fit_end minimise(descent *w, const cot_lbfgs_options *o, int64_t *ite
     memcpy(w->x, w->moved, (size_t)w->n * sizeof *w->x);
     memcpy(w->g, w->slopes, (size_t)w->n * sizeof *w->g);
     w->value = w->tried;
-    if (!isfinite(w->value) || !isfinite(largest(w->n, w->g))) return COT_FIT_BAD_START;
+    if (!isfinite(w->value) || !isfinite(cot__largest(w->n, w->g))) return COT_FIT_BAD_START;
     for (*iterations = 0;; ++*iterations) {
-        if (largest(w->n, w->g) <= o->tolerance) return COT_FIT_CONVERGED;
+        if (cot__largest(w->n, w->g) <= o->tolerance) return COT_FIT_CONVERGED;
         if (*iterations >= o->iterations) return COT_FIT_LIMIT;
         cot_fit_end end = step(w);
         if (end != COT_FIT_LIMIT) return end;
@@ -145,7 +138,7 @@ static void finish(descent *w, cot_fit_end end, int64_t iterations, cot_lbfgs_re
         cot__assign_doubles(t, cot__index(w->flat.xs[k]), x);
         x += cot_size(w->flat.xs[k]);
     }
-    if (report) *report = (cot_lbfgs_report){end, w->value, largest(w->n, w->g), iterations, w->evaluations};
+    if (report) *report = (cot_lbfgs_report){end, w->value, cot__largest(w->n, w->g), iterations, w->evaluations};
     else if (end != COT_FIT_CONVERGED && end != COT_FIT_ABANDONED)
         cot__fail(t, COT_VALUE, "[lbfgs_minimize] no minimum after %lld iterations: %s, where it is %g",
                   (long long)iterations, ends[end], w->value);

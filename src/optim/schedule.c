@@ -11,7 +11,7 @@ static double half_wave(double from, double to, double at) { return to + (from -
 static double one_cycle(const cot_schedule *s, double t) {
     double rise = s->rise != 0 ? s->rise : 0.3, last = (double)s->steps - 1, top = rise * (double)s->steps - 1;
     double low = s->rate / (s->divide != 0 ? s->divide : 25), end = low / (s->divide_end != 0 ? s->divide_end : 1e4);
-    if (t <= top) return half_wave(low, s->rate, t / top);
+    if (t <= top) return top > 0 ? half_wave(low, s->rate, t / top) : s->rate;
     return t < last ? half_wave(s->rate, end, (t - top) / (last - top)) : end;
 }
 

@@ -350,12 +350,95 @@ static void without_a_checkpoint_nothing_happens(void **state) {
     r.state.step  = -1;
     assert_int_equal(cot_training_save("x", &r.state, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[training_save] step -1 is negative");
+    r.state.step = INT64_C(1000000000000000000);
+    assert_int_equal(cot_training_save(in_folder("far"), &r.state, why, sizeof why), COT_VALUE);
+    assert_string_equal(why, "[training_save] step 1000000000000000000 has no name; the last one is 999999999999999999");
     run_close(&r);
     /* of nothing at all: a step and a key */
     cot_training bare = {.step = 3, .key = cot_key_of(9)}, back = {0};
     assert_int_equal(cot_training_save(in_folder("bare"), &bare, why, sizeof why), COT_OK);
     assert_int_equal(cot_training_resume(in_folder("bare"), &back, why, sizeof why), COT_OK);
     assert_true(back.resumed && back.step == 3 && back.key.word[1] == bare.key.word[1]);
+}
+
+/* An array of the caller's whose fields contradict each other is neither read nor written. */
+static void more_arrays_are_what_they_say(void **state) {
+    (void)state;
+    char           why[500];
+    const char    *folder = in_folder("more"), *name = "x", *none = NULL;
+    double         one = 1, ten[10] = {1};
+    const cot_array wrong[] = {{COT_F64, COT_SHAPE(100000), 1, &one},
+                               {COT_F64, COT_SCALAR, 10, ten},
+                               {(cot_dtype)99, COT_SCALAR, 1, &one},
+                               {COT_F64, COT_SCALAR, 1, NULL}};
+    const cot_status want[] = {COT_SHAPE, COT_SHAPE, COT_DTYPE, COT_VALUE};
+    for (int k = 0; k < 4; k++) {
+        cot_training t = {.extras = 1, .extra_names = &name, .extra = &wrong[k]};
+        assert_int_equal(cot_training_save(folder, &t, why, sizeof why), want[k]);
+        assert_non_null(strstr(why, "[training_save] the "));
+        assert_int_equal(cot_training_resume(folder, &t, why, sizeof why), want[k]);
+        assert_true(access(folder, F_OK) != 0);
+    }
+    cot_training t = {.extras = 1, .extra_names = &none, .extra = &(cot_array){COT_F64, COT_SCALAR, 1, &one}};
+    assert_int_equal(cot_training_save(folder, &t, why, sizeof why), COT_VALUE);
+}
+
+static void a_dtype_that_is_not_read_writes_nothing(void **state) {
+    (void)state;
+    char    folder[100], why[1500];
+    double  before[500], after[500];
+    int64_t whole = 7;
+    run     r;
+    snprintf(folder, sizeof folder, "%s", in_folder("dtype"));
+    run_open(&r);
+    train(&r, folder, 1);
+    run_close(&r);
+    run_open(&r);
+    r.extra  = (cot_array){COT_I64, COT_SCALAR, 1, &whole};
+    size_t n = run_bits(&r, before);
+    assert_int_equal(cot_training_resume(folder, &r.state, why, sizeof why), COT_DTYPE);
+    assert_non_null(strstr(why, "; 1 of a dtype that is not read as that here: extra.sum"));
+    assert_int_equal(run_bits(&r, after), n);
+    assert_memory_equal(before, after, n * sizeof *before);
+    assert_int_equal(whole, 7);
+    run_close(&r);
+}
+
+static void save_step(const char *folder, int64_t step) {
+    char why[500];
+    assert_int_equal(cot_training_save(folder, &(cot_training){.step = step}, why, sizeof why), COT_OK);
+}
+
+static void cut(const char *path) {
+    size_t         bytes;
+    unsigned char *whole = get_file(path, &bytes);
+    put_file(path, whole, bytes - 1);
+    free(whole);
+}
+
+static void only_whole_ones_replace_old_ones(void **state) {
+    (void)state;
+    char folder[100], why[500];
+    snprintf(folder, sizeof folder, "%s", in_folder("old"));
+    save_step(folder, 100);
+    save_step(folder, 200);
+    cut(checkpoint(folder, 200));
+    save_step(folder, 300);
+    assert_int_equal(access(checkpoint(folder, 100), F_OK), 0);
+    /* one before another would be lost, for a run goes on from the last */
+    cot_training early = {.step = 50};
+    assert_int_equal(cot_training_save(folder, &early, why, sizeof why), COT_VALUE);
+    assert_non_null(strstr(why, "[training_save] step 50 comes before "));
+    assert_non_null(strstr(why, checkpoint(folder, 300)));
+    assert_true(access(checkpoint(folder, 50), F_OK) != 0);
+    /* but not where the last is torn */
+    cut(checkpoint(folder, 300));
+    save_step(folder, 250);
+    assert_int_equal(cot_training_resume(folder, &early, why, sizeof why), COT_OK);
+    assert_int_equal(early.step, 250);
+    save_step(folder, 400);
+    assert_int_equal(count_files(folder), 3); /* 400, what is left of 300, 250 */
+    assert_int_equal(access(checkpoint(folder, 250), F_OK), 0);
 }
 
 static void any_allocation_may_fail(void **state) {
@@ -476,6 +559,9 @@ int main(void) {
         TEST(a_full_disk_loses_nothing),
         TEST(a_checkpoint_of_another_model_is_refused),
         TEST(without_a_checkpoint_nothing_happens),
+        TEST(more_arrays_are_what_they_say),
+        TEST(a_dtype_that_is_not_read_writes_nothing),
+        TEST(only_whole_ones_replace_old_ones),
         TEST(any_allocation_may_fail),
         TEST(parameters_by_name),
     };

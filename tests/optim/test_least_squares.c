@@ -60,6 +60,7 @@ static void norms_do_not_overflow(void **state) {
     assert_true(cot__householder_norm(3, (double[]){0, 0, 0}) == 0);
     assert_true(isnan(cot__householder_norm(2, (double[]){NAN, 1})));
     assert_true(isnan(cot__householder_norm(2, (double[]){1, NAN})));
+    assert_true(isnan(cot__householder_norm(2, (double[]){NAN, 0})));
     assert_true(isinf(cot__householder_norm(2, (double[]){1, -INFINITY})));
 }
 

@@ -98,6 +98,24 @@ static cot_var failing(int n, const cot_var *xs, void *user) {
     (void)n;
     return ++*(int *)user < 4 ? cot_square(cot_sub(xs[0], 7.0)) : cot_reshape(xs[0], COT_SHAPE(3));
 }
+/* At xs[0] = 0 the slopes of both roots are without end, and the difference of them is NaN. */
+static cot_var undefined(int n, const cot_var *xs, void *user) {
+    (void)n, (void)user;
+    return cot_add(cot_sub(cot_sqrt(xs[0]), cot_sqrt(xs[0])), cot_square(cot_sub(xs[1], 3.0)));
+}
+
+static void a_slope_that_is_no_number_is_no_end(void **state) {
+    (void)state;
+    for (int least = 0; least < 2; least++) {
+        cot_tape        *t = cot_tape_create(NULL);
+        cot_var          xs[] = {cot_scalar(t, 0), cot_scalar(t, least ? 3 : 1)};
+        cot_lbfgs_report r;
+        assert_int_equal(cot_lbfgs_minimize(2, xs, undefined, NULL, NULL, &r), COT_OK);
+        assert_int_equal(r.end, COT_FIT_BAD_START);
+        assert_true(isnan(r.slope));
+        cot_tape_destroy(t);
+    }
+}
 
 static void other_ends_are_told(void **state) {
     (void)state;
@@ -291,6 +309,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rosenbrock_is_least_at_ones),
         cmocka_unit_test(logistic_regression_is_that_of_scipy),
+        cmocka_unit_test(a_slope_that_is_no_number_is_no_end),
         cmocka_unit_test(other_ends_are_told),
         cmocka_unit_test(searches_satisfy_both_conditions),
         cmocka_unit_test(a_curve_is_that_of_scipy),

@@ -182,6 +182,10 @@ static void rates_are_those_of_torch(void **state) {
          10,
          {0.009999999999999995, 0.0325, 0.0775, 0.1, 0.09330796891903273, 0.075025, 0.05005, 0.025075,
           0.0067920310809672872, 0.0001}},
+        /* a rise of a single step is at its top at once */
+        {{.kind = COT_RATE_ONE_CYCLE, .rate = 0.1, .steps = 4, .rise = 0.25, .divide = 10, .divide_end = 100},
+         4,
+         {0.1, 0.075025, 0.025075, 0.0001}},
         {{.kind = COT_RATE_COSINE, .rate = 0.1, .steps = 6, .end = 0.02, .warmup = 3, .start = 0.2},
          10,
          {0.02, 0.046666666666666669, 0.073333333333333334, 0.1, 0.094641016151377558, 0.08, 0.06, 0.04,
