@@ -154,7 +154,8 @@ const command command_table[] = {
      "validation nodes rises), mnist (a convolutional network: --data a folder with t10k-images-idx3-ubyte and "
      "t10k-labels-idx1-ubyte, and perhaps those of train, gzipped or not), gpt (a transformer: --data a text, or "
      "tokens of two bytes in a .bin file) or ode (the rates of predators and prey: --data a table of time, prey, "
-     "predators) and tests it. Several --seeds give the mean accuracy and its deviation; log and loss are those of one. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
+     "predators) and tests it. Several --seeds give the mean accuracy and its deviation; log and loss are those of "
+     "one. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
      "--resume DIR with the same options and the same bits, and DIR/model.safetensors is written at the end. A loss "
      "that is not a number ends the run, which says where it comes from.",
      "cotangent train gcn\n"
