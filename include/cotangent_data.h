@@ -239,8 +239,9 @@ typedef struct cot_training {
  * step-000000001200.safetensors, whose checksum covers every byte (docs/file-format.md). It is put
  * in its place as a whole, and then all older than the newest two that are whole are removed: so
  * whenever the process is killed, the machine stops or the disk is full, the newest one that was
- * complete is there. One process at a time writes to a folder. An error: a step beyond 10^18 - 1, or
- * before that of a whole checkpoint in the folder, from which a resumed run would go on. */
+ * complete is there. One process at a time writes to a folder. An error: a step beyond
+ * 10^18 - 1, or before that of a whole checkpoint in the folder, from which a resumed run would go
+ * on. */
 COT_API cot_status cot_training_save(const char *folder, const cot_training *t, char *why, size_t room);
 /* Goes on from the newest checkpoint in the folder: writes over parameters, states, position,
  * extras, step and key, so that what follows has the bits of a run that was never interrupted. One

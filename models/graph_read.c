@@ -64,10 +64,11 @@ static int read_words(graph *g, const reader *r) {
                  r->folder, (long long)g->nodes, (long long)n, (long long)g->nodes + 1, (long long)n);
         return 0;
     }
+    if (!in_range(r, "features_indices.npy", n, g->word, INT32_MAX, "words")) return 0;
     g->words = largest(n, g->word) + 1;
     /* a graph without any word is one with a single word that nobody has */
     if (g->words == 0) g->words = 1;
-    return in_range(r, "features_indices.npy", n, g->word, INT32_MAX, "words");
+    return 1;
 }
 
 static int read_edges(graph *g, const reader *r) {

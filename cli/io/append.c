@@ -35,8 +35,10 @@ bool append_record(append_file *a, const void *bytes, size_t n) {
         ssize_t got = write(a->fd, at, left);
         if (got > 0)
             at += got, left -= (size_t)got;
-        else if (got < 0 && errno != EINTR)
+        else if (got == 0 || errno != EINTR) {
+            if (got == 0) errno = EIO; /* nothing was taken, and nothing said why */
             break;
+        }
     }
     if (left == 0) {
         a->size += (int64_t)n;

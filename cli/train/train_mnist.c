@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "data/file/source.h"
 #include "draw/pictures.h"
 #include "models/mnist.h"
 #include "train/pictures.h"
@@ -35,11 +36,26 @@ static mnist_digits part(const mnist_digits *all, int64_t from, int64_t n) {
     return (mnist_digits){n, all->pixels + from * MNIST_PIXELS, all->labels + from};
 }
 
+/* Is any of the files to train on there? Then all of them must be good. */
+static bool has_train(const char *folder) {
+    static const char *const names[] = {"images-idx3-ubyte", "labels-idx1-ubyte"};
+    char                     path[4096];
+    bool                     found = false;
+    for (int k = 0; k < 4; k++) {
+        snprintf(path, sizeof path, "%s/train-%s%s", folder, names[k / 2], k % 2 ? ".gz" : "");
+        found |= cot__source_exists(path);
+    }
+    return found;
+}
+
 static bool read_digits(task *a, failure *f) {
     char why[900];
     if (mnist_read(&a->read[0], a->folder, "t10k", why, sizeof why))
         return train_no_data(f, why);
-    if (mnist_read(&a->read[1], a->folder, "train", why, sizeof why) == 0 && a->read[1].n > 0) {
+    if (has_train(a->folder)) {
+        if (mnist_read(&a->read[1], a->folder, "train", why, sizeof why)) return train_no_data(f, why);
+        if (a->read[1].n < 1)
+            return failure_set(f, EXIT_RUN, "file", "[train] the files of %s to train on have no digits", a->folder);
         a->train = part(&a->read[1], 0, a->read[1].n);
         a->test = part(&a->read[0], 0, a->read[0].n);
         return true;

@@ -45,8 +45,8 @@ bool cot__parts_add(cot__parts *x, const char *before, const char *name, cot_var
 void cot__parts_free(cot__parts *x);
 /* Saves them; w says how, beside the items and elements. */
 bool cot__parts_save(cot__parts *x, const char *path, cot__saving *w, cot__trouble *t);
-/* Compares names, shapes and dtypes of all parts with those of the file, of which `place[k]` becomes the
- * number of part k, or -1. False, and one sentence, where they do not fit. */
+/* Compares names, shapes and dtypes of all parts with those of the file, of which `place[k]`
+ * becomes the number of part k, or -1. False, and one sentence, where they do not fit. */
 bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, const cot_load_options *o, int *place,
                       cot__trouble *t);
 /* Reads them, where place[k] >= 0. */

@@ -305,7 +305,9 @@ cot_position cot_loader_position(const cot_loader *l) { return l ? l->start : (c
 
 cot_status cot_loader_seek(cot_loader *l, cot_position position) {
     if (cot_loader_status(l)) return cot_loader_status(l);
-    if (position.epoch < 0 || position.row < 0 || position.row > l->per_epoch) return COT_VALUE;
+    /* epochs are counted on from there */
+    if (position.epoch < 0 || position.epoch > INT64_MAX / 2) return COT_VALUE;
+    if (position.row < 0 || position.row > l->per_epoch) return COT_VALUE;
     end_thread(l);
     l->start = l->making = position;
     l->made = l->given = 0;

@@ -271,6 +271,9 @@ static void wrong_data_are_told(void **state) {
     fails_with("cotangent train mnist --data few", 3, "[train] few has 500 digits; there must be more than 1000");
     make_digits("odd", 1100, 1099, 9);
     fails_with("cotangent train mnist --data odd", 3, "1100 images and 1099 labels of t10k; there must be as many");
+    make_digits("torn", 1100, 1100, 9);
+    put_bytes("torn/train-labels-idx1-ubyte", "x", 1); /* its images are not there */
+    fails_with("cotangent train mnist --quiet --data torn --steps 1", 3, "[train] cannot read torn/train-images-idx3-");
     make_digits("beyond", 1100, 1100, 12);
     fails_with("cotangent train mnist --data beyond", 3, "digits are 0 … 9");
     fails_with("cotangent train mnist --data digits --batch 200", 3, "batch");

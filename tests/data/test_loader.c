@@ -205,6 +205,7 @@ static void errors_say_what(void **state) {
     assert_int_equal(cot_loader_next(l)->shape.dim[0], ROWS);
     assert_int_equal(cot_loader_seek(l, (cot_position){0, 24}), COT_VALUE);
     assert_int_equal(cot_loader_seek(l, (cot_position){-1, 0}), COT_VALUE);
+    assert_int_equal(cot_loader_seek(l, (cot_position){INT64_MAX, 0}), COT_VALUE);
     cot_loader_destroy(l);
     cot_loader_destroy(NULL);
     assert_null(cot_loader_next(NULL));

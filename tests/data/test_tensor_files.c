@@ -328,6 +328,45 @@ static void damaged_files_are_errors(void **state) {
     }
 }
 
+/* A header of 0x8b1f bytes begins as what gzip packed does. */
+static void a_number_is_no_mark_of_gzip(void **state) {
+    (void)state;
+    enum { HEADER = 0x8b1f };
+    static const char start[] = "{\"x\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]}}";
+    static char       bytes[8 + 0x80000 + HEADER + 2];
+    for (int k = 0; k < 2; k++) {
+        /* … and with a third byte of 8 too, where only the name can tell */
+        size_t n = HEADER + (k ? 0x80000 : 0);
+        memset(bytes, ' ', sizeof bytes);
+        for (int i = 0; i < 8; i++) bytes[i] = (char)(n >> 8 * i);
+        memcpy(bytes + 8, start, sizeof start - 1);
+        put_file(in_folder("g.safetensors"), bytes, 8 + n + 2);
+        cot_file *f = cot_file_open(in_folder("g.safetensors"), NULL);
+        assert_string_equal(cot_file_message(f), "");
+        assert_int_equal(cot_file_size(f, 0), 2);
+        cot_file_close(f);
+    }
+}
+
+/* All members of an archive of two are made the first. */
+static void members_that_overlap_are_refused(void **state) {
+    (void)state;
+    double      x[2] = {1, 2};
+    const char *names[] = {"a", "b"}, *path = in_folder("o.npz");
+    cot_array   two[] = {{COT_F64, COT_SHAPE(2), 2, x}, {COT_F64, COT_SHAPE(2), 2, x}};
+    size_t      n;
+    assert_int_equal(cot_file_save(path, 2, names, two, NULL, NULL, 0), COT_OK);
+    unsigned char *bytes = get_file(path, &n);
+    for (size_t at = 0; at + 46 <= n; at++)
+        if (memcmp(bytes + at, "PK\1\2", 4) == 0) memset(bytes + at + 42, 0, 4);
+    put_file(path, bytes, n);
+    free(bytes);
+    cot_file *f = cot_file_open(path, NULL);
+    assert_int_equal(cot_file_status(f), COT_VALUE);
+    assert_non_null(strstr(cot_file_message(f), ".npy overlaps another"));
+    cot_file_close(f);
+}
+
 static void errors_say_what(void **state) {
     (void)state;
     char        why[500], expected[600];
@@ -343,6 +382,10 @@ static void errors_say_what(void **state) {
     assert_string_equal(why, "[file_save] x.npy is to hold 2 arrays, and an .npy file holds one; write an .npz file");
     assert_int_equal(cot_file_save("x.npz", 2, names, two, NULL, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[file_save] two tensors for x.npz have the name x");
+    assert_int_equal(cot_file_save("x.safetensors", 1, (const char *[]){"__metadata__"}, two, NULL, why, sizeof why),
+                     COT_VALUE);
+    assert_string_equal(why, "[file_save] a tensor for x.safetensors has the name __metadata__, which .safetensors "
+                             "files keep for the texts beside tensors");
     assert_int_equal(cot_file_save("x.npz", 2, NULL, two, NULL, why, sizeof why), COT_VALUE);
     assert_string_equal(why, "[file_save] the list of 2 tensors for x.npz is NULL or negative");
     assert_int_equal(cot_file_save("x.npz", -1, names, two, NULL, why, sizeof why), COT_VALUE);
@@ -496,6 +539,8 @@ int main(void) {
         TEST(tables_are_read),
         TEST(gzip_is_unpacked),
         TEST(packed_npz),
+        TEST(a_number_is_no_mark_of_gzip),
+        TEST(members_that_overlap_are_refused),
         TEST(damaged_files_are_errors),
         TEST(errors_say_what),
         TEST(a_failing_write_leaves_the_old_file),

@@ -352,7 +352,8 @@ static void without_a_checkpoint_nothing_happens(void **state) {
     assert_string_equal(why, "[training_save] step -1 is negative");
     r.state.step = INT64_C(1000000000000000000);
     assert_int_equal(cot_training_save(in_folder("far"), &r.state, why, sizeof why), COT_VALUE);
-    assert_string_equal(why, "[training_save] step 1000000000000000000 has no name; the last one is 999999999999999999");
+    assert_string_equal(why,
+                        "[training_save] step 1000000000000000000 has no name; the last one is 999999999999999999");
     run_close(&r);
     /* of nothing at all: a step and a key */
     cot_training bare = {.step = 3, .key = cot_key_of(9)}, back = {0};

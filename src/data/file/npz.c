@@ -8,6 +8,7 @@
 
 #include "base/file/bytes.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { END = 22, CENTRAL = 46, LOCAL = 30, FAR = 20, FAR_END = 56 };
@@ -158,6 +159,24 @@ static bool describe(cot__source *s, cot__tensors *l, cot__tensor_entry *e, cot_
     return true;
 }
 
+static int by_place(const void *a, const void *b) {
+    const cot__tensor_entry *x = *(cot__tensor_entry *const *)a, *y = *(cot__tensor_entry *const *)b;
+    return x->place.at < y->place.at ? -1 : x->place.at > y->place.at;
+}
+
+/* Members that share bytes would be unpacked from them again and again: a small file could take
+ * hours. */
+static bool lie_apart(const cot__source *s, cot__tensors *l, cot__trouble *t) {
+    cot__tensor_entry **sorted = cot__keep_take(&l->pool, l->n * sizeof(cot__tensor_entry *));
+    if (!sorted) return cot__trouble_memory(t);
+    for (size_t k = 0; k < l->n; k++) sorted[k] = &l->entries[k];
+    if (l->n) qsort(sorted, l->n, sizeof *sorted, by_place);
+    for (size_t k = 1; k < l->n; k++)
+        if (sorted[k]->place.at < sorted[k - 1]->end)
+            return cot__trouble_file(t, "%s: the member %.100s.npy overlaps another", s->path, sorted[k]->name);
+    return true;
+}
+
 bool cot__npz_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
     directory d;
     if (!find_directory(s, &d, t)) return false;
@@ -171,6 +190,7 @@ bool cot__npz_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
         at += n;
     }
     cot__free(&l->pool.al, lines, (size_t)d.bytes);
+    fine = fine && lie_apart(s, l, t);
     for (size_t k = 0; fine && k < l->n; k++) fine = describe(s, l, &l->entries[k], t);
     return fine;
 }

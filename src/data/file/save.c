@@ -293,7 +293,11 @@ bool cot__save(const char *path, const cot__saving *w, cot__trouble *t) {
     uint64_t bytes = 0;
     bool     fine  = true;
     for (int k = 0; fine && k < w->n; k++)
-        if (!is_text(w->items[k].name)) fine = cot__trouble_file(t, "a name of a tensor for %s is not UTF-8", path);
+        if (!is_text(w->items[k].name))
+            fine = cot__trouble_file(t, "a name of a tensor for %s is not UTF-8", path);
+        else if (w->form == COT__FILE_SAFETENSORS && strcmp(w->items[k].name, "__metadata__") == 0)
+            fine = cot__trouble_file(t, "a tensor for %s has the name __metadata__, which .safetensors files keep for "
+                                        "the texts beside tensors", path);
     for (int k = 0; fine && k < w->pair_count; k++)
         if (!is_text(w->pairs[k].key) || !is_text(w->pairs[k].text))
             fine = cot__trouble_file(t, "a text beside the tensors of %s is not UTF-8", path);

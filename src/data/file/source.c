@@ -2,6 +2,7 @@
 #include "data/file/source.h"
 
 #include "base/file/bytes.h"
+#include "data/file/save.h"
 #include "data/file/zlib.h"
 
 #include <errno.h>
@@ -55,10 +56,12 @@ bool cot__source_open(cot__source *s, const char *path, const cot_allocator *al,
     if (!S_ISREG(about.st_mode)) return cot__trouble_file(t, "cannot read %s: it is not a regular file", path);
     s->file = fopen(path, "rb");
     if (!s->file) return cot__trouble_errno(t, "read", path, errno);
-    s->size         = (uint64_t)about.st_size;
-    uint8_t mark[2] = {0};
-    bool    fine    = s->size < 18 || cot__source_read(s, 0, mark, 2, t);
-    if (fine && mark[0] == 0x1f && mark[1] == 0x8b) fine = unpack(s, t);
+    s->size = (uint64_t)about.st_size;
+    uint8_t mark[3] = {0};
+    /* a .safetensors file begins with a number, which may be anything */
+    bool look = s->size >= 18 && cot__file_form_of(path) != COT__FILE_SAFETENSORS;
+    bool fine = !look || cot__source_read(s, 0, mark, 3, t);
+    if (fine && memcmp(mark, "\x1f\x8b\x08", 3) == 0) fine = unpack(s, t);
     if (!fine) cot__source_close(s);
     return fine;
 }
