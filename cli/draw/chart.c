@@ -72,8 +72,10 @@ static double row_of(const canvas *v, double y, int down) { return (1 - part_of(
 
 static void dot(canvas *v, double x, double y, int k) {
     static const uint8_t bits[4][2] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
-    int                  column = (int)round(x), row = (int)round(y);
-    if (column < 0 || row < 0 || column >= v->columns * v->across || row >= v->rows * v->down) return;
+    /* where a range is nearly none, a place may be no number, or too large for an integer */
+    double               right = round(x), below = round(y);
+    if (!(right >= 0 && below >= 0 && right < v->columns * v->across && below < v->rows * v->down)) return;
+    int column = (int)right, row = (int)below;
     int at = row / v->down * v->columns + column / v->across;
     v->dots[at] |= bits[row % v->down][column % v->across];
     v->who[at] = (uint8_t)(k % SVG_COLOURS + 1);

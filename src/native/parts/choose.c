@@ -109,9 +109,9 @@ static bool is_plain_body(const cot__program *p) {
 
 /* A loop of known length, or a condition or a checkpoint, whose bodies are such statements. */
 static bool is_scan(const cot__program *p, uint32_t k) {
-    cot__program *const *body = p->body + p->operation[k].body;
     if (p->operation[k].op != OP_loop || cot__operation_has_effect(p, k)) return false;
-    cot__form f = cot__form_read(cot__operation_attr(p, k), body);
+    cot__program *const *body = p->body + p->operation[k].body; /* of a program that has bodies */
+    cot__form            f = cot__form_read(cot__operation_attr(p, k), body);
     if (f.tests || (f.chosen && !f.once)) return false;
     return is_plain_body(body[0]) && (!f.chosen || is_plain_body(body[1]));
 }
