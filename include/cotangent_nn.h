@@ -238,6 +238,35 @@ COT_API cot_var cot_nn_rotary(cot_var x, double base, int64_t first);
 COT_API cot_var cot_nn_lstm(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
 COT_API cot_var cot_nn_gru(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
 
+/* On the nodes of a graph, a matrix with an entry (i, j) wherever node i reads node j.
+ *
+ * A convolution: graph (x weight) + bias, x (…, nodes, in), with weights (in, units) that begin
+ * Xavier uniform and a bias (units) of zeros, if asked for. The graph's values weigh: Kipf and
+ * Welling's come from cot_csr_gcn, and their layers have no bias. */
+COT_API cot_var cot_nn_gcn(cot_params *p, const char *name, cot_csr graph, cot_var x, int64_t units, bool bias);
+/* The same for x of compressed rows, words of texts say, which stay so. */
+COT_API cot_var cot_nn_gcn_csr(cot_params *p, const char *name, cot_csr graph, cot_csr x, int64_t units, bool bias);
+
+/* What a graph attention may be told; NULL, or all left out: one head. */
+typedef struct cot_nn_gat_options {
+    int64_t heads  COT__OR_0; /* 0: 1 */
+    bool mean      COT__OR_0; /* (nodes, units), the mean of the heads; else they stand side by side */
+    bool no_bias   COT__OR_0;
+    double slope   COT__OR_0; /* of the leaky relu; 0: 0.2 */
+    double dropout COT__OR_0; /* of the weights of neighbours, in training; 0: none */
+} cot_nn_gat_options;
+/* Graph attention of Veličković and others, x (nodes, in) -> (nodes, heads · units): of each head,
+ * with h = x weight,
+ *
+ *     y[i] = Σ_j a[i,j] h[j]       a[i,:] = softmax over the entries of row i of
+ *                                           leaky_relu(att_dst · h[i] + att_src · h[j])
+ *
+ * and a bias. weight (in, heads · units), att_dst and att_src (heads, units) begin Xavier uniform,
+ * the bias as zeros. Of the graph only the places are used, not the values: it should have loops,
+ * for a node that shall read itself, and a node that reads nobody gets the bias alone. */
+COT_API cot_var cot_nn_gat(cot_params *p, const char *name, cot_csr graph, cot_var x, int64_t units,
+                           const cot_nn_gat_options *options);
+
 /* ==== A loss
  * ======================================================================================== */
 
