@@ -15,7 +15,7 @@
  *     const cot_var *w = cot_params_vars(p, &n);
  *     cot_mark       start = cot_tape_mark(t);
  *     for (int step = 0; step < 1000; step++) {
- *         cot_params_set_key(p, cot_key_fold(key, step));   where there is dropout
+ *         cot_params_set_key(p, cot_key_at(key, cot_integer(step)));      where there is dropout
  *         cot_backward(cot_softmax_cross_entropy(net(p, x), labels));
  *         if (cot_sgd_step(n, w, 0.1) != COT_OK) break;     a rewind would clear the error
  *         cot_tape_zero_grads(t);
@@ -112,9 +112,10 @@ COT_API cot_status cot_params_group(cot_params *p, const char *pattern, int grou
 /* Training, which is how it begins, or evaluation: dropout and batch norms differ. */
 COT_API void cot_params_train(cot_params *p, bool on);
 COT_API bool cot_params_training(const cot_params *p); /* false for NULL */
-/* The key of the step: layers that draw fold their name into it. Set another one each step; in a
- * compiled step it comes from cot_key_at(key, step), which folds the step in last: so does an eager
- * step that shall draw the same. */
+/* The key of the step: layers that draw fold their name into it. Set another one each step,
+ * cot_key_at(key, step), where the step is cot_integer(k), or the input of a function that is
+ * compiled: both draw the same. (A key that was folded with the step before draws other numbers, as
+ * the name is then folded in last.) */
 COT_API void cot_params_set_key(cot_params *p, cot_key key);
 /* The step's key folded with the full name, for draws of one's own; where none was set, an error in
  * training. */
