@@ -740,8 +740,8 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_transform.h>
 #include <cotangent_program.h>
 #include <cotangent_data.h>
-#include <cotangent_nn.h>
 #include <cotangent_sparse.h>
+#include <cotangent_nn.h>
 #include <cotangent_optim.h>
 
 /* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y,
