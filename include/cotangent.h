@@ -342,6 +342,12 @@ COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);
+/* The most bytes that the tape ever had in use at once, as its allocator counts them: values and
+ * what rules saved, adjoints, workspaces of operations, work that waits, operations and their
+ * attributes. It is what the user's memory must hold above leaves, gradients and the states of
+ * optimisers, which do not count; an adjoint counts until it arrives at its leaf. Sizes are those
+ * that the tape asked its allocator for, which are up to an eighth larger than what they hold. */
+COT_API int64_t cot_tape_peak_bytes(const cot_tape *t);
 /* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the
  * system for nothing; all of it, and what is in use, come to little more than the most that was in
  * use at once. This gives what is free back. */
