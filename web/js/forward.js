@@ -53,3 +53,8 @@ export function forwardFigures(tape, step) {
   const node = tape.ops[step - 1];
   return isTensor(node.value) ? [heatFigure(`Value of ${tape.label(node.id)}`, node.value, node.shape)] : [];
 }
+
+// The last column of the table: what a node keeps once it is known.
+export const keepsColumn = { title: "Keeps", of: (tape, node, view) => ({
+  text: view.lit(node) ? tape.kept(node).join(", ") : ""
+}) };

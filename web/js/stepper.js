@@ -1,14 +1,18 @@
 // stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a
 // position and a number of steps, nothing else.
 import { $ } from "./dom.js";
+import { Player } from "./play.js";
 
 export class Stepper {
-  constructor(onMove) {
+  constructor(onMove, onSpeed) {
     this.at = 0;
     this.count = 0;
-    this.timer = null;
     this.off = false;
     this.onMove = onMove;
+    this.player = new Player(() => {
+      this.move(this.at + 1);
+      return this.at < this.count;
+    }, onSpeed);
     $("step").addEventListener("click", () => this.to(this.at + 1));
     $("back").addEventListener("click", () => this.to(this.at - 1));
     $("reset").addEventListener("click", () => this.to(0));
@@ -60,21 +64,13 @@ export class Stepper {
       $(id).setAttribute("aria-disabled", String(off || this.off));
   }
 
-  pause() {
-    clearInterval(this.timer);
-    this.timer = null;
-    $("play-text").textContent = "Play";
-  }
+  pause() { this.player.stop(); }
 
   play() {
-    if (this.timer !== null) return this.pause();
+    if (this.player.playing) return this.pause();
     if (this.off || this.count === 0) return;
     if (this.at === this.count) this.move(0);
-    $("play-text").textContent = "Pause";
-    this.timer = setInterval(() => {
-      this.move(this.at + 1);
-      if (this.at === this.count) this.pause();
-    }, 1100);
+    this.player.start();
   }
 
   key(e) {

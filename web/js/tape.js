@@ -10,6 +10,7 @@ export class Tape {
     this.trace = trace;
     this.nodes = trace.nodes;
     this.byId = new Map(trace.nodes.map(n => [n.id, n]));
+    this.place = new Map(trace.nodes.map((n, i) => [n.id, i])); // in the order of the tape
     this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
     this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
     this.position = new Map(this.ops.map((n, i) => [n.id, i]));
