@@ -3,10 +3,12 @@
 import { Answer } from "./answer.js";
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
+import { End } from "./end.js";
 import { loadEngine, Tracer } from "./engine.js";
 import { Graph, mostDrawn, NoGraph } from "./graph.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
+import { Lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
 import { presets, stateOf } from "./presets.js";
@@ -37,7 +39,9 @@ const page = {
     }, () => this.remember());
     // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
     // view}. It may have fields(), texts to be kept in the address, and recall(fields).
-    this.panels = [new Answer(), new RegistersTable($("registers"))];
+    this.panels = [new Answer(), new RegistersTable($("registers")),
+      new End(mode => this.walk(mode), id => this.openPreset(id))];
+    if (!RECORDED) this.panels.push(new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.program = new ProgramPanel($("program"), () => this.remember());
@@ -74,9 +78,8 @@ const page = {
     $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)),
       el("option", { value: "" }, "Your own"));
     $("preset").addEventListener("change", () => {
-      const preset = presets.find(p => p.id === $("preset").value);
       const mode = this.view.mode === "cost" ? "forward" : this.view.mode;
-      if (preset) this.open({ state: stateOf(preset), view: { mode, step: 0 } });
+      if ($("preset").value) this.openPreset($("preset").value, mode);
     });
     $("expression").addEventListener("input", () => this.edited());
     $("seed").addEventListener("input", () => {
@@ -114,6 +117,18 @@ const page = {
     this.program.set(view.of);
     if (view.n) this.cost.set({ n: view.n, m: view.m });
     this.compute();
+  },
+
+  // An example from its beginning.
+  openPreset(id, mode = "forward") {
+    this.open({ state: stateOf(presets.find(p => p.id === id)), view: { mode, step: 0 } });
+    scrollTo({ top: 0 });
+  },
+
+  // Another text for the function, as if somebody had typed it.
+  rewrite(text) {
+    $("expression").value = text;
+    this.edited();
   },
 
   edited() {
@@ -241,6 +256,23 @@ const page = {
 
   // ---- looking ----------------------------------------------------------------------------------
 
+  // A walk from its start.
+  walk(mode) {
+    this.view.step[mode] = 0;
+    this.choose(mode);
+    $("step").focus({ preventScroll: true });
+  },
+
+  // What follows the last step of a walk: forward leads to backward, and that to the next lesson.
+  beyond(mode) {
+    const next = placeOf(this.state.preset)?.next;
+    if (mode === "forward" && this.tape.trace.sweep.length)
+      return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
+    if (mode === "reverse" && next)
+      return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+    return null;
+  },
+
   choose(mode) {
     if (!this.tape) return;
     this.view.mode = mode;
@@ -307,7 +339,7 @@ const page = {
     $("step").className = `step ${mode}`;
     $("guess").hidden = mode !== "reverse";
     $("seed-card").hidden = mode !== "reverse" || RECORDED !== null;
-    this.stepper.set(walk.nodes(this.tape).length, this.view.step[mode], walk.word);
+    this.stepper.set(walk.nodes(this.tape).length, this.view.step[mode], walk.word, this.beyond(mode));
     this.view.step[mode] = this.stepper.at;
     this.look();
   },

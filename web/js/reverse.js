@@ -2,6 +2,7 @@
 import { bar, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { conventions, onKink } from "./kinks.js";
+import { softmaxFigures, softmaxText } from "./softmax.js";
 import { inTable, isTensor, show, showFactor } from "./numbers.js";
 
 // An input to explain by: one that is differentiated.
@@ -84,6 +85,7 @@ export function reverseText(tape, step) {
         "Its adjoint is zero, so it hands nothing on and its rule is not even looked at: a zero stays a zero, " +
           "whatever the rule would say."),
     asks ? el("p", { class: "hint" }, "A condition in brackets counts as 1 where it holds, as 0 where not.") : null,
+    softmaxText(tape, entry),
     conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") :
                                  null,
@@ -107,7 +109,8 @@ export function reverseFigures(tape, step) {
   const own =
     isTensor(entry.adjoint) ? [figure(["Adjoint ", bar(tape.label(entry.node))], entry.node, entry.adjoint)] : [];
   const changed = [...last].filter(([, sum]) => isTensor(sum));
-  return [...own, ...changed.map(([id, sum]) => figure(["Now ", bar(tape.label(id))], id, sum))];
+  return [...own, ...changed.map(([id, sum]) => figure(["Now ", bar(tape.label(id))], id, sum)),
+    ...softmaxFigures(tape, entry)];
 }
 
 // The last column of the table: what a register has got so far, and from how many.
