@@ -6,7 +6,7 @@
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
 set(modules dom numbers names wasi engine tape layout heat kinks graph source play stepper forward softmax reverse walks registers
-    answer guess chart cost presets lessons nudge end link inputs refuse program page)
+    answer guess chart rewind memory cost presets lessons nudge end link inputs refuse program page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)

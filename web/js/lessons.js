@@ -127,7 +127,7 @@ export function placeOf(id) {
 export class Lessons {
   // onOpen(id): the example of a lesson is wanted; onTry(text): another text for the function
   constructor(onOpen, onTry) {
-    Object.assign(this, { onOpen, onTry, shown: undefined });
+    Object.assign(this, { onOpen, onTry, shown: undefined, everywhere: true });
     $("lessons").hidden = false;
   }
 

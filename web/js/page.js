@@ -38,12 +38,13 @@ const page = {
       this.bringIntoView();
     }, () => this.remember());
     // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
-    // view}. It may have fields(), texts to be kept in the address, and recall(fields).
+    // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be kept in the address, and recall(fields).
     this.panels = [new Answer(), new RegistersTable($("registers")),
       new End(mode => this.walk(mode), id => this.openPreset(id))];
     if (!RECORDED) this.panels.push(new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
+    this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
     this.form = new InputForm($("inputs"), typed => this.change(typed));
     for (const tab of document.querySelectorAll("[role=tab]"))
@@ -329,6 +330,8 @@ const page = {
       this.stepper.pause();
       if (mode === "cost") this.cost.show(this.tape);
       else this.program.show(this.state, Array.isArray(this.tape.trace.value));
+      const at = { tape: this.tape, state: this.state, mode, steps: this.view.step };
+      for (const panel of this.panels) if (panel.everywhere) panel.look(at);
       this.remember();
       return;
     }
