@@ -5,8 +5,9 @@
 #                 written as C, an array of bytes
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
-set(modules dom numbers names wasi engine tape layout heat kinks graph source play stepper forward reverse walks registers
-    answer guess chart cost presets link inputs refuse program page)
+set(modules dom numbers names wasi engine tape layout plan wires heat kinks frame graph picture export source
+    play stepper fold present forward reverse walks registers answer guess chart cost presets link inputs refuse
+    program page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)
