@@ -138,6 +138,45 @@ class StoryTest(unittest.TestCase):
         self.open("#p=gcn&mode=reverse&step=5")
         self.assertIn("0.16667·(p − y)", browser.text("#p-minus-y"))
 
+    # ---- memory ----------------------------------------------------------------------------------
+
+    def test_memory_of_the_plans_is_that_of_the_native_command(self):
+        self.open("#p=states&mode=cost&size=20,256,16,4,8")
+        want = native("cost", "--json", "--depth", "20", "--width", "256", "--batch", "16", "--states", "4", "--micro",
+            "8")
+        shown = browser.js("""return [...document.querySelectorAll("#memory [data-plan]")].map(r => ({ name:
+            r.dataset.plan, ...Object.fromEntries([...r.querySelectorAll("td")].map(c => [c.dataset.key,
+            Number(c.dataset.value)])) }))""")
+        self.assertEqual(shown, want["plans"])
+        self.assertEqual(browser.js("return document.querySelectorAll('#memory .curves path').length"), 8)
+        self.set("#memory-depth", 0)
+        self.assertIn("size=2%2C256", browser.js("return location.hash"))
+        self.assertEqual(browser.js("return document.querySelector('[data-plan=plain] td').dataset.value"), "2")
+
+    def test_reverse_mode_keeps_more_where_a_function_is_deeper(self):
+        self.open("#p=first&mode=cost&n=100&m=1&size=10,1,1,2,1")
+        kept = "return [...document.querySelectorAll('[data-row=kept] [data-value]')].map(c => Number(c.dataset.value))"
+        self.assertEqual(browser.js(kept), [0, 10 * 100 * 8])
+        self.set("#memory-depth", 17)
+        self.assertEqual(browser.js(kept), [0, 1000 * 100 * 8])
+
+    def test_the_checkpointed_sweep_shows_what_is_kept_and_what_runs_again(self):
+        self.open("#p=states&mode=cost&size=8,1,1,2,1")
+        schedule = native("cost", "--json", "--depth", "8", "--states", "2")
+        last = browser.js("return Number(document.getElementById('rewind-at').max)")
+        held, runs = 0, 0
+        for at in range(1, last + 1):
+            self.set("#rewind-at", at)
+            held = max(held, browser.js("return document.querySelectorAll('.rewind .kept').length"))
+        plan = schedule["plans"][2]
+        self.assertIn(f"So far {plan['runs']} runs", browser.text("#rewind-said"))
+        self.assertEqual(held, plan["kept"])
+        self.assertEqual(browser.js("return document.querySelectorAll('.rewind .reversed').length"), 8)
+        runs = sum(event[2] - event[1] for event in schedule["schedule"] if event[0] == "run")
+        self.assertIn(f"{runs - 8} of them again", browser.text("#rewind-said"))
+
+    # ---- lessons that are tried ------------------------------------------------------------------
+
     def test_a_lesson_lets_one_try_what_is_refused(self):
         self.open("#p=inplace&mode=forward&step=0")
         browser.js("document.querySelector('.lesson-more').open = true")

@@ -12,7 +12,12 @@ export function forwardView(tape, step) {
   return {
     mode: "forward", current: current?.id ?? null, registers: null,
     lit: node => tape.isLit(node, step),
-    active: new Set(current ? current.args.filter(a => a !== null).map(a => `${a}>${current.id}`) : []),
+    flow: (from, to) => {
+      const at = tape.position.get(to) + 1;
+      return { way: 1, when: at === step ? "now" : at < step ? "done" : "later" };
+    },
+    flows: [...new Set(current?.args.filter(a => a !== null))].map(a => ({ from: a, to: current.id,
+      lines: [[isTensor(tape.node(a).value) ? showShape(tape.node(a).shape) : show(tape.node(a).value)]] })),
     summary: `The tape as a graph, ${step} of ${tape.ops.length} operations done`,
   };
 }

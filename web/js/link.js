@@ -22,8 +22,8 @@ export function fragmentOf(state, view, more = {}) {
   return `#${fields}`;
 }
 
-// {state, view, more}, or null when the fragment holds nothing of ours. Numbers that make no sense are
-// left out.
+// {state, view, more}, or null when the fragment holds nothing of ours. Numbers that make no sense
+// are left out.
 export function readFragment(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const preset = presets.find(p => p.id === fields.get("p"));
@@ -38,7 +38,7 @@ export function readFragment(hash) {
     const n = Number(fields.get(name) ?? NaN);
     return Number.isInteger(n) && n >= least && n <= most ? n : otherwise;
   };
-  const mode = isWalk(fields.get("mode")) || ["cost", "program"].includes(fields.get("mode")) ? fields.get("mode") : "forward";
+  const asked = fields.get("mode"), mode = isWalk(asked) || ["cost", "program"].includes(asked) ? asked : "forward";
   return {
     state,
     view: { mode, step: whole("step", 0, 1e6, 0), n: whole("n", 1, 1e6, 1000), m: whole("m", 1, 1e6, 1),

@@ -1,6 +1,6 @@
 // memory.js: what reverse mode keeps, and how to keep less. Sliders for a loop or a deep network;
-// curves of time and memory for four plans, all counted by the engine (`cotangent cost --depth`); and
-// the sweep of a checkpointed loop, event by event.
+// curves of time and memory for four plans, all counted by the engine (`cotangent cost --depth`);
+// and the sweep of a checkpointed loop, event by event.
 import { el, svg } from "./dom.js";
 import { costOfDepth } from "./engine.js";
 import { showBytes, showCount } from "./numbers.js";
@@ -18,7 +18,8 @@ const depths = [1, 3, 10, 30, 100, 300, 1000, 3000, 10000];
 // Sliders: [key, label, values that it can have].
 const powers = most => Array.from({ length: Math.round(Math.log2(most)) + 1 }, (_, k) => 2 ** k);
 const controls = [["depth", "Depth N", [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 100, 200, 500, 1000]],
-  ["width", "Width", powers(4096)], ["batch", "Batch", powers(1024)], ["states", "States", [1, 2, 3, 4, 5, 6, 8, 10, 16]],
+  ["width", "Width", powers(4096)], ["batch", "Batch", powers(1024)],
+  ["states", "States", [1, 2, 3, 4, 5, 6, 8, 10, 16]],
   ["micro", "Parts of it", powers(64)]];
 
 export class Memory {
@@ -86,7 +87,8 @@ function planTable(cost) {
     el("thead", null, el("tr", null, ["", "States kept", "Steps run", "Time", "Memory"].map(h =>
       el("th", { scope: "col" }, h)))),
     el("tbody", null, cost.plans.map(p => el("tr", { "data-plan": p.name },
-      el("th", { scope: "row" }, el("b", { class: `plan-${p.name}` }, plans[p.name][0]), el("span", { class: "plan-about" }, plans[p.name][1])),
+      el("th", { scope: "row" }, el("b", { class: `plan-${p.name}` }, plans[p.name][0]),
+        el("span", { class: "plan-about" }, plans[p.name][1])),
       cell(p, "kept", showCount(p.kept)), cell(p, "runs", showCount(p.runs)), cell(p, "time", showCount(p.time)),
       cell(p, "bytes", showBytes(p.bytes))))));
 }
@@ -103,8 +105,9 @@ function planCurve(title, key, points, here, text) {
   for (let k = low; k <= high; k += by) ticks.push(k);
   const grid = (x1, x2, y1, y2) => svg("line", { class: "grid", x1, x2, y1, y2 });
   const lines = here.plans.map((plan, i) => {
-    const d = points.map((c, k) => `${k ? "L" : "M"}${x(c.depth).toFixed(1)},${y(c.plans[i][key]).toFixed(1)}`).join("");
-    return svg("path", { class: `plan-${plan.name}`, d }, svg("title", null, plans[plan.name][0]));
+    const places = points.map(c => `${x(c.depth).toFixed(1)},${y(c.plans[i][key]).toFixed(1)}`);
+    return svg("path", { class: `plan-${plan.name}`, d: `M${places.join("L")}` },
+      svg("title", null, plans[plan.name][0]));
   });
   return el("figure", { class: "chart" }, el("figcaption", null, el("b", null, title), " against depth"),
     svg("svg", { viewBox: `0 0 ${frame.width} ${frame.height}`, role: "img" },

@@ -4,7 +4,7 @@ import { el } from "./dom.js";
 import { Tracer } from "./engine.js";
 import { isTensor, show, toNumber } from "./numbers.js";
 
-const sizes = [1e-1, 1e-2, 1e-3, 1e-4];
+const nudges = [1e-1, 1e-2, 1e-3, 1e-4];
 
 const flat = v => [v].flat(Infinity).map(toNumber);
 
@@ -53,7 +53,8 @@ export function judgeNudges(lines, value) {
   if (last > 50)
     return ["good", "Each step is 10 times smaller, and the error about 100 times or more: the gradient is right."];
   if (last > 5)
-    return ["kink", "The error only shrinks as fast as the step. That happens at a corner, where there is no derivative."];
+    return ["kink", "The error only shrinks as fast as the step. That happens at a corner, where there is no " +
+      "derivative."];
   return ["rough", "The error does not shrink: too few digits for such small steps, or the function jumps."];
 }
 
@@ -76,7 +77,7 @@ export class Nudge {
   }
 
   ask() {
-    const h = Number((sizes[this.lines.length] * this.size).toPrecision(1));
+    const h = Number((nudges[this.lines.length] * this.size).toPrecision(1));
     this.tracer.ask({ state: this.state, name: this.name, shape: this.node.shape, h, of: this.tape });
   }
 
@@ -85,7 +86,7 @@ export class Nudge {
     if (answer.error) return;
     this.lines.push(nudgeOf(this.tape, this.name, asked.h, answer.value));
     this.draw();
-    if (this.lines.length < sizes.length) this.ask();
+    if (this.lines.length < nudges.length) this.ask();
   }
 
   draw() {
@@ -95,7 +96,7 @@ export class Nudge {
       onchange: () => this.show(this.tape, this.state, select.value) },
     names.map(n => el("option", { value: n, selected: n === name }, n)));
     const head = ["step", "f really moves", "predicted", "error"];
-    const done = lines.length === sizes.length, [kind, words] = done ? judgeNudges(lines, tape.trace.value) : [];
+    const done = lines.length === nudges.length, [kind, words] = done ? judgeNudges(lines, tape.trace.value) : [];
     this.frame.replaceChildren(
       el("h3", null, "The nudge test"),
       el("p", null, "Move ", names.length > 1 ? select : el("b", null, name), el("b", null, place),
@@ -104,9 +105,10 @@ export class Nudge {
       el("div", { class: "scroll" }, el("table", { class: "cells-plain" },
         el("thead", null, el("tr", null, head.map(h => el("th", { scope: "col" }, h)))),
         el("tbody", null, lines.map(l => el("tr", { "data-error": String(l.error), "data-step": String(l.h) },
-          [l.h, l.real, l.predicted, l.error].map((v, k) => el(k ? "td" : "th", { class: "number", scope: k ? null : "row" },
-            show(v, k === 3 ? 2 : 5)))))))),
-      done ? el("p", { class: `answer ${kind === "good" || kind === "exact" ? "right" : "close"}`, "data-kind": kind }, words)
-        : "");
+          el("th", { class: "number", scope: "row" }, show(l.h)),
+          [[l.real, 5], [l.predicted, 5], [l.error, 2]].map(([v, digits]) =>
+            el("td", { class: "number" }, show(v, digits)))))))),
+      done ? el("p", { class: `answer ${["good", "exact"].includes(kind) ? "right" : "close"}`, "data-kind": kind },
+        words) : "");
   }
 }

@@ -34,8 +34,8 @@ function showList(v, digits) {
 }
 
 // As a factor in a formula: a negative number in parentheses.
-export function showFactor(v) {
-  const text = show(v);
+export function showFactor(v, digits = 5) {
+  const text = show(v, digits);
   return text.startsWith("−") ? `(${text})` : text;
 }
 

@@ -5,12 +5,15 @@ import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
 import { End } from "./end.js";
 import { loadEngine, Tracer } from "./engine.js";
-import { Graph, mostDrawn, NoGraph } from "./graph.js";
+import { offerFiles } from "./export.js";
+import { Fold } from "./fold.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
 import { Lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
+import { Picture } from "./picture.js";
+import { Present } from "./present.js";
 import { presets, stateOf } from "./presets.js";
 import { ProgramPanel } from "./program.js";
 import { RegistersTable } from "./registers.js";
@@ -27,7 +30,6 @@ const firstSteps = () => Object.fromEntries(Object.keys(walks).map(name => [name
 const page = {
   state: null,
   tape: null,
-  graph: null,
   view: { mode: "forward", step: firstSteps(), predict: false },
 
   start() {
@@ -38,10 +40,19 @@ const page = {
       this.bringIntoView();
     }, () => this.remember());
     // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
-    // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be kept in the address, and recall(fields).
-    this.panels = [new Answer(), new RegistersTable($("registers")),
+    // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
+    // kept in the address, and recall(fields).
+    this.picture = new Picture(id => this.pick(id), () => this.remember());
+    const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
+    const present = new Present(() => {
+      redraw();
+      if (this.tape && isWalk(this.view.mode)) this.look();
+    });
+    this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
       new End(mode => this.walk(mode), id => this.openPreset(id))];
     if (!RECORDED) this.panels.push(new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
+    offerFiles(() => this.picture.graph.image,
+      () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
     this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.panels.push(this.cost);
@@ -211,8 +222,8 @@ const page = {
     this.form.follow(this.tape);
     $("ticks").hidden = this.state.inputs.length < 2;
     // only numbers changed: keep the picture
-    if (before && this.graph && sameShape(before, this.tape)) {
-      this.graph.tape = this.tape;
+    if (before && sameShape(before, this.tape)) {
+      this.picture.replace(this.tape);
       this.mode();
     } else
       this.draw();
@@ -283,9 +294,12 @@ const page = {
 
   // On a phone the buttons are always there; what they move should be seen too.
   bringIntoView() {
-    const { top, bottom } = $("source").getBoundingClientRect(), tabs = 56;
-    if (innerWidth >= 640 || (bottom < innerHeight / 2 && top > tabs - 200)) return;
-    scrollBy({ top: top - tabs, behavior: calm() ? "auto" : "smooth" });
+    if (innerWidth >= 640) return;
+    const { top, bottom } = ($("graph").querySelector(".current rect") ?? $("source")).getBoundingClientRect();
+    const high = document.querySelector(".stick").offsetHeight + 8;
+    const low = innerHeight - document.querySelector(".bar").offsetHeight - 8;
+    if (top >= high && bottom <= low) return;
+    scrollBy({ top: (top + bottom - high - low) / 2, behavior: calm() ? "auto" : "smooth" });
   },
 
   tabKey(e) {
@@ -300,13 +314,9 @@ const page = {
   draw() {
     if (!this.tape) return;
     $("stage").hidden = false;
-    const Drawing = this.tape.nodes.length > mostDrawn ? NoGraph : Graph;
-    // On a large screen all of it is seen at once, buttons, text and graph.
     $("intro").hidden = true; // as it is after the first step
     $("source").textContent ||= " ";
-    const top = $("graph").getBoundingClientRect().top + scrollY, room = innerHeight - top - 34;
-    $("graph").style.setProperty("--room", innerWidth < 640 ? "52vh" : `${Math.max(room, 0.46 * innerHeight)}px`);
-    this.graph = new Drawing($("graph"), this.tape, id => this.pick(id));
+    this.picture.draw(this.tape);
     this.mode();
   },
 
@@ -350,7 +360,6 @@ const page = {
   look() {
     const { tape, state, view: { mode, step: steps } } = this, step = steps[mode], walk = walks[mode];
     const view = walk.view(tape, step);
-    this.graph.light(view);
     $("now").replaceChildren(...walk.text(tape, step).filter(x => x));
     $("brief").replaceChildren(...walk.brief(tape, step));
     $("figures").replaceChildren(...walk.figures(tape, step));

@@ -29,9 +29,35 @@ export function reverseView(tape, step) {
   return {
     mode: "reverse", current: entry?.node ?? tape.trace.output, registers: tape.registers(step),
     lit: () => true,
-    active: new Set(entry ? entry.adds.map(a => `${a.to}>${entry.node}`) : []),
+    flow: (from, to) => {
+      const at = tape.handed.get(`${from}>${to}`);
+      if (at === undefined) return { way: 0, when: "none" };
+      return { way: -1, when: at === step ? "now" : at < step ? "done" : "later" };
+    },
+    flows: entry ? flowsOf(tape, entry) : [],
     summary: `The tape as a graph, ${step} of ${tape.sweep.length} nodes swept`,
   };
+}
+
+// What is written at the arrows of a step: local derivative × adjoint = contribution. Of numbers
+// the derivative is the quotient of the two others; else the rule says it.
+function flowsOf(tape, entry) {
+  const flows = new Map();
+  for (const add of entry.adds) {
+    const flow = flows.get(add.to) ?? { from: add.to, to: entry.node, lines: [] };
+    flow.lines.push(flowLine(tape, entry, add));
+    flows.set(add.to, flow);
+  }
+  return [...flows.values()];
+}
+
+function flowLine(tape, entry, add) {
+  const { adjoint } = entry, { amount } = add, plain = v => typeof v === "number" && Number.isFinite(v);
+  if (plain(adjoint) && plain(amount) && adjoint !== 0)
+    return [showFactor(amount / adjoint, 4), `× ${showFactor(adjoint, 4)}`, `= ${show(amount, 4)}`];
+  const rule = tape.pieces(entry, add).map(p => typeof p === "string" ? p :
+    p.adjoint ? { bar: tape.label(p.node) } : tape.label(p.node));
+  return [rule, ...(isTensor(amount) ? [] : [`= ${show(amount, 4)}`])];
 }
 
 const arriving = register => register.parts.map(p => show(p.amount)).join(" + ").replaceAll("+ −", "− ");

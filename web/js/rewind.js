@@ -1,5 +1,5 @@
-// rewind.js: the sweep of a checkpointed loop, event by event: which states are kept, which steps run
-// again, which are reversed. The schedule is the engine's.
+// rewind.js: the sweep of a checkpointed loop, event by event: which states are kept, which steps
+// run again, which are reversed. The schedule is the engine's.
 import { el, svg } from "./dom.js";
 
 const mostShown = 64; // steps: more would be too small to see
@@ -21,7 +21,7 @@ export function eventsOf(schedule) {
 }
 
 const words = {
-  run: e => e.again ? `Step ${e.step + 1} runs again, to get back a state that was not kept.` : `Step ${e.step + 1} runs.`,
+  run: e => `Step ${e.step + 1} runs${e.again ? " again, to get back a state that was not kept" : ""}.`,
   keep: e => `The state before step ${e.step + 1} is kept.`,
   back: e => `Step ${e.step + 1} is played once more and reversed. Its state is not needed any longer.`,
 };
@@ -31,7 +31,8 @@ export class Rewind {
     this.at = 0;
     this.events = [];
     this.timer = null;
-    this.picture = el("div", { class: "scroll rewind", tabindex: 0, role: "region", "aria-label": "States of the loop" });
+    this.picture = el("div", { class: "scroll rewind", tabindex: 0, role: "region",
+      "aria-label": "States of the loop" });
     this.said = el("p", { id: "rewind-said", role: "status" });
     this.range = el("input", { type: "range", id: "rewind-at", min: 0, step: 1, "aria-label": "Event of the schedule",
       oninput: () => this.go(Number(this.range.value)) });
@@ -90,7 +91,8 @@ export class Rewind {
     const x = k => k * (size + gap) + 2;
     const boxes = Array.from({ length: depth }, (_, k) => {
       const acts = last && last.step === k ? last.what : "";
-      const name = `state${kept.has(k) ? " kept" : ""}${reversed.has(k) ? " reversed" : ""}${acts ? ` acts ${acts}` : ""}`;
+      const name = ["state", kept.has(k) && "kept", reversed.has(k) && "reversed", acts && `acts ${acts}`]
+        .filter(x => x).join(" ");
       return [svg("rect", { class: name, x: x(k), y: 8, width: size, height: size, rx: 5, "data-step": k }),
         svg("text", { x: x(k) + size / 2, y: 52, "text-anchor": "middle" }, String(k + 1))];
     });

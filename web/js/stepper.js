@@ -1,6 +1,6 @@
 // stepper.js: the bar of buttons: step, back, reset, play, scrub, and their keys. It knows a
 // position and a number of steps, nothing else.
-import { $ } from "./dom.js";
+import { $, isForOthers } from "./dom.js";
 import { Player } from "./play.js";
 
 export class Stepper {
@@ -18,9 +18,9 @@ export class Stepper {
     document.addEventListener("keydown", e => this.key(e));
   }
 
-  // A new tape or mode; the position is kept within bounds. word: what the button says; beyond: what
-  // it does after the last step, {word, name, go(), plays}, or null: `name` is the class of the
-  // button then, `plays` says whether playing goes on there.
+  // A new tape or mode; the position is kept within bounds. word: what the button says; beyond:
+  // what it does after the last step, {word, name, go(), plays}, or null: `name` is the class of
+  // the button then, `plays` says whether playing goes on there.
   set(count, at, word, beyond = null) {
     this.pause();
     this.word = word;
@@ -94,14 +94,13 @@ export class Stepper {
   }
 
   key(e) {
-    if (e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select") || $("stage").hidden) return;
+    if (isForOthers(e) || e.shiftKey || $("stage").hidden) return;
     const action = {
       ArrowRight: () => this.next(),
       ArrowLeft: () => this.to(this.at - 1),
       Home: () => this.to(0),
       End: () => this.to(this.count),
-      p: () => this.play(),
-      P: () => this.play()
+      p: () => this.play()
     }[e.key];
     if (!action || (e.key.startsWith("Arrow") && e.target.closest("[role=tab]"))) return;
     e.preventDefault();

@@ -49,6 +49,13 @@ export class Tape {
     return [...new Set(n.keeps)].map(id => id === n.id ? "its own value" : this.label(id));
   }
 
+  // When something is handed back from one node to another: "to>from" -> the step of the sweep.
+  get handed() {
+    this.handedAt ??= new Map(this.sweep.flatMap((entry, i) =>
+      entry.adds.map(add => [`${add.to}>${entry.node}`, i + 1])));
+    return this.handedAt;
+  }
+
   isLit(n, forwardStep) {
     return this.isSource(n) || this.position.get(n.id) < forwardStep;
   }

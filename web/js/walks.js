@@ -1,5 +1,5 @@
-// walks.js: the ways to walk along a tape, and all that differs between them. The page knows no walk
-// by name: another one is another record here, and a tab with its name.
+// walks.js: the ways to walk along a tape, and all that differs between them. The page knows no
+// walk by name: another one is another record here, and a tab with its name.
 import { forwardBrief, forwardFigures, forwardIntro } from "./forward.js";
 import { forwardText, forwardView, keepsColumn } from "./forward.js";
 import { adjointColumn, barHint, reverseBrief, reverseFigures } from "./reverse.js";
