@@ -18,7 +18,8 @@ foreach(module ${modules})
     string(REGEX REPLACE "(^|\n)import [^\n]*" "" text "${text}")
     string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
     string(APPEND script "\n${text}")
-    # All of them share one scope, where a second function of a name would silently replace the first.
+    # All of them share one scope, where a second function of a name would silently replace the
+    # first.
     string(REGEX MATCHALL "\n(async function|const|let|function|class) [A-Za-z_]+" declared "\n${text}")
     foreach(line ${declared})
         string(REGEX REPLACE ".* " "" name "${line}")

@@ -168,7 +168,8 @@ static void cost_of_functions_and_of_sizes(void **state) {
     fails("cotangent cost x x=1 --inputs 3", 2, "cost takes an expression, or --inputs and --outputs, not both", "");
     fails("cotangent cost --inputs 0", 2, "--inputs is a whole number from 1 to 1000000000000, not '0'", "");
     fails("cotangent cost", 2,
-          "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M | --depth N] [options]", "");
+          "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M | --depth N] [options]",
+          "");
 }
 
 static void cost_of_many_steps(void **state) {

@@ -92,7 +92,8 @@ class StoryTest(unittest.TestCase):
             self.assertAlmostEqual(error, h * h, delta=1e-13)
 
     def test_a_nudge_tells_straight_lines_corners_and_lost_digits(self):
-        for preset, kind in (("product", "exact"), ("kink", "kink"), ("precision", "rough"), ("seeds", "good"), ("softmax", "good"), ("matrices", "exact")):
+        for preset, kind in (("product", "exact"), ("kink", "kink"), ("precision", "rough"), ("seeds", "good"),
+                ("softmax", "good"), ("matrices", "exact")):
             self.open(f"#p={preset}&mode=reverse&step=99")
             self.assertEqual(self.nudge()[1], kind, preset)
         self.open("#p=first&mode=reverse&step=99")
@@ -134,7 +135,8 @@ class StoryTest(unittest.TestCase):
         self.assertIn("p − y: probability minus truth = [0.659, 0.2424, 0.09857] − [1, 0, 0]",
             browser.text("#p-minus-y"))
         self.open("#e=-sum(y*log_softmax(s))&i=s:[2,1]&i=y:[1,-1]&fixed=y&mode=reverse&step=99")
-        self.assertIsNone(browser.js("return document.getElementById('p-minus-y')"))  # the weights sum to 0
+        # these weights sum to 0
+        self.assertIsNone(browser.js("return document.getElementById('p-minus-y')"))
         self.open("#p=gcn&mode=reverse&step=5")
         self.assertIn("0.16667·(p − y)", browser.text("#p-minus-y"))
 

@@ -57,8 +57,8 @@ export class End {
         "in the same shape. Each says how f moves with that number alone.") : "",
       engineReady() ? this.nudge.frame : "",
       place ? el("p", null, el("b", null, "You can now say: "), place.lesson.say) : "",
-      el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward", id: "end-next",
-        onclick: () => this.onLesson(place.next.id) }, `Next lesson: ${place.next.name} →`) : "",
+      el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward",
+        id: "end-next", onclick: () => this.onLesson(place.next.id) }, `Next lesson: ${place.next.name} →`) : "",
       this.walk("tangent", "The same with tangents →", "end-tangent"))];
   }
 

@@ -1,5 +1,5 @@
-// lessons.js: the examples as a path. A lesson is an example with a question to carry along, what one
-// can say after it, and where to read on; the path says what comes before and what comes next.
+// lessons.js: the examples as a path. A lesson is an example with a question to carry along, what
+// one can say after it, and where to read on; the path says what comes before and what comes next.
 import { $, el } from "./dom.js";
 import { presets } from "./presets.js";
 
@@ -7,8 +7,8 @@ const griewank = "A. Griewank and A. Walther, Evaluating Derivatives, 2nd ed., S
 const baydin = "A. G. Baydin et al., Automatic Differentiation in Machine Learning: a Survey, JMLR 18, 2018";
 const goodfellow = "I. Goodfellow, Y. Bengio, A. Courville, Deep Learning, MIT Press 2016";
 
-// id: the example; ask, answer: the question; say: what one should be able to say then; try: another
-// text for the function, and what to look at.
+// id: the example; ask, answer: the question; say: what one should be able to say then; try:
+// another text for the function, and what to look at.
 export const lessons = [
   { id: "product", name: "One multiplication",
     ask: "x is 2 and y is 3. Which of them changes the result more?",

@@ -1,6 +1,6 @@
 // softmax.js: cross-entropy seen as what it is. The rule of log_softmax, g − p·Σg for an adjoint g,
-// becomes p − y, times a number, wherever g is −y times that number. This is looked for in the numbers
-// of the step, and said only where it is so.
+// becomes p − y, times a number, wherever g is −y times that number. This is looked for in the
+// numbers of the step, and said only where it is so.
 import { el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { asMatrix, isTensor, show } from "./numbers.js";

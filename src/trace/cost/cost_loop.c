@@ -8,8 +8,9 @@
 
 /* ---- the schedule ---------------------------------------------------------------------------- */
 
-/* The states that are kept, as diff/loops/loop_states.c keeps them: `room` of them, and beyond those
- * the last one, from which the way back begins. The first state is an operand of the loop. */
+/* The states that are kept, as diff/loops/loop_states.c keeps them: `room` of them, and beyond
+ * those the last one, from which the way back begins. The first state is an operand of the
+ * loop. */
 typedef struct keeper {
     int64_t *at;
     int64_t  kept, room, spare, held, runs;
