@@ -51,6 +51,7 @@ web: ## build the page, one file: build-web/cotangent.html
 test-web: build web ## drive the page in headless Chromium, and throw hostile texts at it
 	@tools/setup.sh test-web
 	python3 tests/web/test_page.py build-web/cotangent.html build/cotangent
+	python3 tests/web/test_story.py build-web/cotangent.html build/cotangent
 	python3 tests/web/test_hostile.py build-web/cotangent.html build/cotangent
 
 bench: build ## build and run the benchmarks

@@ -49,6 +49,7 @@ static const char *const lines[] = {
     "check|--json|abs(x)*y|x=0|y=2",
     "cost|x*y + sin(x)|x=1|y=2",
     "cost|--inputs|3|--outputs|2",
+    "cost|--json|--depth|9|--states|2",
     "explain|log(x - 1)*y|x=0.5|y=1",
     "explain|sqrt(x)*relu(y) + z|x=0|y=-1|z=1",
     "explain|--json|abs(x)*y|x=0|y=0",

@@ -44,13 +44,20 @@ def nearly(a, b):
 
 
 class PageTest(unittest.TestCase):
-    def open(self, fragment=""):
+    def open(self, fragment="", unfold=False):
         browser.open("about:blank")
         browser.open(f"file://{PAGE}{fragment}")
         browser.wait("return document.body.dataset.ready", "the page to be ready")
+        if unfold:
+            self.unfold()
 
     def tearDown(self):
         self.assertEqual([entry["message"] for entry in browser.log()], [], "the console is not silent")
+
+    def unfold(self):
+        """The card of the function folds with the first step; who changes something opens it."""
+        if browser.js("return document.body.classList.contains('folded')"):
+            browser.click("#fold")
 
     def step(self, times=1):
         for _ in range(times):
@@ -144,6 +151,7 @@ class PageTest(unittest.TestCase):
         browser.wait("return document.getElementById('play-text').textContent === 'Play'", "the end of playing")
         browser.js("const s = document.getElementById('scrub'); s.value = 2; s.dispatchEvent(new Event('input'))")
         self.assertIn("Step 2 of 3", browser.text("#scrub-label"))
+        self.unfold()
         browser.js("document.getElementById('expression').focus()")
         browser.press("Left")  # belongs to the text now
         self.assertEqual(browser.js(at), "2")
@@ -155,7 +163,7 @@ class PageTest(unittest.TestCase):
     # ---- inputs ----------------------------------------------------------------------------------
 
     def test_a_slider_moves_the_numbers(self):
-        self.open("#p=first&mode=reverse&step=3")
+        self.open("#p=first&mode=reverse&step=3", unfold=True)
         browser.js("""const s = document.querySelector(".input:nth-child(2) input[type=range]"); s.value = -2;
             s.dispatchEvent(new Event("input"))""")
         self.assertEqual(browser.js("return document.getElementById('input-x2').value"), "-2")
@@ -192,6 +200,7 @@ class PageTest(unittest.TestCase):
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
         self.assertEqual(list(self.gradient()), ["v"])
         browser.js("document.querySelector('.input:nth-child(2) .wrt input').click()")
+        self.unfold()
         browser.type("#expression", "u**2")  # one alone has no box
         self.assertEqual(list(self.gradient()), ["u"])
 
@@ -245,7 +254,7 @@ class PageTest(unittest.TestCase):
                 self.assertNotIn(text, message)
 
     def test_nothing_plays_while_there_is_an_error(self):
-        self.open("#p=first&mode=reverse&step=1")
+        self.open("#p=first&mode=reverse&step=1", unfold=True)
         browser.type("#expression", "x1 * (")
         self.assertIsNotNone(self.error())
         for button in ("play", "step", "back", "reset"):
@@ -277,7 +286,7 @@ class PageTest(unittest.TestCase):
         browser.click("#tab-reverse")
         browser.press("End")
         self.assertEqual(browser.js("return document.querySelector('[data-grad]').textContent"),
-            "90000 numbers, 1 to 1")
+            "300×300, all 1")
 
     # ---- presets, links --------------------------------------------------------------------------
 
@@ -373,6 +382,7 @@ class PageTest(unittest.TestCase):
         browser.click("#tab-reverse")
         browser.press("End")
         self.assertEqual(self.gradient(), {"x": 0, "y": 0})
+        self.unfold()
         browser.type("#input-x", "1")
         browser.press("Home")
         self.assertEqual(self.gradient()["x"], 1)
@@ -518,7 +528,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(set(self.gradient()), {"W1", "W2"})
 
     def test_matrices_are_folded_until_someone_edits_them(self):
-        self.open("#p=gcn&mode=reverse&step=3")
+        self.open("#p=gcn&mode=reverse&step=3", unfold=True)
         self.assertIn("6×6", browser.text(".input.long"))
         self.assertFalse(browser.js("return document.getElementById('input-W2').checkVisibility()"))
         browser.js("document.querySelector('.input.long button[aria-controls=input-W2]').click()")
@@ -533,7 +543,7 @@ class PageTest(unittest.TestCase):
             self.open(f"#p={preset}&mode=reverse&step=3")
             low = browser.js("""return ["graph", "now", "step"].filter(id => {
                 const r = document.getElementById(id).getBoundingClientRect();
-                return r.top < 0 || (id === "step" ? r.bottom : r.top + 150) > innerHeight; })""")
+                return r.top < 0 || (id === "step" ? r.bottom : r.top + (id === "now" ? 90 : 150)) > innerHeight; })""")
             self.assertEqual(low, [], preset)
 
     def presets_of_a_new_page(self):

@@ -20,5 +20,8 @@ export const svg = (tag, attributes, ...children) =>
 export const bar = label => el("span", { class: "over", role: "math", "aria-label": `adjoint of ${label}` }, label);
 export const svgBar = label => svg("tspan", { class: "over" }, label);
 
+// Does a key belong to a field that is typed into, or to the browser?
+export const isForOthers = e => e.altKey || e.ctrlKey || e.metaKey || e.target.closest("input, textarea, select");
+
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 export const dark = () => matchMedia("(prefers-color-scheme: dark)").matches;

@@ -1,7 +1,6 @@
 // program.js: the function, or its gradient, as a program: what runs together in one box, in the
 // order in which it runs; what a run takes; and the text.
 import { el, svg } from "./dom.js";
-import { mostDrawn } from "./graph.js";
 import { showBytes, showCount } from "./numbers.js";
 import { Tracer } from "./engine.js";
 import { inPageWords } from "./refuse.js";
@@ -18,6 +17,8 @@ function programArguments({ state, of, many }) {
     args.push("--wrt", wanted.join(","));
   return [...args, "--", state.expression, ...state.inputs.map(i => `${i.name}=${i.text}`)];
 }
+
+const mostDrawn = 300; // values
 
 export class ProgramPanel {
   constructor(frame, onChange) {

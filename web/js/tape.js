@@ -10,6 +10,7 @@ export class Tape {
     this.trace = trace;
     this.nodes = trace.nodes;
     this.byId = new Map(trace.nodes.map(n => [n.id, n]));
+    this.place = new Map(trace.nodes.map((n, i) => [n.id, i])); // in the order of the tape
     this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
     this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
     this.position = new Map(this.ops.map((n, i) => [n.id, i]));
@@ -46,6 +47,13 @@ export class Tape {
   // What the way back will read: "x1", "x2", "its own value".
   kept(n) {
     return [...new Set(n.keeps)].map(id => id === n.id ? "its own value" : this.label(id));
+  }
+
+  // When something is handed back from one node to another: "to>from" -> the step of the sweep.
+  get handed() {
+    this.handedAt ??= new Map(this.sweep.flatMap((entry, i) =>
+      entry.adds.map(add => [`${add.to}>${entry.node}`, i + 1])));
+    return this.handedAt;
   }
 
   isLit(n, forwardStep) {
