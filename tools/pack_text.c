@@ -1,6 +1,6 @@
 /* pack_text: packs the text of exported functions for the library, of which it would be a
  * sixteenth (155 kB, with a pointer for each line; packed it is 39 kB): pack_text IN OUT. OUT is a
- * C file with the packed bytes; src/program/emit/exported.c unpacks them and says in which form
+ * C file with the packed bytes; src/program/emit/text/exported.c unpacks them and says in which form
  * they are.
  *
  * Run by the build. The least number of bytes is found from the end of the text to its start: of
@@ -102,7 +102,7 @@ int main(int argc, char **argv) {
     choose(p, size);
     fprintf(f,
             "/* Made by tools/pack_text.c from src/program/emit/text/exported.inc. */\n#include "
-            "\"program/emit/exported.h\"\n\nconst int cot__packed_lines = %d, cot__packed_letters = %d,\n"
+            "\"program/emit/text/exported.h\"\n\nconst int cot__packed_lines = %d, cot__packed_letters = %d,\n"
             "    cot__packed_bytes = %d;\nconst unsigned char cot__packed_text[] = {\n",
             lines, size, p[0].cost);
     write_packed(f, text, p, size);

@@ -1,6 +1,6 @@
 /* parts.c: see parts.h. The text comes from our own files, through the preprocessor: a part begins
  * at the start of a line, and ends with the line on which its last brace or semicolon stands. */
-#include "program/emit/parts.h"
+#include "program/emit/text/parts.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
-#include "program/emit/exported.h"
+#include "program/emit/text/exported.h"
 
 /* Letters of C, whatever the locale says. */
 static inline bool cot__is_digit(char c) { return c >= '0' && c <= '9'; }

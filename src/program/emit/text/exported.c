@@ -5,7 +5,7 @@
  *                  follow, b % 256 and b / 256
  *
  * and lines end with a 0. Only the build writes them, so nothing is checked. */
-#include "program/emit/exported.h"
+#include "program/emit/text/exported.h"
 
 #include <string.h>
 
