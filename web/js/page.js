@@ -51,7 +51,8 @@ const page = {
     });
     this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
       new End(mode => this.walk(mode), id => this.openPreset(id))];
-    if (!RECORDED) this.panels.push(new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
+    if (!RECORDED)
+      this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
     this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes());
@@ -309,6 +310,7 @@ const page = {
 
   draw() {
     if (!this.tape) return;
+    this.lessons?.look({ state: this.state }); // the picture has the room below
     $("stage").hidden = false;
     $("intro").hidden = true; // as it is after the first step
     $("source").textContent ||= " ";
