@@ -140,6 +140,127 @@ class StoryTest(unittest.TestCase):
         self.open("#p=gcn&mode=reverse&step=5")
         self.assertIn("0.16667·(p − y)", browser.text("#p-minus-y"))
 
+    # ---- predictions -----------------------------------------------------------------------------
+
+    def ask(self, kind):
+        self.set("#guess-kind", kind, "change")
+
+    def choose(self, value):
+        self.click(f"#guess-choices [data-choice={value}]")
+
+    def guess(self, text):
+        self.set("#guess-value", text)
+        browser.js("document.getElementById('guess-form').requestSubmit()")
+
+    def forget(self):
+        browser.now("localStorage.clear()")
+
+    def test_a_prediction_is_offered_and_commits_before_the_step(self):
+        self.open("#p=first&mode=reverse&step=1")
+        self.forget()
+        self.open("#p=first&mode=reverse&step=1")
+        self.assertIn("Which sign will adjoint of x1 have?", self.spoken("#guess-question"))
+        self.choose("negative")
+        self.assertIn("Not negative", browser.text("#guess-answer"))
+        self.assertIn("Try once more", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 1 of 3")  # nothing is revealed yet
+        self.choose("positive")
+        self.assertIn("Right. It is positive: adjoint of x1 = 0.70711", self.spoken("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
+        self.assertIn("1 of 1 right", browser.text("#guess-score"))
+        for value in ("zero", "negative"):
+            self.choose(value)
+        # told after two tries
+        self.assertIn("It is positive: adjoint of x1 = 3.7071", self.spoken("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
+        # the score stays in the browser, and not in the link
+        self.open("#p=product&mode=forward&step=0")
+        self.assertIn("1 of 2 right", browser.text("#guess-score"))
+        self.assertNotIn("score", browser.js("return location.hash"))
+
+    def test_three_hints_come_one_by_one(self):
+        self.open("#p=first&mode=reverse&step=1")
+        all_words = ("times its own derivative", "adjoint of x1 gets adjoint of", "1·cos(0.7854)")
+        for count, words in enumerate(all_words, 1):
+            self.click("#guess-hint")
+            self.assertEqual(len(browser.texts("#guess-hints li")), count)
+            self.assertIn(words, self.spoken("#guess-hints li:last-child"))
+        self.assertEqual(browser.text("#guess-hint"), "No more hints")
+        self.click("#guess-hint")
+        self.assertEqual(len(browser.texts("#guess-hints li")), 3)
+
+    def test_a_wrong_number_gets_its_reason(self):
+        self.open("#p=first&mode=reverse&step=2")
+        self.ask("number")
+        self.assertIn("holds 0.70711 now", browser.text("#guess-question"))
+        self.guess("nonsense")
+        self.assertIn("Write a number", browser.text("#guess-answer"))
+        self.guess("3")
+        self.assertIn("they add up", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
+        self.guess("3.7071")
+        self.assertIn("Right, to within", browser.text("#guess-answer"))
+        for text, words in (("-0.70711", "the sign is not"), ("0.75", "Close: off by 6.1 %"), ("1", "multiplied by"),
+                ("100", "Too large"), ("inf", "Not quite")):
+            self.open("#p=first&mode=reverse&step=1")
+            self.ask("number")
+            self.guess(text)
+            self.assertIn(words, browser.text("#guess-answer"), text)
+
+    def test_values_are_asked_for_in_the_forward_pass(self):
+        self.open("#p=first&mode=forward&step=0")
+        self.ask("size")
+        self.choose("more")  # 2.3562
+        self.assertIn("Right", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 1 of 3")
+        self.ask("number")
+        self.guess("0.7071")
+        self.assertIn("Right", browser.text("#guess-answer"))
+
+    def test_a_moved_input_grows_shrinks_or_stays(self):
+        # (x1 + x2)·x1: by x1 it is 2·x1 + x2, by x2 it is x1
+        self.open("#p=reused&mode=reverse&step=0")
+        self.ask("move")
+        want = {("x1", "x2"): "grows", ("x2", "x1"): "grows", ("x1", "x1"): "grows", ("x2", "x2"): "stays"}
+        seen = set()
+        for _ in range(4):
+            browser.wait("return document.querySelector('#guess-choices button')", "the question")
+            words = self.spoken("#guess-question")
+            pair = (words.split()[1].strip(","), words.split("adjoint of ")[1].split()[0])
+            seen.add(pair)
+            self.choose(want[pair])
+            self.assertIn("Right", browser.text("#guess-answer"), pair)
+            self.assertIn(f"it {want[pair]}", browser.text("#guess-answer"))
+        self.assertEqual(seen, set(want))
+
+    def test_on_a_phone_the_verdict_is_on_the_screen_and_buttons_cover_no_tabs(self):
+        browser.size(390, 844)
+        try:
+            self.open("#p=reused&mode=reverse&step=1")
+            self.choose("zero")
+            seen = browser.js("const r = document.getElementById('verdict').getBoundingClientRect(); "
+                "return r.height > 0 && r.top > 0 && r.bottom <= innerHeight")
+            self.assertTrue(seen)
+            self.ask("number")
+            browser.js("document.getElementById('guess-value').focus()")
+            for selector in ("#tab-forward", "#tab-reverse", "#tab-cost"):
+                self.assertTrue(browser.js("""const r = document.querySelector(arguments[0]).getBoundingClientRect();
+                    const top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
+                    return top.closest("[role=tab]") !== null""", selector), selector)
+        finally:
+            browser.size(1280, 800)
+
+    def test_a_note_stays_in_the_browser(self):
+        self.open("#p=product&mode=forward&step=1")
+        browser.js("document.getElementById('note').open = true")
+        self.set("#note-text", "the only operation")
+        self.open("#p=product&mode=forward&step=1")
+        self.assertEqual(browser.js("return document.getElementById('note-text').value"), "the only operation")
+        self.assertNotIn("operation", browser.js("return location.hash"))
+        self.open("#p=chain&mode=forward&step=1")
+        self.assertEqual(browser.js("return document.getElementById('note-text').value"), "")
+        self.forget()
+
     # ---- memory ----------------------------------------------------------------------------------
 
     def test_memory_of_the_plans_is_that_of_the_native_command(self):

@@ -54,7 +54,7 @@ export function costOfDepth(sizes) {
 }
 
 // state: {expression, inputs: [{name, text, wrt}], seed}
-function traceArguments(state) {
+export function traceArguments(state) {
   // one number goes for every element of the result
   const args = ["trace", "--json", "--seed", state.seed.trim() || "1"];
   const wanted = state.inputs.filter(i => i.wrt).map(i => i.name);

@@ -12,6 +12,7 @@ import { defaultInput, InputForm } from "./inputs.js";
 import { Lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
+import { Notes } from "./notes.js";
 import { Picture } from "./picture.js";
 import { Present } from "./present.js";
 import { presets, stateOf } from "./presets.js";
@@ -30,7 +31,7 @@ const firstSteps = () => Object.fromEntries(Object.keys(walks).map(name => [name
 const page = {
   state: null,
   tape: null,
-  view: { mode: "forward", step: firstSteps(), predict: false },
+  view: { mode: "forward", step: firstSteps() },
 
   start() {
     this.stepper = new Stepper(at => {
@@ -50,10 +51,11 @@ const page = {
     });
     this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
       new End(mode => this.walk(mode), id => this.openPreset(id))];
-    if (!RECORDED) this.panels.push(new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
+    if (!RECORDED)
+      this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
-    this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
+    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes());
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
@@ -65,11 +67,6 @@ const page = {
         if (e.detail > 0 && isWalk(tab.dataset.mode)) $("step").focus({ preventScroll: true });
       });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
-    $("predict").addEventListener("change", () => {
-      this.view.predict = $("predict").checked;
-      this.look();
-      if (this.view.predict && !$("guess-form").hidden) $("guess-value").focus();
-    });
     let width = innerWidth;
     addEventListener("resize", () => { // phones resize in height while they scroll
       if (innerWidth === width) return;
@@ -313,6 +310,7 @@ const page = {
 
   draw() {
     if (!this.tape) return;
+    this.lessons?.look({ state: this.state }); // the picture has the room below
     $("stage").hidden = false;
     $("intro").hidden = true; // as it is after the first step
     $("source").textContent ||= " ";
@@ -350,7 +348,6 @@ const page = {
     $("intro").replaceChildren(...walk.intro(this.tape));
     $("registers-title").textContent = walk.table;
     $("step").className = `step ${mode}`;
-    $("guess").hidden = mode !== "reverse";
     $("seed-card").hidden = mode !== "reverse" || RECORDED !== null;
     this.stepper.set(walk.nodes(this.tape).length, this.view.step[mode], walk.word, this.beyond(mode));
     this.view.step[mode] = this.stepper.at;
@@ -367,7 +364,6 @@ const page = {
     $("source").replaceChildren(...marked(tape.trace.expression, span, mode, RECORDED !== null));
     $("intro").hidden = step > 0; // read once; then the graph has the room
     $("bar-hint").replaceChildren(...(step > 0 ? walk.hint(tape) : []));
-    this.guesses.show(tape, step, mode === "reverse" && this.view.predict);
     const at = { tape, state, mode, walk, step, last: this.stepper.count, steps, view };
     for (const panel of this.panels) panel.look(at);
     this.remember();

@@ -64,12 +64,15 @@ const arriving = register => register.parts.map(p => show(p.amount)).join(" + ")
 
 // "x̄1 gets %3̄·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
 // names, then numbers.
-function formula(tape, entry, add, registers) {
+// part: "names" or "numbers" for one of the two, without the amount.
+export function formula(tape, entry, add, registers, part = "all") {
   const kink = onKink(tape, tape.node(entry.node)), numbers = kink ? null : tape.inNumbers(entry, add, registers);
   const rule = tape.pieces(entry, add)
                  .map(p => typeof p === "string" ? p :
                      p.adjoint                   ? bar(tape.label(p.node)) :
                                                    tape.label(p.node));
+  if (part === "names") return [bar(tape.label(add.to)), " gets ", ...rule];
+  if (part === "numbers") return [bar(tape.label(add.to)), " gets ", numbers ?? show(add.amount)];
   const whole = add.filled.includes(" += "); // names the part of the register itself
   const amount =
     isTensor(add.amount) ? "" : [kink ? ", by convention " : " = ", el("b", { class: "r" }, show(add.amount))];

@@ -34,9 +34,12 @@ typedef struct cot__loop_plan {
 typedef enum cot__loop_event { COT__LOOP_KEEP, COT__LOOP_RUN, COT__LOOP_BACK } cot__loop_event;
 
 /* Goes through the schedule of the binomial plan. visit (NULL: none) is told of each event in
- * order: KEEP, the state before step `from` is kept; RUN, steps from … end - 1 run; BACK, step
- * `from` is played once more and reversed. Returns the evaluations of a step in all; *held gets the most
- * states that are held at once. 0 when memory is short. */
+ * order:
+ *   KEEP   the state before step `from` is kept
+ *   RUN    steps from … end - 1 run
+ *   BACK   step `from` is played once more and reversed
+ * Returns the evaluations of a step in all; *held gets the most states that are held at once. 0
+ * when memory is short. */
 int64_t cot__loop_schedule(int64_t depth, int64_t states, int64_t *held,
                            void (*visit)(void *to, cot__loop_event what, int64_t from, int64_t end), void *to);
 
