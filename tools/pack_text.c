@@ -1,7 +1,6 @@
 /* pack_text: packs the text of exported functions for the library, of which it would be a
  * sixteenth (155 kB, with a pointer for each line; packed it is 39 kB): pack_text IN OUT. OUT is a
- * C file with the packed bytes; src/program/emit/text/exported.c unpacks them and says in which form
- * they are.
+ * C file with the packed bytes; src/program/emit/text/exported.c unpacks them and tells their form.
  *
  * Run by the build. The least number of bytes is found from the end of the text to its start: of
  * each place the longest earlier repetition is known, and any part of it may be used. */

@@ -440,7 +440,8 @@ static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int
     if (v.ndim == 0) { /* a scalar has no storage to share */
         s = cot__storage_create(t, (size_t)bytes, name);
         if (!s || !cot__storage_keep(t, s, name)) return INVALID(t);
-        cot__copy_element(t->backend, s->data, v.data, v.dtype);
+        if (example) cot__storage_is_example(s, v.dtype);
+        else cot__copy_element(t->backend, s->data, v.data, v.dtype);
     } else {
         s = t->nodes[of].value.tensor->storage;
         offset += t->nodes[of].value.tensor->offset;
