@@ -99,8 +99,9 @@ COT_API cot_csr cot_csr_softmax(cot_csr a);
 
 /* x with a x = b, a square: cot_linear_solve by products with a, so that nothing but vectors is
  * made (but for up to 64 unknowns); derivatives by b and by the values solve with aᵀ. b is a
- * vector, or (rows, k). options as there, NULL options for the defaults; what does not converge is
- * an error with its residual. */
+ * vector, or (rows, k). options as there, NULL options for the defaults: GMRES;
+ * &(cot_solve_options){.positive_definite = true} says that a is symmetric and positive definite,
+ * for conjugate gradients. What does not converge is an error with its residual. */
 COT_API cot_var cot_csr_solve(cot_csr a, cot_var b, const cot_solve_options *options);
 
 #ifdef __cplusplus

@@ -295,11 +295,18 @@ typedef struct cot_solve_options {
      * for a step or for a derivative (of cot_minimize, too), has 1000 of its own, or as many as
      * this where it is more, to come to its 1e-12 */
     int    iterations COT__OR_0;
+    /* of cot_linear_solve and cot_csr_solve: the function is symmetric and positive definite, so it
+     * is solved by conjugate gradients, at any number of unknowns: three vectors of memory, and one
+     * call for each step. Symmetry is looked at where linearity is; a direction p with p·a(p) <= 0
+     * that a step meets is an error. Derivatives solve with the transposed function by the same
+     * method: it is the same one, but recorded as its transpose, so that second derivatives by
+     * entries that move alone are right, too. */
+    bool   positive_definite COT__OR_0;
 } cot_solve_options;
 
 /* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64
- * unknowns): GMRES. That a is linear is looked at once, at the first solution and a vector of its
- * size: a(u + v) = a(u) + a(v) to half the digits. */
+ * unknowns): GMRES, or conjugate gradients. That a is linear is looked at once, at the first solution
+ * and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
 COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
 /* Finds x, which arrives as the start, for these parameters, in numbers and however it likes.
