@@ -140,6 +140,46 @@ class StoryTest(unittest.TestCase):
         self.open("#p=gcn&mode=reverse&step=5")
         self.assertIn("0.16667·(p − y)", browser.text("#p-minus-y"))
 
+    # ---- tangents --------------------------------------------------------------------------------
+
+    def tangents(self):
+        return browser.js("""return Object.fromEntries([...document.querySelectorAll("#registers tbody tr")].map(row =>
+            [row.dataset.node, row.querySelector("[data-adjoint]")?.dataset.adjoint ?? null]))""")
+
+    def test_tangents_walk_forward_for_one_input_at_a_time(self):
+        self.open("#p=first&mode=tangent&step=0")
+        want = native("trace", "--json", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")
+        self.assertEqual({k for k, v in self.tangents().items() if v}, {"0", "1"})
+        self.click("#step")
+        self.assertIn("tangent of x1·x2 + tangent of x2·x1 = 1·3 + 0·0.7854 = 3", self.spoken("#now"))
+        self.assertIn("3 × 1 = 3", " ".join(browser.js("return [...document.querySelectorAll('#graph .flow-label')]"
+            ".map(e => [...e.querySelectorAll('text')].map(t => t.textContent).join(' '))")))
+        for name in ("x1", "x2"):
+            browser.press("End")
+            shown = self.tangents()
+            self.assertEqual({int(k): float(v) for k, v in shown.items()},
+                {t["node"]: t["tangent"] for t in want["tangents"][name]})
+            # the last tangent is the derivative that the walk back gives
+            self.assertAlmostEqual(want["tangents"][name][-1]["tangent"], want["grad"][name], delta=1e-15)
+            if name == "x1":
+                self.assertEqual(browser.text("#step-text"), "Now along x2")
+                self.assertIn("not walked yet", browser.text("#tangent-table"))
+                self.click("#step")
+        self.assertIn("2 of 2 walks done", browser.text("#tangent-count"))
+        self.assertNotIn("not walked yet", browser.text("#tangent-table"))
+        self.assertIn("along=x2", browser.js("return location.hash"))
+        self.assertEqual(browser.text("#step-text"), "Now backward")
+
+    def test_tangents_of_matrices_and_of_what_does_not_move(self):
+        self.open("#p=gcn&mode=tangent&step=99")
+        self.click("#tangent-input")
+        browser.js("document.getElementById('tangent-input').dispatchEvent(new Event('change'))")
+        self.assertIn("along=", browser.js("return location.hash"))
+        self.open("#p=teacher&mode=tangent&step=99")  # the teacher is cut off
+        self.assertEqual(browser.js("return [...document.getElementById('tangent-input').options].map(o => o.value)"),
+            ["t", "s"])
+        self.assertIn("It does not move with t", browser.text("#now"))
+
     # ---- predictions -----------------------------------------------------------------------------
 
     def ask(self, kind):

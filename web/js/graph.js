@@ -1,6 +1,6 @@
 // graph.js: a tape as boxes and lines. What is seen through the frame is drawn, nothing else, so
 // that a tape of ten thousand nodes steps like one of ten; a step changes classes and texts.
-import { svg, svgBar } from "./dom.js";
+import { dotted, svg, svgBar } from "./dom.js";
 import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
 import { isTensor, show } from "./numbers.js";
@@ -99,7 +99,7 @@ export class Graph {
     const receives = receiving.has(node.id) && node.id !== view.current;
     const classes = [item.own, lit && view.mode === "forward" && "lit", register && "reached", register?.done && "done",
       node.id === view.current && "current", receives && "receives"].filter(c => c).join(" ");
-    const seen = `${classes}|${view.mode}|${lit}|${register ? register.parts.length : 0}`;
+    const seen = `${classes}|${view.mode}|${view.key}|${lit}|${register ? register.parts.length : 0}`;
     if (seen === item.seen && this.tape === item.tape) return;
     Object.assign(item, { seen, tape: this.tape });
     group.setAttribute("class", classes);
@@ -112,21 +112,23 @@ export class Graph {
       item.adjoint.replaceChildren(...this.below(node, view, lit, register));
     }
     item.name.textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
-      (register ? `, adjoint ${show(register.sum)}` : "");
+      (register ? `, ${view.mode === "tangent" ? "tangent" : "adjoint"} ${show(register.sum)}` : "");
   }
 
   // The last line of a box: forward what it keeps, backward its adjoint.
   below(node, view, lit, register) {
-    if (register) return [svgBar(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`];
+    if (register) return [this.mark(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`];
     if (view.mode !== "forward" || !lit) return [];
     const names = this.tape.kept(node).map(k => k.replace("its own value", "itself"));
     return names.length ? [cut(`keeps ${names.join(", ")}`, fitting(this.rects.get(node.id).width, 11))] : [];
   }
 
+  mark(label) { return this.view.mode === "tangent" ? dotted(label) : svgBar(label); }
+
   thumbnail({ group, node }, name, v, slot) {
     const image = group.querySelector(`.${name}-map`), legend = group.querySelector(`.${name}-legend`);
     legend.replaceChildren(...(v === null ? [] :
-      [name === "value" ? "value" : svgBar(cut(this.tape.label(node.id), 6))]));
+      [name === "value" ? "value" : this.mark(cut(this.tape.label(node.id), 6))]));
     if (v === null) return image.removeAttribute("href");
     const map = picture(v, node.shape), side = 42, ratio = Math.sqrt(map.columns / map.rows);
     const extent = r => Math.min(side, Math.max(10, side * r)), width = extent(ratio), height = extent(1 / ratio);

@@ -22,6 +22,7 @@ import { inPageWords, refusal } from "./refuse.js";
 import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
+import { nextMoving, setMoving, Tangents } from "./tangents.js";
 import { isWalk, walks } from "./walks.js";
 
 const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
@@ -55,7 +56,8 @@ const page = {
       this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
-    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes());
+    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes(),
+      new Tangents(name => this.walkAlong(name)));
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
@@ -272,6 +274,11 @@ const page = {
     $("step").focus({ preventScroll: true });
   },
 
+  walkAlong(name) {
+    setMoving(name);
+    this.walk("tangent");
+  },
+
   // What follows the last step of a walk: forward leads to backward, and that to the next lesson.
   beyond(mode) {
     const next = placeOf(this.state.preset)?.next;
@@ -279,6 +286,10 @@ const page = {
       return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
     if (mode === "reverse" && next)
       return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+    const other = mode === "tangent" ? nextMoving(this.tape) : null;
+    if (other) return { word: `Now along ${other}`, name: "tangent", plays: true, go: () => this.walkAlong(other) };
+    if (mode === "tangent" && this.tape.trace.sweep.length)
+      return { word: "Now backward", name: "reverse", plays: false, go: () => this.walk("reverse") };
     return null;
   },
 
