@@ -58,14 +58,14 @@ export class Graph {
     const text = (name, dx, dy, content = "") =>
       svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content);
     const lines = headingOf(tape, node, stacked).map((line, i) =>
-      text(stacked && i === 0 ? "what label" : "what", width / 2, 20 + 16 * i, cut(line, fitting(width, 12))));
+      text(stacked && i === 0 ? "what label" : "what", width / 2, 19 + 17 * i, cut(line, fitting(width, 12))));
     const image = name => svg("image", { class: name, preserveAspectRatio: "none" });
     const corner = `M${left + width - 17},${top + height - 15}l5,8l5,-8`;
     const middle = tape.matrix ? 62 : stacked ? 55 : 39;
     const source = tape.isSource(node), output = node.id === tape.trace.output;
     const parts = isTensor(node.value)
-      ? [image("value-map"), image("adjoint-map"), text("legend value-legend", width * 0.28, height - 7),
-        text("legend adjoint-legend", width * 0.72, height - 7)]
+      ? [image("value-map"), image("adjoint-map"), text("legend value-legend", width * 0.28, height - 6),
+        text("legend adjoint-legend", width * 0.72, height - 6)]
       : [text("value", width / 2, middle), text("adjoint", width / 2, middle + (tape.matrix ? 22 : 18))];
     const group = svg("g", { class: `box${source ? " source" : ""}${output ? " output" : ""}`, "data-node": node.id,
       onclick: () => this.onPick(node.id) },
@@ -130,11 +130,11 @@ export class Graph {
     legend.replaceChildren(...(v === null ? [] :
       [name === "value" ? "value" : this.mark(cut(this.tape.label(node.id), 6))]));
     if (v === null) return image.removeAttribute("href");
-    const map = picture(v, node.shape), side = 42, ratio = Math.sqrt(map.columns / map.rows);
+    const map = picture(v, node.shape), side = 38, ratio = Math.sqrt(map.columns / map.rows);
     const extent = r => Math.min(side, Math.max(10, side * r)), width = extent(ratio), height = extent(1 / ratio);
     const { left, top, width: wide } = this.rects.get(node.id), middle = left + wide * slot;
     legend.setAttribute("x", middle);
-    for (const [key, value] of Object.entries({ x: middle - width / 2, y: top + 66 - height / 2, width, height,
+    for (const [key, value] of Object.entries({ x: middle - width / 2, y: top + 61 - height / 2, width, height,
       href: map.address })) image.setAttribute(key, value);
   }
 
@@ -164,14 +164,14 @@ export class Graph {
   label(view) {
     const drawn = [], taken = [...this.boxes.keys()].map(id => grown(this.rects.get(id), 3)), { seen } = this;
     if (!seen) return;
-    const bounds = { left: Math.max(seen.left, 0) + 2, top: Math.max(seen.top, 0) + 2,
-      right: Math.min(seen.right, this.plan.width) - 2, bottom: Math.min(seen.bottom, this.plan.height) - 2 };
+    const bounds = grown(seen, -2);
     // as large on the screen as the texts of boxes at their own size, if there is room
     const size = Math.min(12 / Math.min(1, this.scale), 15);
     const flows = view.flows.map(flow => ({ ...flow, wire: this.wireOf(flow) })).filter(flow => flow.wire);
     for (const { wire } of flows) taken.push(wire.tipRect); // arrowheads stay free
     for (const { wire, lines } of flows) {
-      const label = placeLabel(lines, wire.points, this.plan.down, size, taken, bounds);
+      const at = letters => placeLabel(lines, wire.points, this.plan.down, letters, taken, bounds);
+      const label = at(size) ?? at(0.8 * size);
       if (!label) continue;
       taken.push(grown(label.box, 2));
       drawn.push(drawLabel(label, view.mode));

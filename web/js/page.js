@@ -43,7 +43,7 @@ const page = {
     }, () => this.remember());
     // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
     // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
-    // kept in the address, and recall(fields).
+    // kept in the address, and recall(fields, isLink), called for every new function.
     this.picture = new Picture(id => this.pick(id), () => this.remember());
     const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
     const present = new Present(() => {
@@ -110,7 +110,8 @@ const page = {
     this.open(readFragment(location.hash) ?? atFirst());
   },
 
-  open({ state, view, more = {} }) {
+  // more: the further fields of a link; none where only another function is chosen.
+  open({ state, view, more }) {
     this.state = state;
     const preset = presets.find(p => p.id === state.preset) ?? presets.find(p => p.expression === state.expression);
     if (preset && !state.preset) // a link to an example with other numbers: sliders as there
@@ -123,8 +124,8 @@ const page = {
     this.form.set(state.inputs);
     this.view.mode = view.mode;
     this.view.step = { ...firstSteps(), [view.mode]: view.step };
-    this.stepper.player.setSpeed(more.speed);
-    for (const panel of this.panels) panel.recall?.(more);
+    if (more) this.stepper.player.setSpeed(more.speed);
+    for (const panel of this.panels) panel.recall?.(more ?? {}, more !== undefined);
     this.program.set(view.of);
     if (view.n) this.cost.set({ n: view.n, m: view.m });
     this.compute();
@@ -231,6 +232,7 @@ const page = {
 
   share() {
     this.remember();
+    this.writeAddress();
     const say = start => { $("shared").textContent = `${start} It carries the function, the inputs and this step.`; };
     const done = () => say("The link is in your clipboard."), failed = () => say("Copy the address of this page.");
     if (navigator.clipboard)
@@ -246,6 +248,12 @@ const page = {
     for (const panel of this.panels) Object.assign(more, panel.fields?.());
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
       of: this.program.of }, more);
+    clearTimeout(this.writing); // an address of many pages takes a browser long: when nothing moves
+    if (this.written.length > 4000) this.writing = setTimeout(() => this.writeAddress(), 300);
+    else this.writeAddress();
+  },
+
+  writeAddress() {
     try {
       history.replaceState(null, "", this.written);
     } catch {

@@ -40,8 +40,8 @@ export function tangentIntro(tape) {
   const name = movingIn(tape);
   if (!name) return ["No input moves this result, so there are no tangents."];
   return ["A dot over a name means its ", el("b", null, "tangent"), ": ", dot(name), ` = 1, so ${name} moves at `,
-    "speed 1. Every box then says how fast it moves, from how fast its operands move. The last one is the derivative by ",
-    `${name}, and by no other input.`];
+    "speed 1. Every box then says how fast it moves, from how fast its operands move. The last one is the " +
+    `derivative by ${name}, and by no other input.`];
 }
 
 export function tangentView(tape, step) {
