@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.parse
 
@@ -300,6 +301,54 @@ class StoryTest(unittest.TestCase):
         self.open("#p=chain&mode=forward&step=1")
         self.assertEqual(browser.js("return document.getElementById('note-text').value"), "")
         self.forget()
+
+    # ---- code ------------------------------------------------------------------------------------
+
+    def code(self, selector="#code-text"):
+        return browser.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
+
+    def test_the_line_of_the_step_is_lit_in_program_and_adjoint_code(self):
+        self.open("#p=first&mode=forward&step=1&code=program")
+        self.assertRegex(self.code("#code-text .lit"), r"cot_var v\d = cot_mul\(x1, x2\);")
+        self.click("#step")
+        self.assertRegex(self.code("#code-text .lit"), r"cot_var v\d = cot_sin\(x1\);")
+        self.assertIn("cot_var x2 = cot_scalar(t, 3);", self.code())
+        self.click("#tab-reverse")
+        self.click("#step")
+        self.click("#step")
+        self.assertRegex(self.code("#code-text .lit"), r"x1_bar \+= v\d_bar \* cos\(x1\);")
+        self.click("#step")
+        self.assertEqual(browser.js("return document.querySelectorAll('#code-text .lit').length"), 2)
+        self.assertRegex(self.code("#code-text .lit"), r"x1_bar \+= v\d_bar \* x2;")
+        self.assertIn("code=adjoint", browser.js("return location.hash"))
+
+    def test_the_adjoint_code_is_c_that_computes_the_gradient(self):
+        expression, inputs = "(1 - x)**2 + 100*(y - x**2)**2 + sin(x)/y", ["x=-1.2", "y=0.7"]
+        fields = [("e", expression), ("i", "x:-1.2"), ("i", "y:0.7"), ("mode", "reverse"), ("code", "adjoint")]
+        self.open("#" + urllib.parse.urlencode(fields))
+        adjoint = self.code()
+        trace = native("trace", "--json", "--", expression, *inputs)
+        names = {n["id"]: n.get("label") or n["name"] or f"v{n['id']}" for n in trace["nodes"]}
+        subscripts = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+        names = {k: v.translate(subscripts) for k, v in names.items()}
+        values = "".join(f"double {names[n['id']]} = {n['value']!r}, {names[n['id']]}_bar;\n"
+            for n in trace["nodes"] if n["active"])
+        source = f"#include <math.h>\n#include <stdio.h>\nint main(void) {{\n{values}{adjoint}" \
+            'printf("%.17g %.17g", x_bar, y_bar);\nreturn 0;\n}\n'
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "adjoint")
+            with open(path + ".c", "w") as f:
+                f.write(source)
+            subprocess.run(["cc", "-o", path, path + ".c", "-lm"], check=True, capture_output=True)
+            got = [float(x) for x in subprocess.run([path], capture_output=True, text=True).stdout.split()]
+        for name, value in zip("xy", got):  # some ten operations, each rounded
+            self.assertAlmostEqual(value, trace["grad"][name], delta=1e-14 * abs(trace["grad"][name]))
+
+    def test_the_exported_c_is_that_of_the_native_command(self):
+        self.open("#p=first&mode=reverse&step=0&code=export")
+        browser.wait("return document.getElementById('code-text').textContent.includes('int f(')", "the exported C")
+        want = native("compile", "--json", "--libm", "--grad", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")["source"]
+        self.assertEqual(self.code().strip(), want.strip())
 
     # ---- memory ----------------------------------------------------------------------------------
 

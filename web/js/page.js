@@ -1,6 +1,7 @@
 // page.js: the page itself: a state (what to compute), a view (what to look at), and everything
 // redrawn from the two.
 import { Answer } from "./answer.js";
+import { Code } from "./code.js";
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
 import { End } from "./end.js";
@@ -57,7 +58,7 @@ const page = {
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
     this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes(),
-      new Tangents(name => this.walkAlong(name)));
+      new Tangents(name => this.walkAlong(name)), new Code());
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
