@@ -15,7 +15,7 @@ in_firefox > "$log" 2>&1 &
 firefox=$! failed=0
 python3 test_page.py "$page" "$command" chromium || failed=1
 python3 test_picture.py "$page" chromium || failed=1
-python3 test_story.py "$page" "$command" || failed=1
+python3 test_story.py "$page" "$command" chromium || failed=1
 python3 test_hostile.py "$page" "$command" || failed=1
 wait "$firefox" || failed=1
 echo "== the same in Firefox"

@@ -1,4 +1,4 @@
-"""Drives the story of the built page in headless Chromium: test_story.py PAGE COMMAND [NAME...].
+"""Drives the story of the built page: test_story.py PAGE COMMAND chromium|firefox [NAME...].
 
 The walks that follow each other, the lessons, the nudge test, tangents, memory, predictions and the
 code beside the picture. PAGE, COMMAND and NAME are as in test_page.py."""
@@ -12,6 +12,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402
+from firefox import Firefox  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
@@ -400,12 +401,12 @@ class StoryTest(unittest.TestCase):
 
 def main():
     global PAGE, COMMAND, browser
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4 or sys.argv[3] not in ("chromium", "firefox"):
         raise SystemExit(__doc__)
     PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    browser = Browser()
+    browser = Firefox() if sys.argv[3] == "firefox" else Browser()
     try:
-        result = unittest.main(argv=[sys.argv[0], *(f"StoryTest.{name}" for name in sys.argv[3:])], exit=False,
+        result = unittest.main(argv=[sys.argv[0], *(f"StoryTest.{name}" for name in sys.argv[4:])], exit=False,
             verbosity=2).result
     finally:
         browser.close()

@@ -58,7 +58,8 @@ export function adjointLines(tape) {
   const lines = [{ text: `${names.map(n => `${n} = 0`).join(", ")};`, node: null },
     { text: `${output} = ${isTensor(seed) ? "seed" : numberInC(seed)};`, node: null }];
   for (const entry of tape.sweep) {
-    const written = `/* ${inC(tape.label(entry.node))} = ${tape.written(tape.node(entry.node), true)} */`;
+    const made = tape.written(tape.node(entry.node), true).replace(/%\d+|v[₀-₉]+/g, inC);
+    const written = `/* ${inC(tape.label(entry.node))} = ${made} */`;
     if (entry.adds.length === 0)
       lines.push({ text: `${written} nothing: its adjoint is 0`, node: entry.node });
     entry.adds.forEach((add, k) => {
