@@ -172,6 +172,15 @@ static void cost_of_functions_and_of_sizes(void **state) {
           "");
 }
 
+static void a_trace_has_the_tangents_of_every_input(void **state) {
+    (void)state;
+    prints_json("cotangent trace --json 'sum(x*y)' x=[1,2] y=3 --wrt y");
+    assert_non_null(strstr(last.out, "\"tangents\":{\"y\":[{\"node\":1,\"tangent\":1},"));
+    assert_non_null(strstr(last.out, "\"tangent\":[1,2]},{\"node\":4,\"tangent\":3}]}"));
+    prints_json("cotangent trace --json 'floor(2.5)'");
+    assert_non_null(strstr(last.out, "\"tangents\":{}"));
+}
+
 static void cost_of_many_steps(void **state) {
     (void)state;
     prints_json("cotangent cost --json --depth 10 --width 4 --batch 2 --states 2");
@@ -394,6 +403,7 @@ int main(void) {
         cmocka_unit_test(check_compares_and_its_status_tells),
         cmocka_unit_test(cost_of_functions_and_of_sizes),
         cmocka_unit_test(cost_of_many_steps),
+        cmocka_unit_test(a_trace_has_the_tangents_of_every_input),
         cmocka_unit_test(letters_of_rules_are_no_names),
         cmocka_unit_test(check_judges_where_it_can),
         cmocka_unit_test(explain_names_the_operation),

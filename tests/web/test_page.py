@@ -1,4 +1,4 @@
-"""Drives the built page in headless Chromium: test_page.py PAGE COMMAND [NAME...].
+"""Drives the built page: test_page.py PAGE COMMAND chromium|firefox [NAME...].
 
 PAGE is cotangent.html, COMMAND the native program whose numbers the page must show. One browser
 serves all tests; after each the console must be silent. Names choose tests."""
@@ -12,7 +12,8 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from browser import Browser, Failure  # noqa: E402
+from browser import Browser  # noqa: E402
+from firefox import Firefox  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
@@ -576,12 +577,12 @@ class PageTest(unittest.TestCase):
 
 def main():
     global PAGE, COMMAND, browser
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4 or sys.argv[3] not in ("chromium", "firefox"):
         raise SystemExit(__doc__)
     PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    browser = Browser()
+    browser = Firefox() if sys.argv[3] == "firefox" else Browser()
     try:
-        result = unittest.main(argv=[sys.argv[0], *(f"PageTest.{name}" for name in sys.argv[3:])], exit=False,
+        result = unittest.main(argv=[sys.argv[0], *(f"PageTest.{name}" for name in sys.argv[4:])], exit=False,
             verbosity=2).result
     finally:
         browser.close()

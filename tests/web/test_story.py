@@ -1,4 +1,4 @@
-"""Drives the story of the built page in headless Chromium: test_story.py PAGE COMMAND [NAME...].
+"""Drives the story of the built page: test_story.py PAGE COMMAND chromium|firefox [NAME...].
 
 The walks that follow each other, the lessons, the nudge test, tangents, memory, predictions and the
 code beside the picture. PAGE, COMMAND and NAME are as in test_page.py."""
@@ -6,11 +6,13 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser  # noqa: E402
+from firefox import Firefox  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
@@ -140,6 +142,46 @@ class StoryTest(unittest.TestCase):
         self.open("#p=gcn&mode=reverse&step=5")
         self.assertIn("0.16667·(p − y)", browser.text("#p-minus-y"))
 
+    # ---- tangents --------------------------------------------------------------------------------
+
+    def tangents(self):
+        return browser.js("""return Object.fromEntries([...document.querySelectorAll("#registers tbody tr")].map(row =>
+            [row.dataset.node, row.querySelector("[data-adjoint]")?.dataset.adjoint ?? null]))""")
+
+    def test_tangents_walk_forward_for_one_input_at_a_time(self):
+        self.open("#p=first&mode=tangent&step=0")
+        want = native("trace", "--json", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")
+        self.assertEqual({k for k, v in self.tangents().items() if v}, {"0", "1"})
+        self.click("#step")
+        self.assertIn("tangent of x1·x2 + tangent of x2·x1 = 1·3 + 0·0.7854 = 3", self.spoken("#now"))
+        self.assertIn("3 × 1 = 3", " ".join(browser.js("return [...document.querySelectorAll('#graph .flow-label')]"
+            ".map(e => [...e.querySelectorAll('text')].map(t => t.textContent).join(' '))")))
+        for name in ("x1", "x2"):
+            browser.press("End")
+            shown = self.tangents()
+            self.assertEqual({int(k): float(v) for k, v in shown.items()},
+                {t["node"]: t["tangent"] for t in want["tangents"][name]})
+            # the last tangent is the derivative that the walk back gives
+            self.assertAlmostEqual(want["tangents"][name][-1]["tangent"], want["grad"][name], delta=1e-15)
+            if name == "x1":
+                self.assertEqual(browser.text("#step-text"), "Now along x2")
+                self.assertIn("not walked yet", browser.text("#tangent-table"))
+                self.click("#step")
+        self.assertIn("2 of 2 walks done", browser.text("#tangent-count"))
+        self.assertNotIn("not walked yet", browser.text("#tangent-table"))
+        self.assertIn("along=x2", browser.js("return location.hash"))
+        self.assertEqual(browser.text("#step-text"), "Now backward")
+
+    def test_tangents_of_matrices_and_of_what_does_not_move(self):
+        self.open("#p=gcn&mode=tangent&step=99")
+        self.click("#tangent-input")
+        browser.js("document.getElementById('tangent-input').dispatchEvent(new Event('change'))")
+        self.assertIn("along=", browser.js("return location.hash"))
+        self.open("#p=teacher&mode=tangent&step=99")  # the teacher is cut off
+        self.assertEqual(browser.js("return [...document.getElementById('tangent-input').options].map(o => o.value)"),
+            ["t", "s"])
+        self.assertIn("It does not move with t", browser.text("#now"))
+
     # ---- predictions -----------------------------------------------------------------------------
 
     def ask(self, kind):
@@ -261,6 +303,54 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(browser.js("return document.getElementById('note-text').value"), "")
         self.forget()
 
+    # ---- code ------------------------------------------------------------------------------------
+
+    def code(self, selector="#code-text"):
+        return browser.js("return document.querySelector(arguments[0])?.textContent ?? null", selector)
+
+    def test_the_line_of_the_step_is_lit_in_program_and_adjoint_code(self):
+        self.open("#p=first&mode=forward&step=1&code=program")
+        self.assertRegex(self.code("#code-text .lit"), r"cot_var v\d = cot_mul\(x1, x2\);")
+        self.click("#step")
+        self.assertRegex(self.code("#code-text .lit"), r"cot_var v\d = cot_sin\(x1\);")
+        self.assertIn("cot_var x2 = cot_scalar(t, 3);", self.code())
+        self.click("#tab-reverse")
+        self.click("#step")
+        self.click("#step")
+        self.assertRegex(self.code("#code-text .lit"), r"x1_bar \+= v\d_bar \* cos\(x1\);")
+        self.click("#step")
+        self.assertEqual(browser.js("return document.querySelectorAll('#code-text .lit').length"), 2)
+        self.assertRegex(self.code("#code-text .lit"), r"x1_bar \+= v\d_bar \* x2;")
+        self.assertIn("code=adjoint", browser.js("return location.hash"))
+
+    def test_the_adjoint_code_is_c_that_computes_the_gradient(self):
+        expression, inputs = "(1 - x)**2 + 100*(y - x**2)**2 + sin(x)/y", ["x=-1.2", "y=0.7"]
+        fields = [("e", expression), ("i", "x:-1.2"), ("i", "y:0.7"), ("mode", "reverse"), ("code", "adjoint")]
+        self.open("#" + urllib.parse.urlencode(fields))
+        adjoint = self.code()
+        trace = native("trace", "--json", "--", expression, *inputs)
+        names = {n["id"]: n.get("label") or n["name"] or f"v{n['id']}" for n in trace["nodes"]}
+        subscripts = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+        names = {k: v.translate(subscripts) for k, v in names.items()}
+        values = "".join(f"double {names[n['id']]} = {n['value']!r}, {names[n['id']]}_bar;\n"
+            for n in trace["nodes"] if n["active"])
+        source = f"#include <math.h>\n#include <stdio.h>\nint main(void) {{\n{values}{adjoint}" \
+            'printf("%.17g %.17g", x_bar, y_bar);\nreturn 0;\n}\n'
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "adjoint")
+            with open(path + ".c", "w") as f:
+                f.write(source)
+            subprocess.run(["cc", "-o", path, path + ".c", "-lm"], check=True, capture_output=True)
+            got = [float(x) for x in subprocess.run([path], capture_output=True, text=True).stdout.split()]
+        for name, value in zip("xy", got):  # some ten operations, each rounded
+            self.assertAlmostEqual(value, trace["grad"][name], delta=1e-14 * abs(trace["grad"][name]))
+
+    def test_the_exported_c_is_that_of_the_native_command(self):
+        self.open("#p=first&mode=reverse&step=0&code=export")
+        browser.wait("return document.getElementById('code-text').textContent.includes('int f(')", "the exported C")
+        want = native("compile", "--json", "--libm", "--grad", "--", "x1*x2 + sin(x1)", "x1=pi/4", "x2=3")["source"]
+        self.assertEqual(self.code().strip(), want.strip())
+
     # ---- memory ----------------------------------------------------------------------------------
 
     def test_memory_of_the_plans_is_that_of_the_native_command(self):
@@ -311,12 +401,12 @@ class StoryTest(unittest.TestCase):
 
 def main():
     global PAGE, COMMAND, browser
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4 or sys.argv[3] not in ("chromium", "firefox"):
         raise SystemExit(__doc__)
     PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    browser = Browser()
+    browser = Firefox() if sys.argv[3] == "firefox" else Browser()
     try:
-        result = unittest.main(argv=[sys.argv[0], *(f"StoryTest.{name}" for name in sys.argv[3:])], exit=False,
+        result = unittest.main(argv=[sys.argv[0], *(f"StoryTest.{name}" for name in sys.argv[4:])], exit=False,
             verbosity=2).result
     finally:
         browser.close()

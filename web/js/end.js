@@ -59,6 +59,8 @@ export class End {
       place ? el("p", null, el("b", null, "You can now say: "), place.lesson.say) : "",
       el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward",
         id: "end-next", onclick: () => this.onLesson(place.next.id) }, `Next lesson: ${place.next.name} →`) : "",
+      place?.lesson.cost ? el("button", { type: "button", class: "plain", id: "end-cost",
+        onclick: () => $("tab-cost").click() }, "Memory and depth →") : "",
       this.walk("tangent", "The same with tangents →", "end-tangent"))];
   }
 

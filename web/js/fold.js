@@ -25,8 +25,11 @@ export class Fold {
   }
 
   look({ tape, steps }) {
-    $("folded").replaceChildren(tape.trace.expression.replaceAll("\n", "; "));
-    $("given").textContent = tape.trace.inputs.map(i => inLine(tape.node(i.node))).join(", ");
+    if (tape !== this.tape) {
+      this.tape = tape;
+      $("folded").textContent = tape.trace.expression.slice(0, 400).replaceAll("\n", "; ");
+      $("given").textContent = tape.trace.inputs.map(i => inLine(tape.node(i.node))).join(", ");
+    }
     if (!this.open && Object.values(steps).some(step => step > 0)) this.set(true);
   }
 

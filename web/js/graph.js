@@ -1,6 +1,6 @@
 // graph.js: a tape as boxes and lines. What is seen through the frame is drawn, nothing else, so
 // that a tape of ten thousand nodes steps like one of ten; a step changes classes and texts.
-import { svg, svgBar } from "./dom.js";
+import { dotted, svg, svgBar } from "./dom.js";
 import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
 import { isTensor, show } from "./numbers.js";
@@ -58,14 +58,14 @@ export class Graph {
     const text = (name, dx, dy, content = "") =>
       svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content);
     const lines = headingOf(tape, node, stacked).map((line, i) =>
-      text(stacked && i === 0 ? "what label" : "what", width / 2, 20 + 16 * i, cut(line, fitting(width, 12))));
+      text(stacked && i === 0 ? "what label" : "what", width / 2, 19 + 17 * i, cut(line, fitting(width, 12))));
     const image = name => svg("image", { class: name, preserveAspectRatio: "none" });
     const corner = `M${left + width - 17},${top + height - 15}l5,8l5,-8`;
     const middle = tape.matrix ? 62 : stacked ? 55 : 39;
     const source = tape.isSource(node), output = node.id === tape.trace.output;
     const parts = isTensor(node.value)
-      ? [image("value-map"), image("adjoint-map"), text("legend value-legend", width * 0.28, height - 7),
-        text("legend adjoint-legend", width * 0.72, height - 7)]
+      ? [image("value-map"), image("adjoint-map"), text("legend value-legend", width * 0.28, height - 6),
+        text("legend adjoint-legend", width * 0.72, height - 6)]
       : [text("value", width / 2, middle), text("adjoint", width / 2, middle + (tape.matrix ? 22 : 18))];
     const group = svg("g", { class: `box${source ? " source" : ""}${output ? " output" : ""}`, "data-node": node.id,
       onclick: () => this.onPick(node.id) },
@@ -99,7 +99,7 @@ export class Graph {
     const receives = receiving.has(node.id) && node.id !== view.current;
     const classes = [item.own, lit && view.mode === "forward" && "lit", register && "reached", register?.done && "done",
       node.id === view.current && "current", receives && "receives"].filter(c => c).join(" ");
-    const seen = `${classes}|${view.mode}|${lit}|${register ? register.parts.length : 0}`;
+    const seen = `${classes}|${view.mode}|${view.key}|${lit}|${register ? register.parts.length : 0}`;
     if (seen === item.seen && this.tape === item.tape) return;
     Object.assign(item, { seen, tape: this.tape });
     group.setAttribute("class", classes);
@@ -112,27 +112,29 @@ export class Graph {
       item.adjoint.replaceChildren(...this.below(node, view, lit, register));
     }
     item.name.textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
-      (register ? `, adjoint ${show(register.sum)}` : "");
+      (register ? `, ${view.mode === "tangent" ? "tangent" : "adjoint"} ${show(register.sum)}` : "");
   }
 
   // The last line of a box: forward what it keeps, backward its adjoint.
   below(node, view, lit, register) {
-    if (register) return [svgBar(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`];
+    if (register) return [this.mark(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`];
     if (view.mode !== "forward" || !lit) return [];
     const names = this.tape.kept(node).map(k => k.replace("its own value", "itself"));
     return names.length ? [cut(`keeps ${names.join(", ")}`, fitting(this.rects.get(node.id).width, 11))] : [];
   }
 
+  mark(label) { return this.view.mode === "tangent" ? dotted(label) : svgBar(label); }
+
   thumbnail({ group, node }, name, v, slot) {
     const image = group.querySelector(`.${name}-map`), legend = group.querySelector(`.${name}-legend`);
     legend.replaceChildren(...(v === null ? [] :
-      [name === "value" ? "value" : svgBar(cut(this.tape.label(node.id), 6))]));
+      [name === "value" ? "value" : this.mark(cut(this.tape.label(node.id), 6))]));
     if (v === null) return image.removeAttribute("href");
-    const map = picture(v, node.shape), side = 42, ratio = Math.sqrt(map.columns / map.rows);
+    const map = picture(v, node.shape), side = 38, ratio = Math.sqrt(map.columns / map.rows);
     const extent = r => Math.min(side, Math.max(10, side * r)), width = extent(ratio), height = extent(1 / ratio);
     const { left, top, width: wide } = this.rects.get(node.id), middle = left + wide * slot;
     legend.setAttribute("x", middle);
-    for (const [key, value] of Object.entries({ x: middle - width / 2, y: top + 66 - height / 2, width, height,
+    for (const [key, value] of Object.entries({ x: middle - width / 2, y: top + 61 - height / 2, width, height,
       href: map.address })) image.setAttribute(key, value);
   }
 
@@ -162,14 +164,14 @@ export class Graph {
   label(view) {
     const drawn = [], taken = [...this.boxes.keys()].map(id => grown(this.rects.get(id), 3)), { seen } = this;
     if (!seen) return;
-    const bounds = { left: Math.max(seen.left, 0) + 2, top: Math.max(seen.top, 0) + 2,
-      right: Math.min(seen.right, this.plan.width) - 2, bottom: Math.min(seen.bottom, this.plan.height) - 2 };
+    const bounds = grown(seen, -2);
     // as large on the screen as the texts of boxes at their own size, if there is room
     const size = Math.min(12 / Math.min(1, this.scale), 15);
     const flows = view.flows.map(flow => ({ ...flow, wire: this.wireOf(flow) })).filter(flow => flow.wire);
     for (const { wire } of flows) taken.push(wire.tipRect); // arrowheads stay free
     for (const { wire, lines } of flows) {
-      const label = placeLabel(lines, wire.points, this.plan.down, size, taken, bounds);
+      const at = letters => placeLabel(lines, wire.points, this.plan.down, letters, taken, bounds);
+      const label = at(size) ?? at(0.8 * size);
       if (!label) continue;
       taken.push(grown(label.box, 2));
       drawn.push(drawLabel(label, view.mode));

@@ -8,7 +8,7 @@ const baydin = "A. G. Baydin et al., Automatic Differentiation in Machine Learni
 const goodfellow = "I. Goodfellow, Y. Bengio, A. Courville, Deep Learning, MIT Press 2016";
 
 // id: the example; ask, answer: the question; say: what one should be able to say then; try:
-// another text for the function, and what to look at.
+// another text for the function, and what to look at; cost: it goes on under Cost.
 export const lessons = [
   { id: "product", name: "One multiplication",
     ask: "x is 2 and y is 3. Which of them changes the result more?",
@@ -138,14 +138,15 @@ export class Lessons {
     if (id === this.shown) return;
     this.shown = id;
     const place = placeOf(id);
-    $("lessons").replaceChildren(this.line(place), this.details(place));
+    $("lessons").replaceChildren(this.line(place, id), this.details(place));
   }
 
-  line(place) {
+  line(place, id) {
     const go = (lesson, text, label, key) => el("button", { type: "button", class: "plain small", id: `lesson-${key}`,
       "aria-label": lesson ? `${label}: ${lesson.name}` : label, title: lesson?.name, "aria-disabled": String(!lesson),
       onclick: () => lesson && this.onOpen(lesson.id) }, text);
-    if (!place) return el("p", { class: "lesson-line" }, el("span", null, "Your own function. "),
+    const where = id ? "An example beside the path of lessons. " : "Your own function. ";
+    if (!place) return el("p", { class: "lesson-line" }, el("span", null, where),
       go(lessons[0], "Start at lesson 1", "Start", "start"));
     const { lesson, number, before, next } = place;
     return el("div", { class: "lesson-line" }, go(before, "←", "Lesson before", "before"),

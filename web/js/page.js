@@ -1,6 +1,7 @@
 // page.js: the page itself: a state (what to compute), a view (what to look at), and everything
 // redrawn from the two.
 import { Answer } from "./answer.js";
+import { Code } from "./code.js";
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
 import { End } from "./end.js";
@@ -22,6 +23,7 @@ import { inPageWords, refusal } from "./refuse.js";
 import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
+import { nextMoving, setMoving, Tangents } from "./tangents.js";
 import { isWalk, walks } from "./walks.js";
 
 const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
@@ -42,7 +44,7 @@ const page = {
     }, () => this.remember());
     // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
     // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
-    // kept in the address, and recall(fields).
+    // kept in the address, and recall(fields, isLink), called for every new function.
     this.picture = new Picture(id => this.pick(id), () => this.remember());
     const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
     const present = new Present(() => {
@@ -55,7 +57,8 @@ const page = {
       this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
-    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes());
+    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes(),
+      new Tangents(name => this.walkAlong(name)), new Code());
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
@@ -108,7 +111,8 @@ const page = {
     this.open(readFragment(location.hash) ?? atFirst());
   },
 
-  open({ state, view, more = {} }) {
+  // more: the further fields of a link; none where only another function is chosen.
+  open({ state, view, more }) {
     this.state = state;
     const preset = presets.find(p => p.id === state.preset) ?? presets.find(p => p.expression === state.expression);
     if (preset && !state.preset) // a link to an example with other numbers: sliders as there
@@ -121,8 +125,8 @@ const page = {
     this.form.set(state.inputs);
     this.view.mode = view.mode;
     this.view.step = { ...firstSteps(), [view.mode]: view.step };
-    this.stepper.player.setSpeed(more.speed);
-    for (const panel of this.panels) panel.recall?.(more);
+    if (more) this.stepper.player.setSpeed(more.speed);
+    for (const panel of this.panels) panel.recall?.(more ?? {}, more !== undefined);
     this.program.set(view.of);
     if (view.n) this.cost.set({ n: view.n, m: view.m });
     this.compute();
@@ -229,6 +233,7 @@ const page = {
 
   share() {
     this.remember();
+    this.writeAddress();
     const say = start => { $("shared").textContent = `${start} It carries the function, the inputs and this step.`; };
     const done = () => say("The link is in your clipboard."), failed = () => say("Copy the address of this page.");
     if (navigator.clipboard)
@@ -244,6 +249,12 @@ const page = {
     for (const panel of this.panels) Object.assign(more, panel.fields?.());
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
       of: this.program.of }, more);
+    clearTimeout(this.writing); // an address of many pages takes a browser long: when nothing moves
+    if (this.written.length > 4000) this.writing = setTimeout(() => this.writeAddress(), 300);
+    else this.writeAddress();
+  },
+
+  writeAddress() {
     try {
       history.replaceState(null, "", this.written);
     } catch {
@@ -272,6 +283,11 @@ const page = {
     $("step").focus({ preventScroll: true });
   },
 
+  walkAlong(name) {
+    setMoving(name);
+    this.walk("tangent");
+  },
+
   // What follows the last step of a walk: forward leads to backward, and that to the next lesson.
   beyond(mode) {
     const next = placeOf(this.state.preset)?.next;
@@ -279,6 +295,10 @@ const page = {
       return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
     if (mode === "reverse" && next)
       return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+    const other = mode === "tangent" ? nextMoving(this.tape) : null;
+    if (other) return { word: `Now along ${other}`, name: "tangent", plays: true, go: () => this.walkAlong(other) };
+    if (mode === "tangent" && this.tape.trace.sweep.length)
+      return { word: "Now backward", name: "reverse", plays: false, go: () => this.walk("reverse") };
     return null;
   },
 

@@ -28,10 +28,14 @@ export class Picture {
     const most = (document.body.classList.contains("present") ? 2.4 : now.narrow ? 1 : 1.35) * letters;
     const scale = large ? readable * letters : Math.min(all, most);
     const height = large ? now.height : Math.ceil(Math.min(plan.height * scale, now.narrow ? Infinity : now.height));
+    // as it was seen before, or as a link has it
+    const part = this.wanted || (tape === this.graph?.tape ? this.frame.asText : "");
     this.graph = new Graph(tape, plan, this.onPick);
     this.element.replaceChildren(this.graph.image);
     this.frame.set(this.graph.image, plan, { width: now.width, height }, scale);
-    if (this.wanted) this.frame.asText = this.wanted;
+    this.frame.asText = part;
+    this.still = part !== ""; // a part that was asked for stays, until the next step
+    this.at = undefined;
     this.wanted = "";
   }
 
@@ -62,8 +66,10 @@ export class Picture {
 
   look({ view }) {
     this.graph.light(view);
-    const place = this.graph.place(view);
-    if (place) this.frame.follow(place);
+    const place = this.graph.place(view), moves = view.current !== this.at && !this.still;
+    this.at = view.current;
+    this.still = false;
+    if (place && moves) this.frame.follow(place);
   }
 
   fields() { return { zoom: this.frame.asText }; }

@@ -7,7 +7,7 @@ import { isTensor, show } from "./numbers.js";
 const letter = 0.602;  // width of a character of the fixed-width fonts, in sizes of the font
 const sizes = { heading: 12, value: 14, adjoint: 13 };
 const widest = 196, padding = 11;
-const margin = { aside: 8, over: 34 }; // around the boxes; above and below is room for labels
+const margin = { aside: 8, over: 32 }; // around the boxes; above and below is room for labels
 export const mostTried = 120; // boxes; longer tapes run to the right, whatever the room
 
 export const widthOf = (text, size) => [...text].length * letter * size;
@@ -43,8 +43,9 @@ function widthsOf(tape, stacked) {
 // {down, stacked, width, height, places: Map id -> {x, y, width, height}, edges: [{from, to,
 // points}]}
 function planOf(tape, { down, stacked, roomy }) {
-  const widths = widthsOf(tape, stacked), height = tape.matrix ? 108 : stacked ? 84 : 68;
-  const gap = down ? { across: roomy ? 40 : 16, along: 38 } : { across: 22, along: roomy ? 96 : tape.matrix ? 28 : 46 };
+  const widths = widthsOf(tape, stacked), height = tape.matrix ? 98 : stacked ? 82 : 66;
+  const gap = down ? { across: roomy ? 40 : 16, along: 38 }
+    : { across: tape.matrix ? 14 : 22, along: roomy ? 96 : tape.matrix ? 28 : 46 };
   const laid = layoutOf(tape.nodes.map(n => {
     const args = n.args.filter(a => a !== null), width = widths.get(n.id);
     return down ? { id: n.id, args, across: width, along: height } : { id: n.id, args, across: height, along: width };

@@ -51,5 +51,5 @@ export class Present {
   }
 
   fields() { return { present: this.on ? "1" : "" }; }
-  recall({ present }) { this.set(present === "1", false); }
+  recall({ present }, isLink) { if (isLink) this.set(present === "1", false); }
 }

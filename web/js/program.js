@@ -170,4 +170,4 @@ const told = report => report.slice(Math.max(0, report.search(/^(run together|no
 const textCard = (name, title, text) =>
   el("section", { class: "card", id: `program-${name}`, "aria-labelledby": `${name}-title` },
     el("h2", { id: `${name}-title` }, title),
-    el("pre", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": `${name}-title` }, text.trimEnd()));
+    el("pre", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: all of it` }, text.trimEnd()));

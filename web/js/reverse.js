@@ -57,7 +57,10 @@ function flowLine(tape, entry, add) {
     return [showFactor(amount / adjoint, 4), `× ${showFactor(adjoint, 4)}`, `= ${show(amount, 4)}`];
   const rule = tape.pieces(entry, add).map(p => typeof p === "string" ? p :
     p.adjoint ? { bar: tape.label(p.node) } : tape.label(p.node));
-  return [rule, ...(isTensor(amount) ? [] : [`= ${show(amount, 4)}`])];
+  const length = rule.reduce((sum, p) => sum + (p.bar ?? p).length, 0);
+  // a long one is said in full beside the picture
+  return [length > 24 ? ["its rule of ", { bar: tape.label(entry.node) }] : rule,
+    ...(isTensor(amount) ? [] : [`= ${show(amount, 4)}`])];
 }
 
 const arriving = register => register.parts.map(p => show(p.amount)).join(" + ").replaceAll("+ −", "− ");

@@ -60,8 +60,18 @@ export class Tape {
     return this.isSource(n) || this.position.get(n.id) < forwardStep;
   }
 
-  // The registers after so many steps of the sweep: id -> {sum, parts: [{from, amount}], done}.
+  // The registers after so many steps of the sweep: id -> {sum, parts: [{from, amount}], done}. A
+  // step asks for them more than once, after it and before it.
   registers(step) {
+    this.recent ??= new Map();
+    const known = this.recent.get(step) ?? this.registersAfter(step);
+    this.recent.delete(step);
+    this.recent.set(step, known);
+    if (this.recent.size > 3) this.recent.delete(this.recent.keys().next().value);
+    return known;
+  }
+
+  registersAfter(step) {
     const all = new Map();
     if (this.trace.sweep.length === 0) return all;
     all.set(this.trace.output, { sum: this.seed(), parts: [{ from: null, amount: this.seed() }], done: false });

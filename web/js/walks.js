@@ -4,6 +4,8 @@ import { forwardBrief, forwardFigures, forwardIntro } from "./forward.js";
 import { forwardText, forwardView, keepsColumn } from "./forward.js";
 import { adjointColumn, barHint, reverseBrief, reverseFigures } from "./reverse.js";
 import { reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { tangentBrief, tangentColumn, tangentFigures, tangentHint } from "./tangents.js";
+import { tangentIntro, tangentNodes, tangentText, tangentView } from "./tangents.js";
 
 // word: on the button of a step; table: title of the table; nodes(tape): the node that acts in each
 // step; intro(tape): before the first step; hint(tape): below the text of a later one; column: the
@@ -19,6 +21,10 @@ export const walks = {
     word: "Sweep step", table: "Adjoint registers", nodes: tape => tape.sweep.map(s => s.node),
     intro: reverseIntro, hint: barHint, column: adjointColumn,
     view: reverseView, text: reverseText, brief: reverseBrief, figures: reverseFigures
+  },
+  tangent: {
+    word: "Tangent step", table: "Tangents", nodes: tangentNodes, intro: tangentIntro, hint: tangentHint,
+    column: tangentColumn, view: tangentView, text: tangentText, brief: tangentBrief, figures: tangentFigures
   },
 };
 

@@ -44,24 +44,19 @@ function pointsAlong(points, down) {
 
 const textOf = part => typeof part === "string" ? part : part.bar;
 
-// Ways to break a label into lines: as one, or at its "×" and "=".
-function shapesOf(lines) {
-  const shapes = [lines];
-  if (lines.length === 1 && lines[0].length > 1) {
-    const [first, ...rest] = lines[0];
-    if (rest.length > 1) shapes.push([[first, ...rest.slice(0, -1)], rest.slice(-1)]);
-    shapes.push(lines[0].map(word => [word]));
-  }
-  return shapes;
-}
+// Ways to break the lines of a label: not at all, before "=", at each word.
+const shapesOf = lines => [lines, lines.flatMap(line => [line.slice(0, -1), line.slice(-1)].filter(l => l.length)),
+  lines.flatMap(line => line.map(word => [word]))];
+
+const lineHeight = 1.32;
 
 const inWords = line => line.flatMap((word, i) => i ? [" ", word] : [word]).flat();
 
 const overlap = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 
-const distances = [0, 8, 16, 26, 38, 52, 68, 86, 106, 130, 160, 200, 250];
+const distances = [0, 6, 12, 18, 26, 34, 40, 46, 52, 60, 70, 86, 106, 130, 160, 200, 250];
 
-const sides = [[0, -1], [0, 1], [-1, 0], [1, 0]];
+const sides = [[0, -1], [0, 1], [-1, 0], [1, 0], [-1, -1], [1, -1], [-1, 1], [1, 1]];
 
 const within = (box, bounds) => box.left >= bounds.left && box.right <= bounds.right && box.top >= bounds.top &&
   box.bottom <= bounds.bottom;
@@ -89,7 +84,7 @@ export function placeLabel(lines, points, down, size, taken, bounds) {
   const anchors = pointsAlong(points, down);
   shapesOf(lines).forEach((shape, k) => {
     const extent = { width: Math.max(...shape.map(line => widthOf(inWords(line).map(textOf).join(""), size))) + 10,
-      height: shape.length * size * 1.25 + 5 };
+      height: shape.length * size * lineHeight + 4 };
     anchors.forEach((anchor, i) => {
       for (const distance of distances)
         for (const side of distance ? sides : sides.slice(0, 1)) {
@@ -108,7 +103,7 @@ export function drawLabel({ box, lines, size, anchor }, mode) {
   return svg("g", { class: `flow-label ${mode}` },
     apart ? svg("path", { class: "leader", d: `M${edge.x},${edge.y}L${anchor.x},${anchor.y}` }) : null,
     svg("rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, rx: 5 }),
-    lines.map((line, i) => svg("text", { x, y: box.top + (i + 1) * size * 1.25 - size * 0.12,
+    lines.map((line, i) => svg("text", { x, y: box.top + (i + 1) * size * lineHeight - size * 0.2,
       style: `font-size:${size}px`, "text-anchor": "middle" },
     inWords(line).map(part => typeof part === "string" ? part : svgBar(part.bar)))));
 }
