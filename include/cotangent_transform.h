@@ -122,8 +122,22 @@ COT_API cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, co
  * are recorded and must give the same shapes and dtypes; one runs. */
 COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m,
                             cot_var *ys);
-/* f(xs), of which nothing is kept but the results: reverse mode runs it again. */
+/* f(xs), of which nothing is kept but the results: reverse mode runs it again. Gradients have the
+ * bits that they have without it, those of values that are read inside and outside too. A
+ * checkpoint inside of another one is made again with it and then once more by itself: less memory,
+ * more work. */
 COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
+/* Layer `layer` of many: reads n carried values and writes as many. Returns 0; anything else is
+ * failure (COT_CUSTOM). What else is said of cot_fn holds for it. */
+typedef int (*cot_layer_fn)(int64_t layer, int n, const cot_var *xs, cot_var *ys, void *user);
+/* Layers 0 … layers - 1 one after the other, from n values xs to n values ys (which may be the same
+ * memory), in segments of the same length or one less, each a cot_checkpoint: so what lies between
+ * segments is kept, and one segment at a time is made again on the way back. With √layers segments,
+ * which is what 0 means (rounded up), that is memory for some 2 √layers layers instead of all, for
+ * the time of one more forward. More segments than layers count as that many; without layers ys are
+ * xs. Layers may differ, in shapes too. An error: no function, a negative number, no xs. */
+COT_API cot_status cot_checkpoint_sequential(cot_layer_fn layer, void *user, int64_t layers, int64_t segments, int n,
+                                             const cot_var *xs, cot_var *ys);
 
 /* ==== Batches
  *

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/directions.h"
 #include "output/entries.h"
+#include "problem/directions.h"
 #include "problem/expression.h"
 #include "problem/results.h"
 #include "problem/values.h"

@@ -28,7 +28,9 @@ enum {
     /* --data, --steps, --seeds, --checkpoint, …, --threads, and those of a model */
     OPT_TRAIN      = 1 << 14,
     OPT_SAMPLE     = 1 << 15, /* --prompt, --temperature, --top-p, --length, --seed */
-    OPT_PREDICT    = 1 << 16  /* --threads */
+    OPT_PREDICT    = 1 << 16, /* --threads */
+    /* --model, its sizes, --precision, --limit, --svg */
+    OPT_MEMORY     = 1 << 17
 };
 
 typedef struct command {

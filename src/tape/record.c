@@ -5,6 +5,7 @@
 
 #include "backend/elements.h"
 #include "tape/examples.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -96,6 +97,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
                       "hands values out as "
                       "its results",
                       op, which, *which ? " " : "");
+        else if (i < t->count && (uint32_t)(x.id >> 32) < t->nodes[i].stamp && cot__closed_scope(t, i))
+            cot__fail(t, COT_VAR,
+                      "[%s] the %s%soperand was made in scope \"%s\", which is closed; cot_scope_close keeps the "
+                      "values that it is given",
+                      op, which, *which ? " " : "", cot__closed_scope(t, i));
         else
             cot__fail(t, COT_VAR, "[%s] the %s%soperand was forgotten by a rewind", op, which, *which ? " " : "");
         return false;
@@ -345,6 +351,10 @@ static uint32_t write_after(const cot_tape *t, const cot__tensor *v) {
 cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
     char     it[160];
     uint32_t i = write_after(t, v);
+    if (cot__is_let_go(v)) {
+        snprintf(buf, size, "the end of its scope (cot_scope_close)");
+        return COT__REWOUND_WRITE;
+    }
     if (i == COT__NONE) {
         snprintf(buf, size,
                  v->storage->writer == COT__NONE ? "a write from outside (cot_touch)" : "a write that was rewound");

@@ -73,6 +73,7 @@ void cot_tape_destroy(cot_tape *t) {
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
     cot__array_free(t, &t->sweep.adjoints);
+    cot__free(&t->al, t->scopes.closed, t->scopes.capacity * sizeof *t->scopes.closed);
     cot__free(&t->al, t->storages.list, t->storages.capacity * sizeof *t->storages.list);
     cot__free(&t->al, t->leaves.list, t->leaves.capacity * sizeof *t->leaves.list);
     cot__free(&t->al, t->kept.list, t->kept.capacity * sizeof *t->kept.list);

@@ -41,6 +41,7 @@ typedef struct cot__storage {
     uint32_t touched;
     /* its elements are not there: waiting work writes them, or they are those of an example */
     bool     unready;
+    uint8_t  scoped;             /* while a scope closes: may it go? (closed.c) */
     uint8_t  example;            /* 1 + the dtype of an example (examples.h); 0: it is none */
     uint32_t readers;            /* products that wait to be made from this one's elements */
     /* the product that it will hold when somebody looks; NULL: none */
@@ -194,6 +195,18 @@ typedef struct cot__modes {
     bool        verifying; /* a compiled function is recorded again, by the same rules */
 } cot__modes;
 
+/* Scopes of the user's, open and closed (closed.h). */
+enum { COT__DEEPEST_SCOPE = 16, COT__SCOPE_NAME = 32 };
+typedef struct cot__open_scope {
+    uint32_t    from, storages; /* the first node, and storage, that is recorded in it */
+    const char *body;           /* the body that was recorded when it was opened */
+    char        name[COT__SCOPE_NAME];
+} cot__open_scope;
+typedef struct cot__closed {
+    uint32_t from, to, stamp; /* its nodes from … to - 1 have this stamp */
+    char     name[COT__SCOPE_NAME];
+} cot__closed;
+
 typedef struct cot__kept_object {
     void *object;
     void (*release)(void *object);
@@ -231,6 +244,7 @@ struct cot_tape {
     cot__chunk   *arena; /* the current chunk */
     cot__cache    cache;
     cot__modes    mode;
+    cot_precision precision; /* of what the user calls (ops/precision.h) */
 
     /* tape.c: what the tape was made with */
     struct {
@@ -266,6 +280,12 @@ struct cot_tape {
         cot__kept_object *list;
         uint32_t          count, capacity;
     } kept;
+    struct {
+        int             depth;
+        cot__open_scope open[COT__DEEPEST_SCOPE];
+        cot__closed    *closed;
+        uint32_t        count, capacity;
+    } scopes;
     /* lower.c: programs of bodies like those that were recorded before; NULL: none yet */
     struct cot__known *known;
     /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
