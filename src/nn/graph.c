@@ -25,7 +25,7 @@ static cot_var biased(cot_params *p, cot_var y, cot_var like, int64_t units, boo
 }
 
 cot_var cot_nn_gcn(cot_params *p, const char *name, cot_csr graph, cot_var x, int64_t units, bool bias) {
-    if (!cot__layer_open(p, "nn_gcn", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_gcn", name, &x)) return cot__layer_none(p, x);
     if (!cot__layer_axes(p, x, 2)) return cot__layer_close(p, cot__layer_none(p, x));
     cot_shape s = cot_shape_of(x);
     cot_var   w = weight_of(p, x, s.dim[s.ndim - 1], units);
@@ -33,7 +33,7 @@ cot_var cot_nn_gcn(cot_params *p, const char *name, cot_csr graph, cot_var x, in
 }
 
 cot_var cot_nn_gcn_csr(cot_params *p, const char *name, cot_csr graph, cot_csr x, int64_t units, bool bias) {
-    if (!cot__layer_open(p, "nn_gcn_csr", name, x.values)) return cot__layer_none(p, x.values);
+    if (!cot__layer_open(p, "nn_gcn_csr", name, &x.values)) return cot__layer_none(p, x.values);
     cot_var w = weight_of(p, x.values, x.columns, units);
     return cot__layer_close(p, biased(p, cot_csr_matmul(graph, cot_csr_matmul(x, w)), x.values, units, bias));
 }
@@ -65,7 +65,8 @@ static cot_var gat(cot_params *p, cot_csr graph, cot_var x, int64_t units, const
     cot_var dst = scores(p, "att_dst", h, x, heads, units), src = scores(p, "att_src", h, x, heads, units);
     /* dst[i] + src[j] at each entry (i, j), as a product of the rows (dst[i], 1) and (1, src[j]) */
     cot_var one  = cot_full_like(dst, 1);
-    cot_csr e    = cot_csr_sddmm(graph, cot_stack(2, (cot_var[]){dst, one}, -1), cot_stack(2, (cot_var[]){one, src}, -1));
+    cot_var rows = cot_stack(2, (cot_var[]){dst, one}, -1), columns = cot_stack(2, (cot_var[]){one, src}, -1);
+    cot_csr e    = cot_csr_sddmm(graph, rows, columns);
     e.values     = cot_leaky_relu(e.values, o->slope != 0 ? o->slope : 0.2);
     cot_csr read = cot_csr_softmax(e);
     if (p->training && o->dropout != 0) read.values = cot_dropout(read.values, o->dropout, cot__layer_key(p));
@@ -77,6 +78,6 @@ static cot_var gat(cot_params *p, cot_csr graph, cot_var x, int64_t units, const
 cot_var cot_nn_gat(cot_params *p, const char *name, cot_csr graph, cot_var x, int64_t units,
                    const cot_nn_gat_options *options) {
     static const cot_nn_gat_options plain = {0};
-    if (!cot__layer_open(p, "nn_gat", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_gat", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, gat(p, graph, x, units, options ? options : &plain));
 }
