@@ -111,9 +111,9 @@ static void at_step(cot__forecast *f, double bytes) {
 static bool walk_up(cot__forecast *f, const walk *w, double *live) {
     for (uint32_t i = 0; i < w->end; i++) {
         const cot__node *n = &w->t->nodes[i];
-        if (w->owner[i] == i && cot__has_axes(n) && !cot__in_body(n)) {
+        if (w->owner[i] == i && cot__has_axes(n) && !cot__in_body(n) && !w->given[i]) {
             if (!add_row(f, w->t, i, w->reader[i])) return false;
-            if (counts(w->t, i) && !w->given[i]) *live += (double)cot__bytes_at(w->t, i);
+            if (counts(w->t, i)) *live += (double)cot__bytes_at(w->t, i);
         }
         at_step(f, *live);
     }
