@@ -123,9 +123,9 @@ COT_API cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, co
 COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m,
                             cot_var *ys);
 /* f(xs), of which nothing is kept but the results: reverse mode runs it again. Gradients have the
- * bits that they have without it, those of values that are read inside and outside too. A
- * checkpoint inside of another one is made again with it and then once more by itself: less memory,
- * more work. */
+ * bits that they have without it; only what is read inside and outside too, or by several
+ * checkpoints, has its sum added up in each of them first. A checkpoint inside of another one is
+ * made again with it and then once more by itself: less memory, more work. */
 COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
 /* Layer `layer` of many: reads n carried values and writes as many. Returns 0; anything else is
  * failure (COT_CUSTOM). What else is said of cot_fn holds for it. */

@@ -59,8 +59,6 @@ static void give_numbers(cot__rule *r, int k, cot_var v) {
     }
 }
 
-cot__sweep *cot__sweep_of_numbers(const cot__rule *r) { return r->give == give_numbers ? r->driver : NULL; }
-
 static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
     cot__sweep *s = r->driver;
     uint32_t    to = cot__rule_arg(r, k);
