@@ -106,7 +106,8 @@ static bool find_views(cot_tape *t, const cot__region *r, bool *found) {
     size_t          outer = (size_t)(r->n + r->captures) + r->fixed, places = outer + r->steps;
     const uint64_t *ref = r->ref;
     bool           *is = cot__alloc(&t->al, places + 1);
-    if (!is) return cot__fail(t, COT_MEMORY, "[%s] out of memory: a body of %u operations", NAME, r->steps), false;
+    if (!is)
+        return cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps), false;
     memset(is, true, outer);
     for (uint32_t s = 0; s < r->steps; s++) {
         const cot__node *n = &t->nodes[r->node[s]];
