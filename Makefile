@@ -13,8 +13,8 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test test-peers bits web test-web bench bench-peers asan ubsan tsan msan clang fuzz install
-.PHONY: format ops-header map clean help
+.PHONY: all build demo test test-peers bits web test-web bench bench-web bench-peers asan ubsan tsan msan clang fuzz
+.PHONY: install format ops-header map clean help
 
 all: build
 
@@ -32,8 +32,9 @@ test: ## build everything and run all tests
 	cmake --build --preset release -j $(JOBS)
 	ctest --preset release -j $(JOBS)
 
-test-peers: ## compare files with the programs of others that read and write them (needs PyPI)
+test-peers: web ## compare with programs of others, and let axe-core audit the page (needs PyPI)
 	@tools/setup.sh test-peers
+	@tools/setup.sh test-web
 	cmake --preset release -DCOT_BUILD_TESTS=ON -DCOT_WERROR=$(WERROR)
 	cmake --build --preset release -j $(JOBS)
 	@tools/test_peers.sh
@@ -48,10 +49,13 @@ web: ## build the page, one file: build-web/cotangent.html
 	@cmake --build build-web -j $(JOBS)
 	@echo "open build-web/cotangent.html in a browser"
 
-test-web: build web ## drive the page in headless Chromium, and throw hostile texts at it
+test-web: build web ## drive the page in Chromium and Firefox, and throw hostile texts at it
 	@tools/setup.sh test-web
-	python3 tests/web/test_page.py build-web/cotangent.html build/cotangent
-	python3 tests/web/test_hostile.py build-web/cotangent.html build/cotangent
+	@tests/web/run.sh build-web/cotangent.html build/cotangent
+
+bench-web: web ## time the first paint and steps of the page: build-web/cotangent.html
+	@tools/setup.sh test-web
+	python3 tests/web/bench_page.py build-web/cotangent.html
 
 bench: build ## build and run the benchmarks
 	@tools/bench.sh

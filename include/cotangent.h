@@ -344,6 +344,25 @@ COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);
+/* The most bytes that the tape ever had in use at once, as its allocator counts them: values and
+ * what rules saved, adjoints, workspaces of operations, work that waits, operations and their
+ * attributes. It is what the user's memory must hold above leaves, gradients and the states of
+ * optimisers, which do not count; an adjoint counts until it arrives at its leaf. Sizes are those
+ * that the tape asked its allocator for, which are up to an eighth larger than what they hold. */
+COT_API int64_t cot_tape_peak_bytes(const cot_tape *t);
+/* What the values of a tape take, in bytes; views, and what several share, count once. */
+typedef struct cot_memory {
+    int64_t stored;     /* all of them */
+    int64_t sources;    /* of these: leaves and constants */
+    int64_t saved;      /* of the others: those that derivative rules read */
+    int64_t cheap;      /* of those saved: made by elementwise operations, so cheap to make again */
+    int64_t unread;     /* no rule reads them: a scope (cot_scope_close) would let them go */
+    int64_t peak;       /* cot_tape_peak_bytes */
+} cot_memory;
+/* Counts them (memory may be NULL), and writes a table to `out` (NULL: none): for each operation
+ * and name, the largest first, what is stored, which rules read it, and how many operations would
+ * make it again. */
+COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
 /* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the
  * system for nothing; all of it, and what is in use, come to little more than the most that was in
  * use at once. This gives what is free back. */
@@ -489,6 +508,44 @@ COT_API cot_var cot_detach(cot_var x);
 /* Between open and close nothing recorded requires a gradient. Scopes nest. */
 COT_API void cot_no_grad_open(cot_tape *t);
 COT_API void cot_no_grad_close(cot_tape *t);
+
+/* Between open and close values are made that nobody needs afterwards but those that are kept: a
+ * layer, say, whose result is what counts.
+ *
+ *     cot_scope_open(t, "block");
+ *     cot_var up = cot_gelu(cot_matmul(x, w1)), y = cot_add(x, cot_matmul(up, w2));
+ *     cot_scope_close(t, 1, &y);                             up is no more; y goes on
+ *
+ * Closing makes all other vars of values made inside invalid (using one is an error that names the
+ * scope) and frees what no derivative rule reads. The n kept ones are written again, and only these
+ * copies are good. Gradients have the same bits. Scopes nest; at most 16 are open. A rewind to a
+ * mark made before a scope forgets it; marks made inside are good until it closes. What else reads
+ * values of the tape later (second derivatives, cot_explain) may find one that was let go: an
+ * error (COT_STALE) that names it. In the body of a loop values are examples, and closing does
+ * nothing. An error: no scope is open, a leaf was assigned inside. */
+COT_API void       cot_scope_open(cot_tape *t, const char *name);
+COT_API cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep);
+
+/* In which dtype operations compute, whatever that of their operands: mixed precision. Leaves stay
+ * f32, and what reads them is cast, by recorded casts that have derivatives; sums inside of
+ * products, convolutions and attention are f32 whatever their operands are, and rounded once, at
+ * the end. Operands of f64 stay as they are. A list of operations is their names with spaces
+ * between, * for any letters. See cot_params_set_precision for the same by the names of layers,
+ * and docs/mixed-precision.md. */
+typedef struct cot_precision {
+    /* COT_BF16 or COT_F16; any other: each operation computes in the dtype of its operands */
+    cot_dtype   compute COT__OR_0;
+    /* those that compute so where their operands are f32; NULL: products, "matmul einsum tensordot
+     * conv* attention" */
+    const char *narrow COT__OR_0;
+    /* those that compute in f32 where their operands are narrower; NULL: losses, "*cross_entropy
+     * mse bce_with_logits huber nll kl_div" */
+    const char *wide COT__OR_0;
+} cot_precision;
+/* From now on, for operations that this program calls (derivatives compute as what they are derived
+ * from did). Returns what held before, to give back. The lists live as long as they hold. Only
+ * operations that take several values, matmul to losses, ask. All zero for NULL. */
+COT_API cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how);
 
 /* ==== Writing
  *
@@ -742,8 +799,8 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_transform.h>
 #include <cotangent_program.h>
 #include <cotangent_data.h>
-#include <cotangent_nn.h>
 #include <cotangent_sparse.h>
+#include <cotangent_nn.h>
 #include <cotangent_optim.h>
 
 /* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y,

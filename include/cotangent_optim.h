@@ -174,6 +174,29 @@ COT_API cot_status cot_grad_add(cot_var x, cot_var value);
  * `most` is positive, or INFINITY, which only measures. NaN after a failure. */
 COT_API double cot_clip_grad_norm(cot_params *p, double most);
 
+/* Losses times a number: gradients that would be below the least numbers of f16 are not lost then.
+ * The number is found by trying: it halves when a gradient is not finite, and doubles after so many
+ * steps without. {0} is a good start.
+ *
+ *     cot_loss_scale s = {0};
+ *     …
+ *     cot_backward(cot_loss_scaled(&s, loss));
+ *     if (cot_unscale_grads(p, &s) && cot_optim_step(o) != COT_OK) break;
+ *
+ * bf16 has the range of f32 and needs none of this. */
+typedef struct cot_loss_scale {
+    double  scale COT__OR_0;    /* 0: 65536; doubles up to 2^24, halves down to 1 */
+    int64_t interval COT__OR_0; /* steps until it doubles; 0: 2000 */
+    int64_t good COT__OR_0;     /* how many were done since it changed */
+    int64_t skipped COT__OR_0;  /* how many had gradients that were not finite, in all */
+} cot_loss_scale;
+/* loss · scale: a var as the loss is. Invalid for NULL. */
+COT_API cot_var cot_loss_scaled(cot_loss_scale *s, cot_var loss);
+/* Divides the gradients of the parameters that are trained by the scale. False: one of them was not
+ * finite, and the step is to be left out: then gradients are as they were, and the scale is halved.
+ * (False after an error too.) What holds of clipping, holds after it. */
+COT_API bool cot_unscale_grads(cot_params *p, cot_loss_scale *s);
+
 /* ==== Minimising
  * ============================================================================================= */
 

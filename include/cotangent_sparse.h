@@ -61,6 +61,13 @@ COT_API cot_csr cot_csr_from_dense(cot_var a);
 COT_API cot_csr cot_csr_gcn(cot_tape *t, cot_dtype dtype, int64_t nodes, int64_t n, const int64_t *from,
                             const int64_t *to);
 
+/* A matrix that SciPy's save_npz wrote, csr, csc or coo, its entries in any order, equal places
+ * summed. Values are constants of this float dtype (integers and bools become floats, each the same
+ * number or an error). A compressed file, SciPy's default, needs zlib as cot_file_open does. Errors
+ * are sentences with the path: no such file, one that is damaged, that holds something else, or
+ * whose places lie outside of the matrix. */
+COT_API cot_csr cot_csr_load(cot_tape *t, const char *path, cot_dtype dtype);
+
 /* aᵀ, whose entries are those of a in another order. (Products with aᵀ need none of it.) */
 COT_API cot_csr cot_csr_transpose(cot_csr a);
 /* The whole matrix (…, rows, columns), zeros where there is no entry. */
@@ -92,8 +99,9 @@ COT_API cot_csr cot_csr_softmax(cot_csr a);
 
 /* x with a x = b, a square: cot_linear_solve by products with a, so that nothing but vectors is
  * made (but for up to 64 unknowns); derivatives by b and by the values solve with aᵀ. b is a
- * vector, or (rows, k). options as there, NULL options for the defaults; what does not converge is
- * an error with its residual. */
+ * vector, or (rows, k). options as there, NULL options for the defaults: GMRES;
+ * &(cot_solve_options){.positive_definite = true} says that a is symmetric and positive definite,
+ * for conjugate gradients. What does not converge is an error with its residual. */
 COT_API cot_var cot_csr_solve(cot_csr a, cot_var b, const cot_solve_options *options);
 
 #ifdef __cplusplus

@@ -122,8 +122,22 @@ COT_API cot_status cot_while(cot_fn test, cot_fn body, void *user, int carry, co
  * are recorded and must give the same shapes and dtypes; one runs. */
 COT_API cot_status cot_cond(cot_var choice, cot_fn then, cot_fn otherwise, void *user, int n, const cot_var *xs, int m,
                             cot_var *ys);
-/* f(xs), of which nothing is kept but the results: reverse mode runs it again. */
+/* f(xs), of which nothing is kept but the results: reverse mode runs it again. Gradients have the
+ * bits that they have without it, those of values that are read inside and outside too. A
+ * checkpoint inside of another one is made again with it and then once more by itself: less memory,
+ * more work. */
 COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys);
+/* Layer `layer` of many: reads n carried values and writes as many. Returns 0; anything else is
+ * failure (COT_CUSTOM). What else is said of cot_fn holds for it. */
+typedef int (*cot_layer_fn)(int64_t layer, int n, const cot_var *xs, cot_var *ys, void *user);
+/* Layers 0 … layers - 1 one after the other, from n values xs to n values ys (which may be the same
+ * memory), in segments of the same length or one less, each a cot_checkpoint: so what lies between
+ * segments is kept, and one segment at a time is made again on the way back. With √layers segments,
+ * which is what 0 means (rounded up), that is memory for some 2 √layers layers instead of all, for
+ * the time of one more forward. More segments than layers count as that many; without layers ys are
+ * xs. Layers may differ, in shapes too. An error: no function, a negative number, no xs. */
+COT_API cot_status cot_checkpoint_sequential(cot_layer_fn layer, void *user, int64_t layers, int64_t segments, int n,
+                                             const cot_var *xs, cot_var *ys);
 
 /* ==== Batches
  *
@@ -295,11 +309,18 @@ typedef struct cot_solve_options {
      * for a step or for a derivative (of cot_minimize, too), has 1000 of its own, or as many as
      * this where it is more, to come to its 1e-12 */
     int    iterations COT__OR_0;
+    /* of cot_linear_solve and cot_csr_solve: the function is symmetric and positive definite, so it
+     * is solved by conjugate gradients, at any number of unknowns: three vectors of memory, and one
+     * call for each step. Symmetry is looked at where linearity is; a direction p with p·a(p) <= 0
+     * that a step meets is an error. Derivatives solve with the transposed function by the same
+     * method: it is the same one, but recorded as its transpose, so that second derivatives by
+     * entries that move alone are right, too. */
+    bool   positive_definite COT__OR_0;
 } cot_solve_options;
 
 /* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64
- * unknowns): GMRES. That a is linear is looked at once, at the first solution and a vector of its
- * size: a(u + v) = a(u) + a(v) to half the digits. */
+ * unknowns): GMRES, or conjugate gradients. That a is linear is looked at once, at the first
+ * solution and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
 COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
 /* Finds x, which arrives as the start, for these parameters, in numbers and however it likes.

@@ -8,12 +8,13 @@
 #   ci        clang as well, with its sanitizers
 #   bits      WebAssembly, and a compiler and an emulator for AArch64
 #   web       WebAssembly for the page: clang, lld, wasi-libc
-#   test-web  and a browser to test it in
+#   test-web  and two browsers to test it in
 #   map       graphviz, to draw docs/map.svg
 set -euo pipefail
 level=${1:-build}
 
 has() { command -v "$1" > /dev/null 2>&1; }
+has_firefox() { has firefox-esr || has firefox; }
 for_web() { echo "$1" | clang --target=wasm32-wasi -x c -fsyntax-only - 2> /dev/null; }
 runtime_for_web() { [ -e "$(clang --target=wasm32-wasi --rtlib=compiler-rt -print-libgcc-file-name 2> /dev/null)" ]; }
 sanitizes_with_clang() {
@@ -82,6 +83,7 @@ bits | web | test-web)
     if [ "$level" = test-web ]; then
         need chromium has chromium
         need chromium-driver has chromedriver
+        need firefox-esr has_firefox
         need python3 has python3
     fi
     ;;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "commands/directions.h"
+#include "problem/directions.h"
 #include "commands/rank.h"
 #include "problem/results.h"
 

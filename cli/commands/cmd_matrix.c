@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/directions.h"
+#include "problem/directions.h"
 #include "problem/expression.h"
 #include "problem/results.h"
 #include "problem/values.h"

@@ -94,6 +94,7 @@ static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
         {"context", "gpt", s->context > 0},       {"initial", "gpt", s->initial != NULL},
         {"tokenizer", "gpt", s->tokenizer != NULL}, {"width", "gcn and gpt", s->width > 0},
         {"batch", "mnist and gpt", s->batch > 0}, {"node", "gcn", s->has_node},
+        {"precision", "mnist and gpt", s->precision != NULL},
         {"pictures", "gcn, mnist and ode", s->pictures != NULL},
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)

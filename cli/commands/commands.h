@@ -17,6 +17,7 @@ int run_taylor(const options *o, FILE *out, look how, failure *f);
 int run_trace(const options *o, FILE *out, look how, failure *f);
 int run_check(const options *o, FILE *out, look how, failure *f);
 int run_cost(const options *o, FILE *out, look how, failure *f);
+int run_memory(const options *o, FILE *out, look how, failure *f);
 int run_explain(const options *o, FILE *out, look how, failure *f);
 int run_ops(const options *o, FILE *out, look how, failure *f);
 int run_fit(const options *o, FILE *out, look how, failure *f);

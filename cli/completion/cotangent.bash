@@ -46,7 +46,7 @@ _cotangent_files() {
 
 _cotangent() {
     local words current previous option value
-    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost explain fit plot compile train sample predict ops help"
+    local commands="eval grad vjp jvp hvp taylor jac hess trace check cost memory explain fit plot compile train sample predict ops help"
     local expression="-f --file --dtype --threads" options="--json -h --help"
     _cotangent_words
     local command=${words[1]-}
@@ -62,11 +62,12 @@ _cotangent() {
     case $option in
     -f | --file | --html | --dot | --plot | --svg | -o | --output | --data | --tokenizer | --initial | --checkpoint | --resume | --tensorboard | --pictures | --model) _cotangent_files "$before" ;;
     --dtype) COMPREPLY=($(compgen -P "$before" -W "f64 f32" -- "$value")) ;;
+    --precision) COMPREPLY=($(compgen -P "$before" -W "bf16 f16 f32" -- "$value")) ;;
     --mode) COMPREPLY=($(compgen -P "$before" -W "reverse forward" -- "$value")) ;;
     --x) COMPREPLY=($(compgen -P "$before" -W "step seconds" -- "$value")) ;;
     --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
+    --wrt | --limit | --order | --threads | --inputs | --outputs | --depth | --states | --micro | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -83,7 +84,8 @@ _cotangent() {
     jac | hess) options+=" $expression --wrt --mode --sparse" ;;
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
-    cost) options+=" $expression --wrt --inputs --outputs" ;;
+    memory) options+=" $expression --wrt --model --layers --heads --width --context --batch --precision --limit --svg" ;;
+    cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro" ;;
     compile)
         options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model -o --output" ;;
     fit)
@@ -101,7 +103,7 @@ _cotangent() {
         fi
         ;;
     train)
-        options+=" --data --steps --seeds --seed --rate --batch --width --layers --heads --context --tokenizer --initial --checkpoint --every --resume --log --tensorboard --pictures --node --quiet --threads"
+        options+=" --data --steps --seeds --seed --rate --batch --width --layers --heads --context --precision --tokenizer --initial --checkpoint --every --resume --log --tensorboard --pictures --node --quiet --threads"
         if [[ $current != -* ]]; then
             COMPREPLY=($(compgen -W "gcn mnist gpt" -- "$current"))
             return

@@ -15,7 +15,7 @@ enum {
     OPT_MODE       = 1 << 3,
     OPT_TANGENT    = 1 << 4,
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
-    OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
+    OPT_SIZES      = 1 << 6,  /* --inputs, --outputs, --depth and its like */
     OPT_NAMES      = 1 << 7,
     /* --y, --plot, --max-iterations, --tolerance; also -f and --threads */
     OPT_FIT        = 1 << 8,
@@ -28,7 +28,9 @@ enum {
     /* --data, --steps, --seeds, --checkpoint, …, --threads, and those of a model */
     OPT_TRAIN      = 1 << 14,
     OPT_SAMPLE     = 1 << 15, /* --prompt, --temperature, --top-p, --length, --seed */
-    OPT_PREDICT    = 1 << 16  /* --threads */
+    OPT_PREDICT    = 1 << 16, /* --threads */
+    /* --model, its sizes, --precision, --limit, --svg */
+    OPT_MEMORY     = 1 << 17
 };
 
 typedef struct command {

@@ -30,6 +30,7 @@ typedef enum which {
     DOT,
     INPUTS,
     OUTPUTS,
+    SIZE,
     NAMES,
     Y,
     PLOT,
@@ -90,9 +91,16 @@ static const option table[] = {
     {PRINT, "print", 0, NULL, OPT_COMPILE, "print the program, an operation a line, not C"},
     {REPORT, "report", 0, NULL, OPT_COMPILE, "print what a run takes and what runs together"},
     {TEXT, "model", 0, "DIR", OPT_COMPILE, "the trained mnist or gpt in DIR, not an expression"},
+    {TEXT, "model", 0, "NAME", OPT_MEMORY, "gpt or mnist, of these sizes, not an expression"},
+    {TEXT, "limit", 0, "BYTES", OPT_MEMORY, "is so much enough? (KiB, MiB, GiB or TiB may follow)"},
     {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
+    {SIZE, "depth", 0, "N", OPT_SIZES, "a loop or network of so many steps, and its memory"},
+    {SIZE, "width", 0, "N", OPT_SIZES, "of --depth: numbers in the state of a step (default: 1)"},
+    {SIZE, "batch", 0, "N", OPT_SIZES, "of --depth: as many of them at once (default: 1)"},
+    {SIZE, "states", 0, "N", OPT_SIZES, "of --depth: states that are kept (default: log2 depth)"},
+    {SIZE, "micro", 0, "N", OPT_SIZES, "of --depth: parts of the batch (default: one each)"},
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
@@ -105,17 +113,18 @@ static const option table[] = {
     {LOG, "log", 0, NULL, OPT_PLOT, "a logarithmic y axis"},
     {SMOOTH, "smooth", 0, "N", OPT_PLOT, "draw means over N steps too"},
     {FOLLOW, "follow", 0, NULL, OPT_PLOT, "draw again in the terminal while the run goes on"},
-    {SVG, "svg", 0, "FILE", OPT_RANK | OPT_PLOT, "write a picture as SVG (-: standard output)"},
+    {SVG, "svg", 0, "FILE", OPT_RANK | OPT_PLOT | OPT_MEMORY, "write a picture as SVG (-: standard output)"},
     {TEXT, "data", 0, "PATH", OPT_TRAIN, "the data: a folder, a file, or a name that the model knows"},
     {COUNT, "steps", 0, "N", OPT_TRAIN, "steps of the optimiser (default: the model's own)"},
     {COUNT, "seeds", 0, "N", OPT_TRAIN, "so many runs, with the seeds --seed, + 1, … (default: 1)"},
     {RUN_SEED, "seed", 0, "N", OPT_TRAIN | OPT_SAMPLE, "where random numbers begin (default: 0)"},
     {RATE, "rate", 0, "R", OPT_TRAIN, "the learning rate (default: the model's own)"},
-    {COUNT, "batch", 0, "N", OPT_TRAIN, "examples of a step"},
-    {COUNT, "width", 0, "N", OPT_TRAIN, "gcn: hidden units (16); gpt: of every position (128)"},
-    {COUNT, "layers", 0, "N", OPT_TRAIN, "gpt: blocks (4)"},
-    {COUNT, "heads", 0, "N", OPT_TRAIN, "gpt: heads of attention (4)"},
-    {COUNT, "context", 0, "N", OPT_TRAIN, "gpt: positions that are seen (128)"},
+    {COUNT, "batch", 0, "N", OPT_TRAIN | OPT_MEMORY, "examples of a step"},
+    {COUNT, "width", 0, "N", OPT_TRAIN | OPT_MEMORY, "gcn: hidden units (16); gpt: of every position (128)"},
+    {COUNT, "layers", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: blocks (4)"},
+    {COUNT, "heads", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: heads of attention (4)"},
+    {COUNT, "context", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: positions that are seen (128)"},
+    {TEXT, "precision", 0, "TYPE", OPT_TRAIN | OPT_MEMORY, "mnist, gpt: compute in bf16 or f16; parameters stay f32"},
     {TEXT, "tokenizer", 0, "DIR", OPT_TRAIN, "gpt: byte pairs of its vocab.json and merges.txt (default: characters)"},
     {TEXT, "initial", 0, "FILE", OPT_TRAIN, "begin with the parameters of this .safetensors file"},
     {TEXT, "checkpoint", 0, "DIR", OPT_TRAIN, "save the run there, and the model at its end"},
@@ -216,7 +225,8 @@ static void *train_setting(train_settings *s, const char *name) {
         {"data", &s->data},         {"checkpoint", &s->checkpoint}, {"resume", &s->resume},
         {"log", &s->log},           {"tensorboard", &s->tensorboard}, {"pictures", &s->pictures},
         {"initial", &s->initial},   {"prompt", &s->prompt},         {"steps", &s->steps},
-        {"tokenizer", &s->tokenizer}, {"model", &s->model},
+        {"tokenizer", &s->tokenizer}, {"model", &s->model},         {"precision", &s->precision},
+        {"limit", &s->limit},
         {"seeds", &s->seeds},       {"every", &s->every},           {"layers", &s->layers},
         {"heads", &s->heads},       {"width", &s->width},           {"context", &s->context},
         {"batch", &s->batch},       {"length", &s->length},         {"rate", &s->rate},
@@ -225,6 +235,14 @@ static void *train_setting(train_settings *s, const char *name) {
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (strcmp(all[k].name, name) == 0) return all[k].where;
     return NULL;
+}
+
+static int64_t *size_setting(loop_sizes *s, const char *name) {
+    return strcmp(name, "depth") == 0    ? &s->depth
+           : strcmp(name, "width") == 0  ? &s->width
+           : strcmp(name, "batch") == 0  ? &s->batch
+           : strcmp(name, "states") == 0 ? &s->states
+                                         : &s->micro;
 }
 
 /* A rate is positive, a temperature may be 0, a probability is at most 1. */
@@ -275,6 +293,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case QUIET: o->train.quiet = true; return true;
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
+    case SIZE: return read_count(p, value, 1, 1000000, size_setting(&o->sizes, p->name), f);
     case Y: return set_once(p, &o->y, value, f);
     case SVG: return set_once(p, &o->svg, value, f);
     case RANK: o->rank = true; return true;

@@ -15,6 +15,7 @@ typedef enum derivative { NO_DERIVATIVE, GRAD, VJP, JVP, HVP, JAC, HESS } deriva
 /* Of train, sample and predict; what is not given is NULL or 0. */
 typedef struct train_settings {
     const char *data, *checkpoint, *resume, *log, *tensorboard, *pictures, *initial, *prompt, *tokenizer, *model;
+    const char *precision, *limit;
     int64_t     steps, seeds, every;
     int64_t     layers, heads, width, context, batch;
     int64_t     node, length;
@@ -22,6 +23,11 @@ typedef struct train_settings {
     double      rate, temperature, top_p;
     bool        quiet, has_node;
 } train_settings;
+
+/* Of cost --depth; 0: not given. */
+typedef struct loop_sizes {
+    int64_t depth, width, batch, states, micro;
+} loop_sizes;
 
 typedef struct options {
     const struct command *command;
@@ -41,6 +47,7 @@ typedef struct options {
     int                   threads;          /* 0: not given */
     int                   order;            /* of taylor */
     int64_t               inputs, outputs;  /* 0: not given */
+    loop_sizes            sizes;
     int                   tangent_count, positional_count;
     const char          **tangents;         /* name=V, of --tangent or --along */
     const char          **positionals;

@@ -18,7 +18,7 @@ typedef struct training {
     cot_params    *p;
     cot_optim     *optim;
     cot_loader    *loader; /* NULL: the model sees all its data at each step */
-    cot_key        key;    /* of the seed; that of a step is folded with its number */
+    cot_key        key;    /* of the seed; that of a step is cot_key_at its number */
     int64_t        step, steps; /* steps done, and to be done */
     watch         *w;
     double         loss;   /* of the last step */
@@ -31,6 +31,9 @@ typedef struct training {
     int                extras;
     const char *const *extra_names;
     const cot_array   *extra;
+    cot_dtype      precision; /* COT_BF16, COT_F16: what layers compute in; COT_F32: no other */
+    cot_loss_scale scale;     /* of COT_F16 */
+    double         mixed[3];  /* of a checkpoint then: the scale, steps since it changed, skipped */
     double         accuracy, test_loss; /* of the test, NAN where there is none */
 } training;
 

@@ -37,13 +37,14 @@ bool train_folder(const options *o, const char **folder, failure *f) {
 }
 
 /* What a run was told, as numbers: one that goes on must be told the same, but for its length. */
-static const char *const told[] = {"seed", "rate", "batch", "width", "layers", "heads", "context"};
+static const char *const told[] = {"seed", "rate", "batch", "width", "layers", "heads", "context", "precision"};
 enum { TOLD = sizeof told / sizeof *told, EXTRAS = 8 };
 
 static void tell(const training *r, double *numbers) {
     const train_settings *s = &r->o->train;
     double all[TOLD] = {(double)r->seed,    s->rate,           (double)s->batch,  (double)s->width,
-                        (double)s->layers, (double)s->heads, (double)s->context};
+                        (double)s->layers, (double)s->heads, (double)s->context,
+                        r->precision == COT_F32 ? 0 : (double)r->precision};
     memcpy(numbers, all, sizeof all);
 }
 
@@ -53,11 +54,15 @@ typedef struct lists {
     cot_array   arrays[EXTRAS];
 } lists;
 
-static cot_training parts(const training *r, lists *all, double *numbers) {
+static cot_training parts(training *r, lists *all, double *numbers) {
     int n = 0;
-    for (; n < r->extras && n < EXTRAS - 1; n++) all->names[n] = r->extra_names[n], all->arrays[n] = r->extra[n];
+    for (; n < r->extras && n < EXTRAS - 2; n++) all->names[n] = r->extra_names[n], all->arrays[n] = r->extra[n];
     all->names[n] = "told";
     all->arrays[n++] = (cot_array){COT_F64, COT_SHAPE(TOLD), TOLD, numbers};
+    if (r->precision == COT_F16) {
+        all->names[n] = "loss_scale";
+        all->arrays[n++] = (cot_array){COT_F64, COT_SHAPE(3), 3, r->mixed};
+    }
     return (cot_training){.params = r->p, .optim = r->optim, .loader = r->loader, .step = r->step, .key = r->key,
                           .extras = n, .extra_names = all->names, .extra = all->arrays};
 }
@@ -71,6 +76,11 @@ static bool same_told(const training *r, const double *was, const char *folder, 
         if (now[k] == was[k]) continue;
         if (was[k] != 0 || k == 0) cot__format(before, sizeof before, "%.17g", was[k]);
         if (now[k] != 0 || k == 0) cot__format(after, sizeof after, "%.17g", now[k]);
+        if (k == TOLD - 1) { /* the last one has names */
+            if (was[k] > 0 && was[k] < COT_DTYPE_COUNT)
+                snprintf(before, sizeof before, "%s", cot_dtype_name((cot_dtype)was[k]));
+            if (now[k] > 0) snprintf(after, sizeof after, "%s", cot_dtype_name(r->precision));
+        }
         return failure_usage(f, "--%s was %s in the run that is saved in %s, and is %s now; it goes on with the same",
                              told[k], before, folder, after);
     }
@@ -86,6 +96,9 @@ bool train_resume(training *r, const char *folder, failure *f) {
     if (!failed(f, status, why)) return false;
     if (t.resumed && !same_told(r, was, folder, f)) return false;
     if (t.resumed) r->step = t.step;
+    if (t.resumed && r->precision == COT_F16)
+        r->scale = (cot_loss_scale){
+            .scale = r->mixed[0], .good = (int64_t)r->mixed[1], .skipped = (int64_t)r->mixed[2]};
     if (t.resumed && why[0])
         snprintf(text, sizeof text, "%s; the run goes on after step %lld\n", why, (long long)r->step);
     else if (t.resumed)
@@ -102,6 +115,7 @@ bool train_save(training *r, const char *folder, failure *f) {
     double       numbers[TOLD];
     cot_training t = parts(r, &all, numbers);
     tell(r, numbers);
+    r->mixed[0] = r->scale.scale, r->mixed[1] = (double)r->scale.good, r->mixed[2] = (double)r->scale.skipped;
     return failed(f, cot_training_save(folder, &t, why, sizeof why), why);
 }
 

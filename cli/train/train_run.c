@@ -48,6 +48,20 @@ void train_end(training *r) {
     r->t = NULL;
 }
 
+/* What layers compute in; losses and parameters stay f32. */
+static bool set_precision(training *r, failure *f) {
+    const char *name = r->o->train.precision;
+    r->precision = COT_F32;
+    r->scale = (cot_loss_scale){0};
+    if (!name || strcmp(name, "f32") == 0) return true;
+    r->precision = strcmp(name, "bf16") == 0 ? COT_BF16 : COT_F16;
+    if (strcmp(name, cot_dtype_name(r->precision)) != 0)
+        return failure_usage(f, "--precision is \"%s\"; it is bf16, f16 or f32", name);
+    cot_tape_set_precision(r->t, (cot_precision){.compute = r->precision});
+    cot_params_set_precision(r->p, "*", r->precision);
+    return train_fine(r, f);
+}
+
 static bool begin(training *r, const trainable *m, failure *f) {
     r->key = cot_key_of(r->seed);
     r->t = cot_tape_create(NULL);
@@ -55,7 +69,7 @@ static bool begin(training *r, const trainable *m, failure *f) {
     r->step = 0;
     r->loss = r->accuracy = r->test_loss = NAN;
     if (!r->p) return failure_memory(f);
-    return m->begin(r, f) && train_fine(r, f);
+    return set_precision(r, f) && m->begin(r, f) && train_fine(r, f);
 }
 
 /* Only the first of several seeds writes files: they would be the same files. */
@@ -89,15 +103,19 @@ static bool not_a_number(training *r, cot_var loss, const char *folder, failure 
 
 static bool one_step(training *r, const trainable *m, const char *folder, failure *f) {
     cot_params_train(r->p, true);
-    cot_params_set_key(r->p, cot_key_fold(r->key, (uint64_t)r->step + 1));
+    cot_params_set_key(r->p, cot_key_at(r->key, cot_integer(r->step + 1)));
     cot_var loss = m->loss(r);
     if (r->loader && !train_loads(r, f)) return false;
     r->loss = cot_value(loss);
     if (!train_fine(r, f)) return false;
     if (!isfinite(r->loss)) return not_a_number(r, loss, folder, f);
-    cot_backward(loss);
-    double norm = m->clip > 0 ? cot_clip_grad_norm(r->p, m->clip) : 0, rate = cot_optim_rate(r->optim);
-    cot_optim_step(r->optim);
+    bool   scaled = r->precision == COT_F16;
+    double norm = NAN, rate = cot_optim_rate(r->optim);
+    cot_backward(scaled ? cot_loss_scaled(&r->scale, loss) : loss);
+    if (!scaled || cot_unscale_grads(r->p, &r->scale)) {
+        norm = m->clip > 0 ? cot_clip_grad_norm(r->p, m->clip) : 0;
+        cot_optim_step(r->optim);
+    }
     cot_tape_zero_grads(r->t);
     if (!train_fine(r, f)) return false;
     r->step++;
@@ -147,6 +165,7 @@ static void say_options(const train_settings *s, char *text, size_t room) {
         if (numbers[k].value > 0)
             used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name,
                                      (long long)numbers[k].value);
+    if (s->precision) used += (size_t)snprintf(text + used, room - used, " --precision %.8s", s->precision);
     if (s->rate > 0) cot__format(text + used, room - used, " --rate %.17g", s->rate);
 }
 

@@ -62,3 +62,19 @@ void cot__put_number(cot__text *x, double v) {
     else
         cot__putf(x, "%g", v);
 }
+
+bool cot__matches(const char *pattern, const char *text) {
+    const char *star = NULL, *after = NULL; /* the last *, and what it is tried to end before */
+    while (*text) {
+        if (*pattern == '*')
+            star = pattern++, after = text;
+        else if (*pattern == '?' || *pattern == *text)
+            pattern++, text++;
+        else if (star)
+            pattern = star + 1, text = ++after;
+        else
+            return false;
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}

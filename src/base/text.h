@@ -5,6 +5,7 @@
 #ifndef COT_TEXT_H
 #define COT_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -25,5 +26,8 @@ void cot__putf(cot__text *x, const char *format, ...) __attribute__((format(prin
 void cot__tab(cot__text *x, int column);
 /* A number as people write it: up to six digits, inf, -inf, nan (never -nan). */
 void cot__put_number(cot__text *x, double v);
+
+/* Does the text match? * stands for any letters, ? for one. */
+bool cot__matches(const char *pattern, const char *text);
 
 #endif

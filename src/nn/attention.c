@@ -252,7 +252,7 @@ static cot_var attend(cot_params *p, cot_var x, const cot_nn_attention_options *
 }
 
 cot_var cot_nn_attention(cot_params *p, const char *name, cot_var x, const cot_nn_attention_options *options) {
-    if (!cot__layer_open(p, "nn_attention", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_attention", name, &x)) return cot__layer_none(p, x);
     if (!options) cot__fail(p->on, COT_VALUE, "[nn_attention] the options are NULL; they say how many heads there are");
     bool fine =
         options && cot__layer_axes(p, x, 2) && (!options->context.tape || cot__layer_axes(p, options->context, 2));

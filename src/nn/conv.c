@@ -32,12 +32,12 @@ static cot_var conv(cot_params *p, cot_var x, int64_t channels, const cot_shape 
 
 cot_var cot_nn_conv(cot_params *p, const char *name, cot_var x, int64_t channels, cot_shape kernel, bool bias,
                     cot_conv_options options) {
-    if (!cot__layer_open(p, "nn_conv", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_conv", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, conv(p, x, channels, &kernel, bias, options, false));
 }
 
 cot_var cot_nn_conv_transpose(cot_params *p, const char *name, cot_var x, int64_t channels, cot_shape kernel, bool bias,
                               cot_conv_options options) {
-    if (!cot__layer_open(p, "nn_conv_transpose", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_conv_transpose", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, conv(p, x, channels, &kernel, bias, options, true));
 }

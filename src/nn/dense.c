@@ -16,18 +16,18 @@ cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, co
 }
 
 cot_var cot_nn_dense(cot_params *p, const char *name, cot_var x, int64_t units) {
-    if (!cot__layer_open(p, "nn_dense", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_dense", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, cot__layer_dense(p, "weight", "bias", x, units));
 }
 
 cot_var cot_nn_linear(cot_params *p, const char *name, cot_var x, int64_t units) {
-    if (!cot__layer_open(p, "nn_linear", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_linear", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, cot__layer_dense(p, "weight", NULL, x, units));
 }
 
 cot_var cot_nn_embedding(cot_params *p, const char *name, cot_var indices, int64_t rows, int64_t width,
                          int64_t padding) {
-    if (!cot__layer_open(p, "nn_embedding", name, indices)) return cot__layer_none(p, indices);
+    if (!cot__layer_open(p, "nn_embedding", name, &indices)) return cot__layer_none(p, indices);
     if (rows < 1 || width < 1)
         return cot__layer_close(p, cot__fail(p->on, COT_SHAPE,
                                              "[nn_embedding] %lld rows of width %lld; both are 1 or more",

@@ -48,6 +48,12 @@ typedef struct cot__init_rule {
     cot_init how;
 } cot__init_rule;
 
+/* A rule of cot_params_set_precision. */
+typedef struct cot__precision_rule {
+    char     *pattern;
+    cot_dtype dtype;
+} cot__precision_rule;
+
 /* The lines of cot_params_summary. */
 struct cot__summary_rows;
 
@@ -63,6 +69,9 @@ struct cot_params {
     uint32_t                  count, capacity, trained;
     cot__init_rule           *rule;
     uint32_t                  rules, rule_capacity;
+    cot__precision_rule      *precision;
+    uint32_t                  precisions, precision_capacity;
+    cot_dtype                 narrow; /* of the open layer: COT_BF16, COT_F16, or any other: none */
     bool                      training, making, bound, has_key, has_dtype;
     cot_dtype                 dtype;
     cot_key                   key, init_key;
@@ -78,8 +87,9 @@ struct cot_params {
 /* The tape that p's layers record on; NULL when it has failed. */
 static inline cot_tape *cot__params_on(const cot_params *p) { return cot__usable(p->on); }
 
-/* Opens a layer: checks p, name and x, and pushes the name. False after setting the error. */
-bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var x);
+/* Opens a layer: checks p, name and x, and pushes the name. x becomes what the layer computes in
+ * (cot_params_set_precision). False after setting the error. */
+bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var *x);
 /* What a layer that did not open returns. */
 cot_var cot__layer_none(const cot_params *p, cot_var x);
 /* The parameter `wish`, found or made. */
@@ -122,7 +132,5 @@ void cot__params_drop(cot_params *p, uint32_t count);
 void cot__params_list(cot_params *p);
 /* The way of a rule whose pattern matches, or `how`. */
 cot_init cot__params_how(const cot_params *p, const char *name, cot_init how);
-/* Does the text match? * stands for any letters, ? for one. */
-bool cot__matches(const char *pattern, const char *text);
 
 #endif

@@ -12,29 +12,29 @@ static cot_var zeros(cot_params *p, const char *name, int64_t n, cot_var x) {
 
 /* Opens a layer whose parameters have as many elements as x along an axis; -1: none, and the layer
  * is not open. */
-static int64_t open_along(cot_params *p, const char *op, const char *name, cot_var x, int axis) {
+static int64_t open_along(cot_params *p, const char *op, const char *name, cot_var *x, int axis) {
     if (!cot__layer_open(p, op, name, x)) return -1;
-    cot_shape s = cot_shape_of(x);
-    if (cot__layer_axes(p, x, axis < 0 ? 1 : axis + 1)) return s.dim[axis < 0 ? s.ndim + axis : axis];
-    cot__layer_close(p, x);
+    cot_shape s = cot_shape_of(*x);
+    if (cot__layer_axes(p, *x, axis < 0 ? 1 : axis + 1)) return s.dim[axis < 0 ? s.ndim + axis : axis];
+    cot__layer_close(p, *x);
     return -1;
 }
 
 cot_var cot_nn_layer_norm(cot_params *p, const char *name, cot_var x, double eps) {
-    int64_t n = open_along(p, "nn_layer_norm", name, x, -1);
+    int64_t n = open_along(p, "nn_layer_norm", name, &x, -1);
     if (n < 0) return cot__layer_none(p, x);
     cot_var weight = ones(p, "weight", n, x), bias = zeros(p, "bias", n, x);
     return cot__layer_close(p, cot_layer_norm(x, weight, bias, -1, eps_or(eps)));
 }
 
 cot_var cot_nn_rms_norm(cot_params *p, const char *name, cot_var x, double eps) {
-    int64_t n = open_along(p, "nn_rms_norm", name, x, -1);
+    int64_t n = open_along(p, "nn_rms_norm", name, &x, -1);
     if (n < 0) return cot__layer_none(p, x);
     return cot__layer_close(p, cot_rms_norm(x, ones(p, "weight", n, x), -1, eps_or(eps)));
 }
 
 cot_var cot_nn_group_norm(cot_params *p, const char *name, cot_var x, int64_t groups, double eps) {
-    int64_t n = open_along(p, "nn_group_norm", name, x, 1);
+    int64_t n = open_along(p, "nn_group_norm", name, &x, 1);
     if (n < 0) return cot__layer_none(p, x);
     cot_var weight = ones(p, "weight", n, x), bias = zeros(p, "bias", n, x);
     return cot__layer_close(p, cot_group_norm(x, groups, weight, bias, eps_or(eps)));
@@ -48,7 +48,7 @@ static void follow(cot_params *p, const char *name, cot_var r, cot_var batch, do
 }
 
 cot_var cot_nn_batch_norm(cot_params *p, const char *name, cot_var x, double momentum, double eps) {
-    int64_t n = open_along(p, "nn_batch_norm", name, x, 1);
+    int64_t n = open_along(p, "nn_batch_norm", name, &x, 1);
     if (n < 0) return cot__layer_none(p, x);
     cot_shape s    = cot_shape_of(x);
     cot_axes  axes = {s.ndim - 1, false, {0}};
@@ -65,6 +65,6 @@ cot_var cot_nn_batch_norm(cot_params *p, const char *name, cot_var x, double mom
 }
 
 cot_var cot_nn_dropout(cot_params *p, const char *name, cot_var x, double rate) {
-    if (!cot__layer_open(p, "nn_dropout", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_dropout", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, p->training ? cot_dropout(x, rate, cot__layer_key(p)) : x);
 }

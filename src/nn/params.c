@@ -8,6 +8,7 @@
 
 #include "base/names/nearest.h"
 #include "base/number.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -60,6 +61,9 @@ void cot_params_destroy(cot_params *p) {
     free_tables(p, p->entry, p->names, p->vars, p->slot, p->capacity);
     for (uint32_t k = 0; k < p->rules; k++) cot__free(&al, p->rule[k].pattern, strlen(p->rule[k].pattern) + 1);
     cot__free(&al, p->rule, p->rule_capacity * sizeof *p->rule);
+    for (uint32_t k = 0; k < p->precisions; k++)
+        cot__free(&al, p->precision[k].pattern, strlen(p->precision[k].pattern) + 1);
+    cot__free(&al, p->precision, p->precision_capacity * sizeof *p->precision);
     cot__free(&al, p, sizeof *p);
 }
 
@@ -88,7 +92,9 @@ void cot_params_set_dtype(cot_params *p, cot_dtype dtype) {
 cot_dtype cot__params_dtype(const cot_params *p, cot_var x) {
     if (p->has_dtype) return p->dtype;
     cot_dtype d = x.tape && !cot__is_number(x) ? cot_dtype_of(x) : COT_F32;
-    return cot__dtype_is_float(d) ? d : COT_F32;
+    /* where layers compute in 16 bits, their parameters have more */
+    bool narrow = p->precisions && (d == COT_BF16 || d == COT_F16);
+    return cot__dtype_is_float(d) && !narrow ? d : COT_F32;
 }
 
 cot_param cot_params_at(const cot_params *p, int k) {
@@ -141,21 +147,40 @@ void cot_params_pop(cot_params *p) {
         cot__fail(p->on, COT_VALUE, "[params_pop] no name is pushed; each pop belongs to a push before it");
 }
 
-bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var x) {
+/* x as a layer that computes in `narrow` reads it. */
+static cot_var narrowed(const cot_params *p, cot_var x) {
+    bool is = (p->narrow == COT_BF16 || p->narrow == COT_F16) && cot_dtype_of(x) == COT_F32;
+    return is ? cot_cast(x, p->narrow) : x;
+}
+
+/* The dtype of the last rule that matches the path, up to so many letters. */
+static cot_dtype precision_at(cot_params *p, size_t letters) {
+    cot_dtype found = COT_F64;
+    char      after = p->path[letters];
+    p->path[letters] = 0;
+    for (uint32_t k = 0; k < p->precisions; k++)
+        if (cot__matches(p->precision[k].pattern, p->path)) found = p->precision[k].dtype;
+    p->path[letters] = after;
+    return found;
+}
+
+bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var *x) {
     uint32_t i;
     if (!p) {
-        cot_tape *t = cot__tape_of(1, &x);
+        cot_tape *t = cot__tape_of(1, x);
         if (t) cot__fail(t, COT_VALUE, "[%s] p is NULL; cot_params_create makes parameters", op);
         return false;
     }
     p->op       = op;
     cot_tape *t = cot__params_on(p);
-    if (!t || !cot__operand(t, x, op, "", &i)) return false;
+    if (!t || !cot__operand(t, *x, op, "", &i)) return false;
     bool fine = push(p, name);
     if (!fine)
         p->depth--;
     else if (p->rows)
         cot__summary_open(p);
+    /* without the dot behind the name */
+    if (fine && p->precisions) p->narrow = precision_at(p, p->level[p->depth] - 1u), *x = narrowed(p, *x);
     return fine;
 }
 
@@ -164,6 +189,7 @@ cot_var cot__layer_none(const cot_params *p, cot_var x) { return p ? INVALID(p->
 cot_var cot__layer_close(cot_params *p, cot_var y) {
     if (p->rows && p->on->status == COT_OK) cot__summary_close(p, y);
     p->depth--;
+    p->narrow = COT_F64;
     return y;
 }
 
@@ -288,7 +314,7 @@ cot_var cot__layer_get(cot_params *p, const cot__wish *wish) {
     int64_t before = p->rows ? cot_tape_storage_bytes(p->on) : 0;
     cot_var x      = checked(p, e, in_use(p, e), &wish->shape);
     if (p->rows) cot__summary_asked(p, e, cot_size(x), cot_tape_storage_bytes(p->on) - before);
-    return x;
+    return e->wish.statistic ? x : narrowed(p, x);
 }
 
 /* An entry by its full name; NULL after setting the error. */
@@ -355,7 +381,11 @@ static cot_var own(cot_params *p, const char *op, const char *name, cot_shape sh
     if (!cot__params_on(p) || cot__checked_size(p->on, op, w.dtype, shape.ndim, shape.dim) < 0) return INVALID(p->on);
     for (int k = 0; k < shape.ndim; k++) *(k + 1 < shape.ndim ? &w.fan_in : &w.fan_out) *= (double)shape.dim[k];
     if (how.kind == COT_INIT_DEFAULT) w.how.kind = statistic ? COT_INIT_CONSTANT : COT_INIT_UNIFORM;
-    return cot__layer_get(p, &w);
+    size_t letters = p->precisions ? whole_name(p, name) : 0;
+    if (letters) p->narrow = precision_at(p, letters);
+    cot_var x = cot__layer_get(p, &w);
+    p->narrow = COT_F64;
+    return x;
 }
 
 cot_var cot_nn_parameter(cot_params *p, const char *name, cot_shape shape, cot_var like, cot_init how) {
@@ -384,22 +414,6 @@ cot_status cot_nn_update(cot_params *p, const char *name, cot_var value) {
 }
 
 /* ---- freezing, groups, binding --------------------------------------------------------------- */
-
-bool cot__matches(const char *pattern, const char *text) {
-    const char *star = NULL, *after = NULL; /* the last *, and what it is tried to end before */
-    while (*text) {
-        if (*pattern == '*')
-            star = pattern++, after = text;
-        else if (*pattern == '?' || *pattern == *text)
-            pattern++, text++;
-        else if (star)
-            pattern = star + 1, text = ++after;
-        else
-            return false;
-    }
-    while (*pattern == '*') pattern++;
-    return !*pattern;
-}
 
 void cot__params_list(cot_params *p) {
     p->trained = 0;
@@ -475,6 +489,26 @@ cot_status cot_params_init_with(cot_params *p, const char *pattern, cot_init how
     }
     char *copy = copied(p, pattern);
     if (copy) p->rule[p->rules++] = (cot__init_rule){copy, how};
+    return status_of(p);
+}
+
+cot_status cot_params_set_precision(cot_params *p, const char *pattern, cot_dtype dtype) {
+    if (!p || !cot__params_on(p)) return status_of(p);
+    p->op = "params_set_precision";
+    if (!pattern || (unsigned)dtype >= COT_DTYPE_COUNT || !cot__dtype_is_float(dtype)) {
+        cot__fail(p->on, COT_VALUE, "[%s] the pattern is %s, the dtype %s; there must be a pattern and a float dtype",
+                  p->op, pattern ? "given" : "NULL", cot_dtype_name(dtype));
+        return status_of(p);
+    }
+    if (p->precisions == p->precision_capacity) {
+        uint32_t             n    = 2 * p->precision_capacity + 4;
+        size_t               had  = p->precision_capacity * sizeof *p->precision;
+        cot__precision_rule *more = cot__resize(&p->al, p->precision, had, n * sizeof *more);
+        if (!more) return out_of_memory(p, n * sizeof *more), COT_MEMORY;
+        p->precision = more, p->precision_capacity = n;
+    }
+    char *copy = copied(p, pattern);
+    if (copy) p->precision[p->precisions++] = (cot__precision_rule){copy, dtype};
     return status_of(p);
 }
 

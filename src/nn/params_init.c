@@ -5,6 +5,8 @@
  * so they lie before any mark that the caller makes, and nothing else stays. */
 #include "nn/nn.h"
 
+#include "ops/structural.h"
+#include "tape/examples.h"
 #include "tape/region.h"
 
 /* Uniform in ± a, normal of deviation a, in f32 for narrower floats. */
@@ -19,8 +21,18 @@ static cot_var truncated(cot_tape *t, cot_key key, const cot__wish *w, double a)
     return cot_mul(1.4142135623730951 * a, cot_erfinv(uniform(t, key, w, 0.9544997361036416)));
 }
 
+/* Where values are examples, so is a parameter: a net of any size is recorded in no time. */
+static cot_var example(cot_tape *t, const cot__wish *w) {
+    cot__result r;
+    if (!cot__constant_open(t, &r, "full", w->dtype, &w->shape)) return INVALID(t);
+    cot__result_is_example(t, &r);
+    cot_var x = cot__constant_push(t, &r);
+    return cot__failed(x) ? x : cot__parameter(t, cot__index(x));
+}
+
 cot_var cot__initial(cot_tape *t, const cot_params *p, const cot__entry *e) {
     const cot__wish *w   = &e->wish;
+    if (t->mode.compiling) return example(t, w);
     cot_key          key = cot_key_fold(p->init_key, e->hash);
     double           in = w->fan_in > 0 ? w->fan_in : 1, both = w->fan_in + w->fan_out, v = w->how.value;
     double           gain = v != 0 ? v : 1, he = v != 0 ? v : 1.4142135623730951;

@@ -64,11 +64,11 @@ static cot_var recurrent(cot_params *p, cot_var x, int64_t units, cot_var *state
 }
 
 cot_var cot_nn_lstm(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state) {
-    if (!cot__layer_open(p, "nn_lstm", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_lstm", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, recurrent(p, x, units, state, 4, 2, lstm_step));
 }
 
 cot_var cot_nn_gru(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state) {
-    if (!cot__layer_open(p, "nn_gru", name, x)) return cot__layer_none(p, x);
+    if (!cot__layer_open(p, "nn_gru", name, &x)) return cot__layer_none(p, x);
     return cot__layer_close(p, recurrent(p, x, units, state, 3, 1, gru_step));
 }

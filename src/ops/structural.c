@@ -4,6 +4,7 @@
  * everywhere. */
 #include "ops/structural.h"
 #include "backend/elements.h"
+#include "ops/precision.h"
 #include "tape/flow.h"
 
 #include <string.h>
@@ -135,6 +136,8 @@ cot_tape *cot__enter_all(const char *op, const char *const *names, int n, const 
     }
     if (!strong) return NULL;
     if ((real || fraction) && !cot__dtype_is_float(dtype)) dtype = COT_F64, mixed = true;
+    cot_dtype asked = cot__precision_of(t, op, dtype);
+    if (asked != dtype) dtype = asked, mixed = true;
     for (int k = 0; mixed && k < n; k++)
         if ((index[k] = cot__as(t, index[k], dtype)) == COT__NONE) return NULL;
     return t;

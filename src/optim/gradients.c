@@ -77,7 +77,7 @@ static bool have_gradient(cot_tape *t, uint32_t i, const char *op) {
     if (n->flags & COT__HAS_GRAD) return true;
     if (cot__is_tensor(n)) {
         size_t        bytes = (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(n)));
-        cot__storage *fresh = cot__storage_create(t, bytes, op);
+        cot__storage *fresh = cot__storage_create_aside(t, bytes, op);
         if (!fresh) return false;
         n->extra.grad = fresh;
     }
@@ -170,4 +170,42 @@ double cot_clip_grad_norm(cot_params *p, double most) {
     for (int k = 0; k < n && t->status == COT_OK && !(factor >= 1); k++)
         if (t->nodes[cot__index(xs[k])].flags & COT__HAS_GRAD) combine(t, cot__index(xs[k]), OP_mul, factor);
     return t->status == COT_OK ? norm : (double)NAN;
+}
+
+/* ---- losses times a number ------------------------------------------------------------------- */
+
+static const double FIRST_SCALE = 65536, LARGEST_SCALE = 16777216;
+enum { USUAL_INTERVAL = 2000 };
+
+static double scale_of(cot_loss_scale *s) {
+    if (!(s->scale > 0) || !isfinite(s->scale)) s->scale = FIRST_SCALE;
+    return s->scale;
+}
+
+cot_var cot_loss_scaled(cot_loss_scale *s, cot_var loss) {
+    return s ? cot_mul(loss, scale_of(s)) : cot__invalid(1, &loss);
+}
+
+bool cot_unscale_grads(cot_params *p, cot_loss_scale *s) {
+    int            n = 0;
+    cot_tape      *t = s ? cot__usable(cot_params_tape(p)) : NULL;
+    const cot_var *xs = t ? cot_params_vars(p, &n) : NULL;
+    bool           finite = t && t->status == COT_OK;
+    if (!finite) return false;
+    for (int k = 0; k < n && finite; k++) finite = isfinite(norm_of(t, cot__index(xs[k])));
+    if (t->status != COT_OK) return false;
+    double scale = scale_of(s);
+    if (!finite) {
+        s->skipped++;
+        s->good = 0;
+        s->scale = scale > 2 ? scale / 2 : 1;
+        return false;
+    }
+    for (int k = 0; k < n; k++)
+        if (t->nodes[cot__index(xs[k])].flags & COT__HAS_GRAD) combine(t, cot__index(xs[k]), OP_mul, 1 / scale);
+    if (++s->good >= (s->interval > 0 ? s->interval : USUAL_INTERVAL)) {
+        s->good = 0;
+        s->scale = scale * 2 < LARGEST_SCALE ? scale * 2 : scale < LARGEST_SCALE ? LARGEST_SCALE : scale;
+    }
+    return true;
 }

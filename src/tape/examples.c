@@ -11,11 +11,15 @@ void cot__example_ready(cot__storage *s) {
     s->backend->fill(&(cot__view){s->data, d, 1, &n, &one}, example_of(d));
 }
 
+void cot__storage_is_example(cot__storage *s, cot_dtype d) {
+    s->example = (uint8_t)(1 + d);
+    s->unready = true;
+}
+
 void cot__result_is_example(const cot_tape *t, cot__result *r) {
     if (!r->tensor) {
         t->backend->fill(&r->view, example_of(r->view.dtype));
         return;
     }
-    r->tensor->storage->example = (uint8_t)(1 + r->view.dtype);
-    r->tensor->storage->unready = true;
+    cot__storage_is_example(r->tensor->storage, r->view.dtype);
 }

@@ -9,6 +9,8 @@
 
 /* Makes an example of a result that is open, in place of computing it. */
 void cot__result_is_example(const cot_tape *t, cot__result *r);
+/* The same of a storage that is new and for elements of this dtype alone. */
+void cot__storage_is_example(cot__storage *s, cot_dtype d);
 /* Writes the elements of a storage that has none. */
 void cot__example_ready(cot__storage *s);
 

@@ -5,6 +5,7 @@
 
 #include "backend/elements.h"
 #include "tape/examples.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -96,6 +97,11 @@ bool cot__operand(cot_tape *t, cot_var x, const char *op, const char *which, uin
                       "hands values out as "
                       "its results",
                       op, which, *which ? " " : "");
+        else if (i < t->count && (uint32_t)(x.id >> 32) < t->nodes[i].stamp && cot__closed_scope(t, i))
+            cot__fail(t, COT_VAR,
+                      "[%s] the %s%soperand was made in scope \"%s\", which is closed; cot_scope_close keeps the "
+                      "values that it is given",
+                      op, which, *which ? " " : "", cot__closed_scope(t, i));
         else
             cot__fail(t, COT_VAR, "[%s] the %s%soperand was forgotten by a rewind", op, which, *which ? " " : "");
         return false;
@@ -223,7 +229,8 @@ bool cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_dty
         r->view = (cot__view){&r->scalar, dtype, 0, cot__no_axes, cot__no_axes};
         return t->status == COT_OK;
     }
-    cot__storage *s = cot__storage_create(t, (size_t)(size * cot__dtype_size(dtype)), op);
+    size_t        bytes = (size_t)(size * cot__dtype_size(dtype));
+    cot__storage *s = t->mode.leaf ? cot__storage_create_aside(t, bytes, op) : cot__storage_create(t, bytes, op);
     if (!s || !cot__storage_keep(t, s, op)) return false;
     r->tensor = make_tensor(t, op, s, 0, size, ndim, shape, NULL);
     if (!r->tensor) return false;
@@ -344,6 +351,10 @@ static uint32_t write_after(const cot_tape *t, const cot__tensor *v) {
 cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
     char     it[160];
     uint32_t i = write_after(t, v);
+    if (cot__is_let_go(v)) {
+        snprintf(buf, size, "the end of its scope (cot_scope_close)");
+        return COT__REWOUND_WRITE;
+    }
     if (i == COT__NONE) {
         snprintf(buf, size,
                  v->storage->writer == COT__NONE ? "a write from outside (cot_touch)" : "a write that was rewound");
@@ -439,7 +450,8 @@ static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int
     if (v.ndim == 0) { /* a scalar has no storage to share */
         s = cot__storage_create(t, (size_t)bytes, name);
         if (!s || !cot__storage_keep(t, s, name)) return INVALID(t);
-        cot__copy_element(t->backend, s->data, v.data, v.dtype);
+        if (example) cot__storage_is_example(s, v.dtype);
+        else cot__copy_element(t->backend, s->data, v.data, v.dtype);
     } else {
         s = t->nodes[of].value.tensor->storage;
         offset += t->nodes[of].value.tensor->offset;

@@ -33,4 +33,11 @@ static inline void cot__scope_close_unnoted(cot_tape *t, const cot__scope *s) {
     if (!s->noted) cot_tape_clear_note(t);
 }
 
+/* The name of the user's scope (cot_scope_close) that closed over node i; NULL: none did. */
+const char *cot__closed_scope(const cot_tape *t, uint32_t i);
+/* Did the memory of this value go when a scope of the user's closed? */
+static inline bool cot__is_let_go(const cot__tensor *v) {
+    return v->storage->bytes == 0 && v->version == 0 && v->storage->version == 1 && v->size > 0;
+}
+
 #endif

@@ -36,10 +36,12 @@ typedef struct cot__storage {
     uint32_t writer;
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
+    bool     aside;              /* a leaf's or a gradient: it does not count (cot__cache.aside) */
     /* 1 + its number among the storages that waiting work touches; 0: none does (src/pending) */
     uint32_t touched;
     /* its elements are not there: waiting work writes them, or they are those of an example */
     bool     unready;
+    uint8_t  scoped;             /* while a scope closes: may it go? (closed.c) */
     uint8_t  example;            /* 1 + the dtype of an example (examples.h); 0: it is none */
     uint32_t readers;            /* products that wait to be made from this one's elements */
     /* the product that it will hold when somebody looks; NULL: none */
@@ -189,8 +191,21 @@ typedef struct cot__modes {
     /* what is recorded becomes a program that holds no address of the user's, and whose random
      * numbers differ from run to run */
     bool        compiling;
+    bool        leaf;      /* the result that is opened is a leaf's: it does not count */
     bool        verifying; /* a compiled function is recorded again, by the same rules */
 } cot__modes;
+
+/* Scopes of the user's, open and closed (closed.h). */
+enum { COT__DEEPEST_SCOPE = 16, COT__SCOPE_NAME = 32 };
+typedef struct cot__open_scope {
+    uint32_t    from, storages; /* the first node, and storage, that is recorded in it */
+    const char *body;           /* the body that was recorded when it was opened */
+    char        name[COT__SCOPE_NAME];
+} cot__open_scope;
+typedef struct cot__closed {
+    uint32_t from, to, stamp; /* its nodes from … to - 1 have this stamp */
+    char     name[COT__SCOPE_NAME];
+} cot__closed;
 
 typedef struct cot__kept_object {
     void *object;
@@ -217,8 +232,9 @@ struct cot_tape {
     };
 
     uint32_t      capacity;
+    uint32_t      most_nodes; /* that a rewind has found */
     cot__array    node_memory;
-    cot_allocator al;       /* hands out of the cache */
+    cot_allocator al;       /* hands out of the cache, which counts what is in use */
     const cot__backend *backend; /* the device of its storages: everything is computed there */
     cot_status    status;
     /* from this node on there are only f64 scalars that the scalar sweeps know */
@@ -228,6 +244,7 @@ struct cot_tape {
     cot__chunk   *arena; /* the current chunk */
     cot__cache    cache;
     cot__modes    mode;
+    cot_precision precision; /* of what the user calls (ops/precision.h) */
 
     /* tape.c: what the tape was made with */
     struct {
@@ -266,6 +283,12 @@ struct cot_tape {
         cot__kept_object *list;
         uint32_t          count, capacity;
     } kept;
+    struct {
+        int             depth;
+        cot__open_scope open[COT__DEEPEST_SCOPE];
+        cot__closed    *closed;
+        uint32_t        count, capacity;
+    } scopes;
     /* lower.c: programs of bodies like those that were recorded before; NULL: none yet */
     struct cot__known *known;
     /* leaf_gradients.c: tensor leaves, in order, which own gradients, and the gradients that were
@@ -528,6 +551,10 @@ extern const cot__backend *cot__new_tape_backend;
 
 /* refs 1, contents undefined */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op);
+/* The same for a leaf or a gradient, which does not count to what the tape has in use; and a
+ * storage becomes one that does not. */
+cot__storage *cot__storage_create_aside(cot_tape *t, size_t bytes, const char *op);
+void          cot__storage_set_aside(cot_tape *t, cot__storage *s);
 /* Memory of the tape's device for a while, without a storage; NULL, and no error is set, when there
  * is none. */
 void *cot__device_alloc(cot_tape *t, size_t bytes);

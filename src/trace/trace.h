@@ -143,10 +143,16 @@ void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__t
  * the number of findings. NULL when memory is short. */
 char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y, int *found);
 /* Writes the whole object of `cotangent trace --json`: value, grad, expression, dtype, seed,
- * inputs, output, nodes, sweep, cost, report. False when memory is short; the text written so far
- * is then not valid JSON. */
+ * inputs, output, nodes, sweep, tangents, cost, report. False when memory is short; the text
+ * written so far is then not valid JSON. */
 bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n,
                      const cot__trace_input *inputs);
+
+/* Writes the object "tangents" of that one: for each wanted input that y depends on, a list of
+ * {"node", "tangent"}, one for each active node in order: how it moves when that input moves by 1,
+ * each element of an array. Empty where there is no derivative, and where there are very many
+ * numbers. False when memory is short. */
+bool cot__trace_tangents_json(cot__json *j, const cot__trace *tr, int n, const cot__trace_input *inputs);
 
 /* A graph for Graphviz: nodes with values and adjoints, and an edge for each operand with the
  * amount that was added along it. */

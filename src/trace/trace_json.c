@@ -171,9 +171,11 @@ bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression,
     cot__json_open(j, '[');
     for (int64_t i = 0; i < tr->step_count; i++) write_step(j, tr, i);
     cot__json_close(j, ']');
+    cot__json_key(j, "tangents");
+    bool whole = cot__trace_tangents_json(j, tr, n, inputs);
     cot__json_key(j, "cost");
     cot__cost_json(j, &tr->cost);
-    bool whole = write_report(j, tr);
+    whole = whole && write_report(j, tr);
     cot__json_close(j, '}');
     return whole;
 }

@@ -22,6 +22,33 @@ static cot_var solved(const cot_var *xs) {
 }
 BODY(solves) { UNUSED; ys[0] = total(cot_exp(solved(xs))); return 0; }
 
+/* (4 I + Wᵀ W c²) x by conjugate gradients, also in a loop. */
+BODY(positive_of) {
+    UNUSED;
+    const two *of = user;
+    cot_var    w = cot_matmul(cot_transpose(of->w), cot_matmul(of->w, xs[0]));
+    ys[0] = cot_add(cot_mul(xs[0], 4.0), cot_mul(w, cot_square(of->c)));
+    return 0;
+}
+static cot_var solved_positive(const cot_var *xs) {
+    two of = {xs[0], xs[2]};
+    return cot_linear_solve(positive_of, &of, xs[1], &(cot_solve_options){.positive_definite = true});
+}
+BODY(solves_positive) { UNUSED; ys[0] = total(cot_exp(solved_positive(xs))); return 0; }
+BODY(positive_step) {
+    UNUSED;
+    const cot_var *of = user;
+    ys[0] = cot_tanh(solved_positive((cot_var[]){of[0], xs[1], of[2]}));
+    return 0;
+}
+BODY(solves_positive_in_a_loop) {
+    UNUSED;
+    cot_var y;
+    cot_fori(positive_step, (void *)(uintptr_t)xs, 0, 3, 1, &xs[1], &y, NULL);
+    ys[0] = total(y);
+    return 0;
+}
+
 /* In f32, on a matrix of vectors. */
 BODY(system_of_rows) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 4.0), cot_matmul(*(cot_var *)user, xs[0])); return 0; }
 BODY(solves_rows) {
@@ -164,6 +191,7 @@ static const struct { const char *name; cot_fn f; } functions[] = {
     {"minimize in f32", finds_a_minimum_in_f32}, {"root of many unknowns", finds_many},
     {"root in a loop", finds_in_a_loop},
     {"linear_solve", solves}, {"linear_solve of a matrix in f32", solves_rows},
+    {"conjugate gradients", solves_positive}, {"conjugate gradients in a loop", solves_positive_in_a_loop},
     {"linear_solve of many unknowns", solves_many}, {"linear_solve in a loop", solves_in_a_loop},
     {"linear_solve in a linear_solve", solves_systems},
 };

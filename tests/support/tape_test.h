@@ -40,7 +40,7 @@ typedef struct counting {
     bool   fail_for_good;
     long   failed;
     size_t fail_from_size; /* not 0: fail every request of at least this many bytes */
-    size_t live, blocks;
+    size_t live, blocks, peak; /* peak: the most bytes that were live at once */
     bool   wrong_size; /* an old_size was not the size that had been asked for */
 } counting;
 
@@ -73,6 +73,7 @@ static inline void *counting_alloc(void *user, void *ptr, size_t old_size, size_
     if (block) memcpy(fresh + COUNTING_HEADER, ptr, had < new_size ? had : new_size);
     c->live += new_size - had;
     c->blocks += block ? 0 : 1;
+    if (c->live > c->peak) c->peak = c->live;
     free(block);
     return fresh + COUNTING_HEADER;
 }

@@ -651,7 +651,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_var  g[2], w = x;
     cot_mark m = cot_tape_mark(t);
     cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t),
-        cot_tape_trim(t);
+        cot_tape_peak_bytes(t), cot_tape_trim(t);
     cot_tape_note(t), cot_tape_clear_note(t);
     cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t);
     cot_scalar(t, 1), cot_scalar_of(t, COT_F32, 1), cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), cot_constant(t, 1);
@@ -670,6 +670,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_vjps(1, 1, &x, d, 1, &x, d), cot_jvps(1, 1, &x, d, 1, &x, d), cot_jacobian(1, &x, 1, &x, COT_AUTO, d);
     cot_hessian(x, 1, &x, d), cot_hvp(x, 1, &x, d, d), cot_grad_of(x, 0, NULL, NULL),
         cot_jacobian(0, NULL, 0, NULL, COT_AUTO, NULL);
+    cot_scope_open(t, "a"), cot_scope_close(t, 1, &x), cot_scope_open(t, NULL), cot_scope_close(t, 1, NULL);
     cot_no_grad_open(t), cot_no_grad_close(t), cot_assign(x, x), cot_assign(x, 1.0), cot_assign_data(x, d),
         cot_assign_data(x, NULL);
     cot_sgd_step(1, &x, 0.1), cot_sgd_step(0, NULL, 0.1), cot_leaf(x),
@@ -695,6 +696,8 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_linear_jvp(linear, &x, results), cot_linear_vjp(linear, &x, results), cot_linear_jvp(NULL, &x, results),
         cot_linear_vjp(NULL, &x, results);
     cot_stop_gradient(x);
+    cot_checkpoint_sequential(NULL, NULL, 2, 0, 1, &x, results);
+    cot_checkpoint_sequential(NULL, NULL, 0, 0, 0, NULL, NULL);
     cot_vmap(give_first, NULL, 1, &x, NULL, 1, results, NULL), cot_vmap(NULL, NULL, 1, &x, NULL, 1, results, NULL);
     double           values[64];
     cot_sparse_plan *plan   = cot_sparse_jacobian_plan(1, &x, 1, &x, COT_AUTO),

@@ -67,6 +67,12 @@ static int grow(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
+static int wiggle(int64_t layer, int n, const cot_var *xs, cot_var *ys, void *user) {
+    (void)layer, (void)user;
+    for (int k = 0; k < n; k++) ys[k] = cot_sin(xs[k]);
+    return 0;
+}
+
 static int small(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
     ys[0] = cot_less(xs[0], cot_number(1.5));
@@ -135,6 +141,10 @@ static cot_sparse_plan *fresh_plan(fixture *f) { return cot_sparse_jacobian_plan
 /* A scope that can be closed. */
 static cot_tape *in_scope(fixture *f) {
     cot_no_grad_open(f->t);
+    return f->t;
+}
+static cot_tape *in_open_scope(fixture *f) {
+    cot_scope_open(f->t, "a scope");
     return f->t;
 }
 
@@ -241,6 +251,7 @@ static void take_cot_dtype(fixture *f, cot_dtype v) { (void)f, (void)v; }
 static void take_cot_shape(fixture *f, cot_shape v) { (void)f, (void)v; }
 static void take_cot_key(fixture *f, cot_key v) { (void)f, (void)v; }
 static void take_cot_mark(fixture *f, cot_mark v) { (void)f, (void)v; }
+static void take_cot_precision(fixture *f, cot_precision v) { (void)f, (void)v; }
 static void take_cot_sparse_info(fixture *f, cot_sparse_info v) { (void)f, (void)v; }
 
 /* ---- the calls ------------------------------------------------------------------------------- */

@@ -15,14 +15,65 @@ import urllib.request
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"Left": "\ue012", "Right": "\ue014", "Home": "\ue011", "End": "\ue010", "Enter": "\ue007", "Tab": "\ue004",
-    "Space": " "}
+    "Space": " ", "Escape": "\ue00c", "Shift": "\ue008", "Up": "\ue013", "Down": "\ue015", "Control": "\ue009"}
+
+
+def keystroke(key):
+    """Down in order, up in the other: the actions of "Shift+Right"."""
+    keys = [KEYS.get(part, part) for part in (key.split("+") if len(key) > 1 else [key])]
+    return [*({"type": "keyDown", "value": k} for k in keys), *({"type": "keyUp", "value": k} for k in reversed(keys))]
+
+
+def turning(x, y, by, held):
+    """The actions of a wheel, with a key held or not."""
+    turn = {"type": "scroll", "x": x, "y": y, "deltaX": 0, "deltaY": by, "origin": "viewport"}
+    if not held:
+        return [{"type": "wheel", "id": "wheel", "actions": [turn]}]
+    keys = [{"type": "keyDown", "value": KEYS[held]}, {"type": "pause"}, {"type": "keyUp", "value": KEYS[held]}]
+    return [{"type": "key", "id": "keyboard", "actions": keys},
+        {"type": "wheel", "id": "wheel", "actions": [{"type": "pause"}, turn]}]
 
 
 class Failure(Exception):
     """The driver refused a command."""
 
 
-class Browser:
+class Page:
+    """What is asked of a page in any browser, by way of now(script, *args)."""
+
+    def js(self, script, *args):
+        """The value of a script, once the page has answered what was asked before."""
+        self.settle()
+        return self.now(script, *args)
+
+    def settle(self, seconds=30):
+        """Until nothing is being computed: pages say so with data-busy."""
+        end = time.monotonic() + seconds
+        while self.now("return !!document.body?.dataset.busy"):
+            if time.monotonic() > end:
+                raise Failure(f"the page is still busy after {seconds} s")
+            time.sleep(0.01)
+
+    def wait(self, script, what, seconds=15):
+        """Until the script returns something true, which is returned."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            value = self.now(script)
+            if value:
+                return value
+            time.sleep(0.02)
+        raise Failure(f"waited {seconds} s in vain for {what}")
+
+    def text(self, selector):
+        return self.js("const e = document.querySelector(arguments[0]); return e ? e.innerText : null", selector)
+
+    def texts(self, selector):
+        return self.js("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText.trim())", selector)
+
+
+class Browser(Page):
+    """Chromium."""
+
     def __init__(self, width=1280, height=800, dark=False, calm=True):
         self.folder = tempfile.mkdtemp(prefix="cotangent-web-")
         with socket.socket() as s:
@@ -87,31 +138,8 @@ class Browser:
     def open(self, address):
         self._do("POST", "/url", {"url": address})
 
-    def js(self, script, *args):
-        """The value of a script, once the page has answered what was asked before."""
-        self.settle()
-        return self.now(script, *args)
-
     def now(self, script, *args):
         return self._do("POST", "/execute/sync", {"script": script, "args": list(args)})
-
-    def settle(self, seconds=30):
-        """Until nothing is being computed: pages say so with data-busy."""
-        end = time.monotonic() + seconds
-        while self.now("return !!document.body?.dataset.busy"):
-            if time.monotonic() > end:
-                raise Failure(f"the page is still busy after {seconds} s")
-            time.sleep(0.01)
-
-    def wait(self, script, what, seconds=15):
-        """Until the script returns something true, which is returned."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            value = self.now(script)
-            if value:
-                return value
-            time.sleep(0.02)
-        raise Failure(f"waited {seconds} s in vain for {what}")
 
     def find(self, selector):
         return self._do("POST", "/element", {"using": "css selector", "value": selector})[ELEMENT]
@@ -127,15 +155,16 @@ class Browser:
         self._do("POST", f"/element/{element}/value", {"text": text})
 
     def press(self, key):
+        """A key, or several at once: "Shift+Right"."""
         self.settle()
-        self._do("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": [
-            {"type": "keyDown", "value": KEYS.get(key, key)}, {"type": "keyUp", "value": KEYS.get(key, key)}]}]})
+        self.act([{"type": "key", "id": "keyboard", "actions": keystroke(key)}])
 
-    def text(self, selector):
-        return self.js("const e = document.querySelector(arguments[0]); return e ? e.innerText : null", selector)
+    def act(self, sources):
+        self._do("POST", "/actions", {"actions": sources})
 
-    def texts(self, selector):
-        return self.js("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText.trim())", selector)
+    def wheel(self, x, y, by, held=None):
+        """Turns the wheel at a place, with a key held."""
+        self.act(turning(x, y, by, held))
 
     def log(self):
         """What the console said since the last call."""

@@ -12,7 +12,12 @@ export function forwardView(tape, step) {
   return {
     mode: "forward", current: current?.id ?? null, registers: null,
     lit: node => tape.isLit(node, step),
-    active: new Set(current ? current.args.filter(a => a !== null).map(a => `${a}>${current.id}`) : []),
+    flow: (from, to) => {
+      const at = tape.position.get(to) + 1;
+      return { way: 1, when: at === step ? "now" : at < step ? "done" : "later" };
+    },
+    flows: [...new Set(current?.args.filter(a => a !== null))].map(a => ({ from: a, to: current.id,
+      lines: [[isTensor(tape.node(a).value) ? showShape(tape.node(a).shape) : show(tape.node(a).value)]] })),
     summary: `The tape as a graph, ${step} of ${tape.ops.length} operations done`,
   };
 }
@@ -35,7 +40,7 @@ export function forwardText(tape, step) {
       : node.active ? "Keeps nothing: its rule for the way back needs no computed value."
         : "No derivative passes through here, so it keeps nothing."),
     conventions(tape, node),
-    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"),
+    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "backward pass"),
       " now asks how much each input mattered.") : null,
   ];
 }
@@ -53,3 +58,8 @@ export function forwardFigures(tape, step) {
   const node = tape.ops[step - 1];
   return isTensor(node.value) ? [heatFigure(`Value of ${tape.label(node.id)}`, node.value, node.shape)] : [];
 }
+
+// The last column of the table: what a node keeps once it is known.
+export const keepsColumn = { title: "Keeps", of: (tape, node, view) => ({
+  text: view.lit(node) ? tape.kept(node).join(", ") : ""
+}) };

@@ -1,180 +1,190 @@
-// graph.js: the tape drawn as a graph. Built once for a tape and a width; lighting it up only
-// changes classes and texts.
-import { calm, el, svg, svgBar } from "./dom.js";
+// graph.js: a tape as boxes and lines. What is seen through the frame is drawn, nothing else, so
+// that a tape of ten thousand nodes steps like one of ten; a step changes classes and texts.
+import { dotted, svg, svgBar } from "./dom.js";
 import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
-import { layoutOf } from "./layout.js";
 import { isTensor, show } from "./numbers.js";
-
-const letter = 7.1; // width of a character at the size used in boxes
+import { fitting, headingOf } from "./plan.js";
+import { drawLabel, headPath, placeLabel, stubPoints, wirePath } from "./wires.js";
 
 const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
-export const mostDrawn = 300; // nodes
-
-// In place of a graph that would be too large to read, or to lay out.
-export class NoGraph {
-  constructor(frame, tape) {
-    frame.replaceChildren(el("p", { class: "about" },
-      `This tape has ${tape.nodes.length} nodes, too many to draw; the steps and the table below show it all.`));
-  }
-  light() {}
-}
+const overlaps = (a, b) => a.left <= b.right && b.left <= a.right && a.top <= b.bottom && b.top <= a.bottom;
 
 export class Graph {
-  // onPick(id): a node was clicked
-  constructor(frame, tape, onPick) {
-    this.frame = frame;
-    this.tape = tape;
-    this.groups = new Map();
-    this.lines = [];
-    const down = frame.clientWidth < 640; // narrow: from top to bottom; wide: from left to right
-    // label and operation on two lines: narrower boxes for longer tapes
-    this.stacked = tape.matrix || tape.nodes.length > 8;
-    const longest =
-      Math.max(...tape.nodes.map(n => this.heading(n).reduce((most, line) => Math.max(most, line.length), 0)));
-    this.box = { width: Math.min(this.stacked ? 132 : 196, Math.max(112, Math.ceil(longest * letter) + 18)),
-      height: tape.matrix ? 116 : this.stacked ? 82 : 66 };
-    const size =
-      down ? { across: this.box.width, along: this.box.height } : { across: this.box.height, along: this.box.width };
-    const plan = layoutOf(tape.nodes.map(n => ({ id: n.id, args: n.args.filter(a => a !== null) })), size,
-      { across: 16, along: down ? 30 : this.stacked ? 34 : 44 });
-    const place = p => down ? { x: p.across, y: p.along } : { x: p.along, y: p.across };
-    const margin = 6;
-    this.width = (down ? plan.across : plan.along) + 2 * margin;
-    this.height = (down ? plan.along : plan.across) + 2 * margin;
+  // plan: of plan.js; onPick(id): a node was clicked
+  constructor(tape, plan, onPick) {
+    Object.assign(this, { tape, plan, onPick, boxes: new Map(), wires: new Map(), seen: null, view: null });
+    this.rects = new Map([...plan.places].map(([id, { x, y, width, height }]) =>
+      [id, { left: x - width / 2, right: x + width / 2, top: y - height / 2, bottom: y + height / 2, width, height }]));
+    for (const edge of plan.edges) edge.rect = edge.far ? this.rects.get(edge.to) : around(edge.points);
+    this.layers = { wires: svg("g", { class: "wires" }), boxes: svg("g", { class: "boxes" }),
+      labels: svg("g", { class: "labels" }) };
+    this.image = svg("svg", { role: "img", class: tape.matrix ? "matrix" : "scalar" },
+      svg("title", null, "The tape as a graph"), this.layers.wires, this.layers.boxes, this.layers.labels);
+  }
 
-    const wires = svg("g", { class: "wires" }), boxes = svg("g", { class: "boxes" });
-    for (const edge of plan.edges) {
-      const path = svg("path", { d: curve(edge.points.map(place), down) });
-      wires.append(path);
-      this.lines.push({ ...edge, path });
-    }
-    for (const node of tape.nodes) {
-      const { x, y } = place(plan.places.get(node.id)), group = this.draw(node, x, y);
-      group.addEventListener("click", () => onPick(node.id));
-      boxes.append(group);
-      this.groups.set(node.id, group);
-    }
-    // As large as it is, or smaller to fit, but not so small that it cannot be read: then the frame
-    // scrolls.
-    const letters = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16, room = frame.clientWidth - 4;
-    const scale = letters * Math.min(1.25, Math.max(down ? 1 : 1.1, room / this.width / letters));
-    this.image = svg("svg", { viewBox: `${-margin} ${-margin} ${this.width} ${this.height}`, width: this.width * scale,
-      height: this.height * scale, role: "img", class: tape.matrix ? "matrix" : "scalar" },
-    svg("title", null, "The tape as a graph"), wires, boxes);
+  // Another part is seen: draws what came into it, forgets what left.
+  look(seen, scale) {
+    this.seen = seen;
     this.scale = scale;
-    frame.replaceChildren(this.image);
+    const keep = (drawn, shown, layer, make) => {
+      for (const [key, item] of drawn)
+        if (!shown.has(key)) {
+          item.group.remove();
+          drawn.delete(key);
+        }
+      for (const key of shown)
+        if (!drawn.has(key)) {
+          const item = make(key);
+          layer.append(item.group);
+          drawn.set(key, item);
+        }
+    };
+    const inside = rect => overlaps(rect, seen);
+    keep(this.boxes, new Set(this.tape.nodes.filter(n => inside(this.rects.get(n.id))).map(n => n.id)),
+      this.layers.boxes, id => this.drawBox(this.tape.node(id)));
+    keep(this.wires, new Set(this.plan.edges.filter(e => inside(e.rect))), this.layers.wires, e => this.drawWire(e));
+    if (this.view) this.light(this.view);
   }
 
   title(node) {
-    const label = this.tape.label(node.id);
-    return this.tape.isSource(node) ? (node.name ?? this.tape.written(node)) : `${label} = ${this.tape.written(node)}`;
+    const { tape } = this;
+    return tape.isSource(node) ? node.name ?? tape.written(node) : `${tape.label(node.id)} = ${tape.written(node)}`;
   }
 
-  // The lines at the top of a box.
-  heading(node) {
-    if (!this.stacked) return [this.title(node)];
-    const shape = node.shape.length === 1 ? ` [${node.shape[0]}]` : node.shape.length ? ` ${node.shape.join("×")}` : "";
-    return [this.tape.label(node.id) + shape, this.tape.written(node, true)];
-  }
-
-  draw(node, x, y) {
-    const { width, height } = this.box, left = x - width / 2, top = y - height / 2, source = this.tape.isSource(node);
+  drawBox(node) {
+    const { tape, plan: { stacked } } = this, { left, top, width, height } = this.rects.get(node.id);
     const text = (name, dx, dy, content = "") =>
       svg("text", { class: name, x: left + dx, y: top + dy, "text-anchor": "middle" }, content);
-    const lines = this.heading(node).map((line, i) => text(this.stacked && i === 0 ? "what label" : "what", width / 2,
-                                           19 + 16 * i, cut(line, Math.floor((width - 12) / letter))));
+    const lines = headingOf(tape, node, stacked).map((line, i) =>
+      text(stacked && i === 0 ? "what label" : "what", width / 2, 19 + 17 * i, cut(line, fitting(width, 12))));
     const image = name => svg("image", { class: name, preserveAspectRatio: "none" });
     const corner = `M${left + width - 17},${top + height - 15}l5,8l5,-8`;
-    const middle = this.tape.matrix ? 66 : this.stacked ? 54 : 38;
-    const output = node.id === this.tape.trace.output;
-    const group = svg("g", { class: `box${source ? " source" : ""}${output ? " output" : ""}` },
-      svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
-      onKink(this.tape, node)
-        ? svg("path", { class: "kinky", d: corner },
-          svg("title", null, "the derivative here is only a convention")) : null,
-      isTensor(node.value)
-        ? [image("value-map"), image("adjoint-map"),
-          text("legend value-legend", width * 0.28, height - 7),
-          text("legend adjoint-legend", width * 0.72, height - 7)]
-        : [text("value", width / 2, middle), text("adjoint", width / 2, middle + 18)]);
-    group.place = { left, top };
-    return group;
+    const middle = tape.matrix ? 62 : stacked ? 55 : 39;
+    const source = tape.isSource(node), output = node.id === tape.trace.output;
+    const parts = isTensor(node.value)
+      ? [image("value-map"), image("adjoint-map"), text("legend value-legend", width * 0.28, height - 6),
+        text("legend adjoint-legend", width * 0.72, height - 6)]
+      : [text("value", width / 2, middle), text("adjoint", width / 2, middle + (tape.matrix ? 22 : 18))];
+    const group = svg("g", { class: `box${source ? " source" : ""}${output ? " output" : ""}`, "data-node": node.id,
+      onclick: () => this.onPick(node.id) },
+    svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
+    onKink(tape, node) ? svg("path", { class: "kinky", d: corner },
+      svg("title", null, "the derivative here is only a convention")) : null, parts);
+    const one = name => group.querySelector(name);
+    return { group, node, own: group.className.baseVal, name: group.firstChild, value: one(".value"),
+      adjoint: one(".adjoint"), seen: null };
   }
 
-  keeps(node) {
-    const names = this.tape.kept(node).map(k => k.replace("its own value", "itself"));
-    return names.length ? cut(`keeps ${names.join(", ")}`, Math.floor((this.box.width - 8) / 6.4)) : "";
+  drawWire(edge) {
+    const line = svg("path"), tip = svg("path", { class: "tip" });
+    const name = edge.far ? svg("text", { class: "legend", "text-anchor": "end" }, this.tape.label(edge.from)) : null;
+    return { group: svg("g", null, line, tip, name), line, tip, name, edge, seen: null };
   }
 
-  thumbnail(group, id, name, v, shape, slot) {
-    const image = group.querySelector(`.${name}-map`);
-    const legend = name === "value" ? "value" : svgBar(cut(this.tape.label(id), 8));
-    group.querySelector(`.${name}-legend`).replaceChildren(...(v === null ? [] : [legend]));
-    if (v === null) {
-      image.removeAttribute("href");
-      return;
-    }
-    const map = picture(v, shape), side = 44, ratio = Math.sqrt(map.columns / map.rows);
-    const extent = r => Math.min(side, Math.max(10, side * r)), width = extent(ratio), height = extent(1 / ratio);
-    const middle = group.place.left + this.box.width * (slot === 0 ? 0.28 : 0.72);
-    image.setAttribute("x", middle - width / 2);
-    image.setAttribute("y", group.place.top + 71 - height / 2);
-    image.setAttribute("width", width);
-    image.setAttribute("height", height);
-    image.setAttribute("href", map.address);
-  }
-
-  // What to show: {mode, lit(node), current: id or null, registers: Map or null, active: pairs
-  // "from>to", summary}
+  // What to show: {mode, lit(node), current: id or null, registers: Map or null, summary,
+  // flow(from, to): {way, when}, flows: [{from, to, lines}]}; see walks.js
   light(view) {
-    for (const node of this.tape.nodes) {
-      const group = this.groups.get(node.id), lit = view.lit(node), register = view.registers?.get(node.id);
-      const set = (name, on) => group.classList.toggle(name, !!on);
-      set("lit", lit && view.mode === "forward");
-      set("reached", register && view.mode === "reverse");
-      set("done", register?.done);
-      set("current", node.id === view.current);
-      set("receives", [...view.active].some(pair => view.mode === "reverse" && pair.startsWith(`${node.id}>`)));
-      if (isTensor(node.value)) {
-        this.thumbnail(group, node.id, "value", lit ? node.value : null, node.shape, 0);
-        this.thumbnail(group, node.id, "adjoint", register ? register.sum : null, node.shape, 1);
-      } else {
-        group.querySelector(".value").textContent = lit ? show(node.value) : "";
-        group.querySelector(".adjoint").replaceChildren(...(view.mode === "forward" ? [lit ? this.keeps(node) : ""]
-          : register ? [svgBar(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`] : []));
-      }
-      group.querySelector(":scope > title").textContent =
-        `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
-        (register ? `, adjoint ${show(register.sum)}` : "");
+    this.view = view;
+    const receiving = new Set(view.flows.map(f => view.mode === "reverse" ? f.from : f.to));
+    for (const item of this.boxes.values()) this.lightBox(item, view, receiving);
+    for (const item of this.wires.values()) this.lightWire(item, view);
+    this.label(view);
+    this.image.firstChild.textContent = view.summary;
+  }
+
+  lightBox(item, view, receiving) {
+    const { node, group } = item, lit = view.lit(node), register = view.registers?.get(node.id);
+    const receives = receiving.has(node.id) && node.id !== view.current;
+    const classes = [item.own, lit && view.mode === "forward" && "lit", register && "reached", register?.done && "done",
+      node.id === view.current && "current", receives && "receives"].filter(c => c).join(" ");
+    const seen = `${classes}|${view.mode}|${view.key}|${lit}|${register ? register.parts.length : 0}`;
+    if (seen === item.seen && this.tape === item.tape) return;
+    Object.assign(item, { seen, tape: this.tape });
+    group.setAttribute("class", classes);
+    if (isTensor(node.value)) {
+      const alone = view.mode === "forward" || !node.active;
+      this.thumbnail(item, "value", lit ? node.value : null, alone ? 0.5 : 0.28);
+      this.thumbnail(item, "adjoint", register ? register.sum : null, 0.72);
+    } else {
+      item.value.textContent = lit ? show(node.value) : "";
+      item.adjoint.replaceChildren(...this.below(node, view, lit, register));
     }
-    for (const { from, to, path } of this.lines)
-      path.setAttribute("class", view.active.has(`${from}>${to}`) ? `active ${view.mode}` : "");
-    this.image.querySelector("title").textContent = view.summary;
-    this.reveal(view.current);
+    item.name.textContent = `${this.title(node)}${lit ? `, value ${show(node.value)}` : ""}` +
+      (register ? `, ${view.mode === "tangent" ? "tangent" : "adjoint"} ${show(register.sum)}` : "");
   }
 
-  // Scrolls the frame, never the page.
-  reveal(id) {
-    if (id === null || id === undefined) return;
-    const { place } = this.groups.get(id), { frame, box, scale } = this;
-    const left = (place.left + box.width / 2) * scale - frame.clientWidth / 2,
-          top = (place.top + box.height / 2) * scale - frame.clientHeight / 2;
-    frame.scrollTo({ left, top, behavior: calm() ? "auto" : "smooth" });
+  // The last line of a box: forward what it keeps, backward its adjoint.
+  below(node, view, lit, register) {
+    if (register) return [this.mark(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`];
+    if (view.mode !== "forward" || !lit) return [];
+    const names = this.tape.kept(node).map(k => k.replace("its own value", "itself"));
+    return names.length ? [cut(`keeps ${names.join(", ")}`, fitting(this.rects.get(node.id).width, 11))] : [];
   }
+
+  mark(label) { return this.view.mode === "tangent" ? dotted(label) : svgBar(label); }
+
+  thumbnail({ group, node }, name, v, slot) {
+    const image = group.querySelector(`.${name}-map`), legend = group.querySelector(`.${name}-legend`);
+    legend.replaceChildren(...(v === null ? [] :
+      [name === "value" ? "value" : this.mark(cut(this.tape.label(node.id), 6))]));
+    if (v === null) return image.removeAttribute("href");
+    const map = picture(v, node.shape), side = 38, ratio = Math.sqrt(map.columns / map.rows);
+    const extent = r => Math.min(side, Math.max(10, side * r)), width = extent(ratio), height = extent(1 / ratio);
+    const { left, top, width: wide } = this.rects.get(node.id), middle = left + wide * slot;
+    legend.setAttribute("x", middle);
+    for (const [key, value] of Object.entries({ x: middle - width / 2, y: top + 61 - height / 2, width, height,
+      href: map.address })) image.setAttribute(key, value);
+  }
+
+  lightWire(item, view) {
+    const { edge, line, tip, name } = item, { way, when } = view.flow(edge.from, edge.to);
+    const seen = `${way}|${when}|${view.mode}`;
+    if (seen === item.seen) return;
+    item.seen = seen;
+    const { down } = this.plan, points = edge.far ? stubPoints(edge.points.at(-1), down) : edge.points;
+    const end = points.at(way < 0 ? 0 : -1), x = end.x - (down ? 0 : 6 * way), y = end.y - (down ? 6 * way : 0);
+    Object.assign(item, { points, tipRect: grown({ left: x, right: x, top: y, bottom: y }, 6) });
+    line.setAttribute("d", wirePath(points, down, way));
+    tip.setAttribute("d", way ? headPath(points, down, way) : "");
+    item.group.setAttribute("class", `wire ${when} ${when === "none" ? "" : view.mode}`);
+    if (!name) return;
+    name.setAttribute("x", points[0].x - (down ? -4 : 3));
+    name.setAttribute("y", points[0].y + 4);
+  }
+
+  // The drawn line of a flow, or undefined.
+  wireOf({ from, to }) {
+    this.between ??= new Map(this.plan.edges.map(e => [`${e.from}>${e.to}`, e]));
+    return this.wires.get(this.between.get(`${from}>${to}`));
+  }
+
+  // What the step hands along its arrows.
+  label(view) {
+    const drawn = [], taken = [...this.boxes.keys()].map(id => grown(this.rects.get(id), 3)), { seen } = this;
+    if (!seen) return;
+    const bounds = grown(seen, -2);
+    // as large on the screen as the texts of boxes at their own size, if there is room
+    const size = Math.min(12 / Math.min(1, this.scale), 15);
+    const flows = view.flows.map(flow => ({ ...flow, wire: this.wireOf(flow) })).filter(flow => flow.wire);
+    for (const { wire } of flows) taken.push(wire.tipRect); // arrowheads stay free
+    for (const { wire, lines } of flows) {
+      const at = letters => placeLabel(lines, wire.points, this.plan.down, letters, taken, bounds);
+      const label = at(size) ?? at(0.8 * size);
+      if (!label) continue;
+      taken.push(grown(label.box, 2));
+      drawn.push(drawLabel(label, view.mode));
+    }
+    this.layers.labels.replaceChildren(...drawn);
+  }
+
+  // Where a step happens.
+  place(view) { return this.rects.get(view.current) ?? null; }
 }
 
-// A smooth line through the points, with an arrowhead at its end.
-function curve(points, down) {
-  const ends = points.map(p => ({ ...p })), last = ends.length - 1;
-  ends[last][down ? "y" : "x"] -= 5; // room for the arrowhead
-  let d = `M${ends[0].x},${ends[0].y}`;
-  for (let i = 1; i <= last; i++) {
-    const a = ends[i - 1], b = ends[i], mid = down ? (a.y + b.y) / 2 : (a.x + b.x) / 2;
-    d += down ? `C${a.x},${mid} ${b.x},${mid} ${b.x},${b.y}` : `C${mid},${a.y} ${mid},${b.y} ${b.x},${b.y}`;
-  }
-  const { x, y } = ends[last];
-  const tip = down ? [[x - 4, y - 1], [x, y + 5], [x + 4, y - 1]] : [[x - 1, y - 4], [x + 5, y], [x - 1, y + 4]];
-  return `${d}M${tip.map(p => p.join(",")).join("L")}`;
-}
+const grown = ({ left, top, right, bottom }, by) =>
+  ({ left: left - by, top: top - by, right: right + by, bottom: bottom + by });
+
+const around = points => ({ left: Math.min(...points.map(p => p.x)), right: Math.max(...points.map(p => p.x)),
+  top: Math.min(...points.map(p => p.y)), bottom: Math.max(...points.map(p => p.y)) });

@@ -57,12 +57,18 @@ export function heatFigure(title, v, shape) {
     el("details", null, el("summary", null, "The numbers"), el("div", { class: "scroll" }, numbers(title, rows))));
 }
 
+// How bright a colour is to the eye, 0 to 1: black has the better contrast with all above 0.179.
+function luminance(rgb) {
+  const [r, g, b] = rgb.map(c => c / 255 <= 0.04045 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
 function numbers(title, rows) {
   const scale = largest(rows);
   const cell = x => {
-    const [r, g, b] = Number.isNaN(x) ? [220, 40, 40] : colour(x / scale),
-                 bright = 0.299 * r + 0.587 * g + 0.114 * b > 140;
-    return el("td", { style: `background:rgb(${r},${g},${b});color:${bright ? "#111" : "#fff"}`, title: String(x) },
+    const ground = Number.isNaN(x) ? [220, 40, 40] : colour(x / scale);
+    return el("td", { style: `background:rgb(${ground});color:${luminance(ground) > 0.179 ? "#000" : "#fff"}`,
+      title: String(x) },
       show(x, 3));
   };
   return el("table", { class: "cells", "aria-label": wordsOf(title) },

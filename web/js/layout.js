@@ -1,10 +1,14 @@
 // layout.js: places for the nodes of a graph, in layers. Edges that pass over layers get a point in
 // each, which is placed like a small node, so that they go around what is between.
 
-// boxes: [{id, args}]; size: {across, along}: a node's extent within its layer and from layer to
-// layer; gaps likewise. Returns {places: Map id -> {across, along}, edges: [{from, to, points}],
-// across, along}.
-export function layoutOf(boxes, size, gap) {
+// An edge that passes over more layers than this is not led around what is between, where there
+// are many: it is drawn as two short ends with names.
+const mostPassed = 6, manyBoxes = 300;
+
+// boxes: [{id, args, across, along}]: a node's extent within its layer and from layer to layer;
+// gaps likewise. Returns {places: Map id -> {across, along}, edges: [{from, to, points}], across,
+// along}; an edge that is too long has `far` and only its two ends as points.
+export function layoutOf(boxes, gap) {
   const layer = layersOf(boxes), items = new Map(), rows = [], edges = [];
   const put = (key, at, wide) => {
     const item = { key, wide, before: [], after: [], at: 0 };
@@ -12,49 +16,61 @@ export function layoutOf(boxes, size, gap) {
     (rows[at] ??= []).push(item);
     return item;
   };
-  for (const box of boxes) put(box.id, layer.get(box.id), size.across);
+  for (const box of boxes) put(box.id, layer.get(box.id), box.across);
   const link = (a, b) => {
     a.after.push(b);
     b.before.push(a);
   };
   for (const box of boxes)
     for (const from of new Set(box.args)) {
-      const chain = [items.get(from)];
-      for (let at = layer.get(from) + 1; at < layer.get(box.id); at++)
+      const chain = [items.get(from)], passed = layer.get(box.id) - layer.get(from) - 1;
+      const far = boxes.length > manyBoxes && passed > mostPassed;
+      for (let at = layer.get(from) + 1; at < layer.get(box.id) && !far; at++)
         chain.push(put(`${from}>${box.id}@${at}`, at, gap.across / 2));
       chain.push(items.get(box.id));
-      for (let i = 1; i < chain.length; i++) link(chain[i - 1], chain[i]);
-      edges.push({ from, to: box.id, chain, layer: layer.get(from) });
+      for (let i = 1; i < chain.length && !far; i++) link(chain[i - 1], chain[i]);
+      edges.push({ from, to: box.id, chain, far, layer: layer.get(from), end: layer.get(box.id) });
     }
   order(rows);
   spread(rows, gap.across);
 
-  const pitch = size.along + gap.along, left = Math.min(...[...items.values()].map(i => i.at - i.wide / 2));
-  const place = b => ({ across: items.get(b.id).at - left, along: layer.get(b.id) * pitch + size.along / 2 });
+  let left = Infinity, right = -Infinity;
+  for (const item of items.values()) {
+    left = Math.min(left, item.at - item.wide / 2);
+    right = Math.max(right, item.at + item.wide / 2);
+  }
+  const deep = []; // each layer as deep as its deepest node, which stand in its middle
+  for (const box of boxes) deep[layer.get(box.id)] = Math.max(deep[layer.get(box.id)] ?? 0, box.along);
+  const starts = [];
+  deep.reduce((at, extent, i) => (starts[i] = at) + extent + gap.along, 0);
+  const extents = new Map(boxes.map(b => [b.id, b.along])), middle = at => starts[at] + deep[at] / 2;
+  const place = b => ({ across: items.get(b.id).at - left, along: middle(layer.get(b.id)) });
+  // From the far side of one node to the near side of the other; past a layer straight, so that
+  // bends lie between layers only.
+  const points = e => e.chain.flatMap((item, i) => {
+    const across = item.at - left, at = e.layer + i;
+    if (i === 0) return [{ across, along: middle(e.layer) + extents.get(e.from) / 2 }];
+    if (i === e.chain.length - 1) return [{ across, along: middle(e.end) - extents.get(e.to) / 2 }];
+    return [{ across, along: starts[at] }, { across, along: starts[at] + deep[at] }];
+  });
   return {
     places: new Map(boxes.map(b => [b.id, place(b)])),
-    // From the far side of one node to the near side of the other; past a layer straight, so that
-    // bends lie between layers only.
-    edges: edges.map(e => ({ from: e.from, to: e.to, points: e.chain.flatMap((item, i) => {
-      const across = item.at - left, along = (e.layer + i) * pitch;
-      return i === 0 ? [{ across, along: along + size.along }] : i === e.chain.length - 1 ? [{ across, along }]
-        : [{ across, along }, { across, along: along + size.along }];
-    }) })),
-    across: Math.max(...[...items.values()].map(i => i.at + i.wide / 2)) - left,
-    along: (rows.length - 1) * pitch + size.along,
+    edges: edges.map(e => ({ from: e.from, to: e.to, far: e.far, points: points(e) })),
+    across: right - left,
+    along: starts.at(-1) + deep.at(-1),
   };
 }
 
 // A node stands after all it reads; an input just before the first that reads it.
 function layersOf(boxes) {
-  const layer = new Map();
-  for (const box of boxes)
-    layer.set(box.id, box.args.length === 0 ? 0 : 1 + Math.max(...box.args.map(a => layer.get(a))));
+  const layer = new Map(), firstReader = new Map();
   for (const box of boxes) {
-    if (box.args.length > 0) continue;
-    const readers = boxes.filter(b => b.args.includes(box.id)).map(b => layer.get(b.id));
-    if (readers.length > 0) layer.set(box.id, Math.min(...readers) - 1);
+    layer.set(box.id, box.args.reduce((most, a) => Math.max(most, layer.get(a) + 1), 0));
+    for (const a of box.args)
+      firstReader.set(a, Math.min(firstReader.get(a) ?? Infinity, layer.get(box.id)));
   }
+  for (const box of boxes)
+    if (box.args.length === 0 && firstReader.has(box.id)) layer.set(box.id, firstReader.get(box.id) - 1);
   return layer;
 }
 
@@ -64,12 +80,7 @@ const mean = list => list.reduce((a, b) => a + b, 0) / list.length;
 // order seen is kept.
 function order(rows) {
   const number = () => rows.forEach(row => row.forEach((item, i) => { item.at = i - (row.length - 1) / 2; }));
-  const crossings = () => rows.reduce((sum, row) => {
-    const pairs = row.flatMap(item => item.after.map(next => [item.at, next.at]));
-    for (let i = 0; i < pairs.length; i++)
-      for (let j = 0; j < i; j++) if ((pairs[i][0] - pairs[j][0]) * (pairs[i][1] - pairs[j][1]) < 0) sum++;
-    return sum;
-  }, 0);
+  const crossings = () => rows.reduce((sum, row) => sum + crossingsBehind(row), 0);
   number();
   let best = rows.map(row => [...row]), fewest = crossings();
   for (let round = 0; round < 12 && fewest > 0; round++) {
@@ -89,6 +100,27 @@ function order(rows) {
   number();
 }
 
+// How many pairs of lines from this layer to the next one cross. Lines are taken in the order of
+// their starts; each crosses the earlier ones that end behind it, and a Fenwick tree counts those.
+function crossingsBehind(row) {
+  const ends = [...new Set(row.flatMap(item => item.after.map(next => next.at)))].sort((a, b) => a - b);
+  const rank = new Map(ends.map((at, i) => [at, i + 1])), tree = new Array(ends.length + 1).fill(0);
+  let lines = 0, crossed = 0;
+  for (const item of row) {
+    const ranks = item.after.map(next => rank.get(next.at));
+    for (const r of ranks) {
+      let notBehind = 0;
+      for (let i = r; i > 0; i -= i & -i) notBehind += tree[i];
+      crossed += lines - notBehind;
+    }
+    for (const r of ranks) {
+      for (let i = r; i < tree.length; i += i & -i) tree[i]++;
+      lines++;
+    }
+  }
+  return crossed;
+}
+
 // Places in the order found: each item near the mean of its neighbours, never nearer to the next
 // than the gap.
 function spread(rows, gap) {
@@ -100,7 +132,8 @@ function spread(rows, gap) {
     }
     row.forEach(item => { item.at -= (at - gap) / 2; });
   }
-  for (let round = 0; round < 40; round++)
+  const rounds = rows.length > manyBoxes ? 6 : 40;
+  for (let round = 0; round < rounds; round++)
     for (const row of round % 2 === 0 ? rows : [...rows].reverse()) {
       const wish = row.map(item => {
         const near = [...item.before, ...item.after];

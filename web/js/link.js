@@ -1,9 +1,11 @@
 // link.js: the whole state in the part of the address behind the #, so that a link shows the same
 // thing to whoever opens it.
 import { presets, stateOf } from "./presets.js";
+import { isWalk } from "./walks.js";
 
 // #e=EXPRESSION&i=x1:pi/4&i=x2:3&fixed=A,X&seed=1&mode=reverse&step=2   or  #p=PRESET&mode=…&step=…
-export function fragmentOf(state, view) {
+// more: further fields, of the panels, as texts; those that are null or empty are left out.
+export function fragmentOf(state, view, more = {}) {
   const fields = new URLSearchParams();
   fields.set("e", state.expression);
   for (const input of state.inputs) fields.append("i", `${input.name}:${input.text}`);
@@ -16,11 +18,12 @@ export function fragmentOf(state, view) {
     fields.set("m", view.m);
   } else if (view.mode === "program") fields.set("of", view.of);
   else fields.set("step", view.step);
+  for (const [name, text] of Object.entries(more)) if (text !== null && text !== "") fields.set(name, text);
   return `#${fields}`;
 }
 
-// {state, view}, or null when the fragment holds nothing of ours. Numbers that make no sense are
-// left out.
+// {state, view, more}, or null when the fragment holds nothing of ours. Numbers that make no sense
+// are left out.
 export function readFragment(hash) {
   const fields = new URLSearchParams(hash.replace(/^#/, ""));
   const preset = presets.find(p => p.id === fields.get("p"));
@@ -35,10 +38,11 @@ export function readFragment(hash) {
     const n = Number(fields.get(name) ?? NaN);
     return Number.isInteger(n) && n >= least && n <= most ? n : otherwise;
   };
-  const mode = ["forward", "reverse", "cost", "program"].includes(fields.get("mode")) ? fields.get("mode") : "forward";
+  const asked = fields.get("mode"), mode = isWalk(asked) || ["cost", "program"].includes(asked) ? asked : "forward";
   return {
     state,
     view: { mode, step: whole("step", 0, 1e6, 0), n: whole("n", 1, 1e6, 1000), m: whole("m", 1, 1e6, 1),
-      of: fields.get("of") }
+      of: fields.get("of") },
+    more: Object.fromEntries(fields)
   };
 }

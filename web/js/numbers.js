@@ -34,8 +34,8 @@ function showList(v, digits) {
 }
 
 // As a factor in a formula: a negative number in parentheses.
-export function showFactor(v) {
-  const text = show(v);
+export function showFactor(v, digits = 5) {
+  const text = show(v, digits);
   return text.startsWith("−") ? `(${text})` : text;
 }
 
@@ -56,6 +56,17 @@ export function asMatrix(v, shape) {
 export function leftOut(v, rows) {
   const odd = rows.flat().filter(x => !Number.isFinite(x)).length;
   return odd === 0 ? "" : `, and ${v.elided ? "some" : odd} ∞ or NaN`;
+}
+
+// For a table: numbers as they are; of arrays the shape and the range.
+export function inTable(v, shape) {
+  if (!isTensor(v) || shape.length === 0) return show(v);
+  const rows = asMatrix(v, shape), flat = rows.flat().filter(Number.isFinite);
+  const least = v.elided ? v.min : Math.min(...flat), most = v.elided ? v.max : Math.max(...flat);
+  const size = shape.length === 1 ? `[${shape[0]}]` : showShape(shape);
+  if (flat.length <= 3 && !v.elided) return show(v);
+  const range = least === most ? `all ${show(least, 3)}` : `${show(least, 3)} to ${show(most, 3)}`;
+  return `${size}, ${range}${leftOut(v, rows)}`;
 }
 
 // 2.5, 12000 -> "12,000", 4.2e9 -> "4.2 billion"

@@ -1,56 +1,75 @@
 // page.js: the page itself: a state (what to compute), a view (what to look at), and everything
 // redrawn from the two.
+import { Answer } from "./answer.js";
+import { Code } from "./code.js";
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
+import { End } from "./end.js";
 import { loadEngine, Tracer } from "./engine.js";
-import { forwardBrief, forwardFigures, forwardIntro, forwardText, forwardView } from "./forward.js";
-import { Graph, mostDrawn, NoGraph } from "./graph.js";
+import { offerFiles } from "./export.js";
+import { Fold } from "./fold.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
+import { Lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
-import { show } from "./numbers.js";
+import { Notes } from "./notes.js";
+import { Picture } from "./picture.js";
+import { Present } from "./present.js";
 import { presets, stateOf } from "./presets.js";
 import { ProgramPanel } from "./program.js";
-import { barHint, gradientList, registersTable, reverseBrief } from "./reverse.js";
-import { reverseFigures, reverseIntro, reverseText, reverseView } from "./reverse.js";
+import { RegistersTable } from "./registers.js";
 import { inPageWords, refusal } from "./refuse.js";
 import { errorParts, marked } from "./source.js";
 import { Stepper } from "./stepper.js";
 import { Tape } from "./tape.js";
+import { nextMoving, setMoving, Tangents } from "./tangents.js";
+import { isWalk, walks } from "./walks.js";
 
 const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
 
-const isStepped = mode => mode === "forward" || mode === "reverse";
+const firstSteps = () => Object.fromEntries(Object.keys(walks).map(name => [name, 0]));
 
 const page = {
   state: null,
   tape: null,
-  graph: null,
-  view: { mode: "forward", step: { forward: 0, reverse: 0 }, predict: false },
+  view: { mode: "forward", step: firstSteps() },
 
   start() {
     this.stepper = new Stepper(at => {
+      if (!isWalk(this.view.mode)) return;
       this.view.step[this.view.mode] = at;
       this.look();
       this.bringIntoView();
+    }, () => this.remember());
+    // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
+    // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
+    // kept in the address, and recall(fields, isLink), called for every new function.
+    this.picture = new Picture(id => this.pick(id), () => this.remember());
+    const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
+    const present = new Present(() => {
+      redraw();
+      if (this.tape && isWalk(this.view.mode)) this.look();
     });
-    this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
+    this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
+      new End(mode => this.walk(mode), id => this.openPreset(id))];
+    if (!RECORDED)
+      this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
+    offerFiles(() => this.picture.graph.image,
+      () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
+    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes(),
+      new Tangents(name => this.walkAlong(name)), new Code());
     this.cost = new CostPanel($("cost"), () => this.remember());
+    this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
     this.form = new InputForm($("inputs"), typed => this.change(typed));
     for (const tab of document.querySelectorAll("[role=tab]"))
       tab.addEventListener("click", e => {
         this.choose(tab.dataset.mode);
         // by mouse: arrow keys step then
-        if (e.detail > 0 && isStepped(tab.dataset.mode)) $("step").focus({ preventScroll: true });
+        if (e.detail > 0 && isWalk(tab.dataset.mode)) $("step").focus({ preventScroll: true });
       });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
-    $("predict").addEventListener("change", () => {
-      this.view.predict = $("predict").checked;
-      this.look();
-      if (this.view.predict && !$("guess-form").hidden) $("guess-value").focus();
-    });
     let width = innerWidth;
     addEventListener("resize", () => { // phones resize in height while they scroll
       if (innerWidth === width) return;
@@ -71,9 +90,8 @@ const page = {
     $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)),
       el("option", { value: "" }, "Your own"));
     $("preset").addEventListener("change", () => {
-      const preset = presets.find(p => p.id === $("preset").value);
       const mode = this.view.mode === "cost" ? "forward" : this.view.mode;
-      if (preset) this.open({ state: stateOf(preset), view: { mode, step: 0 } });
+      if ($("preset").value) this.openPreset($("preset").value, mode);
     });
     $("expression").addEventListener("input", () => this.edited());
     $("seed").addEventListener("input", () => {
@@ -93,7 +111,8 @@ const page = {
     this.open(readFragment(location.hash) ?? atFirst());
   },
 
-  open({ state, view }) {
+  // more: the further fields of a link; none where only another function is chosen.
+  open({ state, view, more }) {
     this.state = state;
     const preset = presets.find(p => p.id === state.preset) ?? presets.find(p => p.expression === state.expression);
     if (preset && !state.preset) // a link to an example with other numbers: sliders as there
@@ -105,10 +124,24 @@ const page = {
     this.addInputs();
     this.form.set(state.inputs);
     this.view.mode = view.mode;
-    this.view.step = { forward: 0, reverse: 0, [view.mode]: view.step };
+    this.view.step = { ...firstSteps(), [view.mode]: view.step };
+    if (more) this.stepper.player.setSpeed(more.speed);
+    for (const panel of this.panels) panel.recall?.(more ?? {}, more !== undefined);
     this.program.set(view.of);
     if (view.n) this.cost.set({ n: view.n, m: view.m });
     this.compute();
+  },
+
+  // An example from its beginning.
+  openPreset(id, mode = "forward") {
+    this.open({ state: stateOf(presets.find(p => p.id === id)), view: { mode, step: 0 } });
+    scrollTo({ top: 0 });
+  },
+
+  // Another text for the function, as if somebody had typed it.
+  rewrite(text) {
+    $("expression").value = text;
+    this.edited();
   },
 
   edited() {
@@ -188,24 +221,19 @@ const page = {
     this.tape = new Tape(trace);
     this.stepper.enable(true);
     this.form.follow(this.tape);
-    this.result();
+    $("ticks").hidden = this.state.inputs.length < 2;
     // only numbers changed: keep the picture
-    if (before && this.graph && sameShape(before, this.tape)) {
-      this.graph.tape = this.tape;
+    if (before && sameShape(before, this.tape)) {
+      this.picture.replace(this.tape);
       this.mode();
     } else
       this.draw();
     document.body.dataset.ready = "true";
   },
 
-  result() {
-    const { value } = this.tape.trace;
-    $("result").replaceChildren("Result ", el("b", { id: "value" }, show(value)));
-    $("ticks").hidden = this.state.inputs.length < 2;
-  },
-
   share() {
     this.remember();
+    this.writeAddress();
     const say = start => { $("shared").textContent = `${start} It carries the function, the inputs and this step.`; };
     const done = () => say("The link is in your clipboard."), failed = () => say("Copy the address of this page.");
     if (navigator.clipboard)
@@ -217,8 +245,16 @@ const page = {
   remember() {
     if (RECORDED) return;
     const { n, m } = this.cost.sizes;
+    const { speed } = this.stepper.player, more = speed === 1 ? {} : { speed: String(speed) };
+    for (const panel of this.panels) Object.assign(more, panel.fields?.());
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
-      of: this.program.of });
+      of: this.program.of }, more);
+    clearTimeout(this.writing); // an address of many pages takes a browser long: when nothing moves
+    if (this.written.length > 4000) this.writing = setTimeout(() => this.writeAddress(), 300);
+    else this.writeAddress();
+  },
+
+  writeAddress() {
     try {
       history.replaceState(null, "", this.written);
     } catch {
@@ -234,25 +270,53 @@ const page = {
     $("footer").textContent = "A recorded tape: written by cotangent trace --html.";
     this.tape = new Tape(trace);
     InputForm.recorded($("inputs"), this.tape);
-    this.result();
     this.draw();
     document.body.dataset.ready = "true";
   },
 
   // ---- looking ----------------------------------------------------------------------------------
 
+  // A walk from its start.
+  walk(mode) {
+    this.view.step[mode] = 0;
+    this.choose(mode);
+    $("step").focus({ preventScroll: true });
+  },
+
+  walkAlong(name) {
+    setMoving(name);
+    this.walk("tangent");
+  },
+
+  // What follows the last step of a walk: forward leads to backward, and that to the next lesson.
+  beyond(mode) {
+    const next = placeOf(this.state.preset)?.next;
+    if (mode === "forward" && this.tape.trace.sweep.length)
+      return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
+    if (mode === "reverse" && next)
+      return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+    const other = mode === "tangent" ? nextMoving(this.tape) : null;
+    if (other) return { word: `Now along ${other}`, name: "tangent", plays: true, go: () => this.walkAlong(other) };
+    if (mode === "tangent" && this.tape.trace.sweep.length)
+      return { word: "Now backward", name: "reverse", plays: false, go: () => this.walk("reverse") };
+    return null;
+  },
+
   choose(mode) {
     if (!this.tape) return;
     this.view.mode = mode;
     this.mode();
-    if (isStepped(mode)) this.bringIntoView();
+    if (isWalk(mode)) this.bringIntoView();
   },
 
   // On a phone the buttons are always there; what they move should be seen too.
   bringIntoView() {
-    const { top, bottom } = $("source").getBoundingClientRect(), tabs = 56;
-    if (innerWidth >= 640 || (bottom < innerHeight / 2 && top > tabs - 200)) return;
-    scrollBy({ top: top - tabs, behavior: calm() ? "auto" : "smooth" });
+    if (innerWidth >= 640) return;
+    const { top, bottom } = ($("graph").querySelector(".current rect") ?? $("source")).getBoundingClientRect();
+    const high = document.querySelector(".stick").offsetHeight + 8;
+    const low = innerHeight - document.querySelector(".bar").offsetHeight - 8;
+    if (top >= high && bottom <= low) return;
+    scrollBy({ top: (top + bottom - high - low) / 2, behavior: calm() ? "auto" : "smooth" });
   },
 
   tabKey(e) {
@@ -266,23 +330,18 @@ const page = {
 
   draw() {
     if (!this.tape) return;
+    this.lessons?.look({ state: this.state }); // the picture has the room below
     $("stage").hidden = false;
-    const Drawing = this.tape.nodes.length > mostDrawn ? NoGraph : Graph;
-    // On a large screen all of it is seen at once, buttons, text and graph.
     $("intro").hidden = true; // as it is after the first step
     $("source").textContent ||= " ";
-    const top = $("graph").getBoundingClientRect().top + scrollY, room = innerHeight - top - 34;
-    $("graph").style.setProperty("--room", innerWidth < 640 ? "52vh" : `${Math.max(room, 0.46 * innerHeight)}px`);
-    this.graph = new Drawing($("graph"), this.tape, id => this.pick(id));
+    this.picture.draw(this.tape);
     this.mode();
   },
 
   // A click on a node goes to the step in which it acts.
   pick(id) {
-    const { mode } = this.view,
-                 list = mode === "forward" ? this.tape.ops.map(n => n.id) : this.tape.sweep.map(s => s.node);
-    const at = list.indexOf(id);
-    this.stepper.to(at >= 0 ? at + 1 : mode === "forward" ? 0 : this.tape.sweep.length);
+    const nodes = walks[this.view.mode].nodes(this.tape), at = nodes.indexOf(id);
+    this.stepper.to(at >= 0 ? at + 1 : this.view.mode === "reverse" ? nodes.length : 0);
   },
 
   mode() {
@@ -292,43 +351,41 @@ const page = {
       tab.setAttribute("aria-selected", String(tab.dataset.mode === mode));
       tab.tabIndex = tab.dataset.mode === mode ? 0 : -1;
     }
-    $("stage").hidden = !isStepped(mode);
+    $("stage").hidden = !isWalk(mode);
     $("cost").hidden = mode !== "cost";
     $("program").hidden = mode !== "program";
-    if (!isStepped(mode)) {
+    if (!isWalk(mode)) {
       this.stepper.pause();
       if (mode === "cost") this.cost.show(this.tape);
       else this.program.show(this.state, Array.isArray(this.tape.trace.value));
+      const at = { tape: this.tape, state: this.state, mode, steps: this.view.step };
+      for (const panel of this.panels) if (panel.everywhere) panel.look(at);
       this.remember();
       return;
     }
-    const reverse = mode === "reverse";
+    const walk = walks[mode];
     $("stage").setAttribute("aria-labelledby", `tab-${mode}`);
-    $("intro").replaceChildren(...(reverse ? reverseIntro(this.tape) : [forwardIntro]));
-    $("registers-title").textContent = reverse ? "Adjoint registers" : "The tape";
+    $("intro").replaceChildren(...walk.intro(this.tape));
+    $("registers-title").textContent = walk.table;
     $("step").className = `step ${mode}`;
-    $("guess").hidden = !reverse;
-    $("seed-card").hidden = !reverse || RECORDED !== null;
-    const steps = reverse ? this.tape.sweep : this.tape.ops;
-    this.stepper.set(steps.length, this.view.step[mode], reverse ? "Sweep step" : "Next step");
+    $("seed-card").hidden = mode !== "reverse" || RECORDED !== null;
+    this.stepper.set(walk.nodes(this.tape).length, this.view.step[mode], walk.word, this.beyond(mode));
     this.view.step[mode] = this.stepper.at;
     this.look();
   },
 
   look() {
-    const { tape, view: { mode } } = this, step = this.view.step[mode], reverse = mode === "reverse";
-    const view = reverse ? reverseView(tape, step) : forwardView(tape, step);
-    this.graph.light(view);
-    $("now").replaceChildren(...(reverse ? reverseText(tape, step) : forwardText(tape, step)).filter(x => x));
-    $("brief").replaceChildren(...(reverse ? reverseBrief(tape, step) : [forwardBrief(tape, step)]));
-    $("figures").replaceChildren(...(reverse ? reverseFigures(tape, step) : forwardFigures(tape, step)));
+    const { tape, state, view: { mode, step: steps } } = this, step = steps[mode], walk = walks[mode];
+    const view = walk.view(tape, step);
+    $("now").replaceChildren(...walk.text(tape, step).filter(x => x));
+    $("brief").replaceChildren(...walk.brief(tape, step));
+    $("figures").replaceChildren(...walk.figures(tape, step));
     const span = view.current === null ? null : tape.node(view.current).span;
     $("source").replaceChildren(...marked(tape.trace.expression, span, mode, RECORDED !== null));
-    $("registers").replaceChildren(...registersTable(tape, view, step));
-    $("gradient").replaceChildren(...(reverse ? gradientList(tape, step) : []));
     $("intro").hidden = step > 0; // read once; then the graph has the room
-    $("bar-hint").replaceChildren(...(reverse && step > 0 ? barHint(tape) : []));
-    this.guesses.show(tape, step, reverse && this.view.predict);
+    $("bar-hint").replaceChildren(...(step > 0 ? walk.hint(tape) : []));
+    const at = { tape, state, mode, walk, step, last: this.stepper.count, steps, view };
+    for (const panel of this.panels) panel.look(at);
     this.remember();
   },
 };

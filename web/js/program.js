@@ -1,7 +1,6 @@
 // program.js: the function, or its gradient, as a program: what runs together in one box, in the
 // order in which it runs; what a run takes; and the text.
 import { el, svg } from "./dom.js";
-import { mostDrawn } from "./graph.js";
 import { showBytes, showCount } from "./numbers.js";
 import { Tracer } from "./engine.js";
 import { inPageWords } from "./refuse.js";
@@ -18,6 +17,8 @@ function programArguments({ state, of, many }) {
     args.push("--wrt", wanted.join(","));
   return [...args, "--", state.expression, ...state.inputs.map(i => `${i.name}=${i.text}`)];
 }
+
+const mostDrawn = 300; // values
 
 export class ProgramPanel {
   constructor(frame, onChange) {
@@ -169,4 +170,4 @@ const told = report => report.slice(Math.max(0, report.search(/^(run together|no
 const textCard = (name, title, text) =>
   el("section", { class: "card", id: `program-${name}`, "aria-labelledby": `${name}-title` },
     el("h2", { id: `${name}-title` }, title),
-    el("pre", { class: "scroll", tabindex: 0, role: "region", "aria-labelledby": `${name}-title` }, text.trimEnd()));
+    el("pre", { class: "scroll", tabindex: 0, role: "region", "aria-label": `${title}: all of it` }, text.trimEnd()));

@@ -2,7 +2,8 @@
 import { bar, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { conventions, onKink } from "./kinks.js";
-import { asMatrix, isTensor, leftOut, show, showFactor, showShape } from "./numbers.js";
+import { softmaxFigures, softmaxText } from "./softmax.js";
+import { inTable, isTensor, show, showFactor } from "./numbers.js";
 
 // An input to explain by: one that is differentiated.
 const example = tape => tape.trace.inputs.find(i => tape.node(i.node)?.active)?.name ?? tape.label(tape.trace.output);
@@ -28,21 +29,53 @@ export function reverseView(tape, step) {
   return {
     mode: "reverse", current: entry?.node ?? tape.trace.output, registers: tape.registers(step),
     lit: () => true,
-    active: new Set(entry ? entry.adds.map(a => `${a.to}>${entry.node}`) : []),
+    flow: (from, to) => {
+      const at = tape.handed.get(`${from}>${to}`);
+      if (at === undefined) return { way: 0, when: "none" };
+      return { way: -1, when: at === step ? "now" : at < step ? "done" : "later" };
+    },
+    flows: entry ? flowsOf(tape, entry) : [],
     summary: `The tape as a graph, ${step} of ${tape.sweep.length} nodes swept`,
   };
+}
+
+// What is written at the arrows of a step: local derivative × adjoint = contribution. Of numbers
+// the derivative is the quotient of the two others; else the rule says it.
+function flowsOf(tape, entry) {
+  const flows = new Map();
+  for (const add of entry.adds) {
+    const flow = flows.get(add.to) ?? { from: add.to, to: entry.node, lines: [] };
+    flow.lines.push(flowLine(tape, entry, add));
+    flows.set(add.to, flow);
+  }
+  return [...flows.values()];
+}
+
+function flowLine(tape, entry, add) {
+  const { adjoint } = entry, { amount } = add, plain = v => typeof v === "number" && Number.isFinite(v);
+  if (plain(adjoint) && plain(amount) && adjoint !== 0)
+    return [showFactor(amount / adjoint, 4), `× ${showFactor(adjoint, 4)}`, `= ${show(amount, 4)}`];
+  const rule = tape.pieces(entry, add).map(p => typeof p === "string" ? p :
+    p.adjoint ? { bar: tape.label(p.node) } : tape.label(p.node));
+  const length = rule.reduce((sum, p) => sum + (p.bar ?? p).length, 0);
+  // a long one is said in full beside the picture
+  return [length > 24 ? ["its rule of ", { bar: tape.label(entry.node) }] : rule,
+    ...(isTensor(amount) ? [] : [`= ${show(amount, 4)}`])];
 }
 
 const arriving = register => register.parts.map(p => show(p.amount)).join(" + ").replaceAll("+ −", "− ");
 
 // "x̄1 gets %3̄·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
 // names, then numbers.
-function formula(tape, entry, add, registers) {
+// part: "names" or "numbers" for one of the two, without the amount.
+export function formula(tape, entry, add, registers, part = "all") {
   const kink = onKink(tape, tape.node(entry.node)), numbers = kink ? null : tape.inNumbers(entry, add, registers);
   const rule = tape.pieces(entry, add)
                  .map(p => typeof p === "string" ? p :
                      p.adjoint                   ? bar(tape.label(p.node)) :
                                                    tape.label(p.node));
+  if (part === "names") return [bar(tape.label(add.to)), " gets ", ...rule];
+  if (part === "numbers") return [bar(tape.label(add.to)), " gets ", numbers ?? show(add.amount)];
   const whole = add.filled.includes(" += "); // names the part of the register itself
   const amount =
     isTensor(add.amount) ? "" : [kink ? ", by convention " : " = ", el("b", { class: "r" }, show(add.amount))];
@@ -84,6 +117,7 @@ export function reverseText(tape, step) {
         "Its adjoint is zero, so it hands nothing on and its rule is not even looked at: a zero stays a zero, " +
           "whatever the rule would say."),
     asks ? el("p", { class: "hint" }, "A condition in brackets counts as 1 where it holds, as 0 where not.") : null,
+    softmaxText(tape, entry),
     conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") :
                                  null,
@@ -107,55 +141,15 @@ export function reverseFigures(tape, step) {
   const own =
     isTensor(entry.adjoint) ? [figure(["Adjoint ", bar(tape.label(entry.node))], entry.node, entry.adjoint)] : [];
   const changed = [...last].filter(([, sum]) => isTensor(sum));
-  return [...own, ...changed.map(([id, sum]) => figure(["Now ", bar(tape.label(id))], id, sum))];
+  return [...own, ...changed.map(([id, sum]) => figure(["Now ", bar(tape.label(id))], id, sum)),
+    ...softmaxFigures(tape, entry)];
 }
 
-// Numbers as they are; of arrays the shape and the range.
-function inTable(v, shape) {
-  if (!isTensor(v) || shape.length === 0) return show(v);
-  const rows = asMatrix(v, shape), flat = rows.flat().filter(Number.isFinite);
-  const least = v.elided ? v.min : Math.min(...flat), most = v.elided ? v.max : Math.max(...flat);
-  const size = shape.length === 1 ? `[${shape[0]}]` : showShape(shape);
-  if (flat.length <= 3 && !v.elided) return show(v);
-  const range = least === most ? `all ${show(least, 3)}` : `${show(least, 3)} to ${show(most, 3)}`;
-  return `${size}, ${range}${leftOut(v, rows)}`;
-}
-
-// The table below the graph: the tape forward, or the registers backward.
-export function registersTable(tape, view, step) {
-  const reverse = view.mode === "reverse";
-  const head = reverse ? ["Register", "Made by", "Value", "Adjoint so far"] : ["Register", "Made by", "Value", "Keeps"];
-  // of a very long tape: around the step
-  const at = Math.max(0, tape.nodes.findIndex(n => n.id === view.current)), near = 150;
-  const rows = tape.nodes.slice(Math.max(0, at - near), at + near).map(node => {
-    const lit = view.lit(node), register = view.registers?.get(node.id);
-    const scalar = register && !isTensor(register.sum), sum = register ? inTable(register.sum, node.shape) : "";
-    const adjoint = scalar && register.parts.length > 1 ? `${arriving(register)} = ${sum}` : sum;
-    return el("tr",
-      { "data-node": node.id, class: node.id === view.current && (step > 0 || reverse) ? "current" : null },
-      el("th", { scope: "row" }, tape.label(node.id)), el("td", null, tape.written(node)),
-      el("td", { class: "number value" }, lit ? inTable(node.value, node.shape) : ""),
-      el("td", {
-        class: `number adjoint${register?.done ? " done" : ""}`,
-        "data-adjoint": scalar ? String(register.sum) : null
-      },
-        reverse ? adjoint :
-          lit   ? tape.kept(node).join(", ") :
-                  ""));
-  });
-  const heads = head.map((h, k) => el("th", { scope: "col", class: k === 2 ? "value" : null }, h));
-  return [el("thead", null, el("tr", null, heads)), el("tbody", null, rows)];
-}
-
-export function gradientList(tape, step) {
-  if (step < tape.sweep.length || tape.trace.sweep.length === 0) return [];
-  const entries = Object.entries(tape.trace.grad ?? {});
-  return [
-    el("h3", null, "Gradient"),
-    el("dl", { class: "gradient" },
-      entries.map(
-        ([name, v]) => [el("dt", null, `d/d${name}`),
-          el("dd", { "data-grad": name, "data-value": JSON.stringify(v), title: isTensor(v) ? null : String(v) },
-            show(v))]))
-  ];
-}
+// The last column of the table: what a register has got so far, and from how many.
+export const adjointColumn = { title: "Adjoint so far", of: (tape, node, { registers }) => {
+  const register = registers.get(node.id);
+  if (!register) return { text: "" };
+  const scalar = !isTensor(register.sum), sum = inTable(register.sum, node.shape);
+  return { text: scalar && register.parts.length > 1 ? `${arriving(register)} = ${sum}` : sum,
+    number: scalar ? String(register.sum) : null, done: register.done };
+} };

@@ -2,16 +2,21 @@
 // under their place in it.
 import { el } from "./dom.js";
 
+let encoded = { text: null, bytes: null }; // the last one: a long text is asked about at each step
+
+function bytesOf(text) {
+  if (encoded.text !== text) encoded = { text, bytes: new TextEncoder().encode(text) };
+  return encoded.bytes;
+}
+
 // span: [start, stop) in bytes of UTF-8. Of a text of many lines those are shown that the span
 // touches, or all.
 export function marked(expression, span, mode, all) {
-  const bytes = new TextEncoder().encode(expression), [start, stop] = span ?? [bytes.length, bytes.length];
-  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to)), before = text(0, start),
-        after = text(stop);
-  return [
-    all ? before : before.split("\n").at(-1), el("mark", { class: mode }, text(start, stop)),
-    all ? after : after.split("\n")[0]
-  ];
+  const bytes = bytesOf(expression), [start, stop] = span ?? [bytes.length, bytes.length], newline = 10;
+  const text = (from, to) => new TextDecoder().decode(bytes.subarray(from, to));
+  const first = all || start === 0 ? 0 : bytes.lastIndexOf(newline, start - 1) + 1, end = bytes.indexOf(newline, stop);
+  return [text(first, start), el("mark", { class: mode }, text(start, stop)),
+    text(stop, all || end < 0 ? bytes.length : end)];
 }
 
 // The message, and below it the line of the text with a caret. column counts characters from 1

@@ -10,6 +10,7 @@ export class Tape {
     this.trace = trace;
     this.nodes = trace.nodes;
     this.byId = new Map(trace.nodes.map(n => [n.id, n]));
+    this.place = new Map(trace.nodes.map((n, i) => [n.id, i])); // in the order of the tape
     this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
     this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
     this.position = new Map(this.ops.map((n, i) => [n.id, i]));
@@ -48,12 +49,29 @@ export class Tape {
     return [...new Set(n.keeps)].map(id => id === n.id ? "its own value" : this.label(id));
   }
 
+  // When something is handed back from one node to another: "to>from" -> the step of the sweep.
+  get handed() {
+    this.handedAt ??= new Map(this.sweep.flatMap((entry, i) =>
+      entry.adds.map(add => [`${add.to}>${entry.node}`, i + 1])));
+    return this.handedAt;
+  }
+
   isLit(n, forwardStep) {
     return this.isSource(n) || this.position.get(n.id) < forwardStep;
   }
 
-  // The registers after so many steps of the sweep: id -> {sum, parts: [{from, amount}], done}.
+  // The registers after so many steps of the sweep: id -> {sum, parts: [{from, amount}], done}. A
+  // step asks for them more than once, after it and before it.
   registers(step) {
+    this.recent ??= new Map();
+    const known = this.recent.get(step) ?? this.registersAfter(step);
+    this.recent.delete(step);
+    this.recent.set(step, known);
+    if (this.recent.size > 3) this.recent.delete(this.recent.keys().next().value);
+    return known;
+  }
+
+  registersAfter(step) {
     const all = new Map();
     if (this.trace.sweep.length === 0) return all;
     all.set(this.trace.output, { sum: this.seed(), parts: [{ from: null, amount: this.seed() }], done: false });

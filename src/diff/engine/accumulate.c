@@ -146,6 +146,8 @@ bool cot__arrive(cot__sweep *s, uint32_t node) {
     if (cot__is_tensor(&s->t->nodes[node])) {
         to->tensor = *acc_of(s, node);
         to->tensor.storage->refs++;
+        bool is_gradient = s->t->nodes[node].op == OP_leaf;
+        if (is_gradient) cot__storage_set_aside(s->t, to->tensor.storage);
     } else
         to->scalar = cot__slot_get(s->t, node);
     s->arrival_count++;

@@ -8,6 +8,7 @@
 #include "rules/elementwise_ids.h"
 #include "diff/engine/find_kinks.h"
 #include "ops/array/array.h"
+#include "ops/precision.h"
 #include "pending/pending.h"
 #include "ops/structural.h"
 
@@ -417,10 +418,12 @@ static bool walk(cot__sweep *s, uint32_t from) {
 }
 
 bool cot__forward(cot__sweep *s, uint32_t from) {
+    cot_precision before = cot__precision_pause(s->t);
     cot__pending_open(s->t);
     bool ok = walk(s, from);
     if (!s->recording && !s->read_later) cot__pending_finish(s->t);
     cot__pending_close(s->t);
+    s->t->precision = before;
     return ok;
 }
 

@@ -9,6 +9,7 @@
 #include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 #include "ops/array/array.h"
+#include "ops/precision.h"
 #include "ops/structural.h"
 
 #include <string.h>
@@ -57,6 +58,8 @@ static void give_numbers(cot__rule *r, int k, cot_var v) {
         cot__acc_add(s, to, &given);
     }
 }
+
+cot__sweep *cot__sweep_of_numbers(const cot__rule *r) { return r->give == give_numbers ? r->driver : NULL; }
 
 static void give_slice_numbers(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
     cot__sweep *s = r->driver;
@@ -539,10 +542,12 @@ static bool walk(cot__sweep *s) {
 }
 
 bool cot__reverse(cot__sweep *s) {
+    cot_precision before = cot__precision_pause(s->t);
     cot__pending_open(s->t);
     bool ok = walk(s);
     /* accumulators are read as they lie; recorded values through cot__look */
     if (!s->recording && !s->read_later) cot__pending_finish(s->t);
     cot__pending_close(s->t);
+    s->t->precision = before;
     return ok;
 }

@@ -78,6 +78,9 @@ void cot__operand_bounds(const cot_tape *t, const cot__node *n, cot_dtype comput
  * are looked at when their rule runs. */
 bool cot__leaves_unassigned(cot_tape *t, const char *op, int m, const uint32_t *ys, int n, const uint32_t *xs);
 
+/* The sweep that runs this rule for numbers, whose accumulators a rule that sweeps itself may go on
+ * with. NULL: it records, or another driver runs the rule. */
+cot__sweep *cot__sweep_of_numbers(const cot__rule *r);
 /* Does what a rule gave have the shape of the operand it is for? Otherwise sets the error. */
 bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint);
 /* The rule of a node, in reverse mode, in recorded operations; a structural node without elements

@@ -3,7 +3,9 @@
 #include "diff/implicit/implicit.h"
 #include "diff/implicit/called.h"
 
-bool cot__has_elimination(int64_t size) { return size > 0 && cot__system_is_dense(size); }
+bool cot__has_elimination(int64_t size, bool positive_definite) {
+    return size > 0 && cot__system_is_dense(size, positive_definite);
+}
 
 int cot__eliminate(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;

@@ -32,7 +32,7 @@ cot_var cot__linear_solve_record(cot_tape *t, cot__linsolve *l, cot_var b);
 
 /* ---- elimination, of so many unknowns as become a matrix ---- */
 
-bool cot__has_elimination(int64_t size);
+bool cot__has_elimination(int64_t size, bool positive_definite);
 /* ys[0] = x with xs[0]ᵀ x = xs[1]: a cot_fn. */
 int cot__eliminate(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 /* The same as a body, recorded; NULL after an error. Is a program that body? And calling it. */

@@ -79,7 +79,7 @@ static bool solve(operator_at_work *a, const double *b, double *x) {
     cot__caller caller = cot__tape_caller(t, a->l->name);
     cot__system s = {&caller, a->l->wanted, a->l->options, cot__dtype_at(&t->nodes[a->b]), a->size, a, apply_operator,
                      eliminate};
-    size_t      bytes = cot__system_bytes(a->size);
+    size_t      bytes = cot__system_bytes(a->size, a->l->options.positive_definite);
     double     *work = cot__alloc(&t->al, bytes);
     if (!work) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for its vectors", a->l->name, bytes);

@@ -11,23 +11,27 @@
 
 #include <string.h>
 
-/* ITERATIONS: of the options. PROVEN: A is known to be linear. WANTED: 1: the derivative of a
+/* ITERATIONS: of the options. FACTS: what is known of A, or-ed. WANTED: 1: the derivative of a
  * solution. */
-enum { ITERATIONS, PROVEN, WANTED, INTS };
+enum { ITERATIONS, FACTS, WANTED, INTS };
+enum { LINEAR = 1, POSITIVE_DEFINITE = 2 };
+
+static bool is_positive_definite(const cot__attr *a) { return (a->ints[FACTS] & POSITIVE_DEFINITE) != 0; }
 
 /* ---- types ----------------------------------------------------------------------------------- */
 
 bool cot__linear_solve_infer(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, INT32_MAX, INTS) || !cot__job_float(j, 0) ||
-        !cot__job_range(j, ITERATIONS, 0, INT32_MAX) || !cot__job_range(j, PROVEN, 0, 1) ||
+        !cot__job_range(j, ITERATIONS, 0, INT32_MAX) || !cot__job_range(j, FACTS, 0, 3) ||
         !cot__job_range(j, WANTED, 0, 1))
         return false;
     int64_t n = cot__view_size(&j->x[0]);
-    int     bodies = 1 + cot__has_elimination(n);
+    bool    eliminates = cot__has_elimination(n, is_positive_definite(j->attr));
+    int     bodies = 1 + eliminates;
     if (!(j->attr->number >= 0)) return cot__job_illegal(j, "a tolerance of %g", j->attr->number);
     if (j->bodies != bodies) return cot__job_illegal(j, "%d bodies, where %d belong", j->bodies, bodies);
     if (!cot__called_fits(j, j->body[0], 1, 1)) return false;
-    if (cot__has_elimination(n) && !cot__elimination_fits(j, j->body[1], n)) return false;
+    if (eliminates && !cot__elimination_fits(j, j->body[1], n)) return false;
     cot__type_like(z, j->x[0].dtype, &j->x[0]);
     return true;
 }
@@ -54,7 +58,7 @@ int64_t cot__linear_solve_workspace(const cot__job *j) {
 /* b, x, a vector in its dtype (of 8 bytes at most), and what the solver needs. */
 static bool open_memory(const cot__job *j, holding *h) {
     int64_t n = cot__view_size(&j->x[0]);
-    size_t  work = cot__system_bytes(n), vectors = 3 * (size_t)n * sizeof(double);
+    size_t  work = cot__system_bytes(n, is_positive_definite(j->attr)), vectors = 3 * (size_t)n * sizeof(double);
     h->bytes = work == SIZE_MAX ? SIZE_MAX : work + vectors;
     h->memory = work == SIZE_MAX ? NULL : cot__alloc(&h->al, h->bytes);
     if (!h->memory) return cot__refuse(j->caller, COT_MEMORY, "out of memory: %zu bytes for its vectors", h->bytes);
@@ -68,7 +72,7 @@ static bool open_memory(const cot__job *j, holding *h) {
 void *cot__linear_solve_open(const cot__job *j, const cot_allocator *al) {
     holding *h = cot__alloc(al, sizeof *h);
     if (!h) return cot__refuse(j->caller, COT_MEMORY, "out of memory: %zu bytes to solve", sizeof *h), NULL;
-    *h = (holding){.al = *al, .proven = j->attr->ints[PROVEN]};
+    *h = (holding){.al = *al, .proven = j->attr->ints[FACTS] & LINEAR};
     if (open_memory(j, h) && cot__called_open(&h->a, j, j->body[0], 1, al) &&
         (j->bodies < 2 || cot__called_open(&h->matrix, j, j->body[1], 2, al)))
         return h;
@@ -106,13 +110,17 @@ static bool eliminate(void *ctx, const double *m, const double *b, double *x) {
     return cot__elimination_go(&w->h->matrix, w->j, w->j->caller, m, b, x);
 }
 
+static cot_solve_options options_of(const cot__attr *a) {
+    return (cot_solve_options){.tolerance = a->number, .iterations = (int)a->ints[ITERATIONS],
+                               .positive_definite = is_positive_definite(a)};
+}
+
 bool cot__linear_solve_go(const cot__job *j) {
     holding    *h = j->held;
     working     w = {j, h};
     int64_t     n = cot__view_size(&j->x[0]);
     cot__system s = {j->caller, j->attr->ints[WANTED] ? COT__FOR_A_DERIVATIVE : NULL,
-                     {.tolerance = j->attr->number, .iterations = (int)j->attr->ints[ITERATIONS]}, j->x[0].dtype, n, &w,
-                     apply, eliminate};
+                     options_of(j->attr), j->x[0].dtype, n, &w, apply, eliminate};
     if (n == 0) return true;
     char *memory = cot__called_begin(&h->a, j, j->workspace);
     if (j->bodies > 1) cot__called_begin(&h->matrix, j, memory);
@@ -131,7 +139,9 @@ bool cot__linear_solve_plain(cot__rule *r, cot__plain *to) {
     const cot__linsolve *l = cot__rule_attr(r)->pointer;
     cot_tape            *t = r->t;
     int64_t              n = cot__size_at(t, r->node);
-    int64_t              ints[INTS] = {l->options.iterations, l->proven, l->wanted != NULL};
+    bool                 positive = l->options.positive_definite;
+    int64_t              facts = (l->proven ? LINEAR : 0) | (positive ? POSITIVE_DEFINITE : 0);
+    int64_t              ints[INTS] = {l->options.iterations, facts, l->wanted != NULL};
     to->name = l->name;
     to->body[to->bodies++] = l->a;
     if (!t->mode.compiling) to->why = "it plays the operator again and again, on the tape of its body";
@@ -139,7 +149,7 @@ bool cot__linear_solve_plain(cot__rule *r, cot__plain *to) {
     cot__attr *a = cot__attr_make(t, l->name, INTS, ints, 0, NULL);
     if (a) a->number = l->options.tolerance;
     to->attr = a;
-    if (a && cot__has_elimination(n)) to->body[to->bodies++] = cot__record_elimination(t, l->name, n);
+    if (a && cot__has_elimination(n, positive)) to->body[to->bodies++] = cot__record_elimination(t, l->name, n);
     return t->status == COT_OK;
 }
 
@@ -153,8 +163,7 @@ cot_var cot__linear_solve_replay(cot_tape *t, const cot__program *p, uint32_t op
     cot__replaying_body body = {t, p->body[p->operation[operation].body], xs + 1, replay};
     if (!l) return INVALID(t);
     *l = (cot__linsolve){.name = name, .wanted = a->ints[WANTED] ? COT__FOR_A_DERIVATIVE : NULL,
-                         .proven = a->ints[PROVEN],
-                         .options = {.tolerance = a->number, .iterations = (int)a->ints[ITERATIONS]}};
+                         .proven = a->ints[FACTS] & LINEAR, .options = options_of(a)};
     l->a = cot__region_record(t, name, cot__replay_body, &body, 1, xs, 1);
     return l->a ? cot__linear_solve_record(t, l, xs[0]) : INVALID(t);
 }

@@ -37,7 +37,7 @@ static cot_solver solver_of(const cot__attr *a) {
 
 /* Has it the body that eliminates a matrix? */
 static bool has_matrix(const cot__attr *a, int64_t size) {
-    return !a->pointer && !a->ints[LEAST] && cot__has_elimination(size);
+    return !a->pointer && !a->ints[LEAST] && cot__has_elimination(size, false);
 }
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ int64_t cot__root_workspace(const cot__job *j) {
 static bool open_memory(const cot__job *j, holding *h) {
     int64_t n = cot__view_size(&j->x[0]);
     bool    newton = !j->attr->pointer && !j->attr->ints[LEAST];
-    size_t  search = cot__search_bytes(n), system = newton ? cot__system_bytes(n) : 0;
+    size_t  search = cot__search_bytes(n), system = newton ? cot__system_bytes(n, false) : 0;
     size_t  vectors = 4 * (size_t)n * sizeof(double);
     bool    fits = search < SIZE_MAX && system < SIZE_MAX - search - vectors;
     h->bytes = fits ? search + system + vectors : SIZE_MAX;

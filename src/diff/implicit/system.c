@@ -9,10 +9,13 @@
  * GMRES. TESTED: vectors that looking for linearity takes */
 enum { DENSE = 64, RESTART = 40, TESTED = 6 };
 
-bool cot__system_is_dense(int64_t size) { return size <= DENSE; }
+bool cot__system_is_dense(int64_t size, bool positive_definite) { return size <= DENSE && !positive_definite; }
 
-size_t cot__system_bytes(int64_t size) {
-    int64_t vectors = size > DENSE ? RESTART + 2 : size + 1 > TESTED ? size + 1 : TESTED;
+static bool is_dense(const cot__system *a) { return cot__system_is_dense(a->size, a->options.positive_definite); }
+
+size_t cot__system_bytes(int64_t size, bool positive_definite) {
+    int64_t vectors = positive_definite ? 0 : size > DENSE ? RESTART + 2 : size + 1;
+    if (vectors < TESTED) vectors = TESTED;
     if (size > INT64_MAX / 16 / vectors) return SIZE_MAX;
     return (size_t)(vectors * size) * sizeof(double) + 8;
 }
@@ -109,7 +112,7 @@ double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, d
  * are large against b where x is large. Without a tolerance they are allowed up to a third of the
  * digits. Beyond that A is singular to rounding, and x could be any vector. */
 static double residual_allowed(const cot__system *a, double relative, double terms) {
-    if (a->size > DENSE || a->options.tolerance > 0) return relative;
+    if (!is_dense(a) || a->options.tolerance > 0) return relative;
     return fmin(relative * (1 + terms), cot__third_of_digits(a->dtype));
 }
 
@@ -129,14 +132,14 @@ static bool solve_failed(const cot__system *a, double reached, double allowed, i
         "%s was not found: its linear system has a residual of %g times its right side after %d of at most %d steps, "
         "at most %g is taken; %s is singular there, or nearly%s",
         a->wanted, reached, steps, most, allowed, matrix,
-        steps < most || a->size <= DENSE ? "" : ", or more .iterations find it");
+        steps < most || is_dense(a) ? "" : ", or more .iterations find it");
 }
 
 /* The residual of x is too large, or NaN. */
 static bool refuse_solution(const cot__system *a, double norm, double residual, double size, double allowed,
                             int steps, int most) {
     double reached = fabs(residual / norm); /* NaN may have a sign */
-    bool   dense = a->size <= DENSE;
+    bool   dense = is_dense(a);
     if (dense) steps = most = (int)a->size;
     if (a->wanted)
         return solve_failed(a, reached, allowed, steps, most,
@@ -152,13 +155,14 @@ static bool refuse_solution(const cot__system *a, double norm, double residual, 
 
 bool cot__system_solve(const cot__system *a, const double *b, double *x, double *work) {
     int64_t n = a->size;
-    bool    dense = n <= DENSE;
+    bool    dense = is_dense(a);
     double  norm = sqrt(dot(n, b, b)), residual = 0, size = 0;
     double  relative = cot__solve_tolerance(&a->options, a->dtype, 1e-12, 1e-5);
     int     steps = 0, most = a->options.iterations > 0 ? a->options.iterations : 1000;
     memset(x, 0, (size_t)n * sizeof *x);
-    bool ok = dense ? solve_dense(a, b, x, work, &size) : true;
-    while (ok && !dense) {
+    bool ok = dense ? solve_dense(a, b, x, work, &size) : true, positive = a->options.positive_definite;
+    if (positive) ok = cot__conjugate_gradients(a, b, x, work, relative * norm, most, &steps);
+    while (ok && !dense && !positive) {
         int    done = steps;
         double before = gmres_cycle(a, b, x, work, relative * norm, most, &steps);
         /* NaN is reported below */
@@ -187,6 +191,7 @@ bool cot__system_is_linear(const cot__system *a, const double *x, double *work) 
         sum[k] = u[k] + v[k];
     }
     if (!a->apply(a->ctx, u, of_u) || !a->apply(a->ctx, v, of_v) || !a->apply(a->ctx, sum, of_sum)) return false;
+    if (a->options.positive_definite && !cot__system_is_symmetric(a, u, v, of_u, of_v)) return false;
     double size = sqrt(dot(n, of_u, of_u)) + sqrt(dot(n, of_v, of_v)) + sqrt(dot(n, of_sum, of_sum));
     for (int64_t k = 0; k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
     double off = sqrt(dot(n, of_sum, of_sum));

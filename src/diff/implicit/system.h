@@ -21,14 +21,22 @@ typedef struct cot__system {
     bool (*eliminate)(void *ctx, const double *m, const double *b, double *x);
 } cot__system;
 
-/* Does it become a matrix? */
-bool cot__system_is_dense(int64_t size);
+/* Does it become a matrix? One that is positive definite never does. */
+bool cot__system_is_dense(int64_t size, bool positive_definite);
 /* Bytes that the functions below need at `work`; SIZE_MAX: more than there can be. */
-size_t cot__system_bytes(int64_t size);
+size_t cot__system_bytes(int64_t size, bool positive_definite);
 /* Solves it. False after telling the caller. */
 bool cot__system_solve(const cot__system *s, const double *b, double *x, double *work);
-/* Is A linear, as far as one sees at the solution x? Otherwise tells the caller. */
+/* Is A linear, and symmetric if that was said, as far as one sees at the solution x? Otherwise
+ * tells the caller. */
 bool cot__system_is_linear(const cot__system *s, const double *x, double *work);
+
+/* From x = 0, for a positive definite A: until |b - A x| is at most `goal`, or *steps, which counts
+ * applications of A for steps, `most`. work: three vectors. False after telling the caller. */
+bool cot__conjugate_gradients(const cot__system *s, const double *b, double *x, double *work, double goal, int most,
+                              int *steps);
+bool cot__system_is_symmetric(const cot__system *s, const double *u, const double *v, const double *of_u,
+                              const double *of_v);
 
 double cot__solve_tolerance(const cot_solve_options *options, cot_dtype dtype, double for_f64, double for_f32);
 /* About ∛eps. A residual that is a larger part of the terms of the equation means that the solution

@@ -12,11 +12,17 @@
 /* The adjoints of the loop's operands, in memory of this sweep:
  *   constants, captures   added up over the steps
  *   carried values        handed from step to step
- *   xs                    written row by row */
+ *   xs                    written row by row
+ *
+ * What runs once (a checkpoint, a condition) needs no such memory. Its sweep goes on with the
+ * adjoints that the sweep around it has so far, and gives them back: contributions are added in the
+ * order in which they would be without the checkpoint, so the sums have the same bits. */
 typedef struct back {
     cot__rule     *rule;
     cot__stepper   s;
-    cot__storage **bar;     /* the adjoint of each operand; NULL: not wanted */
+    bool          *has_bar; /* which operands get an adjoint */
+    cot__storage **bar;     /* the adjoint of each operand; NULL: not wanted, or `around` has it */
+    cot__sweep    *around;  /* the sweep that goes on inside; NULL: adjoints have memory here */
     uint32_t      *source;  /* in the steps, the node that stands for each constant and capture */
     uint32_t      *inputs;  /* in the present step, the nodes of carried values and slices */
     cot_var       *g;       /* the adjoint of each result; INVALID: it has none */
@@ -48,6 +54,8 @@ static bool open_bars(back *b) {
         uint32_t x = b->s.args[k];
         bool needs = is_carried(l, k) ? cot__dtype_is_float(cot__dtype_at(&t->nodes[x])) : cot__rule_wants(b->rule, k);
         if (!needs) continue;
+        b->has_bar[k] = true;
+        if (b->around) continue;
         b->bar[k] = cot__storage_create(t, cot__bytes_at(t, x), l->name);
         if (!b->bar[k]) return false;
         int64_t   stride[COT_MAX_NDIM];
@@ -75,9 +83,9 @@ static bool open_sources(back *b) {
     int                captured = cot__loop_first_capture(l) + (b->s.steps.choice ? l->body[0]->captures : 0);
     for (int k = 0; k < l->consts + body->captures; k++) {
         int     operand = k < l->consts ? cot__loop_first_const(l) + k : captured + k - l->consts;
-        cot_var p = b->bar[operand] ? cot__parameter(t, b->s.args[operand]) : local(t, b->s.args[operand]);
+        cot_var p = b->has_bar[operand] ? cot__parameter(t, b->s.args[operand]) : local(t, b->s.args[operand]);
         if (cot__failed(p)) return false;
-        if (b->bar[operand]) b->source[operand] = cot__index(p);
+        if (b->has_bar[operand]) b->source[operand] = cot__index(p);
         b->s.player.value[k < l->consts ? k : body->n + k - l->consts] = p;
     }
     for (uint32_t k = 0; k < body->fixed; k++) {
@@ -101,10 +109,21 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
     return cot__acc_add(w, y, &(cot__bound){*g, NULL});
 }
 
+/* The same with the adjoint at node g of this tape, which is taken as it lies. */
+static bool seed_shared(cot__sweep *w, uint32_t y, uint32_t g) {
+    cot_tape *t = w->t;
+    cot__view v = cot__look(t, g);
+    if (!(t->nodes[y].flags & COT__ACTIVE) || !cot__is_tensor(&t->nodes[y]) || *cot__slot(t, y) != 0)
+        return seed(w, y, &v);
+    cot__tensor *x = t->nodes[g].value.tensor;
+    return cot__acc_share(w, y, x->storage, x->offset, x->dims + x->ndim);
+}
+
 /* The adjoint of result j at step `at`: a row of the result's adjoint, if it has one. */
 static bool seed_given_out(back *b, cot__sweep *w, int64_t at, int j) {
     const cot__loop *l = b->s.loop;
     if (cot__failed(b->g[j])) return true;
+    if (b->around) return seed_shared(w, cot__index(b->s.out[j]), cot__index(b->g[j]));
     cot__view row = cot__look(b->s.t, cot__index(b->g[j]));
     if (!l->once) {
         row.data = (char *)row.data + at * row.stride[0] * cot__dtype_size(row.dtype);
@@ -140,6 +159,58 @@ static void add_bar(const cot_tape *t, cot__view *to, const cot__arrival *a) {
     cot__run_value(t->backend, OP_add, cot__dtype_compute(to->dtype), 2, pair, to);
 }
 
+/* Is operand k the first that stands for its node and gets an adjoint? */
+static bool is_first_of_node(const back *b, int k) {
+    for (int j = 0; j < k; j++)
+        if (b->source[j] != COT__NONE && b->s.args[j] == b->s.args[k]) return false;
+    return b->source[k] != COT__NONE;
+}
+
+/* What the sweep around has added up so far moves into the sweep of the step. A sum that has one
+ * owner is added to in place, so it leaves the one when it enters the other. */
+static bool go_on_inside(back *b, cot__sweep *w) {
+    cot_tape *t = b->s.t;
+    for (int k = 0; k < b->operands; k++) {
+        uint32_t x = b->s.args[k];
+        if (!is_first_of_node(b, k) || !*cot__slot(t, x)) continue;
+        if (cot__is_tensor(&t->nodes[x])) {
+            int64_t    stride[COT_MAX_NDIM];
+            cot__bound so_far = cot__acc_bound(b->around, x, stride);
+            int64_t    offset = ((char *)so_far.view.data - (char *)so_far.storage->data) /
+                             (int64_t)cot__dtype_size(so_far.view.dtype);
+            if (!cot__acc_share(w, b->source[k], so_far.storage, offset, stride)) return false;
+            cot__acc_drop(b->around, x);
+        } else {
+            *cot__slot(t, b->source[k]) = *cot__slot(t, x);
+            *cot__slot(t, x) = 0;
+            if (b->source[k] < w->lo) w->lo = b->source[k];
+        }
+    }
+    return true;
+}
+
+/* And back. */
+static bool go_on_around(back *b, const cot__sweep *w) {
+    cot_tape *t = b->s.t;
+    for (int k = 0; k < b->operands; k++) {
+        uint32_t            x = b->s.args[k];
+        const cot__arrival *a = b->source[k] != COT__NONE ? cot__arrival_at(w, b->source[k]) : NULL;
+        if (!a) continue;
+        if (x < b->around->lo) b->around->lo = x;
+        if (!a->tensor.storage) {
+            cot__slot_add(t, x, a->scalar);
+        } else if (!*cot__slot(t, x)) {
+            if (!cot__acc_share(b->around, x, a->tensor.storage, a->tensor.offset, a->tensor.stride)) return false;
+        } else {
+            cot__bound more = {cot__layout_at(t, x), a->tensor.storage};
+            more.view.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(more.view.dtype);
+            more.view.stride = a->tensor.stride;
+            if (!cot__acc_add(b->around, x, &more)) return false;
+        }
+    }
+    return true;
+}
+
 /* Moves the adjoints that arrived in one step to the storages of the operands. */
 static void collect(back *b, const cot__sweep *w, int64_t at) {
     const cot__loop *l = b->s.loop;
@@ -165,7 +236,7 @@ static void mark_inputs(back *b, bool on) {
     const cot__loop *l = b->s.loop;
     for (int k = 0; k < b->operands; k++) {
         uint32_t i = is_carried(l, k) || is_sliced(l, k) ? b->inputs[k - cot__loop_first_carry(l)] : b->source[k];
-        if (b->bar[k] && i != COT__NONE) cot__mark_wanted(t, 1, &i, on);
+        if (b->has_bar[k] && i != COT__NONE) cot__mark_wanted(t, 1, &i, on);
     }
 }
 
@@ -196,9 +267,11 @@ static bool step_back(back *b, int64_t k) {
         }
         for (int j = l->carry; ok && j < l->carry + l->nys; j++)
             ok = seed_given_out(b, &w, at, j);
+        if (b->around) ok = ok && go_on_inside(b, &w);
         ok = ok && cot__reverse(&w);
         mark_inputs(b, false);
-        if (ok) collect(b, &w, at);
+        if (ok && b->around) ok = go_on_around(b, &w);
+        else if (ok) collect(b, &w, at);
         cot__sweep_close(&w, false);
     }
     cot__rewind(t, m);
@@ -238,7 +311,10 @@ static bool open_back(back *b, cot__rule *r) {
     b->bar = cot__arena(t, (n + 1) * sizeof *b->bar, l->name);
     b->source = b->bar ? cot__arena(t, (n + 1) * sizeof *b->source, l->name) : NULL;
     b->inputs = b->source ? cot__arena(t, (n + 1) * sizeof *b->inputs, l->name) : NULL;
-    if (!b->inputs) return false;
+    b->has_bar = b->inputs ? cot__arena(t, n + 1, l->name) : NULL;
+    if (!b->has_bar) return false;
+    memset(b->has_bar, 0, n + 1);
+    b->around = l->once ? cot__sweep_of_numbers(r) : NULL;
     memset(b->bar, 0, (n + 1) * sizeof *b->bar);
     memset(b->source, 0xff, (n + 1) * sizeof *b->source);
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
@@ -309,7 +385,7 @@ void cot__loop_reverse_numbers(cot__rule *r) {
         }
         t->kinks.look = look;
         t->active_mask = 0;
-        if (ok) give_all(&b);
+        if (ok && !b.around) give_all(&b);
     }
     cot__scope_close(t, &scope);
     close_back(&b);

@@ -105,9 +105,8 @@ static bool is_large(const cot_tape *t, const batch *b) {
 static bool find_views(cot_tape *t, const cot__region *r, bool *found) {
     size_t          outer = (size_t)(r->n + r->captures) + r->fixed, places = outer + r->steps;
     const uint64_t *ref = r->ref;
-    bool           *is = cot__alloc(&t->al, places + 1);
-    if (!is)
-        return cot__fail(t, COT_MEMORY, "[vmap] out of memory: the values of a body of %u operations", r->steps), false;
+    bool           *is = cot__arena(t, places + 1, NAME);
+    if (!is) return false;
     memset(is, true, outer);
     for (uint32_t s = 0; s < r->steps; s++) {
         const cot__node *n = &t->nodes[r->node[s]];
@@ -116,7 +115,6 @@ static bool find_views(cot_tape *t, const cot__region *r, bool *found) {
     }
     *found = false;
     for (int k = 0; k < r->m; k++) *found |= is[ref[k]];
-    cot__free(&t->al, is, places + 1);
     return true;
 }
 

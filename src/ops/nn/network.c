@@ -7,6 +7,7 @@
 #include "rules/structural_ids.h"
 #include "backend/elements.h"
 #include "ops/nn/nn.h"
+#include "ops/precision.h"
 #include "ops/structural.h"
 
 /* ---- softmax --------------------------------------------------------------------------------- */
@@ -123,6 +124,8 @@ cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target,
         return NULL;
     cot_dtype d = cot__dtype_at(&t->nodes[xs[PREDICTION]]);
     if (!cot__dtype_is_float(d) && (xs[PREDICTION] = cot__as(t, xs[PREDICTION], d = COT_F64)) == COT__NONE) return NULL;
+    d = cot__precision_of(t, op, d);
+    if ((xs[PREDICTION] = cot__as(t, xs[PREDICTION], d)) == COT__NONE) return NULL;
     if (!is_labels(t, xs[TARGET]) && (xs[TARGET] = cot__as(t, xs[TARGET], d)) == COT__NONE) return NULL;
     return t;
 }

@@ -1,5 +1,5 @@
 /* directions.c: sweeps over unit directions, LANES at a time: as many as one sweep carries. */
-#include "commands/directions.h"
+#include "problem/directions.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,101 @@
+/* memory: what a step of a deep network takes, without checkpoints and with √N segments
+ * (cot_checkpoint_sequential): the peak of the tape, and the time. Layers are dense with tanh,
+ * WIDTH numbers wide, f32; both sides take turns, and a time is the least of several. */
+#include <cotangent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#ifdef BENCH_SMALL
+enum { WIDTH = 16, BATCH = 64, LEAST = 16, MOST = 64, SAMPLES = 1 };
+#else
+enum { WIDTH = 128, BATCH = 512, LEAST = 16, MOST = 1024, SAMPLES = 5 };
+#endif
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int layer(int64_t k, int n, const cot_var *xs, cot_var *ys, void *user) {
+    const cot_var *w = user;
+    (void)n;
+    ys[0] = cot_tanh(cot_matmul(xs[0], w[k]));
+    return 0;
+}
+
+typedef struct net {
+    cot_tape *t;
+    cot_var   x, w[MOST];
+    cot_mark  start;
+    int64_t   layers;
+} net;
+
+typedef struct sample {
+    double seconds, loss, arrays; /* arrays: the peak, in activations of one layer */
+} sample;
+
+/* Some numbers between -most and most. */
+static const float *numbers(int n, unsigned seed, double most) {
+    static float to[BATCH * WIDTH];
+    for (int k = 0; k < n; k++) {
+        seed  = seed * 1664525u + 1013904223u;
+        to[k] = (float)(((double)(seed >> 8) / 8388608 - 1) * most);
+    }
+    return to;
+}
+
+static void make(net *d, int64_t layers) {
+    d->t      = cot_tape_create(NULL);
+    d->layers = layers;
+    if (!d->t) exit(1);
+    d->x = cot_tensor(d->t, COT_F32, COT_SHAPE(BATCH, WIDTH), numbers(BATCH * WIDTH, 1, 1));
+    for (int64_t k = 0; k < layers; k++)
+        d->w[k] = cot_tensor(d->t, COT_F32, COT_SHAPE(WIDTH, WIDTH),
+                             numbers(WIDTH * WIDTH, 2 + (unsigned)k, 2 / sqrt(WIDTH)));
+    d->start = cot_tape_mark(d->t);
+}
+
+/* segments < 0: the layers as they are. */
+static sample step(net *d, int64_t segments) {
+    cot_var y     = d->x;
+    double  start = now();
+    if (segments >= 0) cot_checkpoint_sequential(layer, d->w, d->layers, segments, 1, &y, &y);
+    for (int64_t k = 0; segments < 0 && k < d->layers; k++) {
+        cot_var x = y;
+        layer(k, 1, &x, &y, d->w);
+    }
+    cot_var loss = cot_mean(cot_square(y), COT_ALL);
+    cot_backward(loss);
+    sample s = {now() - start, cot_value(loss), (double)cot_tape_peak_bytes(d->t) / (4.0 * BATCH * WIDTH)};
+    if (cot_tape_status(d->t)) {
+        fprintf(stderr, "%s\n", cot_tape_message(d->t));
+        exit(1);
+    }
+    cot_tape_zero_grads(d->t);
+    cot_tape_rewind(d->t, d->start);
+    return s;
+}
+
+static sample best(net *d, int64_t segments, sample least) {
+    sample s = step(d, segments);
+    if (least.seconds > 0 && least.seconds < s.seconds) s.seconds = least.seconds;
+    return s;
+}
+
+int main(void) {
+    static net all, parts;
+    printf("%8s  %14s %14s  %10s %10s  %6s\n", "layers", "peak, arrays", "in segments", "time, ms", "segments", "more");
+    for (int64_t layers = LEAST; layers <= MOST; layers *= 4) {
+        sample a = {0}, b = {0};
+        make(&all, layers), make(&parts, layers);
+        for (int k = 0; k < SAMPLES; k++) a = best(&all, -1, a), b = best(&parts, 0, b);
+        printf("%8lld  %14.1f %14.1f  %10.1f %10.1f  %4.0f %%\n", (long long)layers, a.arrays, b.arrays,
+               1e3 * a.seconds, 1e3 * b.seconds, 100 * (b.seconds / a.seconds - 1));
+        if (a.loss != b.loss) return fprintf(stderr, "the losses differ: %.9g, %.9g\n", a.loss, b.loss), 1;
+        cot_tape_destroy(all.t), cot_tape_destroy(parts.t);
+    }
+    return 0;
+}

@@ -1,0 +1,67 @@
+/* conjugate.c: A x = b by conjugate gradients, where A is symmetric and positive definite. Three
+ * vectors are kept, whatever the number of steps; GMRES keeps one for each.
+ *
+ * The residual that steps carry on drifts from b - A x by rounding. Where it is small enough, the
+ * true one is computed and the search goes on from there, until that is small too. */
+#include "diff/implicit/system.h"
+
+#include <string.h>
+
+static double dot(int64_t n, const double *a, const double *b) {
+    double s = 0;
+    for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
+    return s;
+}
+
+static bool not_positive(const cot__system *a, double bend, int step) {
+    return cot__refuse(a->caller, COT_VALUE,
+                       "the function is not positive definite: p·a(p) is %g for the direction p of step %d; without "
+                       ".positive_definite any linear function is solved",
+                       bend, step);
+}
+
+/* r = b - A x, and its square. */
+static bool look(const cot__system *a, const double *b, const double *x, double *r, double *square) {
+    if (!a->apply(a->ctx, x, r)) return false;
+    for (int64_t k = 0; k < a->size; k++) r[k] = b[k] - r[k];
+    *square = dot(a->size, r, r);
+    return true;
+}
+
+bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, double *work, double goal, int most,
+                              int *steps) {
+    int64_t n = a->size;
+    double *r = work, *p = r + n, *q = p + n, square, before = INFINITY;
+    memcpy(r, b, (size_t)n * sizeof *r); /* x is 0 */
+    square = dot(n, r, r);
+    while (*steps < most && sqrt(square) > goal && square < before) {
+        before = square; /* a search that gains nothing is the last */
+        memcpy(p, r, (size_t)n * sizeof *p);
+        while (*steps < most && sqrt(square) > goal) {
+            ++*steps;
+            if (!a->apply(a->ctx, p, q)) return false;
+            double bend = dot(n, p, q), step = square / bend;
+            if (bend <= 0) return not_positive(a, bend, *steps);
+            if (!isfinite(step)) return true; /* the residual says so */
+            for (int64_t k = 0; k < n; k++) x[k] += step * p[k], r[k] -= step * q[k];
+            double next = dot(n, r, r), turn = next / square;
+            for (int64_t k = 0; k < n; k++) p[k] = r[k] + turn * p[k];
+            square = next;
+        }
+        if (!look(a, b, x, r, &square)) return false;
+    }
+    return true;
+}
+
+/* u·A v and v·A u of two vectors, whose images are there. */
+bool cot__system_is_symmetric(const cot__system *a, const double *u, const double *v, const double *of_u,
+                              const double *of_v) {
+    int64_t n = a->size;
+    double  there = dot(n, u, of_v), back = dot(n, v, of_u);
+    double  size = sqrt(dot(n, u, u) * dot(n, of_v, of_v)) + sqrt(dot(n, v, v) * dot(n, of_u, of_u));
+    if (!(fabs(there - back) > sqrt(cot__eps_of(a->dtype)) * size)) return true;
+    return cot__refuse(a->caller, COT_VALUE,
+                       "the function is not symmetric: u·a(v) and v·a(u) differ by %.2g of their size; without "
+                       ".positive_definite any linear function is solved",
+                       fabs(there - back) / size);
+}

@@ -1,0 +1,243 @@
+/* forecast.c: walks a tape up and down and counts bytes. */
+#include "trace/cost/forecast.h"
+
+#include "base/number.h"
+#include "ops/costs.h"
+#include "trace/cost/cost_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+static cot__forecast_row *row_of(cot__forecast *f, const char *op, const char *name) {
+    for (int64_t k = 0; k < f->row_count; k++) {
+        const char *other = f->rows[k].name;
+        if (f->rows[k].op == op && (name == other || (name && other && strcmp(name, other) == 0))) return &f->rows[k];
+    }
+    if (f->row_count == f->row_room) {
+        int64_t            room = 2 * f->row_room + 16;
+        cot__forecast_row *more = realloc(f->rows, (size_t)room * sizeof *more);
+        if (!more) return NULL;
+        f->rows = more, f->row_room = room;
+    }
+    f->rows[f->row_count] = (cot__forecast_row){.op = op, .name = name};
+    return &f->rows[f->row_count++];
+}
+
+static bool is_source(const cot__node *n) { return n->op == OP_parameter || cot__op_of(n->op)->kind == KIND_SOURCE; }
+
+static double cost_of(const cot_tape *t, uint32_t i) {
+    return t->nodes[i].op < OP_structural ? (double)cot__size_at(t, i) : cot__cost_of_value(t, i);
+}
+
+/* The value of node i, the first on its storage; `reader`: the first node whose rule reads it. */
+static bool add_row(cot__forecast *f, const cot_tape *t, uint32_t i, uint32_t reader) {
+    const cot__node   *n = &t->nodes[i];
+    int64_t            bytes = cot__bytes_at(t, i);
+    cot__forecast_row *to = row_of(f, cot__op_of(n->op)->name, cot__name_of(t, i));
+    if (!to) return false;
+    to->count++, to->bytes += bytes, to->again += is_source(n) ? 0 : cost_of(t, i);
+    to->source = is_source(n);
+    if (reader != COT__NONE) {
+        const char *name = cot__op_of(t->nodes[reader].op)->name;
+        to->saved += bytes;
+        to->readers |= to->reader && to->reader != name;
+        to->reader = name;
+    }
+    f->stored += bytes;
+    if (to->source) f->sources += bytes;
+    else if (reader == COT__NONE) f->unread += bytes;
+    else f->saved += bytes, f->cheap += n->op < OP_structural ? bytes : 0;
+    return true;
+}
+
+static int larger_first(const void *a, const void *b) {
+    const cot__forecast_row *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->op, y->op);
+}
+
+/* ---- the two walks --------------------------------------------------------------------------- */
+
+typedef struct walk {
+    cot_tape *t;
+    uint32_t  end;    /* the nodes before this one */
+    uint32_t *owner;  /* the node whose memory holds the value */
+    uint32_t *reader; /* of an owner: the first node whose rule reads it; COT__NONE: none */
+    double   *adjoint; /* bytes of the adjoint that a node has now */
+    bool     *arrived; /* does it have one? */
+    bool     *given;   /* of an owner: it is the example of a parameter */
+} walk;
+
+/* Does the memory of node i count? That of leaves does not, nor what the user has lent. */
+static bool counts(const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    return n->op != OP_leaf && n->op != OP_parameter && !cot__in_body(n) && cot__has_axes(n) &&
+        !n->value.tensor->storage->borrowed;
+}
+
+/* The node whose storage parameter i has; it stands before it. */
+static uint32_t parameter_of(const walk *w, uint32_t i) {
+    const cot__node *n = &w->t->nodes[i];
+    for (uint32_t k = i; cot__is_tensor(n) && k-- > 0;)
+        if (cot__is_tensor(&w->t->nodes[k]) && w->t->nodes[k].value.tensor->storage == n->value.tensor->storage)
+            return k;
+    return i;
+}
+
+static void find_readers(walk *w) {
+    for (uint32_t i = 0; i < w->end; i++) {
+        const cot__node *n = &w->t->nodes[i];
+        uint32_t         with, mask = cot__in_body(n) ? 0 : cot__values_read(w->t, i);
+        w->reader[i] = COT__NONE;
+        w->owner[i] = cot__shares_storage(w->t, i, &with) ? w->owner[with] : i;
+        if (n->op == OP_parameter) w->given[parameter_of(w, i)] = true;
+        for (int k = 0, count = mask ? cot__nargs(n) : 0; k < count; k++) {
+            uint32_t a = cot__arg(n, k);
+            if (a != COT__NONE && cot__saves_operand(mask, k) && w->reader[w->owner[a]] == COT__NONE)
+                w->reader[w->owner[a]] = i;
+        }
+        if ((mask & COT__SAVES_Z) && w->reader[w->owner[i]] == COT__NONE) w->reader[w->owner[i]] = i;
+    }
+}
+
+static void at_step(cot__forecast *f, double bytes) {
+    f->bytes[f->steps] = bytes;
+    if (bytes > f->peak) f->peak = bytes, f->peak_at = f->steps;
+    f->steps++;
+}
+
+/* Values are made and stay. Leaves and constants do not count, nor do bodies. */
+static bool walk_up(cot__forecast *f, const walk *w, double *live) {
+    for (uint32_t i = 0; i < w->end; i++) {
+        const cot__node *n = &w->t->nodes[i];
+        if (w->owner[i] == i && cot__has_axes(n) && !cot__in_body(n) && !w->given[i]) {
+            if (!add_row(f, w->t, i, w->reader[i])) return false;
+            if (counts(w->t, i)) *live += (double)cot__bytes_at(w->t, i);
+        }
+        at_step(f, *live);
+    }
+    return true;
+}
+
+static bool passes(const cot_tape *t, const cot__node *n, int k) {
+    uint32_t a = cot__arg(n, k), inactive = cot__op_of(n->op)->inactive;
+    return a != COT__NONE && (t->nodes[a].flags & COT__ACTIVE) && !(k < 32 && inactive >> k & 1);
+}
+
+static void walk_down(cot__forecast *f, walk *w, uint32_t y, double live) {
+    cot_tape *t = w->t;
+    w->adjoint[y] = (double)cot__bytes_at(t, y);
+    w->arrived[y] = true;
+    live += w->adjoint[y];
+    for (uint32_t i = y + 1; i-- > 0;) {
+        const cot__node *n = &t->nodes[i];
+        bool             swept = w->arrived[i] && (n->flags & COT__ACTIVE) && !is_source(n);
+        for (int k = 0, count = swept ? cot__nargs(n) : 0; k < count; k++) {
+            uint32_t a = passes(t, n, k) ? cot__arg(n, k) : COT__NONE;
+            if (a == COT__NONE || w->arrived[a]) continue;
+            w->arrived[a] = true;
+            /* the adjoint of a view that has all elements once is a view of an adjoint */
+            bool moves = w->owner[i] != i && cot__bytes_at(t, a) == cot__bytes_at(t, i);
+            w->adjoint[a] = moves ? w->adjoint[i] : (double)cot__bytes_at(t, a);
+            if (moves) w->adjoint[i] = 0;
+            else live += w->adjoint[a];
+        }
+        at_step(f, live);
+        if (swept) live -= w->adjoint[i];
+    }
+}
+
+static void say_when(cot__forecast *f, const walk *w, uint32_t y) {
+    int64_t  up = w->end;
+    uint32_t i = f->peak_at < up ? (uint32_t)f->peak_at : y - (uint32_t)(f->peak_at - up);
+    char     it[120];
+    snprintf(f->when, sizeof f->when, "%s %s", f->peak_at < up ? "when it records" : "on the way back, at",
+             cot__describe(w->t, i, it, sizeof it));
+}
+
+bool cot__forecast_of(cot__forecast *f, cot_var y) {
+    uint32_t at;
+    *f = (cot__forecast){0};
+    cot_tape *t = cot__tape_of(1, &y);
+    if (!t || !cot__operand(t, y, "memory", "", &at)) return false;
+    size_t n = (size_t)at + 1;
+    walk   w = {.t = t, .end = at + 1};
+    w.owner = malloc(2 * n * sizeof *w.owner);
+    w.adjoint = calloc(n, sizeof *w.adjoint + 2);
+    f->bytes = malloc(2 * n * sizeof *f->bytes);
+    bool   ok = w.owner && w.adjoint && f->bytes;
+    double live = 0;
+    if (ok) {
+        w.reader = w.owner + n;
+        w.arrived = (bool *)(w.adjoint + n), w.given = w.arrived + n;
+        find_readers(&w);
+        ok = walk_up(f, &w, &live);
+    }
+    if (ok) {
+        if (t->nodes[at].flags & COT__ACTIVE) walk_down(f, &w, at, live);
+        say_when(f, &w, at);
+        qsort(f->rows, (size_t)f->row_count, sizeof *f->rows, larger_first);
+    }
+    free(w.owner);
+    free(w.adjoint);
+    return ok;
+}
+
+void cot__forecast_free(cot__forecast *f) {
+    free(f->bytes);
+    free(f->rows);
+    *f = (cot__forecast){0};
+}
+
+/* ---- showing --------------------------------------------------------------------------------- */
+
+const char *cot__bytes_text(double bytes, char *buf) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int                      k = 0;
+    while (bytes >= 1024 && k < 5) bytes /= 1024, k++;
+    cot__format(buf, 32, k ? "%.2f %s" : "%.0f %s", bytes, units[k]);
+    return buf;
+}
+
+static void put_row(FILE *out, const cot__forecast_row *r) {
+    char name[60], a[32], b[32], again[32] = "";
+    snprintf(name, sizeof name, r->name ? "%s \"%.24s\"" : "%s", r->op, r->name);
+    if (!r->source) cot__format(again, sizeof again, "%.3g", r->again);
+    fprintf(out, "%-36s %8lld %12s %12s %12s  %s%s\n", name, (long long)r->count,
+            cot__bytes_text((double)r->bytes, a), r->saved ? cot__bytes_text((double)r->saved, b) : "-", again,
+            r->reader ? r->reader : "", r->readers ? ", …" : "");
+}
+
+void cot__forecast_table(FILE *out, const cot__forecast *f) {
+    char a[32], b[32], c[32], d[32];
+    fprintf(out, "%-36s %8s %12s %12s %12s  read by the rule of\n", "values", "count", "stored", "saved", "again");
+    for (int64_t k = 0; k < f->row_count; k++) put_row(out, &f->rows[k]);
+    fprintf(out, "\n%s beside leaves and constants: %s that rules read (%s elementwise, cheap to make again), %s "
+                 "that none reads\n",
+            cot__bytes_text((double)(f->stored - f->sources), a), cot__bytes_text((double)f->saved, b),
+            cot__bytes_text((double)f->cheap, c), cot__bytes_text((double)f->unread, d));
+    fprintf(out, "the most at once: %s, %s\n", cot__bytes_text(f->peak, a), f->when);
+}
+
+static void put_integer(cot__json *j, const char *key, int64_t v) { cot__json_key(j, key), cot__json_integer(j, v); }
+
+void cot__forecast_json(cot__json *j, const cot__forecast *f) {
+    put_integer(j, "stored", f->stored), put_integer(j, "sources", f->sources), put_integer(j, "saved", f->saved);
+    put_integer(j, "cheap", f->cheap), put_integer(j, "unread", f->unread), put_integer(j, "peak", (int64_t)f->peak);
+    put_integer(j, "peak_at", f->peak_at), put_integer(j, "steps", f->steps);
+    cot__json_key(j, "when"), cot__json_string(j, f->when);
+    cot__json_key(j, "values");
+    cot__json_open(j, '[');
+    for (int64_t k = 0; k < f->row_count; k++) {
+        const cot__forecast_row *r = &f->rows[k];
+        cot__json_open(j, '{');
+        cot__json_key(j, "op"), cot__json_string(j, r->op);
+        cot__json_key(j, "name"), cot__json_string(j, r->name);
+        put_integer(j, "count", r->count), put_integer(j, "bytes", r->bytes), put_integer(j, "saved", r->saved);
+        cot__json_key(j, "again"), cot__json_number(j, r->again);
+        cot__json_key(j, "reader"), cot__json_string(j, r->reader);
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+}

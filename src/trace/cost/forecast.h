@@ -1,0 +1,43 @@
+/* forecast.h: what a step takes: the bytes on the tape while y is recorded and swept, one number
+ * for each node there and back, the peak, and the values by operation and name. From shapes alone:
+ * elements are never looked at, so the values may be examples (tape/examples.h).
+ *
+ * Values stay on the tape until it is rewound, and an adjoint from its first contribution to its
+ * own step; that of a leaf to the end of the sweep. Leaves themselves do not count, as in
+ * cot_tape_peak_bytes. What the kernels need for themselves is not in it. */
+#ifndef COT_FORECAST_H
+#define COT_FORECAST_H
+
+#include "tape/tape.h"
+#include "trace/json/json.h"
+
+typedef struct cot__forecast_row {
+    const char *op, *name;  /* name NULL: they have none */
+    const char *reader;     /* an operation whose rule reads one of them; NULL: none does */
+    bool        readers;    /* and there are others */
+    bool        source;     /* leaves and constants */
+    int64_t     count, bytes, saved;
+    double      again;      /* operations that would make them again */
+} cot__forecast_row;
+
+typedef struct cot__forecast {
+    int64_t            sources, stored, saved, cheap, unread; /* as in cot_memory */
+    double             peak;
+    int64_t            peak_at;   /* the step of it, 0 … steps - 1 */
+    char               when[160]; /* in words */
+    int64_t            steps;     /* nodes up, then nodes down */
+    double            *bytes;     /* at each step */
+    cot__forecast_row *rows;      /* the largest first */
+    int64_t            row_count, row_room;
+} cot__forecast;
+
+/* Of the sweep of y by all leaves and parameters. False when memory is short, or y is no value. */
+bool cot__forecast_of(cot__forecast *f, cot_var y);
+void cot__forecast_free(cot__forecast *f);
+void cot__forecast_table(FILE *out, const cot__forecast *f);
+/* The members of an object, which the caller opens and closes. */
+void cot__forecast_json(cot__json *j, const cot__forecast *f);
+/* Bytes as people read them: "1.50 GiB". buf has 32 bytes. */
+const char *cot__bytes_text(double bytes, char *buf);
+
+#endif

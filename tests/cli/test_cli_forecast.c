@@ -1,0 +1,72 @@
+/* cotangent memory: forecasts of expressions and models. */
+#include "support/cli_test.h"
+
+/* The number behind a key of the last output. */
+static double number(const char *key) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *at = strstr(last.out, quoted);
+    assert_non_null(at);
+    return strtod(at + strlen(quoted), NULL);
+}
+
+static void an_expression_is_told_by_operation(void **state) {
+    (void)state;
+    prints("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)'",
+           "values                                  count       stored        saved        again  read by the rule of\n"
+           "exp                                         1     7.81 KiB     7.81 KiB        1e+03  exp\n"
+           "leaf \"x\"                                    1     7.81 KiB     7.81 KiB               mul\n"
+           "mul                                         1     7.81 KiB            -        1e+03  \n\n"
+           "15.62 KiB beside leaves and constants: 7.81 KiB that rules read (7.81 KiB elementwise, cheap to make again), "
+           "7.81 KiB that none reads\n"
+           "the most at once: 39.06 KiB, on the way back, at mul (%2)\n");
+}
+
+static void a_model_of_any_size_is_answered_at_once(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 100 --batch 32 --context 2048 --width 4096"), 0);
+    assert_string_equal(last.err, "");
+    /* 12 width² a block and its biases and scales, tokens and places */
+    double w = 4096, block = 12 * w * w + 13 * w, rest = 50257 * w + 2048 * w + 2 * w;
+    assert_true(number("parameters") == 100 * block + rest);
+    /* a block saves more than ten activations of its width, in f32 */
+    assert_true(number("peak") > 100 * 10.0 * 32 * 2048 * w * 4);
+    double peak = number("peak"), saved = number("saved"), cut = number("cut");
+    assert_true(cut < peak / 4);
+    assert_true(number("segments") == 10);
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 100 --batch 32 --context 2048 --width 4096 "
+                        "--precision bf16"), 0);
+    assert_true(number("saved") < 0.62 * saved && number("saved") > 0.4 * saved);
+}
+
+static void a_limit_is_judged_and_drawn(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1TiB --svg m.svg"), 0);
+    assert_non_null(strstr(last.out, "a limit of 1.00 TiB is enough as it is\n"));
+    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1000"), 0);
+    assert_non_null(strstr(last.out, "a limit of 1000 B is not enough\n"));
+    assert_int_equal(sh("grep -c '<svg' m.svg"), 0);
+}
+
+static void what_it_does_not_know_it_says(void **state) {
+    (void)state;
+    fails("cotangent memory --model resnet", 2, "--model is \"resnet\"; memory knows the shapes of gpt and mnist", "");
+    fails("cotangent memory --model gpt --width 10 --heads 4", 2,
+          "a width of 10 is not divided by 4 heads; each has as many numbers as the others", "");
+    fails("cotangent memory --model mnist --layers 3", 2,
+          "--layers, --heads, --width and --context are for gpt; mnist has one shape", "");
+    fails("cotangent memory --model gpt --limit lots", 2,
+          "--limit is \"lots\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it", "");
+    fails("cotangent memory --model gpt --precision f8", 2, "--precision is \"f8\"; it is bf16, f16 or f32", "");
+    fails("cotangent memory x x=1 --model gpt", 2, "memory takes an expression or --model, not both", "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_expression_is_told_by_operation),
+        cmocka_unit_test(a_model_of_any_size_is_answered_at_once),
+        cmocka_unit_test(a_limit_is_judged_and_drawn),
+        cmocka_unit_test(what_it_does_not_know_it_says),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}

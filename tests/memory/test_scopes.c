@@ -1,0 +1,190 @@
+/* Scopes: what is made in one and not kept can be used no more, its memory goes where no rule reads
+ * it, and gradients have the same bits. */
+#include "support/tape_test.h"
+
+enum { N = 1 << 12 };
+
+static cot_var numbers(cot_tape *t, unsigned seed) {
+    static double x[N];
+    for (int k = 0; k < N; k++) seed = seed * 1103515245u + 12345u, x[k] = (double)(seed >> 16 & 1023) / 512.0 - 1;
+    return cot_tensor(t, COT_F64, COT_SHAPE(N), x);
+}
+
+/* exp saves its result, mul both operands; add and sub nothing. */
+static cot_var layer(cot_tape *t, cot_var x, cot_var w, bool scoped) {
+    if (scoped) cot_scope_open(t, "layer");
+    cot_var a = cot_add(x, w), b = cot_sub(a, 0.5), c = cot_exp(b), d = cot_mul(c, x), e = cot_add(d, 1.0);
+    cot_value(cot_sum(e, COT_ALL)); /* nothing waits */
+    if (scoped) cot_scope_close(t, 1, &e);
+    return e;
+}
+
+static void run(bool scoped, double *gradients, int64_t *bytes) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   w = numbers(t, 3), x = numbers(t, 5);
+    int64_t   before = cot_tape_storage_bytes(t);
+    cot_var   y = layer(t, layer(t, x, w, scoped), w, scoped);
+    *bytes = cot_tape_storage_bytes(t) - before;
+    cot_backward(cot_sum(cot_square(y), COT_ALL));
+    assert_ok(t);
+    assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
+    cot_read_grad(w, gradients, N);
+    cot_read_grad(x, gradients + N, N);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void a_scope_frees_what_no_rule_reads_and_changes_no_bit(void **state) {
+    (void)state;
+    static double plain[2 * N], scoped[2 * N];
+    int64_t       all, kept;
+    run(false, plain, &all);
+    run(true, scoped, &kept);
+    assert_memory_equal(plain, scoped, sizeof plain);
+    /* of a, b, c, d and e, c is read by the rules of exp and mul, e by that of the next layer */
+    assert_int_equal(all, 2 * 5 * N * 8);
+    assert_int_equal(kept, 2 * 2 * N * 8);
+}
+
+static void what_is_not_kept_is_an_error_that_names_the_scope(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2), y, z;
+    cot_scope_open(t, "outer");
+    y = cot_sin(x);
+    cot_scope_open(t, "inner");
+    z = cot_cos(y);
+    cot_var kept = cot_mul(z, 2.0);
+    assert_int_equal(cot_scope_close(t, 1, &kept), COT_OK);
+    cot_exp(z);
+    assert_error(t, COT_VAR,
+                 "[exp] the operand was made in scope \"inner\", which is closed; cot_scope_close keeps the values "
+                 "that it is given");
+    cot_tape_clear_error(t);
+    assert_near(cot_value(y), sin(2), 1e-15);
+    cot_var w = cot_add(y, kept);
+    assert_int_equal(cot_scope_close(t, 1, &w), COT_OK);
+    cot_exp(y);
+    assert_error(t, COT_VAR,
+                 "[exp] the operand was made in scope \"outer\", which is closed; cot_scope_close keeps the values "
+                 "that it is given");
+    cot_tape_clear_error(t);
+    cot_backward(w);
+    assert_ok(t);
+    assert_near(cot_grad_value(x), cos(2) - 2 * sin(sin(2)) * cos(2), 1e-15);
+    assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
+    cot_tape_destroy(t);
+}
+
+static void what_needs_a_value_that_went_says_so(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = numbers(t, 5), y;
+    cot_scope_open(t, "block");
+    y = cot_add(cot_mul(x, 3.0), 1.0); /* the product is read by no rule */
+    cot_read(y, (double[N]){0}, N);
+    cot_scope_close(t, 1, &y);
+    cot_var s = cot_sum(cot_square(y), COT_ALL);
+    double  v[N] = {1}, hv[N];
+    assert_int_equal(cot_hvp(s, 1, &x, v, hv), COT_OK); /* nor needed by its derivative */
+    assert_near(hv[0], 18, 0);
+    cot_tape_destroy(t);
+}
+
+static void scopes_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 2);
+    cot_scope_close(t, 0, NULL);
+    assert_error(t, COT_VALUE, "[scope_close] no scope is open; each close belongs to an open before it");
+    cot_tape_clear_error(t);
+    cot_mark m = cot_tape_mark(t);
+    cot_sin(x);
+    cot_scope_open(t, "rewound");
+    cot_tape_rewind(t, m);
+    cot_scope_close(t, 0, NULL);
+    assert_error(t, COT_VALUE, "[scope_close] no scope is open; each close belongs to an open before it");
+    cot_tape_clear_error(t);
+    cot_scope_open(t, "step");
+    cot_var y = cot_sin(x);
+    cot_assign(x, cot_constant(t, 3));
+    cot_scope_close(t, 1, &y);
+    assert_error(t, COT_VALUE, "[scope_close] a leaf was assigned since scope \"step\" was opened; assign after it is "
+                               "closed");
+    cot_tape_clear_error(t);
+    cot_scope_open(t, NULL);
+    assert_error(t, COT_VALUE, "[scope_open] the name is NULL; it is told when a value of the scope is used later");
+    cot_tape_clear_error(t);
+    for (int k = 0; k < 16; k++) cot_scope_open(t, "deep");
+    assert_error(t, COT_LIMIT, "[scope_open] 16 scopes are open; there may be so many");
+    cot_tape_destroy(t);
+}
+
+static void steps_with_scopes_do_not_grow(void **state) {
+    (void)state;
+    counting  c = {0};
+    cot_tape *t = counted_tape(&c, false);
+    cot_var   w = numbers(t, 3), x = numbers(t, 5);
+    cot_mark  m = cot_tape_mark(t);
+    size_t    live = 0;
+    for (int k = 0; k < 20; k++) {
+        cot_backward(cot_sum(layer(t, layer(t, x, w, true), w, true), COT_ALL));
+        assert_ok(t);
+        cot_tape_zero_grads(t);
+        cot_tape_rewind(t, m);
+        if (k == 4) live = c.live;
+    }
+    assert_int_equal(c.live, live);
+    cot_tape_destroy(t);
+    assert_int_equal(c.live, 0);
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static void the_report_tells_what_is_stored_and_why(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   w = numbers(t, 3), x = numbers(t, 5);
+    cot_name(x, "x");
+    cot_memory m;
+    layer(t, x, w, false);
+    assert_int_equal(cot_tape_memory(t, &m, NULL), COT_OK);
+    assert_int_equal(m.stored, 7 * N * 8);
+    assert_int_equal(m.sources, 2 * N * 8);
+    assert_int_equal(m.saved, N * 8); /* exp(b) */
+    assert_int_equal(m.cheap, N * 8);
+    assert_int_equal(m.unread, 4 * N * 8);
+    char  text[2048];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_int_equal(cot_tape_memory(t, NULL, file), COT_OK);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    static const char want[] =
+        "values                            bytes           saved           again         read by the rule of\n"
+        "2 add                             65536           0               8192\n"
+        "1 exp                             32768           32768           4096          exp\n"
+        "1 sub                             32768           0               4096\n"
+        "1 mul                             32768           0               4096\n"
+        "1 leaf                            32768           0               –\n"
+        "1 leaf \"x\"                        32768           32768           –             mul\n"
+        "229376 bytes: 65536 of leaves and constants, 32768 that rules read (32768 of them cheap to make again), "
+        "131072 that none reads\n"
+        "the most at once so far, without leaves and gradients: ";
+    text[sizeof want - 1] = 0; /* the rest depends on the machine */
+    assert_string_equal(text, want);
+    cot_tape_destroy(t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_scope_frees_what_no_rule_reads_and_changes_no_bit),
+        cmocka_unit_test(what_is_not_kept_is_an_error_that_names_the_scope),
+        cmocka_unit_test(what_needs_a_value_that_went_says_so),
+        cmocka_unit_test(scopes_that_do_not_fit_are_refused),
+        cmocka_unit_test(steps_with_scopes_do_not_grow),
+        cmocka_unit_test(the_report_tells_what_is_stored_and_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

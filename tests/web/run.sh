@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# run.sh PAGE COMMAND: the tests of the page, in Chromium and at the same time in Firefox. What a
+# browser's tests said is shown when they are done.
+set -uo pipefail
+cd "$(dirname "$0")"
+page=$(realpath "$OLDPWD/$1") command=$(realpath "$OLDPWD/$2")
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+in_firefox() {
+    python3 test_page.py "$page" "$command" firefox && python3 test_picture.py "$page" firefox
+}
+
+in_firefox > "$log" 2>&1 &
+firefox=$! failed=0
+python3 test_page.py "$page" "$command" chromium || failed=1
+python3 test_picture.py "$page" chromium || failed=1
+python3 test_story.py "$page" "$command" chromium || failed=1
+python3 test_hostile.py "$page" "$command" || failed=1
+wait "$firefox" || failed=1
+echo "== the same in Firefox"
+cat "$log"
+exit "$failed"
