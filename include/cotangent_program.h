@@ -171,9 +171,10 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
 COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
 /* A new tape with what is in the file. vars gets the n values that were given when it was saved; n
  * must be as many. NULL when there is no memory for the tape; after any other failure it has the
- * error (cot_tape_status, cot_tape_message), and vars are invalid. The file is believed in nothing;
- * but it says how many steps its loops have, and loading does them all. NULL options for the
- * defaults. */
+ * error (cot_tape_status, cot_tape_message), and vars are invalid. The file is believed in nothing.
+ * It says how many steps its loops have, and loading does them all: up to options->load_steps
+ * together, those of loops inside of loops counted each time, and a file with more is refused. NULL
+ * options for the defaults. */
 COT_API cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars);
 /* The value that has this name (cot_name), the newest of several; COT_NONE if none has. */
 COT_API cot_var cot_tape_named(cot_tape *t, const char *name);

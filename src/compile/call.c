@@ -221,21 +221,11 @@ static bool any(int n, const bool *list) {
     return false;
 }
 
-/* Hears why a derivative cannot be made. */
-typedef struct heard { cot_status status; char text[COT__MESSAGE]; } heard;
-
-static void hear(const cot__caller *c, cot_status code, const char *text) {
-    heard *h = c->to;
-    if (h->status != COT_OK) return;
-    h->status = code;
-    snprintf(h->text, sizeof h->text, "%s", text);
-}
-
 /* Finds what is to run. False: the derivative holds what no program can hold yet, or there is none,
  * so the operations themselves are to be recorded; or there is an error on the tape. */
 static bool choose(cot_tape *t, const uint32_t *args, call *known) {
-    heard       h = {COT_OK, ""};
-    cot__caller caller = {NAME, &h, hear, NULL, NULL};
+    cot__heard  h = {COT_OK, ""};
+    cot__caller caller = cot__heard_by(&h, NAME); /* why a derivative cannot be made */
     bool       *inputs = flags(t, known->p), smooth = t->options.smooth;
     if (!inputs) return false;
     if (!find_active(t, known->p, args, inputs)) return true;
@@ -249,7 +239,7 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
     known->variant = smooth ? NULL : v;
     if (v) return true;
     if (h.status == COT_LIMIT || h.status == COT_GRAD) atomic_store(&known->p->records, true);
-    else cot__fail(t, h.status, "%s", h.text);
+    else cot__fail(t, h.status, "%s", h.message);
     return false;
 }
 
@@ -400,8 +390,8 @@ static bool call_reached(cot__rule *r, const bool *is, bool *results) {
 
 /* The outputs of p for operands of which some have the batch. */
 static bool call_on_batch(cot_tape *t, cot_program *p, const cot__batch *b, const cot_var *xs, cot_var *out) {
-    heard        h = {COT_OK, ""};
-    cot__caller  caller = {NAME, &h, hear, NULL, NULL};
+    cot__heard   h = {COT_OK, ""};
+    cot__caller  caller = cot__heard_by(&h, NAME);
     uint32_t    *args = cot__arena(t, ((size_t)b->n + 1) * sizeof *args, NAME);
     cot_program *batched = NULL;
     if (!args) return false;
@@ -412,7 +402,7 @@ static bool call_on_batch(cot_tape *t, cot_program *p, const cot__batch *b, cons
         cot_program_destroy(batched);
         return ok;
     }
-    if (h.status == COT_MEMORY) return cot__fail(t, h.status, "%s", h.text), false;
+    if (h.status == COT_MEMORY) return cot__fail(t, h.status, "%s", h.message), false;
     if (h.status != COT_OK) atomic_store(&p->batches_record, true);
     return cot__batched_record(t, p, b->is, xs, out);
 }

@@ -78,4 +78,13 @@ cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, con
 bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,
                      void *const *outputs);
 
+/* An error that is heard where there is no tape and no run to put it on: the first one. The status
+ * is COT_OK while there is none. */
+typedef struct cot__heard {
+    cot_status status;
+    char       message[COT__MESSAGE];
+} cot__heard;
+/* A caller that writes to h, and passes notes by. */
+cot__caller cot__heard_by(cot__heard *h, const char *name);
+
 #endif

@@ -78,3 +78,15 @@ cot_native_state cot_program_native(const cot_program *p, bool wait) {
 }
 
 const char *cot_program_native_message(const cot_program *p) { return cot__native_message(p ? p->native : NULL); }
+
+/* ---- errors without a place ------------------------------------------------------------------ */
+
+static void hear(const cot__caller *c, cot_status status, const char *text) {
+    cot__heard *h = c->to;
+    if (h->status != COT_OK) return;
+    h->status = status;
+    snprintf(h->message, sizeof h->message, "%s", text);
+}
+static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
+
+cot__caller cot__heard_by(cot__heard *h, const char *name) { return (cot__caller){name, h, hear, ignore, NULL}; }

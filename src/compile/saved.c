@@ -7,24 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is refused. */
-typedef struct heard {
-    cot_status status;
-    char       message[COT__MESSAGE];
-} heard;
-
-static void hear(const cot__caller *c, cot_status status, const char *text) {
-    heard *h = c->to;
-    if (h->status != COT_OK) return;
-    h->status = status;
-    snprintf(h->message, sizeof h->message, "%s", text);
-}
-static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
-
 cot_status cot_program_save(const cot_program *p, const char *path, char *why, size_t room) {
-    heard       h = {COT_OK, ""};
-    cot__caller caller = {"program_save", &h, hear, ignore, NULL};
-    if (cot_program_status(p) != COT_OK) hear(&caller, cot_program_status(p), cot_program_message(p));
+    cot__heard  h = {COT_OK, ""};
+    cot__caller caller = cot__heard_by(&h, "program_save");
+    if (cot_program_status(p) != COT_OK) caller.fail(&caller, cot_program_status(p), cot_program_message(p));
     else if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");
     else cot__program_save_to_file(p->source, path, &caller);
     if (why && room) snprintf(why, room, "%s", h.message);
@@ -33,8 +19,8 @@ cot_status cot_program_save(const cot_program *p, const char *path, char *why, s
 
 cot_program *cot_program_load(const char *path, const cot_compile_options *options) {
     cot_compile_options defaults = {0};
-    heard               h = {COT_OK, ""};
-    cot__caller         caller = {"program_load", &h, hear, ignore, NULL};
+    cot__heard          h = {COT_OK, ""};
+    cot__caller         caller = cot__heard_by(&h, "program_load");
     if (!options) options = &defaults;
     bool                legal = path && !options->verify;
     cot__program       *source = legal ? cot__program_load_from_file(path, &options->allocator, &caller) : NULL;

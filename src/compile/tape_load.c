@@ -222,18 +222,30 @@ static bool takes_all(const loading *l, int n) {
     return false;
 }
 
+/* Steps of loops, unless the options say otherwise. */
+enum { LOAD_STEPS = 1 << 24 };
+
+static bool bound_steps(cot_tape *t) {
+    int64_t most = t->options.load_steps;
+    if (most < 0)
+        cot__fail(t, COT_VALUE, "[%s] load_steps is %lld; 0 is the default, 1 and more a bound", NAME, (long long)most);
+    t->steps_left = most ? most : LOAD_STEPS;
+    return t->status == COT_OK;
+}
+
 bool cot__tape_file_record(cot_tape *t, const unsigned char *bytes, size_t size, int n, cot_var *vars) {
     cot__caller caller = cot__tape_caller(t, NAME);
     loading     l = {.t = t};
     if (!cot__file_is_whole(&cot__tape_file_kind, bytes, size, &caller)) return false;
     cot__reader lists = {bytes + COT__FILE_HEAD, bytes + size - COT__FILE_SUM, false};
-    if (find_lists(&l, lists) && takes_all(&l, n)) {
+    if (bound_steps(t) && find_lists(&l, lists) && takes_all(&l, n)) {
         if (cot__replay_open(&l.r, t, NAME, l.p)) record_all(&l), forget(&l);
         if (t->status == COT_OK && is_what_the_file_says(&l, (cot__reader){bytes, bytes + size, false}))
             for (int k = 0; k < n; k++) vars[k] = l.r.value[l.p->output[k]];
         cot__replay_close(&l.r);
     }
     cot__program_release(l.p);
+    t->steps_left = INT64_MAX;
     return t->status == COT_OK;
 }
 

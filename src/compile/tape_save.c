@@ -206,24 +206,15 @@ void cot__tape_file_close(cot__tape_file *f) {
 
 /* ---- for users ------------------------------------------------------------------------------- */
 
-typedef struct heard {
-    cot_status     status;
-    char           message[COT__MESSAGE];
-    cot__tape_file file;
+typedef struct saving {
+    cot__heard     heard;
     cot__caller    caller;
-} heard;
-
-static void hear(const cot__caller *c, cot_status status, const char *text) {
-    heard *h = c->to;
-    if (h->status != COT_OK) return;
-    h->status = status;
-    snprintf(h->message, sizeof h->message, "%s", text);
-}
-static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
+    cot__tape_file file;
+} saving;
 
 static bool fill(FILE *file, void *to) {
-    heard *h = to;
-    return cot__tape_file_write(&h->file, cot__write_to_file, file, &h->caller);
+    saving *s = to;
+    return cot__tape_file_write(&s->file, cot__write_to_file, file, &s->caller);
 }
 
 /* The nodes of the vars, which are alive. */
@@ -236,22 +227,22 @@ static bool find_nodes(cot_tape *t, int n, const cot_var *vars, uint32_t *nodes,
     return true;
 }
 
-static void save(cot_tape *t, int n, const cot_var *vars, const char *path, heard *h) {
+static void save(cot_tape *t, int n, const cot_var *vars, const char *path, saving *s) {
     size_t    bytes = (size_t)n * sizeof(uint32_t);
     uint32_t *nodes = cot__alloc(&t->al, bytes);
     if (!nodes) {
-        cot__refuse(&h->caller, COT_MEMORY, "out of memory: a list of %d values", n);
+        cot__refuse(&s->caller, COT_MEMORY, "out of memory: a list of %d values", n);
         return;
     }
-    if (find_nodes(t, n, vars, nodes, &h->caller)) {
-        bool fine = cot__tape_file_open(&h->file, t, n, nodes, &h->caller);
+    if (find_nodes(t, n, vars, nodes, &s->caller)) {
+        bool fine = cot__tape_file_open(&s->file, t, n, nodes, &s->caller);
         if (t->status != COT_OK) { /* the arena has no memory; the tape stays as it was */
-            hear(&h->caller, t->status, t->errors.message);
+            s->caller.fail(&s->caller, t->status, t->errors.message);
             cot_tape_clear_error(t);
         }
-        if (fine && !cot__file_replace(&t->al, path, h->file.bytes, fill, h, NULL) && h->status == COT_OK)
-            cot__cannot_write(path, errno, &h->caller);
-        cot__tape_file_close(&h->file);
+        if (fine && !cot__file_replace(&t->al, path, s->file.bytes, fill, s, NULL) && s->heard.status == COT_OK)
+            cot__cannot_write(path, errno, &s->caller);
+        cot__tape_file_close(&s->file);
     }
     cot__free(&t->al, nodes, bytes);
 }
@@ -267,9 +258,9 @@ static bool may_be_saved(cot_tape *t, int n, const cot_var *vars, const char *pa
 }
 
 cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room) {
-    heard h = {.status = COT_OK};
-    h.caller = (cot__caller){"tape_save", &h, hear, ignore, NULL};
-    if (may_be_saved(t, n, vars, path, &h.caller)) save(t, n, vars, path, &h);
-    if (why && room) snprintf(why, room, "%s", h.message);
-    return h.status;
+    saving s = {.heard = {COT_OK, ""}};
+    s.caller = cot__heard_by(&s.heard, "tape_save");
+    if (may_be_saved(t, n, vars, path, &s.caller)) save(t, n, vars, path, &s);
+    if (why && room) snprintf(why, room, "%s", s.heard.message);
+    return s.heard.status;
 }

@@ -27,9 +27,11 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->al = (cot_allocator){cot__cache_alloc, &t->cache};
     t->options.strict = options->strict;
     t->options.smooth = options->smooth;
+    t->options.load_steps = options->load_steps;
     t->backend = cot__new_tape_backend;
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
+    t->steps_left = INT64_MAX;
     return t;
 }
 

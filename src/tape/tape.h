@@ -251,7 +251,10 @@ struct cot_tape {
         bool    strict;
         bool    smooth; /* sweeps refuse points where a convention would have to be applied */
         int64_t sparse_limit; /* entries of a plan; 0: the default */
+        int64_t load_steps;   /* of loops in a file; 0: the default */
     } options;
+    /* diff/loops: steps that loops may still take while a file is loaded; INT64_MAX: any number */
+    int64_t steps_left;
 
     /* tape.c: the first error, and the first note. The counts tell whether one is older than a
      * mark. */

@@ -1,13 +1,11 @@
 /* Programs called in a function that cot_vmap records: one operation, a call of the batched
  * program, whose values and derivatives have the bits of cot_vmap of the function itself. */
 /* ctest: labels=threads */
+#include "call_test.h"
 #include "rules/structural_ids.h"
-#include "support/body_test.h"
-#include "support/tape_test.h"
 
 #include "tape/tape.h"
 
-#include <cotangent_program.h>
 #include <cotangent_transform.h>
 
 #include <pthread.h>
@@ -22,9 +20,7 @@ static const cot_type types[INPUTS] = {{COT_F64, {2, {N, N}}}, {COT_F64, {1, {N}
 /* The last result depends on the number alone. */
 BODY(mixed) {
     UNUSED;
-    cot_var h = cot_tanh(cot_add(cot_matmul(xs[0], xs[1]), xs[2]));
-    ys[0] = cot_mul(h, cot_softmax(cot_matmul(cot_transpose(xs[0]), h), -1));
-    ys[1] = cot_sum(cot_mul(cot_exp(cot_mul(h, 0.5)), xs[1]), COT_ALL);
+    vector_and_number(xs, ys);
     ys[2] = cot_sin(xs[2]);
     return 0;
 }
@@ -42,19 +38,7 @@ BODY(numbered) {
     return 0;
 }
 
-/* A function, and the program of it, as functions of one kind. */
-typedef struct either { cot_fn f; cot_program *p; } either;
-
-BODY(run_either) {
-    either *e = user;
-    return e->p ? cot_program_call(e->p, n, xs, m, ys) != COT_OK : e->f(n, xs, m, ys, NULL);
-}
-
-static void pair_of(cot_fn f, either two[2]) {
-    two[0] = (either){f, NULL};
-    two[1] = (either){f, cot_compile(f, NULL, INPUTS, types, 3, NULL)};
-    assert_string_equal(cot_program_message(two[1].p), "");
-}
+static void pair_of(cot_fn f, either two[2]) { make_pair(f, INPUTS, types, 3, two); }
 
 /* ---- batches of inputs ----------------------------------------------------------------------- */
 

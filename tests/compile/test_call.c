@@ -1,12 +1,9 @@
 /* Programs called on a tape: one operation, whose value and first derivatives, in both modes, have
  * the bits of the function recorded there; higher ones add up in another order. */
 /* ctest: labels=threads */
-#include "support/body_test.h"
-#include "support/tape_test.h"
+#include "call_test.h"
 
 #include "tape/tape.h"
-
-#include <cotangent_program.h>
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,12 +15,9 @@ enum { N = 6 };
 
 static const cot_type types[3] = {{COT_F64, {2, {N, N}}}, {COT_F64, {1, {N}}}, {COT_F64, {0, {0}}}};
 
-/* A vector and a number of a matrix, a vector and a number. */
 BODY(mixed) {
     UNUSED;
-    cot_var h = cot_tanh(cot_add(cot_matmul(xs[0], xs[1]), xs[2]));
-    ys[0] = cot_mul(h, cot_softmax(cot_matmul(cot_transpose(xs[0]), h), -1));
-    ys[1] = cot_sum(cot_mul(cot_exp(cot_mul(h, 0.5)), xs[1]), COT_ALL);
+    vector_and_number(xs, ys);
     return 0;
 }
 
@@ -56,20 +50,7 @@ static void leaves(cot_tape *t, const point *p, cot_var *xs) {
     xs[2] = cot_scalar(t, p->c);
 }
 
-/* A function, and the program of it, as functions of one kind. */
-typedef struct either { cot_fn f; cot_program *p; } either;
-
-BODY(run_either) {
-    either *e = user;
-    return e->p ? cot_program_call(e->p, n, xs, m, ys) != COT_OK : e->f(n, xs, m, ys, NULL);
-}
-
-static const either *pair_of(cot_fn f, int m, either two[2]) {
-    two[0] = (either){f, NULL};
-    two[1] = (either){f, cot_compile(f, NULL, 3, types, m, NULL)};
-    assert_string_equal(cot_program_message(two[1].p), "");
-    return two;
-}
+static void pair_of(cot_fn f, int m, either two[2]) { make_pair(f, 3, types, m, two); }
 
 static void same(cot_var a, cot_var b, const char *what) {
     double  x[N * N * 4], y[N * N * 4];

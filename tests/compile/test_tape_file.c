@@ -7,6 +7,7 @@
 #include "support/tape_test.h"
 
 #include "compile/tape_file.h"
+#include "diff/loops/loop.h"
 #include "tape/record_job.h"
 
 #include <cotangent_program.h>
@@ -465,6 +466,76 @@ static void what_cannot_be_loaded_is_told(void **state) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
+/* ---- endless loops --------------------------------------------------------------------------- */
+
+static int halve_once(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[1], 0.5);
+    return 0;
+}
+static int above_one(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_greater(xs[0], 1.0);
+    return 0;
+}
+static int half(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[0], 0.5);
+    return 0;
+}
+/* Ten steps, and then four of a cot_while: from 16 times the sum to at most 1. */
+static int loops_inside(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var inner;
+    (void)n, (void)m, (void)user;
+    cot_fori(halve_once, NULL, 0, 10, 1, &xs[1], &inner, NULL);
+    inner = cot_add(cot_mul(inner, 0.0), 16.0);
+    return cot_while(above_one, half, NULL, 1, &inner, ys, NULL) != COT_OK;
+}
+
+/* The file of a loop, whose length is said to be another. */
+static bytes file_of_loop(cot_fn body, int64_t claimed) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 3), y;
+    cot_fori(body, NULL, 0, 5, 1, &x, &y, NULL);
+    assert_ok(t);
+    const cot__loop *l = t->nodes[cot__index(y)].extra.attr->pointer;
+    ((cot__loop *)(uintptr_t)l)->length = claimed;
+    bytes b = bytes_of(t, 1, &y);
+    assert_true(b.count > 0);
+    cot_tape_destroy(t);
+    return b;
+}
+
+static cot_status load_within(const bytes *b, int64_t steps, char message[512]) {
+    cot_tape *t = cot_tape_create(&(cot_options){.load_steps = steps});
+    cot_var   v;
+    cot__tape_file_record(t, b->at, b->count, 1, &v);
+    cot_status status = cot_tape_status(t);
+    snprintf(message, 512, "%s", cot_tape_message(t));
+    cot_tape_destroy(t);
+    return status;
+}
+
+static void loops_take_no_more_steps_than_the_options_allow(void **state) {
+    char  message[512];
+    bytes plain = file_of_loop(halve_once, 5), nested = file_of_loop(loops_inside, 5),
+          endless = file_of_loop(halve_once, INT64_MAX), deep = file_of_loop(loops_inside, INT64_MAX);
+    (void)state;
+    assert_int_equal(load_within(&plain, 5, message), COT_OK);
+    assert_int_equal(load_within(&plain, 4, message), COT_LIMIT);
+    assert_non_null(strstr(message, "[tape_load] the loops of the file take more steps than load_steps of the options, "
+                                    "2^24 if not given; allow more if the file is to be trusted"));
+    /* five times a step, its ten and its four, and the ten once more while the body is recorded */
+    assert_int_equal(load_within(&nested, 10 + 5 * 15, message), COT_OK);
+    assert_int_equal(load_within(&nested, 10 + 5 * 15 - 1, message), COT_LIMIT);
+    assert_int_equal(load_within(&endless, 10000, message), COT_LIMIT);
+    assert_int_equal(load_within(&deep, 10000, message), COT_LIMIT);
+    assert_int_equal(load_within(&plain, -1, message), COT_VALUE);
+    assert_string_equal(message, "[tape_load] load_steps is -1; 0 is the default, 1 and more a bound");
+    if (!test_small()) assert_int_equal(load_within(&endless, 0, message), COT_LIMIT);
+    free(plain.at), free(nested.at), free(endless.at), free(deep.at);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     for (long at = 0;; at++) {
@@ -502,6 +573,7 @@ int main(void) {
         cmocka_unit_test(cut_and_altered_files_are_refused),
         cmocka_unit_test(altered_files_that_hide_it_are_refused_or_legal),
         cmocka_unit_test(what_cannot_be_loaded_is_told),
+        cmocka_unit_test(loops_take_no_more_steps_than_the_options_allow),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

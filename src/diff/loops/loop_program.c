@@ -3,7 +3,8 @@
  *   - if it cannot be lowered yet: it holds a solver, a function of the user's, …;
  *   - while a body around it is recorded: values are examples then, and a position that is none is
  *     excused;
- *   - on operands of other types than it was recorded with. */
+ *   - on operands of other types than it was recorded with;
+ *   - if it has bodies itself, while a file is loaded, whose steps are counted one by one. */
 #include "diff/loops/loop.h"
 #include "tape/record_job.h"
 
@@ -58,10 +59,21 @@ static cot__run *open_run(cot__stepper *s, bool test, const cot__program **p) {
     return run;
 }
 
+static bool has_bodies(const cot_tape *t, const cot__region *r) {
+    bool has = false;
+    for (uint32_t k = 0; k < r->steps && !has; k++) has = cot__op_of(t->nodes[r->node[k]].op)->bodies > 0;
+    return has;
+}
+
+/* NULL: it is to be played, or there is an error. */
+static const cot__program *program_of(cot_tape *t, const cot__region *r) {
+    return t->steps_left != INT64_MAX && has_bodies(t, r) ? NULL : cot__region_program(t, r);
+}
+
 bool cot__stepper_lower(cot__stepper *s) {
     if (s->t->mode.body) return true;
-    s->program = cot__region_program(s->t, s->body);
-    if (s->loop->test && s->t->status == COT_OK) s->test_program = cot__region_program(s->t, s->loop->test);
+    s->program = program_of(s->t, s->body);
+    if (s->loop->test && s->t->status == COT_OK) s->test_program = program_of(s->t, s->loop->test);
     return s->t->status == COT_OK;
 }
 

@@ -292,8 +292,18 @@ static void copy_given_out(const cot__stepper *s, const cot__view *y, int64_t at
     }
 }
 
+/* May it take one step more? Files may claim any number. */
+static bool has_steps_left(cot_tape *t) {
+    if (LIKELY(t->steps_left == INT64_MAX) || t->steps_left-- > 0) return true;
+    t->steps_left = 0;
+    cot__fail(t, COT_LIMIT,
+              "[tape_load] the loops of the file take more steps than load_steps of the options, 2^24 if not given; "
+              "allow more if the file is to be trusted");
+    return false;
+}
+
 bool cot__stepper_go(cot__stepper *s, const cot__view *y, int64_t k, int64_t length) {
-    if (!has_next(s)) return false;
+    if (!has_next(s) || !has_steps_left(s->t)) return false;
     if (s->program && cot__stepper_run(s, y, k, length)) return true;
     if (s->program || s->t->status != COT_OK) return false;
     cot_mark m = cot__mark(s->t);

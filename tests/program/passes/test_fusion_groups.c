@@ -1,37 +1,16 @@
 /* Groups: which operations run together, why others do not, which values live within blocks, and
  * that a run has the bits and less memory than that of one operation after the other. */
-#include "random_program.h"
-
-#include "base/parallel.h"
-#include "program/fusion.h"
-#include "program/run.h"
+#include "group_test.h"
 
 static const cot_shape MATRIX = {2, {4, 6}};
 
-/* One line for each operation: its group, or why it has none. */
-static void describe(const cot__program *p, char *text, size_t size) {
-    heard       h;
-    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
-    cot__fusion f;
-    cot__text   to = cot__text_buffer(text, size);
-    assert_true(cot__fusion_open(&f, p, NULL, &caller));
-    for (uint32_t k = 0; k < p->operations; k++) {
-        uint32_t z = p->operation[k].result;
-        cot__putf(&to, "%%%u %s", z, cot__op_of(p->operation[k].op)->name);
-        if (f.of[k] != COT__NO_VALUE) cot__putf(&to, " in %u%s", f.of[k], f.inside[z] ? " inside" : "");
-        if (f.why[k] != COT__FUSED) cot__putf(&to, ": %s", cot__unfused_text[f.why[k]]);
-        cot__put(&to, "\n");
-    }
-    cot__fusion_close(&f);
+/* Its group, or why it has none. */
+static void tell(cot__text *to, const cot__fusion *f, uint32_t k, uint32_t z) {
+    if (f->of[k] != COT__NO_VALUE) cot__putf(to, " in %u%s", f->of[k], f->inside[z] ? " inside" : "");
+    if (f->why[k] != COT__FUSED) cot__putf(to, ": %s", cot__unfused_text[f->why[k]]);
 }
 
-static void groups_are(draft *d, const char *text) {
-    char          got[4096];
-    cot__program *p = draft_close(d);
-    describe(p, got, sizeof got);
-    assert_string_equal(got, text);
-    cot__program_release(p);
-}
+static void groups_are(draft *d, const char *text) { groups_are_told(d, tell, text); }
 
 static void neighbours_of_one_size_run_together(void **state) {
     draft d;
@@ -100,7 +79,7 @@ static void a_group_ends_when_it_is_full(void **state) {
     for (int k = 0; k < 40; k++) x = op(&d, OP_sin, X(x));
     output(&d, x);
     cot__program *p = draft_close(&d);
-    describe(p, text, sizeof text);
+    describe_groups(p, tell, text, sizeof text);
     assert_non_null(strstr(text, "%32 sin in 0\n"));
     assert_non_null(strstr(text, "%33 sin in 1 inside: the group is full\n"));
     cot__program_release(p);
@@ -131,11 +110,9 @@ static void reductions_to_one_element_join_the_group_that_makes_their_operand(vo
 }
 
 static bool has_spans(const cot__program *p) {
-    heard       h;
-    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
     cot__fusion f;
     bool        spans = false;
-    assert_true(cot__fusion_open(&f, p, NULL, &caller));
+    open_groups(p, &f);
     for (uint32_t k = 0; k < f.groups; k++) spans |= f.group[k].spans;
     cot__fusion_close(&f);
     return spans;
@@ -143,23 +120,10 @@ static bool has_spans(const cot__program *p) {
 
 /* Returns whether a group of the program has shifts. */
 static bool same_bits_in_groups(draft *d, uint64_t seed) {
-    static const int threads[] = {1, 2, 7};
-    void            *in[4];
-    int64_t          usual = cot__grain;
-    cot__program    *p = draft_close(d);
+    void         *in[4];
+    cot__program *p = draft_close(d);
     fill_inputs(p, seed, in);
-    result want = run_program(p, in, false);
-    for (int k = 0; k < TEST_COUNT(threads); k++) {
-        cot_set_threads(threads[k]);
-        cot__grain = k ? 1 : usual;
-        result got = run_program(p, in, true);
-        TEST_CHECK(same_result(&want, &got), "seed %d, %d threads: other bits", (int)seed, threads[k]);
-        free_result(&got);
-    }
-    cot_set_threads(0);
-    cot__grain = usual;
-    free_result(&want);
-    for (uint32_t k = 0; k < p->inputs; k++) free(in[k]);
+    groups_keep_bits(p, in, seed);
     bool spans = has_spans(p);
     cot__program_release(p);
     return spans;

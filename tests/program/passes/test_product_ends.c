@@ -1,36 +1,17 @@
 /* Groups that begin with a matrix product: bias, activation, residual and the step of an optimiser
  * as its end. Which operations join it, and that it has the bits of one operation after the
  * other. */
-#include "random_program.h"
+#include "group_test.h"
 
-#include "base/parallel.h"
-#include "program/fusion.h"
-#include "program/run.h"
-
-static void describe(const cot__program *p, char *text, size_t size) {
-    heard       h;
-    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
-    cot__fusion f;
-    cot__text   to = cot__text_buffer(text, size);
-    assert_true(cot__fusion_open(&f, p, NULL, &caller));
-    for (uint32_t k = 0; k < p->operations; k++) {
-        uint32_t z = p->operation[k].result, group = f.of[k];
-        cot__putf(&to, "%%%u %s", z, cot__op_of(p->operation[k].op)->name);
-        if (group != COT__NO_VALUE)
-            cot__putf(&to, " in %u%s%s", group, cot__ends_product(&f.group[group]) ? ", a product's end" : "",
-                      f.inside[z] ? ", inside" : "");
-        cot__put(&to, f.why[k] == COT__PART_OF_PRODUCT ? " (a part)\n" : "\n");
-    }
-    cot__fusion_close(&f);
+static void tell(cot__text *to, const cot__fusion *f, uint32_t k, uint32_t z) {
+    uint32_t group = f->of[k];
+    if (group != COT__NO_VALUE)
+        cot__putf(to, " in %u%s%s", group, cot__ends_product(&f->group[group]) ? ", a product's end" : "",
+                  f->inside[z] ? ", inside" : "");
+    if (f->why[k] == COT__PART_OF_PRODUCT) cot__put(to, " (a part)");
 }
 
-static void groups_are(draft *d, const char *text) {
-    char          got[4096];
-    cot__program *p = draft_close(d);
-    describe(p, got, sizeof got);
-    assert_string_equal(got, text);
-    cot__program_release(p);
-}
+static void groups_are(draft *d, const char *text) { groups_are_told(d, tell, text); }
 
 /* A layer with bias, activation and residual. */
 static void what_reads_a_product_in_order_is_its_end(void **state) {
@@ -74,11 +55,9 @@ static void other_orders_parts_and_sums_are_no_ends(void **state) {
 /* ---- bits ------------------------------------------------------------------------------------ */
 
 static int products_with_ends(const cot__program *p) {
-    heard       h;
-    cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
     cot__fusion f;
     int         n = 0;
-    assert_true(cot__fusion_open(&f, p, NULL, &caller));
+    open_groups(p, &f);
     for (uint32_t k = 0; k < f.groups; k++) n += cot__ends_product(&f.group[k]);
     cot__fusion_close(&f);
     return n;
@@ -98,24 +77,11 @@ static void make_tame(const cot__program *p, void **in) {
 
 /* Returns how many products have ends. */
 static int same_bits(draft *d, uint64_t seed) {
-    static const int threads[] = {1, 2, 7};
-    void            *in[8];
-    int64_t          usual = cot__grain;
-    cot__program    *p = draft_close(d);
+    void         *in[8];
+    cot__program *p = draft_close(d);
     fill_inputs(p, seed, in);
     if (seed % 4) make_tame(p, in);
-    result want = run_program(p, in, false);
-    for (int k = 0; k < TEST_COUNT(threads); k++) {
-        cot_set_threads(threads[k]);
-        cot__grain = k ? 1 : usual;
-        result got = run_program(p, in, true);
-        TEST_CHECK(same_result(&want, &got), "seed %d, %d threads: other bits", (int)seed, threads[k]);
-        free_result(&got);
-    }
-    cot_set_threads(0);
-    cot__grain = usual;
-    free_result(&want);
-    for (uint32_t k = 0; k < p->inputs; k++) free(in[k]);
+    groups_keep_bits(p, in, seed);
     int ends = products_with_ends(p);
     cot__program_release(p);
     return ends;
