@@ -304,8 +304,8 @@ typedef struct cot_solve_options {
 } cot_solve_options;
 
 /* x with a(x) = b, where a is linear and keeps shape and dtype; no matrix is made (but for up to 64
- * unknowns): GMRES, or conjugate gradients. That a is linear is looked at once, at the first solution
- * and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
+ * unknowns): GMRES, or conjugate gradients. That a is linear is looked at once, at the first
+ * solution and a vector of its size: a(u + v) = a(u) + a(v) to half the digits. */
 COT_API cot_var cot_linear_solve(cot_fn a, void *user, cot_var b, const cot_solve_options *options);
 
 /* Finds x, which arrives as the start, for these parameters, in numbers and however it likes.

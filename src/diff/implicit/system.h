@@ -27,8 +27,8 @@ bool cot__system_is_dense(int64_t size, bool positive_definite);
 size_t cot__system_bytes(int64_t size, bool positive_definite);
 /* Solves it. False after telling the caller. */
 bool cot__system_solve(const cot__system *s, const double *b, double *x, double *work);
-/* Is A linear, and symmetric if that was said, as far as one sees at the solution x? Otherwise tells
- * the caller. */
+/* Is A linear, and symmetric if that was said, as far as one sees at the solution x? Otherwise
+ * tells the caller. */
 bool cot__system_is_linear(const cot__system *s, const double *x, double *work);
 
 /* From x = 0, for a positive definite A: until |b - A x| is at most `goal`, or *steps, which counts
