@@ -39,6 +39,18 @@ typedef enum cot__kind {
 
 enum { COT__ASKS_DTYPE = 1, COT__ASKS_SHAPE = 2 };
 
+/* How elements of a result are told that they read elements of an operand (cot__op.reach). */
+typedef struct cot__reading {
+    const cot__rule *r;
+    int              k;
+    const int64_t   *places; /* the elements of the last operand, so many */
+    int64_t          count;
+    void            *ctx;
+    void (*add)(void *ctx, int64_t z, int64_t x);
+    /* Each of n elements of the result, from element z on, reads n of the operand, from x on. */
+    void (*mix)(void *ctx, int64_t z, int64_t x, int64_t n);
+} cot__reading;
+
 typedef struct cot__op {
     const char *name;
     cot__kind   kind;
@@ -175,6 +187,9 @@ typedef struct cot__op {
      * linear operation with operands that are not differentiated has one. same: 1 + the operand
      * whose elements its own are, one by one, perhaps rounded; 0: none. */
     cot__op_choice choice;
+    /* Tells which elements of operand q->k each element of the result reads, where the last operand
+     * lists places; NULL: patterns find out by running it, or take all of them. */
+    void (*reach)(const cot__reading *q);
     cot__op_write  writes;
     uint32_t       same;
     /* Operands that its rule reads though `saves` does not note them, as they are scalars, which

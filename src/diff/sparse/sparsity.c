@@ -6,6 +6,7 @@
  *                        generic one whose rule reads no values (pad)
  *   bilinear             the same for each operand while the other one is fixed: the union over the
  *                        contracted axes
+ *   lists of places      sparse matrices tell what each element reads (sparsity_index.c)
  *   generic              dense over its core axes where its attributes name them (axes, axis,
  *                        from), else over all axes
  *   loops and the like   their bodies are played and walked step by step (sparsity_loop.c)
@@ -242,6 +243,7 @@ static bool structural(cot__patterns *p, uint32_t i) {
     default: break;
     }
     if (op->inlined) return cot__inlined_pattern(p, i);
+    if (op->reach) return cot__reached_pattern(p, i);
     if (op->same) return cot__same_pattern(p, i, (int)op->same - 1);
     if (op->writes) return write_slice(p, i);
     if (op->kind == KIND_GENERIC && op->choice.from) return cot__chosen_pattern(p, i);

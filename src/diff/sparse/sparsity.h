@@ -87,6 +87,8 @@ bool cot__linear_pattern(cot__patterns *p, uint32_t node);
 /* For a linear operation whose positions vary: every element that they could choose counts. False
  * after setting the error. */
 bool cot__chosen_pattern(cot__patterns *p, uint32_t node);
+/* For an operation that tells what it reads (cot__op.reach). False after setting the error. */
+bool cot__reached_pattern(cot__patterns *p, uint32_t node);
 /* For a loop, condition, checkpoint or function with rules of the user's: walks the steps. False
  * after setting the error. */
 bool cot__loop_pattern(cot__patterns *p, uint32_t node);

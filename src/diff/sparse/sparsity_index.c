@@ -1,6 +1,7 @@
 /* sparsity_index.c: operations that are linear once positions stand, which were computed from the
  * inputs (the argsort behind a sort, the largest of a window). At another point the positions may
- * be others, so every element that they could choose counts. */
+ * be others, so every element that they could choose counts. And operations that tell what they
+ * read, by places that stand: those of sparse matrices. */
 #include "diff/sparse/sparsity.h"
 
 enum { VALUES, POSITIONS, UPDATES };
@@ -78,4 +79,48 @@ bool cot__chosen_pattern(cot__patterns *p, uint32_t node) {
     case COT__CHOOSES_NOTHING: break;
     }
     return cot__dense_pattern(p, node);
+}
+
+/* ---- operations that tell what they read ----------------------------------------------------- */
+
+typedef struct reached {
+    cot__patterns *p;
+    uint32_t       x;
+    cot__set      *z;
+} reached;
+
+static void add_one(void *ctx, int64_t z, int64_t x) {
+    const reached *r = ctx;
+    cot__set_add(r->p, &r->z[z], cot__set_at(r->p, r->x, x));
+}
+
+static void add_all(void *ctx, int64_t z, int64_t x, int64_t n) {
+    const reached *r = ctx;
+    cot__set       all = 0;
+    for (int64_t k = 0; k < n; k++) cot__set_add(r->p, &all, cot__set_at(r->p, r->x, x + k));
+    for (int64_t k = 0; k < n; k++) cot__set_add(r->p, &r->z[z + k], all);
+}
+
+bool cot__reached_pattern(cot__patterns *p, uint32_t node) {
+    cot_tape      *t = p->t;
+    const cot__op *op = cot__op_of(t->nodes[node].op);
+    int            last = cot__nargs(&t->nodes[node]) - 1;
+    uint32_t       at = cot__arg(&t->nodes[node], last);
+    uint8_t        varies = cot__varies(p, at);
+    if (varies & COT__VARIES) return cot__dense_pattern(p, node);
+    p->consulted |= varies;
+    cot__rule r = {.t = t, .node = node, .op = op};
+    int64_t   count = cot__size_at(t, at);
+    size_t    bytes = (size_t)count * sizeof(int64_t) + 8;
+    int64_t  *places = cot__alloc(&t->al, bytes);
+    cot__set *z = cot__sets_at(p, node);
+    cot__view view = cot__look(t, at);
+    if (!places) return cot__patterns_short(p);
+    bool ok = z && cot__read_view(t, p->op, &view, COT_I64, places, count) == COT_OK;
+    for (int k = 0; k < last && ok; k++) {
+        reached to = {p, cot__arg(&t->nodes[node], k), z};
+        if (cot__moves(p, node, k)) op->reach(&(cot__reading){&r, k, places, count, &to, add_one, add_all});
+    }
+    cot__free(&t->al, places, bytes);
+    return ok;
 }

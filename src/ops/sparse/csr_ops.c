@@ -86,10 +86,15 @@ static bool same_leading(const cot__job *j, const cot__view *a, int m, const cot
     return same || cot__job_illegal(j, "the leading axes differ");
 }
 
+/* So many integers, and two floats of one dtype beside a pattern, with equal axes before the last m
+ * and the last two. */
+static bool has_two(const cot__job *j, int ints, int m) {
+    return cot__job_has(j, 3, 3, ints) && cot__job_float(j, LEFT) && cot__job_dtype(j, RIGHT, j->x[LEFT].dtype) &&
+           has_pattern(j, PATTERN) && same_leading(j, &j->x[LEFT], m, &j->x[RIGHT], 2);
+}
+
 static bool matmul_infer(const cot__job *j, cot__type *z) {
-    if (!cot__job_has(j, 3, 3, 1) || !cot__job_float(j, VALUES) || !cot__job_dtype(j, X, j->x[VALUES].dtype) ||
-        !has_pattern(j, PATTERN) || !same_leading(j, &j->x[VALUES], 1, &j->x[X], 2))
-        return false;
+    if (!has_two(j, 1, 1)) return false;
     const cot__view *x = &j->x[X];
     int64_t          other = rest_of(j, PATTERN, x->shape[x->ndim - 2], j->x[VALUES].shape[x->ndim - 2]);
     if (other < 0) return cot__job_illegal(j, "the pattern is too short");
@@ -141,6 +146,48 @@ static cot_var batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return cot__batch_apply(r, b->extent, xs);
 }
 
+/* ---- what reads what: of a matrix that is one of `count` behind each other ------------------- */
+
+/* The range of row i's entries; an illegal pattern has none there. */
+static int64_t row_range(const cot__reading *q, int64_t i, int64_t entries, int64_t *end) {
+    int64_t from = q->places[i], to = q->places[i + 1];
+    bool    legal = from >= 0 && from <= to && to <= entries;
+    *end = legal ? to : 0;
+    return legal ? from : 0;
+}
+
+/* An entry e in row i and column j, of matrix number m. */
+typedef void visit(const cot__reading *q, int64_t m, int64_t e, int64_t i, int64_t j);
+
+static void visit_entries(const cot__reading *q, int64_t count, int64_t rows, int64_t columns, int64_t entries,
+                          visit *to) {
+    for (int64_t m = 0; m < count; m++)
+        for (int64_t i = 0, end; i < rows; i++)
+            for (int64_t e = row_range(q, i, entries, &end); e < end; e++) {
+                int64_t j = q->places[rows + 1 + e];
+                if (j >= 0 && j < columns) to(q, m, e, i, j);
+            }
+}
+
+static int64_t last_of(const cot_shape *s, int back) { return s->dim[s->ndim - back]; }
+
+/* z[i] += v[e] x[j], of a transposed matrix z[j] += v[e] x[i]: in each of k columns. */
+static void matmul_entry(const cot__reading *q, int64_t m, int64_t e, int64_t i, int64_t j) {
+    cot_shape v = cot__rule_shape(q->r, VALUES), x = cot__rule_shape(q->r, X), z = cot__shape_at(q->r->t, q->r->node);
+    bool      transposed = cot__rule_attr(q->r)->ints[0] != 0;
+    int64_t   k = last_of(&x, 1), to = (m * last_of(&z, 2) + (transposed ? j : i)) * k;
+    int64_t   from = (m * last_of(&x, 2) + (transposed ? i : j)) * k;
+    for (int64_t c = 0; c < k; c++) q->add(q->ctx, to + c, q->k == VALUES ? m * last_of(&v, 1) + e : from + c);
+}
+
+static void matmul_reach(const cot__reading *q) {
+    cot_shape v = cot__rule_shape(q->r, VALUES), x = cot__rule_shape(q->r, X), z = cot__shape_at(q->r->t, q->r->node);
+    bool      transposed = cot__rule_attr(q->r)->ints[0] != 0;
+    int64_t   in = last_of(&x, 2), out = last_of(&z, 2);
+    visit_entries(q, cot__count(v.ndim - 1, v.dim), transposed ? in : out, transposed ? out : in, last_of(&v, 1),
+                  matmul_entry);
+}
+
 static double matmul_cost(const cot_tape *t, uint32_t node) {
     return 2 * cot__operand_size(t, node, VALUES) * cot__operand_extent(t, node, X, -1);
 }
@@ -156,15 +203,14 @@ const cot__op cot__op_csr_matmul = {.name      = "csr_matmul",
                                     .infer     = matmul_infer,
                                     .workspace = two_workspace,
                                     .run       = matmul_run,
+                                    .reach     = matmul_reach,
                                     .cost      = {.more = matmul_cost},
                                     .operands  = "v x a"};
 
 /* ---- csr_sddmm ------------------------------------------------------------------------------- */
 
 static bool sddmm_infer(const cot__job *j, cot__type *z) {
-    if (!cot__job_has(j, 3, 3, 0) || !cot__job_float(j, LEFT) || !cot__job_dtype(j, RIGHT, j->x[LEFT].dtype) ||
-        !has_pattern(j, PATTERN) || !same_leading(j, &j->x[LEFT], 2, &j->x[RIGHT], 2))
-        return false;
+    if (!has_two(j, 0, 2)) return false;
     const cot__view *x = &j->x[LEFT], *y = &j->x[RIGHT];
     int              n = x->ndim;
     if (x->shape[n - 1] != y->shape[n - 1]) return cot__job_illegal(j, "the last axes differ");
@@ -199,6 +245,18 @@ static void sddmm_vjp(cot__rule *r) {
         cot__give(r, RIGHT, cot__csr_product("csr_matmul", r->g, cot__rule_x(r, LEFT), pattern, true));
 }
 
+/* z[e] = x[i]·y[j] */
+static void sddmm_entry(const cot__reading *q, int64_t m, int64_t e, int64_t i, int64_t j) {
+    cot_shape s = cot__rule_shape(q->r, q->k), z = cot__shape_at(q->r->t, q->r->node);
+    int64_t   k = last_of(&s, 1), from = (m * last_of(&s, 2) + (q->k == LEFT ? i : j)) * k;
+    for (int64_t c = 0; c < k; c++) q->add(q->ctx, m * last_of(&z, 1) + e, from + c);
+}
+
+static void sddmm_reach(const cot__reading *q) {
+    cot_shape x = cot__rule_shape(q->r, LEFT), y = cot__rule_shape(q->r, RIGHT), z = cot__shape_at(q->r->t, q->r->node);
+    visit_entries(q, cot__count(z.ndim - 1, z.dim), last_of(&x, 2), last_of(&y, 2), last_of(&z, 1), sddmm_entry);
+}
+
 static double sddmm_cost(const cot_tape *t, uint32_t node) {
     return 2 * (double)cot__size_at(t, node) * cot__operand_extent(t, node, LEFT, -1);
 }
@@ -213,6 +271,7 @@ const cot__op cot__op_csr_sddmm = {.name      = "csr_sddmm",
                                    .infer     = sddmm_infer,
                                    .workspace = two_workspace,
                                    .run       = sddmm_run,
+                                   .reach     = sddmm_reach,
                                    .cost      = {.more = sddmm_cost},
                                    .operands  = "x y a"};
 
@@ -260,6 +319,16 @@ static cot_var through(cot__rule *r, cot_var h) {
     return cot_sub(w, cot_mul(z, cot__csr_samples("csr_sddmm", sums, ones, pattern)));
 }
 
+static void softmax_reach(const cot__reading *q) {
+    cot_shape v = cot__rule_shape(q->r, VALUES);
+    int64_t   entries = last_of(&v, 1), rows = cot__rule_attr(q->r)->ints[0];
+    for (int64_t m = 0; m < cot__count(v.ndim - 1, v.dim); m++)
+        for (int64_t i = 0, end; i < rows; i++) {
+            int64_t from = row_range(q, i, entries, &end);
+            if (end > from) q->mix(q->ctx, m * entries + from, m * entries + from, end - from);
+        }
+}
+
 static void softmax_vjp(cot__rule *r) { cot__give(r, VALUES, through(r, r->g)); }
 static void softmax_jvp(cot__rule *r) { r->tangent = through(r, r->tangents[VALUES]); }
 
@@ -275,5 +344,6 @@ const cot__op cot__op_csr_softmax = {.name      = "csr_softmax",
                                      .infer     = softmax_infer,
                                      .workspace = one_workspace,
                                      .run       = softmax_run,
+                                     .reach     = softmax_reach,
                                      .cost      = {.each_x = 5},
                                      .operands  = "v a"};

@@ -105,7 +105,10 @@ static bool is_exact(const char *op) {
                                         "copy_into",
                                         "update_slice",
                                         "add_slice",
-                                        "mse"};
+                                        "mse",
+                                        "csr_matmul",
+                                        "csr_sddmm",
+                                        "csr_softmax"};
     for (int k = 0; k < TEST_COUNT(exact); k++)
         if (op && strcmp(op, exact[k]) == 0) return true;
     return false;
