@@ -6,8 +6,8 @@
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
 set(modules dom numbers names wasi engine tape layout plan wires heat kinks frame graph picture export source
-    play stepper fold present forward reverse walks registers answer guess chart cost presets link inputs refuse
-    program page)
+    play stepper fold present forward softmax reverse walks registers answer store questions guess notes chart
+    rewind memory cost presets lessons nudge end link inputs refuse program page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)
@@ -18,6 +18,16 @@ foreach(module ${modules})
     string(REGEX REPLACE "(^|\n)import [^\n]*" "" text "${text}")
     string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
     string(APPEND script "\n${text}")
+    # All of them share one scope, where a second function of a name would silently replace the
+    # first.
+    string(REGEX MATCHALL "\n(async function|const|let|function|class) [A-Za-z_]+" declared "\n${text}")
+    foreach(line ${declared})
+        string(REGEX REPLACE ".* " "" name "${line}")
+        if(DEFINED declared_${name})
+            message(FATAL_ERROR "${module}.js and ${declared_${name}}.js both declare ${name}; give one another name")
+        endif()
+        set(declared_${name} ${module})
+    endforeach()
 endforeach()
 string(REPLACE "/*STYLE*/" "${style}" page "${page}")
 string(REPLACE "/*SCRIPT*/" "(() => {\n\"use strict\";\n${script}})();" page "${page}")

@@ -7,6 +7,7 @@
 #include "problem/expression.h"
 #include "problem/problem.h"
 #include "trace/cost/cost.h"
+#include "trace/cost/cost_loop.h"
 
 static void print_cost(const options *o, FILE *out, const cot__cost *c) {
     if (!o->json) {
@@ -18,11 +19,38 @@ static void print_cost(const options *o, FILE *out, const cot__cost *c) {
     fputs("\n", out);
 }
 
+/* The greatest k with 2^k <= n. */
+static int64_t log2_of(int64_t n) {
+    int64_t k = 0;
+    while (n >>= 1) k++;
+    return k;
+}
+
+static int cost_of_depth(const options *o, FILE *out, failure *f) {
+    const loop_sizes *given = &o->sizes;
+    cot__loop_sizes   s = {.depth = given->depth,
+                           .width = given->width ? given->width : 1,
+                           .batch = given->batch ? given->batch : 1};
+    s.states = given->states ? given->states : s.depth > 1 ? log2_of(s.depth) : 1;
+    s.micro = given->micro ? given->micro : s.batch;
+    cot__json         j = cot__json_to(out);
+    if (o->inputs || o->outputs || o->file || o->positional_count)
+        failure_usage(f, "cost --depth takes neither an expression nor --inputs and --outputs");
+    else if (s.micro > s.batch)
+        failure_usage(f, "--micro is %lld, --batch is %lld; a part has at least one of the batch", (long long)s.micro,
+                      (long long)s.batch);
+    else if (!(o->json ? cot__loop_cost_json(&j, &s) : cot__loop_cost_table(out, &s)))
+        failure_memory(f);
+    if (o->json) fputs("\n", out);
+    return EXIT_FINE;
+}
+
 int run_cost(const options *o, FILE *out, look how, failure *f) {
     problem   p;
     cot__cost c;
     char      why[512];
     (void)how;
+    if (o->sizes.depth) return cost_of_depth(o, out, f);
     if (o->inputs || o->outputs) {
         if (o->file || o->positional_count)
             failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");

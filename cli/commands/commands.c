@@ -92,12 +92,17 @@ const command command_table[] = {
      "cotangent check 'logsumexp(x*y)' x=[1,2,3] y=0.5\n"
      "cotangent check 'relu(x)' x=0     # a kink: they disagree",
      OPT_EXPRESSION | OPT_WRT, run_check},
-    {"cost", "[EXPR name=value… | --inputs N --outputs M] [options]", "what forward and reverse mode cost",
+    {"cost", "[EXPR name=value… | --inputs N --outputs M | --depth N] [options]", "what forward and reverse mode cost",
      "Operations, sweeps and memory of the whole derivative in forward and in reverse mode, for this function or for "
      "any "
-     "function of these sizes: which is cheaper, and at how many outputs they cross.",
+     "function of these sizes: which is cheaper, and at how many outputs they cross. With --depth, for a loop or a "
+     "network of "
+     "so many equal steps, what the way back keeps and runs again: plainly, with a state kept at every √depth-th step, "
+     "with "
+     "the binomial schedule that loops have, and one part of the batch at a time.",
      "cotangent cost 'sum(tanh(W @ x))' 'W=uniform(1, [32, 64], 1)' 'x=uniform(2, [64], 1)'\n"
-     "cotangent cost --inputs 1000000 --outputs 1",
+     "cotangent cost --inputs 1000000 --outputs 1\n"
+     "cotangent cost --depth 1000 --width 512 --batch 64 --states 10",
      OPT_EXPRESSION | OPT_WRT | OPT_SIZES, run_cost},
     {"explain", EXPRESSION, "where a NaN, infinity or zero gradient comes from",
      "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and "

@@ -66,7 +66,7 @@ _cotangent() {
     --x) COMPREPLY=($(compgen -P "$before" -W "step seconds" -- "$value")) ;;
     --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --order | --threads | --inputs | --outputs | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
+    --wrt | --order | --threads | --inputs | --outputs | --depth | --states | --micro | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -83,7 +83,7 @@ _cotangent() {
     jac | hess) options+=" $expression --wrt --mode --sparse" ;;
     trace) options+=" $expression --wrt --seed --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
-    cost) options+=" $expression --wrt --inputs --outputs" ;;
+    cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro" ;;
     compile)
         options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model -o --output" ;;
     fit)

@@ -15,7 +15,7 @@ enum {
     OPT_MODE       = 1 << 3,
     OPT_TANGENT    = 1 << 4,
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
-    OPT_SIZES      = 1 << 6,  /* --inputs, --outputs */
+    OPT_SIZES      = 1 << 6,  /* --inputs, --outputs, --depth and its like */
     OPT_NAMES      = 1 << 7,
     /* --y, --plot, --max-iterations, --tolerance; also -f and --threads */
     OPT_FIT        = 1 << 8,

@@ -30,6 +30,7 @@ typedef enum which {
     DOT,
     INPUTS,
     OUTPUTS,
+    SIZE,
     NAMES,
     Y,
     PLOT,
@@ -93,6 +94,11 @@ static const option table[] = {
     {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
+    {SIZE, "depth", 0, "N", OPT_SIZES, "a loop or network of so many steps, and its memory"},
+    {SIZE, "width", 0, "N", OPT_SIZES, "of --depth: numbers in the state of a step (default: 1)"},
+    {SIZE, "batch", 0, "N", OPT_SIZES, "of --depth: as many of them at once (default: 1)"},
+    {SIZE, "states", 0, "N", OPT_SIZES, "of --depth: states that are kept (default: log2 depth)"},
+    {SIZE, "micro", 0, "N", OPT_SIZES, "of --depth: parts of the batch (default: one each)"},
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
@@ -227,6 +233,14 @@ static void *train_setting(train_settings *s, const char *name) {
     return NULL;
 }
 
+static int64_t *size_setting(loop_sizes *s, const char *name) {
+    return strcmp(name, "depth") == 0    ? &s->depth
+           : strcmp(name, "width") == 0  ? &s->width
+           : strcmp(name, "batch") == 0  ? &s->batch
+           : strcmp(name, "states") == 0 ? &s->states
+                                         : &s->micro;
+}
+
 /* A rate is positive, a temperature may be 0, a probability is at most 1. */
 static bool read_rate(const option *p, const char *text, double *out, failure *f) {
     char  *end;
@@ -275,6 +289,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case QUIET: o->train.quiet = true; return true;
     case INPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->inputs, f);
     case OUTPUTS: return read_count(p, value, 1, INT64_C(1000000000000), &o->outputs, f);
+    case SIZE: return read_count(p, value, 1, 1000000, size_setting(&o->sizes, p->name), f);
     case Y: return set_once(p, &o->y, value, f);
     case SVG: return set_once(p, &o->svg, value, f);
     case RANK: o->rank = true; return true;

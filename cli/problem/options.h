@@ -23,6 +23,11 @@ typedef struct train_settings {
     bool        quiet, has_node;
 } train_settings;
 
+/* Of cost --depth; 0: not given. */
+typedef struct loop_sizes {
+    int64_t depth, width, batch, states, micro;
+} loop_sizes;
+
 typedef struct options {
     const struct command *command;
     bool                  json, help, names, step, sparse, main, libm, print, report;
@@ -41,6 +46,7 @@ typedef struct options {
     int                   threads;          /* 0: not given */
     int                   order;            /* of taylor */
     int64_t               inputs, outputs;  /* 0: not given */
+    loop_sizes            sizes;
     int                   tangent_count, positional_count;
     const char          **tangents;         /* name=V, of --tangent or --along */
     const char          **positionals;

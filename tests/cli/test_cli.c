@@ -168,7 +168,24 @@ static void cost_of_functions_and_of_sizes(void **state) {
     fails("cotangent cost x x=1 --inputs 3", 2, "cost takes an expression, or --inputs and --outputs, not both", "");
     fails("cotangent cost --inputs 0", 2, "--inputs is a whole number from 1 to 1000000000000, not '0'", "");
     fails("cotangent cost", 2,
-          "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M] [options]", "");
+          "cost needs an expression: cotangent cost [EXPR name=value… | --inputs N --outputs M | --depth N] [options]",
+          "");
+}
+
+static void cost_of_many_steps(void **state) {
+    (void)state;
+    prints_json("cotangent cost --json --depth 10 --width 4 --batch 2 --states 2");
+    assert_non_null(strstr(last.out, "{\"name\":\"plain\",\"kept\":10,\"runs\":10,\"time\":40,\"bytes\":640}"));
+    assert_non_null(strstr(last.out, "{\"name\":\"micro\",\"kept\":10,\"runs\":10,\"time\":40,\"bytes\":320}"));
+    assert_non_null(strstr(last.out, "[\"back\",0]]}"));
+    prints_json("cotangent cost --json --depth 1001");
+    assert_null(strstr(last.out, "schedule"));
+    assert_int_equal(sh("cotangent cost --depth 100"), 0);
+    assert_non_null(strstr(last.out, "binomial: at most 6 states besides the first and the last"));
+    fails("cotangent cost --depth 3 --inputs 2", 2,
+          "cost --depth takes neither an expression nor --inputs and --outputs", "");
+    fails("cotangent cost --depth 3 --micro 2", 2,
+          "--micro is 2, --batch is 1; a part has at least one of the batch", "");
 }
 
 static void letters_of_rules_are_no_names(void **state) {
@@ -376,6 +393,7 @@ int main(void) {
         cmocka_unit_test(matrices_have_blocks_and_say_their_mode),
         cmocka_unit_test(check_compares_and_its_status_tells),
         cmocka_unit_test(cost_of_functions_and_of_sizes),
+        cmocka_unit_test(cost_of_many_steps),
         cmocka_unit_test(letters_of_rules_are_no_names),
         cmocka_unit_test(check_judges_where_it_can),
         cmocka_unit_test(explain_names_the_operation),

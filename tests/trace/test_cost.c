@@ -3,7 +3,10 @@
 
 #include "support/see.h"
 #include "support/support.h"
+#include "diff/loops/loop.h"
+#include "rules/structural_ids.h"
 #include "trace/cost/cost.h"
+#include "trace/cost/cost_loop.h"
 #include "tape/tape.h"
 
 static cot__cost cost_of(cot_var y, int n, const cot_var *xs) {
@@ -129,6 +132,66 @@ static void many_outputs_favour_forward_mode(void **state) {
     cot_tape_destroy(t);
 }
 
+static const cot__loop_run *loop_run_of(cot_tape *t) {
+    for (uint32_t i = t->count; i-- > 0;)
+        if (t->nodes[i].op == OP_loop) return t->nodes[i].extra.attr->pointer2;
+    return NULL;
+}
+
+static int half(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sin(xs[1]);
+    return 0;
+}
+
+/* The schedule is that of the library's own loops, and no step is reversed before its state is
+ * there. */
+typedef struct walk {
+    int64_t at, next_back;
+    bool    kept[64], sound;
+} walk;
+
+static void follow(void *to, cot__loop_event what, int64_t from, int64_t end) {
+    walk *w = to;
+    if (what == COT__LOOP_KEEP) w->sound &= w->at == from, w->kept[from] = true;
+    if (what == COT__LOOP_RUN) w->sound &= w->at == from || from == 0 || w->kept[from], w->at = end;
+    if (what == COT__LOOP_BACK)
+        w->sound &= from == w->next_back-- && (w->at == from || from == 0 || w->kept[from]), w->at = -1;
+}
+
+static void the_schedule_is_that_of_loops(void **state) {
+    (void)state;
+    for (int states = 1; states < 6; states++)
+        for (int steps = 1; steps < 60; steps += 7) {
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x = cot_scalar(t, 0.3), y;
+            int64_t   held = 0;
+            cot_fori(half, NULL, 0, steps, 1, &x, &y, &(cot_loop_options){.states = states});
+            cot_backward(y);
+            walk    w = {.next_back = steps - 1, .sound = true};
+            int64_t runs = cot__loop_schedule(steps, states, &held, follow, &w);
+            assert_int_equal(runs, 2 * steps + loop_run_of(t)->again);
+            assert_true(w.sound && w.next_back == -1);
+            assert_true(held <= states + 2);
+            cot_tape_destroy(t);
+        }
+}
+
+static void plans_trade_time_for_memory(void **state) {
+    (void)state;
+    cot__loop_plan p[COT__LOOP_PLANS];
+    assert_true(cot__loop_plans(&(cot__loop_sizes){100, 8, 4, 10, 2}, p));
+    assert_int_equal(p[COT__PLAIN].kept, 100);
+    assert_true(p[COT__PLAIN].bytes == 100 * 8 * 4 * 8);
+    assert_int_equal(p[COT__SQRT].kept, 10 + 9);
+    assert_int_equal(p[COT__SQRT].runs, 200);
+    assert_true(p[COT__MICRO].bytes == p[COT__PLAIN].bytes / 2 && p[COT__MICRO].time == p[COT__PLAIN].time);
+    assert_true(p[COT__BINOMIAL].kept < p[COT__SQRT].kept && p[COT__BINOMIAL].runs > p[COT__SQRT].runs);
+    /* many more states than steps: nothing runs again */
+    assert_true(cot__loop_plans(&(cot__loop_sizes){7, 1, 1, 100, 1}, p));
+    assert_int_equal(p[COT__BINOMIAL].runs, 14);
+}
+
 static void sizes_alone(void **state) {
     (void)state;
     cot__cost c;
@@ -233,6 +296,7 @@ int main(void) {
         cmocka_unit_test(an_operand_used_twice_goes_once),
         cmocka_unit_test(products_of_matrices), cmocka_unit_test(a_gradient_is_cheap),
         cmocka_unit_test(many_outputs_favour_forward_mode), cmocka_unit_test(sizes_alone),
+        cmocka_unit_test(the_schedule_is_that_of_loops), cmocka_unit_test(plans_trade_time_for_memory),
         cmocka_unit_test(what_is_no_function_is_refused),   cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(overwritten_values),
     };

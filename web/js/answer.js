@@ -4,6 +4,8 @@ import { $, el } from "./dom.js";
 import { inTable, isTensor, show } from "./numbers.js";
 
 export class Answer {
+  everywhere = true;
+
   look({ tape, steps }) {
     $("value").textContent = show(tape.trace.value);
     const swept = tape.trace.sweep.length > 0 && steps.reverse >= tape.sweep.length;

@@ -2,7 +2,8 @@
 // each output; the rest is drawing it.
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
-import { costOf, engineReady } from "./engine.js";
+import { costOf, costOfDepth, engineReady } from "./engine.js";
+import { Memory } from "./memory.js";
 import { showBytes, showCount } from "./numbers.js";
 
 const most = 6; // powers of ten of the sliders
@@ -34,8 +35,17 @@ export class CostPanel {
         "Forward mode follows one input at a time through the whole tape; reverse mode follows one output " +
           "at a time back. So the shape of the function decides: a training loss has a million inputs and one output."),
       slider("n", "Inputs n"), slider("m", "Outputs m"), this.drawn);
+    this.memory = new Memory(() => {
+      this.draw(); // its depth counts here too
+      onChange();
+    });
     this.own = el("section", { class: "card", id: "cost-own", "aria-labelledby": "own-title" });
   }
+
+  // As a panel of the page: nothing changes from step to step, but the sliders are part of a link.
+  look() {}
+  fields() { return document.body.dataset.mode === "cost" ? this.memory.fields() : {}; }
+  recall({ size }) { this.memory.recall(size); }
 
   set(sizes) {
     Object.assign(this.sizes, sizes);
@@ -43,8 +53,11 @@ export class CostPanel {
   }
 
   show(tape) {
-    this.frame.replaceChildren(...(engineReady() ? [this.any] : []), this.own);
-    if (engineReady()) this.draw();
+    this.frame.replaceChildren(...(engineReady() ? [this.any, this.memory.frame] : []), this.own);
+    if (engineReady()) {
+      this.draw();
+      this.memory.draw();
+    }
     this.own.replaceChildren(
       el("h2", { id: "own-title" }, "The function on this page"), ...(tape ? ownCost(tape.trace.cost) : []));
   }
@@ -56,13 +69,15 @@ export class CostPanel {
       this[key].range.setAttribute("aria-valuetext", `${this.sizes[key]}`);
     }
     if (cost.error) return this.drawn.replaceChildren(el("p", { class: "error" }, cost.error.message));
+    const { depth } = this.memory.sizes, [plain] = costOfDepth({ depth, width: n }).plans;
+    const kept = { depth, forward: 0, reverse: plain.bytes };
     if (this.curves.n !== n) // both curves for this n, over all m
       this.curves = {
         n,
         points: Array.from({ length: most + 1 }, (_, k) => ({ m: 10 ** k, cost: costOf(n, 10 ** k) }))
       };
     this.drawn.replaceChildren(
-      comparison(cost, "evaluations of the function"), chart(this.curves.points, m, cost), verdict(cost));
+      comparison(cost, "evaluations of the function", kept), chart(this.curves.points, m, cost), verdict(cost));
   }
 }
 
@@ -87,9 +102,13 @@ function verdict(cost) {
 const sentence = text => text && `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 // Rows: passes, operations, memory; the bars are logarithmic, so that both can be seen.
-function comparison(cost, unit) {
+// kept: with so many steps of n numbers, what waits for the way back
+function comparison(cost, unit, kept = null) {
+  if (kept) cost = { ...cost, forward: { ...cost.forward, kept: kept.forward },
+    reverse: { ...cost.reverse, kept: kept.reverse } };
   const rows = [["Passes over the tape", "sweeps", showCount], [`Work, in ${unit}`, "operations", showCount],
-    ["Memory", "bytes", showBytes]];
+    [kept ? "Memory, for inputs, outputs and their derivatives" : "Memory", "bytes", showBytes],
+    ...(kept ? [[`Kept for the way back, with ${showCount(kept.depth)} steps of n numbers`, "kept", showBytes]] : [])];
   const most = key => Math.log10(1 + Math.max(cost.forward[key], cost.reverse[key], 1));
   const size = (mode, key) => (100 * Math.log10(1 + cost[mode][key]) / most(key)).toFixed(1);
   const bar = (mode, key) => el("span", { class: `amount ${mode}`, style: `--size:${size(mode, key)}%` });

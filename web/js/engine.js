@@ -47,8 +47,14 @@ export function costOf(inputs, outputs) {
   return answerOf(runModule, module, ["cost", "--json", "--inputs", String(inputs), "--outputs", String(outputs)]);
 }
 
+// sizes: {depth, width, batch, states, micro}
+export function costOfDepth(sizes) {
+  const options = Object.entries(sizes).flatMap(([name, n]) => [`--${name}`, String(n)]);
+  return answerOf(runModule, module, ["cost", "--json", ...options]);
+}
+
 // state: {expression, inputs: [{name, text, wrt}], seed}
-function traceArguments(state) {
+export function traceArguments(state) {
   // one number goes for every element of the result
   const args = ["trace", "--json", "--seed", state.seed.trim() || "1"];
   const wanted = state.inputs.filter(i => i.wrt).map(i => i.name);

@@ -40,7 +40,7 @@ export function forwardText(tape, step) {
       : node.active ? "Keeps nothing: its rule for the way back needs no computed value."
         : "No derivative passes through here, so it keeps nothing."),
     conventions(tape, node),
-    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "reverse sweep"),
+    last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "backward pass"),
       " now asks how much each input mattered.") : null,
   ];
 }

@@ -1,95 +1,125 @@
-// guess.js: predict first. Asks for the adjoint that the next step will leave in a register, and
-// says how near the guess was.
-import { $, bar } from "./dom.js";
-import { isTensor, show, toNumber } from "./numbers.js";
+// guess.js: predict first. A question about the next step, or about an input that is moved, stands
+// beside the walk; nobody has to answer. Who answers commits before anything is revealed, may ask
+// for three hints, and has a second try.
+import { $, el } from "./dom.js";
+import { Tracer, traceArguments } from "./engine.js";
+import { judgeNumber, moveQuestion, nextOf, readGuess } from "./questions.js";
+import { numberQuestion, signQuestion, sizeQuestion } from "./questions.js";
+import { keepHere, recallHere } from "./store.js";
 
-// The question of the next step: {to, from, held, amount, answer, element}, or null when there is
-// none.
-export function questionOf(tape, step) {
-  const entry = tape.sweep[step], add = entry?.adds[0];
-  if (!add) return null;
-  const first = v => isTensor(v) ? (v.elided ? v.grid : [v]).flat(Infinity)[0] : v;
-  if (add.sum?.elided) return null;
-  const register = tape.registers(step).get(add.to);
-  return {
-    to: add.to,
-    from: entry.node,
-    held: register ? toNumber(first(register.sum)) : 0,
-    amount: toNumber(first(add.amount)),
-    answer: toNumber(first(add.sum)),
-    element: isTensor(add.sum),
-    shape: tape.node(add.to).shape
-  };
-}
+const kinds = { sign: signQuestion, size: sizeQuestion, number: numberQuestion };
 
-export function questionText(tape, q) {
-  const place = q.element ? ` in its first place, [${q.shape.map(() => 0).join(", ")}]` : "";
-  return [
-    `Next is ${tape.label(q.from)} = ${tape.written(tape.node(q.from))}. What will `, bar(tape.label(q.to)),
-    ` be after it${place}?`, q.held !== 0 ? ` It holds ${show(q.held)} now.` : ""
-  ];
-}
-
-// A number as typed: 0.5, -1e3, 3/4, inf.
-export function readGuess(text) {
-  const t = text.trim().replaceAll("−", "-").replace(",", ".");
-  if (/^[+-]?(inf|infinity|∞)$/i.test(t)) return t.startsWith("-") ? -Infinity : Infinity;
-  if (/^nan$/i.test(t)) return NaN;
-  const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-  const parts = t.split("/").map(p => p.trim());
-  if (parts.length > 2 || !parts.every(p => number.test(p))) return null;
-  return parts.length === 2 ? Number(parts[0]) / Number(parts[1]) : Number(parts[0]);
-}
-
-// {verdict: "right" | "close" | "wrong", text}
-export function judge(q, guess) {
-  const answer = q.answer, truth = `It is ${show(answer)}.`;
-  if (Object.is(guess, answer) || guess === answer)
-    return { verdict: "right", text: `Exactly right: ${show(answer)}.` };
-  if (!Number.isFinite(answer) || !Number.isFinite(guess)) return { verdict: "wrong", text: `Not quite. ${truth}` };
-  const off = Math.abs(guess - answer), relative = off / Math.abs(answer);
-  if (relative <= 0.005 || off < 1e-12)
-    return { verdict: "right", text: `Right, to within ${percent(relative)}. ${truth}` };
-  if (relative <= 0.1) return { verdict: "close", text: `Close: off by ${percent(relative)}. ${truth}` };
-  const near = v => v !== 0 && Math.abs(guess - v) <= 0.005 * Math.abs(v);
-  if (near(-answer)) return { verdict: "wrong", text: `The size is right, the sign is not. ${truth}` };
-  if (q.held !== 0 && near(q.amount))
-    return { verdict: "wrong",
-      text: `That is what arrives now, but the register held ${show(q.held)} already: they add up. ${truth}` };
-  if (answer === 0) return { verdict: "wrong", text: `Off by ${show(off)}: it is 0, nothing passes here.` };
-  return { verdict: "wrong", text: `Off by ${show(off)}${relative < 10 ? ` (${percent(relative)})` : ""}. ${truth}` };
-}
-
-const percent = x => `${Number((100 * x).toPrecision(2))} %`;
+// An element stands in one place only; a name may be said in several.
+const copies = words => words.map(w => w.cloneNode ? w.cloneNode(true) : w);
 
 export class Guesses {
-  constructor(onCommit) {
-    this.asked = this.right = 0;
+  // onReveal(): the step that was asked about may be taken now
+  constructor(onReveal) {
+    Object.assign(this, { onReveal, question: null, tries: 0, hints: 0, turn: 0, score: recallHere("score", [0, 0]) });
+    $("predict").checked = recallHere("predict", true);
+    $("predict").addEventListener("change", () => {
+      keepHere("predict", $("predict").checked);
+      this.look(this.at);
+    });
+    $("guess-kind").addEventListener("change", () => this.look(this.at));
     $("guess-form").addEventListener("submit", e => {
       e.preventDefault();
-      if (!this.question) return;
-      const guess = readGuess($("guess-value").value);
-      if (guess === null) return this.say("wrong", "Write a number, like 0.5 or 3/4.");
-      const { verdict, text } = judge(this.question, guess);
-      this.asked++;
-      if (verdict === "right") this.right++;
-      const score = `${this.right} of ${this.asked} right so far.`;
-      $("guess-value").value = "";
-      onCommit();
-      this.say(verdict, `${text} ${score}`);
+      this.typed();
     });
+    $("guess-hint").addEventListener("click", () => this.hint());
+    this.tracer = new Tracer((after, asked) => this.moved(after, asked), () => {}, traceArguments);
   }
 
-  say(verdict, text) {
-    $("guess-answer").className = `answer ${verdict}`;
-    $("guess-answer").textContent = text;
+  look(at) {
+    if (!at) return;
+    this.at = at;
+    const on = $("predict").checked, asks = at.mode === "forward" || at.mode === "reverse";
+    $("guess").hidden = !asks;
+    if (!asks) return;
+    const kind = $("guess-kind").value, next = on && kind !== "move" ? nextOf(at.tape, at.mode, at.step) : null;
+    this.ask(next ? kinds[kind](next) : null);
+    $("guess-kind").hidden = !on;
+    const none = at.step < at.last ? "There is nothing to ask about the next step: just step."
+      : "The walk is done: nothing is left to ask.";
+    this.say("", !on || this.question || kind === "move" ? "" : none);
+    if (on && kind === "move") this.askMove(at);
   }
 
-  show(tape, step, on) {
-    this.question = on ? questionOf(tape, step) : null;
-    $("guess-form").hidden = !this.question;
-    if (this.question) $("guess-question").replaceChildren(...questionText(tape, this.question));
-    const none = step < tape.sweep.length ? "The next step hands nothing on: just step." : "Nothing is left to guess.";
-    this.say("", on && !this.question ? none : "");
+  ask(question) {
+    Object.assign(this, { question, tries: 0, hints: 0 });
+    $("guess-body").hidden = !question;
+    $("guess-form").hidden = !question || question.choices !== null;
+    $("guess-hints").replaceChildren();
+    this.showHint();
+    $("guess-choices").replaceChildren(...(question?.choices ?? []).map(([value, text]) =>
+      el("button", { type: "button", class: "plain", "data-choice": value, onclick: () => this.chosen(value) }, text)));
+    $("guess-question").replaceChildren(...copies(question?.text ?? []));
+    const [right, asked] = this.score;
+    $("guess-score").textContent = asked ? `${right} of ${asked} right so far, in this browser.` : "";
+  }
+
+  // Pairs of inputs in turn: one is doubled, the adjoint of one is asked for.
+  askMove({ tape, state }) {
+    const names = Object.entries(tape.trace.grad ?? {}).filter(([, v]) => typeof v === "number").map(([name]) => name);
+    if (RECORDED || names.length === 0) return this.say("", "There is no input that is a number and can be moved.");
+    const n = names.length, moved = names[this.turn % n], round = Math.floor(this.turn / n);
+    const asked = names[(this.turn + round + 1) % n];
+    const inputs = state.inputs.map(i => i.name === moved ? { ...i, text: `2*(${i.text})` } : { ...i });
+    this.tracer.ask({ ...state, inputs, of: tape, moved, asked });
+  }
+
+  moved(after, { of, moved, asked }) {
+    if (after.error || of !== this.at.tape || $("guess-kind").value !== "move") return;
+    this.ask(moveQuestion(of, after, moved, asked));
+  }
+
+  hint() {
+    if (!this.question || this.hints === 3) return;
+    $("guess-hints").append(el("li", null, ...copies(this.question.hints[this.hints++])));
+    this.showHint();
+  }
+
+  showHint() {
+    $("guess-hint").textContent = this.hints < 3 ? `Hint ${this.hints + 1} of 3` : "No more hints";
+    $("guess-hint").setAttribute("aria-disabled", String(this.hints === 3));
+  }
+
+  typed() {
+    if (!this.question) return;
+    const guess = readGuess($("guess-value").value);
+    if (guess === null) return this.say("wrong", "Write a number, like 0.5 or 3/4.");
+    const { verdict, text } = judgeNumber(this.question, guess);
+    $("guess-value").value = "";
+    this.settle(verdict, [text]);
+  }
+
+  chosen(value) {
+    const right = value === this.question.right;
+    this.settle(right ? "right" : "wrong", right ? ["Right. ", ...this.question.reveal] : this.question.reason(value));
+  }
+
+  // The first wrong answer gets its reason and another try; then the truth is told.
+  settle(verdict, text) {
+    const { question } = this;
+    this.tries++;
+    if (verdict !== "right" && this.tries === 1) return this.say(verdict, ...text, " Try once more.");
+    this.score = [this.score[0] + (verdict === "right"), this.score[1] + 1];
+    keepHere("score", this.score);
+    const rule = question.kind === "move" ? [] : [" ", ...question.hints[2]];
+    const words = verdict === "right" ? text : [...text, " ", ...question.reveal, ...rule];
+    if (question.kind === "move") {
+      this.turn++;
+      this.ask(null);
+      this.askMove(this.at);
+    } else
+      this.onReveal();
+    this.say(verdict, ...words);
+  }
+
+  // On a phone the line above the buttons says it too: that is always on the screen.
+  say(verdict, ...words) {
+    $("guess-answer").className = $("verdict").className = `answer ${verdict}`;
+    $("guess-answer").replaceChildren(...copies(words));
+    $("verdict").replaceChildren(...(verdict ? copies(words) : []));
   }
 }

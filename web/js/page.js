@@ -3,13 +3,16 @@
 import { Answer } from "./answer.js";
 import { CostPanel } from "./cost.js";
 import { $, calm, el } from "./dom.js";
+import { End } from "./end.js";
 import { loadEngine, Tracer } from "./engine.js";
 import { offerFiles } from "./export.js";
 import { Fold } from "./fold.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
+import { Lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames } from "./names.js";
+import { Notes } from "./notes.js";
 import { Picture } from "./picture.js";
 import { Present } from "./present.js";
 import { presets, stateOf } from "./presets.js";
@@ -28,7 +31,7 @@ const firstSteps = () => Object.fromEntries(Object.keys(walks).map(name => [name
 const page = {
   state: null,
   tape: null,
-  view: { mode: "forward", step: firstSteps(), predict: false },
+  view: { mode: "forward", step: firstSteps() },
 
   start() {
     this.stepper = new Stepper(at => {
@@ -38,19 +41,23 @@ const page = {
       this.bringIntoView();
     }, () => this.remember());
     // A panel has look(at), called after every step: {tape, state, mode, walk, step, last, steps,
-    // view}. It may have fields(), texts to be kept in the address, and recall(fields, isLink),
-    // called for every new function.
+    // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
+    // kept in the address, and recall(fields, isLink), called for every new function.
     this.picture = new Picture(id => this.pick(id), () => this.remember());
     const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
     const present = new Present(() => {
       redraw();
       if (this.tape && isWalk(this.view.mode)) this.look();
     });
-    this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture];
+    this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
+      new End(mode => this.walk(mode), id => this.openPreset(id))];
+    if (!RECORDED)
+      this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
-    this.guesses = new Guesses(() => this.stepper.to(this.stepper.at + 1));
+    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes());
     this.cost = new CostPanel($("cost"), () => this.remember());
+    this.panels.push(this.cost);
     this.program = new ProgramPanel($("program"), () => this.remember());
     this.form = new InputForm($("inputs"), typed => this.change(typed));
     for (const tab of document.querySelectorAll("[role=tab]"))
@@ -60,11 +67,6 @@ const page = {
         if (e.detail > 0 && isWalk(tab.dataset.mode)) $("step").focus({ preventScroll: true });
       });
     document.querySelector("[role=tablist]").addEventListener("keydown", e => this.tabKey(e));
-    $("predict").addEventListener("change", () => {
-      this.view.predict = $("predict").checked;
-      this.look();
-      if (this.view.predict && !$("guess-form").hidden) $("guess-value").focus();
-    });
     let width = innerWidth;
     addEventListener("resize", () => { // phones resize in height while they scroll
       if (innerWidth === width) return;
@@ -85,9 +87,8 @@ const page = {
     $("preset").append(...[...groups].map(([label, options]) => el("optgroup", { label }, options)),
       el("option", { value: "" }, "Your own"));
     $("preset").addEventListener("change", () => {
-      const preset = presets.find(p => p.id === $("preset").value);
       const mode = this.view.mode === "cost" ? "forward" : this.view.mode;
-      if (preset) this.open({ state: stateOf(preset), view: { mode, step: 0 } });
+      if ($("preset").value) this.openPreset($("preset").value, mode);
     });
     $("expression").addEventListener("input", () => this.edited());
     $("seed").addEventListener("input", () => {
@@ -126,6 +127,18 @@ const page = {
     this.program.set(view.of);
     if (view.n) this.cost.set({ n: view.n, m: view.m });
     this.compute();
+  },
+
+  // An example from its beginning.
+  openPreset(id, mode = "forward") {
+    this.open({ state: stateOf(presets.find(p => p.id === id)), view: { mode, step: 0 } });
+    scrollTo({ top: 0 });
+  },
+
+  // Another text for the function, as if somebody had typed it.
+  rewrite(text) {
+    $("expression").value = text;
+    this.edited();
   },
 
   edited() {
@@ -233,12 +246,17 @@ const page = {
     for (const panel of this.panels) Object.assign(more, panel.fields?.());
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
       of: this.program.of }, more);
-    clearTimeout(this.writing); // an address of many pages takes a browser long: when nothing moves
-    if (this.written.length > 4000) this.writing = setTimeout(() => this.writeAddress(), 300);
+    // A very long address takes a browser long, and some limit how often it may change: then it is
+    // written when nothing moves.
+    clearTimeout(this.writing);
+    this.writes = (this.writes ?? []).filter(at => performance.now() - at < 10000);
+    if (this.written.length > 4000 || this.writes.length >= 100)
+      this.writing = setTimeout(() => this.writeAddress(), 300);
     else this.writeAddress();
   },
 
   writeAddress() {
+    this.writes.push(performance.now());
     try {
       history.replaceState(null, "", this.written);
     } catch {
@@ -259,6 +277,23 @@ const page = {
   },
 
   // ---- looking ----------------------------------------------------------------------------------
+
+  // A walk from its start.
+  walk(mode) {
+    this.view.step[mode] = 0;
+    this.choose(mode);
+    $("step").focus({ preventScroll: true });
+  },
+
+  // What follows the last step of a walk: forward leads to backward, and that to the next lesson.
+  beyond(mode) {
+    const next = placeOf(this.state.preset)?.next;
+    if (mode === "forward" && this.tape.trace.sweep.length)
+      return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
+    if (mode === "reverse" && next)
+      return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+    return null;
+  },
 
   choose(mode) {
     if (!this.tape) return;
@@ -288,6 +323,7 @@ const page = {
 
   draw() {
     if (!this.tape) return;
+    this.lessons?.look({ state: this.state }); // the picture has the room below
     $("stage").hidden = false;
     $("intro").hidden = true; // as it is after the first step
     $("source").textContent ||= " ";
@@ -315,6 +351,8 @@ const page = {
       this.stepper.pause();
       if (mode === "cost") this.cost.show(this.tape);
       else this.program.show(this.state, Array.isArray(this.tape.trace.value));
+      const at = { tape: this.tape, state: this.state, mode, steps: this.view.step };
+      for (const panel of this.panels) if (panel.everywhere) panel.look(at);
       this.remember();
       return;
     }
@@ -323,9 +361,8 @@ const page = {
     $("intro").replaceChildren(...walk.intro(this.tape));
     $("registers-title").textContent = walk.table;
     $("step").className = `step ${mode}`;
-    $("guess").hidden = mode !== "reverse";
     $("seed-card").hidden = mode !== "reverse" || RECORDED !== null;
-    this.stepper.set(walk.nodes(this.tape).length, this.view.step[mode], walk.word);
+    this.stepper.set(walk.nodes(this.tape).length, this.view.step[mode], walk.word, this.beyond(mode));
     this.view.step[mode] = this.stepper.at;
     this.look();
   },
@@ -338,9 +375,10 @@ const page = {
     $("figures").replaceChildren(...walk.figures(tape, step));
     const span = view.current === null ? null : tape.node(view.current).span;
     $("source").replaceChildren(...marked(tape.trace.expression, span, mode, RECORDED !== null));
+    const mark = $("source").querySelector("mark"); // of a long text two lines are shown
+    if (mark) $("source").scrollTop = mark.offsetTop - 2;
     $("intro").hidden = step > 0; // read once; then the graph has the room
     $("bar-hint").replaceChildren(...(step > 0 ? walk.hint(tape) : []));
-    this.guesses.show(tape, step, mode === "reverse" && this.view.predict);
     const at = { tape, state, mode, walk, step, last: this.stepper.count, steps, view };
     for (const panel of this.panels) panel.look(at);
     this.remember();

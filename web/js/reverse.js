@@ -2,6 +2,7 @@
 import { bar, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { conventions, onKink } from "./kinks.js";
+import { softmaxFigures, softmaxText } from "./softmax.js";
 import { inTable, isTensor, show, showFactor } from "./numbers.js";
 
 // An input to explain by: one that is differentiated.
@@ -66,12 +67,15 @@ const arriving = register => register.parts.map(p => show(p.amount)).join(" + ")
 
 // "x̄1 gets %3̄·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
 // names, then numbers.
-function formula(tape, entry, add, registers) {
+// part: "names" or "numbers" for one of the two, without the amount.
+export function formula(tape, entry, add, registers, part = "all") {
   const kink = onKink(tape, tape.node(entry.node)), numbers = kink ? null : tape.inNumbers(entry, add, registers);
   const rule = tape.pieces(entry, add)
                  .map(p => typeof p === "string" ? p :
                      p.adjoint                   ? bar(tape.label(p.node)) :
                                                    tape.label(p.node));
+  if (part === "names") return [bar(tape.label(add.to)), " gets ", ...rule];
+  if (part === "numbers") return [bar(tape.label(add.to)), " gets ", numbers ?? show(add.amount)];
   const whole = add.filled.includes(" += "); // names the part of the register itself
   const amount =
     isTensor(add.amount) ? "" : [kink ? ", by convention " : " = ", el("b", { class: "r" }, show(add.amount))];
@@ -113,6 +117,7 @@ export function reverseText(tape, step) {
         "Its adjoint is zero, so it hands nothing on and its rule is not even looked at: a zero stays a zero, " +
           "whatever the rule would say."),
     asks ? el("p", { class: "hint" }, "A condition in brackets counts as 1 where it holds, as 0 where not.") : null,
+    softmaxText(tape, entry),
     conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") :
                                  null,
@@ -136,7 +141,8 @@ export function reverseFigures(tape, step) {
   const own =
     isTensor(entry.adjoint) ? [figure(["Adjoint ", bar(tape.label(entry.node))], entry.node, entry.adjoint)] : [];
   const changed = [...last].filter(([, sum]) => isTensor(sum));
-  return [...own, ...changed.map(([id, sum]) => figure(["Now ", bar(tape.label(id))], id, sum))];
+  return [...own, ...changed.map(([id, sum]) => figure(["Now ", bar(tape.label(id))], id, sum)),
+    ...softmaxFigures(tape, entry)];
 }
 
 // The last column of the table: what a register has got so far, and from how many.

@@ -9,11 +9,8 @@ export class Stepper {
     this.count = 0;
     this.off = false;
     this.onMove = onMove;
-    this.player = new Player(() => {
-      this.move(this.at + 1);
-      return this.at < this.count;
-    }, onSpeed);
-    $("step").addEventListener("click", () => this.to(this.at + 1));
+    this.player = new Player(() => this.advance(), onSpeed);
+    $("step").addEventListener("click", () => this.next());
     $("back").addEventListener("click", () => this.to(this.at - 1));
     $("reset").addEventListener("click", () => this.to(0));
     $("play").addEventListener("click", () => this.play());
@@ -21,13 +18,17 @@ export class Stepper {
     document.addEventListener("keydown", e => this.key(e));
   }
 
-  // A new tape or mode; the position is kept within bounds. word: what the button says
-  set(count, at, word) {
+  // A new tape or mode; the position is kept within bounds. word: what the button says; beyond:
+  // what it does after the last step, {word, name, go(), plays}, or null: `name` is the class of
+  // the button then, `plays` says whether playing goes on there.
+  set(count, at, word, beyond = null) {
     this.pause();
+    this.word = word;
+    this.beyond = beyond;
+    this.name = $("step").className;
     this.count = count;
     this.at = Math.max(0, Math.min(at, count));
     $("scrub").max = count;
-    $("step-text").textContent = word;
     this.show();
   }
 
@@ -53,13 +54,32 @@ export class Stepper {
     this.onMove(at);
   }
 
+  next() {
+    if (this.at < this.count || !this.beyond || this.off) return this.to(this.at + 1);
+    this.pause();
+    this.beyond.go();
+  }
+
+  // One step of playing; whether there is more to play.
+  advance() {
+    if (this.at < this.count) this.move(this.at + 1);
+    else if (this.beyond?.plays) {
+      this.beyond.go();
+      this.player.start();
+    }
+    return this.at < this.count || !!this.beyond?.plays;
+  }
+
   show() {
+    const ended = this.at === this.count && this.count > 0 && this.beyond ? this.beyond : null;
+    $("step-text").textContent = ended ? ended.word : this.word ?? "Step";
+    $("step").className = ended ? `step ${ended.name}` : this.name;
     $("scrub").value = this.at;
     $("scrub").setAttribute("aria-valuetext", `step ${this.at} of ${this.count}`);
     $("scrub-label").textContent = `Step ${this.at} of ${this.count}`;
     // Not disabled: that would take the focus away from who steps by keyboard.
     const atStart = this.at === 0,
-          ends = { step: this.at === this.count, back: atStart, reset: atStart, play: this.count === 0 };
+          ends = { step: this.at === this.count && !ended, back: atStart, reset: atStart, play: this.count === 0 };
     for (const [id, off] of Object.entries(ends))
       $(id).setAttribute("aria-disabled", String(off || this.off));
   }
@@ -69,14 +89,14 @@ export class Stepper {
   play() {
     if (this.player.playing) return this.pause();
     if (this.off || this.count === 0) return;
-    if (this.at === this.count) this.move(0);
+    if (this.at === this.count && !this.beyond?.plays) this.move(0);
     this.player.start();
   }
 
   key(e) {
     if (isForOthers(e) || e.shiftKey || $("stage").hidden) return;
     const action = {
-      ArrowRight: () => this.to(this.at + 1),
+      ArrowRight: () => this.next(),
       ArrowLeft: () => this.to(this.at - 1),
       Home: () => this.to(0),
       End: () => this.to(this.count),

@@ -1,0 +1,177 @@
+/* cost_loop.c: states kept and steps run again on the way back through many steps. */
+#include "trace/cost/cost_loop.h"
+
+#include <stdlib.h>
+
+#include "program/memory/revolve.h"
+#include "trace/cost/cost.h"
+
+/* ---- the schedule ---------------------------------------------------------------------------- */
+
+/* The states that are kept, as diff/loops/loop_states.c keeps them: `room` of them, and beyond
+ * those the last one, from which the way back begins. The first state is an operand of the
+ * loop. */
+typedef struct keeper {
+    int64_t *at;
+    int64_t  kept, room, spare, held, runs;
+    void (*visit)(void *, cot__loop_event, int64_t, int64_t);
+    void    *to;
+} keeper;
+
+static void tell(const keeper *s, cot__loop_event what, int64_t from, int64_t end) {
+    if (s->visit) s->visit(s->to, what, from, end);
+}
+
+static int64_t next_kept(const keeper *s, int64_t room, int64_t k, int64_t last) {
+    int64_t steps = last - k + 1, states = room - s->kept + 1;
+    return steps >= 2 && states >= 2 ? k + cot__revolve_split(steps, states) : -1;
+}
+
+static void keep(keeper *s, int64_t k) {
+    s->at[s->kept++] = k;
+    if (s->held < s->kept + 1) s->held = s->kept + 1;
+    tell(s, COT__LOOP_KEEP, k, k);
+}
+
+static void run_steps(keeper *s, int64_t from, int64_t end) {
+    if (from == end) return;
+    s->runs += end - from;
+    tell(s, COT__LOOP_RUN, from, end);
+}
+
+static void forward(keeper *s, int64_t depth) {
+    int64_t at = 0, next = next_kept(s, s->room, 0, depth - 1);
+    for (; next > 0; next = next_kept(s, s->room, at, depth - 1)) {
+        run_steps(s, at, next);
+        keep(s, at = next);
+    }
+    run_steps(s, at, depth - 1);
+    if (at < depth - 1) keep(s, depth - 1);
+    run_steps(s, depth - 1, depth);
+}
+
+/* To the state before step k, from the last kept state. */
+static void reach(keeper *s, int64_t k) {
+    while (s->kept && s->at[s->kept - 1] > k) s->spare += --s->kept < s->room;
+    int64_t from = s->kept ? s->at[s->kept - 1] : 0, room = s->kept + s->spare, next = next_kept(s, room, from, k);
+    while (next >= 0 && next < k) {
+        run_steps(s, from, next);
+        keep(s, from = next);
+        s->spare--;
+        next = next_kept(s, room, from, k);
+    }
+    run_steps(s, from, k);
+}
+
+int64_t cot__loop_schedule(int64_t depth, int64_t states, int64_t *held,
+                           void (*visit)(void *to, cot__loop_event what, int64_t from, int64_t end), void *to) {
+    int64_t room = states < depth ? states : depth;
+    keeper  s = {.room = room, .visit = visit, .to = to, .held = 1};
+    s.at = malloc(((size_t)room + 2) * sizeof *s.at);
+    if (!s.at) return 0;
+    forward(&s, depth);
+    for (int64_t k = depth; k-- > 0;) {
+        reach(&s, k);
+        s.runs++;
+        tell(&s, COT__LOOP_BACK, k, k);
+    }
+    free(s.at);
+    *held = s.held;
+    return s.runs;
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/* The least c with c·c >= n. */
+static int64_t root_of(int64_t n) {
+    int64_t c = (int64_t)sqrt((double)n);
+    while (c * c < n) c++;
+    while (c > 1 && (c - 1) * (c - 1) >= n) c--;
+    return c;
+}
+
+static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, double part, int64_t kept, int64_t runs) {
+    cot__cost one;
+    cot__cost_of_sizes(&one, 1, 1);
+    double state = 8 * (double)sizes->width * (double)sizes->batch;
+    return (cot__loop_plan){name, kept, runs, (double)runs + one.reverse_sweep * (double)sizes->depth,
+                            state * part * (double)kept};
+}
+
+bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOOP_PLANS]) {
+    int64_t n = sizes->depth, c = root_of(n), held = 0, runs = cot__loop_schedule(n, sizes->states, &held, NULL, NULL);
+    if (runs == 0) return false;
+    /* the starts of all stretches, and the states within one of them */
+    int64_t stretches = (n + c - 1) / c, within = c - 1;
+    bool    all = sizes->states >= n; /* then nothing has to run again */
+    plans[COT__PLAIN] = plan("plain", sizes, 1, n, n);
+    plans[COT__SQRT] = plan("sqrt", sizes, 1, stretches + within, 2 * n);
+    plans[COT__BINOMIAL] = plan("binomial", sizes, 1, all ? n : held, runs);
+    plans[COT__MICRO] = plan("micro", sizes, 1 / (double)sizes->micro, n, n);
+    return true;
+}
+
+/* ---- shown ----------------------------------------------------------------------------------- */
+
+static void event_json(void *to, cot__loop_event what, int64_t from, int64_t end) {
+    static const char *const names[] = {"keep", "run", "back"};
+    cot__json               *j = to;
+    cot__json_open(j, '[');
+    cot__json_string(j, names[what]);
+    cot__json_integer(j, from);
+    if (what == COT__LOOP_RUN) cot__json_integer(j, end);
+    cot__json_close(j, ']');
+}
+
+static void integer(cot__json *j, const char *name, int64_t v) {
+    cot__json_key(j, name);
+    cot__json_integer(j, v);
+}
+
+bool cot__loop_cost_json(cot__json *j, const cot__loop_sizes *sizes) {
+    cot__loop_plan plans[COT__LOOP_PLANS];
+    int64_t        held;
+    if (!cot__loop_plans(sizes, plans)) return false;
+    cot__json_open(j, '{');
+    integer(j, "depth", sizes->depth);
+    integer(j, "width", sizes->width);
+    integer(j, "batch", sizes->batch);
+    integer(j, "states", sizes->states);
+    integer(j, "micro", sizes->micro);
+    cot__json_key(j, "plans");
+    cot__json_open(j, '[');
+    for (int k = 0; k < COT__LOOP_PLANS; k++) {
+        cot__json_open(j, '{');
+        cot__json_key(j, "name"), cot__json_string(j, plans[k].name);
+        integer(j, "kept", plans[k].kept);
+        integer(j, "runs", plans[k].runs);
+        cot__json_key(j, "time"), cot__json_number(j, plans[k].time);
+        cot__json_key(j, "bytes"), cot__json_number(j, plans[k].bytes);
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+    if (sizes->depth <= COT__LOOP_SHOWN) {
+        cot__json_key(j, "schedule");
+        cot__json_open(j, '[');
+        if (cot__loop_schedule(sizes->depth, sizes->states, &held, event_json, j) == 0) return false;
+        cot__json_close(j, ']');
+    }
+    cot__json_close(j, '}');
+    return true;
+}
+
+bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
+    cot__loop_plan plans[COT__LOOP_PLANS];
+    char           a[32], b[32];
+    if (!cot__loop_plans(sizes, plans)) return false;
+    fprintf(out, "%lld steps, a state of %lld × %lld numbers\n\n", (long long)sizes->depth, (long long)sizes->width,
+            (long long)sizes->batch);
+    fprintf(out, "%-9s %12s %12s %14s %16s\n", "", "states kept", "steps run", "time in steps", "bytes");
+    for (int k = 0; k < COT__LOOP_PLANS; k++)
+        fprintf(out, "%-9s %12lld %12lld %14s %16s\n", plans[k].name, (long long)plans[k].kept,
+                (long long)plans[k].runs, cot__shortest(plans[k].time, a), cot__shortest(plans[k].bytes, b));
+    fputs("\nplain: all states; sqrt: every √depth-th, and one stretch of them\n", out);
+    fprintf(out, "binomial: at most %lld states besides the first and the last; micro: %lld parts\n",
+            (long long)sizes->states, (long long)sizes->micro);
+    return true;
+}

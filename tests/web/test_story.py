@@ -1,0 +1,328 @@
+"""Drives the story of the built page: test_story.py PAGE COMMAND chromium|firefox [NAME...].
+
+The walks that follow each other, the lessons, the nudge test, tangents, memory, predictions and the
+code beside the picture. PAGE, COMMAND and NAME are as in test_page.py."""
+import json
+import os
+import subprocess
+import sys
+import unittest
+import urllib.parse
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from browser import Browser  # noqa: E402
+from firefox import Firefox  # noqa: E402
+
+PAGE = COMMAND = browser = None
+
+
+def native(*args):
+    done = subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+class StoryTest(unittest.TestCase):
+    def open(self, fragment=""):
+        browser.open("about:blank")
+        browser.open(f"file://{PAGE}{fragment}")
+        browser.wait("return document.body.dataset.ready", "the page to be ready")
+
+    def tearDown(self):
+        self.assertEqual([entry["message"] for entry in browser.log()], [], "the console is not silent")
+
+    def set(self, selector, value, event="input"):
+        browser.js("""const e = document.querySelector(arguments[0]); e.value = arguments[1];
+            e.dispatchEvent(new Event(arguments[2], { bubbles: true }))""", selector, value, event)
+
+    def click(self, selector):
+        browser.js("document.querySelector(arguments[0]).click()", selector)
+
+    def spoken(self, selector):
+        """The text as it is read aloud: a bar or a dot over a name is in words."""
+        return browser.js("""const copy = document.querySelector(arguments[0]).cloneNode(true);
+            copy.querySelectorAll("[role=math]").forEach(e => e.replaceWith(e.getAttribute("aria-label")));
+            return copy.textContent""", selector)
+
+    def mode(self):
+        return browser.js("return document.body.dataset.mode")
+
+    # ---- one walk leads to the next --------------------------------------------------------------
+
+    def test_the_forward_pass_leads_to_the_backward_pass_and_that_to_the_next_lesson(self):
+        self.open("#p=product&mode=forward&step=1")
+        self.assertEqual(browser.text("#step-text"), "Now backward")
+        self.assertIn("reverse", browser.js("return document.getElementById('step').className"))
+        self.assertEqual(browser.js("return document.getElementById('step').getAttribute('aria-disabled')"), "false")
+        self.assertIn("That is the value", browser.text("#end"))
+        self.click("#step")
+        self.assertEqual(self.mode(), "reverse")
+        self.assertEqual(browser.text("#scrub-label"), "Step 0 of 1")
+        self.assertTrue(browser.js("return document.getElementById('end').hidden"))
+        browser.press("Right")
+        self.assertIn("This is backpropagation", browser.text("#end"))
+        self.assertIn("when x grows by 0.01, f grows by about 0.03", browser.text("#end"))
+        self.assertIn("You can now say: In a product", browser.text("#end"))
+        self.assertEqual(browser.text("#step-text"), "Next lesson")
+        browser.press("Right")
+        self.assertEqual(self.mode(), "forward")
+        self.assertIn("Lesson 2 of", browser.text("#lessons"))
+
+    def test_play_runs_through_both_walks_and_stops_at_the_end(self):
+        self.open("#p=product&mode=forward&step=0&speed=4")
+        self.click("#play")
+        browser.wait("return document.body.dataset.mode === 'reverse'", "the backward pass")
+        browser.wait("return !document.getElementById('end').hidden", "its end")
+        browser.wait("return document.getElementById('play-text').textContent === 'Play'", "the end of playing")
+        self.assertIn("This is backpropagation", browser.text("#end"))
+        self.assertIn("Lesson 1 of", browser.text("#lessons"))
+
+    # ---- the nudge test --------------------------------------------------------------------------
+
+    def nudge(self):
+        browser.wait("return document.querySelector('#nudge [data-kind]')", "the nudge test")
+        return (browser.js("return [...document.querySelectorAll('#nudge tbody tr')].map(r => "
+            "[Number(r.dataset.step), Number(r.dataset.error)])"),
+            browser.js("return document.querySelector('#nudge [data-kind]').dataset.kind"))
+
+    def test_the_error_of_a_nudge_shrinks_with_the_square_of_the_step(self):
+        self.open("#p=chain&mode=reverse&step=9")  # (x + y)²: the error of a step h is h² itself
+        lines, kind = self.nudge()
+        self.assertEqual(kind, "good")
+        self.assertEqual(len(lines), 4)
+        for h, error in lines:  # of numbers near 10, each rounded
+            self.assertAlmostEqual(error, h * h, delta=1e-13)
+
+    def test_a_nudge_tells_straight_lines_corners_and_lost_digits(self):
+        for preset, kind in (("product", "exact"), ("kink", "kink"), ("precision", "rough"), ("seeds", "good"),
+                ("softmax", "good"), ("matrices", "exact")):
+            self.open(f"#p={preset}&mode=reverse&step=99")
+            self.assertEqual(self.nudge()[1], kind, preset)
+        self.open("#p=first&mode=reverse&step=99")
+        self.nudge()
+        self.set("#nudge-input", "x2", "change")
+        self.assertEqual(self.nudge()[1], "exact")  # x2 is only a factor
+
+    # ---- lessons ---------------------------------------------------------------------------------
+
+    def test_the_lessons_are_a_path_and_each_can_be_walked_to_its_end(self):
+        self.open("#p=product&mode=forward&step=0")
+        self.assertEqual(browser.js("return document.getElementById('lesson-before').getAttribute('aria-disabled')"),
+            "true")
+        seen = []
+        while True:
+            self.assertIsNone(browser.js("const e = document.getElementById('error'); return e.hidden ? null : "
+                "e.innerText"), seen)
+            seen.append(browser.js("return document.querySelector('#lessons b').textContent"))
+            browser.js("document.querySelector('.lesson-more').open = true")
+            browser.wait("return document.querySelector('.lesson-about p')", "the lesson")
+            words = browser.text("#lessons")
+            for part in ("Question.", "Show the answer", "After it you can say", "Read on"):
+                self.assertIn(part, words, seen[-1])
+            self.click("#tab-reverse")
+            browser.js("const s = document.getElementById('scrub'); s.value = s.max; s.dispatchEvent(new "
+                "Event('input'))")
+            self.assertIn("This is backpropagation", browser.text("#end"), seen[-1])
+            if browser.js("return document.getElementById('lesson-next').getAttribute('aria-disabled')") == "true":
+                break
+            self.click("#lesson-next")
+        self.assertEqual(len(seen), len(set(seen)))
+        self.assertIn(f"Lesson {len(seen)} of {len(seen)}", seen[-1])
+        for name in ("multiplication", "Sharing", "Seeds", "Vectors", "Matrices", "Softmax", "graph network",
+                "Vanishing", "Kinks", "No gradient", "in place", "Loops", "Checkpoints", "Precision"):
+            self.assertTrue(any(name in title for title in seen), name)
+
+    def test_cross_entropy_hands_back_probability_minus_truth(self):
+        self.open("#p=softmax&mode=reverse&step=99")
+        self.assertIn("p − y: probability minus truth = [0.659, 0.2424, 0.09857] − [1, 0, 0]",
+            browser.text("#p-minus-y"))
+        self.open("#e=-sum(y*log_softmax(s))&i=s:[2,1]&i=y:[1,-1]&fixed=y&mode=reverse&step=99")
+        # these weights sum to 0
+        self.assertIsNone(browser.js("return document.getElementById('p-minus-y')"))
+        self.open("#p=gcn&mode=reverse&step=5")
+        self.assertIn("0.16667·(p − y)", browser.text("#p-minus-y"))
+
+    # ---- predictions -----------------------------------------------------------------------------
+
+    def ask(self, kind):
+        self.set("#guess-kind", kind, "change")
+
+    def choose(self, value):
+        self.click(f"#guess-choices [data-choice={value}]")
+
+    def guess(self, text):
+        self.set("#guess-value", text)
+        browser.js("document.getElementById('guess-form').requestSubmit()")
+
+    def forget(self):
+        browser.now("localStorage.clear()")
+
+    def test_a_prediction_is_offered_and_commits_before_the_step(self):
+        self.open("#p=first&mode=reverse&step=1")
+        self.forget()
+        self.open("#p=first&mode=reverse&step=1")
+        self.assertIn("Which sign will adjoint of x1 have?", self.spoken("#guess-question"))
+        self.choose("negative")
+        self.assertIn("Not negative", browser.text("#guess-answer"))
+        self.assertIn("Try once more", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 1 of 3")  # nothing is revealed yet
+        self.choose("positive")
+        self.assertIn("Right. It is positive: adjoint of x1 = 0.70711", self.spoken("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
+        self.assertIn("1 of 1 right", browser.text("#guess-score"))
+        for value in ("zero", "negative"):
+            self.choose(value)
+        # told after two tries
+        self.assertIn("It is positive: adjoint of x1 = 3.7071", self.spoken("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
+        # the score stays in the browser, and not in the link
+        self.open("#p=product&mode=forward&step=0")
+        self.assertIn("1 of 2 right", browser.text("#guess-score"))
+        self.assertNotIn("score", browser.js("return location.hash"))
+
+    def test_three_hints_come_one_by_one(self):
+        self.open("#p=first&mode=reverse&step=1")
+        all_words = ("times its own derivative", "adjoint of x1 gets adjoint of", "1·cos(0.7854)")
+        for count, words in enumerate(all_words, 1):
+            self.click("#guess-hint")
+            self.assertEqual(len(browser.texts("#guess-hints li")), count)
+            self.assertIn(words, self.spoken("#guess-hints li:last-child"))
+        self.assertEqual(browser.text("#guess-hint"), "No more hints")
+        self.click("#guess-hint")
+        self.assertEqual(len(browser.texts("#guess-hints li")), 3)
+
+    def test_a_wrong_number_gets_its_reason(self):
+        self.open("#p=first&mode=reverse&step=2")
+        self.ask("number")
+        self.assertIn("holds 0.70711 now", browser.text("#guess-question"))
+        self.guess("nonsense")
+        self.assertIn("Write a number", browser.text("#guess-answer"))
+        self.guess("3")
+        self.assertIn("they add up", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
+        self.guess("3.7071")
+        self.assertIn("Right, to within", browser.text("#guess-answer"))
+        for text, words in (("-0.70711", "the sign is not"), ("0.75", "Close: off by 6.1 %"), ("1", "multiplied by"),
+                ("100", "Too large"), ("inf", "Not quite")):
+            self.open("#p=first&mode=reverse&step=1")
+            self.ask("number")
+            self.guess(text)
+            self.assertIn(words, browser.text("#guess-answer"), text)
+
+    def test_values_are_asked_for_in_the_forward_pass(self):
+        self.open("#p=first&mode=forward&step=0")
+        self.ask("size")
+        self.choose("more")  # 2.3562
+        self.assertIn("Right", browser.text("#guess-answer"))
+        self.assertEqual(browser.text("#scrub-label"), "Step 1 of 3")
+        self.ask("number")
+        self.guess("0.7071")
+        self.assertIn("Right", browser.text("#guess-answer"))
+
+    def test_a_moved_input_grows_shrinks_or_stays(self):
+        # (x1 + x2)·x1: by x1 it is 2·x1 + x2, by x2 it is x1
+        self.open("#p=reused&mode=reverse&step=0")
+        self.ask("move")
+        want = {("x1", "x2"): "grows", ("x2", "x1"): "grows", ("x1", "x1"): "grows", ("x2", "x2"): "stays"}
+        seen = set()
+        for _ in range(4):
+            browser.wait("return document.querySelector('#guess-choices button')", "the question")
+            words = self.spoken("#guess-question")
+            pair = (words.split()[1].strip(","), words.split("adjoint of ")[1].split()[0])
+            seen.add(pair)
+            self.choose(want[pair])
+            self.assertIn("Right", browser.text("#guess-answer"), pair)
+            self.assertIn(f"it {want[pair]}", browser.text("#guess-answer"))
+        self.assertEqual(seen, set(want))
+
+    def test_on_a_phone_the_verdict_is_on_the_screen_and_buttons_cover_no_tabs(self):
+        browser.size(390, 844)
+        try:
+            self.open("#p=reused&mode=reverse&step=1")
+            self.choose("zero")
+            seen = browser.js("const r = document.getElementById('verdict').getBoundingClientRect(); "
+                "return r.height > 0 && r.top > 0 && r.bottom <= innerHeight")
+            self.assertTrue(seen)
+            self.ask("number")
+            browser.js("document.getElementById('guess-value').focus()")
+            for selector in ("#tab-forward", "#tab-reverse", "#tab-cost"):
+                self.assertTrue(browser.js("""const r = document.querySelector(arguments[0]).getBoundingClientRect();
+                    const top = document.elementFromPoint(r.left + r.width / 2, r.top + r.height / 2);
+                    return top.closest("[role=tab]") !== null""", selector), selector)
+        finally:
+            browser.size(1280, 800)
+
+    def test_a_note_stays_in_the_browser(self):
+        self.open("#p=product&mode=forward&step=1")
+        browser.js("document.getElementById('note').open = true")
+        self.set("#note-text", "the only operation")
+        self.open("#p=product&mode=forward&step=1")
+        self.assertEqual(browser.js("return document.getElementById('note-text').value"), "the only operation")
+        self.assertNotIn("operation", browser.js("return location.hash"))
+        self.open("#p=chain&mode=forward&step=1")
+        self.assertEqual(browser.js("return document.getElementById('note-text').value"), "")
+        self.forget()
+
+    # ---- memory ----------------------------------------------------------------------------------
+
+    def test_memory_of_the_plans_is_that_of_the_native_command(self):
+        self.open("#p=states&mode=cost&size=20,256,16,4,8")
+        want = native("cost", "--json", "--depth", "20", "--width", "256", "--batch", "16", "--states", "4", "--micro",
+            "8")
+        shown = browser.js("""return [...document.querySelectorAll("#memory [data-plan]")].map(r => ({ name:
+            r.dataset.plan, ...Object.fromEntries([...r.querySelectorAll("td")].map(c => [c.dataset.key,
+            Number(c.dataset.value)])) }))""")
+        self.assertEqual(shown, want["plans"])
+        self.assertEqual(browser.js("return document.querySelectorAll('#memory .curves path').length"), 8)
+        self.set("#memory-depth", 0)
+        self.assertIn("size=2%2C256", browser.js("return location.hash"))
+        self.assertEqual(browser.js("return document.querySelector('[data-plan=plain] td').dataset.value"), "2")
+
+    def test_reverse_mode_keeps_more_where_a_function_is_deeper(self):
+        self.open("#p=first&mode=cost&n=100&m=1&size=10,1,1,2,1")
+        kept = "return [...document.querySelectorAll('[data-row=kept] [data-value]')].map(c => Number(c.dataset.value))"
+        self.assertEqual(browser.js(kept), [0, 10 * 100 * 8])
+        self.set("#memory-depth", 17)
+        self.assertEqual(browser.js(kept), [0, 1000 * 100 * 8])
+
+    def test_the_checkpointed_sweep_shows_what_is_kept_and_what_runs_again(self):
+        self.open("#p=states&mode=cost&size=8,1,1,2,1")
+        schedule = native("cost", "--json", "--depth", "8", "--states", "2")
+        last = browser.js("return Number(document.getElementById('rewind-at').max)")
+        held, runs = 0, 0
+        for at in range(1, last + 1):
+            self.set("#rewind-at", at)
+            held = max(held, browser.js("return document.querySelectorAll('.rewind .kept').length"))
+        plan = schedule["plans"][2]
+        self.assertIn(f"So far {plan['runs']} runs", browser.text("#rewind-said"))
+        self.assertEqual(held, plan["kept"])
+        self.assertEqual(browser.js("return document.querySelectorAll('.rewind .reversed').length"), 8)
+        runs = sum(event[2] - event[1] for event in schedule["schedule"] if event[0] == "run")
+        self.assertIn(f"{runs - 8} of them again", browser.text("#rewind-said"))
+
+    # ---- lessons that are tried ------------------------------------------------------------------
+
+    def test_a_lesson_lets_one_try_what_is_refused(self):
+        self.open("#p=inplace&mode=forward&step=0")
+        browser.js("document.querySelector('.lesson-more').open = true")
+        browser.wait("return document.getElementById('lesson-try')", "the lesson")
+        self.click("#lesson-try")
+        browser.wait("return document.body.classList.contains('stale')", "the refusal")
+        self.assertIn("only names can be assigned to", browser.text("#error"))
+
+
+def main():
+    global PAGE, COMMAND, browser
+    if len(sys.argv) < 4 or sys.argv[3] not in ("chromium", "firefox"):
+        raise SystemExit(__doc__)
+    PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+    browser = Firefox() if sys.argv[3] == "firefox" else Browser()
+    try:
+        result = unittest.main(argv=[sys.argv[0], *(f"StoryTest.{name}" for name in sys.argv[4:])], exit=False,
+            verbosity=2).result
+    finally:
+        browser.close()
+    sys.exit(not result.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()

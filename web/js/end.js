@@ -1,0 +1,72 @@
+// end.js: what stands where a walk has ended. No walk is a dead end: the forward pass leads to the
+// backward pass, and that one to what the gradient means, a test of it, and the next lesson.
+import { $, el } from "./dom.js";
+import { engineReady } from "./engine.js";
+import { placeOf } from "./lessons.js";
+import { Nudge } from "./nudge.js";
+import { isTensor, show, toNumber } from "./numbers.js";
+
+// "∂f/∂x1 = 3.71: when x1 grows by 0.01, f grows by about 0.0371."
+function meaning(name, v) {
+  const g = toNumber(v);
+  const so = !Number.isFinite(g) ? "no finite number tells how f moves." :
+    g === 0 ? `a small change of ${name} does not move f.` :
+      `when ${name} grows by 0.01, f ${g > 0 ? "grows" : "shrinks"} by about ${show(Math.abs(g) * 0.01, 3)}.`;
+  return el("li", null, el("b", { class: "r" }, `∂f/∂${name} = ${show(v)}`), `: ${so}`);
+}
+
+export class End {
+  // onWalk(mode): another walk, from its start; onLesson(id)
+  constructor(onWalk, onLesson) {
+    Object.assign(this, { onWalk, onLesson, nudge: new Nudge(), key: null });
+  }
+
+  look({ tape, state, mode, step, last }) {
+    const at = step === last && last > 0 ? mode : null, key = at === null ? null : [tape, mode];
+    if (key === null || this.key === null || key.some((k, i) => k !== this.key[i])) this.draw(at, tape, state);
+    this.key = key;
+  }
+
+  draw(at, tape, state) {
+    const swept = tape.trace.sweep.length > 0, parts = at === "forward" ? (swept ? this.forward() : []) :
+      at === "reverse" ? this.reverse(tape, state) : at === "tangent" ? this.tangent(tape) : [];
+    $("end").hidden = parts.length === 0;
+    $("end").replaceChildren(...parts);
+  }
+
+  walk(mode, text, id) {
+    return el("button", { type: "button", class: `step ${mode}`, id, onclick: () => this.onWalk(mode) }, text);
+  }
+
+  forward() {
+    return [el("h3", null, "That is the value"),
+      el("p", null, "But how much did each input matter? One walk back answers that for all of them."),
+      this.walk("reverse", "Now backward →", "end-backward")];
+  }
+
+  reverse(tape, state) {
+    const grad = Object.entries(tape.trace.grad ?? {}), single = !Array.isArray(tape.trace.value);
+    const numbers = grad.filter(([, v]) => !isTensor(v)), arrays = grad.filter(([, v]) => isTensor(v));
+    const place = placeOf(state.preset);
+    if (engineReady()) this.nudge.show(tape, state, this.nudge.name);
+    return [el("h3", null, "This is backpropagation"),
+      el("p", null, "One walk forward, one walk back, and the derivative by every input is there. ",
+        single ? "" : "There are several results, so f stands for their sum, weighted by the seed."),
+      numbers.length ? el("ul", { class: "meaning" }, numbers.map(([name, v]) => meaning(name, v))) : "",
+      arrays.length ? el("p", null, `${arrays.map(([name]) => name).join(" and ")}: one derivative for each number, ` +
+        "in the same shape. Each says how f moves with that number alone.") : "",
+      engineReady() ? this.nudge.frame : "",
+      place ? el("p", null, el("b", null, "You can now say: "), place.lesson.say) : "",
+      el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward",
+        id: "end-next", onclick: () => this.onLesson(place.next.id) }, `Next lesson: ${place.next.name} →`) : "",
+      this.walk("tangent", "The same with tangents →", "end-tangent"))];
+  }
+
+  tangent(tape) {
+    const n = tape.trace.inputs.filter(i => tape.node(i.node)?.active).length;
+    return [el("h3", null, "One walk, one input"),
+      el("p", null, n > 1 ? `Tangents tell about one input at a time. All ${n} inputs need ${n} walks; ` +
+        "the backward pass needs one." : "There is one input, so one walk of tangents tells as much as one sweep."),
+      this.walk("reverse", "Compare: one walk back →", "end-compare")];
+  }
+}
