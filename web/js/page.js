@@ -250,11 +250,16 @@ const page = {
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
       of: this.program.of }, more);
     clearTimeout(this.writing); // an address of many pages takes a browser long: when nothing moves
-    if (this.written.length > 4000) this.writing = setTimeout(() => this.writeAddress(), 300);
-    else this.writeAddress();
+    // so do many addresses: browsers allow some 200 in 10 seconds, and complain
+    this.writes = (this.writes ?? []).filter(time => time > performance.now() - 10000);
+    const soon = this.written.length < 4000 && this.writes.length < 120;
+    if (soon) this.writeAddress();
+    else this.writing = setTimeout(() => this.writeAddress(), 300);
   },
 
   writeAddress() {
+    if (location.hash === this.written) return;
+    this.writes.push(performance.now());
     try {
       history.replaceState(null, "", this.written);
     } catch {
