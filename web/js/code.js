@@ -95,7 +95,7 @@ export class Code {
     this.body = el("div", { class: "code-body" }, el("div", { class: "row wrap" }, this.buttons, copy, this.said),
       this.listing);
     this.details = el("details", { id: "code-more", ontoggle: () => this.draw() },
-      el("summary", null, "The code of this tape, in step"), this.body);
+      el("summary", null, "The code of this tape, in step"));
     $("code").replaceChildren(this.details);
     $("code").hidden = false;
     this.tracer = new Tracer((answer, asked) => this.exported(answer, asked), () => {}, exportArguments);
@@ -122,6 +122,7 @@ export class Code {
 
   draw() {
     if (!this.at || !this.details.open) return;
+    this.details.append(this.body); // what is folded has no buttons
     const { tape, state, view } = this.at;
     for (const button of this.buttons) button.setAttribute("aria-pressed", String(button.dataset.code === this.kind));
     if (this.kind === "export") {

@@ -103,7 +103,7 @@ export const lessons = [
     say: "A loop becomes a long tape, one copy of its body for each round.",
     source: `${griewank}, section 2.2` },
   { id: "states", name: "Checkpoints",
-    ask: "Eight states are kept. Could one keep only three?",
+    ask: "The state of every round is kept. Could one keep fewer?",
     answer: "Yes: keep some, and run the steps between them again. See “Memory and depth” under Cost.",
     say: "Checkpoints trade time for memory: fewer states are kept, some steps run again.",
     source: "A. Griewank and A. Walther, Algorithm 799: revolve, ACM TOMS 26, 2000", cost: true },

@@ -259,6 +259,7 @@ const page = {
   },
 
   writeAddress() {
+    if (location.hash === this.written) return;
     this.writes.push(performance.now());
     try {
       history.replaceState(null, "", this.written);

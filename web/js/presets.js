@@ -3,12 +3,15 @@
 
 const deep = Array.from({ length: 10 }).reduce(inner => `sigmoid(${inner})`, "x");
 
-const logistic = Array.from({ length: 8 }, () => "s = r*s*(1 - s)").join("; ");
+const logistic = Array.from({ length: 4 }, () => "s = r*s*(1 - s)").join("; ");
 
 export const presets = [
   { group: "First steps", id: "first", title: "A product and a sine",
     about: "x1 is used twice, in the product and in the sine. So two contributions meet in its register.",
     expression: "x1*x2 + sin(x1)", inputs: { x1: ["pi/4", -4, 4], x2: ["3", -5, 5] } },
+  { group: "First steps", id: "reused", title: "A variable used again",
+    about: "x1 reaches the result twice, by way of the sum and as a factor. Its derivative is x1 + (x1 + x2).",
+    expression: "(x1 + x2) * x1", inputs: { x1: ["3", -10, 10], x2: ["4", -10, 10] } },
   { group: "First steps", id: "product", title: "One multiplication",
     about: "The smallest tape there is: one operation. On the way back each factor gets the other one.",
     expression: "x*y", inputs: { x: ["2", -5, 5], y: ["3", -5, 5] } },
@@ -21,9 +24,6 @@ export const presets = [
   { group: "First steps", id: "paths", title: "Two inputs, two paths each",
     about: "x and y go into the product and into the sum. Each register gets one contribution for each path.",
     expression: "x*y + x + y", inputs: { x: ["2", -5, 5], y: ["3", -5, 5] } },
-  { group: "First steps", id: "reused", title: "A variable used again",
-    about: "x1 reaches the result twice, by way of the sum and as a factor. Its derivative is x1 + (x1 + x2).",
-    expression: "(x1 + x2) * x1", inputs: { x1: ["3", -10, 10], x2: ["4", -10, 10] } },
   { group: "First steps", id: "shared", title: "A value computed once, used twice",
     about: "The sweep waits at a until both of its users have answered. Then it passes through the product once.",
     expression: "a = x*y; a + sin(a)", inputs: { x: ["2", -5, 5], y: ["3", -5, 5] } },
@@ -65,7 +65,7 @@ export const presets = [
     about: "Three steps of y = (y + x/y)/2. The derivative of the loop is nearly that of the root: 1/(2√x).",
     expression: "y = x; y = (y + x/y)/2; y = (y + x/y)/2; (y + x/y)/2", inputs: { x: ["2", 0.1, 9] } },
   { group: "Loops", id: "states", title: "A loop that keeps all its states",
-    about: "Eight rounds of the logistic map, s = r·s·(1 − s). Every round keeps its state for the way back, so " +
+    about: "Four rounds of the logistic map, s = r·s·(1 − s). Every round keeps its state for the way back, so " +
       "memory grows with the number of rounds.",
     expression: `s = x; ${logistic}; s`, inputs: { x: ["0.4", 0, 1], r: ["2.9", 1, 4] } },
   { group: "Matrix tapes", id: "matrices", title: "A matrix times a vector",
