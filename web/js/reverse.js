@@ -35,7 +35,7 @@ export function reverseView(tape, step) {
 
 const arriving = register => register.parts.map(p => show(p.amount)).join(" + ").replaceAll("+ −", "− ");
 
-// "x̄1 gets %3̄·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
+// "x̄1 gets v̄₂·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
 // names, then numbers.
 function formula(tape, entry, add, registers) {
   const kink = onKink(tape, tape.node(entry.node)), numbers = kink ? null : tape.inNumbers(entry, add, registers);
