@@ -712,9 +712,9 @@ COT_API cot_status cot_check_grads(cot_function f, void *user, int n, const cot_
 /* Numbers in all that is printed here, and in messages, have a decimal point whatever locale the
  * program or its thread has set. */
 
-/* The tape as a let-list, one operation a line, with dtype and shape, value (a few elements, or
- * their range), name and source line:
- *     %2 = mul %0 %1          f64           2.35619     "area"  model.c:12
+/* The tape as a let-list, one operation a line, with dtype, shape, value (or range), source line:
+ *     area = mul x y          f64           2.35619     model.c:12
+ * Values without a name are v₁, v₂, … (operations), x₁, … (leaves), c₁, … (constants), or a number.
  * A failed or NULL tape prints its error as the last line. Where out is NULL, nothing is
  * printed. */
 COT_API void cot_tape_print(const cot_tape *t, FILE *out);

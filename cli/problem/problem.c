@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/base.h"
+#include "tape/tape.h"
 #include "problem/command.h"
 #include "problem/expression.h"
 #include "problem/names.h"
@@ -196,6 +197,13 @@ cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__exp
     return y;
 }
 
+/* The result is called f, unless the text gives it a name or uses that one for another value. */
+static void name_result(problem *p) {
+    uint32_t y = cot__index(p->y);
+    if (!cot__name_of(p->t, y) && cot__op_of(p->t->nodes[y].op)->kind != KIND_SOURCE && !cot__expr_uses(p->expr, "f"))
+        cot_name(p->y, "f");
+}
+
 bool problem_record(problem *p, failure *f) {
     cot__expr_error error = {0};
     cot_var        *vars = malloc(((size_t)p->n + 1) * sizeof *vars);
@@ -220,7 +228,10 @@ bool problem_record(problem *p, failure *f) {
     p->y = cot_tape_status(p->t) == COT_OK ? problem_run(p, p->t, vars, &error, &p->spans, &p->span_count) : COT_NONE;
     free(vars);
     p->first = cot_tape_length(p->t) - p->span_count; /* patterns of matrices are before it, too */
-    if (cot_is_valid(p->y)) return true;
+    if (cot_is_valid(p->y)) {
+        name_result(p);
+        return cot_tape_status(p->t) == COT_OK || tape_failure(p->t, f);
+    }
     return cot_tape_status(p->t) != COT_OK && error.column == 0 ? tape_failure(p->t, f)
                                                                 : expression_failure(&error, p->text, p->length, f);
 }

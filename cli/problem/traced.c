@@ -16,7 +16,8 @@ static bool trace_it(traced *x, failure *f) {
                                   .inputs      = x->inputs,
                                   .spans       = p->spans,
                                   .span_first  = p->first,
-                                  .span_count  = p->span_count};
+                                  .span_count  = p->span_count,
+                                  .expr        = p->expr};
     for (int k = 0; k < p->n; k++)
         x->inputs[k] = (cot__trace_input){p->inputs[k].name, p->inputs[k].var, p->inputs[k].wanted};
     cot_var seed;

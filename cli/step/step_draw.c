@@ -141,7 +141,7 @@ static void draw_node(const step_view *v, FILE *out, int64_t node, int *row) {
     char                   text[COT__TRACE_TEXT];
     bool                   current = node == step_node(v), known = node < step_revealed(v->m), gets = receives(v, node);
     step_put(&l, phase_ink(v), 2, current ? "> " : gets ? "+ " : "  ");
-    snprintf(text, sizeof text, n->name ? "%%%u %s" : "%%%u", n->id, n->name);
+    snprintf(text, sizeof text, "%s", n->label);
     step_cell(&l, current ? phase_ink(v) : known ? INK_FORWARD : INK_FAINT, w.node, text);
     step_cell(&l, known ? INK_PLAIN : INK_FAINT, w.call, cot__trace_call(tr, node, text, sizeof text));
     if (!known) snprintf(text, sizeof text, "?");

@@ -75,7 +75,7 @@ static void saves_line(const step_view *v, int64_t node, step_line *l) {
         if (used) used += (size_t)snprintf(text + used, sizeof text - used, ", ");
         used += strlen(label(v, cot__trace_find(v->x->trace, n->args[k]), text + used, 64));
     }
-    if (n->saves & COT__SAVES_Z) snprintf(text + used, sizeof text - used, "%s%%%u", used ? ", " : "", n->id);
+    if (n->saves & COT__SAVES_Z) snprintf(text + used, sizeof text - used, "%s%s", used ? ", " : "", n->label);
     if (text[0]) entry(l, "saves", INK_PLAIN, text);
     else entry(l, "saves", INK_FAINT, n->active ? "nothing" : "nothing: no derivative passes here");
 }
@@ -112,13 +112,14 @@ static void forward_line(const step_view *v, int64_t node, int64_t line, step_li
 /* ---- reverse --------------------------------------------------------------------------------- */
 
 static void seed_line(const step_view *v, int64_t line, step_line *l) {
-    char text[COT__TRACE_TEXT], own[128];
+    char text[COT__TRACE_TEXT], own[128], bar[132];
     label(v, v->x->trace->output, own, sizeof own);
+    cot__with_bar(own, bar, sizeof bar);
     if (line == 0) {
         snprintf(text, sizeof text, "The sweep begins at %s, the value, whose adjoint is the seed:", own);
         step_put(l, INK_PLAIN, l->left, text);
     } else if (line == 1) {
-        size_t used = (size_t)snprintf(text, sizeof text, "%s" COT__BAR " = ", own);
+        size_t used = (size_t)snprintf(text, sizeof text, "%s = ", bar);
         value_text(&v->x->trace->steps[0].adjoint, l->left - cot__columns(text), text + used, sizeof text - used);
         step_put(l, INK_REVERSE, l->left, text);
     } else {
@@ -129,14 +130,14 @@ static void seed_line(const step_view *v, int64_t line, step_line *l) {
 /* The node and its adjoint, which is complete now. */
 static void step_head(const step_view *v, int64_t step, step_line *l) {
     const cot__trace_step *s = &v->x->trace->steps[step];
-    char                   text[COT__TRACE_TEXT], own[128];
+    char                   text[COT__TRACE_TEXT], own[128], bar[132];
     int                    half = l->left / 2;
     label(v, s->node, own, sizeof own);
     size_t used = (size_t)snprintf(text, sizeof text, "%s = ", own);
     cot__trace_call(v->x->trace, s->node, text + used, sizeof text - used);
     if (v->x->trace->nodes[s->node].op == OP_leaf) snprintf(text, sizeof text, "%s", own);
     step_put(l, INK_REVERSE, half, text);
-    used = (size_t)snprintf(text, sizeof text, ", adjoint %s" COT__BAR " = ", own);
+    used = (size_t)snprintf(text, sizeof text, ", adjoint %s = ", cot__with_bar(own, bar, sizeof bar));
     value_text(&s->adjoint, l->left - cot__columns(text), text + used, sizeof text - used);
     step_put(l, INK_BOLD, l->left, text);
 }
@@ -160,8 +161,9 @@ static addition read_addition(const step_view *v, int64_t step, int k, int width
     const cot__trace     *tr = v->x->trace;
     const cot__trace_add *add = &tr->steps[step].adds[k];
     addition              a;
-    label(v, cot__trace_find(tr, add->to), a.to, sizeof a.to - 2);
-    strcat(a.to, COT__BAR);
+    char                  own[120];
+    label(v, cot__trace_find(tr, add->to), own, sizeof own);
+    cot__with_bar(own, a.to, sizeof a.to);
     cot__trace_rule(tr, step, k, a.rule, sizeof a.rule);
     cot__trace_filled(tr, step, k, a.filled, sizeof a.filled);
     cot__trace_value_text(&add->amount, width, a.amount, sizeof a.amount);

@@ -40,6 +40,18 @@ bool cot__dtype_named(const char *name, size_t length, cot_dtype *out) {
     return false;
 }
 
+int cot__expr_constants(const cot__expr *e, const char *name[COT__EXPR_CONSTANTS], double value[COT__EXPR_CONSTANTS]) {
+    int n = 0;
+    _Static_assert(COUNTOF(constants) == COT__EXPR_CONSTANTS, "every constant has a place");
+    for (int i = 0; i < COUNTOF(constants); i++) {
+        int k = cot__expr_name(e, constants[i].name, strlen(constants[i].name));
+        if (k < 0 || e->names[k].assigned) continue;
+        name[n] = constants[i].name;
+        value[n++] = constants[i].value;
+    }
+    return n;
+}
+
 bool cot__known_name(const char *name, size_t length, cot__item *out) {
     cot_dtype dtype;
     for (int i = 0; i < COUNTOF(constants); i++) {

@@ -47,6 +47,11 @@ bool cot__expr_uses(const cot__expr *e, const char *name);
 int cot__expr_name(const cot__expr *e, const char *name, size_t length);
 int cot__expr_name_count(const cot__expr *e);
 
+/* The constants pi, e, inf and nan that the text uses, and does not assign: their names and values,
+ * and how many. Given as an input, such a name is no constant; that the caller knows. */
+enum { COT__EXPR_CONSTANTS = 4 };
+int cot__expr_constants(const cot__expr *e, const char *name[COT__EXPR_CONSTANTS], double value[COT__EXPR_CONSTANTS]);
+
 typedef struct cot__expr_input {
     const char    *name;
     cot_var        value;

@@ -1,6 +1,7 @@
 /* run.c: runs the steps of a program, in one loop. */
 #include "expr/lex.h"
 #include "expr/program.h"
+#include "tape/tape.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,6 +66,15 @@ static void fill(const cot__expr *e, cot__item *slots, int n, const cot__expr_in
     }
 }
 
+/* The name of an input is taken once. */
+static void count_inputs(const cot__expr *e, int *stores, int n, const cot__expr_input *inputs) {
+    memset(stores, 0, (e->name_count + 1) * sizeof *stores);
+    for (int i = 0; i < n; i++) {
+        int k = inputs[i].name ? cot__expr_name(e, inputs[i].name, strlen(inputs[i].name)) : -1;
+        if (k >= 0) stores[k] = 1;
+    }
+}
+
 static bool load(cot__evaluation *r, cot__item *slots, int n, const cot__expr_input *inputs, cot__item *out) {
     const cot__name *name = &r->e->names[r->step->n];
     cot__item       *slot = &slots[r->step->n];
@@ -113,9 +123,26 @@ static bool unpack(cot__evaluation *r, cot__item *top) {
 
 typedef struct machine {
     cot__item             *slots, *stack;
+    int                   *stores; /* for each name: how many values it was given to; NULL: not counted */
     int                    inputs;
     const cot__expr_input *input;
 } machine;
+
+/* The value of `a = x*y` is called a, if nothing else calls it: an input keeps its name, and so does
+ * the value of b in `a = b`. A name that is used again counts: a, a₂, a₃. */
+static bool name_value(cot__evaluation *r, machine *m, int64_t first, const cot__item *x) {
+    const cot__name *name = &r->e->names[r->step->n];
+    char             called[80], digits[16];
+    if (!m->stores || x->kind != ITEM_VAR || (int64_t)cot__index(x->as.var) < first ||
+        cot__name_of(r->t, cot__index(x->as.var)))
+        return true;
+    int n = ++m->stores[r->step->n];
+    snprintf(called, sizeof called, "%.30s", name->text);
+    snprintf(digits, sizeof digits, "%d", n);
+    for (const char *d = digits; n > 1 && *d; d++)
+        snprintf(called + strlen(called), 4, "%s", (char[]){'\xe2', '\x82', (char)('\x80' + (*d - '0')), 0});
+    return cot_is_valid(cot_name(x->as.var, called)) || cot__evaluation_tape_failed(r);
+}
 
 static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
     const cot__expr_step *s = r->e->steps, *end = s + r->e->count;
@@ -126,7 +153,10 @@ static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
         switch ((cot__expr_step_kind)s->kind) {
         case STEP_PUSH: *++top = s->as.item; break;
         case STEP_LOAD: ok = load(r, m->slots, m->inputs, m->input, ++top); break;
-        case STEP_STORE: m->slots[s->n] = *top; break;
+        case STEP_STORE:
+            m->slots[s->n] = *top;
+            ok = name_value(r, m, sp->first, top);
+            break;
         case STEP_UNPACK:
             ok = unpack(r, top);
             top += s->n;
@@ -248,6 +278,8 @@ cot_var cot__expr_run_as(const cot__expr *e, cot_tape *t, cot_dtype real, int n,
     cot__item value;
     m.slots = cot__store_take(&r.pool, (e->name_count + 1) * sizeof *m.slots);
     m.stack = cot__store_take(&r.pool, (e->height + 1) * sizeof *m.stack);
+    if (sp.wanted) m.stores = cot__store_take(&r.pool, (e->name_count + 1) * sizeof *m.stores);
+    if (m.stores) count_inputs(e, m.stores, n, inputs);
     if (m.slots) fill(e, m.slots, n, inputs);
     bool ok = m.slots && m.stack ? loop(&r, &m, &sp, &value) && finish(&r, &sp, real, &value, &result)
                                  : cot__expr_short_of_memory(error);

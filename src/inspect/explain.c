@@ -145,12 +145,14 @@ enum { HEAD = 4, TAIL = 3 }; /* nodes of a long chain that are named */
 
 static void say_chain(cot__text *x, const trail *w, uint32_t y) {
     uint32_t length = 1, at = 0;
+    char     called[COT__CALLED_TEXT];
     for (uint32_t i = w->origin; i != y; i = w->next[i]) length++;
     if (length == 1) return;
     cot__put(x, " From there to the result: ");
     for (uint32_t i = w->origin;; i = w->next[i], at++) {
         bool named = length <= HEAD + TAIL + 1 || at < HEAD || at >= length - TAIL;
-        if (named) cot__putf(x, "%s%%%u %s", at ? ", " : "", i, cot__op_of(w->t->nodes[i].op)->name);
+        if (named)
+            cot__putf(x, "%s%s %s", at ? ", " : "", cot__called(w->t, i, called), cot__op_of(w->t->nodes[i].op)->name);
         if (!named && at == HEAD) cot__putf(x, ", … %u more …", length - HEAD - TAIL);
         if (i == y) break;
     }

@@ -6,17 +6,20 @@
 
 #include <string.h>
 
-/* Writes " %0 += g·cos(x) = 0.707107" for each operand that gets an amount. */
+/* Writes " x̄ += v̄₂·cos(x) = 0.707107" for each operand that gets an amount. */
 static void show_elementwise(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g) {
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
-    char                         formula[COT__FORMULA_TEXT];
+    char formula[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], called[COT__CALLED_TEXT], to_bar[COT__CALLED_TEXT + 2],
+        bar[COT__CALLED_TEXT + 2];
+    cot__with_bar(cot__called(t, i, called), bar, sizeof bar);
     for (int k = 0; k < e->arity; k++) {
         uint32_t  to = cot__arg(&t->nodes[i], k);
         cot__view out;
         int64_t   stride[COT_MAX_NDIM];
         if (to == COT__NONE || !e->partial[k] || !(t->nodes[to].flags & COT__ACTIVE)) continue;
-        cot__putf(x, "    %%%u += ", to);
-        cot__put(x, cot__formula(t->nodes[i].op, e->partial[k], formula, sizeof formula));
+        cot__putf(x, "    %s += ", cot__with_bar(cot__called(t, to, called), to_bar, sizeof to_bar));
+        cot__formula(t->nodes[i].op, e->partial[k], formula, sizeof formula);
+        cot__put(x, cot__filled_bar(t, i, formula, bar, filled, sizeof filled));
         void *data = cot__contribution(t, i, k, g, &out, stride);
         cot__put(x, " = ");
         if (data)
@@ -43,7 +46,8 @@ static void show_step(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g)
     cot__tab(x, COT__ORIGIN_COLUMN);
     cot__put(x, "adjoint ");
     cot__show_values(x, t->backend, g);
-    if (cot__name_of(t, i)) cot__put(x, "  \""), cot__put(x, cot__name_of(t, i)), cot__put(x, "\"");
+    if (cot__name_of(t, i) && !cot__is_called_by_name(t, i))
+        cot__put(x, "  \""), cot__put(x, cot__name_of(t, i)), cot__put(x, "\"");
     cot__put(x, "\n");
     if (op->kind == KIND_SOURCE) return;
     if (t->nodes[i].op < OP_structural)
@@ -54,24 +58,27 @@ static void show_step(cot__text *x, cot_tape *t, uint32_t i, const cot__view *g)
 
 static void show_sweep(cot__text *x, cot_tape *t, uint32_t y) {
     cot__kept_adjoints w;
-    cot__view  g;
-    cot__putf(x, "\nreverse sweep from %%%u\n", y);
+    cot__view          g;
+    char               called[COT__CALLED_TEXT];
+    cot__putf(x, "\nreverse sweep from %s\n", cot__called(t, y, called));
     if (!cot__has_values(t, "print_sweep", y, "sweep from a result outside")) {
         cot__putf(x, "error: %s\n", t->errors.message);
         return;
     }
     if (!(t->nodes[y].flags & COT__ACTIVE))
-        cot__putf(x, "%%%u depends on no leaf: there is nothing to sweep\n", y);
+        cot__putf(x, "%s depends on no leaf: there is nothing to sweep\n", called);
     else if (!cot__kept_adjoints_open(&w, t, y, NULL)) {
         cot__put(x, "error: ");
         cot__put(x, w.why);
         cot__put(x, "\n");
         cot__kept_adjoints_close(&w);
     } else {
+        cot__calling_open(t);
         for (uint32_t k = 0; k < w.sweep.arrival_count; k++) {
             uint32_t i = w.sweep.arrivals[k].node;
             if (cot__kept_adjoint(&w, i, &g)) show_step(x, t, i, &g);
         }
+        cot__calling_close(t);
         cot__kept_adjoints_close(&w);
     }
 }

@@ -78,6 +78,7 @@ int cot_report(cot_var y, char *out, size_t size) {
     r.swept = cot__kept_adjoints_open(&r.w, r.t, top, NULL);
     r.t->kinks.look = NULL;
     r.f.where[0] = 0;
+    cot__calling_open(r.t);
     uint8_t *ancestor = cot__ancestors(r.t, top);
     for (uint32_t i = 0; ancestor && i <= top; i++)
         if (ancestor[i] && cot__has_active_operand(r.t, i)) {
@@ -88,6 +89,7 @@ int cot_report(cot_var y, char *out, size_t size) {
     for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
         if (ancestor[i]) find_strong_zeros(&r, i);
     cot__free(&r.t->al, ancestor, (size_t)top + 1);
+    cot__calling_close(r.t);
     r.short_of_memory = r.short_of_memory || !ancestor || r.w.short_of_memory;
     if (!r.swept && r.f.found) cot__put(&r.f.x, "\n");
     if (!r.swept) cot__put(&r.f.x, "The reverse sweep cannot run: "), cot__put(&r.f.x, r.w.why);

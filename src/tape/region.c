@@ -1,6 +1,7 @@
 /* region.c: recording a body, turning it into a program, and playing that on other values. */
 #include "rules/structural_ids.h"
 #include "tape/region.h"
+#include "tape/show.h"
 
 #include "base/number.h"
 #include "tape/examples.h"
@@ -170,10 +171,11 @@ static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; 
 static bool enter_needed(maker *k, const char *op, uint32_t i) {
     const cot__node *n = &k->t->nodes[i];
     if (n->op == OP_leaf) {
+        char called[COT__CALLED_TEXT];
         cot__fail(k->t, COT_VALUE,
-                  "[%s] its %s makes a leaf, %%%u; a body stands for every step: make leaves outside, it may use "
+                  "[%s] its %s makes a leaf, %s; a body stands for every step: make leaves outside, it may use "
                   "them",
-                  op, k->part, i);
+                  op, k->part, cot__called(k->t, i, called));
         return false;
     }
     /* a result is computed again by its operation */

@@ -86,17 +86,6 @@ static bool in_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
-    const char *name = cot__name_of(t, node);
-    size_t      n = 0;
-    while (name && in_word(name[n])) n++;
-    if (name && n > 0 && n < COT__CALLED_TEXT && !name[n])
-        snprintf(buf, COT__CALLED_TEXT, "%s", name);
-    else
-        snprintf(buf, COT__CALLED_TEXT, "%%%u", node);
-    return buf;
-}
-
 /* The operand that the word is the name of; 3: the result; -1: none of them. */
 static int operand_called(const cot__node *n, const char *word, size_t length) {
     int  count = cot__nargs(n), nargs = count < 3 ? count : 3;
@@ -108,7 +97,8 @@ static int operand_called(const cot__node *n, const char *word, size_t length) {
     return length == 1 && *word == 'z' ? 3 : -1;
 }
 
-const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size) {
+const char *cot__filled_bar(const cot_tape *t, uint32_t node, const char *formula, const char *bar, char *buf,
+                            size_t size) {
     const cot__node *n = &t->nodes[node];
     cot__text        x = cot__text_buffer(buf, size);
     char             called[COT__CALLED_TEXT];
@@ -116,7 +106,9 @@ const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, c
         for (length = 0; in_word(formula[length]);) length++;
         int      k = operand_called(n, formula, length);
         uint32_t a = k < 0 ? COT__NONE : k < 3 ? cot__arg(n, k) : node;
-        if (k < 0) {
+        if (bar && length == 1 && *formula == 'g') {
+            cot__put(&x, bar);
+        } else if (k < 0) {
             length += !length;
             for (size_t i = 0; i < length; i++) cot__put(&x, (char[]){formula[i], 0});
         } else if (a == COT__NONE)
@@ -125,6 +117,10 @@ const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, c
             cot__put(&x, cot__called(t, a, called));
     }
     return buf;
+}
+
+const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size) {
+    return cot__filled_bar(t, node, formula, NULL, buf, size);
 }
 
 void cot__show_value(cot__text *x, const cot_tape *t, uint32_t node) {
@@ -174,12 +170,13 @@ static void show_attributes(cot__text *x, const cot__op *op, const cot__attr *a)
 }
 
 void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node) {
+    char             called[COT__CALLED_TEXT];
     const cot__node *n = &t->nodes[node];
     const cot__op   *op = cot__op_of(n->op);
     const cot__attr *a = n->op >= OP_structural && op->kind != KIND_SOURCE ? n->extra.attr : NULL;
     bool             call = a && a->nints > 0;
     if (n->op == OP_pick) {
-        cot__putf(x, "pick %u of %%%u", node - n->a, n->a);
+        cot__putf(x, "pick %u of %s", node - n->a, cot__called(t, n->a, called));
         return;
     }
     cot__put(x, cot__op_name(t, node));
@@ -189,7 +186,7 @@ void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node) {
         if (arg == COT__NONE)
             cot__put_number(x, n->extra.number);
         else
-            cot__putf(x, "%%%u", arg);
+            cot__put(x, cot__called(t, arg, called));
     }
     if (!call) return;
     show_attributes(x, op, a);
@@ -207,7 +204,9 @@ void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node) {
 enum { TYPE_COLUMN = 24, VALUE_COLUMN = 38 };
 
 void cot__show_node(cot__text *x, const cot_tape *t, uint32_t node) {
-    cot__putf(x, "%%%u = ", node);
+    char called[COT__CALLED_TEXT];
+    cot__put(x, cot__called(t, node, called));
+    cot__put(x, " = ");
     cot__show_operation(x, t, node);
     cot__tab(x, TYPE_COLUMN);
     cot__show_type(x, t, node);
@@ -216,7 +215,7 @@ void cot__show_node(cot__text *x, const cot_tape *t, uint32_t node) {
 }
 
 void cot__show_origin(cot__text *x, const cot_tape *t, uint32_t node) {
-    const char     *name = cot__name_of(t, node);
+    const char     *name = cot__is_called_by_name(t, node) ? NULL : cot__name_of(t, node);
     const cot_site *site = cot__site_of(t, node);
     if (name) {
         cot__tab(x, COT__ORIGIN_COLUMN);

@@ -13,16 +13,27 @@ void cot__show_element(cot__text *x, const cot__backend *b, const cot__view *v, 
 /* "3", "[[1 2] [3 4]]", or "-1 … 2.5" with the number of NaNs and infinities when there are many
  * elements. */
 void cot__show_values(cot__text *x, const cot__backend *b, const cot__view *v);
-/* "mul %0 2", "sum(%3, axes=0)" */
+/* "mul x 2", "sum(v₃, axes=0)" */
 void cot__show_operation(cot__text *x, const cot_tape *t, uint32_t node);
 /* "f32(64,128)" */
 void cot__show_type(cot__text *x, const cot_tape *t, uint32_t node);
-/* The name of a node in a sentence: its own name if that is one word, else "%3". buf has
+/* What a node is called in a sentence or formula: its own name if that is one word, else "v₃" (an
+ * operation), "x₂" (a leaf), "c₁" (a constant array), "2.5" (a constant of one number). buf has
  * COT__CALLED_TEXT bytes. */
 const char *cot__called(const cot_tape *t, uint32_t node, char *buf);
+bool        cot__is_called_by_name(const cot_tape *t, uint32_t node);
 #define COT__CALLED_TEXT 48
+/* Counts the nodes once, for a text that calls many: until the close each name is found at once.
+ * Short of memory, each is counted for itself. Nothing that stays is recorded or named between. */
+void cot__calling_open(const cot_tape *t);
+void cot__calling_close(const cot_tape *t);
+/* What its adjoint is called: "x̄1" for x1. */
+const char *cot__with_bar(const char *name, char *buf, size_t size);
+#define COT__BAR "\xcc\x84" /* U+0304, over the character before it */
 /* The formula of a node with the names of its operands and of itself in place of the letters x, y,
- * w and z, which might be names of other values. */
+ * w and z, which might be names of other values. bar: in place of g, the adjoint; NULL: g stays. */
+const char *cot__filled_bar(const cot_tape *t, uint32_t node, const char *formula, const char *bar, char *buf,
+                            size_t size);
 const char *cot__filled(const cot_tape *t, uint32_t node, const char *formula, char *buf, size_t size);
 #define COT__FILLED_TEXT 1024
 /* The value of a node, or "(overwritten)". */

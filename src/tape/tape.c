@@ -4,6 +4,7 @@
  * arena chunks. */
 #include "rules/structural_ids.h"
 #include "tape/tape.h"
+#include "tape/show.h"
 
 #include "backend/cpu/table/cpu.h"
 #include "program/known/known.h"
@@ -421,7 +422,9 @@ const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t si
     const char     *name = cot__name_of(t, node), *op = cot__op_name(t, cot__operation_at(t, node));
     const cot_site *site = cot__site_of(t, node);
     const char     *file = site ? file_name(site->file) : NULL;
-    int n = name ? snprintf(buf, size, "%s (%%%u \"%s\"", op, node, name) : snprintf(buf, size, "%s (%%%u", op, node);
+    char            called[COT__CALLED_TEXT];
+    bool            twice = name && !cot__is_called_by_name(t, node); /* it is no word: a number, and the name */
+    int n = snprintf(buf, size, twice ? "%s (%s \"%s\"" : "%s (%s", op, cot__called(t, node, called), name);
     if (n < 0 || (size_t)n >= size) return buf;
     if (site)
         snprintf(buf + n, size - (size_t)n, ", %s:%d in %s)", file, site->line, site->function);

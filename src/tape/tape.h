@@ -308,6 +308,11 @@ struct cot_tape {
         /* they are not in the order of their nodes: a value was named late, or twice */
         bool        mixed;
     } names;
+    /* called.c: while a text is written, which of its kind each node is; NULL: not counted */
+    struct {
+        uint32_t *number;
+        uint32_t  count, depth; /* depth: texts that are written, one inside the other */
+    } called;
     struct {
         cot__site_run *list;
         uint32_t       count, capacity;

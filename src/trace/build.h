@@ -15,7 +15,7 @@ typedef struct cot__trace_build {
     cot__trace        trace;
     cot__trace_chunk *chunks;
     cot__kept_adjoints        watch;    /* holds the adjoints */
-    bool              watching;
+    bool              watching, calling; /* kept_adjoints and cot__calling are open */
     bool              failed;   /* memory was short */
     struct cot__trace_piece *device; /* arrays on a device, the newest first */
     cot__view         seed;     /* where the sweep reads it; the trace shows it */

@@ -1,6 +1,8 @@
 /* dot.c: a trace as a graph for Graphviz. */
 #include "trace/trace.h"
 
+#include "tape/show.h"
+
 /* A text inside a quoted string of dot; lines are centred. */
 static void quoted(FILE *out, const char *text) {
     for (const char *p = text; *p; p++) {
@@ -14,8 +16,8 @@ static void write_node(FILE *out, const cot__trace *tr, int64_t i) {
     char                   text[COT__TRACE_TEXT], fitted[COT__TRACE_TEXT];
     cot__view              g;
     fprintf(out, "  n%u [label=\"", n->id);
-    if (n->name) quoted(out, n->name), fputs("\\n", out);
-    fprintf(out, "%%%u = ", n->id);
+    if (n->name && !cot__is_called_by_name(tr->t, n->id)) quoted(out, n->name), fputs("\\n", out);
+    quoted(out, n->label), fputs(" = ", out);
     quoted(out, cot__fit(cot__trace_call(tr, i, text, sizeof text), 40, fitted, sizeof fitted));
     fputs("\\n", out);
     quoted(out, n->overwritten ? "(overwritten)" : cot__trace_value_text(&n->value, 40, text, sizeof text));

@@ -103,13 +103,13 @@ static bool in_word(char c) {
 
 void cot__formula_fill(const char *rule, const cot__renaming *with, char *buf, size_t size) {
     cot__text x = cot__text_buffer(buf, size);
-    char      before = ' ';
+    char      before = ' ', barred[128];
     for (const char *p = rule; *p;) {
         int took = 0;
         for (int k = 0; k < with->count && !took && !in_word(before); k++) {
             size_t n = strlen(with->letter[k]);
             if ((took = cot__barred(p, with->letter[k])) != 0)
-                cot__put(&x, with->name[k]), cot__put(&x, COT__BAR);
+                cot__put(&x, cot__with_bar(with->name[k], barred, sizeof barred));
             else if (strncmp(p, with->letter[k], n) == 0 && !in_word(p[n])) {
                 cot__put(&x, with->name[k]);
                 took = (int)n;

@@ -3,7 +3,7 @@
 #ifndef COT_OPERAND_LETTERS_H
 #define COT_OPERAND_LETTERS_H
 
-#include "tape/tape.h"
+#include "tape/show.h"
 
 /* The number of bytes of a letter with a bar ("x̄", or "ā" as one character) at the beginning of s.
  * 0: there is none. */
@@ -22,7 +22,5 @@ void cot__formula_part(const char *adjoints, const char *letter, char *buf, size
 /* Writes `rule` with names in place of letters, and barred names in place of barred letters. */
 typedef struct cot__renaming { int count; const char *letter[8], *name[8]; } cot__renaming;
 void cot__formula_fill(const char *rule, const cot__renaming *with, char *buf, size_t size);
-
-#define COT__BAR "\xcc\x84" /* U+0304, over the character before it */
 
 #endif

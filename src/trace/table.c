@@ -1,7 +1,7 @@
 /* table.c: a trace as two tables for a terminal: the tape downward, and the sweep upward. */
 #include "trace/trace.h"
 
-#include "trace/operand_letters.h"
+#include "tape/show.h"
 
 #include <string.h>
 
@@ -69,7 +69,7 @@ void cot__trace_table_forward_head(FILE *out, cot__trace_look look) {
         (const char *[]){"node", "operation", "value", "saves"});
 }
 
-/* Writes the operands and the result that the backward rule reads: "%0 %1 %5". */
+/* Writes the operands and the result that the backward rule reads: "x y v₅". */
 static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *buf, size_t size) {
     cot__text   x = cot__text_buffer(buf, size);
     const char *gap = "";
@@ -81,7 +81,7 @@ static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *bu
         cot__put(&x, gap), cot__put(&x, cot__trace_label(tr, cot__trace_find(tr, n->args[k]), label, sizeof label));
         gap = " ";
     }
-    if (n->saves & COT__SAVES_Z) cot__putf(&x, "%s%%%u", gap, n->id);
+    if (n->saves & COT__SAVES_Z) cot__put(&x, gap), cot__put(&x, n->label);
 }
 
 /* Writes the value, with its dtype if it is not the usual one. */
@@ -97,13 +97,12 @@ static void value_cell(const cot__trace_node *n, int width, char *buf, size_t si
 void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__trace_look look) {
     const cot__trace_node *n = &tr->nodes[node];
     widths                 c = forward_widths(look);
-    char                   id[COT__TRACE_TEXT], call[COT__TRACE_TEXT], value[COT__TRACE_TEXT], saves[COT__TRACE_TEXT];
-    snprintf(id, sizeof id, n->name ? "%%%u %s" : "%%%u", n->id, n->name);
+    char                   call[COT__TRACE_TEXT], value[COT__TRACE_TEXT], saves[COT__TRACE_TEXT];
     cot__trace_call(tr, node, call, sizeof call);
     saved_nodes(tr, n, saves, sizeof saves);
     value_cell(n, c.value, value, sizeof value);
     row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves},
-        (ink[]){FORWARD, PLAIN, n->active ? STRONG : FAINT, FAINT}, (const char *[]){id, call, value, saves});
+        (ink[]){FORWARD, PLAIN, n->active ? STRONG : FAINT, FAINT}, (const char *[]){n->label, call, value, saves});
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
@@ -129,17 +128,31 @@ void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__t
     sweep_widths           c = sweep_columns(look);
     const int              width[] = {c.node, c.adjoint, c.to, c.rule, c.amount, c.sum};
     const ink              colour[] = {BACKWARD, STRONG, FORWARD, PLAIN, PLAIN, STRONG};
-    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[16], rule[COT__TRACE_TEXT], amount[COT__TRACE_TEXT],
+    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[COT__CALLED_TEXT + 2], rule[COT__TRACE_TEXT], amount[COT__TRACE_TEXT],
         sum[COT__TRACE_TEXT];
-    snprintf(id, sizeof id, n->name ? "%%%u %s" : "%%%u", n->id, n->name);
+    cot__with_bar(n->label, id, sizeof id);
     cot__trace_value_text(&s->adjoint, c.adjoint, adjoint, sizeof adjoint);
     if (s->add_count == 0) row(out, look, 6, width, colour, (const char *[]){id, adjoint, "", remark(tr, s), "", ""});
     for (int k = 0; k < s->add_count; k++) {
-        snprintf(to, sizeof to, "%%%u", s->adds[k].to);
+        cot__with_bar(tr->nodes[cot__trace_find(tr, s->adds[k].to)].label, to, sizeof to);
         cot__trace_filled(tr, step, k, rule, sizeof rule);
         cot__trace_value_text(&s->adds[k].amount, c.amount, amount, sizeof amount);
         cot__trace_value_text(&s->adds[k].sum, c.sum, sum, sizeof sum);
         row(out, look, 6, width, colour, (const char *[]){k ? "" : id, k ? "" : adjoint, to, rule, amount, sum});
+    }
+}
+
+/* Leaves at which nothing arrives have no step; their adjoint is 0 all the same. */
+static void untouched(FILE *out, const cot__trace *tr, cot__trace_look look) {
+    sweep_widths c = sweep_columns(look);
+    for (int64_t i = tr->node_count; i-- > 0;) {
+        cot__view g;
+        char      bar[COT__TRACE_TEXT], why[COT__TRACE_TEXT];
+        if (tr->nodes[i].op != OP_leaf || cot__trace_adjoint(tr, i, &g)) continue;
+        cot__with_bar(tr->nodes[i].label, bar, sizeof bar);
+        snprintf(why, sizeof why, "nothing arrives: %s does not depend on it", tr->nodes[tr->output].label);
+        row(out, look, 4, (int[]){c.node, c.adjoint, c.to, c.rule}, (ink[]){BACKWARD, STRONG, FORWARD, PLAIN},
+            (const char *[]){bar, "0", "", why});
     }
 }
 
@@ -162,4 +175,5 @@ void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
     }
     cot__trace_table_sweep_head(out, tr, look);
     for (int64_t i = 0; i < tr->step_count; i++) cot__trace_table_step(out, tr, i, look);
+    untouched(out, tr, look);
 }

@@ -11,6 +11,9 @@
 
 static bool elementwise(const cot__trace_node *n) { return n->op < OP_structural; }
 
+/* Operands that get names in a rule, and the longest name in bytes. */
+enum { OPERANDS = 6, LABEL = 64 };
+
 /* ---- columns --------------------------------------------------------------------------------- */
 
 static uint32_t next_character(const unsigned char **s) {
@@ -57,8 +60,15 @@ const char *cot__fit(const char *utf8, int width, char *buf, size_t size) {
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size) {
-    cot__text x = cot__text_buffer(buf, size);
-    cot__show_operation(&x, tr->t, tr->nodes[node].id);
+    const cot__trace_node *n = &tr->nodes[node];
+    cot__text              x = cot__text_buffer(buf, size);
+    char                   operand[LABEL];
+    if (elementwise(n)) {
+        cot__put(&x, cot__op_name(tr->t, n->id));
+        for (int k = 0; k < n->nargs; k++)
+            cot__put(&x, " "), cot__put(&x, cot__trace_operand(tr, node, k, operand, sizeof operand));
+    } else
+        cot__show_operation(&x, tr->t, n->id);
     /* it did not fit */
     if (x.used + 1 >= x.size && x.used > 4) {
         size_t cut = x.used - 4;
@@ -76,10 +86,7 @@ const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, si
 }
 
 const char *cot__trace_label(const cot__trace *tr, int64_t node, char *buf, size_t size) {
-    if (tr->nodes[node].name)
-        snprintf(buf, size, "%s", tr->nodes[node].name);
-    else
-        snprintf(buf, size, "%%%u", tr->nodes[node].id);
+    snprintf(buf, size, "%s", tr->nodes[node].label);
     return buf;
 }
 
@@ -102,9 +109,6 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-/* Operands that get names in a rule, and the longest name in bytes. */
-enum { OPERANDS = 6, LABEL = 64 };
-
 static const cot__trace_add *add_of(const cot__trace *tr, int64_t step, int add, const cot__trace_node **n) {
     *n = &tr->nodes[tr->steps[step].node];
     return &tr->steps[step].adds[add];
@@ -124,11 +128,31 @@ const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *b
     return buf;
 }
 
-/* The text for operand k: its label, or the number itself. */
+/* The name of a constant of the text, or the number with as few digits as tell it. */
+static const char *number_text(const cot__trace *tr, double v, char *buf, size_t size) {
+    const char *name[COT__EXPR_CONSTANTS];
+    double      value[COT__EXPR_CONSTANTS];
+    char        text[32];
+    for (int k = tr->expr ? cot__expr_constants(tr->expr, name, value) : 0; k-- > 0;)
+        if (v == value[k] && isfinite(v)) {
+            snprintf(buf, size, "%s", name[k]);
+            return buf;
+        }
+    snprintf(buf, size, "%s", cot__shortest(v, text));
+    return buf;
+}
+
+const char *cot__trace_operand(const cot__trace *tr, int64_t node, int k, char *buf, size_t size) {
+    const cot__trace_node *n = &tr->nodes[node];
+    if (n->args[k] == COT__NONE) return number_text(tr, n->number, buf, size);
+    return cot__trace_label(tr, cot__trace_find(tr, n->args[k]), buf, size);
+}
+
+/* The same inside a formula, where a sign needs brackets. */
 static const char *operand_label(const cot__trace *tr, const cot__trace_node *n, int k, char *buf, size_t size) {
-    char text[32];
-    if (n->args[k] != COT__NONE) return cot__trace_label(tr, cot__trace_find(tr, n->args[k]), buf, size);
-    snprintf(buf, size, signbit(n->number) ? "(%s)" : "%s", cot__shortest(n->number, text));
+    char text[LABEL - 2];
+    cot__trace_operand(tr, n - tr->nodes, k, text, sizeof text);
+    snprintf(buf, size, *text == '-' ? "(%s)" : "%s", text);
     return buf;
 }
 
@@ -150,6 +174,25 @@ static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int
     return buf;
 }
 
+/* Exponents of numbers are computed: x^(2 - 1) is x, x^(3 - 1) is x². The text gets no longer. */
+static void simplify(char *text) {
+    for (char *at = text; (at = strstr(at, "^(")); at++) {
+        char  *middle, *end;
+        double a = strtod(at + 2, &middle), b;
+        if (middle == at + 2 || strncmp(middle, " - ", 3) != 0) continue;
+        b = strtod(middle + 3, &end);
+        if (end == middle + 3 || *end != ')') continue;
+        char   power[32], number[32];
+        double e = a - b;
+        cot__shortest(e, number);
+        snprintf(power, sizeof power, e == 1 ? "" : e == 2 ? "²" : e < 0 ? "^(%s)" : "^%s", number);
+        size_t length = strlen(power), room = (size_t)(end + 1 - at);
+        if (length > room) continue; /* 0.1 - 1e-9: all digits of it */
+        memcpy(at, power, length);
+        memmove(at + length, end + 1, strlen(end + 1) + 1);
+    }
+}
+
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size) {
     const cot__trace_node *n;
     const cot__trace_add  *a = add_of(tr, step, add, &n);
@@ -163,10 +206,11 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
         with.letter[k] = cot__operand_letter(n->op, k, n->nargs, letter[k]);
         with.name[k] = operand_label(tr, n, k, name[k], LABEL);
     }
-    snprintf(bar, sizeof bar, "%s" COT__BAR, own);
+    cot__with_bar(own, bar, sizeof bar);
     if (elementwise(n)) with.letter[with.count] = "g", with.name[with.count++] = bar;
     with.letter[with.count] = "z", with.name[with.count++] = own;
     cot__formula_fill(rule, &with, buf, size);
+    simplify(buf);
     return buf;
 }
 

@@ -81,6 +81,7 @@ void cot__trace_free(cot__trace *tr) {
     cot__trace_build *b = (cot__trace_build *)(void *)tr;
     cot_tape         *t = tr->t;
     if (b->watching) cot__kept_adjoints_close(&b->watch);
+    if (b->calling) cot__calling_close(t);
     for (device_piece *p = b->device; p; p = p->prev) cot__device_free(t, p->memory, p->bytes);
     for (cot__trace_chunk *c = b->chunks; c;) {
         cot__trace_chunk *prev = c->prev;
@@ -134,6 +135,8 @@ static void list_node(cot__trace_build *b, uint32_t id, const cot__trace_request
     out->overwritten = cot__is_stale(n);
     out->saves = cot__values_read(t, id);
     out->name = cot__name_of(t, id);
+    char *label = cot__trace_memory(b, COT__CALLED_TEXT);
+    if (label) out->label = cot__called(t, id, label);
     int64_t at = (int64_t)id - request->span_first;
     if (request->spans && at >= 0 && at < request->span_count && request->spans[at].stop > request->spans[at].start) {
         out->span[0] = request->spans[at].start;
@@ -218,7 +221,10 @@ cot__trace *cot__trace_make(const cot__trace_request *q, char why[512]) {
     if (b) {
         memset(b, 0, sizeof *b);
         b->trace.t = t;
+        b->trace.expr = q->expr;
         b->top = y;
+        b->calling = true;
+        cot__calling_open(t);
         if (mark(b, y, q) && list_nodes(b, y, q) && set_seed(b, y, q->seed) && cot__trace_sweep(b) && set_cost(b, q))
             return &b->trace;
         cot__trace_free(&b->trace);

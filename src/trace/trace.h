@@ -8,8 +8,8 @@
  *
  * All views of a trace can be read on the host, on whatever device the tape computes.
  *
- * A trace has the nodes that y depends on, and the inputs, under the numbers they have on the tape
- * (%3 here is %3 in messages and in cot_tape_print). A trace reads from its tape: free it before
+ * A trace has the nodes that y depends on, and the inputs. They are called as in messages and in
+ * cot_tape_print (v₃ here is v₃ there). A trace reads from its tape: free it before
  * the tape is rewound, written to or destroyed.
  *
  * May call: all of the library, expressions. Must not touch: anything for good: a trace only
@@ -36,6 +36,7 @@ typedef struct cot__trace_node {
     /* the values that its backward rule reads: bits as in cot__saved_mask */
     uint32_t        saves;
     const char     *name;          /* NULL: none */
+    const char     *label;         /* what it is called (cot__called): its name, v₃, 2.5 */
     int64_t         span[2];       /* bytes [start, stop) of the expression; -1: unknown */
     int64_t         flops, bytes;  /* of its value, as cost.h counts */
 } cot__trace_node;
@@ -68,6 +69,7 @@ typedef struct cot__trace {
     cot__view        seed;        /* shaped like y, or 0-d: the same number for every element */
     /* "", or why there is no sweep: for example, a value that it needs was overwritten */
     char             why[512];
+    const cot__expr *expr;        /* the text it was recorded from; NULL: none */
     /* the cost of the derivative of y by the inputs (without inputs, by all leaves that y depends
      * on) */
     cot__cost        cost;
@@ -87,6 +89,7 @@ typedef struct cot__trace_request {
     const cot__trace_input *inputs;     /* shown also when y does not depend on them */
     const cot__expr_span   *spans;      /* for nodes span_first, span_first + 1, …; NULL: none */
     int64_t                 span_first, span_count;
+    const cot__expr        *expr;       /* whose constants are shown by name; NULL: none */
 } cot__trace_request;
 
 /* Makes a trace. NULL, with a sentence in `why`, when y or the seed are not valid or memory is
@@ -103,16 +106,18 @@ bool cot__trace_adjoint(const cot__trace *tr, int64_t node, cot__view *g);
 /* Texts of a trace. Each function fills buf and returns it. COT__TRACE_TEXT bytes are enough for
  * all texts but calls with very many operands, which end in "…". */
 #define COT__TRACE_TEXT 1024
-/* The call of a node: "mul %0 %1", "sum(%3, axes=0)". */
+/* The call of a node: "mul x y", "sum(v₃, axes=0)". */
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size);
-/* The value of a node as a formula, "x·y"; and its name, or "%3" where it has none. */
+/* The value of a node as a formula, "x·y"; and what it is called: its name, or "v₃". */
 const char *cot__trace_formula(const cot__trace *tr, int64_t node, char *buf, size_t size);
 const char *cot__trace_label(const cot__trace *tr, int64_t node, char *buf, size_t size);
+/* What operand k is called: a label, or a number ("e", if it is that constant). */
+const char *cot__trace_operand(const cot__trace *tr, int64_t node, int k, char *buf, size_t size);
 /* The values that its rule reads, by the letters of the formula ("x", "z"). k counts from 0; NULL
  * after the last. */
 const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *buf, size_t size);
 /* The amount of one addition as a formula: in letters, "g·y", and with the names of nodes,
- * "%5̄·%1". */
+ * "v̄₅·x1". */
 const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 

@@ -40,9 +40,14 @@ static void write_node(cot__json *j, const cot__trace *tr, int64_t i) {
     cot__json_key(j, "id"), cot__json_integer(j, n->id);
     string_key(j, "op", cot__op_name(tr->t, n->id));
     write_args(j, n);
+    cot__json_key(j, "operands");
+    cot__json_open(j, '[');
+    for (int k = 0; k < n->nargs; k++) cot__json_string(j, cot__trace_operand(tr, i, k, buf, sizeof buf));
+    cot__json_close(j, ']');
     string_key(j, "call", cot__trace_call(tr, i, buf, sizeof buf));
     string_key(j, "formula", cot__trace_formula(tr, i, buf, sizeof buf));
     string_key(j, "name", n->name);
+    string_key(j, "label", n->label);
     string_key(j, "dtype", cot__dtype_name(n->value.dtype));
     cot__json_key(j, "shape");
     cot__json_open(j, '[');
@@ -109,13 +114,38 @@ static void write_gradient(cot__json *j, const cot__trace *tr, cot_var input) {
     cot__json_view(j, &g);
 }
 
-static void write_inputs(cot__json *j, int n, const cot__trace_input *inputs) {
+/* Does anything arrive at the input? If not, its adjoint is 0, and the sweep has no step for it. */
+static bool arrives(const cot__trace *tr, cot_var input) {
+    cot__view g;
+    return cot__trace_adjoint(tr, cot__trace_find(tr, cot__index(input)), &g);
+}
+
+/* The constants that the text uses and nobody has given: they could be inputs too. */
+static void write_constants(cot__json *j, const cot__trace *tr, int n, const cot__trace_input *inputs) {
+    const char *name[COT__EXPR_CONSTANTS];
+    double      value[COT__EXPR_CONSTANTS];
+    cot__json_key(j, "constants");
+    cot__json_open(j, '[');
+    for (int k = 0, count = tr->expr ? cot__expr_constants(tr->expr, name, value) : 0; k < count; k++) {
+        bool given = false;
+        for (int i = 0; i < n; i++) given = given || strcmp(inputs[i].name, name[k]) == 0;
+        if (given) continue;
+        cot__json_open(j, '{');
+        string_key(j, "name", name[k]);
+        cot__json_key(j, "value"), cot__json_number(j, value[k]);
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+}
+
+static void write_inputs(cot__json *j, const cot__trace *tr, int n, const cot__trace_input *inputs) {
     cot__json_key(j, "inputs");
     cot__json_open(j, '[');
     for (int k = 0; k < n; k++) {
         cot__json_open(j, '{');
         string_key(j, "name", inputs[k].name);
         cot__json_key(j, "node"), cot__json_integer(j, cot__index(inputs[k].value));
+        cot__json_key(j, "arrives"), cot__json_bool(j, arrives(tr, inputs[k].value));
         cot__json_close(j, '}');
     }
     cot__json_close(j, ']');
@@ -161,7 +191,8 @@ bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression,
     string_key(j, "expression", expression);
     string_key(j, "dtype", cot__dtype_name(dtype));
     cot__json_key(j, "seed"), cot__json_tensor(j, &tr->seed);
-    write_inputs(j, n, inputs);
+    write_inputs(j, tr, n, inputs);
+    write_constants(j, tr, n, inputs);
     cot__json_key(j, "output"), cot__json_integer(j, tr->nodes[tr->output].id);
     cot__json_key(j, "nodes");
     cot__json_open(j, '[');

@@ -146,7 +146,7 @@ static void check_compares_and_its_status_tells(void **state) {
     assert_non_null(strstr(last.out, "second order, both ways          agree "));
     assert_int_equal(sh("cotangent check 'relu(x)' x=0"), 1);
     assert_non_null(strstr(last.out, "forward with finite differences  DISAGREE"));
-    assert_non_null(strstr(last.out, "relu (%1) sits on its kink x = 0"));
+    assert_non_null(strstr(last.out, "relu (f) sits on its kink x = 0"));
     assert_string_equal(last.err, "");
     prints_json("cotangent check --json 'relu(x)' x=0");
     assert_int_equal(last.status, 1);
@@ -199,8 +199,8 @@ static void cost_of_many_steps(void **state) {
 
 static void letters_of_rules_are_no_names(void **state) {
     (void)state;
-    prints("cotangent explain 'y*x' x=1 y=0", "value = 0\nThe gradient of leaf (%0 \"x\") is zero. It is cut at mul "
-                                              "(%2): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
+    prints("cotangent explain 'y*x' x=1 y=0", "value = 0\nThe gradient of leaf (x) is zero. It is cut at mul "
+                                              "(f): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
     assert_int_equal(sh("cotangent check 'relu(b)' b=0"), 1);
     assert_non_null(strstr(last.out, "\nb along direction 0, the result: jvp gives 0, central differences "));
     assert_int_equal(sh("cotangent check 'relu(b*c)' b=[0,1] c=2 --wrt c,b"), 1);
@@ -236,7 +236,7 @@ static void explain_names_the_operation(void **state) {
     assert_non_null(strstr(last.out, "value = nan\n"));
     assert_non_null(strstr(
         last.out,
-        "The result, mul (%3), is nan. The first value that is not finite is log (%2): log(%1) = -inf for %1 = 0."));
+        "The result, mul (f), is nan. The first value that is not finite is log (v₂): log(v₁) = -inf for v₁ = 0."));
     prints("cotangent explain 'x*x' x=2", "value = 4\nnothing to explain: the value and all gradients are finite, no "
                                           "gradient is zero, and the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
@@ -247,7 +247,7 @@ static void trace_shows_tape_and_sweep(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent trace 'x*y + sin(x)' x=pi/4 y=3"), 0);
     assert_non_null(strstr(last.out, "forward tape"));
-    assert_non_null(strstr(last.out, "mul %0 %1"));
+    assert_non_null(strstr(last.out, "mul x y"));
     assert_non_null(strstr(last.out, "reverse sweep"));
     assert_non_null(strstr(last.out, "3.70711"));
     prints_json("cotangent trace --json 'x*y + sin(x)' x=pi/4 y=3");

@@ -10,11 +10,11 @@ static void the_first_screen_shows_the_tape_and_one_value(void **state) {
     begin_example(24, 80);
     sees_line(1, "x1*x2+sin(x1)");
     sees_line(3, "  node        operation                 value");
-    sees_line(4, "> %0 x1       leaf                      2");
-    sees_line(5, "  %1 x2       leaf                      ?");
-    sees_line(6, "  %2          mul %0 %1                 ?");
-    sees_line(7, "  %3          sin %0                    ?");
-    sees_line(8, "  %4          add %2 %3                 ?");
+    sees_line(4, "> x1          leaf                      2");
+    sees_line(5, "  x2          leaf                      ?");
+    sees_line(6, "  v₁          mul x1 x2                 ?");
+    sees_line(7, "  v₂          sin x1                    ?");
+    sees_line(8, "  f           add v₁ v₂                 ?");
     /* to the very edge */
     sees_line(9, "── forward: node 1 of 5 ────────────────────────────────────────────────────────");
     sees_line(10, "x1, an input");
@@ -29,22 +29,22 @@ static void values_are_revealed_one_by_one(void **state) {
     (void)state;
     begin_example(24, 80);
     send("n");
-    sees_line(5, "> %1 x2       leaf                      5");
-    sees_line(6, "  %2          mul %0 %1                 ?");
+    sees_line(5, "> x2          leaf                      5");
+    sees_line(6, "  v₁          mul x1 x2                 ?");
     send(" ");
-    sees_line(6, "> %2          mul %0 %1                 10");
+    sees_line(6, "> v₁          mul x1 x2                 10");
     sees_line(2, "^~~~~");
-    sees_line(10, "%2 = mul %0 %1");
+    sees_line(10, "v₁ = mul x1 x2");
     sees_line(11, "value    10");
     sees_line(13, "rule     x·y = x1·x2");
     sees_line(14, "saves    x1, x2");
-    sees_line(7, "  %3          sin %0                    ?");
+    sees_line(7, "  v₂          sin x1                    ?");
     send("\033[C");
-    sees_line(7, "> %3          sin %0                    0.909297");
+    sees_line(7, "> v₂          sin x1                    0.909297");
     sees_line(2, "      ^~~~~~~");
     sees_line(11, "value    0.9092974268256817");
     send("\033OC");
-    sees_line(8, "> %4          add %2 %3                 10.9093");
+    sees_line(8, "> f           add v₁ v₂                 10.9093");
     sees_line(14, "saves    nothing");
     send("q");
     ends_well();
@@ -56,27 +56,27 @@ static void the_sweep_fills_registers_and_sums(void **state) {
     send("r");
     at_step("step 6/12");
     sees_line(3, "  node        operation                 value               adjoint");
-    sees_line(4, "  %0 x1       leaf                      2                   0");
-    sees_line(8, "> %4          add %2 %3                 10.9093             1");
-    sees_line(11, "%4̄ = 1");
+    sees_line(4, "  x1          leaf                      2                   0");
+    sees_line(8, "> f           add v₁ v₂                 10.9093             1");
+    sees_line(11, "f̄ = 1");
     send("n");
     at_step("step 7/12");
-    sees_line(6, "+ %2          mul %0 %1                 10                  1");
-    sees_line(7, "+ %3          sin %0                    0.909297            1");
-    sees_line(8, "> %4          add %2 %3                 10.9093             1");
+    sees_line(6, "+ v₁          mul x1 x2                 10                  1");
+    sees_line(7, "+ v₂          sin x1                    0.909297            1");
+    sees_line(8, "> f           add v₁ v₂                 10.9093             1");
     send("n");
-    sees_line(4, "+ %0 x1       leaf                      2                   -0.416147");
-    sees_line(7, "> %3          sin %0                    0.909297            1");
-    sees_line(10, "%3 = sin %0, adjoint %3̄ = 1");
+    sees_line(4, "+ x1          leaf                      2                   -0.416147");
+    sees_line(7, "> v₂          sin x1                    0.909297            1");
+    sees_line(10, "v₂ = sin x1, adjoint v̄₂ = 1");
     sees_line(11, "to      rule                   filled in              adds          so far");
-    sees_line(12, "x1̄      g·cos(x)               %3̄·cos(x1)             -0.416147     -0.416147");
+    sees_line(12, "x̄1      g·cos(x)               v̄₂·cos(x1)             -0.416147     -0.416147");
     send("n");
-    sees_line(4, "+ %0 x1       leaf                      2                   4.58385");
-    sees_line(5, "+ %1 x2       leaf                      5                   2");
-    sees_line(12, "x1̄      g·y                    %2̄·x2                  5             4.58385");
-    sees_line(13, "x2̄      g·x                    %2̄·x1                  2             2");
+    sees_line(4, "+ x1          leaf                      2                   4.58385");
+    sees_line(5, "+ x2          leaf                      5                   2");
+    sees_line(12, "x̄1      g·y                    v̄₁·x2                  5             4.58385");
+    sees_line(13, "x̄2      g·x                    v̄₁·x1                  2             2");
     send("n");
-    sees_line(5, "> %1 x2       leaf                      5                   2");
+    sees_line(5, "> x2          leaf                      5                   2");
     sees_line(11, "x2 is an input: its adjoint is the gradient.");
     send("nn");
     at_step("step 12/12");
@@ -106,11 +106,11 @@ static void steps_go_back_and_jump(void **state) {
     at_step("step 8/12");
     assert_false(seen.cursor);
     /* the sum of before */
-    sees_line(4, "+ %0 x1       leaf                      2                   -0.416147");
-    sees_line(5, "  %1 x2       leaf                      5                   0");
+    sees_line(4, "+ x1          leaf                      2                   -0.416147");
+    sees_line(5, "  x2          leaf                      5                   0");
     send("j3\r");
     at_step("step 3/12");
-    sees_line(7, "  %3          sin %0                    ?"); /* hidden again */
+    sees_line(7, "  v₂          sin x1                    ?"); /* hidden again */
     sees_line(3, "  node        operation                 value");
     send("\033[4~");
     at_step("step 12/12");
@@ -161,11 +161,11 @@ static void an_input_can_be_changed(void **state) {
     sees_line(24, "name = value: x1 = pi / 2");
     send("\r");
     sees_line(24, "x1 = pi / 2: computed again");
-    sees_line(4, "+ %0 x1       leaf                      1.5708              5");
-    sees_line(6, "> %2          mul %0 %1                 7.85398             1");
+    sees_line(4, "+ x1          leaf                      1.5708              5");
+    sees_line(6, "> v₁          mul x1 x2                 7.85398             1");
     send("ix2=-1\r");
     sees_line(24, "x2=-1: computed again");
-    sees_line(5, "+ %1 x2       leaf                      -1                  1.5708");
+    sees_line(5, "+ x2          leaf                      -1                  1.5708");
     send("p");
     at_step("step 8/12");
     send("q");
@@ -194,8 +194,8 @@ static void a_bad_change_is_told_and_nothing_is_lost(void **state) {
         send(cases[k].typed);
         send("\r");
         sees(cases[k].message);
-        sees_line(4, "+ %0 x1       leaf                      2                   4.58385");
-        sees_line(5, "+ %1 x2       leaf                      5                   2");
+        sees_line(4, "+ x1          leaf                      2                   4.58385");
+        sees_line(5, "+ x2          leaf                      5                   2");
         send("x"); /* means nothing, and wipes the message */
         at_step("step 9/12");
     }
@@ -203,7 +203,7 @@ static void a_bad_change_is_told_and_nothing_is_lost(void **state) {
     sees_line(24, "name = value: x1 = [1,2]");
     send("\177\177\177\177\177" "3\r");
     sees_line(24, "x1 = 3: computed again");
-    sees_line(4, "+ %0 x1       leaf                      3                   4.01001");
+    sees_line(4, "+ x1          leaf                      3                   4.01001");
     send("i\r"); /* nothing typed, nothing changed */
     at_step("step 9/12");
     send("ix1 = 4\025x1 = 5 6\027\r"); /* a line wiped, a word wiped */
@@ -222,7 +222,7 @@ static void a_line_that_is_too_long_does_nothing(void **state) {
     send(line);
     send("\r");
     sees_line(24, "a line holds at most 1023 bytes; this one is longer, and nothing was done");
-    sees_line(4, "> %0 x1       leaf                      2");
+    sees_line(4, "> x1          leaf                      2");
     send("q");
     ends_well();
 }
@@ -274,7 +274,7 @@ static void colour_only_where_it_is_welcome(void **state) {
     sees("step 1/");
     send("rnn");
     /* the marks do without */
-    sees("> %0 x        leaf                      2                   4");
+    sees("> x           leaf                      2                   4");
     assert_false(seen.coloured);
     send("q");
     ends_well();
@@ -299,7 +299,7 @@ static void a_tape_of_a_hundred_thousand_nodes_moves_at_once(void **state) {
         send("n");
         sees("reverse: step 49999 of 100001");
         send("g70000\r");
-        sees("> %69999");
+        sees("> v₆₉₉₉₉");
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
     /* 60 screens; walking the sweep for each register would take minutes. */

@@ -165,16 +165,16 @@ static void it_follows_the_size_of_the_terminal(void **state) {
     at_step("step 9/12");
     resize(40, 120);
     at_step("step 9/12");
-    sees("> %2          mul %0 %1");
+    sees("> v₁          mul x1 x2");
     sees_line(40, "step 9/12  n next  p back  g go to  r reverse  i input  ? help  q quit");
     resize(10, 40);
     sees_line(10, "step 9/12  n next  p back  g go to  r r…");
     sees_line(1, "x1*x2+sin(x1)");
-    sees("> %2      mul %0 %1   10       1");
-    sees("x1̄ += %2̄·x2  (g·y)");
+    sees("> v₁      mul x1 x2   10       1");
+    sees("x̄1 += v̄₁·x2  (g·y)");
     /* the panel scrolls to lines that have no room */
     send("\033[B\033[B");
-    sees("x2̄ += %2̄·x1  (g·x)");
+    sees("x̄2 += v̄₁·x1  (g·x)");
     sees("  adds 2, so far 2");
     send("q");
     ends_well();

@@ -34,8 +34,8 @@ static void a_nan_is_traced_to_the_operation_that_made_it(void **state) {
     y = cot_mul(y, cot_number(2));
     y = cot_add(y, x);
     EXPLAINS(y, 1,
-             "The result, add (%3), is nan. The first value that is not finite is log (%1): log(x) = nan for x = -1. "
-             "From there to the result: %1 log, %2 mul, %3 add.");
+             "The result, add (v₃), is nan. The first value that is not finite is log (v₁): log(x) = nan for x = -1. "
+             "From there to the result: v₁ log, v₂ mul, v₃ add.");
 }
 
 static void elements_are_named(void **state) {
@@ -43,13 +43,13 @@ static void elements_are_named(void **state) {
     double  a[4] = {1, 2, 0, -4};
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), a), l = cot_name((cot_log)(x), "l");
     EXPLAINS(cot_sum(l, COT_ALL), 1,
-             "The result, sum (%2), is nan. The first value that is not finite is element [1,0] of log (%1 \"l\"): "
-             "log(%0) = -inf for %0 = 0; "
-             "2 of its 4 elements are not finite. From there to the result: %1 log, %2 sum.");
+             "The result, sum (v₁), is nan. The first value that is not finite is element [1,0] of log (l): "
+             "log(x₁) = -inf for x₁ = 0; "
+             "2 of its 4 elements are not finite. From there to the result: l log, v₁ sum.");
     EXPLAINS(l, 1,
-             "The result, log (%1 \"l\"), is -inf at [1,0]. The first value that is not finite is element [1,0] of log "
-             "(%1 \"l\"): "
-             "log(%0) = -inf for %0 = 0; 2 of its 4 elements are not finite.");
+             "The result, log (l), is -inf at [1,0]. The first value that is not finite is element [1,0] of log "
+             "(l): "
+             "log(x₁) = -inf for x₁ = 0; 2 of its 4 elements are not finite.");
 }
 
 static void a_branch_that_was_not_taken_is_not_blamed(void **state) {
@@ -57,13 +57,13 @@ static void a_branch_that_was_not_taken_is_not_blamed(void **state) {
     cot_var x = cot_scalar(t, 0), l = (cot_log)(x);
     cot_var chosen = cot_where(cot_greater(x, 0.0), l, cot_constant(t, 1)), y = (cot_div)(chosen, x);
     EXPLAINS(y, 1,
-             "The result, div (%5), is inf. The first value that is not finite is div (%5): %4/%0 = inf for %4 = 1, %0 "
+             "The result, div (v₄), is inf. The first value that is not finite is div (v₄): v₃/x₁ = inf for v₃ = 1, x₁ "
              "= 0.");
     cot_var big = (cot_exp)(cot_scalar(t, 1000)), taken = cot_where(cot_constant(t, 1), big, l);
     EXPLAINS(
         taken, 1,
-        "The result, where (%10), is inf. The first value that is not finite is exp (%7): exp(%6) = inf for %6 = 1000. "
-        "From there to the result: %7 exp, %10 where.");
+        "The result, where (v₇), is inf. The first value that is not finite is exp (v₅): exp(x₂) = inf for x₂ = 1000. "
+        "From there to the result: v₅ exp, v₇ where.");
 }
 
 static void a_value_that_was_given_is_named(void **state) {
@@ -71,11 +71,11 @@ static void a_value_that_was_given_is_named(void **state) {
     cot_var x = cot_name(cot_scalar(t, (double)INFINITY), "w");
     EXPLAINS(
         cot_sub(x, x), 1,
-        "The result, sub (%1), is nan. The first value that is not finite is leaf (%0 \"w\"): inf, as it was given. "
-        "From there to the result: %0 leaf, %1 sub.");
+        "The result, sub (v₁), is nan. The first value that is not finite is leaf (w): inf, as it was given. "
+        "From there to the result: w leaf, v₁ sub.");
     cot_var z = cot_mul(cot_scalar(t, 2), cot_number((double)INFINITY));
     EXPLAINS(z, 1,
-             "The result, mul (%3), is inf. The first value that is not finite is mul (%3): %2·inf = inf for %2 = 2.");
+             "The result, mul (v₂), is inf. The first value that is not finite is mul (v₂): x₁·inf = inf for x₁ = 2.");
 }
 
 static void structural_operations_are_blamed_with_their_operands(void **state) {
@@ -84,7 +84,7 @@ static void structural_operations_are_blamed_with_their_operands(void **state) {
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(2), a);
     EXPLAINS(
         cot_sum(x, COT_ALL), 1,
-        "The result, sum (%1), is inf. The first value that is not finite is sum (%1): inf from %0 = [1e+308 1e+308].");
+        "The result, sum (v₁), is inf. The first value that is not finite is sum (v₁): inf from x₁ = [1e+308 1e+308].");
 }
 
 static void long_chains_are_shortened_in_the_middle(void **state) {
@@ -92,9 +92,9 @@ static void long_chains_are_shortened_in_the_middle(void **state) {
     cot_var y = (cot_log)(cot_scalar(t, 0));
     for (int i = 0; i < 20; i++) y = (cot_neg)(y);
     EXPLAINS(y, 1,
-             "The result, neg (%21), is -inf. The first value that is not finite is log (%1): log(%0) = -inf for %0 = "
+             "The result, neg (v₂₁), is -inf. The first value that is not finite is log (v₁): log(x₁) = -inf for x₁ = "
              "0. From there to the result: "
-             "%1 log, %2 neg, %3 neg, %4 neg, … 14 more …, %19 neg, %20 neg, %21 neg.");
+             "v₁ log, v₂ neg, v₃ neg, v₄ neg, … 14 more …, v₁₉ neg, v₂₀ neg, v₂₁ neg.");
 }
 
 static void the_source_line_is_told_when_known(void **state) {
@@ -102,9 +102,9 @@ static void the_source_line_is_told_when_known(void **state) {
     static const cot_site site = {"dir/model.c", 42, "loss"};
     cot_var y = cot_sited((cot_log)(cot_scalar(t, -1)), &site);
     EXPLAINS(y, 1,
-             "The result, log (%1, model.c:42 in loss), is nan. The first value that is not finite is log (%1, "
+             "The result, log (v₁, model.c:42 in loss), is nan. The first value that is not finite is log (v₁, "
              "model.c:42 in loss): "
-             "log(%0) = nan for %0 = -1.");
+             "log(x₁) = nan for x₁ = -1.");
 }
 
 /* ---- gradients ------------------------------------------------------------------------------- */
@@ -122,25 +122,25 @@ static void an_infinite_gradient_is_traced_to_its_rule(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, 0), "x"), y = (cot_sqrt)(x);
     EXPLAINS(cot_mul(y, cot_number(3)), 1,
-             "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%1): its rule g/(2·%1) gives inf for the "
-             "adjoint g = 3, %1 = 0.");
+             "The gradient of leaf (x) is inf. It became so at sqrt (v₁): its rule g/(2·v₁) gives inf for the "
+             "adjoint g = 3, v₁ = 0.");
     /* mul only passes on the value that sqrt made */
     cot_var below = (cot_sqrt)(cot_mul(x, cot_number(2)));
     EXPLAINS(below, 1,
-             "The gradient of leaf (%0 \"x\") is inf. It became so at sqrt (%4): its rule g/(2·%4) gives inf for the "
-             "adjoint g = 1, %4 = 0.");
+             "The gradient of leaf (x) is inf. It became so at sqrt (v₄): its rule g/(2·v₄) gives inf for the "
+             "adjoint g = 1, v₄ = 0.");
     double  a[3] = {1, 0, 4};
     cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(3), a), root = (cot_sqrt)(v);
     EXPLAINS(cot_sum(root, COT_ALL), 1,
-             "The gradient of leaf (%5) is inf at [1]. It became so at sqrt (%6): its rule g/(2·%6) gives inf at [1] "
-             "for the adjoint g = 1, %6 = 0.");
+             "The gradient of leaf (x₁) is inf at [1]. It became so at sqrt (v₅): its rule g/(2·v₅) gives inf at [1] "
+             "for the adjoint g = 1, v₅ = 0.");
 }
 
 static void gradients_that_overflow_are_found(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1e-300), y = cot_mul(cot_mul(x, cot_number(1e200)), cot_number(1e200));
     EXPLAINS(y, 1,
-             "The gradient of leaf (%0) is inf. It became so at mul (%1): its rule g·1e+200 gives inf for the adjoint "
+             "The gradient of leaf (x₁) is inf. It became so at mul (v₁): its rule g·1e+200 gives inf for the adjoint "
              "g = 1e+200.");
 }
 
@@ -150,59 +150,59 @@ static void a_dead_relu_is_named(void **state) {
     cot_var x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2), a), "w"), e = cot_mul(x, cot_number(2)),
             r = (cot_relu)(e);
     EXPLAINS(cot_sum(r, COT_ALL), 1,
-             "The gradient of leaf (%0 \"w\") is zero everywhere. It is cut at relu (%2): its rule [%1 > 0]·g gives 0 "
-             "everywhere for the adjoint g = [1 1], %1 = [-2 -4].");
+             "The gradient of leaf (w) is zero everywhere. It is cut at relu (v₂): its rule [v₁ > 0]·g gives 0 "
+             "everywhere for the adjoint g = [1 1], v₁ = [-2 -4].");
 }
 
 static void saturation_and_products_with_zero_are_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1000), y = (cot_sigmoid)(x);
     EXPLAINS(y, 1,
-             "The gradient of leaf (%0) is zero. It is cut at sigmoid (%1): its rule g·%1·(1 - %1) gives 0 for the "
-             "adjoint g = 1, %1 = 1.");
+             "The gradient of leaf (x₁) is zero. It is cut at sigmoid (v₁): its rule g·v₁·(1 - v₁) gives 0 for the "
+             "adjoint g = 1, v₁ = 1.");
     cot_var z = cot_mul((cot_exp)(cot_scalar(t, 1)), cot_number(0));
     EXPLAINS(z, 1,
-             "The gradient of leaf (%2) is zero. It is cut at mul (%4): its rule g·0 gives 0 for the adjoint g = 1.");
+             "The gradient of leaf (x₂) is zero. It is cut at mul (v₃): its rule g·0 gives 0 for the adjoint g = 1.");
 }
 
 static void the_other_branch_is_named(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, 1), "x"), z = cot_name(cot_scalar(t, 2), "z");
     EXPLAINS(cot_where(cot_constant(t, 1), x, z), 1,
-             "The gradient of leaf (%1 \"z\") is zero. It is cut at where (%4): its rule [not %3]·g gives 0 for the "
-             "adjoint g = 1, %3 = true.");
+             "The gradient of leaf (z) is zero. It is cut at where (v₂): its rule [not v₁]·g gives 0 for the "
+             "adjoint g = 1, v₁ = true.");
 }
 
 static void detached_and_underivable_paths_are_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1.5), e = (cot_exp)(x), d = cot_detach(e);
     EXPLAINS(cot_mul(d, cot_number(2)), 1,
-             "The gradient of leaf (%0) is zero. It is cut at detach (%2), through which no gradient flows.");
-    EXPLAINS((cot_floor)(x), 1, "The gradient of leaf (%0) is zero. It is cut at floor (%4), which has no derivative.");
+             "The gradient of leaf (x₁) is zero. It is cut at detach (v₂), through which no gradient flows.");
+    EXPLAINS((cot_floor)(x), 1, "The gradient of leaf (x₁) is zero. It is cut at floor (v₄), which has no derivative.");
     cot_no_grad_open(t);
     cot_var quiet = (cot_sin)(x);
     cot_no_grad_close(t);
     EXPLAINS(quiet, 1,
-             "The gradient of leaf (%0) is zero. It is cut at sin (%5), which was recorded without gradients.");
-    EXPLAINS(cot_constant(t, 3), 1, "The result, constant (%6), depends on no leaf, so there is no gradient.");
+             "The gradient of leaf (x₁) is zero. It is cut at sin (v₅), which was recorded without gradients.");
+    EXPLAINS(cot_constant(t, 3), 1, "The result, constant (3), depends on no leaf, so there is no gradient.");
 }
 
 static void cancellation_is_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1), e = (cot_exp)(x);
-    EXPLAINS(cot_sub(x, x), 1, "The gradient of leaf (%0) is zero: what its uses contribute cancels.");
+    EXPLAINS(cot_sub(x, x), 1, "The gradient of leaf (x₁) is zero: what its uses contribute cancels.");
     EXPLAINS(cot_sub(e, e), 1,
-             "The gradient of leaf (%0) is zero. It is cut at exp (%1): what its uses contribute cancels.");
+             "The gradient of leaf (x₁) is zero. It is cut at exp (v₁): what its uses contribute cancels.");
 }
 
 static void several_findings_are_paragraphs(void **state) {
     (void)state;
     cot_var a = cot_scalar(t, 0), b = cot_scalar(t, -1), root = (cot_sqrt)(a), flat = (cot_relu)(b);
     EXPLAINS(cot_add(root, flat), 2,
-             "The gradient of leaf (%0) is inf. It became so at sqrt (%2): its rule g/(2·%2) gives inf for the adjoint "
-             "g = 1, %2 = 0.\n\n"
-             "The gradient of leaf (%1) is zero. It is cut at relu (%3): its rule [%1 > 0]·g gives 0 for the adjoint g "
-             "= 1, %1 = -1.");
+             "The gradient of leaf (x₁) is inf. It became so at sqrt (v₁): its rule g/(2·v₁) gives inf for the adjoint "
+             "g = 1, v₁ = 0.\n\n"
+             "The gradient of leaf (x₂) is zero. It is cut at relu (v₂): its rule [x₂ > 0]·g gives 0 for the adjoint g "
+             "= 1, x₂ = -1.");
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

@@ -31,23 +31,23 @@ static void messages_name_the_lines_of_both_operations(void **state) {
     assert_ptr_equal(p, &h + 1);
     assert_int_equal(cot_backward(cot_sum(y, COT_ALL)), COT_STALE);
     assert_message(t,
-                   "[backward] square (%%2, test_lines.c:%d in %s) needs the value of add (%%1 \"h\", "
-                   "test_lines.c:%d in %s), which was overwritten by sub (%%6, test_lines.c:%d in %s); "
+                   "[backward] square (v₁, test_lines.c:%d in %s) needs the value of add (h, "
+                   "test_lines.c:%d in %s), which was overwritten by sub (v₄, test_lines.c:%d in %s); "
                    "compute before the write, or write to a copy (cot_copy)",
                    SAVED, __func__, ADDED, __func__, WRITTEN, __func__);
     cot_read_grad(y, (double[3]){0}, 3);
     assert_message(t,
-                   "[read_grad] sigmoid (%%3, test_lines.c:%d in %s) keeps no gradient; only leaves do, and values "
+                   "[read_grad] sigmoid (v₂, test_lines.c:%d in %s) keeps no gradient; only leaves do, and values "
                    "marked with cot_retain_grad before backward",
                    SAVED, __func__);
     cot_square(x);
     enum { LEAF_WRITTEN = __LINE__ + 1 };
     cot_add_into(&x, 1.0);
-    /* %8 is the square */
+    /* v₆ is the square */
     cot_backward(cot_sum((cot_var){t, (h.id & ~UINT64_C(0xffffffff)) | 8}, COT_ALL));
     assert_message(t,
-                   "[backward] square (%%8, test_lines.c:%d in %s) needs the value of leaf (%%0, test_lines.c:%d in "
-                   "%s), which was overwritten by add (%%11, test_lines.c:%d in %s); compute before the write, or "
+                   "[backward] square (v₆, test_lines.c:%d in %s) needs the value of leaf (x₁, test_lines.c:%d in "
+                   "%s), which was overwritten by add (v₈, test_lines.c:%d in %s); compute before the write, or "
                    "write to a copy (cot_copy)",
                    LEAF_WRITTEN - 2, __func__, LEAF, __func__, LEAF_WRITTEN, __func__);
     cot_tape_destroy(t);
@@ -93,7 +93,7 @@ static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     cot_sin(x);
     cot_mul_into(&x, 2.0);
     assert_message(t,
-                   "[mul_into] this write would spoil the value of mul (%%1, test_lines.c:%d in %s), which sin (%%2, "
+                   "[mul_into] this write would spoil the value of mul (v₁, test_lines.c:%d in %s), which sin (v₂, "
                    "test_lines.c:%d in %s) saved for its derivative (test_lines.c:%d in %s)",
                    MADE, __func__, MADE + 1, __func__, MADE + 2, __func__);
     cot_tape_destroy(t);

@@ -49,12 +49,12 @@ static void a_tape_is_a_list_of_lets(void **state) {
     cot_var   y;
     cot_tape *t = textbook(&y);
     cot_mul(y, cot_number(2));
-    assert_string_equal(printed(t), "%0 = leaf               f64           0.785398    \"x1\"\n"
-                                    "%1 = leaf               f64           3\n"
-                                    "%2 = mul %0 %1          f64           2.35619\n"
-                                    "%3 = sin %0             f64           0.707107\n"
-                                    "%4 = add %2 %3          f64           3.0633\n"
-                                    "%5 = mul %4 2           f64           6.1266\n");
+    assert_string_equal(printed(t), "x1 = leaf               f64           0.785398\n"
+                                    "x₁ = leaf               f64           3\n"
+                                    "v₁ = mul x1 x₁          f64           2.35619\n"
+                                    "v₂ = sin x1             f64           0.707107\n"
+                                    "v₃ = add v₁ v₂          f64           3.0633\n"
+                                    "v₄ = mul v₃ 2           f64           6.1266\n");
     cot_tape_destroy(t);
 }
 
@@ -79,20 +79,20 @@ static void tensors_show_few_elements_or_their_range(void **state) {
     cot_data(t, COT_F32, COT_SHAPE(2, 6), a);
     (cot_pad)(cot_data(t, COT_I32, COT_SHAPE(1), whole), COT_SHAPE(1), COT_SHAPE(0), 5);
     assert_string_equal(printed(t),
-                        "%0 = leaf               f32(3,4)      1 … 12\n"
-                        "%1 = sum(%0, axes=0)    f32(4,)       [15 18 21 24]\n"
-                        "%2 = sum(%0, axes=0,1, keepdims)  f32(1,1)  [[78]]\n"
-                        "%3 = slice(%0, axis=1, first=0, length=2, step=2)  f32(3,2)  [[1 3] [5 7] [9 11]]\n"
-                        "%4 = slice(%0, axis=0, first=2, length=1, drop)  f32(4,)  [9 10 11 12]\n"
-                        "%5 = permute(%0, order=1,0)  f32(4,3)  1 … 12\n"
-                        "%6 = constant           bool(3,)      [true false true]\n"
-                        "%7 = constant           i32(2,)       [-7 2000000000]\n"
-                        "%8 = constant           f64(0,3)      []\n"
-                        "%9 = constant           f64(20,)      0 everywhere\n"
-                        "%10 = concat(%0, %0, axis=0, new)  f32(2,3,4)  1 … 12\n"
-                        "%11 = constant          f32(2,6)      1 … 12, 1 not finite\n"
-                        "%12 = constant          i32(1,)       [-7]\n"
-                        "%13 = pad(%12, border=1,0, value=5)  i32(2,)  [5 -7]\n");
+                        "x₁ = leaf               f32(3,4)      1 … 12\n"
+                        "v₁ = sum(x₁, axes=0)    f32(4,)       [15 18 21 24]\n"
+                        "v₂ = sum(x₁, axes=0,1, keepdims)  f32(1,1)  [[78]]\n"
+                        "v₃ = slice(x₁, axis=1, first=0, length=2, step=2)  f32(3,2)  [[1 3] [5 7] [9 11]]\n"
+                        "v₄ = slice(x₁, axis=0, first=2, length=1, drop)  f32(4,)  [9 10 11 12]\n"
+                        "v₅ = permute(x₁, order=1,0)  f32(4,3)  1 … 12\n"
+                        "c₁ = constant           bool(3,)      [true false true]\n"
+                        "c₂ = constant           i32(2,)       [-7 2000000000]\n"
+                        "c₃ = constant           f64(0,3)      []\n"
+                        "c₄ = constant           f64(20,)      0 everywhere\n"
+                        "v₆ = concat(x₁, x₁, axis=0, new)  f32(2,3,4)  1 … 12\n"
+                        "c₅ = constant           f32(2,6)      1 … 12, 1 not finite\n"
+                        "c₆ = constant           i32(1,)       [-7]\n"
+                        "v₇ = pad(c₆, border=1,0, value=5)  i32(2,)  [5 -7]\n");
     cot_tape_destroy(t);
 }
 
@@ -101,23 +101,23 @@ static void a_sweep_shows_adjoints_rules_and_contributions(void **state) {
     cot_var   y;
     cot_tape *t = textbook(&y);
     assert_string_equal(printed_sweep(y),
-                        "%0 = leaf               f64           0.785398    \"x1\"\n"
-                        "%1 = leaf               f64           3\n"
-                        "%2 = mul %0 %1          f64           2.35619\n"
-                        "%3 = sin %0             f64           0.707107\n"
-                        "%4 = add %2 %3          f64           3.0633\n"
+                        "x1 = leaf               f64           0.785398\n"
+                        "x₁ = leaf               f64           3\n"
+                        "v₁ = mul x1 x₁          f64           2.35619\n"
+                        "v₂ = sin x1             f64           0.707107\n"
+                        "v₃ = add v₁ v₂          f64           3.0633\n"
                         "\n"
-                        "reverse sweep from %4\n"
-                        "%4 = add %2 %3          f64           3.0633      adjoint 1\n"
-                        "    %2 += g = 1\n"
-                        "    %3 += g = 1\n"
-                        "%3 = sin %0             f64           0.707107    adjoint 1\n"
-                        "    %0 += g·cos(x) = 0.707107\n"
-                        "%2 = mul %0 %1          f64           2.35619     adjoint 1\n"
-                        "    %0 += g·y = 3\n"
-                        "    %1 += g·x = 0.785398\n"
-                        "%1 = leaf               f64           3           adjoint 0.785398\n"
-                        "%0 = leaf               f64           0.785398    adjoint 3.70711  \"x1\"\n");
+                        "reverse sweep from v₃\n"
+                        "v₃ = add v₁ v₂          f64           3.0633      adjoint 1\n"
+                        "    v̄₁ += v̄₃ = 1\n"
+                        "    v̄₂ += v̄₃ = 1\n"
+                        "v₂ = sin x1             f64           0.707107    adjoint 1\n"
+                        "    x̄1 += v̄₂·cos(x1) = 0.707107\n"
+                        "v₁ = mul x1 x₁          f64           2.35619     adjoint 1\n"
+                        "    x̄1 += v̄₁·x₁ = 3\n"
+                        "    x̄₁ += v̄₁·x1 = 0.785398\n"
+                        "x₁ = leaf               f64           3           adjoint 0.785398\n"
+                        "x1 = leaf               f64           0.785398    adjoint 3.70711\n");
     assert_true(cot_grad_value((cot_var){t, y.id - 4}) == 0); /* leaf gradients are not touched */
     assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
     cot_tape_destroy(t);
@@ -129,12 +129,12 @@ static void a_sweep_over_tensors_names_structural_rules(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), s = cot_sum((cot_relu)(x), COT_ALL);
     const char *text = strstr(printed_sweep(s), "reverse");
-    assert_string_equal(text, "reverse sweep from %2\n"
-                              "%2 = sum(%1, axes=0)    f64           1           adjoint 1\n"
+    assert_string_equal(text, "reverse sweep from v₂\n"
+                              "v₂ = sum(v₁, axes=0)    f64           1           adjoint 1\n"
                               "    x̄ += z̄ broadcast\n"
-                              "%1 = relu %0            f64(2,)       [1 0]       adjoint [1 1]\n"
-                              "    %0 += [x > 0]·g = [1 0]\n"
-                              "%0 = leaf               f64(2,)       [1 -2]      adjoint [1 0]\n");
+                              "v₁ = relu x₁            f64(2,)       [1 0]       adjoint [1 1]\n"
+                              "    x̄₁ += [x₁ > 0]·v̄₁ = [1 0]\n"
+                              "x₁ = leaf               f64(2,)       [1 -2]      adjoint [1 0]\n");
     cot_tape_destroy(t);
 }
 
@@ -145,8 +145,8 @@ static void the_source_line_stands_at_the_end(void **state) {
     char      want[200];
     cot_name(cot_sqrt(x), "root"); const int line = __LINE__;
     snprintf(want, sizeof want,
-             "%%0 = leaf               f64           2           test_print.c:%d\n"
-             "%%1 = sqrt %%0            f64           1.41421     \"root\"  test_print.c:%d\n",
+             "x₁ = leaf               f64           2           test_print.c:%d\n"
+             "root = sqrt x₁          f64           1.41421     test_print.c:%d\n",
              line, line);
     assert_string_equal(printed(t), want);
     cot_tape_destroy(t);
@@ -162,7 +162,7 @@ static void any_state_of_a_tape_can_be_printed(void **state) {
     cot_tape_print(t, NULL);
     cot_var none = {t, UINT64_MAX};
     assert_non_null(strstr(printed_sweep(none), "error: y is invalid or was forgotten by a rewind\n"));
-    assert_non_null(strstr(printed_sweep(cot_constant(t, 1)), "%5 depends on no leaf: there is nothing to sweep\n"));
+    assert_non_null(strstr(printed_sweep(cot_constant(t, 1)), "1 depends on no leaf: there is nothing to sweep\n"));
     cot_mul(y, none);
     assert_non_null(strstr(printed(t), "\nerror: [mul] the right operand is invalid"));
     assert_non_null(strstr(printed_sweep(y), "\nerror: [mul] the right operand is invalid"));
@@ -175,9 +175,9 @@ static void overwritten_values_say_so(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), a), e = cot_exp(x);
     (cot_add_into)(&e, x);
-    assert_non_null(strstr(printed(t), "%1 = exp %0             f64(2,)       (overwritten)\n"));
+    assert_non_null(strstr(printed(t), "v₁ = exp x₁             f64(2,)       (overwritten)\n"));
     assert_non_null(strstr(printed_sweep(e),
-                           "error: [sweep] exp (%1) needs the value of exp (%1), which was overwritten by add (%2); "
+                           "error: [sweep] exp (v₁) needs the value of exp (v₁), which was overwritten by add (v₂); "
                            "compute before the write, or write to a copy (cot_copy)\n"));
     assert_int_equal(cot_tape_status(t), COT_OK); /* looking is not an error of the tape */
     cot_tape_destroy(t);

@@ -575,7 +575,7 @@ static void inputs_of_second_derivatives_move_apart_or_are_refused(void **state)
         if (k == 1) {
             assert_int_equal(cot_hessian(y, 2, xs, h), COT_VALUE);
             assert_string_equal(cot_tape_message(t),
-                                "[hessian] one of the xs, %1, is computed from another by exp, whose derivative reads "
+                                "[hessian] one of the xs, v₁, is computed from another by exp, whose derivative reads "
                                 "its result, so the "
                                 "two cannot be moved apart; compute from a copy of it (cot_copy), and give that");
             cot_tape_clear_error(t);

@@ -5,7 +5,7 @@ import { isTensor, show, showShape } from "./numbers.js";
 import { conventions } from "./kinks.js";
 
 export const forwardIntro = "Each box is one operation, done in order. It lights up when its value is known, " +
-  "and keeps what the way back will need. A name like %2 is the number of a box.";
+  "and keeps what the way back will need. A name like v₂ is the second operation.";
 
 export function forwardView(tape, step) {
   const current = step > 0 ? tape.ops[step - 1] : null;

@@ -2,9 +2,9 @@
 // engine's own sentences, with the names of this tape.
 import { bar, el } from "./dom.js";
 
-// "relu (%2) sits on its kink x = 0; …": the line belongs to %2.
+// "relu (v₂) sits on its kink x = 0; …": the line belongs to v₂.
 const linesOf = (tape, node) =>
-  (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(%(\d+)\b/)?.[1] === String(node.id));
+  (tape.trace.report ?? []).filter(line => line.match(/^\S+ \(([^\s,)]+)/)?.[1] === node.label);
 
 export const onKink = (tape, node) => linesOf(tape, node).length > 0;
 

@@ -65,7 +65,7 @@ function flowLine(tape, entry, add) {
 
 const arriving = register => register.parts.map(p => show(p.amount)).join(" + ").replaceAll("+ −", "− ");
 
-// "x̄1 gets %3̄·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
+// "x̄1 gets v̄₂·cos(x1) = 1·cos(0.7854) = 0.70711": the rule with what it is about filled in, first
 // names, then numbers.
 // part: "names" or "numbers" for one of the two, without the amount.
 export function formula(tape, entry, add, registers, part = "all") {

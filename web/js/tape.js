@@ -5,6 +5,8 @@ import { isTensor, show, showFactor } from "./numbers.js";
 const infix = { add: " + ", sub: " − ", mul: "·", div: " / ", matmul: " @ ", pow: "^",
   less: " < ", less_equal: " ≤ ", greater: " > ", greater_equal: " ≥ ", equal: " = ", not_equal: " ≠ " };
 
+const constants = { e: true, pi: true };
+
 export class Tape {
   constructor(trace) {
     this.trace = trace;
@@ -14,7 +16,6 @@ export class Tape {
     this.ops = this.nodes.filter(n => !this.isSource(n));                   // the steps forward
     this.sweep = trace.sweep.filter(s => !this.isSource(this.node(s.node))); // the steps backward
     this.position = new Map(this.ops.map((n, i) => [n.id, i]));
-    this.assigned = assignedNames(trace);
     this.matrix = this.nodes.some(n => n.shape.length > 0);
   }
 
@@ -23,12 +24,12 @@ export class Tape {
     return this.node(id).op === "constant" && this.node(id).name === null && !isTensor(this.node(id).value);
   }
   isSource(n) { return n.args.length === 0; }
-  label(id) { return this.node(id).name ?? this.assigned.get(id) ?? `%${id}`; }
+  label(id) { return this.node(id).label; }
 
   // An operation as people write it, its operands by their labels; short: without its attributes.
   written(n, short = false) {
     if (this.isSource(n)) return n.op === "leaf" ? "input" : "constant";
-    const words = n.args.map((id, k) => id === null ? showFactor(n.numbers[k])
+    const words = n.args.map((id, k) => id === null ? (n.operands[k] in constants ? n.operands[k] : showFactor(n.numbers[k]))
       : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
@@ -95,18 +96,20 @@ export class Tape {
     return first ? first.adjoint : this.trace.seed;
   }
 
-  // A filled-in rule, "%5̄·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a
-  // node.
+  // A filled-in rule, "v̄₅·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a
+  // node. The bar of an adjoint stands behind the first letter of a label.
   pieces(entry, add) {
-    const node = this.node(entry.node),
-          named = new Map([node.id, ...node.args].filter(a => a !== null).map(a => [this.node(a).name, a]));
+    const node = this.node(entry.node), known = new Map();
+    for (const id of [node.id, ...node.args].filter(a => a !== null)) {
+      const [first, ...rest] = this.label(id);
+      known.set(this.label(id), { node: id, adjoint: false });
+      known.set(first + "\u0304" + rest.join(""), { node: id, adjoint: true });
+    }
     const list = [];
     let at = 0;
-    for (const found of add.filled.matchAll(
-           /(?:%(\d+)|([\p{L}_][\p{Ll}\p{Lu}\d_]*))(\u0304?)(?![\p{Ll}\p{Lu}\d_(])/gu)) {
-      const id = found[1] !== undefined ? +found[1] : named.get(found[2].normalize("NFC"));
-      if (id === undefined || !this.byId.has(id)) continue;
-      list.push(add.filled.slice(at, found.index), { node: id, adjoint: found[3] !== "" });
+    for (const found of add.filled.matchAll(/[\p{L}_]\u0304?[\p{L}\d_₀-₉]*(?![\p{L}\d_(])/gu)) {
+      if (!known.has(found[0])) continue;
+      list.push(add.filled.slice(at, found.index), known.get(found[0]));
       at = found.index + found[0].length;
     }
     return [...list, add.filled.slice(at)]
@@ -124,26 +127,3 @@ export class Tape {
     return /^\(?[−\d.e∞]+\)?$/.test(text) ? null : text;
   }
 }
-
-// Names that the text gives to values, "a = x*y": node -> name, where the node's part of the text
-// is the whole right side. A name used again counts: y₁, y₂.
-function assignedNames(trace) {
-  const encoder = new TextEncoder(), found = [], statements = /(^|[;\n])(\s*)([A-Za-z_]\w*)(\s*=(?!=)\s*)([^;\n]*)/g;
-  const bySpan = new Map(trace.nodes.filter(n => n.args.length > 0 && n.span).map(n => [n.span.join(), n]));
-  const uses = new Map(), times = new Map(),
-        once = (counts, name) => counts.set(name, (counts.get(name) ?? 0) + 1).get(name);
-  let read = 0, bytes = 0; // of the text, up to the right side
-  for (const match of trace.expression.matchAll(statements)) {
-    const [, end, space, name, equals, right] = match, { index } = match;
-    const at = index + end.length + space.length + name.length + equals.length;
-    bytes += encoder.encode(trace.expression.slice(read, at)).length;
-    read = at;
-    const node = bySpan.get(`${bytes},${bytes + encoder.encode(right.trimEnd()).length}`);
-    if (!node) continue;
-    found.push([node.id, name]);
-    once(uses, name);
-  }
-  return new Map(found.map(([id, name]) => [id, uses.get(name) > 1 ? name + subscript(once(times, name)) : name]));
-}
-
-const subscript = n => String(n).replace(/\d/g, d => "₀₁₂₃₄₅₆₇₈₉"[d]);

@@ -6,6 +6,7 @@
  * would be wrong. */
 #include "diff/second/second.h"
 #include "ops/elementwise/elementwise.h"
+#include "tape/show.h"
 
 static bool reads_result(const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[cot__operation_at(t, i)];
@@ -46,11 +47,12 @@ bool cot__check_second_order_inputs(cot_tape *t, const char *op, int n, const co
     w.visit = refuse_tied, w.ctx = &tied;
     for (int k = 0; k < n; k++) w.mark[cot__index(xs[k]) - lo] = MOVES | INPUT;
     bool ok = cot__flow_up(&w, MOVES, COT__EDGES_ALL);
+    char called[COT__CALLED_TEXT];
     if (!ok)
         cot__fail(t, COT_VALUE,
-                  "[%s] one of the xs, %%%u, is computed from another by %s, whose derivative reads its result, so "
+                  "[%s] one of the xs, %s, is computed from another by %s, whose derivative reads its result, so "
                   "the two cannot be moved apart; compute from a copy of it (cot_copy), and give that",
-                  op, tied, cot__op_name(t, cot__operation_at(t, tied)));
+                  op, cot__called(t, tied, called), cot__op_name(t, cot__operation_at(t, tied)));
     cot__flow_close(&w);
     return ok;
 }

@@ -219,8 +219,8 @@ static void assignments_are_named(void **state) {
     cot_linear_vjp(l, &one, &g);
     snprintf(
         want, sizeof want,
-        "[linear_vjp] square (%%2) needs the value of alias (%%1), which was overwritten by cot_assign_data to leaf "
-        "(%%0 \"x\"); compute before the write, or write to a copy (cot_copy)");
+        "[linear_vjp] square (v₂) needs the value of alias (v₁), which was overwritten by cot_assign_data to leaf "
+        "(x); compute before the write, or write to a copy (cot_copy)");
     expect(t, COT_STALE, want);
     cot_tape_destroy(t);
 }

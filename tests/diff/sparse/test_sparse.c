@@ -478,7 +478,7 @@ static void plans_that_cannot_be_made_say_why(void **state) {
     assert_error(t, COT_VALUE, "[sparse_jacobian_plan] 9 is not a mode; COT_AUTO, COT_REVERSE and COT_FORWARD are");
     assert_null(cot_sparse_jacobian_plan(1, &y, 1, &c, COT_AUTO));
     assert_error(t, COT_GRAD,
-                 "[sparse_jacobian_plan] xs[0], constant (%2), does not require a gradient: it is a constant, "
+                 "[sparse_jacobian_plan] xs[0], constant (1), does not require a gradient: it is a constant, "
                  "detached, an integer, or was "
                  "recorded without gradients");
     assert_null(cot_sparse_jacobian_plan(1, &i, 1, &x, COT_AUTO));
@@ -657,7 +657,7 @@ static void no_grad_scopes_give_no_zeros(void **state) {
     assert_int_equal(cot_jacobian(1, &z, 1, &x, COT_AUTO, h), COT_GRAD);
     assert_true(isnan(h[0]));
     assert_error(t, COT_GRAD,
-                 "[jacobian] ys[0], sum (%4), was computed from the xs without recording gradients (in a no-grad "
+                 "[jacobian] ys[0], sum (v₄), was computed from the xs without recording gradients (in a no-grad "
                  "scope); its derivative is lost, "
                  "record it outside");
     assert_null(cot_sparse_jacobian_plan(1, &z, 1, &x, COT_AUTO));

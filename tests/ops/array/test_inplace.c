@@ -226,22 +226,22 @@ static void old_vars_and_views_are_stale(void **state) {
     cot_add_into(&v, 1.0);
     assert_false(cot_is_valid(cot_exp(old)));
     assert_error(t, COT_STALE,
-                 "[exp] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+                 "[exp] the operand, mul (v₁), was overwritten by add (v₄); use the var that the write updated");
     cot_tape_clear_error(t);
     cot_mul(v, view);
     assert_error(
         t, COT_STALE,
-        "[mul] the right operand, slice (%2), was overwritten by add (%5); use the var that the write updated");
+        "[mul] the right operand, slice (v₂), was overwritten by add (v₄); use the var that the write updated");
     cot_tape_clear_error(t);
     double got[3];
     assert_int_equal(cot_read(old, got, 3), COT_STALE);
     assert_error(t, COT_STALE,
-                 "[read] the operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+                 "[read] the operand, mul (v₁), was overwritten by add (v₄); use the var that the write updated");
     cot_tape_clear_error(t);
     assert_int_equal(cot_add_into(&old, 1.0), COT_STALE);
     assert_error(
         t, COT_STALE,
-        "[add_into] the target operand, mul (%1), was overwritten by add (%5); use the var that the write updated");
+        "[add_into] the target operand, mul (v₁), was overwritten by add (v₄); use the var that the write updated");
     cot_tape_clear_error(t);
     assert_values(v, 3, (double[]){2.5, -1, 1.75});
     cot_tape_destroy(t);
@@ -255,7 +255,7 @@ static void writing_through_a_view_makes_the_base_stale(void **state) {
     cot_exp(base);
     assert_error(
         t, COT_STALE,
-        "[exp] the operand, mul (%1 \"base\"), was overwritten by copy_into (%5); use the var that the write updated");
+        "[exp] the operand, mul (base), was overwritten by copy_into (v₃); use the var that the write updated");
     cot_tape_destroy(t);
 }
 
@@ -266,7 +266,7 @@ static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **st
     cot_add_into(&v, 1.0);
     assert_ok(t);
     assert_int_equal(cot_backward(cot_sum(cot_add(y, v), COT_ALL)), COT_STALE);
-    assert_error(t, COT_STALE, "[backward] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+    assert_error(t, COT_STALE, "[backward] sin (v₂) needs the value of mul (v₁), which was overwritten by add (v₄); "
                                "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double g[3];
@@ -281,7 +281,7 @@ static void a_saved_value_that_was_overwritten_is_reported_at_backward(void **st
     assert_false(cot_is_valid(grad));
     cot_tape_clear_error(t);
     assert_false(cot_is_valid(cot_jvp(y, 1, &x, (cot_var[]){cot_ones(t, COT_F64, COT_SHAPE(3))})));
-    assert_error(t, COT_STALE, "[jvp] sin (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+    assert_error(t, COT_STALE, "[jvp] sin (v₂) needs the value of mul (v₁), which was overwritten by add (v₄); "
                                "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
@@ -293,7 +293,7 @@ static void a_saved_result_that_was_overwritten_is_reported(void **state) {
     cot_mul_into(&y, 2.0);
     cot_backward(cot_sum(y, COT_ALL));
     assert_error(t, COT_STALE,
-                 "[backward] exp (%1 \"e\") needs the value of exp (%1 \"e\"), which was overwritten by mul (%4); "
+                 "[backward] exp (e) needs the value of exp (e), which was overwritten by mul (v₂); "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
@@ -304,7 +304,7 @@ static void a_structural_rule_that_saved_is_reported(void **state) {
     cot_var   a = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), start), b = cot_mul(a, 1.0), c = cot_matmul(a, b);
     cot_add_into(&b, 1.0);
     cot_backward(cot_sum(c, COT_ALL));
-    assert_error(t, COT_STALE, "[backward] matmul (%2) needs the value of mul (%1), which was overwritten by add (%5); "
+    assert_error(t, COT_STALE, "[backward] matmul (v₂) needs the value of mul (v₁), which was overwritten by add (v₄); "
                                "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
@@ -319,7 +319,7 @@ static void a_strict_tape_refuses_the_write(void **state) {
     assert_int_equal(cot_add_into(&v, 1.0), COT_STALE);
     assert_error(
         t, COT_STALE,
-        "[add_into] this write would spoil the value of mul (%1 \"v\"), which sin (%2) saved for its derivative");
+        "[add_into] this write would spoil the value of mul (v), which sin (v₁) saved for its derivative");
     cot_tape_clear_error(t);
     assert_values(v, 3, start); /* nothing was written */
     cot_var a = cot_square(v);
@@ -328,7 +328,7 @@ static void a_strict_tape_refuses_the_write(void **state) {
     /* but the division by a value that needs a gradient saved its own result */
     cot_add_into(&a, 1.0);
     assert_error(t, COT_STALE,
-                 "[add_into] this write would spoil the value of div (%4), which div (%4) saved for its derivative");
+                 "[add_into] this write would spoil the value of div (v₃), which div (v₃) saved for its derivative");
     cot_tape_destroy(t);
 }
 
@@ -371,7 +371,7 @@ static void an_older_saver_still_forbids_the_write_after_a_rewind(void **state) 
     cot_tape_rewind(t, m);
     cot_add_into(&v, 1.0);
     assert_error(t, COT_STALE,
-                 "[add_into] this write would spoil the value of mul (%1), which sin (%2) saved for its derivative");
+                 "[add_into] this write would spoil the value of mul (v₁), which sin (v₂) saved for its derivative");
     cot_tape_destroy(t);
 }
 
@@ -385,7 +385,7 @@ static void a_write_forgotten_by_a_rewind_is_not_named_after_another_operation(v
     for (int i = 0; i < 5; i++) cot_exp(x);
     cot_sin(v);
     assert_error(t, COT_STALE,
-                 "[sin] the operand, mul (%1), was overwritten by a write that was rewound; record it again");
+                 "[sin] the operand, mul (v₁), was overwritten by a write that was rewound; record it again");
     cot_tape_destroy(t);
 }
 
@@ -397,17 +397,17 @@ static void a_broadcast_view_cannot_be_written(void **state) {
     cot_var   x = leaf(t, 3, start), b = cot_broadcast_to(x, COT_SHAPE(2, 3));
     cot_add_into(&b, 1.0);
     assert_error(t, COT_VALUE,
-                 "[add_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it "
+                 "[add_into] the target broadcast_to (v₁) is a broadcast view: one element stands for many; copy it "
                  "before writing");
     cot_tape_clear_error(t);
     cot_update_slice(&b, 0, 0, 1, 1, 1.0);
     assert_error(t, COT_VALUE,
-                 "[update_slice] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy "
+                 "[update_slice] the target broadcast_to (v₁) is a broadcast view: one element stands for many; copy "
                  "it before writing");
     cot_tape_clear_error(t);
     cot_copy_into(&b, 1.0);
     assert_error(t, COT_VALUE,
-                 "[copy_into] the target broadcast_to (%1) is a broadcast view: one element stands for many; copy it "
+                 "[copy_into] the target broadcast_to (v₁) is a broadcast view: one element stands for many; copy it "
                  "before writing");
     cot_tape_destroy(t);
 }
@@ -529,12 +529,12 @@ static void touch_tells_of_a_write_from_outside(void **state) {
     assert_values(w, 3, (double[]){10, 2, 3});
     cot_exp(old);
     assert_error(t, COT_STALE,
-                 "[exp] the operand, constant (%0), was overwritten by a write from outside (cot_touch); use the var "
+                 "[exp] the operand, constant (c₁), was overwritten by a write from outside (cot_touch); use the var "
                  "that the write updated");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(y, COT_ALL));
     assert_error(t, COT_STALE,
-                 "[backward] mul (%2) needs the value of constant (%0), which was overwritten by a write from outside "
+                 "[backward] mul (v₁) needs the value of constant (c₁), which was overwritten by a write from outside "
                  "(cot_touch); "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
@@ -554,7 +554,7 @@ static void assignment_after_recording_makes_backward_an_error(void **state) {
     assert_near(cot_value(y), 4, 0); /* values keep */
     cot_backward(y);
     assert_error(t, COT_STALE,
-                 "[backward] mul (%1) needs the value of leaf (%0 \"x\"), which was overwritten by cot_assign; "
+                 "[backward] mul (v₁) needs the value of leaf (x), which was overwritten by cot_assign; "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double j;
@@ -582,7 +582,7 @@ static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
     cot_assign_data(x, other);
     cot_backward(y);
     assert_error(t, COT_STALE,
-                 "[backward] square (%1) needs the value of leaf (%0), which was overwritten by cot_assign_data; "
+                 "[backward] square (v₁) needs the value of leaf (x₁), which was overwritten by cot_assign_data; "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     double j[3];
@@ -590,7 +590,7 @@ static void assignment_of_a_tensor_makes_backward_an_error(void **state) {
     cot_tape_clear_error(t);
     cot_exp(view);
     assert_error(t, COT_STALE,
-                 "[exp] the operand, slice (%3), was overwritten by cot_assign_data to leaf (%0); record it again");
+                 "[exp] the operand, slice (v₃), was overwritten by cot_assign_data to leaf (x₁); record it again");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_square(x), COT_ALL));
     assert_ok(t);
@@ -606,7 +606,7 @@ static void assignment_of_constants_makes_backward_an_error_too(void **state) {
     cot_assign(c, 5.0);
     cot_backward(y);
     assert_error(t, COT_STALE,
-                 "[backward] mul (%2) needs the value of constant (%1), which was overwritten by cot_assign; "
+                 "[backward] mul (v₁) needs the value of constant (5), which was overwritten by cot_assign; "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     assert_int_equal(cot_jacobian(1, &y, 1, &x, COT_FORWARD, &j), COT_STALE);
@@ -614,15 +614,11 @@ static void assignment_of_constants_makes_backward_an_error_too(void **state) {
     assert_int_equal(cot_grad_of(y, 1, &x, &g), COT_STALE);
     cot_tape_clear_error(t);
     cot_var v = leaf(t, 3, start), w = cot_data(t, COT_F64, COT_SHAPE(3), start), z = cot_sum(cot_mul(v, w), COT_ALL);
-    uint32_t at = (uint32_t)w.id;
-    char     want[200];
     cot_assign_data(w, other);
     cot_backward(z);
-    snprintf(want, sizeof want,
-             "[backward] mul (%%%u) needs the value of constant (%%%u), which was overwritten by cot_assign_data; "
-             "compute before the write, or write to a copy (cot_copy)",
-             at + 1, at);
-    assert_error(t, COT_STALE, want);
+    assert_error(t, COT_STALE,
+                 "[backward] mul (v₂) needs the value of constant (c₁), which was overwritten by cot_assign_data; "
+                 "compute before the write, or write to a copy (cot_copy)");
     cot_tape_clear_error(t);
     cot_backward(cot_sum(cot_mul(v, w), COT_ALL)); /* recorded after it */
     assert_ok(t);
@@ -638,7 +634,7 @@ static void dot_of_reads_its_scalars_too(void **state) {
     cot_assign(y[1], 0.0);
     assert_int_equal(cot_backward(z), COT_STALE);
     assert_error(t, COT_STALE,
-                 "[backward] dot_of (%4) needs the value of leaf (%3), which was overwritten by cot_assign; "
+                 "[backward] dot_of (v₁) needs the value of leaf (x₄), which was overwritten by cot_assign; "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
@@ -650,7 +646,7 @@ static void logsumexp_of_reads_its_scalars_too(void **state) {
     cot_assign(x[1], 0.0);
     assert_int_equal(cot_backward(z), COT_STALE);
     assert_error(t, COT_STALE,
-                 "[backward] logsumexp_of (%2) needs the value of leaf (%1), which was overwritten by cot_assign; "
+                 "[backward] logsumexp_of (v₁) needs the value of leaf (x₂), which was overwritten by cot_assign; "
                  "compute before the write, or write to a copy (cot_copy)");
     cot_tape_destroy(t);
 }
@@ -702,7 +698,7 @@ static void assignment_revives_a_leaf(void **state) {
     cot_exp(w);
     assert_error(
         t, COT_STALE,
-        "[exp] the operand, leaf (%0), was overwritten by a write that was rewound; cot_assign gives it new numbers");
+        "[exp] the operand, leaf (x₁), was overwritten by a write that was rewound; cot_assign gives it new numbers");
     cot_tape_clear_error(t);
     assert_int_equal(cot_assign_data(w, d), COT_OK);
     cot_backward(cot_sum(cot_square(w), COT_ALL));
@@ -719,7 +715,7 @@ static void only_borrowed_memory_can_be_touched(void **state) {
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), NULL);
     cot_touch(&x);
     assert_error(t, COT_VALUE,
-                 "[touch] leaf (%0) does not lie in borrowed memory (cot_wrap): nothing can change it from outside");
+                 "[touch] leaf (x₁) does not lie in borrowed memory (cot_wrap): nothing can change it from outside");
     cot_tape_destroy(t);
 }
 
@@ -732,7 +728,7 @@ static void the_write_that_spoiled_the_value_is_named(void **state) {
     cot_sub_into(&a, 1.0);
     cot_sin(old);
     assert_error(t, COT_STALE,
-                 "[sin] the operand, exp (%1), was overwritten by add (%4); use the var that the write updated");
+                 "[sin] the operand, exp (v₁), was overwritten by add (v₃); use the var that the write updated");
     cot_tape_destroy(t);
 }
 

@@ -222,7 +222,7 @@ static void reports_name_ties(void **state) {
     assert_int_equal(cot_report(y, out, sizeof out), 1);
     assert_string_equal(
         out,
-        "argsort (%1) chooses between equal elements at [0,0]; its derivative there: the first of them comes first.");
+        "argsort (v₁) chooses between equal elements at [0,0]; its derivative there: the first of them comes first.");
     /* 2, 1: another 1 is left out */
     assert_int_equal(cot_report(cot_sum(cot_topk(x, 2, 1, NULL), COT_ALL), out, sizeof out), 1);
     assert_int_equal(cot_report(cot_sum(cot_topk(x, 1, 1, NULL), COT_ALL), out, sizeof out), 0);

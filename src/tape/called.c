@@ -1,0 +1,96 @@
+/* called.c: what values are called where people read: by their own names if they have one, else v₁,
+ * v₂, … for operations, x₁, x₂, … for leaves, c₁, c₂, … for constants and p₁, p₂, … for parameters
+ * of bodies, each counted in the order of the tape; a constant of one number is that number. Ids (%3) are only for those who look for a
+ * place on the tape. */
+#include "tape/show.h"
+
+#include "rules/structural_ids.h"
+
+#include <string.h>
+
+/* Greek letters and subscripts are fine: every byte beyond ASCII is. */
+static bool in_word(char c) {
+    return (unsigned char)c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The name, if a sentence or formula can use it: one word. */
+static const char *own_name(const cot_tape *t, uint32_t node) {
+    const char *name = cot__name_of(t, node);
+    size_t      n = 0;
+    while (name && in_word(name[n])) n++;
+    return n > 0 && n < COT__CALLED_TEXT && !name[n] ? name : NULL;
+}
+
+bool cot__is_called_by_name(const cot_tape *t, uint32_t node) { return own_name(t, node) != NULL; }
+
+/* Is it called by its one number? */
+static bool is_plain(const cot_tape *t, uint32_t node) {
+    const cot__node *n = &t->nodes[node];
+    return n->op == OP_constant && !cot__has_axes(n) && !cot__in_body(n) && !cot__is_stale(n);
+}
+
+enum { OPERATION, LEAF, CONSTANT, PARAMETER, UNCOUNTED };
+
+static int kind_of(const cot_tape *t, uint32_t node) {
+    const cot__node *n = &t->nodes[node];
+    if (n->flags & COT__NAMED && own_name(t, node)) return UNCOUNTED;
+    if (cot__op_of(n->op)->kind != KIND_SOURCE) return OPERATION;
+    if (n->op == OP_parameter) return PARAMETER;
+    return n->op == OP_leaf ? LEAF : is_plain(t, node) ? UNCOUNTED : CONSTANT;
+}
+
+/* A tape is never const where it lies, and whoever reads its text does not see the counts. */
+void cot__calling_open(const cot_tape *t) {
+    cot_tape *own = (cot_tape *)(uintptr_t)t;
+    uint32_t  next[UNCOUNTED + 1] = {0};
+    if (own->called.depth++) return;
+    own->called.count = t->count;
+    own->called.number = t->count ? cot__alloc(&own->al, t->count * sizeof *t->called.number) : NULL;
+    for (uint32_t i = 0; t->called.number && i < t->count; i++) own->called.number[i] = ++next[kind_of(t, i)];
+}
+
+void cot__calling_close(const cot_tape *t) {
+    cot_tape *own = (cot_tape *)(uintptr_t)t;
+    if (--own->called.depth) return;
+    if (t->called.number) cot__free(&own->al, t->called.number, t->called.count * sizeof *t->called.number);
+    own->called.number = NULL;
+}
+
+static uint32_t number_of(const cot_tape *t, uint32_t node, int kind) {
+    uint32_t n = 1;
+    if (t->called.number && node < t->called.count) return t->called.number[node];
+    for (uint32_t i = 0; i < node; i++) n += kind_of(t, i) == kind;
+    return n;
+}
+
+const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
+    static const char *const letter[] = {"v", "x", "c", "p"};
+    const char              *name = own_name(t, node);
+    cot__text                x = cot__text_buffer(buf, COT__CALLED_TEXT);
+    char                     digits[12];
+    int                      kind = kind_of(t, node);
+    if (name) {
+        cot__put(&x, name);
+    } else if (kind == UNCOUNTED) {
+        cot__view v = cot__look(t, node);
+        cot__show_element(&x, t->backend, &v, 0);
+    } else {
+        cot__put(&x, letter[kind]);
+        snprintf(digits, sizeof digits, "%u", number_of(t, node, kind));
+        for (const char *d = digits; *d; d++) cot__put(&x, (char[]){'\xe2', '\x82', (char)('\x80' + (*d - '0')), 0});
+    }
+    return buf;
+}
+
+/* The bar goes over the first character, which may have several bytes: "x̄1", "v̄₁". */
+const char *cot__with_bar(const char *name, char *buf, size_t size) {
+    cot__text x = cot__text_buffer(buf, size);
+    char      first[8] = "";
+    size_t    n = *name ? 1 : 0;
+    while (n < sizeof first - 1 && ((unsigned char)name[n] & 0xc0) == 0x80) n++;
+    memcpy(first, name, n);
+    cot__put(&x, first);
+    cot__put(&x, COT__BAR);
+    cot__put(&x, name + n);
+    return buf;
+}
