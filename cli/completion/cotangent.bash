@@ -85,7 +85,7 @@ _cotangent() {
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
     compile)
-        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model -o --output" ;;
+        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;
     fit)
         options+=" -f --file --threads --y --plot --max-iterations --tolerance"
         if [[ $current != -* ]]; then

@@ -38,6 +38,7 @@ typedef enum which {
     DERIVATIVE,
     MAIN,
     LIBM,
+    TRAINING_STEP,
     PRINT,
     REPORT,
     OUTPUT,
@@ -90,6 +91,7 @@ static const option table[] = {
     {PRINT, "print", 0, NULL, OPT_COMPILE, "print the program, an operation a line, not C"},
     {REPORT, "report", 0, NULL, OPT_COMPILE, "print what a run takes and what runs together"},
     {TEXT, "model", 0, "DIR", OPT_COMPILE, "the trained mnist or gpt in DIR, not an expression"},
+    {TRAINING_STEP, "training-step", 0, NULL, OPT_COMPILE, "of --model: the step that trains it, of --batch examples"},
     {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},
@@ -111,7 +113,7 @@ static const option table[] = {
     {COUNT, "seeds", 0, "N", OPT_TRAIN, "so many runs, with the seeds --seed, + 1, … (default: 1)"},
     {RUN_SEED, "seed", 0, "N", OPT_TRAIN | OPT_SAMPLE, "where random numbers begin (default: 0)"},
     {RATE, "rate", 0, "R", OPT_TRAIN, "the learning rate (default: the model's own)"},
-    {COUNT, "batch", 0, "N", OPT_TRAIN, "examples of a step"},
+    {COUNT, "batch", 0, "N", OPT_TRAIN | OPT_COMPILE, "examples of a step"},
     {COUNT, "width", 0, "N", OPT_TRAIN, "gcn: hidden units (16); gpt: of every position (128)"},
     {COUNT, "layers", 0, "N", OPT_TRAIN, "gpt: blocks (4)"},
     {COUNT, "heads", 0, "N", OPT_TRAIN, "gpt: heads of attention (4)"},
@@ -259,6 +261,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case DERIVATIVE: return set_derivative(o, p, f);
     case MAIN: o->main = true; return true;
     case LIBM: o->libm = true; return true;
+    case TRAINING_STEP: o->training_step = true; return true;
     case PRINT: o->print = true; return true;
     case REPORT: o->report = true; return true;
     case OUTPUT: return set_once(p, &o->output, value, f);

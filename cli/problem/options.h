@@ -25,7 +25,7 @@ typedef struct train_settings {
 
 typedef struct options {
     const struct command *command;
-    bool                  json, help, names, step, sparse, main, libm, print, report;
+    bool                  json, help, names, step, sparse, main, libm, print, report, training_step;
     bool                  rank, log, follow;
     derivative            derivative;
     const char           *output;           /* -o */

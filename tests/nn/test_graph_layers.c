@@ -1,5 +1,5 @@
-/* Layers on graphs: values beside the published formulas written as dense loops, derivatives of both
- * modes and orders with respect to input and parameters, and what the layers refuse. */
+/* Layers on graphs: values beside the published formulas written as dense loops, derivatives of
+ * both modes and orders with respect to input and parameters, and what the layers refuse. */
 #include "support/tape_test.h"
 
 enum { N = 5, IN = 3, UNITS = 2, HEADS = 3, ENTRIES = 11 };
