@@ -257,7 +257,8 @@ COT_API cot_var cot_nn_gcn_csr(cot_params *p, const char *name, cot_csr graph, c
 /* What a graph attention may be told; NULL, or all left out: one head. */
 typedef struct cot_nn_gat_options {
     int64_t heads  COT__OR_0; /* 0: 1 */
-    bool mean      COT__OR_0; /* (nodes, units), the mean of the heads; else side by side */
+    /* (nodes, units), the mean of the heads; else they stand side by side */
+    bool mean      COT__OR_0;
     bool no_bias   COT__OR_0;
     double slope   COT__OR_0; /* of the leaky relu; 0: 0.2 */
     double dropout COT__OR_0; /* of the weights of neighbours, in training; 0: none */

@@ -125,7 +125,7 @@ COT_API double cot_optim_rate(const cot_optim *o);
 COT_API cot_status cot_optim_set_rate(cot_optim *o, double rate);
 
 /* Exchanges all weights and their averages: once before an evaluation, and once after it. In
- * between a step is an error. Without averages an error. */
+ * between a step is an error. Without averages an error. After a failure none is exchanged. */
 COT_API cot_status cot_optim_swap(cot_optim *o);
 COT_API bool       cot_optim_swapped(const cot_optim *o); /* false for NULL */
 

@@ -55,6 +55,20 @@ cot_var gpt_net(cot_params *p, cot_var tokens) {
     return cot_matmul(cot_nn_layer_norm(p, "ln_f", x, 1e-5), cot_transpose(cot_params_get(p, "wte.weight")));
 }
 
+cot_var gpt_loss(cot_params *p, cot_var tokens, cot_var next) {
+    const gpt *g = cot_params_user(p);
+    int64_t    n = cot_size(tokens);
+    cot_var    logits = cot_reshape(gpt_net(p, tokens), COT_SHAPE(n, g->vocabulary));
+    return cot_softmax_cross_entropy(logits, cot_reshape(next, COT_SHAPE(n)));
+}
+
+cot_optim_options gpt_optim(cot_params *p) {
+    static const cot_optim_group groups[] = {{1, 0.1}, {1, 0}};
+    cot_params_group(p, "*.bias", 1);
+    cot_params_group(p, "*ln_?.weight", 1);
+    return (cot_optim_options){.kind = COT_ADAMW, .beta2 = 0.99, .groups = groups, .group_count = 2};
+}
+
 /* "h.0.attn.in_proj.weight" is "h.0.attn.c_attn.weight" there, and out_proj c_proj. */
 static const char *theirs(const char *name, char *to, size_t size, void *user) {
     static const char *const ours[] = {"attn.in_proj", "attn.out_proj"};

@@ -20,6 +20,12 @@ cot_status gpt_begin(cot_params *p, const gpt *config);
 /* Tokens (B, T), integers below the vocabulary, T at most the context -> logits (B, T, vocabulary).
  * The configuration is cot_params_user(p). */
 cot_var gpt_net(cot_params *p, cot_var tokens);
+/* The mean loss of predicting next (B, T) from tokens (B, T). */
+cot_var gpt_loss(cot_params *p, cot_var tokens, cot_var next);
+/* What trains it, but for the rate: matrices and tables decay, biases and scales, which become
+ * group 1, do not. Gradients are clipped to a norm of GPT_CLIP. */
+enum { GPT_CLIP = 1 };
+cot_optim_options gpt_optim(cot_params *p);
 /* Loads the parameters of a file with GPT-2's names in Hugging Face's layout, with "transformer."
  * before each or without. */
 cot_status gpt_load(cot_params *p, const char *path, char *why, size_t room);

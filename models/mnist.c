@@ -14,6 +14,8 @@ cot_var mnist_net(cot_params *p, cot_var x) {
     return cot_nn_dense(p, "fc", cot_reshape(x, COT_SHAPE(images, 7 * 7 * 32)), 10);
 }
 
+const cot_optim_options mnist_optim = {.kind = COT_ADAMW, .decay = 0.05};
+
 void mnist_free(mnist_digits *d) {
     free(d->pixels);
     free(d->labels);

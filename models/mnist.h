@@ -13,6 +13,9 @@ enum { MNIST_SIDE = 28, MNIST_PIXELS = 784 };
 /* (B, 1, 28, 28) -> logits (B, 10) */
 cot_var mnist_net(cot_params *p, cot_var x);
 
+/* What trains it, but for the rate. */
+extern const cot_optim_options mnist_optim;
+
 typedef struct mnist_digits {
     int64_t  n;
     float   *pixels; /* (n, 1, 28, 28), 0 … 1 */

@@ -232,6 +232,10 @@ int run_compile(const options *o, FILE *out, look how, failure *f) {
     problem  p;
     compiled c = {.p = &p, .what = o->derivative};
     if (o->train.model) return run_export(o, out, how, f);
+    if (o->training_step || o->train.batch) {
+        failure_usage(f, "--training-step and --batch are of compile --model DIR");
+        return EXIT_USAGE;
+    }
     if (!show_fits(o, f)) return EXIT_USAGE;
     if (open_problem(&p, o, f) && compiled_name(o->output, c.name, &c.header, f) && compiled_open(&c, f))
         compile(&c, out, f);

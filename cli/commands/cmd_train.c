@@ -2,26 +2,57 @@
 #include "commands/commands.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "io/system.h"
+#include "train/pictures.h"
 #include "train/train.h"
 
+/* What each run gave. */
+typedef struct outcome {
+    uint64_t seed;
+    int64_t  steps;
+    double   loss, accuracy, test_loss; /* NAN where there is none */
+} outcome;
+
 typedef struct totals {
-    int64_t runs;
-    double  sum, squares, test_loss, seconds;
-    bool    stopped;
+    int64_t  runs, room;
+    outcome *each;
+    double   seconds;
+    bool     stopped;
 } totals;
 
-static double mean(const totals *a) { return a->runs ? a->sum / (double)a->runs : NAN; }
+typedef enum measure { LOSS, ACCURACY, TEST_LOSS } measure;
+static double of(const outcome *o, measure what) {
+    return what == LOSS ? o->loss : what == ACCURACY ? o->accuracy : o->test_loss;
+}
+
+static double mean(const totals *a, measure what) {
+    double sum = 0;
+    for (int64_t k = 0; k < a->runs; k++) sum += of(&a->each[k], what);
+    return a->runs ? sum / (double)a->runs : NAN;
+}
 
 /* Of one run it is 0; over several, by n - 1. */
-static double deviation(const totals *a) {
-    double n = (double)a->runs;
-    if (a->runs < 2) return isnan(mean(a)) ? NAN : 0;
-    double v = (a->squares - n * mean(a) * mean(a)) / (n - 1);
-    return v > 0 ? sqrt(v) : 0;
+static double deviation(const totals *a, measure what) {
+    double m = mean(a, what), squares = 0;
+    if (a->runs < 2) return isnan(m) ? NAN : 0;
+    for (int64_t k = 0; k < a->runs; k++) squares += (of(&a->each[k], what) - m) * (of(&a->each[k], what) - m);
+    return sqrt(squares / (double)(a->runs - 1));
+}
+
+static bool add_outcome(totals *a, const training *r, failure *f) {
+    if (a->runs == a->room) {
+        int64_t  room = 2 * a->room + 8;
+        outcome *more = realloc(a->each, (size_t)room * sizeof *more);
+        if (!more) return failure_memory(f);
+        a->each = more;
+        a->room = room;
+    }
+    a->each[a->runs++] = (outcome){r->seed, r->step, r->loss, r->accuracy, r->test_loss};
+    return true;
 }
 
 static void number(cot__json *j, const char *key, double value) {
@@ -30,7 +61,25 @@ static void number(cot__json *j, const char *key, double value) {
     cot__json_number(j, value);
 }
 
-static void train_json(FILE *out, const trainable *m, training *r, const totals *a) {
+static void runs_json(cot__json *j, const totals *a) {
+    cot__json_key(j, "runs");
+    cot__json_open(j, '[');
+    for (int64_t k = 0; k < a->runs; k++) {
+        const outcome *o = &a->each[k];
+        cot__json_open(j, '{');
+        cot__json_key(j, "seed");
+        cot__json_integer(j, (int64_t)o->seed);
+        cot__json_key(j, "steps");
+        cot__json_integer(j, o->steps);
+        number(j, "loss", o->loss);
+        number(j, "test_accuracy", o->accuracy);
+        number(j, "test_loss", o->test_loss);
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+}
+
+static void train_json(FILE *out, const trainable *m, training *r, const totals *a, failure *f) {
     char      text[400];
     cot__json j = cot__json_to(out);
     m->describe(r->model, text, sizeof text);
@@ -43,12 +92,14 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
     cot__json_integer(&j, a->runs);
     cot__json_key(&j, "steps");
     cot__json_integer(&j, r->step);
-    number(&j, "loss", r->loss);
-    number(&j, "test_accuracy_mean", mean(a));
-    number(&j, "test_accuracy_std", deviation(a));
-    number(&j, "test_loss", r->test_loss);
+    number(&j, "loss", mean(a, LOSS));
+    number(&j, "test_accuracy_mean", mean(a, ACCURACY));
+    number(&j, "test_accuracy_std", deviation(a, ACCURACY));
+    number(&j, "test_loss", mean(a, TEST_LOSS));
+    number(&j, "test_loss_std", deviation(a, TEST_LOSS));
     number(&j, "seconds", a->seconds);
-    if (m->show_json) m->show_json(r, &j);
+    runs_json(&j, a);
+    if (m->show_json) m->show_json(r, &j, f);
     cot__json_close(&j, '}');
     fputs("\n", out);
 }
@@ -58,14 +109,18 @@ static void train_text(FILE *out, const trainable *m, const training *r, const t
     m->describe(r->model, text, sizeof text);
     fprintf(out, "%s on %s\n", m->name, text);
     cot__write(out, "%lld steps%s, %.1f s", (long long)r->step, a->runs > 1 ? " in the last run" : "", a->seconds);
-    if (!isnan(r->loss)) cot__write(out, ", loss %.4g", r->loss);
+    if (!isnan(mean(a, LOSS))) cot__write(out, ", loss %.4g", mean(a, LOSS));
     fprintf(out, "\n");
-    if (!isnan(mean(a)) && a->runs > 1)
-        cot__write(out, "test accuracy %.2f %% ± %.2f over %lld seeds\n", 100 * mean(a), 100 * deviation(a),
-                (long long)a->runs);
-    else if (!isnan(mean(a)))
-        cot__write(out, "test accuracy %.2f %%\n", 100 * mean(a));
-    if (!isnan(r->test_loss)) cot__write(out, "test loss %.4f\n", r->test_loss);
+    if (!isnan(mean(a, ACCURACY)) && a->runs > 1)
+        cot__write(out, "test accuracy %.2f %% ± %.2f over %lld seeds\n", 100 * mean(a, ACCURACY),
+                   100 * deviation(a, ACCURACY), (long long)a->runs);
+    else if (!isnan(mean(a, ACCURACY)))
+        cot__write(out, "test accuracy %.2f %%\n", 100 * mean(a, ACCURACY));
+    if (!isnan(mean(a, TEST_LOSS)) && a->runs > 1)
+        cot__write(out, "test loss %.4f ± %.4f over %lld seeds\n", mean(a, TEST_LOSS), deviation(a, TEST_LOSS),
+                   (long long)a->runs);
+    else if (!isnan(mean(a, TEST_LOSS)))
+        cot__write(out, "test loss %.4f\n", mean(a, TEST_LOSS));
 }
 
 /* All seeds; the last run stays open, to be shown. */
@@ -76,9 +131,7 @@ static bool run_seeds(training *r, const trainable *m, totals *a, failure *f) {
         r->seed = r->o->train.seed + (uint64_t)k;
         if (!train_run(r, m, &a->stopped, f)) return false;
         if (a->stopped) break;
-        a->runs++;
-        a->sum += r->accuracy;
-        a->squares += r->accuracy * r->accuracy;
+        if (!add_outcome(a, r, f)) return false;
     }
     a->seconds = system_seconds() - start;
     return true;
@@ -112,12 +165,15 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
         return EXIT_USAGE;
     }
     const trainable *m = train_find(o->positionals[0], f);
-    r.model = m && takes_all(m, &o->train, f) ? m->open(o, f) : NULL;
+    bool             fine = m && takes_all(m, &o->train, f);
+    /* a folder that cannot be written is told before hours of training, not after */
+    if (fine && o->train.pictures) fine = picture_folder(o->train.pictures, f);
+    r.model = fine ? m->open(o, f) : NULL;
     if (!r.model) return f->status;
     system_stop_gently();
     if (run_seeds(&r, m, &a, f) && !a.stopped) {
         if (o->json) {
-            train_json(out, m, &r, &a);
+            train_json(out, m, &r, &a, f);
         } else {
             train_text(out, m, &r, &a);
             if (m->show) m->show(&r, out, how, f);
@@ -125,5 +181,6 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
     }
     train_end(&r);
     m->close(r.model);
+    free(a.each);
     return f->status;
 }

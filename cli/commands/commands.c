@@ -156,10 +156,13 @@ const command command_table[] = {
      "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "
      "network that `train --checkpoint DIR` left, its parameters constants of the file: of mnist, a "
      "picture to logits; of "
-     "gpt, as many tokens as its context to the logits of the next.",
+     "gpt, as many tokens as its context to the logits of the next. With --training-step it is the step that trains "
+     "it: weights, states of the optimiser, rate, number of the step and a batch to the loss, the gradient, and the "
+     "new weights and states, all of them arrays of the caller.",
      "cotangent compile 'l1*cos(q1) + l2*cos(q1 + q2)' q1=0.5 q2=0.25 l1=1 l2=0.7 --grad --wrt q1,q2 -o arm.c\n"
      "cotangent compile 'tanh(W @ x)' W=[[1,2],[3,4]] x=[0.5,0.6] --jac --main -o net.c && cc net.c -lm && ./a.out\n"
-     "cotangent compile --model run -o digits.c",
+     "cotangent compile --model run -o digits.c\n"
+     "cotangent compile --model run --training-step --batch 32 -o learn.c",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_SPARSE | OPT_COMPILE, run_compile},
     {"train", "MODEL [options]", "a model trained, saved, resumed, tested",
      "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "

@@ -87,7 +87,7 @@ _cotangent() {
     memory) options+=" $expression --wrt --model --layers --heads --width --context --batch --precision --limit --svg" ;;
     cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro" ;;
     compile)
-        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model -o --output" ;;
+        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;
     fit)
         options+=" -f --file --threads --y --plot --max-iterations --tolerance"
         if [[ $current != -* ]]; then

@@ -39,6 +39,7 @@ typedef enum which {
     DERIVATIVE,
     MAIN,
     LIBM,
+    TRAINING_STEP,
     PRINT,
     REPORT,
     OUTPUT,
@@ -91,6 +92,7 @@ static const option table[] = {
     {PRINT, "print", 0, NULL, OPT_COMPILE, "print the program, an operation a line, not C"},
     {REPORT, "report", 0, NULL, OPT_COMPILE, "print what a run takes and what runs together"},
     {TEXT, "model", 0, "DIR", OPT_COMPILE, "the trained mnist or gpt in DIR, not an expression"},
+    {TRAINING_STEP, "training-step", 0, NULL, OPT_COMPILE, "of --model: the step that trains it, of --batch examples"},
     {TEXT, "model", 0, "NAME", OPT_MEMORY, "gpt or mnist, of these sizes, not an expression"},
     {TEXT, "limit", 0, "BYTES", OPT_MEMORY, "is so much enough? (KiB, MiB, GiB or TiB may follow)"},
     {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
@@ -119,7 +121,7 @@ static const option table[] = {
     {COUNT, "seeds", 0, "N", OPT_TRAIN, "so many runs, with the seeds --seed, + 1, … (default: 1)"},
     {RUN_SEED, "seed", 0, "N", OPT_TRAIN | OPT_SAMPLE, "where random numbers begin (default: 0)"},
     {RATE, "rate", 0, "R", OPT_TRAIN, "the learning rate (default: the model's own)"},
-    {COUNT, "batch", 0, "N", OPT_TRAIN | OPT_MEMORY, "examples of a step"},
+    {COUNT, "batch", 0, "N", OPT_TRAIN | OPT_MEMORY | OPT_COMPILE, "examples of a step"},
     {COUNT, "width", 0, "N", OPT_TRAIN | OPT_MEMORY, "gcn: hidden units (16); gpt: of every position (128)"},
     {COUNT, "layers", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: blocks (4)"},
     {COUNT, "heads", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: heads of attention (4)"},
@@ -277,6 +279,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case DERIVATIVE: return set_derivative(o, p, f);
     case MAIN: o->main = true; return true;
     case LIBM: o->libm = true; return true;
+    case TRAINING_STEP: o->training_step = true; return true;
     case PRINT: o->print = true; return true;
     case REPORT: o->report = true; return true;
     case OUTPUT: return set_once(p, &o->output, value, f);

@@ -1,5 +1,6 @@
 /* export.c: cotangent compile --model: a trained network as C. Its parameters are constants of the
  * file, which so needs nothing beside it. */
+#include "train/export.h"
 #include "train/use.h"
 
 #include <stdlib.h>
@@ -9,7 +10,6 @@
 #include "io/memory_file.h"
 #include "models/mnist.h"
 #include "problem/expression.h"
-#include "train/saved.h"
 
 enum { MOST = 4000000 }; /* parameters: a compiler takes minutes for more */
 
@@ -60,17 +60,16 @@ static int function(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return cot_params_bind(r->s->p, 0, NULL) == COT_OK ? 0 : 1;
 }
 
-static bool write_c(const cot_program *program, const saved *s, const options *o, FILE *out, failure *f) {
-    static const char *const inputs[] = {"x"}, *const outputs[] = {"logits"};
+static bool write_c(const cot_program *program, const exported *x, const options *o, FILE *out, failure *f) {
     memory_file code = {0}, header = {0};
     char        name[COMPILED_NAME], why[512], *path = NULL;
     bool fine = compiled_name(o->output, name, &path, f) && memory_file_open(&code, f) && memory_file_open(&header, f);
     if (fine) {
         cot_emit_options e = {.name    = name,
-                              .title   = s->path,
+                              .title   = x->title,
                               .header  = compiled_included(path),
-                              .inputs  = inputs,
-                              .outputs = outputs,
+                              .inputs  = x->input_names,
+                              .outputs = x->output_names,
                               .libm    = o->libm};
         if (cot_program_emit_c(program, &e, code.file, path ? header.file : NULL, why, sizeof why))
             fine = sentence_failure(why, "compile", f);
@@ -84,28 +83,35 @@ static bool write_c(const cot_program *program, const saved *s, const options *o
     return fine;
 }
 
+bool export_function(const exported *e, const options *o, FILE *out, failure *f) {
+    cot_program *program = cot_compile(e->function, e->user, e->inputs, e->types, e->outputs, NULL);
+    bool         fine;
+    if (!program || cot_program_status(program) == COT_MEMORY)
+        fine = failure_memory(f);
+    else if (cot_program_status(program))
+        fine = sentence_failure(cot_program_message(program), "compile", f);
+    else
+        fine = write_c(program, e, o, out, f);
+    cot_program_destroy(program);
+    return fine;
+}
+
 static bool compile(recording *r, cot_type input, const options *o, FILE *out, failure *f) {
-    bool fine = read_values(r, f);
-    if (fine) {
-        cot_program *program = cot_compile(function, r, 1, &input, 1, NULL);
-        if (!program || cot_program_status(program) == COT_MEMORY)
-            fine = failure_memory(f);
-        else if (cot_program_status(program))
-            fine = sentence_failure(cot_program_message(program), "compile", f);
-        else
-            fine = write_c(program, r->s, o, out, f);
-        cot_program_destroy(program);
-    }
+    const exported e = {.function = function, .user = r, .title = r->s->path, .inputs = 1, .outputs = 1,
+                        .types = {input}, .input_names = {"x"}, .output_names = {"logits"}};
+    bool           fine = read_values(r, f) && export_function(&e, o, out, f);
     free_values(r);
     return fine;
 }
 
 static bool options_fit(const options *o, failure *f) {
+    if (o->train.batch && !o->training_step)
+        return failure_usage(f, "--batch is of the step that trains a model, --training-step");
     bool more = o->derivative || o->main || o->print || o->report || o->dot || o->file || o->wrt || o->seed ||
                 o->sparse || o->tangent_count || o->positional_count;
     return !more ||
-           failure_usage(f, "compile --model DIR writes the trained network; it takes -o, --libm and --json, no "
-                            "expression and no derivative");
+           failure_usage(f, "compile --model DIR writes the trained network or, with --training-step, the step that "
+                            "trains it; it takes -o, --libm and --json, no expression and no derivative");
 }
 
 int run_export(const options *o, FILE *out, look how, failure *f) {
@@ -114,7 +120,9 @@ int run_export(const options *o, FILE *out, look how, failure *f) {
     (void)how;
     if (!options_fit(o, f)) return EXIT_USAGE;
     bool fine = saved_open(&s, o->train.model, f);
-    if (fine && strcmp(s.model, "mnist") == 0) {
+    if (fine && o->training_step) {
+        export_step(&s, o, out, f);
+    } else if (fine && strcmp(s.model, "mnist") == 0) {
         cot_shape one = COT_SHAPE(1, 1, MNIST_SIDE, MNIST_SIDE);
         r.net         = mnist_net;
         if (saved_load(&s, mnist_net, cot_full(s.t, COT_F32, one, 0), f))

@@ -34,18 +34,6 @@ static void show_classes(const gcn_task *a, FILE *out) {
     }
 }
 
-void gcn_show_json(training *r, cot__json *j) {
-    gcn_task *a = r->model;
-    cot__json_key(j, "class_accuracy");
-    cot__json_open(j, '[');
-    for (int64_t c = 0; c < a->g.classes; c++) {
-        int64_t n, right;
-        count_class(a, c, &n, &right);
-        cot__json_number(j, n ? (double)right / (double)n : NAN);
-    }
-    cot__json_close(j, ']');
-}
-
 /* ---- pictures ------------------------------------------------------------------------------- */
 
 static void draw_curves(training *r, FILE *out) {
@@ -132,53 +120,140 @@ static int larger_first(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-static void print_parts(FILE *out, const char *what, int64_t n, part *parts) {
-    qsort(parts, (size_t)n, sizeof *parts, larger_first);
+/* What speaks for the class that a node is taken for: by words, and by the nodes that have them,
+ * the largest first. */
+typedef struct explanation {
+    int64_t class;
+    double logit, none, all; /* the logit, without any words, and what the path explains of it */
+    part  *words, *nodes;
+} explanation;
+
+static void explanation_free(explanation *e) {
+    free(e->words);
+    free(e->nodes);
+}
+
+/* Sums over words and over nodes of what each entry of X adds to the logit. */
+static bool explain(training *r, int64_t node, explanation *e, failure *f) {
+    gcn_task *a = r->model;
+    int64_t   n = cot_size(a->net.features.values);
+    double   *plain = calloc((size_t)n + 1, sizeof *plain), *path = calloc((size_t)n + 1, sizeof *path);
+    double   *at = malloc((size_t)n * 2 * sizeof *at + 8), *unused = calloc((size_t)n + 1, sizeof *unused);
+    *e = (explanation){.words = calloc((size_t)a->g.words, sizeof *e->words),
+                       .nodes = calloc((size_t)a->g.nodes, sizeof *e->nodes)};
+    bool fine = plain && path && at && unused && e->words && e->nodes;
+    if (!fine) failure_memory(f);
+    if (fine) {
+        cot_mark mark = cot_tape_mark(r->t);
+        e->class = cot_value_i64(cot_argmax(cot_index(gcn_net(r->p, a->net.features.values), 0, node), COT_ALL));
+        cot_read(cot_csr_entry_rows(a->net.features), at, n);
+        cot_read(cot_csr_entry_columns(a->net.features), at + n, n);
+        cot_tape_rewind(r->t, mark);
+        fine = weigh(r, node, e->class, 0, 0, unused, &e->none) && weigh(r, node, e->class, 1, 1, plain, &e->logit);
+        for (int k = 0; fine && k < PATH; k++)
+            fine = weigh(r, node, e->class, (k + 0.5) / PATH, 1.0 / PATH, path, NULL);
+        if (!fine && train_fine(r, f)) failure_memory(f);
+    }
+    for (int64_t k = 0; fine && k < n; k++) {
+        part *w = &e->words[(int64_t)at[n + k]], *v = &e->nodes[(int64_t)at[k]];
+        w->plain += plain[k], w->path += path[k], v->plain += plain[k], v->path += path[k];
+        e->all += path[k];
+    }
+    for (int64_t k = 0; fine && k < a->g.words; k++) e->words[k].of = k;
+    for (int64_t k = 0; fine && k < a->g.nodes; k++) e->nodes[k].of = k;
+    if (fine) {
+        qsort(e->words, (size_t)a->g.words, sizeof *e->words, larger_first);
+        qsort(e->nodes, (size_t)a->g.nodes, sizeof *e->nodes, larger_first);
+    }
+    free(plain), free(path), free(at), free(unused);
+    return fine;
+}
+
+static void print_parts(FILE *out, const char *what, int64_t n, const part *parts) {
     fprintf(out, "%8s   gradient x input   integrated\n", what);
     for (int64_t k = 0; k < n && k < SHOWN && parts[k].path != 0; k++)
         cot__write(out, "%8lld   %16.4f   %10.4f\n", (long long)parts[k].of, parts[k].plain, parts[k].path);
 }
 
-/* Sums over words and over nodes of what each entry of X adds to the logit. */
-static bool explain_node(training *r, int64_t node, FILE *out, failure *f) {
-    gcn_task *a = r->model;
-    int64_t   n = cot_size(a->net.features.values), class = 0;
-    double   *plain = calloc((size_t)n + 1, sizeof *plain), *path = calloc((size_t)n + 1, sizeof *path);
-    double   *at = malloc((size_t)n * 2 * sizeof *at + 8), logit = 0, none = 0, all = 0;
-    part     *words = calloc((size_t)a->g.words, sizeof *words), *nodes = calloc((size_t)a->g.nodes, sizeof *nodes);
-    bool      fine = plain && path && at && words && nodes;
-    if (!fine) failure_memory(f);
-    if (fine) {
-        cot_mark mark = cot_tape_mark(r->t);
-        class = cot_value_i64(cot_argmax(cot_index(gcn_net(r->p, a->net.features.values), 0, node), COT_ALL));
-        cot_read(cot_csr_entry_rows(a->net.features), at, n);
-        cot_read(cot_csr_entry_columns(a->net.features), at + n, n);
-        cot_tape_rewind(r->t, mark);
-        double *unused = calloc((size_t)n + 1, sizeof *unused);
-        fine = unused && weigh(r, node, class, 0, 0, unused, &none) && weigh(r, node, class, 1, 1, plain, &logit);
-        free(unused);
-        for (int k = 0; fine && k < PATH; k++)
-            fine = weigh(r, node, class, (k + 0.5) / PATH, 1.0 / PATH, path, NULL);
-        if (!fine && train_fine(r, f)) failure_memory(f);
-    }
-    for (int64_t k = 0; fine && k < n; k++) {
-        part *w = &words[(int64_t)at[n + k]], *v = &nodes[(int64_t)at[k]];
-        w->plain += plain[k], w->path += path[k], v->plain += plain[k], v->path += path[k];
-        all += path[k];
-    }
-    for (int64_t k = 0; fine && k < a->g.words; k++) words[k].of = k;
-    for (int64_t k = 0; fine && k < a->g.nodes; k++) nodes[k].of = k;
+static bool print_node(training *r, int64_t node, FILE *out, failure *f) {
+    gcn_task   *a = r->model;
+    explanation e;
+    bool        fine = explain(r, node, &e, f);
     if (fine) {
         cot__write(out, "\nNode %lld is taken for class %lld (it is %lld). Its logit %.4f is %.4f more than without "
                 "any words,\n"
                 "of which the integrated gradients explain %.4f:\n",
-                (long long)node, (long long)class, (long long)a->g.label[node], logit, logit - none, all);
-        print_parts(out, "word", a->g.words, words);
-        print_parts(out, "node", a->g.nodes, nodes);
+                (long long)node, (long long)e.class, (long long)a->g.label[node], e.logit, e.logit - e.none, e.all);
+        print_parts(out, "word", a->g.words, e.words);
+        print_parts(out, "node", a->g.nodes, e.nodes);
     }
-    free(plain), free(path), free(at), free(words), free(nodes);
+    explanation_free(&e);
     return fine;
 }
+
+/* ---- as JSON -------------------------------------------------------------------------------- */
+
+static void number(cot__json *j, const char *key, double value) {
+    cot__json_key(j, key);
+    cot__json_number(j, value);
+}
+
+static void whole(cot__json *j, const char *key, int64_t value) {
+    cot__json_key(j, key);
+    cot__json_integer(j, value);
+}
+
+static void parts_json(cot__json *j, const char *key, const char *what, int64_t n, const part *parts) {
+    cot__json_key(j, key);
+    cot__json_open(j, '[');
+    for (int64_t k = 0; k < n && k < SHOWN && parts[k].path != 0; k++) {
+        cot__json_open(j, '{');
+        whole(j, what, parts[k].of);
+        number(j, "gradient_times_input", parts[k].plain);
+        number(j, "integrated", parts[k].path);
+        cot__json_close(j, '}');
+    }
+    cot__json_close(j, ']');
+}
+
+static bool node_json(training *r, int64_t node, cot__json *j, failure *f) {
+    gcn_task   *a = r->model;
+    explanation e;
+    bool        fine = explain(r, node, &e, f);
+    if (fine) {
+        cot__json_key(j, "node");
+        cot__json_open(j, '{');
+        whole(j, "node", node);
+        whole(j, "class", e.class);
+        whole(j, "label", a->g.label[node]);
+        number(j, "logit", e.logit);
+        number(j, "without_words", e.none);
+        number(j, "explained", e.all);
+        parts_json(j, "words", "word", a->g.words, e.words);
+        parts_json(j, "nodes", "node", a->g.nodes, e.nodes);
+        cot__json_close(j, '}');
+    }
+    explanation_free(&e);
+    return fine;
+}
+
+bool gcn_show_json(training *r, cot__json *j, failure *f) {
+    gcn_task *a = r->model;
+    cot__json_key(j, "class_accuracy");
+    cot__json_open(j, '[');
+    for (int64_t c = 0; c < a->g.classes; c++) {
+        int64_t n, right;
+        count_class(a, c, &n, &right);
+        cot__json_number(j, n ? (double)right / (double)n : NAN);
+    }
+    cot__json_close(j, ']');
+    cot_mark mark = cot_tape_mark(r->t);
+    bool     fine = !r->o->train.has_node || node_json(r, r->o->train.node, j, f);
+    cot_tape_rewind(r->t, mark);
+    return fine;
+}
+
+/* ---- for people ----------------------------------------------------------------------------- */
 
 bool gcn_show(training *r, FILE *out, look how, failure *f) {
     const train_settings *s = &r->o->train;
@@ -192,7 +267,7 @@ bool gcn_show(training *r, FILE *out, look how, failure *f) {
         fine = picture_file(r, s->pictures, "curves.svg", draw_curves, out, f) &&
                (a->net.hidden < 2 || picture_file(r, s->pictures, "nodes.svg", draw_nodes, out, f));
     cot_no_grad_close(r->t);
-    if (fine && s->has_node) fine = explain_node(r, s->node, out, f);
+    if (fine && s->has_node) fine = print_node(r, s->node, out, f);
     cot_tape_rewind(r->t, mark);
     return fine;
 }

@@ -25,6 +25,6 @@ typedef struct gcn_task {
 bool gcn_read_graph(graph *g, const char *from, failure *f);
 
 bool gcn_show(training *r, FILE *out, look how, failure *f);
-void gcn_show_json(training *r, cot__json *j);
+bool gcn_show_json(training *r, cot__json *j, failure *f);
 
 #endif

@@ -142,6 +142,19 @@ static bool predict_text(saved *s, predictions *a, const char *path, failure *f)
     return fine;
 }
 
+/* Is every number one? What a model of broken weights says of its input is no answer. */
+static bool all_numbers(const saved *s, const predictions *a, failure *f) {
+    for (int64_t k = 0; k < a->n; k++)
+        if (!isfinite(a->number[k]))
+            return failure_set(f, EXIT_DISAGREES, "loss",
+                               "[predict] the %s %lld is %s; %.600s or the input holds what is no finite number",
+                               strcmp(s->model, "gpt") == 0   ? "loss of token"
+                               : strcmp(s->model, "gcn") == 0 ? "probability of node"
+                                                              : "probability of picture",
+                               (long long)k, isnan(a->number[k]) ? "nan" : "infinite", s->path);
+    return true;
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 static double mean(const predictions *a) {
@@ -205,6 +218,7 @@ int run_predict(const options *o, FILE *out, look how, failure *f) {
     else if (fine)
         fine = failure_set(f, EXIT_RUN, "file", "%.600s is a model of %.60s; predict takes gcn, mnist or gpt", s.path,
                            s.model);
+    fine = fine && all_numbers(&s, &a, f);
     if (fine && o->json)
         as_json(&s, &a, out);
     else if (fine)

@@ -60,7 +60,7 @@ typedef struct trainable {
     /* More of the last run for people: tables, and pictures into --pictures DIR. NULL: nothing. */
     bool (*show)(training *r, FILE *out, look how, failure *f);
     /* More members of the JSON object. NULL: none. */
-    void (*show_json)(training *r, cot__json *j);
+    bool (*show_json)(training *r, cot__json *j, failure *f);
     /* What model.safetensors says of itself beside "model": up to `most` pairs. NULL: nothing. */
     int (*pairs)(const training *r, int most, cot_text_pair *pairs);
     /* More files beside it. NULL: none. */

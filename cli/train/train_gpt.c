@@ -87,7 +87,6 @@ static void describe(const void *model, char *text, size_t room) {
              a->text.characters ? "characters" : "tokens", (long long)a->net.vocabulary);
 }
 
-/* Matrices and tables decay; biases and scales do not. */
 static void make_optimiser(training *r) {
     int64_t         warmup   = r->steps / 10 < 100 ? r->steps / 10 : 100;
     double          rate     = train_rate(r, 1e-3);
@@ -97,12 +96,9 @@ static void make_optimiser(training *r) {
                                 .warmup = warmup,
                                 .start  = 0.01,
                                 .steps  = r->steps - warmup};
-    cot_optim_group groups[] = {{1, 0.1}, {1, 0}};
-    cot_params_group(r->p, "*.bias", 1);
-    cot_params_group(r->p, "*ln_?.weight", 1);
-    r->optim = cot_optim_create(
-        r->p,
-        &(cot_optim_options){.kind = COT_ADAMW, .beta2 = 0.99, .schedule = &s, .groups = groups, .group_count = 2});
+    cot_optim_options adam = gpt_optim(r->p);
+    adam.schedule          = &s;
+    r->optim               = cot_optim_create(r->p, &adam);
 }
 
 static bool begin(training *r, failure *f) {
@@ -141,11 +137,10 @@ static void fill(task *a, int64_t row, int64_t from) {
 
 /* Of the first `rows` windows of the batch. */
 static cot_var mean_loss(training *r, int64_t rows) {
-    task   *a = r->model;
-    int64_t n = rows * a->net.context;
-    cot_var x = cot_wrap(r->t, COT_I64, COT_SHAPE(rows, a->net.context), a->arrays[0].data);
-    cot_var y = cot_wrap(r->t, COT_I64, COT_SHAPE(n), a->arrays[1].data);
-    return cot_softmax_cross_entropy(cot_reshape(gpt_net(r->p, x), COT_SHAPE(n, a->net.vocabulary)), y);
+    task     *a = r->model;
+    cot_shape s = COT_SHAPE(rows, a->net.context);
+    cot_var   x = cot_wrap(r->t, COT_I64, s, a->arrays[0].data), y = cot_wrap(r->t, COT_I64, s, a->arrays[1].data);
+    return gpt_loss(r->p, x, y);
 }
 
 static cot_var loss(training *r) {
@@ -192,9 +187,11 @@ static bool test(training *r, failure *f) {
     return f->status == EXIT_FINE;
 }
 
-static void show_json(training *r, cot__json *j) {
+static bool show_json(training *r, cot__json *j, failure *f) {
+    (void)f;
     cot__json_key(j, "perplexity");
     cot__json_number(j, exp(r->test_loss));
+    return true;
 }
 
 static int pairs(const training *r, int most, cot_text_pair *out) {
@@ -228,7 +225,7 @@ const trainable train_gpt = {
     .about     = "a transformer; --data a text, or a .bin of tokens",
     .steps     = 1000,
     .every     = 100,
-    .clip      = 1,
+    .clip      = GPT_CLIP,
     .open      = open_task,
     .describe  = describe,
     .begin     = begin,

@@ -101,7 +101,9 @@ static bool begin(training *r, failure *f) {
                                a->train.pixels};
     a->arrays[1] = (cot_array){COT_I64, COT_SHAPE(a->train.n), a->train.n, a->train.labels};
     cot_params_init(r->p, mnist_net, x, cot_key_fold(r->key, 0));
-    r->optim = cot_optim_create(r->p, &(cot_optim_options){.kind = COT_ADAMW, .decay = 0.05, .schedule = &once});
+    cot_optim_options adam = mnist_optim;
+    adam.schedule = &once;
+    r->optim = cot_optim_create(r->p, &adam);
     r->loader = cot_loader_create(
         2, a->arrays,
         &(cot_loader_options){.batch = a->batch, .shuffle = true, .drop_last = true, .key = cot_key_fold(r->key, 1)});

@@ -108,9 +108,10 @@ static bool show(training *r, FILE *out, look how, failure *f) {
     return !r->o->train.pictures || picture_file(r, r->o->train.pictures, "counts.svg", draw_counts, out, f);
 }
 
-static void show_json(training *r, cot__json *j) {
+static bool show_json(training *r, cot__json *j, failure *f) {
     static const char *const keys[LOTKA_RATES] = {"prey_birth", "prey_eaten", "predator_death", "predator_birth"};
     task                    *a = r->model;
+    (void)f;
     cot__json_key(j, "rates");
     cot__json_open(j, '{');
     for (int k = 0; k < LOTKA_RATES; k++) {
@@ -118,6 +119,7 @@ static void show_json(training *r, cot__json *j) {
         cot__json_number(j, exp(a->found[k]));
     }
     cot__json_close(j, '}');
+    return true;
 }
 
 const trainable train_ode = {

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "io/system.h"
 
 bool train_no_data(failure *f, const char *why) {
@@ -151,34 +152,51 @@ static bool tested(training *r, const trainable *m, failure *f) {
     return fine;
 }
 
-/* The options without which a run would go on as another: those that were given. */
-static void say_options(const train_settings *s, char *text, size_t room) {
+/* A word of a shell's line: as it stands, or in quotes, in which ' is '\''. */
+static void put_word(cot__text *to, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+    if (*word && word[strspn(word, plain)] == 0) {
+        cot__put(to, word);
+        return;
+    }
+    cot__put(to, "'");
+    for (char one[2] = ""; (one[0] = *word) != 0; word++) cot__put(to, *word == '\'' ? "'\\''" : one);
+    cot__put(to, "'");
+}
+
+/* The options without which a run would go on as another, or be written elsewhere: those that were
+ * given. */
+static void put_options(cot__text *to, const train_settings *s) {
     const struct {
         const char *name;
         int64_t     value;
     } numbers[] = {{"steps", s->steps}, {"seed", (int64_t)s->seed}, {"batch", s->batch},    {"width", s->width},
-                   {"layers", s->layers}, {"heads", s->heads},      {"context", s->context}};
-    size_t used = 0;
-    text[0] = 0;
-    if (s->data) used = (size_t)snprintf(text, room, " --data %.300s", s->data);
+                   {"layers", s->layers}, {"heads", s->heads},      {"context", s->context}, {"every", s->every}};
+    const struct {
+        const char *name, *value;
+    } texts[] = {{"data", s->data},         {"tokenizer", s->tokenizer},     {"pictures", s->pictures},
+                 {"log", s->log},           {"tensorboard", s->tensorboard}};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        if (texts[k].value) cot__putf(to, " --%s ", texts[k].name), put_word(to, texts[k].value);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-        if (numbers[k].value > 0)
-            used += (size_t)snprintf(text + used, room - used, " --%s %lld", numbers[k].name,
-                                     (long long)numbers[k].value);
-    if (s->precision) used += (size_t)snprintf(text + used, room - used, " --precision %.8s", s->precision);
-    if (s->rate > 0) cot__format(text + used, room - used, " --rate %.17g", s->rate);
+        if (numbers[k].value > 0) cot__putf(to, " --%s %lld", numbers[k].name, (long long)numbers[k].value);
+    if (s->has_node) cot__putf(to, " --node %lld", (long long)s->node);
+    if (s->precision) cot__putf(to, " --precision %s", s->precision);
+    if (s->rate > 0) cot__putf(to, " --rate %.17g", s->rate);
 }
 
 static void say_how_to_resume(training *r, const trainable *m, const char *folder) {
-    char text[1200], given[700];
-    say_options(&r->o->train, given, sizeof given);
-    if (!folder)
-        snprintf(text, sizeof text, "stopped after step %lld; with --checkpoint DIR it could be resumed",
-                 (long long)r->step);
-    else
-        snprintf(text, sizeof text,
-                 "stopped after step %lld, which is saved; go on with: cotangent train %s%s --resume %.300s",
-                 (long long)r->step, m->name, given, folder);
+    char      text[8192];
+    cot__text to = cot__text_buffer(text, sizeof text);
+    cot__putf(&to, "stopped after step %lld", (long long)r->step);
+    if (folder) {
+        cot__putf(&to, ", which is saved; go on with: cotangent train %s", m->name);
+        put_options(&to, &r->o->train);
+        cot__put(&to, " --resume ");
+        put_word(&to, folder);
+    } else {
+        cot__put(&to, "; with --checkpoint DIR it could be resumed");
+    }
     watch_say(r->w, text);
 }
 

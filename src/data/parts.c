@@ -19,7 +19,7 @@ bool cot__parts_add(cot__parts *x, const char *before, const char *name, cot_var
     memcpy(full + n, name, m + 1);
     x->part       = grown;
     grown[x->n++] = (cot__part){full, var, *array};
-    if (var.tape && bytes_of(array) > x->scratch_bytes) x->scratch_bytes = bytes_of(array);
+    if (bytes_of(array) > x->scratch_bytes) x->scratch_bytes = bytes_of(array);
     return true;
 }
 
@@ -159,14 +159,30 @@ bool cot__parts_match(const cot__parts *x, const cot_file *f, const char *path, 
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
+static bool read_part(cot_file *f, int at, const cot_array *as, void *to, cot__trouble *t) {
+    if (cot_file_read(f, at, as->dtype, to) == COT_OK) return true;
+    return cot__trouble_set(t, cot_file_status(f), "%s", cot_file_message(f));
+}
+
+/* An integer may be too large for a narrower dtype, which only reading tells. */
+static bool may_not_fit(const cot_file *f, int at, cot_dtype here) {
+    cot_dtype there = cot_file_dtype(f, at);
+    return there != here && !cot__dtype_is_float(there) && !cot__dtype_is_float(here);
+}
+
+/* Twice: what may not fit is read for that alone, before anything is written. */
 bool cot__parts_load(cot__parts *x, cot_file *f, const int *place, cot__trouble *t) {
     if (!make_scratch(x, t)) return false;
+    for (size_t k = 0; k < x->n; k++) {
+        const cot_array *a = &x->part[k].array;
+        if (place[k] < 0 || !a->size || !may_not_fit(f, place[k], a->dtype)) continue;
+        if (!read_part(f, place[k], a, x->scratch, t)) return false;
+    }
     for (size_t k = 0; k < x->n; k++) {
         const cot__part *p  = &x->part[k];
         void            *to = p->var.tape ? x->scratch : p->array.data;
         if (place[k] < 0 || !p->array.size) continue;
-        if (cot_file_read(f, place[k], p->array.dtype, to) != COT_OK)
-            return cot__trouble_set(t, cot_file_status(f), "%s", cot_file_message(f));
+        if (!read_part(f, place[k], &p->array, to, t)) return false;
         if (p->var.tape && cot_assign_data(p->var, to) != COT_OK) return tape_failed(p->var.tape, t);
     }
     return true;

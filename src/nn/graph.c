@@ -64,9 +64,8 @@ static cot_var gat(cot_params *p, cot_csr graph, cot_var x, int64_t units, const
     h           = cot_permute(cot_reshape(h, COT_SHAPE(s.dim[0], heads, units)), COT_AXES(1, 0, 2));
     cot_var dst = scores(p, "att_dst", h, x, heads, units), src = scores(p, "att_src", h, x, heads, units);
     /* dst[i] + src[j] at each entry (i, j), as a product of the rows (dst[i], 1) and (1, src[j]) */
-    cot_var one  = cot_full_like(dst, 1);
-    cot_var rows = cot_stack(2, (cot_var[]){dst, one}, -1), columns = cot_stack(2, (cot_var[]){one, src}, -1);
-    cot_csr e    = cot_csr_sddmm(graph, rows, columns);
+    cot_var one  = cot_full_like(dst, 1), left[] = {dst, one}, right[] = {one, src};
+    cot_csr e    = cot_csr_sddmm(graph, cot_stack(2, left, -1), cot_stack(2, right, -1));
     e.values     = cot_leaky_relu(e.values, o->slope != 0 ? o->slope : 0.2);
     cot_csr read = cot_csr_softmax(e);
     if (p->training && o->dropout != 0) read.values = cot_dropout(read.values, o->dropout, cot__layer_key(p));

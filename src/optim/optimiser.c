@@ -6,6 +6,7 @@
 #include "optim/optim.h"
 
 #include "pending/pending.h"
+#include "tape/region.h"
 
 #include <string.h>
 
@@ -188,30 +189,44 @@ cot_status cot_optim_step(cot_optim *o) {
 
 /* ---- averages -------------------------------------------------------------------------------- */
 
-/* Exchanges weight i and its average through the memory of `spare`. */
-static bool swap_one(cot_tape *t, cot_var w, slot *s, void *spare) {
-    uint32_t i = cot__index(w);
-    if (cot_read_as(w, s->dtype, spare, s->size) != COT_OK) return false;
-    if (cot_assign_data(w, s->state[COT__AVERAGE]) != COT_OK) return false;
-    cot__note_time(t, i, COT__OPTIM_SWAP);
-    memcpy(s->state[COT__AVERAGE], spare, state_bytes(s));
-    return true;
+/* Reads all weights that have an average to `to`, one after the other, and has what waits for them
+ * done: what could fail of an exchange fails here, before anything is written. */
+static bool read_weights(cot_optim *o, cot_tape *t, char *to) {
+    for (int i = 0; i < o->count && t->status == COT_OK; i++) {
+        slot   *s = &o->slots[i];
+        cot_var w = cot_params_at(o->p, i).var;
+        if (!s->state[COT__AVERAGE] || !cot__outside_bodies(t, "optim_swap")) continue;
+        if (cot_read_as(w, s->dtype, to, s->size) == COT_OK) cot__settle(t, cot__index(w));
+        to += state_bytes(s);
+    }
+    return t->status == COT_OK;
+}
+
+static void exchange(cot_optim *o, cot_tape *t, const char *weights) {
+    for (int i = 0; i < o->count; i++) {
+        slot   *s = &o->slots[i];
+        cot_var w = cot_params_at(o->p, i).var;
+        if (!s->state[COT__AVERAGE]) continue;
+        cot_assign_data(w, s->state[COT__AVERAGE]);
+        cot__note_time(t, cot__index(w), COT__OPTIM_SWAP);
+        memcpy(s->state[COT__AVERAGE], weights, state_bytes(s));
+        weights += state_bytes(s);
+    }
+    o->swapped = !o->swapped;
 }
 
 cot_status cot_optim_swap(cot_optim *o) {
     cot_tape *t = tape_of(o);
-    size_t    most = 1;
+    size_t    bytes = 1;
     if (!t) return status_of(o);
     if (o->o.average == 0)
         cot__fail(t, COT_VALUE, "[optim_swap] no averages of weights are kept; .average of the options asks for them");
     for (int i = 0; i < o->count; i++)
-        if (o->slots[i].state[COT__AVERAGE] && state_bytes(&o->slots[i]) > most) most = state_bytes(&o->slots[i]);
-    char *spare = t->status == COT_OK ? cot__alloc(&o->al, most) : NULL;
-    if (!spare) return t->status == COT_OK && no_memory(t, "optim_swap", most) ? COT_OK : t->status;
-    for (int i = 0; i < o->count && t->status == COT_OK; i++)
-        if (o->slots[i].state[COT__AVERAGE]) swap_one(t, cot_params_at(o->p, i).var, &o->slots[i], spare);
-    cot__free(&o->al, spare, most);
-    if (t->status == COT_OK) o->swapped = !o->swapped;
+        if (o->slots[i].state[COT__AVERAGE]) bytes += state_bytes(&o->slots[i]);
+    char *weights = t->status == COT_OK ? cot__alloc(&o->al, bytes) : NULL;
+    if (!weights) return t->status == COT_OK && no_memory(t, "optim_swap", bytes) ? COT_OK : t->status;
+    if (read_weights(o, t, weights)) exchange(o, t, weights);
+    cot__free(&o->al, weights, bytes);
     return t->status;
 }
 

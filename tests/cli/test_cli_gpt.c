@@ -20,11 +20,6 @@ static double number_of(const char *key) {
     return strtod(at + strlen(quoted), NULL);
 }
 
-static void runs(const char *line) {
-    if (sh("%s", line) != 0) print_error("%s: %s\n", line, last.err);
-    assert_int_equal(last.status, 0);
-}
-
 static int begin(void **state) {
     if (folder_make(state)) return -1;
     runs("for k in $(seq 100 399); do echo \"the cat $k sat on the mat\"; done > t.txt");
@@ -155,8 +150,8 @@ static void trained_networks_compile(void **state) {
         assert_int_equal(ours, strtol(end, NULL, 10));
     }
     fails("cotangent compile --model r x*y x=1", 2,
-          "compile --model DIR writes the trained network; it takes -o, --libm and --json, no expression and no "
-          "derivative", "");
+          "compile --model DIR writes the trained network or, with --training-step, the step that trains it; it takes "
+          "-o, --libm and --json, no expression and no derivative", "");
     runs("rm -rf g3; cotangent train gcn --quiet --steps 2 --checkpoint g3");
     fails("cotangent compile --model g3", 3,
           "g3/model.safetensors is a model of gcn; compile --model takes mnist or gpt", "");

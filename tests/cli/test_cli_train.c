@@ -85,16 +85,16 @@ static void graphs_are_learned(void **state) {
     (void)state;
     works("cotangent train gcn --json --quiet");
     assert_non_null(strstr(last.out, "{\"model\":\"gcn\",\"data\":\"karate: 34 nodes, 78 edges, 34 words, 2 classes\","
-                                     "\"seeds\":1,\"steps\":200,"));
-    assert_non_null(strstr(last.out, "\"test_accuracy_mean\":0.96875,\"test_accuracy_std\":0,"));
-    assert_non_null(strstr(last.out, "\"class_accuracy\":[0.9375,1]}\n"));
+                                     "\"seeds\":1,\"steps\":119,"));
+    assert_non_null(strstr(last.out, "\"test_accuracy_mean\":0.9375,\"test_accuracy_std\":0,"));
+    assert_non_null(strstr(last.out, "\"class_accuracy\":[0.875,1]}\n"));
     assert_string_equal(json_value(last.out), "\n");
     works("cotangent train gcn --json --quiet --data generated --seeds 3");
     assert_true(number_of("test_accuracy_mean") > 0.8);
     assert_true(number_of("seeds") == 3);
     works("cotangent train gcn --quiet");
-    assert_non_null(strstr(last.out, "gcn on karate: 34 nodes, 78 edges, 34 words, 2 classes\n200 steps, "));
-    assert_non_null(strstr(last.out, "test accuracy 96.88 %\n\nclass   nodes   right\n    0      16   93.8 %\n"));
+    assert_non_null(strstr(last.out, "gcn on karate: 34 nodes, 78 edges, 34 words, 2 classes\n119 steps, "));
+    assert_non_null(strstr(last.out, "test accuracy 93.75 %\n\nclass   nodes   right\n    0      16   87.5 %\n"));
     assert_string_equal(last.err, "");
 }
 
@@ -130,6 +130,12 @@ static void rates_are_found(void **state) {
     works("cotangent train ode --json --quiet --steps 900");
     assert_true(number_of("loss") <= loss && number_of("loss") > loss * (1 - 1e-6));
     assert_true(fabs(number_of("prey_birth") - birth) < 1e-4 * birth);
+    works("cotangent train ode --json --quiet --steps 5 --seeds 2");
+    const char *runs = strstr(last.out, "\"runs\":[{\"seed\":0,\"steps\":5,\"loss\":");
+    assert_true(runs && strstr(runs, "{\"seed\":1,\"steps\":5,\"loss\":"));
+    double first = strtod(strstr(runs, "\"loss\":") + 7, NULL);
+    double second = strtod(strstr(strstr(runs, "\"seed\":1"), "\"loss\":") + 7, NULL);
+    assert_true(number_of("loss") == (first + second) / 2);
     put_text("counts.csv", "predators,time,prey\n4,0,30\n10,2,60\n50,4,40\n30,6,14\n12,8,17\n6,10,34\n");
     works("cotangent train ode --quiet --data counts.csv --pictures drawn --steps 20");
     assert_non_null(strstr(last.out, "ode on counts.csv: 6 counts of prey and predators\n"));
@@ -144,7 +150,14 @@ static void pictures_are_drawn(void **state) {
     (void)state;
     works("cotangent train gcn --quiet --pictures drawn --node 3");
     assert_non_null(strstr(last.out, "\nNode 3 is taken for class 0 (it is 0)."));
+    works("cotangent train gcn --quiet --json --node 3");
+    assert_string_equal(json_value(last.out), "\n");
+    assert_non_null(strstr(last.out, "\"node\":{\"node\":3,\"class\":0,\"label\":0,\"logit\":"));
+    assert_non_null(strstr(last.out, "\"words\":[{\"word\":"));
     works("cotangent train mnist --data digits --quiet --steps 1 --pictures drawn");
+    put_text("no_folder", "x");
+    fails_with("cotangent train gcn --quiet --pictures no_folder --checkpoint unbegun", 3, "no_folder");
+    assert_false(is_there("unbegun")); /* told before the first step */
     for (int k = 0; k < 3; k++) {
         char *picture = slurp(place(names[k]));
         assert_true(well_formed(picture) > 20);
@@ -226,7 +239,8 @@ static int interrupted(const char *run, char *const *words) {
 }
 
 static void ctrl_c_ends_in_order(void **state) {
-    char  line[] = "cotangent train ode --steps 700 --rate 0.0625 --every 1 --checkpoint held", *words[16];
+    char  line[] = "cotangent train ode --steps 700 --rate 0.0625 --every 1 --log it's.jsonl --checkpoint held";
+    char *words[16];
     int   n = 0;
     (void)state;
     for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) words[n++] = word;
@@ -236,8 +250,8 @@ static void ctrl_c_ends_in_order(void **state) {
     if (!said) fail_msg("%s", err);
     int step = atoi(said + strlen("stopped after step "));
     assert_true(step > 0 && step < 700);
-    assert_non_null(strstr(said, ", which is saved; go on with: cotangent train ode --steps 700 --rate 0.0625 "
-                                 "--resume held"));
+    assert_non_null(strstr(said, ", which is saved; go on with: cotangent train ode --log 'it'\\''s.jsonl' --steps 700 "
+                                 "--every 1 --rate 0.0625 --resume held"));
     assert_false(is_there("held/model.safetensors"));
     free(err);
     works("cotangent train ode --steps 700 --rate 0.0625 --resume held --quiet");

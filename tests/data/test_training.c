@@ -405,6 +405,31 @@ static void a_dtype_that_is_not_read_writes_nothing(void **state) {
     run_close(&r);
 }
 
+/* The array stands behind the parameters: without a look before, those would be written. */
+static void an_integer_that_does_not_fit_writes_nothing(void **state) {
+    (void)state;
+    char    folder[100], why[1500];
+    double  before[500], after[500];
+    int64_t large = INT64_C(1) << 40;
+    int32_t small = 7;
+    run     r;
+    snprintf(folder, sizeof folder, "%s", in_folder("narrow"));
+    run_open(&r);
+    r.extra = (cot_array){COT_I64, COT_SCALAR, 1, &large};
+    assert_true(run_step(&r));
+    assert_int_equal(cot_training_save(folder, &r.state, why, sizeof why), COT_OK);
+    run_close(&r);
+    run_open(&r);
+    r.extra  = (cot_array){COT_I32, COT_SCALAR, 1, &small};
+    size_t n = run_bits(&r, before);
+    assert_int_not_equal(cot_training_resume(folder, &r.state, why, sizeof why), COT_OK);
+    assert_non_null(strstr(why, "1099511627776"));
+    assert_int_equal(run_bits(&r, after), n);
+    assert_memory_equal(before, after, n * sizeof *before);
+    assert_int_equal(small, 7);
+    run_close(&r);
+}
+
 static void save_step(const char *folder, int64_t step) {
     char why[500];
     assert_int_equal(cot_training_save(folder, &(cot_training){.step = step}, why, sizeof why), COT_OK);
@@ -562,6 +587,7 @@ int main(void) {
         TEST(without_a_checkpoint_nothing_happens),
         TEST(more_arrays_are_what_they_say),
         TEST(a_dtype_that_is_not_read_writes_nothing),
+        TEST(an_integer_that_does_not_fit_writes_nothing),
         TEST(only_whole_ones_replace_old_ones),
         TEST(any_allocation_may_fail),
         TEST(parameters_by_name),

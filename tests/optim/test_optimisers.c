@@ -434,6 +434,28 @@ static void values_from_before_a_step_are_stale(void **state) {
     unmake(&m);
 }
 
+/* b, the second weight, was overwritten in place: it cannot be read any more. */
+static void a_failed_swap_exchanges_nothing(void **state) {
+    (void)state;
+    model   m = made(COT_F64, &(cot_optim_options){.rate = 0.01, .average = 0.75});
+    double  before[NA], after[NA], kept[NA];
+    cot_var a = cot_params_get(m.p, "a"), b = cot_params_get(m.p, "b");
+    learn(&m, 1, 0);
+    cot_read(a, before, NA);
+    const cot_array average = cot_optim_state(m.o, 0, NULL);
+    memcpy(kept, average.data, sizeof kept);
+    cot_no_grad_open(m.t);
+    assert_int_equal(cot_add_into(&b, cot_number(1)), COT_OK);
+    cot_no_grad_close(m.t);
+    assert_int_equal(cot_optim_swap(m.o), COT_STALE);
+    cot_tape_clear_error(m.t);
+    cot_read(a, after, NA);
+    assert_memory_equal(before, after, sizeof before);
+    assert_memory_equal(kept, average.data, sizeof kept);
+    assert_false(cot_optim_swapped(m.o));
+    unmake(&m);
+}
+
 static void averages_are_swapped_in_and_out(void **state) {
     (void)state;
     model  m = made(COT_F64, &(cot_optim_options){.rate = 0.01, .average = 0.75});
@@ -664,6 +686,7 @@ int main(void) {
         cmocka_unit_test(a_weight_that_is_thawed_gets_its_states),
         cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(values_from_before_a_step_are_stale),
+        cmocka_unit_test(a_failed_swap_exchanges_nothing),
         cmocka_unit_test(averages_are_swapped_in_and_out),
         cmocka_unit_test(no_variance_is_no_nan),
         cmocka_unit_test(gradients_are_scaled_set_and_added_to),

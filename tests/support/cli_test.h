@@ -61,6 +61,12 @@ __attribute__((format(printf, 1, 2))) static inline int sh(const char *format, .
     return last.status;
 }
 
+/* Runs a line that must succeed. */
+static inline void runs(const char *line) {
+    if (sh("%s", line) != 0) print_error("%s: %s\n", line, last.err);
+    assert_int_equal(last.status, 0);
+}
+
 /* The line prints exactly this, with status 0. */
 static inline void prints(const char *line, const char *out) {
     sh("%s", line);

@@ -13,14 +13,14 @@
 
 /* ---- what is told about it ------------------------------------------------------------------- */
 
-/* A text of somebody else's, in a comment: it ends no comment, and has no lines. */
+/* A text of somebody else's, in a comment: it ends none, and its lines are lines of the comment. */
 static void put_in_comment(cot__text *to, const char *text) {
     char one[2] = "";
     for (const char *s = text; *s; s++) {
         one[0] = (unsigned char)*s < ' ' ? ' ' : *s;
         if (s > text && ((s[-1] == '*' && *s == '/') || (s[-1] == '/' && *s == '*'))) cot__put(to, " ");
         if (s > text && s[-1] == '?' && *s == '?') cot__put(to, " ");
-        cot__put(to, *s == '\\' ? "/" : one);
+        cot__put(to, *s == '\n' ? "\n * " : *s == '\\' ? "/" : one);
     }
 }
 
