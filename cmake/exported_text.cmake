@@ -1,6 +1,7 @@
 # The text of the functions that exported C files hold: src/program/emit/text/exported.inc after the
-# preprocessor, as a string in a C file, EXPORTED_TEXT. Run as a script it makes that string.
-#   cmake -DIN=exported.i -DOUT=exported_text.c -P exported_text.cmake
+# preprocessor, packed into a C file, EXPORTED_TEXT. Run as a script it makes lines of what the
+# preprocessor gave.
+#   cmake -DIN=exported.i -DOUT=exported.txt -P exported_text.cmake
 if(CMAKE_SCRIPT_MODE_FILE)
     file(READ ${IN} text)
     # the operations' own functions: what an operation does is printed where it is used
@@ -8,12 +9,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
     string(REGEX REPLACE "\n[ \n]*\n" "\n" text "${text}")
     # a macro that made several functions has put them on one line
     string(REGEX REPLACE "} (static|double cot__|float cot__)" "}\n\\1" text "${text}")
-    string(REPLACE "\\" "\\\\" text "${text}")
-    string(REPLACE "\"" "\\\"" text "${text}")
-    # An array of lines: no compiler need take a string of this length.
-    string(REGEX REPLACE "([^\n]*)\n" "    \"\\1\",\n" text "${text}")
-    file(WRITE ${OUT} "/* Made from src/program/emit/text/exported.inc; see cmake/exported_text.cmake. */\n"
-        "#include \"program/emit/parts.h\"\n\nconst char *const cot__exported_text[] = {\n${text}    0};\n")
+    file(WRITE ${OUT} "${text}")
     return()
 endif()
 
@@ -27,9 +23,18 @@ file(GLOB exported_parts CONFIGURE_DEPENDS ${exported_root}/src/base/math/* ${ex
 foreach(header cotangent float math stdbool stddef stdint string)
     file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/exported_stubs/${header}.h "")
 endforeach()
+# The packer runs where the build does.
+set(PACK_CC ${CMAKE_C_COMPILER})
+if(CMAKE_CROSSCOMPILING)
+    find_program(HOST_CC NAMES cc gcc clang REQUIRED)
+    set(PACK_CC ${HOST_CC})
+endif()
+set(packer ${exported_root}/tools/pack_text.c)
 add_custom_command(OUTPUT ${EXPORTED_TEXT}
-    DEPENDS ${exported_from} ${exported_parts} ${CMAKE_CURRENT_LIST_DIR}/exported_text.cmake
+    DEPENDS ${exported_from} ${exported_parts} ${packer} ${CMAKE_CURRENT_LIST_DIR}/exported_text.cmake
     COMMAND ${CMAKE_C_COMPILER} -E -P -undef -nostdinc -I${CMAKE_CURRENT_BINARY_DIR}/exported_stubs
         -I${exported_root}/src -x c ${exported_from} -o exported.i
-    COMMAND ${CMAKE_COMMAND} -DIN=exported.i -DOUT=${EXPORTED_TEXT} -P ${CMAKE_CURRENT_LIST_DIR}/exported_text.cmake
+    COMMAND ${CMAKE_COMMAND} -DIN=exported.i -DOUT=exported.txt -P ${CMAKE_CURRENT_LIST_DIR}/exported_text.cmake
+    COMMAND ${PACK_CC} -O1 ${packer} -o pack_text
+    COMMAND ./pack_text exported.txt ${EXPORTED_TEXT}
     COMMENT "Making the text of exported functions" VERBATIM)

@@ -44,7 +44,7 @@ static void train(cot_params *p, cot_net net, cot_params *teacher, cot_var x, co
     cot_optim *adam = cot_optim_create(p, &(cot_optim_options){.kind = COT_ADAM, .rate = 0.01});
     cot_mark   mark = cot_tape_mark(t);
     for (int step = 0; step < STEPS; step++) {
-        cot_params_set_key(p, cot_key_fold(cot_key_of(3), (uint64_t)step));
+        cot_params_set_key(p, cot_key_at(cot_key_of(3), cot_integer(step)));
         cot_var logits = net(p, x), loss;
         cot_var thinks = cot_log_softmax(cot_div(logits, temperature), -1);
         if (teacher) loss = cot_kl_div(thinks, what_teacher_thinks(teacher, x));

@@ -342,6 +342,12 @@ COT_API void     cot_tape_rewind(cot_tape *t, cot_mark m);
 COT_API int64_t cot_tape_length(const cot_tape *t);
 COT_API int64_t cot_tape_storage_bytes(const cot_tape *t);
 COT_API int64_t cot_tape_bytes(const cot_tape *t);
+/* The most bytes that the tape ever had in use at once, as its allocator counts them: values and
+ * what rules saved, adjoints, workspaces of operations, work that waits, operations and their
+ * attributes. It is what the user's memory must hold above leaves, gradients and the states of
+ * optimisers, which do not count; an adjoint counts until it arrives at its leaf. Sizes are those
+ * that the tape asked its allocator for, which are up to an eighth larger than what they hold. */
+COT_API int64_t cot_tape_peak_bytes(const cot_tape *t);
 /* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the
  * system for nothing; all of it, and what is in use, come to little more than the most that was in
  * use at once. This gives what is free back. */
@@ -740,8 +746,8 @@ inline cot_axes cot__make_axes(int n, bool keepdims, std::initializer_list<int> 
 #include <cotangent_transform.h>
 #include <cotangent_program.h>
 #include <cotangent_data.h>
-#include <cotangent_nn.h>
 #include <cotangent_sparse.h>
+#include <cotangent_nn.h>
 #include <cotangent_optim.h>
 
 /* Numbers mix into these too: cot_add_into(&x, 1.0), cot_assign(w, 0.0), cot_backward_seeded(y,

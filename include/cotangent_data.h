@@ -31,7 +31,8 @@ extern "C" {
 /* What is in a file, and its elements when they are asked for:
  *     .safetensors     tensors by name, and pairs of text beside them (__metadata__)
  *     .npy             one array, of the name ""
- *     .npz             arrays by name; opening reads all of it once, and checks its sums
+ *     .npz             arrays by name; opening reads all of it once, and checks its sums. A member
+ *                      that is a short text, as SciPy's "format", is a pair of text
  *     IDX              the format of the MNIST files: one array, of the name ""
  *     .csv .tsv .txt .dat    a table of numbers, each column an f64 array of its rows, by the name
  *                      in the first line, or "0", "1", … where it has none; a missing value is NaN

@@ -15,7 +15,7 @@
  *     const cot_var *w = cot_params_vars(p, &n);
  *     cot_mark       start = cot_tape_mark(t);
  *     for (int step = 0; step < 1000; step++) {
- *         cot_params_set_key(p, cot_key_fold(key, step));   where there is dropout
+ *         cot_params_set_key(p, cot_key_at(key, cot_integer(step)));      where there is dropout
  *         cot_backward(cot_softmax_cross_entropy(net(p, x), labels));
  *         if (cot_sgd_step(n, w, 0.1) != COT_OK) break;     a rewind would clear the error
  *         cot_tape_zero_grads(t);
@@ -112,9 +112,10 @@ COT_API cot_status cot_params_group(cot_params *p, const char *pattern, int grou
 /* Training, which is how it begins, or evaluation: dropout and batch norms differ. */
 COT_API void cot_params_train(cot_params *p, bool on);
 COT_API bool cot_params_training(const cot_params *p); /* false for NULL */
-/* The key of the step: layers that draw fold their name into it. Set another one each step; in a
- * compiled step it comes from cot_key_at(key, step), which folds the step in last: so does an eager
- * step that shall draw the same. */
+/* The key of the step: layers that draw fold their name into it. Set another one each step,
+ * cot_key_at(key, step), where the step is cot_integer(k), or the input of a function that is
+ * compiled: both draw the same. (A key that was folded with the step before draws other numbers, as
+ * the name is then folded in last.) */
 COT_API void cot_params_set_key(cot_params *p, cot_key key);
 /* The step's key folded with the full name, for draws of one's own; where none was set, an error in
  * training. */
@@ -237,6 +238,35 @@ COT_API cot_var cot_nn_rotary(cot_var x, double base, int64_t first);
  * there after the last step. NULL: zeros, and the last ones are not wanted. */
 COT_API cot_var cot_nn_lstm(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
 COT_API cot_var cot_nn_gru(cot_params *p, const char *name, cot_var x, int64_t units, cot_var *state);
+
+/* On the nodes of a graph, a matrix with an entry (i, j) wherever node i reads node j.
+ *
+ * A convolution: graph (x weight) + bias, x (…, nodes, in), with weights (in, units) that begin
+ * Xavier uniform and a bias (units) of zeros, if asked for. The graph's values weigh: Kipf and
+ * Welling's come from cot_csr_gcn, and their layers have no bias. */
+COT_API cot_var cot_nn_gcn(cot_params *p, const char *name, cot_csr graph, cot_var x, int64_t units, bool bias);
+/* The same for x of compressed rows, words of texts say, which stay so. */
+COT_API cot_var cot_nn_gcn_csr(cot_params *p, const char *name, cot_csr graph, cot_csr x, int64_t units, bool bias);
+
+/* What a graph attention may be told; NULL, or all left out: one head. */
+typedef struct cot_nn_gat_options {
+    int64_t heads  COT__OR_0; /* 0: 1 */
+    bool mean      COT__OR_0; /* (nodes, units), the mean of the heads; else they stand side by side */
+    bool no_bias   COT__OR_0;
+    double slope   COT__OR_0; /* of the leaky relu; 0: 0.2 */
+    double dropout COT__OR_0; /* of the weights of neighbours, in training; 0: none */
+} cot_nn_gat_options;
+/* Graph attention of Veličković and others, x (nodes, in) -> (nodes, heads · units): of each head,
+ * with h = x weight,
+ *
+ *     y[i] = Σ_j a[i,j] h[j]       a[i,:] = softmax over the entries of row i of
+ *                                           leaky_relu(att_dst · h[i] + att_src · h[j])
+ *
+ * and a bias. weight (in, heads · units), att_dst and att_src (heads, units) begin Xavier uniform,
+ * the bias as zeros. Of the graph only the places are used, not the values: it should have loops,
+ * for a node that shall read itself, and a node that reads nobody gets the bias alone. */
+COT_API cot_var cot_nn_gat(cot_params *p, const char *name, cot_csr graph, cot_var x, int64_t units,
+                           const cot_nn_gat_options *options);
 
 /* ==== A loss
  * ======================================================================================== */

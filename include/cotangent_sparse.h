@@ -61,6 +61,13 @@ COT_API cot_csr cot_csr_from_dense(cot_var a);
 COT_API cot_csr cot_csr_gcn(cot_tape *t, cot_dtype dtype, int64_t nodes, int64_t n, const int64_t *from,
                             const int64_t *to);
 
+/* A matrix that SciPy's save_npz wrote, csr, csc or coo, its entries in any order, equal places
+ * summed. Values are constants of this float dtype (integers and bools become floats, each the same
+ * number or an error). A compressed file, SciPy's default, needs zlib as cot_file_open does. Errors
+ * are sentences with the path: no such file, one that is damaged, that holds something else, or
+ * whose places lie outside of the matrix. */
+COT_API cot_csr cot_csr_load(cot_tape *t, const char *path, cot_dtype dtype);
+
 /* aᵀ, whose entries are those of a in another order. (Products with aᵀ need none of it.) */
 COT_API cot_csr cot_csr_transpose(cot_csr a);
 /* The whole matrix (…, rows, columns), zeros where there is no entry. */

@@ -142,7 +142,8 @@ COT_API cot_status cot_checkpoint(cot_fn f, void *user, int n, const cot_var *xs
  * elements are looked at; norms and sums of them make them as they go, in a fraction of the time
  * and memory: reductions over axes of f32 and f64 gradients as they come, or after a few of
  * scaling, squaring, adding and the like. After cot_concat, cot_stack, slices, transposes, pow or
- * exp they are written: take the norms of each array by itself, and add those.
+ * exp they are written: take the norms of each array by itself, and add those. A large batch of
+ * which no derivative can be asked for runs as a program: the tape holds its results alone.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or
  *                  COT_NOT_BATCHED: every element sees all of xs[k]. NULL: axis 0 of all

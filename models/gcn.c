@@ -16,21 +16,17 @@ cot_status gcn_open(gcn *m, cot_tape *t) {
     return cot_tape_status(t);
 }
 
-static const cot_init GLOROT = {COT_INIT_XAVIER_UNIFORM, 1};
-
 cot_var gcn_hidden(cot_params *p, cot_var x) {
     const gcn *m = cot_params_user(p);
     cot_csr    words = m->features;
-    cot_var    w1 = cot_nn_parameter(p, "gc1.weight", COT_SHAPE(words.columns, m->hidden), x, GLOROT);
     words.values = cot_nn_dropout(p, "words", x, m->dropout);
-    return cot_relu(cot_csr_matmul(m->adjacency, cot_csr_matmul(words, w1)));
+    return cot_relu(cot_nn_gcn_csr(p, "gc1", m->adjacency, words, m->hidden, false));
 }
 
 cot_var gcn_net(cot_params *p, cot_var x) {
     const gcn *m = cot_params_user(p);
     cot_var    h = cot_nn_dropout(p, "hidden", gcn_hidden(p, x), m->dropout);
-    cot_var    w2 = cot_nn_parameter(p, "gc2.weight", COT_SHAPE(m->hidden, m->g->classes), x, GLOROT);
-    return cot_csr_matmul(m->adjacency, cot_matmul(h, w2));
+    return cot_nn_gcn(p, "gc2", m->adjacency, h, m->g->classes, false);
 }
 
 /* The rows of these nodes, or their labels. */

@@ -6,12 +6,10 @@
 #include <string.h>
 
 #include "commands/directions.h"
+#include "output/entries.h"
 #include "problem/expression.h"
 #include "problem/results.h"
 #include "problem/values.h"
-
-/* WHOLE: the most entries that are all shown. EDGE: entries shown at each end of a longer list. */
-enum { WHOLE = 1000, EDGE = 3 };
 
 typedef struct matrix {
     cot_sparse_plan *plan;
@@ -74,35 +72,9 @@ static int64_t next_columns(matrix *m, int64_t right) {
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static int digits(int64_t n) {
-    int count = 1;
-    for (; n > 9; n /= 10) count++;
-    return count;
-}
-
-static const char *number_text(const problem *p, double v, char *buf) {
-    return p->o->dtype == COT_F64 ? cot__shortest(v, buf) : cot__shortest_float((float)v, buf);
-}
-
-static void print_entries(const matrix *m, const problem *p, FILE *out, int64_t columns, int64_t left, int64_t count) {
-    int     row_width = digits(m->info.rows - 1), column_width = digits(columns - 1);
-    int64_t k = 0;
-    char    buf[32];
-    for (int64_t i = 0; i < m->info.rows; i++) {
-        for (int64_t e = m->from[i]; e < m->to[i]; e++, k++) {
-            bool hidden = count > WHOLE && k >= EDGE && k < count - EDGE;
-            if (hidden && k == EDGE) fputs("  …\n", out);
-            if (!hidden)
-                fprintf(out, "  %*lld %*lld  %s\n", row_width, (long long)i, column_width,
-                        (long long)(m->info.col[e] - left), number_text(p, m->values[e], buf));
-        }
-    }
-}
-
-static void entries_head(FILE *out, look how, const char *name, int64_t rows, int64_t columns, int64_t count) {
-    fprintf(out, "%s%s%s: %lld × %lld, %lld %s\n", how.colour ? "\033[1;36m" : "", name, how.colour ? "\033[0m" : "",
-            (long long)rows, (long long)columns, (long long)count,
-            count == 1 ? "entry (row, column, value)" : "entries (row, column, value)");
+static void print_entries(const matrix *m, entries *list, int64_t left) {
+    for (int64_t i = 0; i < m->info.rows; i++)
+        for (int64_t e = m->from[i]; e < m->to[i]; e++) entries_put(list, i, m->info.col[e] - left, m->values[e]);
 }
 
 static void print_text(matrix *m, const problem *p, FILE *out, look how) {
@@ -111,19 +83,21 @@ static void print_text(matrix *m, const problem *p, FILE *out, look how) {
             m->info.colours == 1 ? "" : "s", how.colour ? "\033[0m" : "");
     if (m->info.hessian) {
         int64_t at = 0;
-        entries_head(out, how, "hessian", m->info.rows, m->info.cols, m->info.nnz);
+        entries list = {out, m->info.rows, m->info.cols, m->info.nnz, p->o->dtype, 0};
+        entries_head(&list, how, "hessian");
         for (int k = 0; m->n > 1 && k < m->n; at += m->of[k++]->value.size)
             fprintf(out, "%s%s from %lld%s", k ? ", " : "rows and columns: ", m->of[k]->name, (long long)at,
                     k + 1 == m->n ? "\n" : "");
         next_columns(m, m->info.cols);
-        print_entries(m, p, out, m->info.cols, 0, m->info.nnz);
+        print_entries(m, &list, 0);
     }
     for (int64_t k = 0, left = 0; !m->info.hessian && k < m->n; left += m->of[k++]->value.size) {
         char    name[96];
         int64_t columns = m->of[k]->value.size, count = next_columns(m, left + columns);
+        entries list = {out, m->info.rows, columns, count, p->o->dtype, 0};
         snprintf(name, sizeof name, "d/d%.80s", m->of[k]->name);
-        entries_head(out, how, name, m->info.rows, columns, count);
-        print_entries(m, p, out, columns, left, count);
+        entries_head(&list, how, name);
+        print_entries(m, &list, left);
     }
     result_note(p, out, NULL);
 }

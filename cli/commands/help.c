@@ -14,6 +14,7 @@ static void values_help(FILE *out) {
           "  i=cast([0,2], i64)           integers and bools, which have no derivatives\n"
           "  W=@file.npy                  an array of NumPy's\n"
           "  W=@file.npz:key              one of several\n"
+          "  A=@graph.npz                 a sparse matrix, as scipy.sparse.save_npz writes it\n"
           "  W=@file.safetensors:key      a tensor of a .safetensors file\n"
           "  W=uniform(7, [128, 784], 1)  numbers in -1 … 1, seed 7\n",
           out);

@@ -56,6 +56,11 @@ static void name_of(const ranked *r, char *buf) {
     cot_shape s    = r->of->value.shape;
     int64_t   rest = r->element, at[COT_MAX_NDIM];
     int       used = snprintf(buf, NAME, "%.40s", r->of->name);
+    if (r->of->sparse.row) {
+        snprintf(buf + used, NAME - (size_t)used, "[%lld,%lld]", (long long)r->of->sparse.row[r->element],
+                 (long long)r->of->sparse.column[r->element]);
+        return;
+    }
     for (int k = s.ndim; k-- > 0; rest /= s.dim[k]) at[k] = rest % s.dim[k];
     for (int k = 0; k < s.ndim && used < NAME - 24; k++)
         used += snprintf(buf + used, NAME - (size_t)used, "%c%lld%s", k ? ',' : '[', (long long)at[k],

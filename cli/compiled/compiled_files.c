@@ -18,7 +18,7 @@ bool compiled_name(const char *path, char *name, char **header, failure *f) {
         return failure_usage(f, "-o writes C, so its FILE ends in .c; '%.100s' does not", path);
     char stem[COMPILED_NAME];
     snprintf(stem, sizeof stem, "%.*s", n - 2 < sizeof stem ? (int)n - 2 : (int)sizeof stem - 1, base);
-    cot__emit_function_name(stem, name, COMPILED_NAME);
+    if (!cot__emit_function_name(stem, name, COMPILED_NAME)) return failure_memory(f);
     *header = malloc(strlen(path) + 1);
     if (!*header) return failure_memory(f);
     strcpy(*header, path);

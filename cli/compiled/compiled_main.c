@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
-#include "program/emit/parts.h"
+#include "program/emit/text/parts.h"
 #include "program/emit/emit.h"
 
 static const char *const printer =

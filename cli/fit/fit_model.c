@@ -41,7 +41,7 @@ static cot_var run(const fit *x, cot_tape *t, const cot_var *inputs, failure *f)
         return COT_NONE;
     }
     for (int k = 0; k < n; k++)
-        given[k] = (cot__expr_input){k < x->p.n ? x->p.inputs[k].name : x->columns[k - x->p.n].name, inputs[k]};
+        given[k] = (cot__expr_input){k < x->p.n ? x->p.inputs[k].name : x->columns[k - x->p.n].name, inputs[k], NULL};
     cot_var y = cot__expr_run(x->p.expr, t, n, given, &error, NULL, NULL);
     free(given);
     if (!cot_is_valid(y)) expression_failure(&error, x->p.text, x->p.length, f);

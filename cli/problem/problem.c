@@ -97,7 +97,8 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
 
 static bool read_values(problem *p, const char *const *arguments, failure *f) {
     for (int i = 0; i < p->n; i++) {
-        if (!value_read(p->inputs[i].name, strchr(arguments[i], '=') + 1, p->o->dtype, &p->inputs[i].value, f))
+        problem_input *x = &p->inputs[i];
+        if (!value_or_matrix_read(x->name, strchr(arguments[i], '=') + 1, p->o->dtype, &x->value, &x->sparse, f))
             return false;
         p->inputs[i].wanted = cot__dtype_is_float(p->inputs[i].value.dtype);
     }
@@ -178,14 +179,20 @@ bool problem_open(problem *p, const options *o, failure *f) {
 cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__expr_error *error, cot__expr_span **spans,
                     int64_t *span_count) {
     cot__expr_input *given = malloc(((size_t)p->n + 1) * sizeof *given);
-    if (!given) {
-        *error = (cot__expr_error){.status = COT_MEMORY};
-        return COT_NONE;
+    cot_csr         *matrices = malloc(((size_t)p->n + 1) * sizeof *matrices);
+    cot_var          y = COT_NONE;
+    *error = (cot__expr_error){.status = COT_MEMORY};
+    if (given && matrices) {
+        for (int k = 0; k < p->n; k++) {
+            const problem_input *x = &p->inputs[k];
+            if (x->sparse.row) matrices[k] = sparse_input_matrix(&x->sparse, vars[k]);
+            given[k] = (cot__expr_input){x->name, vars[k], x->sparse.row ? &matrices[k] : NULL};
+        }
+        cot_dtype real = p->derivatives ? p->o->dtype : COT_DTYPE_COUNT;
+        y = cot__expr_run_as(p->expr, t, real, p->n, given, error, spans, span_count);
     }
-    for (int k = 0; k < p->n; k++) given[k] = (cot__expr_input){p->inputs[k].name, vars[k]};
-    cot_dtype real = p->derivatives ? p->o->dtype : COT_DTYPE_COUNT;
-    cot_var   y = cot__expr_run_as(p->expr, t, real, p->n, given, error, spans, span_count);
     free(given);
+    free(matrices);
     return y;
 }
 
@@ -210,9 +217,9 @@ bool problem_record(problem *p, failure *f) {
         p->wanted[p->wanted_count++] = x->var;
         p->wanted_size += x->value.size;
     }
-    p->first = cot_tape_length(p->t);
     p->y = cot_tape_status(p->t) == COT_OK ? problem_run(p, p->t, vars, &error, &p->spans, &p->span_count) : COT_NONE;
     free(vars);
+    p->first = cot_tape_length(p->t) - p->span_count; /* patterns of matrices are before it, too */
     if (cot_is_valid(p->y)) return true;
     return cot_tape_status(p->t) != COT_OK && error.column == 0 ? tape_failure(p->t, f)
                                                                 : expression_failure(&error, p->text, p->length, f);
@@ -257,6 +264,7 @@ void problem_close(problem *p) {
         free(p->inputs[k].name);
         free(p->inputs[k].value.data);
         free(p->inputs[k].tangent.data);
+        sparse_input_free(&p->inputs[k].sparse);
     }
     free(p->inputs);
     free(p->input_of);

@@ -8,13 +8,15 @@
 
 #include "expr/expr.h"
 #include "problem/options.h"
+#include "problem/sparse_input.h"
 
 typedef struct problem_input {
-    char     *name;
-    cot_array value;
-    bool      wanted;  /* to differentiate by */
-    cot_array tangent; /* data NULL: none was given */
-    cot_var   var;     /* set by problem_record */
+    char        *name;
+    cot_array    value;
+    sparse_input sparse;  /* where the entries are, of which `value` holds the values */
+    bool         wanted;  /* to differentiate by */
+    cot_array    tangent; /* data NULL: none was given */
+    cot_var      var;     /* set by problem_record */
 } problem_input;
 
 typedef struct problem {

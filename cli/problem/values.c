@@ -162,8 +162,14 @@ static const char *behind_ending(const char *name, const char *ending) {
     return NULL;
 }
 
-/* path.npy, path.npz:key, path.safetensors:key */
-static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f) {
+/* A whole .npz file: a sparse matrix. */
+static bool from_matrix(const char *path, cot_dtype real, cot_array *a, sparse_input *m, failure *f) {
+    if (m) return sparse_input_read(path, real, a, m, f);
+    return failure_usage(f, "%.200s holds a sparse matrix, and an array is needed here", path);
+}
+
+/* path.npy, path.npz:key, path.safetensors:key, path.npz of a sparse matrix */
+static bool from_file(const char *name, cot_dtype real, cot_array *a, sparse_input *m, failure *f) {
     cot__source s;
     if (ends_with(name, ".npy")) {
         if (!open_file(&s, name, f)) return false;
@@ -179,11 +185,14 @@ static bool from_file(const char *name, cot_dtype real, cot_array *a, failure *f
     if (!path) return failure_memory(f);
     memcpy(path, name, (size_t)(found - name));
     path[found - name] = 0;
-    bool fine          = open_file(&s, path, f);
+    bool fine = open_file(&s, path, f), is_matrix = false;
     if (fine) {
-        fine = (zip ? npz_read : safetensors_read)(&s, *found ? found + 1 : NULL, real, a, f);
+        if (zip && !*found) fine = sparse_input_is(&s, &is_matrix, f);
+        if (fine && !is_matrix)
+            fine = (zip ? npz_read : safetensors_read)(&s, *found ? found + 1 : NULL, real, a, f);
         cot__source_close(&s);
     }
+    if (is_matrix) fine = from_matrix(path, real, a, m, f);
     free(path);
     return fine;
 }
@@ -209,13 +218,18 @@ static bool hint_of_file(const char *text, failure *f) {
 static bool is_uniform(const char *text) { return strncmp(text, "uniform", 7) == 0 && past(text + 7, '(') != NULL; }
 
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f) {
+    return value_or_matrix_read(who, text, real, a, NULL, f);
+}
+
+bool value_or_matrix_read(const char *who, const char *text, cot_dtype real, cot_array *a, sparse_input *m,
+                          failure *f) {
     *a = (cot_array){0};
     while (*text == ' ') text++;
     bool fine;
     if (*text == 0)
         fine = failure_usage(f, "there is no value");
     else if (*text == '@')
-        fine = from_file(text + 1, real, a, f);
+        fine = from_file(text + 1, real, a, m, f);
     else if (is_uniform(text))
         fine = from_uniform(text, real, a, f);
     else

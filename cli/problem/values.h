@@ -3,11 +3,14 @@
 #ifndef COT_CLI_VALUES_H
 #define COT_CLI_VALUES_H
 
-#include "io/data_file.h"
+#include "problem/sparse_input.h"
 
 /* Floats become `real`; a value with an integer or bool dtype of its own keeps it. `who` ("x=",
  * "--seed") begins messages. Free a->data with free. */
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f);
+/* The same, or @file.npz with a sparse matrix: its entries, and in m where they are. */
+bool value_or_matrix_read(const char *who, const char *text, cot_dtype real, cot_array *a, sparse_input *m,
+                          failure *f);
 
 /* The elements of a var, as an array of its own dtype. */
 bool value_of_var(cot_var x, cot_array *a, failure *f);

@@ -18,7 +18,7 @@ typedef struct training {
     cot_params    *p;
     cot_optim     *optim;
     cot_loader    *loader; /* NULL: the model sees all its data at each step */
-    cot_key        key;    /* of the seed; that of a step is folded with its number */
+    cot_key        key;    /* of the seed; that of a step is cot_key_at its number */
     int64_t        step, steps; /* steps done, and to be done */
     watch         *w;
     double         loss;   /* of the last step */

@@ -89,7 +89,7 @@ static bool not_a_number(training *r, cot_var loss, const char *folder, failure 
 
 static bool one_step(training *r, const trainable *m, const char *folder, failure *f) {
     cot_params_train(r->p, true);
-    cot_params_set_key(r->p, cot_key_fold(r->key, (uint64_t)r->step + 1));
+    cot_params_set_key(r->p, cot_key_at(r->key, cot_integer(r->step + 1)));
     cot_var loss = m->loss(r);
     if (r->loader && !train_loads(r, f)) return false;
     r->loss = cot_value(loss);

@@ -53,10 +53,43 @@ static void shrink(cot__cache *c, size_t most) {
 
 void cot__cache_trim(cot__cache *c) { shrink(c, 0); }
 
+bool cot__cache_room(cot__cache *c, size_t bytes) {
+    if (!c->limit || c->beside || c->held - c->aside + bytes <= c->limit) return true;
+    /* what is asked for may be above the limit by itself */
+    size_t most = c->limit + c->aside > bytes ? c->limit + c->aside - bytes : 0;
+    shrink(c, most);
+    if (c->held > most && c->make_room) {
+        c->make_room(c->of, bytes);
+        shrink(c, most);
+    }
+    return c->held - c->aside + bytes <= c->limit;
+}
+
+static void add_live(cot__cache *c, size_t bytes) {
+    c->live += bytes;
+    if (c->live > c->most) c->most = c->live;
+    if (UNLIKELY(c->beside)) c->aside += bytes;
+    if (cot__cache_used(c) > c->peak) c->peak = cot__cache_used(c);
+}
+
+void cot__cache_count(cot__cache *c, size_t old_size, size_t new_size) {
+    c->held += new_size - old_size;
+    c->live -= old_size;
+    add_live(c, new_size);
+}
+
+void cot__cache_set_aside(cot__cache *c, size_t size, bool aside) {
+    int    class;
+    size_t bytes = round_up(size, &class);
+    c->aside = aside ? c->aside + bytes : c->aside - bytes;
+}
+
 static void *take(cot__cache *c, size_t size) {
     int    class;
     size_t bytes = round_up(size, &class);
     void  *block = class >= 0 ? pop(c, class) : NULL;
+    c->refused = false;
+    if (!block && UNLIKELY(c->limit) && !cot__cache_room(c, bytes)) return c->refused = true, NULL;
     if (!block) {
         size_t most = c->live + bytes > c->most ? c->live + bytes : c->most;
         if (c->held + bytes > most + most / 4 + SLACK) shrink(c, most + most / 4 + SLACK - bytes);
@@ -69,8 +102,7 @@ static void *take(cot__cache *c, size_t size) {
         if (!block) return NULL;
         c->held += bytes;
     }
-    c->live += bytes;
-    if (c->live > c->most) c->most = c->live;
+    add_live(c, bytes);
     cot__unwritten(block, bytes);
     return block;
 }
@@ -79,7 +111,7 @@ static void give(cot__cache *c, void *block, size_t size) {
     int    class;
     size_t bytes = round_up(size, &class);
     c->live -= bytes;
-    if (class < 0) {
+    if (class < 0 || UNLIKELY(c->limit && c->held - c->aside > c->limit)) {
         cot__free(&c->below, block, bytes);
         c->held -= bytes;
         return;

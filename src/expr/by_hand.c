@@ -86,6 +86,7 @@ static cot_dtype like(const cot__invocation *c, int at) {
 void cot__by_hand_array(cot__invocation *c) {
     one(c, like(c, 1) == cot_dtype_of(A[0].var) ? A[0].var : cot_cast(A[0].var, like(c, 1)));
 }
+void cot__by_hand_to_dense(cot__invocation *c) { one(c, A[0].var); }
 void cot__by_hand_zeros_like(cot__invocation *c) { one(c, cot_zeros(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
 void cot__by_hand_ones_like(cot__invocation *c) { one(c, cot_ones(c->tape, like(c, 1), cot_shape_of(A[0].var))); }
 void cot__by_hand_full_like(cot__invocation *c) {

@@ -9,6 +9,8 @@ void cot__by_hand_pad(cot__invocation *c);
 void cot__by_hand_tensordot(cot__invocation *c);
 void cot__by_hand_split(cot__invocation *c);
 void cot__by_hand_array(cot__invocation *c);
+/* Of an array: itself; of a sparse matrix: sparse.c. */
+void cot__by_hand_to_dense(cot__invocation *c);
 void cot__by_hand_zeros_like(cot__invocation *c);
 void cot__by_hand_ones_like(cot__invocation *c);
 void cot__by_hand_full_like(cot__invocation *c);

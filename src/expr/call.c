@@ -20,8 +20,10 @@ typedef struct call {
 
 static bool wrong(const call *c, const cot__item *x, const char *wanted) {
     char words[100];
-    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s must be %s, not %s", c->f->name,
-                                   c->parameter->name, wanted, cot__item_words(x, words, sizeof words));
+    return cot__evaluation_fail_at(c->r, c->start, c->stop, "[%s] %s must be %s, not %s%s", c->f->name,
+                                   c->parameter->name, wanted, cot__item_words(x, words, sizeof words),
+                                   x->kind == ITEM_SPARSE ? "; to_dense(…) makes an array of it, .data its entries"
+                                                          : "");
 }
 
 /* A default value, from its text in the table. */
@@ -348,9 +350,12 @@ bool cot__operate_call(cot__evaluation *r, const cot__item *given, cot__item *ou
     const cot__expr_step   *s = r->step;
     const cot__callee *f = s->as.call.callee;
     cot__invocation    v;
-    bool               plain = f->elementwise;
+    bool               plain = f->elementwise, taken = false;
     for (int i = 0; i < s->n; i++) plain = plain && cot__is_plain(&given[i]);
     if (plain) return fold(r, given, out);
+    for (int i = 0; i < s->n && !taken; i++)
+        if (given[i].kind == ITEM_SPARSE && !cot__operate_sparse_call(r, given, out, &taken)) return false;
+    if (taken) return true;
     memset(&v, 0, sizeof v);
     v.tape = r->t;
     if (!arguments(r, given, &v)) return false;

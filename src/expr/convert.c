@@ -77,6 +77,10 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
     case ITEM_SLICE: cot__put(&t, "a slice"); break;
     case ITEM_ELLIPSIS: cot__put(&t, "..."); break;
     case ITEM_DTYPE: cot__putf(&t, "the dtype %s", cot_dtype_name((cot_dtype)x->as.integer)); break;
+    case ITEM_SPARSE:
+        cot__put(&t, "a sparse matrix of shape ");
+        put_shape(&t, cot__matrix_shape(x));
+        break;
     case ITEM_VAR: {
         cot_shape s = cot_shape_of(x->as.var);
         cot__putf(&t, "%s %s", s.ndim ? "an array of" : "a value of", cot_dtype_name(cot_dtype_of(x->as.var)));
@@ -228,7 +232,10 @@ bool cot__to_var(cot__evaluation *r, const cot__item *x, cot_var *out) {
         return is_literal(x, 0, &shape, &kind) ? literal(r, x, &shape, kind, out)
                                                : stacked(r, x, 1, dtype_among(x, 1), out);
     }
-    return cot__evaluation_fail(r, "%s is no number and no array", cot__item_words(x, words, sizeof words));
+    return cot__evaluation_fail(r, "%s is no number and no array%s", cot__item_words(x, words, sizeof words),
+                                x->kind != ITEM_SPARSE ? ""
+                                                       : "; it takes @, * and / by a number, -, .T, sum, mean, softmax "
+                                                         "and solve, and to_dense(…) makes an array of it");
 }
 
 bool cot__to_operand(cot__evaluation *r, const cot__item *x, cot_var *out) {

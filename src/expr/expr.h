@@ -48,8 +48,10 @@ int cot__expr_name(const cot__expr *e, const char *name, size_t length);
 int cot__expr_name_count(const cot__expr *e);
 
 typedef struct cot__expr_input {
-    const char *name;
-    cot_var     value;
+    const char    *name;
+    cot_var        value;
+    /* A sparse matrix, which then is the value. NULL: there is none. */
+    const cot_csr *matrix;
 } cot__expr_input;
 
 /* The part of the text that recorded a node: bytes [start, stop). There is one entry for each node

@@ -111,6 +111,7 @@ bool cot__operate_binary(cot__evaluation *r, int what, const cot__item *x, const
             return reals(r, what, cot__plain_value(x), cot__plain_value(y), out);
         return integers(r, what, x->as.integer, y->as.integer, out);
     }
+    if (x->kind == ITEM_SPARSE || y->kind == ITEM_SPARSE) return cot__operate_sparse_binary(r, what, x, y, out);
     if ((what == '+' || what == '*') && ambiguous(x, y))
         return cot__evaluation_fail(r, "in Python '%c' %s lists; write array([…]) for arithmetic on the elements", what,
                                     what == '+' ? "joins" : "repeats");
@@ -141,6 +142,7 @@ bool cot__operate_unary(cot__evaluation *r, int what, const cot__item *x, cot__i
             *out = cot__item_integer(what == '-' ? -x->as.integer : x->as.integer);
         return true;
     }
+    if (x->kind == ITEM_SPARSE) return cot__operate_sparse_unary(r, what, x, out);
     if (!cot__to_var(r, x, &a)) return false;
     return cot__checked(r, what == '-' ? (cot_neg)(a) : a, out);
 }

@@ -131,18 +131,22 @@ typedef enum cot__item_kind {
     ITEM_TUPLE,
     ITEM_SLICE,
     ITEM_ELLIPSIS,
-    ITEM_DTYPE
+    ITEM_DTYPE,
+    ITEM_SPARSE
 } cot__item_kind;
 
 typedef struct cot__item {
     cot__item_kind kind;
-    int            n; /* number of items of a list or tuple; a slice has three */
+    /* number of items of a list or tuple; a slice has three. Of a sparse matrix: 1 if it stands for
+     * its transpose */
+    int            n;
     union {
         int64_t                 integer; /* also for BOOL and DTYPE */
         double                  number;
         cot_var                 var;
         const char             *text;
         const struct cot__item *items;
+        const cot_csr          *matrix;
     } as;
 } cot__item;
 
@@ -249,6 +253,17 @@ bool cot__operate_truth(cot__evaluation *r, const char *where, const char *inste
 bool cot__operate_call(cot__evaluation *r, const cot__item *given, cot__item *out);
 bool cot__operate_index(cot__evaluation *r, const cot__item *x, int n, const cot__item *items, cot__item *out);
 bool cot__operate_attribute(cot__evaluation *r, const cot__item *x, const char *name, cot__item *out);
+/* The items of a shape. */
+bool cot__shape_tuple(cot__evaluation *r, cot_shape s, cot__item *out);
+
+/* The same where an operand is a sparse matrix (sparse.c). A call that takes none leaves *taken
+ * false. */
+bool cot__operate_sparse_unary(cot__evaluation *r, int what, const cot__item *x, cot__item *out);
+bool cot__operate_sparse_binary(cot__evaluation *r, int what, const cot__item *x, const cot__item *y, cot__item *out);
+bool cot__operate_sparse_call(cot__evaluation *r, const cot__item *given, cot__item *out, bool *taken);
+bool cot__operate_sparse_attribute(cot__evaluation *r, const cot__item *x, const char *name, cot__item *out);
+cot_shape cot__matrix_shape(const cot__item *x);
+int64_t   cot__matrix_entries(const cot__item *x);
 
 /* ---- conversions (convert.c) ----------------------------------------------------------------- */
 

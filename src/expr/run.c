@@ -59,7 +59,9 @@ static void fill(const cot__expr *e, cot__item *slots, int n, const cot__expr_in
     memset(slots, 0, (e->name_count + 1) * sizeof *slots);
     for (int i = 0; i < n; i++) {
         int k = inputs[i].name ? cot__expr_name(e, inputs[i].name, strlen(inputs[i].name)) : -1;
-        if (k >= 0 && slots[k].kind == ITEM_UNSET) slots[k] = cot__item_var(inputs[i].value);
+        if (k >= 0 && slots[k].kind == ITEM_UNSET) 
+            slots[k] = inputs[i].matrix ? (cot__item){.kind = ITEM_SPARSE, .as.matrix = inputs[i].matrix}
+                                        : cot__item_var(inputs[i].value);
     }
 }
 
@@ -68,6 +70,8 @@ static bool load(cot__evaluation *r, cot__item *slots, int n, const cot__expr_in
     cot__item       *slot = &slots[r->step->n];
     if (slot->kind == ITEM_UNSET && !cot__known_name(name->text, name->length, slot))
         return unknown(r, name, n, inputs);
+    if (slot->kind == ITEM_SPARSE && slot->as.matrix->values.tape != r->t)
+        return cot__evaluation_fail(r, "the value of '%.60s' is on another tape", name->text);
     if (slot->kind == ITEM_VAR && slot->as.var.tape != r->t) {
         if ((uintptr_t)slot->as.var.tape == 1 || (uintptr_t)slot->as.var.tape == 2)
             return cot__evaluation_fail(r, "the value of '%.60s' is a plain number; inputs are vars of the tape",
@@ -208,8 +212,9 @@ static bool finish(cot__evaluation *r, spans *sp, cot_dtype real, const cot__ite
             "the result is %s; an array is written [a, b]; or choose one, as in (…)[0], or name them: a, b = …",
             cot__item_words(x, words, sizeof words));
     if (!cot__is_plain(x) && x->kind != ITEM_VAR && x->kind != ITEM_LIST)
-        return cot__evaluation_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array",
-                                cot__item_words(x, words, sizeof words));
+        return cot__evaluation_fail_at(r, r->step->start, r->step->stop, "the result is %s, not a number or an array%s",
+                                       cot__item_words(x, words, sizeof words),
+                                       x->kind == ITEM_SPARSE ? "; to_dense(…) makes an array of it" : "");
     if (real == COT_DTYPE_COUNT || (x->kind != ITEM_INTEGER && x->kind != ITEM_NUMBER))
         return cot__to_var(r, x, out) && note(sp, r);
     *out = (cot_full)(r->t, real, COT_SCALAR, cot__plain_value(x));

@@ -98,7 +98,7 @@ uint32_t cot__as(cot_tape *t, uint32_t i, cot_dtype dtype) {
 }
 
 uint32_t cot__dense(cot_tape *t, uint32_t i) {
-    cot__view v = cot__look(t, i);
+    cot__view v = cot__layout_at(t, i);
     if (cot__is_contiguous(v.ndim, v.shape, v.stride)) return i;
     cot_var z = cot__copy_var(t, i);
     return cot__failed(z) ? COT__NONE : cot__index(z);

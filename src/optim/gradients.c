@@ -77,7 +77,7 @@ static bool have_gradient(cot_tape *t, uint32_t i, const char *op) {
     if (n->flags & COT__HAS_GRAD) return true;
     if (cot__is_tensor(n)) {
         size_t        bytes = (size_t)(cot__size_at(t, i) * cot__dtype_size(cot__dtype_at(n)));
-        cot__storage *fresh = cot__storage_create(t, bytes, op);
+        cot__storage *fresh = cot__storage_create_aside(t, bytes, op);
         if (!fresh) return false;
         n->extra.grad = fresh;
     }

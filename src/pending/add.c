@@ -170,10 +170,18 @@ static void make_products(cot_tape *t, const cot__block_run *r, cot__storage *co
     }
 }
 
-/* Of a function that is compiled: an example that is written over stays one, and is not computed.
- * False: it is none, and all operands have elements. */
-static bool stays_example(const cot__block_run *r, cot__storage *const *on) {
-    if (r->outputs == 1 && on[COT__RUN_VIEWS] && on[COT__RUN_VIEWS]->example) return true;
+/* Of a function that is compiled: an example that is written over stays one, what is written from
+ * examples becomes one, and neither is computed. False: all operands have elements. */
+static bool is_of_examples(const cot__block_run *r, cot__storage *const *on) {
+    cot__storage *to = r->outputs == 1 ? on[COT__RUN_VIEWS] : NULL;
+    bool          found = to && to->example;
+    for (int i = 0; i < COT__RUN_VIEWS && !found; i++) found = cot__view_in_use(r, i) && on[i] && on[i]->example;
+    if (!found) return false;
+    if (to && !to->borrowed) {
+        to->example = (uint8_t)(1 + r->out[0].to.dtype);
+        to->unready = true;
+        return true;
+    }
     for (int i = 0; i < COT__WAITING_VIEWS; i++)
         if (cot__view_in_use(r, i) && on[i] && on[i]->example) cot__example_ready(on[i]);
     return false;
@@ -181,7 +189,7 @@ static bool stays_example(const cot__block_run *r, cot__storage *const *on) {
 
 /* True: it waits. False: it is to be done now. */
 static bool waits(cot_tape *t, cot__block_run *r, cot__storage *const *on) {
-    if (UNLIKELY(t->mode.compiling) && stays_example(r, on)) return true;
+    if (UNLIKELY(t->mode.compiling) && is_of_examples(r, on)) return true;
     if (UNLIKELY(t->pending.products)) make_products(t, r, on);
     cot__pending *q = may_wait(t, r, on) ? ready(t) : NULL;
     if (q) keep(q, r, on);

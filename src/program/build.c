@@ -52,6 +52,7 @@ static bool reserve_data(cot__builder *b, uint64_t need) {
 /* ---- parts that stand once ------------------------------------------------------------------- */
 
 static bool reserve_entry(cot__builder *b, cot__entries *e) {
+    if (LIKELY(cot__entries_have_room(e))) return true;
     return cot__entries_reserve(e, &b->p->al) || no_memory(b, 2 * (uint64_t)e->size * sizeof *e->at);
 }
 
@@ -86,10 +87,23 @@ static bool is_text(const void *list, uint32_t k, const void *key) {
     return strcmp(((const cot__program *)list)->text + k, key) == 0;
 }
 
+/* Eight bytes at a time, with zeros behind the last. */
+static uint32_t hash_of(const char *text, uint32_t length) {
+    uint32_t hash = 0;
+    for (uint32_t k = 0; k < length; k += 8) {
+        uint64_t word = 0;
+        memcpy(&word, text + k, length - k < 8 ? length - k : 8);
+        hash = cot__hash_more(hash, word);
+    }
+    return hash;
+}
+
+/* The empty text is the first, number 0. */
 static bool text_number(cot__builder *b, const char *text, uint32_t *number) {
     cot__program *p = b->p;
-    uint32_t      hash = 0, length = (uint32_t)strlen(text);
-    for (uint32_t k = 0; k < length; k++) hash = cot__hash_more(hash, (unsigned char)text[k]);
+    *number = 0;
+    if (!text[0] && p->text_bytes) return true;
+    uint32_t length = (uint32_t)strlen(text), hash = hash_of(text, length);
     if (!reserve_entry(b, &b->texts)) return false;
     cot__entry *at = cot__entries_find(&b->texts, hash, is_text, p, text);
     *number = at->number - 1;
@@ -308,7 +322,7 @@ void cot__builder_open(cot__builder *b, const cot_allocator *al, const cot__call
     atomic_init(&b->p->refs, 1);
     b->p->al = al ? *al : (cot_allocator){0};
     b->p->depth = 1;
-    /* the empty text is number 0, 0-d values have a shape, the list of operations has an end */
+    /* the empty text is there, 0-d values have a shape, the list of operations has an end */
     if (!text_number(b, "", &empty) || !RESERVE(b, extent, 1) || !RESERVE(b, operation, 0)) return;
     b->p->extent[b->p->extents++] = 0;
     b->p->operation[0] = (cot__operation){0};

@@ -49,19 +49,23 @@ static void  release_address_space(void *p, size_t bytes) { (void)p, (void)bytes
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     if (bytes <= a->bytes) return true;
     /* A user's allocator is asked for everything; only the default one may go around malloc. */
-    if (!a->reserved && !t->cache.below.alloc && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES) {
+    bool may_reserve = !t->cache.below.alloc && !t->cache.limit; /* a limit counts what grows */
+    if (!a->reserved && may_reserve && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES) {
         void *p = reserve_address_space(RESERVE_BYTES);
         if (p) {
             if (a->bytes) memcpy(p, a->data, a->bytes);
             cot__free(&t->cache.below, a->data, a->bytes);
+            cot__cache_count(&t->cache, a->bytes, 0);
             *a = (cot__array){p, RESERVE_BYTES, true};
             return true;
         }
     }
     if (a->reserved) return false;
     size_t want = a->bytes * 2 > bytes ? a->bytes * 2 : bytes;
-    void  *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
+    if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
+    void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
     if (!p) return false;
+    cot__cache_count(&t->cache, a->bytes, want);
     *a = (cot__array){p, want, false};
     return true;
 }
@@ -69,8 +73,10 @@ bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
 void cot__array_free(cot_tape *t, cot__array *a) {
     if (a->reserved)
         release_address_space(a->data, a->bytes);
-    else
+    else {
         cot__free(&t->cache.below, a->data, a->bytes);
+        cot__cache_count(&t->cache, a->bytes, 0);
+    }
     *a = (cot__array){0};
 }
 
@@ -182,6 +188,22 @@ cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
     return UNLIKELY(t->backend->alloc) ? create_apart(t, bytes, op) : create_on_host(t, bytes, op);
 }
 
+cot__storage *cot__storage_create_aside(cot_tape *t, size_t bytes, const char *op) {
+    if (UNLIKELY(t->backend->alloc)) return create_apart(t, bytes, op);
+    t->cache.beside = true;
+    cot__storage *s = create_on_host(t, bytes, op);
+    t->cache.beside = false;
+    if (s) s->aside = true;
+    return s;
+}
+
+/* How much of a device a storage takes, its backend alone knows: it counts wholly. */
+void cot__storage_set_aside(cot_tape *t, cot__storage *s) {
+    if (s->aside || s->borrowed || s->backend->alloc) return;
+    s->aside = true;
+    cot__cache_set_aside(&t->cache, block_bytes(s), true);
+}
+
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op) {
     cot__storage *s = create_on_host(t, 0, op);
     if (!s) return NULL;
@@ -255,6 +277,7 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif
     if (!s->borrowed) t->storages.bytes -= (int64_t)s->bytes;
+    if (s->aside) cot__cache_set_aside(&t->cache, block_bytes(s), false);
     if (s->backend->free && !s->borrowed) s->backend->free(&t->al, s->data, s->bytes);
     cot__unpoison(s, block_bytes(s));
     cot__free(&t->al, s, block_bytes(s));

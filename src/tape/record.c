@@ -223,7 +223,8 @@ bool cot__result_open_sized(cot_tape *t, cot__result *r, const char *op, cot_dty
         r->view = (cot__view){&r->scalar, dtype, 0, cot__no_axes, cot__no_axes};
         return t->status == COT_OK;
     }
-    cot__storage *s = cot__storage_create(t, (size_t)(size * cot__dtype_size(dtype)), op);
+    size_t        bytes = (size_t)(size * cot__dtype_size(dtype));
+    cot__storage *s = t->mode.leaf ? cot__storage_create_aside(t, bytes, op) : cot__storage_create(t, bytes, op);
     if (!s || !cot__storage_keep(t, s, op)) return false;
     r->tensor = make_tensor(t, op, s, 0, size, ndim, shape, NULL);
     if (!r->tensor) return false;

@@ -3,6 +3,7 @@
 #include "tape/region.h"
 
 #include "base/number.h"
+#include "tape/examples.h"
 #include "tape/flow.h"
 #include "tape/scope.h"
 
@@ -64,15 +65,17 @@ void cot__error_in_function(cot_tape *t, const char *part, const char *op) {
 cot_var cot__parameter(cot_tape *t, uint32_t x) {
     const cot__node *n = &t->nodes[x];
     cot_dtype        dtype = cot__dtype_at(n);
-    if (cot__is_tensor(n)) {
+    if (cot__is_tensor(n) && (!t->mode.compiling || cot__is_example(t, x))) {
         cot__tensor *v = n->value.tensor;
         return cot__push_storage(t, OP_parameter, v->storage, dtype, v->ndim, v->dims, v->dims + v->ndim, v->offset, 0,
                                  NULL);
     }
     cot__result r;
     cot__value  value = n->value;
-    if (!cot__result_open(t, &r, "parameter", dtype, 0, NULL)) return INVALID(t);
-    r.scalar = value;
+    cot_shape   shape = cot__shape_at(t, x);
+    if (!cot__result_open(t, &r, "parameter", dtype, shape.ndim, shape.dim)) return INVALID(t);
+    if (r.tensor) cot__result_is_example(t, &r);
+    else r.scalar = value;
     return cot__result_push(t, &r, OP_parameter, 0, NULL, NULL);
 }
 

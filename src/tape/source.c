@@ -60,7 +60,10 @@ static cot_var make_source(cot_tape *t, int op, const char *name, cot_dtype dtyp
         return cot__fail(t, COT_DTYPE,
                          "[%s] a leaf of dtype %s; only f64, f32, bf16 and f16 have gradients, use cot_data for others",
                          name, cot__dtype_name(dtype));
-    if (!cot__result_open(t, &r, name, dtype, shape.ndim, shape.dim)) return INVALID(t);
+    t->mode.leaf = op == OP_leaf;
+    bool opened = cot__result_open(t, &r, name, dtype, shape.ndim, shape.dim);
+    t->mode.leaf = false;
+    if (!opened) return INVALID(t);
     if (!r.tensor && data)
         memcpy(&r.scalar, data, (size_t)cot__dtype_size(dtype));
     else if (data && r.tensor->size)

@@ -171,6 +171,7 @@ cot_mark cot__mark(cot_tape *t) {
 }
 
 static void forget(cot_tape *t, cot_mark m) {
+    if (t->count > t->most_nodes) t->most_nodes = t->count;
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     if (UNLIKELY(t->kept.count > m.part[LEAVES] >> 32)) cot__release_kept(t, (uint32_t)(m.part[LEAVES] >> 32));
     release_storages(t, (uint32_t)m.part[STORAGES]);
@@ -288,12 +289,21 @@ void cot_tape_trim(cot_tape *t) {
     if (t) cot__cache_trim(&t->cache);
 }
 
+/* What is touched of the arrays that lie in reserved address space, which the cache does not
+ * count. */
+static int64_t reserved_bytes(const cot_tape *t, uint32_t nodes) {
+    return (t->node_memory.reserved ? (int64_t)nodes * (int64_t)sizeof *t->nodes : 0) +
+           (t->sweep.adjoints.reserved ? (int64_t)t->sweep.zeroed : 0);
+}
+
 int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
-    int64_t nodes =
-        t->node_memory.reserved ? (int64_t)t->count * (int64_t)sizeof *t->nodes : (int64_t)t->node_memory.bytes;
-    int64_t slots = t->sweep.adjoints.reserved ? (int64_t)t->sweep.zeroed : (int64_t)t->sweep.adjoints.bytes;
-    return (int64_t)(sizeof *t + t->cache.held) + nodes + slots;
+    return (int64_t)(sizeof *t + t->cache.held) + reserved_bytes(t, t->count);
+}
+
+int64_t cot_tape_peak_bytes(const cot_tape *t) {
+    if (!t) return 0;
+    return (int64_t)t->cache.peak + reserved_bytes(t, t->count > t->most_nodes ? t->count : t->most_nodes);
 }
 
 /* ---- no-grad scopes -------------------------------------------------------------------------- */

@@ -36,6 +36,7 @@ typedef struct cot__storage {
     uint32_t writer;
     bool     borrowed;
     bool     mapped;             /* borrowed from a file of our own */
+    bool     aside;              /* a leaf's or a gradient: it does not count (cot__cache.aside) */
     /* 1 + its number among the storages that waiting work touches; 0: none does (src/pending) */
     uint32_t touched;
     /* its elements are not there: waiting work writes them, or they are those of an example */
@@ -189,6 +190,7 @@ typedef struct cot__modes {
     /* what is recorded becomes a program that holds no address of the user's, and whose random
      * numbers differ from run to run */
     bool        compiling;
+    bool        leaf;      /* the result that is opened is a leaf's: it does not count */
     bool        verifying; /* a compiled function is recorded again, by the same rules */
 } cot__modes;
 
@@ -217,8 +219,9 @@ struct cot_tape {
     };
 
     uint32_t      capacity;
+    uint32_t      most_nodes; /* that a rewind has found */
     cot__array    node_memory;
-    cot_allocator al;       /* hands out of the cache */
+    cot_allocator al;       /* hands out of the cache, which counts what is in use */
     const cot__backend *backend; /* the device of its storages: everything is computed there */
     cot_status    status;
     /* from this node on there are only f64 scalars that the scalar sweeps know */
@@ -525,6 +528,10 @@ extern const cot__backend *cot__new_tape_backend;
 
 /* refs 1, contents undefined */
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op);
+/* The same for a leaf or a gradient, which does not count to what the tape has in use; and a
+ * storage becomes one that does not. */
+cot__storage *cot__storage_create_aside(cot_tape *t, size_t bytes, const char *op);
+void          cot__storage_set_aside(cot_tape *t, cot__storage *s);
 /* Memory of the tape's device for a while, without a storage; NULL, and no error is set, when there
  * is none. */
 void *cot__device_alloc(cot_tape *t, size_t bytes);

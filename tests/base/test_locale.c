@@ -151,7 +151,7 @@ static void write_expressions(FILE *out) {
         cot__expr_error error = {0};
         cot__expr      *e = cot__expr_parse(lines[k], strlen(lines[k]), &error);
         double          data[2] = {0.125, 2.5}, sum = NAN;
-        cot__expr_input in = {"x", cot_tensor(t, COT_F64, COT_SHAPE(2), data)};
+        cot__expr_input in = {"x", cot_tensor(t, COT_F64, COT_SHAPE(2), data), NULL};
         cot_var         y = COT_NONE;
         if (e) y = cot__expr_run(e, t, 1, &in, &error, NULL, NULL);
         if (cot_is_valid(y)) sum = cot_value(cot_sum(y, COT_ALL));

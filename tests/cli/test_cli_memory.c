@@ -36,6 +36,7 @@ static const char *const lines[] = {
     "taylor|sum(x**2*y)|x=[1,2]|y=5|--along|x=[1,1]",
     "jac|x**2*y|x=[1,2]|y=5",
     "jac|--sparse|--json|x[1:]**2*y|x=[1,2,3]|y=5",
+    "grad|--json|sum(A @ x)|x=[1,2,3,4]|A=@" COT_SOURCE_FOLDER "/tests/data/scipy/csr.npz",
     "hess|x**2*y|x=2|y=5",
     "hess|--sparse|sum(x**2)*y|x=[1,2]|y=5",
     "compile|sum(W @ x)|W=[[1,2],[3,4]]|x=[5,6]|--grad|--main",

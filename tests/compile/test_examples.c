@@ -56,6 +56,30 @@ static void compiling_computes_no_product(void **state) {
     cot_program_destroy(p);
 }
 
+/* A norm reads dense operands: its own copy of a transposed array is an example as well, and so is
+ * what a gradient of slices is written to, zeros at first. */
+BODY(normal) {
+    UNUSED;
+    cot_var x = cot_layer_norm(cot_transpose(xs[0]), COT_NONE, COT_NONE, 1, 1e-5);
+    cot_var half = cot_slice(x, 0, 0, N / 2, 1), rest = cot_slice(x, 0, N / 2, N, 1);
+    ys[0] = cot_sum(cot_matmul(cot_transpose(half), cot_tanh(rest)), COT_ALL);
+    return 0;
+}
+BODY(normal_slope) {
+    UNUSED;
+    return cot_value_and_grad(normal, NULL, 1, xs, &ys[0], ys + 1) != COT_OK;
+}
+
+static void copies_of_examples_are_examples(void **state) {
+    (void)state;
+    cot_type     type = {COT_F64, COT_SHAPE(N, N)};
+    cot_program *p = compile_counted(normal_slope, 1, &type, 2);
+    assert_string_equal(cot_program_message(p), "");
+    assert_int_equal(products, 0);
+    assert_int_equal(stages, 0);
+    cot_program_destroy(p);
+}
+
 /* c c ᵀ of a constant c, computed; then a product with the input, not computed. */
 BODY(with_constant) {
     double c[6] = {1, 2, 3, 4, 5, 6};
@@ -129,6 +153,7 @@ static void writes_in_place_are_operations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiling_computes_no_product),
+        cmocka_unit_test(copies_of_examples_are_examples),
         cmocka_unit_test(constants_are_computed),
         cmocka_unit_test(what_is_known_is_checked),
         cmocka_unit_test(writes_in_place_are_operations),

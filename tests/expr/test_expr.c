@@ -10,12 +10,12 @@
 static int inputs(cot_tape *t, cot__expr_input *in) {
     static const double  v[] = {0.5, -1, 2}, a[] = {1, 2, 3, 4, 5, 6};
     static const int64_t i[] = {0, 2};
-    in[0] = (cot__expr_input){"x", cot_scalar(t, 0.5)};
-    in[1] = (cot__expr_input){"y", cot_scalar(t, 3)};
-    in[2] = (cot__expr_input){"v", cot_tensor(t, COT_F64, COT_SHAPE(3), v)};
-    in[3] = (cot__expr_input){"A", cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a)};
-    in[4] = (cot__expr_input){"h", cot_scalar_of(t, COT_F32, 2)};
-    in[5] = (cot__expr_input){"i", cot_data(t, COT_I64, COT_SHAPE(2), i)};
+    in[0] = (cot__expr_input){"x", cot_scalar(t, 0.5), NULL};
+    in[1] = (cot__expr_input){"y", cot_scalar(t, 3), NULL};
+    in[2] = (cot__expr_input){"v", cot_tensor(t, COT_F64, COT_SHAPE(3), v), NULL};
+    in[3] = (cot__expr_input){"A", cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), NULL};
+    in[4] = (cot__expr_input){"h", cot_scalar_of(t, COT_F32, 2), NULL};
+    in[5] = (cot__expr_input){"i", cot_data(t, COT_I64, COT_SHAPE(2), i), NULL};
     return 6;
 }
 

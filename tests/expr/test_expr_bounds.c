@@ -27,7 +27,7 @@ static void refused(const char *piece, size_t times, const char *end, const char
 }
 
 static cot_var run_one(cot_tape *t, const char *text, size_t n, cot__expr_error *error) {
-    cot__expr_input x = {"x", cot_scalar(t, 1)};
+    cot__expr_input x = {"x", cot_scalar(t, 1), NULL};
     cot__expr      *e = cot__expr_parse(text, n, error);
     cot_var         z = e ? cot__expr_run(e, t, 1, &x, error, NULL, NULL) : COT_NONE;
     cot__expr_free(e);
@@ -128,10 +128,10 @@ static void each_allocation_may_fail(void **state) {
         cot_allocator   al = {counting_alloc, &c};
         cot__expr_error error;
         cot_tape       *t = cot_tape_create(NULL);
-        cot__expr_input in[] = {{"x", cot_scalar(t, 1)},
-                                {"A_long_name_1", cot_scalar(t, 1)},
-                                {"A_long_name_2", cot_scalar(t, 1)},
-                                {"A_long_name_3", cot_scalar(t, 1)}};
+        cot__expr_input in[] = {{"x", cot_scalar(t, 1), NULL},
+                                {"A_long_name_1", cot_scalar(t, 1), NULL},
+                                {"A_long_name_2", cot_scalar(t, 1), NULL},
+                                {"A_long_name_3", cot_scalar(t, 1), NULL}};
         cot__expr      *e = cot__expr_parse_with(&al, text, strlen(text), &error);
         cot_var         z = e ? cot__expr_run(e, t, 4, in, &error, NULL, NULL) : COT_NONE;
         failed = c.failed > 0;
@@ -161,7 +161,7 @@ static void a_tape_short_of_memory_says_so(void **state) {
     for (bool failed = true; failed;) {
         counting  c = {.fail_at = ++at, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
-        cot__expr_input x = {"x", cot_scalar(t, 1)};
+        cot__expr_input x = {"x", cot_scalar(t, 1), NULL};
         cot_var   z = cot__expr_run(e, t, 1, &x, &error, NULL, NULL);
         failed = c.failed > 0;
         assert_true(failed || cot_is_valid(z));

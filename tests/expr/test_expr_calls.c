@@ -9,7 +9,7 @@ static void every_function_can_be_called(void **state) {
         char            text[1000];
         cot__expr_error error;
         cot_tape       *t = cot_tape_create(NULL);
-        cot__expr_input x = {"x", cot_scalar(t, 0.5)};
+        cot__expr_input x = {"x", cot_scalar(t, 0.5), NULL};
         call_sample(&cot__callees[i], text, sizeof text);
         cot__expr *e = cot__expr_parse(text, strlen(text), &error);
         cot_var    z = e ? cot__expr_run(e, t, 1, &x, &error, NULL, NULL) : COT_NONE;
@@ -72,7 +72,7 @@ static void arguments_reach_their_parameters(void **state) {
         char            text[1000];
         cot__expr_error error;
         cot_tape       *t = cot_tape_create(NULL);
-        cot__expr_input x = {"x", cot_scalar(t, 0.5)};
+        cot__expr_input x = {"x", cot_scalar(t, 0.5), NULL};
         snprintf(text, sizeof text, "%s%s", prelude, cases[i].text);
         cot__expr *e = cot__expr_parse(text, strlen(text), &error);
         cot_var    z = e ? cot__expr_run(e, t, 1, &x, &error, NULL, NULL) : COT_NONE;
@@ -141,7 +141,7 @@ static void odd_arguments_are_refused_or_computed(void **state) {
             counting        c = {.fail_from_size = 1 << 20};
             cot_tape       *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}});
             cot__expr_error error;
-            cot__expr_input x = {"x", cot_scalar(t, 0.5)};
+            cot__expr_input x = {"x", cot_scalar(t, 0.5), NULL};
             cot__expr      *e = cot__expr_parse(text, strlen(text), &error);
             if (!e) fail_msg("%s: %s", text, error.message);
             cot_var z = cot__expr_run(e, t, 1, &x, &error, NULL, NULL);

@@ -139,7 +139,7 @@ static void check(const golden *g) {
     cot__expr_input in[MOST_INPUTS];
     cot__expr_error error;
     double          got[MOST_VALUES];
-    for (int k = 0; k < g->inputs; k++) in[k] = (cot__expr_input){g->in[k].name, input(t, &g->in[k])};
+    for (int k = 0; k < g->inputs; k++) in[k] = (cot__expr_input){g->in[k].name, input(t, &g->in[k]), NULL};
     cot__expr *e = cot__expr_parse(g->text, strlen(g->text), &error);
     cot_var    z = e ? cot__expr_run(e, t, g->inputs, in, &error, NULL, NULL) : COT_NONE;
     if (!cot_is_valid(z)) fail_msg("%s\n  column %d: %s", g->text, error.column, error.message);

@@ -53,7 +53,7 @@ static void check_error(const cot__expr_error *error, const char *text, size_t s
 
 static void run(const cot__expr *e, const char *text, size_t size) {
     static const double  v[] = {0.5, -1, 2}, a[] = {1, 2, 3, 4, 5, 6};
-    static const int64_t i[] = {0, 2};
+    static const int64_t i[] = {0, 2, 1}, j[] = {1, 1, 0};
     size_t               used = 0;
     cot_tape            *t = cot_tape_create(&(cot_options){.allocator = {limited, &used}});
     cot__expr_error      error;
@@ -61,11 +61,13 @@ static void run(const cot__expr *e, const char *text, size_t size) {
     int64_t              n = 0;
     char                 why[200];
     if (!t) broken("no tape within a megabyte");
-    cot__expr_input in[] = {{"x", cot_scalar(t, 0.5)},
-                            {"y", cot_scalar(t, 3)},
-                            {"v", cot_tensor(t, COT_F64, COT_SHAPE(3), v)},
-                            {"A", cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a)},
-                            {"i", cot_data(t, COT_I64, COT_SHAPE(2), i)}};
+    cot_csr         sparse = cot_csr_from_triplets(t, 3, 3, 3, i, j, cot_tensor(t, COT_F64, COT_SHAPE(3), v));
+    cot__expr_input in[] = {{"x", cot_scalar(t, 0.5), NULL},
+                            {"y", cot_scalar(t, 3), NULL},
+                            {"v", cot_tensor(t, COT_F64, COT_SHAPE(3), v), NULL},
+                            {"A", cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), NULL},
+                            {"i", cot_data(t, COT_I64, COT_SHAPE(2), i), NULL},
+                            {"S", sparse.values, &sparse}};
     int64_t         before = cot_tape_length(t);
     cot_var         z = cot__expr_run(e, t, (int)(sizeof in / sizeof *in), in, &error, &spans, &n);
     if (cot_is_valid(z)) {

@@ -540,7 +540,7 @@ static void a_compiled_step_draws_by_a_key_at_the_step(void **state) {
     cot_program *program = cot_compile(noisy_step, p, 3, types, 1, NULL);
     cot_run     *run     = cot_run_create(program);
     for (int64_t step = 0; step < 3; step++) {
-        cot_params_set_key(p, cot_key_at(cot_key_of(5), cot_data(t, COT_I64, COT_SCALAR, &step)));
+        cot_params_set_key(p, cot_key_at(cot_key_of(5), cot_integer(step)));
         cot_read(noisy(p, x), want, 32);
         assert_int_equal(cot_program_run(run, (const void *[]){&one, &step, w}, (void *[]){got}), COT_OK);
         assert_memory_equal(want, got, sizeof want);
@@ -578,7 +578,7 @@ static void a_training_loop_asks_for_no_memory_in_its_steady_state(void **state)
     long           requests = 0;
     for (int step = 0; step < 20; step++) {
         if (step == 5) requests = c.requests;
-        cot_params_set_key(p, cot_key_fold(cot_key_of(3), (uint64_t)step));
+        cot_params_set_key(p, cot_key_at(cot_key_of(3), cot_integer(step)));
         cot_backward(cot_sum(cot_square(every(p, x)), COT_ALL));
         cot_sgd_step(n, w, 0.01);
         cot_tape_zero_grads(t);

@@ -142,6 +142,7 @@ static const struct { const char *name, *text; } call_samples[] = {
     {"slogdet", "slogdet(S)[1]"},
     {"split", "split(v, parts=3)[2]"},
     {"array", "array([1, x], dtype='float32')"},
+    {"to_dense", "to_dense([1, x])"},
     {"zeros_like", "zeros_like(A)"},
     {"ones_like", "ones_like(A, dtype=int32)"},
     {"full_like", "full_like(A, 2)"},

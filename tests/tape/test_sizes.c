@@ -66,7 +66,7 @@ static void try_call(const char *before, const char *call) {
     counting        c = {.fail_from_size = ROOM};
     cot_tape       *t = counted_tape(&c, false);
     cot__expr_error error;
-    cot__expr_input x = {"x", cot_scalar(t, 0.5)};
+    cot__expr_input x = {"x", cot_scalar(t, 0.5), NULL};
     snprintf(text, sizeof text, "%s%s", before, call);
     if (getenv("COT_TEST_SAY")) fprintf(stderr, "%s\n", text);
     cot__expr *e = cot__expr_parse(text, strlen(text), &error);

@@ -7,15 +7,17 @@ page=$(realpath "$OLDPWD/$1") command=$(realpath "$OLDPWD/$2")
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-in_firefox() {
-    python3 test_page.py "$page" "$command" firefox && python3 test_picture.py "$page" firefox
+in_browser() { # chromium|firefox
+    local failed=0
+    python3 test_page.py "$page" "$command" "$1" || failed=1
+    python3 test_story.py "$page" "$command" "$1" || failed=1
+    python3 test_picture.py "$page" "$1" || failed=1
+    return $failed
 }
 
-in_firefox > "$log" 2>&1 &
+in_browser firefox > "$log" 2>&1 &
 firefox=$! failed=0
-python3 test_page.py "$page" "$command" chromium || failed=1
-python3 test_picture.py "$page" chromium || failed=1
-python3 test_story.py "$page" "$command" chromium || failed=1
+in_browser chromium || failed=1
 python3 test_hostile.py "$page" "$command" || failed=1
 wait "$firefox" || failed=1
 echo "== the same in Firefox"

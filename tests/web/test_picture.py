@@ -248,8 +248,9 @@ class PictureTest(unittest.TestCase):
             browser.press("f")
             self.assertIn("present", self.classes())
             browser.press("Right")
-            for preset in ("first", "reused"):
-                self.assertIn(f"{preset}", browser.js("return document.getElementById('preset').value"))
+            chosen, at = "return document.getElementById('preset').value", self.presets().index("first")
+            for preset in self.presets()[at:at + 2]:
+                self.assertEqual(browser.js(chosen), preset)
                 out = browser.js("""return ["graph", "now", "step", "answer", "source"].filter(id => {
                     const r = document.getElementById(id).getBoundingClientRect();
                     return r.height < 10 || r.top < 0 || r.bottom > innerHeight + 1 || r.right > innerWidth + 1 })""")
@@ -258,7 +259,7 @@ class PictureTest(unittest.TestCase):
                 self.assertEqual(faults, [])
                 browser.press("n")
             browser.press("b")
-            self.assertEqual(browser.js("return document.getElementById('preset').value"), "reused")
+            self.assertEqual(browser.js(chosen), preset)
             letters = "return parseFloat(getComputedStyle(document.getElementById('now')).fontSize)"
             large = browser.js(letters)
             self.assertIn("present=1", browser.js("return location.hash"))

@@ -79,7 +79,8 @@ export class Graph {
 
   drawWire(edge) {
     const line = svg("path"), tip = svg("path", { class: "tip" });
-    const name = edge.far ? svg("text", { class: "legend", "text-anchor": "end" }, this.tape.label(edge.from)) : null;
+    const from = cut(this.tape.label(edge.from), 4);
+    const name = edge.far ? svg("text", { class: "legend", "text-anchor": "end" }, from) : null;
     return { group: svg("g", null, line, tip, name), line, tip, name, edge, seen: null };
   }
 
@@ -169,6 +170,8 @@ export class Graph {
     const size = Math.min(12 / Math.min(1, this.scale), 15);
     const flows = view.flows.map(flow => ({ ...flow, wire: this.wireOf(flow) })).filter(flow => flow.wire);
     for (const { wire } of flows) taken.push(wire.tipRect); // arrowheads stay free
+    for (const { name, points: [p] } of this.wires.values())
+      if (name) taken.push({ left: p.x - 32, right: p.x, top: p.y - 9, bottom: p.y + 9 });
     for (const { wire, lines } of flows) {
       const at = letters => placeLabel(lines, wire.points, this.plan.down, letters, taken, bounds);
       const label = at(size) ?? at(0.8 * size);

@@ -1,14 +1,13 @@
 // layout.js: places for the nodes of a graph, in layers. Edges that pass over layers get a point in
 // each, which is placed like a small node, so that they go around what is between.
 
-// An edge that passes over more layers than this is not led around what is between, where there
-// are many: it is drawn as two short ends with names.
-const mostPassed = 6, manyBoxes = 300;
+const manyBoxes = 300;
 
 // boxes: [{id, args, across, along}]: a node's extent within its layer and from layer to layer;
-// gaps likewise. Returns {places: Map id -> {across, along}, edges: [{from, to, points}], across,
-// along}; an edge that is too long has `far` and only its two ends as points.
-export function layoutOf(boxes, gap) {
+// gaps likewise. Returns {places: Map id -> {across, along}, edges: [{from, to, points}], layer:
+// Map id -> layer, starts and deep: of layers, across, along}. An edge that passes over more layers
+// than `mostPassed` is not led around what is between: it has `far` and only its ends as points.
+export function layoutOf(boxes, gap, mostPassed = Infinity) {
   const layer = layersOf(boxes), items = new Map(), rows = [], edges = [];
   const put = (key, at, wide) => {
     const item = { key, wide, before: [], after: [], at: 0 };
@@ -24,7 +23,7 @@ export function layoutOf(boxes, gap) {
   for (const box of boxes)
     for (const from of new Set(box.args)) {
       const chain = [items.get(from)], passed = layer.get(box.id) - layer.get(from) - 1;
-      const far = boxes.length > manyBoxes && passed > mostPassed;
+      const far = passed > mostPassed;
       for (let at = layer.get(from) + 1; at < layer.get(box.id) && !far; at++)
         chain.push(put(`${from}>${box.id}@${at}`, at, gap.across / 2));
       chain.push(items.get(box.id));
@@ -56,8 +55,7 @@ export function layoutOf(boxes, gap) {
   return {
     places: new Map(boxes.map(b => [b.id, place(b)])),
     edges: edges.map(e => ({ from: e.from, to: e.to, far: e.far, points: points(e) })),
-    across: right - left,
-    along: starts.at(-1) + deep.at(-1),
+    layer, starts, deep, across: right - left, along: starts.at(-1) + deep.at(-1),
   };
 }
 

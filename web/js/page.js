@@ -249,16 +249,16 @@ const page = {
     for (const panel of this.panels) Object.assign(more, panel.fields?.());
     this.written = fragmentOf(this.state, { mode: this.view.mode, step: this.view.step[this.view.mode], n, m,
       of: this.program.of }, more);
-    clearTimeout(this.writing); // an address of many pages takes a browser long: when nothing moves
-    // so do many addresses: browsers allow some 200 in 10 seconds, and complain
-    this.writes = (this.writes ?? []).filter(time => time > performance.now() - 10000);
-    const soon = this.written.length < 4000 && this.writes.length < 120;
-    if (soon) this.writeAddress();
-    else this.writing = setTimeout(() => this.writeAddress(), 300);
+    // A very long address takes a browser long, and some limit how often it may change: then it is
+    // written when nothing moves.
+    clearTimeout(this.writing);
+    this.writes = (this.writes ?? []).filter(at => performance.now() - at < 10000);
+    if (this.written.length > 4000 || this.writes.length >= 100)
+      this.writing = setTimeout(() => this.writeAddress(), 300);
+    else this.writeAddress();
   },
 
   writeAddress() {
-    if (location.hash === this.written) return;
     this.writes.push(performance.now());
     try {
       history.replaceState(null, "", this.written);
@@ -387,6 +387,8 @@ const page = {
     $("figures").replaceChildren(...walk.figures(tape, step));
     const span = view.current === null ? null : tape.node(view.current).span;
     $("source").replaceChildren(...marked(tape.trace.expression, span, mode, RECORDED !== null));
+    const mark = $("source").querySelector("mark"); // of a long text two lines are shown
+    if (mark) $("source").scrollTop = mark.offsetTop - 2;
     $("intro").hidden = step > 0; // read once; then the graph has the room
     $("bar-hint").replaceChildren(...(step > 0 ? walk.hint(tape) : []));
     const at = { tape, state, mode, walk, step, last: this.stepper.count, steps, view };

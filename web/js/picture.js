@@ -45,7 +45,7 @@ export class Picture {
     const measured = [false, true].map(wide => {
       stage.classList.toggle("wide", wide);
       const width = this.element.clientWidth, height = this.room(wide);
-      return { wide, narrow, letters, worth: wide ? 0.85 : 1, width, height };
+      return { wide, narrow, letters, worth: wide ? 0.92 : 1, width, height };
     });
     stage.classList.toggle("wide", was);
     if (innerWidth < 1000 || document.body.classList.contains("present")) return measured.slice(0, 1);
@@ -56,7 +56,7 @@ export class Picture {
   // below.
   room(wide) {
     if (document.body.classList.contains("present")) return this.element.clientHeight;
-    const top = this.element.getBoundingClientRect().top + scrollY, below = 26;
+    const top = this.element.getBoundingClientRect().top + scrollY, below = wide ? 26 : 76;
     if (innerWidth < 640) return 0.62 * innerHeight;
     return Math.max(innerHeight - top - below - (wide ? 165 : 0), 0.42 * innerHeight);
   }

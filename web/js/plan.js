@@ -40,16 +40,42 @@ function widthsOf(tape, stacked) {
   return new Map([...widths].map(([id, width]) => [id, Math.min(widest, Math.ceil(width))]));
 }
 
+const between = { rows: 34, lead: 46 }; // between two rows; before the first box of each
+
+// Breaks a long layout like a text into rows of about the same length. An edge from one row to
+// another becomes a short end with the name of where it comes from.
+function inRows(laid, rows) {
+  const { layer, starts, deep } = laid, length = laid.along / rows, last = starts.length - 1;
+  const rowOf = starts.map((start, i) => Math.min(rows - 1, Math.floor((start + deep[i] / 2) / length)));
+  const first = rowOf.map(row => starts[rowOf.indexOf(row)]);
+  const moved = (p, at) => ({ along: p.along - first[at] + between.lead,
+    across: p.across + rowOf[at] * (laid.across + between.rows) });
+  const broken = laid.edges.filter(e => e.far || rowOf[layer.get(e.from)] !== rowOf[layer.get(e.to)]);
+  laid.edges = laid.edges.map(e => {
+    const far = broken.includes(e), ends = [layer.get(e.from), layer.get(e.to)];
+    if (!far) return { ...e, points: e.points.map(p => moved(p, ends[0])) };
+    // several of them at one box stand below each other
+    const mates = broken.filter(other => other.to === e.to), up = 15 * (mates.indexOf(e) - (mates.length - 1) / 2);
+    const end = moved(e.points.at(-1), ends[1]);
+    return { ...e, far, points: [moved(e.points[0], ends[0]), { ...end, across: end.across + up }] };
+  });
+  laid.places = new Map([...laid.places].map(([id, p]) => [id, moved(p, layer.get(id))]));
+  laid.along = Math.max(...rowOf.map((row, i) =>
+    rowOf[i + 1] === row ? 0 : starts[i] + deep[i] - first[i] + between.lead));
+  laid.across = (rowOf[last] + 1) * (laid.across + between.rows) - between.rows;
+}
+
 // {down, stacked, width, height, places: Map id -> {x, y, width, height}, edges: [{from, to,
 // points}]}
-function planOf(tape, { down, stacked, roomy }) {
+function planOf(tape, { down, stacked, roomy, rows = 1 }) {
   const widths = widthsOf(tape, stacked), height = tape.matrix ? 98 : stacked ? 82 : 66;
   const gap = down ? { across: roomy ? 40 : 16, along: 38 }
     : { across: tape.matrix ? 14 : 22, along: roomy ? 96 : tape.matrix ? 28 : 46 };
   const laid = layoutOf(tape.nodes.map(n => {
     const args = n.args.filter(a => a !== null), width = widths.get(n.id);
     return down ? { id: n.id, args, across: width, along: height } : { id: n.id, args, across: height, along: width };
-  }), gap);
+  }), gap, rows > 1 ? 2 : tape.nodes.length > mostTried ? 6 : Infinity);
+  if (rows > 1) inRows(laid, rows);
   const place = ({ across, along }) =>
     ({ x: (down ? across : along) + margin.aside, y: (down ? along : across) + margin.over });
   return { down, stacked, width: (down ? laid.across : laid.along) + 2 * margin.aside,
@@ -70,11 +96,11 @@ export function bestPlan(tape, rooms) {
   let best = null;
   for (const down of [false, true])
     for (const stacked of tape.matrix ? [true] : [false, true])
-      for (const roomy of [false, true]) {
-        const plan = planOf(tape, { down, stacked, roomy });
+      for (const [roomy, rows] of down ? [[false, 1], [true, 1]] : [[false, 1], [true, 1], [false, 2], [false, 3]]) {
+        const plan = planOf(tape, { down, stacked, roomy, rows });
         for (const room of rooms) {
-          const worth = room.worth * (down && !room.narrow ? 0.9 : 1) * (roomy ? 1.06 : 1);
-          const score = Math.min(scaleIn(plan, room), 1.1 * room.letters) * worth;
+          const worth = room.worth * (down && !room.narrow ? 0.9 : 1) * (roomy ? 1.06 : 1) * (rows > 1 ? 0.85 : 1);
+          const score = Math.min(scaleIn(plan, room), room.letters) * worth;
           if (!best || score > best.score * 1.001) best = { score, plan, room };
         }
       }

@@ -38,14 +38,19 @@ cot__tensor_entry *cot__tensors_add(cot__tensors *l, const char *name);
  * Of .safetensors, every tensor is checked against the data; entries are sorted by name. Of .npy,
  * header, shape and file size are compared; versions 1 to 3, both byte orders, C and Fortran
  * order; the name is "". Of .npz, members by numpy.savez and savez_compressed, without their
- * ".npy". Of IDX, the format of the MNIST files, one tensor of the name "". */
+ * ".npy"; one that is a short text becomes a pair. Of IDX, the format of the MNIST files, one
+ * tensor of the name "". */
 bool cot__safetensors_list(cot__source *s, cot__tensors *l, cot__trouble *t);
 bool cot__npy_list(cot__source *s, cot__tensors *l, cot__trouble *t);
 bool cot__npz_list(cot__source *s, cot__tensors *l, cot__trouble *t);
 bool cot__idx_list(cot__source *s, cot__tensors *l, cot__trouble *t);
 
-/* The place of the array in an .npy source. */
+enum { COT__NPY_TEXT = 31 };
+
+/* The place of the array in an .npy source; and where the array is one short text in ASCII instead,
+ * such as the format that SciPy writes beside a sparse matrix, that text. */
 bool cot__npy_place(cot__source *s, cot__element_place *p, cot__trouble *t);
+bool cot__npy_text(cot__source *s, char to[COT__NPY_TEXT + 1], bool *is, cot__trouble *t);
 /* Reads a member of an archive, unpacks it and checks it; `unpacked` is memory of it, which
  * cot__source_close frees. */
 bool cot__npz_member(cot__source *s, const cot__tensor_entry *e, const cot_allocator *al, cot__source *unpacked,

@@ -140,8 +140,8 @@ static bool find_header(cot__source *s, uint64_t *prefix, uint64_t *length, cot_
     return true;
 }
 
-/* What the header says, whether or not the elements are there. */
-static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t) {
+/* What the header says, whatever its elements are, and whether or not they are there. */
+static bool any_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t) {
     uint64_t prefix = 0, length = 0;
     if (!find_header(s, &prefix, &length, t)) return false;
     size_t room = (size_t)length + 1;
@@ -158,10 +158,34 @@ static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t
             t,
             "%s has a header that is not {'descr': …, 'fortran_order': …, 'shape': …} of an array of at most %d axes",
             s->path, COT_MAX_NDIM);
+    *at = prefix + length;
+    return true;
+}
+
+static bool read_header(cot__source *s, header *h, uint64_t *at, cot__trouble *t) {
+    if (!any_header(s, h, at, t)) return false;
     if (!read_descr(h->descr, &h->format))
         return cot__trouble_file(t, "%s has elements of type '%s'; f2, f4, f8, i1 to i8, u1 to u8 and b1 can be read",
                                  s->path, h->descr);
-    *at = prefix + length;
+    return true;
+}
+
+bool cot__npy_text(cot__source *s, char to[COT__NPY_TEXT + 1], bool *is, cot__trouble *t) {
+    header   h  = {0};
+    uint64_t at = 0;
+    uint8_t  bytes[4 * COT__NPY_TEXT];
+    size_t   n = 0;
+    *is        = false;
+    if (!any_header(s, &h, &at, t)) return false;
+    if (h.shape.ndim != 0 || !h.descr[0] || (h.descr[1] != 'S' && h.descr[1] != 'U')) return true;
+    for (const char *d = h.descr + 2; *d >= '0' && *d <= '9' && n <= COT__NPY_TEXT; d++)
+        n = 10 * n + (size_t)(*d - '0');
+    size_t wide = h.descr[1] == 'U' ? 4 : 1, first = wide == 4 && h.descr[0] == '>' ? 3 : 0;
+    if (n > COT__NPY_TEXT || s->size - at != n * wide) return true;
+    if (!cot__source_read(s, at, bytes, n * wide, t)) return false;
+    for (size_t k = 0; k < n; k++) to[k] = (char)bytes[k * wide + first];
+    to[n] = 0;
+    *is   = true;
     return true;
 }
 

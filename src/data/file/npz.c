@@ -145,14 +145,27 @@ bool cot__npz_member(cot__source *s, const cot__tensor_entry *e, const cot_alloc
     return fine;
 }
 
+/* A member that is a text stands beside the tensors. */
+static bool add_pair(cot__tensors *l, const char *key, const char *text, cot__trouble *t) {
+    const char    *copy  = cot__keep_text(&l->pool, text, strlen(text));
+    cot_text_pair *grown = cot__keep_grow(&l->pool, l->pairs, l->pair_count, &l->pair_room, sizeof *grown);
+    if (!copy || !grown) return cot__trouble_memory(t);
+    l->pairs               = grown;
+    grown[l->pair_count++] = (cot_text_pair){key, copy};
+    return true;
+}
+
 /* The head of a member says what it holds. The whole member is read for it: so a listing exists
  * only where all sums fit. */
-static bool describe(cot__source *s, cot__tensors *l, cot__tensor_entry *e, cot__trouble *t) {
+static bool describe(cot__source *s, cot__tensors *l, cot__tensor_entry *e, bool *is_text, cot__trouble *t) {
     cot__source        member;
     cot__element_place place;
+    char               text[COT__NPY_TEXT + 1];
     if (!cot__npz_member(s, e, &l->pool.al, &member, t)) return false;
-    bool fine = cot__npy_place(&member, &place, t);
+    bool fine = cot__npy_text(&member, text, is_text, t);
+    if (fine) fine = *is_text ? add_pair(l, e->name, text, t) : cot__npy_place(&member, &place, t);
     cot__source_close(&member);
+    if (fine && *is_text) return true;
     if (!fine) return false;
     place.at = e->place.at;
     e->place = place;
@@ -191,6 +204,12 @@ bool cot__npz_list(cot__source *s, cot__tensors *l, cot__trouble *t) {
     }
     cot__free(&l->pool.al, lines, (size_t)d.bytes);
     fine = fine && lie_apart(s, l, t);
-    for (size_t k = 0; fine && k < l->n; k++) fine = describe(s, l, &l->entries[k], t);
+    size_t kept = 0;
+    bool   is_text;
+    for (size_t k = 0; fine && k < l->n; k++) {
+        fine = describe(s, l, &l->entries[k], &is_text, t);
+        if (fine && !is_text) l->entries[kept++] = l->entries[k];
+    }
+    if (fine) l->n = kept;
     return fine;
 }

@@ -35,7 +35,7 @@ bool cot__own_arrivals(cot__sweep *s) {
         if (a->tensor.storage->refs == 1 && !a->tensor.storage->borrowed &&
             cot__is_contiguous(v.ndim, v.shape, a->tensor.stride) && a->tensor.storage->bytes == bytes)
             continue;
-        cot__storage *fresh = cot__storage_create(t, bytes, "backward");
+        cot__storage *fresh = cot__storage_create_aside(t, bytes, "backward");
         if (!fresh) return false;
         int64_t stride[COT_MAX_NDIM];
         cot__strides(v.ndim, v.shape, stride);

@@ -46,8 +46,9 @@ bool cot__program_emit_c(const cot__program *p, const cot__emit_options *o, cons
 /* ---- for those who write a main around the function ------------------------------------------ */
 
 /* The name of a function or of a parameter as C takes it: no keyword, nothing that the file uses;
- * at most `size` bytes, with the end. Parameters that get the same name are numbered. */
-void cot__emit_function_name(const char *wanted, char *name, size_t size);
+ * at most `size` bytes, with the end. Parameters that get the same name are numbered. False: out of
+ * memory. */
+bool cot__emit_function_name(const char *wanted, char *name, size_t size);
 void cot__emit_name(const char *wanted, char *name, size_t size);
 /* The arrays that hold the pattern of output k are called FUNCTION_NAME_row_start and _col. */
 enum { COT__PATTERN_NAME = 64 };

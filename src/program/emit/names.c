@@ -215,10 +215,10 @@ void cot__emit_name(const char *wanted, char *name, size_t size) {
 
 /* Does the text of functions have the word on a line at its margin, before a parenthesis, a bracket
  * or the end of a declaration? Then something there may be called so. */
-static bool is_exported(const char *name) {
+static bool is_exported(const cot__exported *from, const char *name) {
     size_t n = strlen(name);
-    for (int line = 0; cot__exported_text[line]; line++) {
-        const char *text = cot__exported_text[line];
+    for (int line = 0; from->line[line]; line++) {
+        const char *text = from->line[line];
         if (text[0] == ' ') continue;
         for (const char *s = strstr(text, name); s; s = strstr(s + 1, name))
             if ((s == text || !cot__is_word(s[-1])) && (s[n] == '(' || s[n] == '[' || strcmp(s + n, ";") == 0))
@@ -227,9 +227,18 @@ static bool is_exported(const char *name) {
     return false;
 }
 
-void cot__emit_function_name(const char *wanted, char *name, size_t size) {
+static void name_function(const cot__exported *from, const char *wanted, char *name, size_t size) {
     cot__emit_name(wanted, name, size - 2);
-    if (is_in(name, COUNTOF(functions), functions) || is_exported(name)) memcpy(name + strlen(name), "_x", 3);
+    if (is_in(name, COUNTOF(functions), functions) || is_exported(from, name)) memcpy(name + strlen(name), "_x", 3);
+}
+
+bool cot__emit_function_name(const char *wanted, char *name, size_t size) {
+    const cot_allocator usual = {0};
+    cot__exported       from;
+    if (!cot__exported_open(&from, &usual)) return false;
+    name_function(&from, wanted, name, size);
+    cot__exported_close(&from);
+    return true;
 }
 
 static bool is_there(const cot__writer *w, uint32_t before, const char *name) {
@@ -262,7 +271,7 @@ bool cot__names_open(cot__writer *w) {
     w->called = cot__alloc(w->al, (w->p->bodies + 1) * sizeof *w->called);
     if (!w->called)
         return cot__refuse(w->caller, COT_MEMORY, "out of memory: the names of %u bodies", w->p->bodies);
-    cot__emit_function_name(w->o->name && w->o->name[0] ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
+    name_function(&w->parts.from, w->o->name && w->o->name[0] ? w->o->name : "f", w->name[0], COT__NAME_TEXT);
     set_list(w, 1, w->p->inputs, w->o->inputs, 'x');
     set_list(w, 1 + w->p->inputs, w->p->outputs, w->o->outputs, 'y');
     return true;

@@ -5,7 +5,7 @@
 
 #include "program/emit/emit.h"
 #include "program/emit/layout.h"
-#include "program/emit/parts.h"
+#include "program/emit/text/parts.h"
 
 enum { COT__NAME_TEXT = 64 };
 

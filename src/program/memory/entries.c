@@ -11,7 +11,7 @@ static void put_again(cot__entries *e, cot__entry old) {
 
 bool cot__entries_reserve(cot__entries *e, const cot_allocator *al) {
     cot__entries more = {.size = e->size ? 2 * e->size : 16, .count = e->count};
-    if (2 * ((uint64_t)e->count + 1) <= e->size) return true;
+    if (cot__entries_have_room(e)) return true;
     more.at = cot__alloc(al, more.size * sizeof *more.at);
     if (!more.at) return false;
     memset(more.at, 0, more.size * sizeof *more.at);

@@ -15,6 +15,7 @@ typedef struct cot__entries {
 /* Is entry k of the list the one that is looked for? */
 typedef bool cot__is_entry(const void *list, uint32_t k, const void *key);
 
+static inline bool cot__entries_have_room(const cot__entries *e) { return 2 * ((uint64_t)e->count + 1) <= e->size; }
 /* Room for one more; false: out of memory. */
 bool cot__entries_reserve(cot__entries *e, const cot_allocator *al);
 void cot__entries_free(cot__entries *e, const cot_allocator *al);

@@ -104,12 +104,14 @@ static bool same_number(double a, double b, bool zeros_alike) {
     return memcmp(&a, &b, sizeof a) == 0 || (zeros_alike && a == 0 && b == 0);
 }
 
-bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, char *why, size_t size) {
+bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, bool codes_alone, char *why, size_t size) {
     for (int k = 0; k < a->parts || k < b->parts; k++) {
         static const section none = {"nothing", 0, 0};
         const section       *s = k < a->parts ? &a->part[k] : &none, *t = k < b->parts ? &b->part[k] : &none;
-        bool                 same = strcmp(s->name, t->name) == 0 && s->count == t->count;
-        for (int64_t i = 0; same && i < s->count; i++)
+        bool                 status = strncmp(s->name, "status", 6) == 0, says = strncmp(s->name, "what", 4) == 0;
+        bool                 words = codes_alone && (status || says);
+        bool                 same = strcmp(s->name, t->name) == 0 && (words || s->count == t->count);
+        for (int64_t i = 0; same && i < (words ? status : s->count); i++)
             if (!same_number(a->number[s->from + i], b->number[t->from + i], zeros_alike)) {
                 char one[160], other[160];
                 put_words(a, s, one, sizeof one);

@@ -83,8 +83,9 @@ void outcome_wrong(outcome *o, const char *format, ...) __attribute__((format(pr
 /* The same, for numbers that only need to agree in half of their digits. */
 void outcome_far(outcome *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes the first difference to `why`; any two NaN are the same number. False: there is none.
- * zeros_alike: zeros of both signs are the same. */
-bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, char *why, size_t size);
+ * zeros_alike: zeros of both signs are the same. codes_alone: of errors the codes are compared,
+ * and words for people not at all. */
+bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, bool codes_alone, char *why, size_t size);
 
 /* ---- ways.c ---------------------------------------------------------------------------------- */
 
@@ -98,6 +99,8 @@ typedef struct way {
     bool        products_wait;    /* the same for products of a column and a row */
     /* directions are batched wherever possible; zeros may change their sign */
     bool        batches;
+    /* cot_vmap is a program wherever no derivative is asked for; errors may name other nodes */
+    bool        batches_run;
     /* one allocation, which the head chooses, fails: any error is fine, a crash or leak is not */
     bool        allocations_fail;
 } way;

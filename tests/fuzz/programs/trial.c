@@ -70,7 +70,8 @@ bool trial(const program *p, char *why, size_t size) {
             snprintf(why, size, "%s: %s", ways[k].name, o.wrong);
             right = false;
         } else if (k > 0 && !ways[k].allocations_fail && 
-                   outcome_differs(&first, &o, ways[k].batches, difference, sizeof difference)) {
+                   outcome_differs(&first, &o, ways[k].batches, ways[k].batches_run, difference,
+                                   sizeof difference)) {
             snprintf(why, size, "'%s' and '%s' differ: %s", ways[0].name, ways[k].name, difference);
             right = false;
         }

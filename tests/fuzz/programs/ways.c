@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include "base/parallel.h"
+#include "diff/batch/vmap.h"
 #include "diff/products/products.h"
 #include "pending/pending.h"
 
@@ -14,14 +15,14 @@ const way ways[] = {
      .grain         = 1,
      .work_waits   = true,
      .products_wait = true},
-    {.name = "two threads, cut small, nothing waits", .threads = 2, .grain = 1},
+    {.name = "two threads, cut small, batches are programs", .threads = 2, .grain = 1, .batches_run = true},
     {.name = "one thread, directions in batches", .threads = 1, .batches = true},
     {.name = "one thread, an allocation fails", .threads = 1, .allocations_fail = true},
 };
 const int way_count = sizeof ways / sizeof *ways;
 
 typedef struct settings {
-    int64_t grain, pending_from, pending_bytes, batch_from;
+    int64_t grain, pending_from, pending_bytes, batch_from, program_from;
     size_t  product_from, product_times;
     bool    spoils;
 } settings;
@@ -30,12 +31,13 @@ static settings usual;
 static bool     known;
 
 static settings get(void) {
-    return (settings){cot__grain,        cot__pending_from,  cot__pending_bytes, cot__batch_from,
-                      cot__product_from, cot__product_times, cot__pending_spoils};
+    return (settings){cot__grain,        cot__pending_from,      cot__pending_bytes,
+                      cot__batch_from,   cot__vmap_program_from, cot__product_from,
+                      cot__product_times, cot__pending_spoils};
 }
 static void set(settings s) {
     cot__grain = s.grain, cot__pending_from = s.pending_from, cot__pending_bytes = s.pending_bytes;
-    cot__batch_from = s.batch_from;
+    cot__batch_from = s.batch_from, cot__vmap_program_from = s.program_from;
     cot__product_from = s.product_from, cot__product_times = s.product_times;
     cot__pending_spoils = s.spoils;
 }
@@ -45,6 +47,7 @@ void way_set(const way *w) {
     settings s = usual;
     if (w->grain) s.grain = w->grain;
     s.batch_from    = w->batches ? 1 : INT64_MAX;
+    s.program_from  = w->batches_run ? 0 : INT64_MAX;
     s.pending_from  = w->work_waits ? 1 : INT64_MAX;
     s.pending_bytes = w->work_waits ? 1 : usual.pending_bytes;
     s.product_from  = w->products_wait ? 0 : SIZE_MAX;

@@ -1,6 +1,6 @@
 /* parts.c: see parts.h. The text comes from our own files, through the preprocessor: a part begins
  * at the start of a line, and ends with the line on which its last brace or semicolon stands. */
-#include "program/emit/parts.h"
+#include "program/emit/text/parts.h"
 
 #include <string.h>
 
@@ -14,8 +14,9 @@ typedef struct cutter {
 } cutter;
 
 /* Takes one line. True: the part ends on it. */
-static bool cut_line(cutter *c, cot__part *part, int line, const char *text) {
-    bool is_type = strncmp(cot__exported_text[part->first], "typedef", 7) == 0;
+static bool cut_line(cutter *c, cot__part *part, int line, const char *const *lines) {
+    const char *text    = lines[line];
+    bool        is_type = strncmp(lines[part->first], "typedef", 7) == 0;
     for (int i = 0; text[i]; i++) {
         if (cot__is_word(text[i])) {
             int start = i;
@@ -51,25 +52,30 @@ static bool add(cot__parts *x, const cot__part *part) {
     return true;
 }
 
-static bool is_named(const cot__part *part, const char *name) {
-    return (int)strlen(name) == part->name_length &&
-           memcmp(cot__exported_text[part->name_line] + part->name_at, name, strlen(name)) == 0;
+static bool has_name(const cot__parts *x, const cot__part *part, const char *name, int length) {
+    return length == part->name_length &&
+           memcmp(x->from.line[part->name_line] + part->name_at, name, (size_t)length) == 0;
+}
+
+static bool is_named(const cot__parts *x, const cot__part *part, const char *name) {
+    return has_name(x, part, name, (int)strlen(name));
 }
 
 bool cot__parts_open(cot__parts *x, const cot_allocator *al) {
     bool software = false;
     *x            = (cot__parts){.al = al};
-    for (int line = 0; cot__exported_text[line]; line++) {
+    if (!cot__exported_open(&x->from, al)) return false;
+    for (int line = 0; x->from.line[line]; line++) {
         cot__part part = {.first = line, .declared = -1};
         cutter    c    = {0};
-        while (!cut_line(&c, &part, line, cot__exported_text[line])) line++;
+        while (!cut_line(&c, &part, line, x->from.line)) line++;
         part.last     = line;
         part.software = software;
         /* print_part declares what must be */
         if (c.list && !c.body && !c.assigned) continue;
-        if (is_named(&part, "cot_begins_software_fma"))
+        if (is_named(x, &part, "cot_begins_software_fma"))
             software = true;
-        else if (is_named(&part, "cot_ends_software_fma"))
+        else if (is_named(x, &part, "cot_ends_software_fma"))
             software = false;
         else if (!add(x, &part))
             return cot__parts_close(x), false;
@@ -79,18 +85,15 @@ bool cot__parts_open(cot__parts *x, const cot_allocator *al) {
 
 void cot__parts_close(cot__parts *x) {
     cot__free(x->al, x->part, (size_t)x->room * sizeof *x->part);
+    cot__exported_close(&x->from);
     *x = (cot__parts){.al = x->al};
 }
 
 /* ---- what is needed -------------------------------------------------------------------------- */
 
 cot__part *cot__parts_find(const cot__parts *x, const char *name, int length) {
-    for (int k = 0; k < x->count; k++) {
-        const cot__part *p = &x->part[k];
-        if (p->name_length == length &&
-            memcmp(cot__exported_text[p->name_line] + p->name_at, name, (size_t)length) == 0)
-            return &x->part[k];
-    }
+    for (int k = 0; k < x->count; k++)
+        if (has_name(x, &x->part[k], name, length)) return &x->part[k];
     return NULL;
 }
 
@@ -102,7 +105,7 @@ void cot__parts_need(cot__parts *x, const char *name) {
 static void need_words_of(cot__parts *x, cot__part *part) {
     part->seen = true;
     for (int line = part->first; line <= part->last; line++)
-        for (const char *s = cot__exported_text[line]; *s;) {
+        for (const char *s = x->from.line[line]; *s;) {
             int n = 0;
             while (cot__is_word(s[n])) n++;
             cot__part *other = n && !cot__is_digit(*s) ? cot__parts_find(x, s, n) : NULL;
@@ -151,28 +154,28 @@ static void print_choice(const cot__parts *x, cot__text *to) {
 }
 
 /* Under which condition a part of the software is compiled. */
-static const char *condition(const cot__part *part) {
+static const char *condition(const cot__parts *x, const cot__part *part) {
     if (!part->software) return NULL;
-    if (is_named(part, "cot__sum_to_odd")) return "#if !COT_HAS_FMA || !COT_HAS_FMAF\n";
-    bool single = is_named(part, "cot__software_fmaf") || is_named(part, "cot_fmaf");
+    if (is_named(x, part, "cot__sum_to_odd")) return "#if !COT_HAS_FMA || !COT_HAS_FMAF\n";
+    bool single = is_named(x, part, "cot__software_fmaf") || is_named(x, part, "cot_fmaf");
     return single ? "#if !COT_HAS_FMAF\n" : "#if !COT_HAS_FMA\n";
 }
 
-static void print_static(const cot__part *part, cot__text *to) {
-    const char *text = cot__exported_text[part->first];
+static void print_static(const cot__parts *x, const cot__part *part, cot__text *to) {
+    const char *text = x->from.line[part->first];
     if (strncmp(text, "static", 6) && strncmp(text, "typedef", 7)) cot__put(to, "static ");
 }
 
 /* The head of a function stands on one line. */
-static void print_declaration(const cot__part *part, cot__text *to) {
-    const char *text = cot__exported_text[part->first];
-    print_static(part, to);
+static void print_declaration(const cot__parts *x, const cot__part *part, cot__text *to) {
+    const char *text = x->from.line[part->first];
+    print_static(x, part, to);
     cot__putf(to, "%.*s;\n", (int)strcspn(text, "{") - 1, text);
 }
 
-static void print_part(const cot__part *part, cot__text *to) {
-    print_static(part, to);
-    for (int line = part->first; line <= part->last; line++) cot__put(to, cot__exported_text[line]), cot__put(to, "\n");
+static void print_part(const cot__parts *x, const cot__part *part, cot__text *to) {
+    print_static(x, part, to);
+    for (int line = part->first; line <= part->last; line++) cot__put(to, x->from.line[line]), cot__put(to, "\n");
 }
 
 void cot__parts_print(cot__parts *x, cot__text *to) {
@@ -181,13 +184,13 @@ void cot__parts_print(cot__parts *x, cot__text *to) {
     print_choice(x, to);
     for (int k = 0; k < x->count; k++) {
         if (!x->part[k].needed) continue;
-        const char *now = condition(&x->part[k]);
+        const char *now = condition(x, &x->part[k]);
         if (open && open != now) cot__put(to, "#endif\n");
         if (now && open != now) cot__put(to, now);
         open = now;
         for (int later = k + 1; later < x->count; later++)
-            if (x->part[later].needed && x->part[later].declared == k) print_declaration(&x->part[later], to);
-        print_part(&x->part[k], to);
+            if (x->part[later].needed && x->part[later].declared == k) print_declaration(x, &x->part[later], to);
+        print_part(x, &x->part[k], to);
     }
     if (open) cot__put(to, "#endif\n");
 }

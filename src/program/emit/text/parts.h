@@ -1,19 +1,17 @@
-/* parts.h: the functions that an exported file may hold (exported.inc), cut into parts, each one
+/* parts.h: the functions that an exported file may hold (exported.h), cut into parts, each one
  * function, type or table, of which those are printed that somebody needs. */
 #ifndef COT_EMIT_PARTS_H
 #define COT_EMIT_PARTS_H
 
 #include "base/base.h"
 #include "base/text.h"
+#include "program/emit/text/exported.h"
 
 /* Letters of C, whatever the locale says. */
 static inline bool cot__is_digit(char c) { return c >= '0' && c <= '9'; }
 static inline bool cot__is_alpha(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 static inline bool cot__is_word(char c) { return cot__is_alpha(c) || cot__is_digit(c) || c == '_'; }
 static inline char cot__upper(char c) { return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c; }
-
-/* The lines of the text; NULL ends them. Made when the library is built. */
-extern const char *const cot__exported_text[];
 
 typedef struct cot__part {
     int  first, last; /* lines */
@@ -25,6 +23,7 @@ typedef struct cot__part {
 
 typedef struct cot__parts {
     const cot_allocator *al;
+    cot__exported        from;
     cot__part           *part;
     int                  count, room;
 } cot__parts;
