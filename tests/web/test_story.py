@@ -80,7 +80,7 @@ class StoryTest(unittest.TestCase):
     # ---- the nudge test --------------------------------------------------------------------------
 
     def nudge(self):
-        browser.wait("return document.querySelector('#nudge [data-kind]')", "the nudge test")
+        browser.wait("return !!document.querySelector('#nudge [data-kind]')", "the nudge test")
         return (browser.js("return [...document.querySelectorAll('#nudge tbody tr')].map(r => "
             "[Number(r.dataset.step), Number(r.dataset.error)])"),
             browser.js("return document.querySelector('#nudge [data-kind]').dataset.kind"))
@@ -115,7 +115,7 @@ class StoryTest(unittest.TestCase):
                 "e.innerText"), seen)
             seen.append(browser.js("return document.querySelector('#lessons b').textContent"))
             browser.js("document.querySelector('.lesson-more').open = true")
-            browser.wait("return document.querySelector('.lesson-about p')", "the lesson")
+            browser.wait("return !!document.querySelector('.lesson-about p')", "the lesson")
             words = browser.text("#lessons")
             for part in ("Question.", "Show the answer", "After it you can say", "Read on"):
                 self.assertIn(part, words, seen[-1])
@@ -266,7 +266,7 @@ class StoryTest(unittest.TestCase):
         want = {("x1", "x2"): "grows", ("x2", "x1"): "grows", ("x1", "x1"): "grows", ("x2", "x2"): "stays"}
         seen = set()
         for _ in range(4):
-            browser.wait("return document.querySelector('#guess-choices button')", "the question")
+            browser.wait("return !!document.querySelector('#guess-choices button')", "the question")
             words = self.spoken("#guess-question")
             pair = (words.split()[1].strip(","), words.split("adjoint of ")[1].split()[0])
             seen.add(pair)
@@ -393,7 +393,7 @@ class StoryTest(unittest.TestCase):
     def test_a_lesson_lets_one_try_what_is_refused(self):
         self.open("#p=inplace&mode=forward&step=0")
         browser.js("document.querySelector('.lesson-more').open = true")
-        browser.wait("return document.getElementById('lesson-try')", "the lesson")
+        browser.wait("return !!document.getElementById('lesson-try')", "the lesson")
         self.click("#lesson-try")
         browser.wait("return document.body.classList.contains('stale')", "the refusal")
         self.assertIn("only names can be assigned to", browser.text("#error"))
