@@ -9,9 +9,7 @@
 #include "base/number.h"
 #include "data/file/json.h"
 
-static void skip_spaces(cot__scan *x) {
-    while (x->at < x->end && (*x->at == ' ' || *x->at == '\t' || *x->at == '\r')) x->at++;
-}
+static void skip_spaces(cot__scan *x) { x->at = cot__after_spaces(x->at, x->end); }
 
 static size_t digits(const char *at, const char *end) {
     size_t n = 0;

@@ -6,17 +6,17 @@
  * its failure. */
 #include "nn/nn.h"
 
+#include "base/file/bytes.h"
 #include "base/names/nearest.h"
 #include "base/number.h"
 #include "base/text.h"
 
 #include <string.h>
 
-/* FNV-1a: part of the bits, as initial numbers come from it. */
+/* FNV-1a, which is the checksum of files from another start on: part of the bits, as initial
+ * numbers come from it. */
 static uint64_t hash_of(const char *text, size_t n) {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < n; i++) h = (h ^ (uint8_t)text[i]) * UINT64_C(0x100000001b3);
-    return h;
+    return cot__checksum(UINT64_C(0xcbf29ce484222325), text, n);
 }
 
 /* ---- making, and what is simply kept --------------------------------------------------------- */

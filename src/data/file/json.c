@@ -15,9 +15,7 @@ bool cot__scan_memory(cot__scan *x) {
     return cot__scan_fails(x, "memory is short");
 }
 
-static void skip_spaces(cot__scan *x) {
-    while (x->at < x->end && (*x->at == ' ' || *x->at == '\t' || *x->at == '\n' || *x->at == '\r')) x->at++;
-}
+static void skip_spaces(cot__scan *x) { x->at = cot__after_spaces(x->at, x->end); }
 
 static bool take(cot__scan *x, char c) {
     skip_spaces(x);

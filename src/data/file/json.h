@@ -11,6 +11,12 @@
 
 #include "data/file/keep.h"
 
+/* Where what is no space begins, or the end. */
+static inline const char *cot__after_spaces(const char *at, const char *end) {
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) at++;
+    return at;
+}
+
 typedef struct cot__scan {
     const char *start, *at, *end;
     cot__keep  *pool;   /* what is read lies there */

@@ -2,6 +2,7 @@
  * text), the elements.
  *
  * The header is read by a small scanner that knows the three keys and nothing else. */
+#include "data/file/json.h"
 #include "data/file/listing.h"
 
 #include <string.h>
@@ -20,9 +21,7 @@ typedef struct header {
     char        descr[32]; /* for messages */
 } header;
 
-static void skip_spaces(scanner *x) {
-    while (x->at < x->end && (*x->at == ' ' || *x->at == '\t' || *x->at == '\n' || *x->at == '\r')) x->at++;
-}
+static void skip_spaces(scanner *x) { x->at = cot__after_spaces(x->at, x->end); }
 
 static bool take(scanner *x, char c) {
     skip_spaces(x);
