@@ -146,7 +146,8 @@ bool cot__arrive(cot__sweep *s, uint32_t node) {
     if (cot__is_tensor(&s->t->nodes[node])) {
         to->tensor = *acc_of(s, node);
         to->tensor.storage->refs++;
-        if (s->t->nodes[node].op == OP_leaf) cot__storage_set_aside(s->t, to->tensor.storage); /* a gradient */
+        /* a gradient */
+        if (s->t->nodes[node].op == OP_leaf) cot__storage_set_aside(s->t, to->tensor.storage);
     } else
         to->scalar = cot__slot_get(s->t, node);
     s->arrival_count++;
