@@ -105,7 +105,7 @@ _cotangent() {
     train)
         options+=" --data --steps --seeds --seed --rate --batch --width --layers --heads --context --precision --tokenizer --initial --checkpoint --every --resume --log --tensorboard --pictures --node --quiet --threads"
         if [[ $current != -* ]]; then
-            COMPREPLY=($(compgen -W "gcn mnist gpt" -- "$current"))
+            COMPREPLY=($(compgen -W "gcn mnist gpt ode" -- "$current"))
             return
         fi
         ;;

@@ -671,6 +671,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_hessian(x, 1, &x, d), cot_hvp(x, 1, &x, d, d), cot_grad_of(x, 0, NULL, NULL),
         cot_jacobian(0, NULL, 0, NULL, COT_AUTO, NULL);
     cot_scope_open(t, "a"), cot_scope_close(t, 1, &x), cot_scope_open(t, NULL), cot_scope_close(t, 1, NULL);
+    cot_tape_peak_bytes(t), cot_tape_memory(t, NULL, NULL);
     cot_no_grad_open(t), cot_no_grad_close(t), cot_assign(x, x), cot_assign(x, 1.0), cot_assign_data(x, d),
         cot_assign_data(x, NULL);
     cot_sgd_step(1, &x, 0.1), cot_sgd_step(0, NULL, 0.1), cot_leaf(x),
