@@ -215,6 +215,20 @@ SAMPLE(long_statistics) {
 }
 SAMPLE(long_products) { UNUSED; return cot_matmul(cot_transpose(x[0]), cot_cos(x[0])); }
 
+/* Rows of many entries, and entries that are dot products of many terms. */
+SAMPLE(long_rows) {
+    UNUSED;
+    int64_t row[1700], column[1700];
+    for (int k = 0; k < 1700; k++) row[k] = k / 600, column[k] = k % 600;
+    cot_tape *t = cot_tape_of(x[0]);
+    cot_csr   a = cot_csr_from_triplets(t, 3, 600, 1700, row, column, cot_index(x[0], 1, 0));
+    cot_csr   few = cot_csr_from_triplets(t, 3, 6, 6, row, column, cot_zeros(t, cot_dtype_of(x[0]), COT_SHAPE(6)));
+    cot_var   left = cot_reshape(cot_slice(x[0], 0, 0, 450, 1), COT_SHAPE(3, 300));
+    cot_var   right = cot_reshape(cot_slice(x[0], 0, 450, 1350, 1), COT_SHAPE(6, 300));
+    cot_var   z = cot_csr_matmul(cot_csr_sddmm(few, left, right), cot_slice(x[0], 0, 0, 6, 1));
+    return cot_add(z, cot_csr_matmul(cot_csr_softmax(a), cot_slice(x[0], 0, 0, 600, 1)));
+}
+
 static cot_var random_array(cot_tape *t, cot_dtype dtype, cot_shape shape) {
     static double x[4096];
     test_random   random = test_random_of("long", 1);
@@ -480,6 +494,8 @@ int main(void) {
     add_long(&all, COT_F64, long_sums);
     add_long(&all, COT_F32, long_sums);
     add_long(&all, COT_F64, long_products);
+    add_long(&all, COT_F64, long_rows);
+    add_long(&all, COT_F32, long_rows);
     add_long(&all, COT_F64, long_statistics);
     add_long(&all, COT_F32, long_statistics);
     add_images(&all, COT_F64);

@@ -185,6 +185,9 @@ static const struct exportable {
     {OP_norm_known, cot__put_normalized},
     {OP_norm_back, cot__put_norm_back},
     {OP_norm_weights, cot__put_norm_weights},
+    {OP_csr_matmul, cot__put_csr_matmul},
+    {OP_csr_sddmm, cot__put_csr_sddmm},
+    {OP_csr_softmax, cot__put_csr_softmax},
 };
 
 static cot__put_fn *find(int op) {
