@@ -133,6 +133,7 @@ class PageTest(unittest.TestCase):
     def test_a_seed_scales_the_gradient(self):
         self.open("#p=first&mode=reverse")
         browser.type("#seed", "2")
+        browser.now("scrollTo(0, 0)")  # from the field back to the buttons
         self.step(3)
         self.assertTrue(nearly(self.gradient()["x2"], math.pi / 2))
         browser.type("#seed", "[1, 2]")

@@ -58,7 +58,7 @@ export class Picture {
     if (document.body.classList.contains("present")) return this.element.clientHeight;
     const top = this.element.getBoundingClientRect().top + scrollY, below = wide ? 26 : 76;
     if (innerWidth < 640) return 0.62 * innerHeight;
-    return Math.max(innerHeight - top - below - (wide ? 165 : 0), 0.42 * innerHeight);
+    return Math.max(innerHeight - top - below - (wide ? 165 : 0), (wide ? 0.385 : 0.42) * innerHeight);
   }
 
   // Only numbers differ.

@@ -55,7 +55,7 @@ function inRows(laid, rows) {
     const far = broken.includes(e), ends = [layer.get(e.from), layer.get(e.to)];
     if (!far) return { ...e, points: e.points.map(p => moved(p, ends[0])) };
     // several of them at one box stand below each other
-    const mates = broken.filter(other => other.to === e.to), up = 15 * (mates.indexOf(e) - (mates.length - 1) / 2);
+    const mates = broken.filter(other => other.to === e.to), up = 20 * (mates.indexOf(e) - (mates.length - 1) / 2);
     const end = moved(e.points.at(-1), ends[1]);
     return { ...e, far, points: [moved(e.points[0], ends[0]), { ...end, across: end.across + up }] };
   });

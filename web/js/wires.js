@@ -48,7 +48,7 @@ const textOf = part => typeof part === "string" ? part : part.bar;
 const shapesOf = lines => [lines, lines.flatMap(line => [line.slice(0, -1), line.slice(-1)].filter(l => l.length)),
   lines.flatMap(line => line.map(word => [word]))];
 
-const lineHeight = 1.32;
+const lineHeight = 1.5;
 
 const inWords = line => line.flatMap((word, i) => i ? [" ", word] : [word]).flat();
 
@@ -103,7 +103,7 @@ export function drawLabel({ box, lines, size, anchor }, mode) {
   return svg("g", { class: `flow-label ${mode}` },
     apart ? svg("path", { class: "leader", d: `M${edge.x},${edge.y}L${anchor.x},${anchor.y}` }) : null,
     svg("rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, rx: 5 }),
-    lines.map((line, i) => svg("text", { x, y: box.top + (i + 1) * size * lineHeight - size * 0.2,
+    lines.map((line, i) => svg("text", { x, y: box.top + (i + 1) * size * lineHeight - size * 0.3,
       style: `font-size:${size}px`, "text-anchor": "middle" },
     inWords(line).map(part => typeof part === "string" ? part : svgBar(part.bar)))));
 }
