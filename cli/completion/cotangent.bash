@@ -81,7 +81,7 @@ _cotangent() {
     hvp) options+=" $expression --wrt --tangent" ;;
     taylor) options+=" $expression --along --order" ;;
     jac | hess) options+=" $expression --wrt --mode --sparse" ;;
-    trace) options+=" $expression --wrt --seed --step --html --dot" ;;
+    trace) options+=" $expression --wrt --seed --mode --step --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     cost) options+=" $expression --wrt --inputs --outputs" ;;
     compile)

@@ -121,6 +121,9 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
 const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 
+/* Makes a filled-in formula simpler for the eye, in its place: x^(2 - 1) is x. */
+void cot__trace_simplify(char *text);
+
 /* A value for a table: "3.14159", "[1 2 3]". If not all elements fit, its shape comes first:
  * "(64,128) -1 … 2.5". At most `width` columns. */
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size);
@@ -143,6 +146,11 @@ void cot__trace_table_forward_head(FILE *out, cot__trace_look look);
 void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__trace_look look);
 void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look);
 void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look);
+
+/* The forward tape, then forward mode: for each input a walk down the tape with the tangent of
+ * every node, and what its operands add to it. */
+void cot__trace_tangent_table(FILE *out, const cot__trace *tr, int n, const cot__trace_input *inputs,
+                              cot__trace_look look);
 
 /* All that cot_explain or cot_report says about y, however long: a text that the caller frees, and
  * the number of findings. NULL when memory is short. */
