@@ -41,7 +41,9 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
             traced_json(&x, out, f);
             fputs("\n", out);
         } else if (!o->html && !o->dot) {
-            cot__trace_table(out, x.trace, (cot__trace_look){how.colour, how.width});
+            cot__trace_look as = {how.colour, how.width};
+            if (o->mode != COT_FORWARD) cot__trace_table(out, x.trace, as);
+            else if (!cot__trace_tangent_table(out, x.trace, x.p.n, x.inputs, as)) failure_memory(f);
         }
     }
     traced_close(&x);

@@ -81,10 +81,11 @@ const command command_table[] = {
      "both, --dot a graph for "
      "Graphviz; the file - is the standard output.",
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3\n"
+     "cotangent trace 'x*y + sin(x)' x=pi/4 y=3 --mode forward\n"
      "cotangent trace --step 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3 --html trace.html\n"
      "cotangent trace 'sigmoid(w*x + b)' w=2 x=1 b=-1 --dot - | dot -Tsvg > trace.svg",
-     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_TRACE, run_trace},
+     OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_MODE | OPT_TRACE, run_trace},
     {"check", EXPRESSION, "the derivatives against finite differences",
      "Compares forward mode with central differences, reverse mode with forward mode, and both again on the gradient, "
      "in f64 "

@@ -123,13 +123,13 @@ static bool unpack(cot__evaluation *r, cot__item *top) {
 
 typedef struct machine {
     cot__item             *slots, *stack;
-    int                   *stores; /* for each name: how many values it was given to; NULL: not counted */
+    int                   *stores; /* by name: values that it was given to; NULL: not counted */
     int                    inputs;
     const cot__expr_input *input;
 } machine;
 
-/* The value of `a = x*y` is called a, if nothing else calls it: an input keeps its name, and so does
- * the value of b in `a = b`. A name that is used again counts: a, a₂, a₃. */
+/* The value of `a = x*y` is called a, if nothing else calls it: an input keeps its name, and so
+ * does the value of b in `a = b`. A name that is used again counts: a, a₂, a₃. */
 static bool name_value(cot__evaluation *r, machine *m, int64_t first, const cot__item *x) {
     const cot__name *name = &r->e->names[r->step->n];
     char             called[80], digits[16];

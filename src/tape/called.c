@@ -1,7 +1,7 @@
 /* called.c: what values are called where people read: by their own names if they have one, else v₁,
- * v₂, … for operations, x₁, x₂, … for leaves, c₁, c₂, … for constants and p₁, p₂, … for parameters
- * of bodies, each counted in the order of the tape; a constant of one number is that number. Ids (%3) are only for those who look for a
- * place on the tape. */
+ * v₂, … for operations, x₁, … for leaves, c₁, … for constants and p₁, … for parameters of bodies,
+ * each counted in the order of the tape; a constant of one number is that number. Ids (%3) are only
+ * for those who look for a place on the tape. */
 #include "tape/show.h"
 
 #include "rules/structural_ids.h"
@@ -10,7 +10,8 @@
 
 /* Greek letters and subscripts are fine: every byte beyond ASCII is. */
 static bool in_word(char c) {
-    return (unsigned char)c >= 0x80 || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return letter || (c >= '0' && c <= '9') || c == '_' || (unsigned char)c >= 0x80;
 }
 
 /* The name, if a sentence or formula can use it: one word. */
@@ -82,15 +83,19 @@ const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {
     return buf;
 }
 
-/* The bar goes over the first character, which may have several bytes: "x̄1", "v̄₁". */
+/* The mark goes over the first character, which may have several bytes: "x̄1", "v̄₁". */
 const char *cot__with_bar(const char *name, char *buf, size_t size) {
+    return cot__with_mark(name, COT__BAR, buf, size);
+}
+
+const char *cot__with_mark(const char *name, const char *mark, char *buf, size_t size) {
     cot__text x = cot__text_buffer(buf, size);
     char      first[8] = "";
     size_t    n = *name ? 1 : 0;
     while (n < sizeof first - 1 && ((unsigned char)name[n] & 0xc0) == 0x80) n++;
     memcpy(first, name, n);
     cot__put(&x, first);
-    cot__put(&x, COT__BAR);
+    cot__put(&x, mark);
     cot__put(&x, name + n);
     return buf;
 }

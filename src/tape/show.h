@@ -29,6 +29,9 @@ void cot__calling_open(const cot_tape *t);
 void cot__calling_close(const cot_tape *t);
 /* What its adjoint is called: "x̄1" for x1. */
 const char *cot__with_bar(const char *name, char *buf, size_t size);
+/* The same with another mark: "ẋ1", the tangent. */
+const char *cot__with_mark(const char *name, const char *mark, char *buf, size_t size);
+#define COT__DOT "\xcc\x87" /* U+0307 */
 #define COT__BAR "\xcc\x84" /* U+0304, over the character before it */
 /* The formula of a node with the names of its operands and of itself in place of the letters x, y,
  * w and z, which might be names of other values. bar: in place of g, the adjoint; NULL: g stays. */

@@ -423,7 +423,8 @@ const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t si
     const cot_site *site = cot__site_of(t, node);
     const char     *file = site ? file_name(site->file) : NULL;
     char            called[COT__CALLED_TEXT];
-    bool            twice = name && !cot__is_called_by_name(t, node); /* it is no word: a number, and the name */
+    /* a name that is no word stands behind what the value is called */
+    bool            twice = name && !cot__is_called_by_name(t, node);
     int n = snprintf(buf, size, twice ? "%s (%s \"%s\"" : "%s (%s", op, cot__called(t, node, called), name);
     if (n < 0 || (size_t)n >= size) return buf;
     if (site)

@@ -1,15 +1,18 @@
 /* table.c: a trace as two tables for a terminal: the tape downward, and the sweep upward. */
 #include "trace/trace.h"
 
+#include "ops/elementwise/elementwise.h"
 #include "tape/show.h"
+#include "trace/tangents.h"
 
 #include <string.h>
 
-/* ANSI colours mean the same as on the web page: blue forward, orange backward. */
-typedef enum ink { PLAIN, HEAD, FORWARD, BACKWARD, FAINT, STRONG } ink;
+/* ANSI colours mean the same as on the web page: blue forward, orange backward, green
+ * tangents. */
+typedef enum ink { PLAIN, HEAD, FORWARD, BACKWARD, FAINT, STRONG, TANGENT } ink;
 
 static void put(FILE *out, cot__trace_look look, ink colour, const char *text) {
-    static const char *const start[] = {"", "\x1b[1m", "\x1b[34m", "\x1b[33m", "\x1b[2m", "\x1b[1m"};
+    static const char *const start[] = {"", "\x1b[1m", "\x1b[34m", "\x1b[33m", "\x1b[2m", "\x1b[1m", "\x1b[32m"};
     if (!look.colour || colour == PLAIN || !*text)
         fputs(text, out);
     else
@@ -128,8 +131,8 @@ void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__t
     sweep_widths           c = sweep_columns(look);
     const int              width[] = {c.node, c.adjoint, c.to, c.rule, c.amount, c.sum};
     const ink              colour[] = {BACKWARD, STRONG, FORWARD, PLAIN, PLAIN, STRONG};
-    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[COT__CALLED_TEXT + 2], rule[COT__TRACE_TEXT], amount[COT__TRACE_TEXT],
-        sum[COT__TRACE_TEXT];
+    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[COT__CALLED_TEXT + 2], rule[COT__TRACE_TEXT],
+        amount[COT__TRACE_TEXT], sum[COT__TRACE_TEXT];
     cot__with_bar(n->label, id, sizeof id);
     cot__trace_value_text(&s->adjoint, c.adjoint, adjoint, sizeof adjoint);
     if (s->add_count == 0) row(out, look, 6, width, colour, (const char *[]){id, adjoint, "", remark(tr, s), "", ""});
@@ -156,13 +159,17 @@ static void untouched(FILE *out, const cot__trace *tr, cot__trace_look look) {
     }
 }
 
-void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
-    char label[64];
+static void forward_part(FILE *out, const cot__trace *tr, cot__trace_look look) {
     put(out, look, HEAD, "forward tape");
     fputc('\n', out);
     cot__trace_table_forward_head(out, look);
     for (int64_t i = 0; i < tr->node_count; i++) cot__trace_table_node(out, tr, i, look);
     fputc('\n', out);
+}
+
+void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
+    char label[64];
+    forward_part(out, tr, look);
     put(out, look, HEAD, "reverse sweep");
     fprintf(out, " from %s\n", cot__trace_label(tr, tr->output, label, sizeof label));
     if (tr->why[0]) {
@@ -176,4 +183,61 @@ void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
     cot__trace_table_sweep_head(out, tr, look);
     for (int64_t i = 0; i < tr->step_count; i++) cot__trace_table_step(out, tr, i, look);
     untouched(out, tr, look);
+}
+
+/* ---- tangents -------------------------------------------------------------------------------- */
+
+/* "ẋ1·x2 + ẋ2·x1": what the operands that move add; of a structural node, its name. */
+static void tangent_rule(const cot__trace *tr, int64_t node, char *buf, size_t size) {
+    const cot__trace_node *n = &tr->nodes[node];
+    cot__text              x = cot__text_buffer(buf, size);
+    char                   part[COT__TRACE_TEXT];
+    const char            *plus = "";
+    for (int k = 0; n->op < OP_structural && k < n->nargs; k++) {
+        int64_t from = n->args[k] == COT__NONE ? -1 : cot__trace_find(tr, n->args[k]);
+        if (from < 0 || !tr->nodes[from].active || !cot__elementwise_table[n->op].partial[k]) continue;
+        cot__put(&x, plus), cot__put(&x, cot__tangent_filled(tr, node, k, part, sizeof part));
+        plus = " + ";
+    }
+    if (n->op >= OP_structural) cot__put(&x, "by the rule of "), cot__put(&x, cot__op_name(tr->t, n->id));
+}
+
+static void walk(FILE *out, const cot__tangents *w, int which, const cot__trace_input *inputs, cot__trace_look look) {
+    const cot__trace *tr = w->trace;
+    widths            c = forward_widths(look);
+    const int         width[] = {c.node, c.call, c.value};
+    char              name[COT__TRACE_TEXT], rule[COT__TRACE_TEXT], value[COT__TRACE_TEXT];
+    for (int64_t i = 0; i < tr->node_count; i++) {
+        cot__view v = cot__tangent(w, which, i, inputs);
+        int64_t   stride[COT_MAX_NDIM];
+        if (!tr->nodes[i].active) continue;
+        if (!v.stride) cot__strides(v.ndim, v.shape, stride), v.stride = stride;
+        cot__with_mark(tr->nodes[i].label, COT__DOT, name, sizeof name);
+        bool own = tr->nodes[i].id == cot__index(inputs[w->input[which]].value);
+        if (w->at[i] >= 0) tangent_rule(tr, i, rule, sizeof rule);
+        else snprintf(rule, sizeof rule, "%s", own ? "it moves by 1" : "it stays");
+        cot__trace_value_text(&v, c.value, value, sizeof value);
+        row(out, look, 3, width, (ink[]){TANGENT, PLAIN, STRONG}, (const char *[]){name, rule, value});
+    }
+}
+
+bool cot__trace_tangent_table(FILE *out, const cot__trace *tr, int n, const cot__trace_input *inputs,
+                              cot__trace_look look) {
+    cot__tangents w;
+    widths        c = forward_widths(look);
+    forward_part(out, tr, look);
+    if (!cot__tangents_open(&w, tr, n, inputs)) {
+        fprintf(out, "%s has no tangents to show here\n", tr->nodes[tr->output].label);
+        return !w.no_memory;
+    }
+    for (int k = 0; k < w.inputs; k++) {
+        fputs(k ? "\n" : "", out);
+        put(out, look, HEAD, "forward mode");
+        fprintf(out, " along %s, walk %d of %d\n", inputs[w.input[k]].name, k + 1, w.inputs);
+        row(out, look, 3, (int[]){c.node, c.call, c.value}, (ink[]){HEAD, HEAD, HEAD},
+            (const char *[]){"node", "rule", "tangent"});
+        walk(out, &w, k, inputs, look);
+    }
+    cot__tangents_close(&w);
+    return true;
 }

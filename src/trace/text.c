@@ -175,7 +175,7 @@ static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int
 }
 
 /* Exponents of numbers are computed: x^(2 - 1) is x, x^(3 - 1) is x². The text gets no longer. */
-static void simplify(char *text) {
+void cot__trace_simplify(char *text) {
     for (char *at = text; (at = strstr(at, "^(")); at++) {
         char  *middle, *end;
         double a = strtod(at + 2, &middle), b;
@@ -210,7 +210,7 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
     if (elementwise(n)) with.letter[with.count] = "g", with.name[with.count++] = bar;
     with.letter[with.count] = "z", with.name[with.count++] = own;
     cot__formula_fill(rule, &with, buf, size);
-    simplify(buf);
+    cot__trace_simplify(buf);
     return buf;
 }
 

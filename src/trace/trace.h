@@ -121,6 +121,9 @@ const char *cot__trace_saved(const cot__trace *tr, int64_t node, int k, char *bu
 const char *cot__trace_rule(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size);
 
+/* Makes a filled-in formula simpler for the eye, in its place: x^(2 - 1) is x. */
+void cot__trace_simplify(char *text);
+
 /* A value for a table: "3.14159", "[1 2 3]". If not all elements fit, its shape comes first:
  * "(64,128) -1 … 2.5". At most `width` columns. */
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size);
@@ -144,6 +147,11 @@ void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__t
 void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look);
 void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look);
 
+/* The forward tape, then forward mode: for each input a walk down the tape with the tangent of
+ * every node, and what its operands add to it. False when memory is short. */
+bool cot__trace_tangent_table(FILE *out, const cot__trace *tr, int n, const cot__trace_input *inputs,
+                              cot__trace_look look);
+
 /* All that cot_explain or cot_report says about y, however long: a text that the caller frees, and
  * the number of findings. NULL when memory is short. */
 char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y, int *found);
@@ -152,12 +160,6 @@ char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y,
  * written so far is then not valid JSON. */
 bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression, cot_dtype dtype, int n,
                      const cot__trace_input *inputs);
-
-/* Writes the object "tangents" of that one: for each wanted input that y depends on, a list of
- * {"node", "tangent"}, one for each active node in order: how it moves when that input moves by 1,
- * each element of an array. Empty where there is no derivative, and where there are very many
- * numbers. False when memory is short. */
-bool cot__trace_tangents_json(cot__json *j, const cot__trace *tr, int n, const cot__trace_input *inputs);
 
 /* A graph for Graphviz: nodes with values and adjoints, and an edge for each operand with the
  * amount that was added along it. */

@@ -2,6 +2,10 @@
  * reads. */
 #include "trace/trace.h"
 
+#include "diff/engine/kept_adjoints.h"
+#include "ops/elementwise/elementwise.h"
+#include "trace/tangents.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,6 +155,79 @@ static void write_inputs(cot__json *j, const cot__trace *tr, int n, const cot__t
     cot__json_close(j, ']');
 }
 
+/* A view of doubles in a row-major array, with its strides. */
+static void write_tangent(cot__json *j, cot__view v) {
+    int64_t stride[COT_MAX_NDIM];
+    if (!v.stride) cot__strides(v.ndim, v.shape, stride), v.stride = stride;
+    cot__json_tensor(j, &v);
+}
+
+/* What came through operand k: of an elementwise node by its rule; all, if it came through no
+ * other; null: not known apart. */
+static void write_part(cot__json *j, const cot__tangents *w, int walk, int64_t node, int k, bool only,
+                       const cot__trace_input *inputs) {
+    const cot__trace_node *n = &w->trace->nodes[node];
+    cot_tape              *t = w->trace->t;
+    cot__view              g = cot__tangent(w, walk, cot__trace_find(w->trace, n->args[k]), inputs), out;
+    int64_t                own[COT_MAX_NDIM], stride[COT_MAX_NDIM];
+    char                   buf[COT__TRACE_TEXT];
+    bool                   rule = n->op < OP_structural && cot__on_host(t->backend);
+    if (!g.stride) cot__strides(g.ndim, g.shape, own), g.stride = own;
+    cot__json_open(j, '{');
+    cot__json_key(j, "from"), cot__json_integer(j, n->args[k]);
+    string_key(j, "filled", rule ? cot__tangent_filled(w->trace, node, k, buf, sizeof buf) : NULL);
+    void *data = rule ? cot__contribution(t, n->id, k, &g, &out, stride) : NULL;
+    cot__json_key(j, "amount");
+    if (data) cot__json_tensor(j, &out);
+    else if (only) write_tangent(j, cot__tangent(w, walk, node, inputs));
+    else cot__json_null(j);
+    if (data) cot__contribution_free(t, data, &out);
+    cot__json_close(j, '}');
+}
+
+/* Does a tangent come through operand k? */
+static bool passes(const cot__trace *tr, const cot__trace_node *n, int k) {
+    int64_t from = n->args[k] == COT__NONE ? -1 : cot__trace_find(tr, n->args[k]);
+    return from >= 0 && tr->nodes[from].active &&
+           (n->op >= OP_structural || cot__elementwise_table[n->op].partial[k]);
+}
+
+static void write_moved(cot__json *j, const cot__tangents *w, int walk, int64_t node, const cot__trace_input *inputs) {
+    const cot__trace_node *n = &w->trace->nodes[node];
+    cot__json_open(j, '{');
+    cot__json_key(j, "node"), cot__json_integer(j, n->id);
+    cot__json_key(j, "tangent"), write_tangent(j, cot__tangent(w, walk, node, inputs));
+    cot__json_key(j, "parts");
+    cot__json_open(j, '[');
+    int moved = 0;
+    for (int k = 0; k < n->nargs; k++) moved += passes(w->trace, n, k);
+    for (int k = 0; k < n->nargs; k++)
+        if (passes(w->trace, n, k)) write_part(j, w, walk, node, k, moved == 1, inputs);
+    cot__json_close(j, ']');
+    cot__json_close(j, '}');
+}
+
+/* Forward mode: for each input, how everything moves when it moves by one (an array: by ones), the
+ * inputs too. */
+static bool write_tangents(cot__json *j, const cot__trace *tr, int n, const cot__trace_input *inputs) {
+    cot__tangents w;
+    cot__json_key(j, "tangents");
+    cot__json_open(j, '{');
+    if (cot__tangents_open(&w, tr, n, inputs)) {
+        for (int walk = 0; walk < w.inputs; walk++) {
+            cot__json_key(j, inputs[w.input[walk]].name);
+            cot__json_open(j, '[');
+            for (int64_t i = 0; i < tr->node_count; i++)
+                if (w.at[i] >= 0 || (tr->nodes[i].active && tr->nodes[i].nargs == 0))
+                    write_moved(j, &w, walk, i, inputs);
+            cot__json_close(j, ']');
+        }
+        cot__tangents_close(&w);
+    }
+    cot__json_close(j, '}');
+    return !w.no_memory;
+}
+
 char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y, int *found) {
     for (size_t size = 1 << 14;; size *= 2) {
         char *text = malloc(size);
@@ -202,8 +279,7 @@ bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression,
     cot__json_open(j, '[');
     for (int64_t i = 0; i < tr->step_count; i++) write_step(j, tr, i);
     cot__json_close(j, ']');
-    cot__json_key(j, "tangents");
-    bool whole = cot__trace_tangents_json(j, tr, n, inputs);
+    bool whole = write_tangents(j, tr, n, inputs);
     cot__json_key(j, "cost");
     cot__cost_json(j, &tr->cost);
     whole = whole && write_report(j, tr);

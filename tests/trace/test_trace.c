@@ -6,6 +6,7 @@
 
 #include "support/see.h"
 #include "support/support.h"
+#include "trace/tangents.h"
 #include "trace/trace.h"
 
 static cot__trace *trace_of(cot_var y) {
@@ -159,15 +160,52 @@ static void the_worked_example_as_json(void **state) {
                     "\"amount\":5,\"sum\":4.583853163452858},{\"to\":1,\"rule\":\"g·x\","
                     "\"filled\":\"v̄₁·x1\",\"amount\":2,\"sum\":2}]},{\"node\":1,\"adjoint\":2,"
                     "\"adds\":[]},{\"node\":0,\"adjoint\":4.583853163452858,\"adds\":[]}],"
-                    "\"tangents\":{\"x1\":[{\"node\":0,\"tangent\":1},{\"node\":1,\"tangent\":0},"
-                    "{\"node\":2,\"tangent\":5},{\"node\":3,\"tangent\":-0.4161468365471424},"
-                    "{\"node\":4,\"tangent\":4.583853163452858}]},"
+                    "\"tangents\":{\"x1\":[{\"node\":0,\"tangent\":1,\"parts\":[]},{\"node\":1,\"tangent\":0,"
+                    "\"parts\":[]},{\"node\":2,\"tangent\":5,\"parts\":[{\"from\":0,"
+                    "\"filled\":\"ẋ1·x2\",\"amount\":5},{\"from\":1,\"filled\":\"ẋ2·x1\",\"amount\":0}"
+                    "]},{\"node\":3,\"tangent\":-0.4161468365471424,\"parts\":[{\"from\":0,"
+                    "\"filled\":\"ẋ1·cos(x1)\",\"amount\":-0.4161468365471424}]},{\"node\":4,"
+                    "\"tangent\":4.583853163452858,\"parts\":[{\"from\":2,\"filled\":\"v̇₁\","
+                    "\"amount\":5},{\"from\":3,\"filled\":\"v̇₂\",\"amount\":-0.4161468365471424}]}]},"
                     "\"cost\":{\"inputs\":1,\"outputs\":1,\"function\":{\"operations\":3,\"bytes\":40},"
                     "\"forward\":{\"sweeps\":1,\"operations\":7,\"bytes\":72},\"reverse\":{\"sweeps\":1,"
                     "\"operations\":7,\"bytes\":48},\"cheaper\":\"equal\",\"crossing\":{\"outputs\":1,"
-                    "\"why\":\"forward mode sweeps once for each of 1 input (4 operations each), reverse "
-                    "mode once for each output (4 operations each): the same at 1 output\"}},"
+                    "\"why\":\"forward mode sweeps once for each of 1 input (4 operations each), reverse mode once for "
+                    "each output (4 operations each): the same at 1 output\"}},"
                     "\"report\":[]}");
+    cot__trace_free(tr);
+    cot_tape_destroy(e.t);
+}
+
+/* Forward mode ends where reverse mode does: the tangent of f along an input is its gradient. */
+static void tangents_are_walked_for_each_input(void **state) {
+    (void)state;
+    example                e = worked_example();
+    const cot__trace_input inputs[] = {{"x1", e.x1, true}, {"x2", e.x2, true}};
+    char                   why[512], buf[COT__TRACE_TEXT];
+    cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = e.f, .input_count = 2, .inputs = inputs}, why);
+    cot__tangents w;
+    assert_true(cot__tangents_open(&w, tr, 2, inputs));
+    assert_int_equal(w.inputs, 2);
+    for (int k = 0; k < 2; k++) {
+        cot__view t = cot__tangent(&w, k, tr->output, inputs), g;
+        assert_true(cot__trace_adjoint(tr, k, &g));
+        assert_near(*(double *)t.data, *(double *)g.data, 1e-15);
+        assert_true(*(double *)cot__tangent(&w, k, k, inputs).data == 1);
+        assert_true(*(double *)cot__tangent(&w, k, 1 - k, inputs).data == 0);
+    }
+    assert_string_equal(cot__tangent_filled(tr, 2, 0, buf, sizeof buf), "ẋ1·x2");
+    assert_string_equal(cot__tangent_filled(tr, 3, 0, buf, sizeof buf), "ẋ1·cos(x1)");
+    cot__tangents_close(&w);
+    FILE *f = tmpfile();
+    cot__trace_tangent_table(f, tr, 2, inputs, (cot__trace_look){0});
+    assert_non_null(strstr(text_of(f), "forward mode along x2, walk 2 of 2\n"
+                                       "node        rule                            tangent\n"
+                                       "ẋ1          it stays                        0\n"
+                                       "ẋ2          it moves by 1                   1\n"
+                                       "v̇₁          ẋ1·x2 + ẋ2·x1                   2\n"
+                                       "v̇₂          ẋ1·cos(x1)                      0\n"
+                                       "v̇₃          v̇₁ + v̇₂                         2\n"));
     cot__trace_free(tr);
     cot_tape_destroy(e.t);
 }
@@ -722,7 +760,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_worked_example_as_data), cmocka_unit_test(the_worked_example_as_a_table),
         cmocka_unit_test(colours_when_asked),         cmocka_unit_test(the_worked_example_as_json),
-        cmocka_unit_test(a_kink_is_reported_as_json),
+        cmocka_unit_test(a_kink_is_reported_as_json), cmocka_unit_test(tangents_are_walked_for_each_input),
         cmocka_unit_test(the_worked_example_as_a_graph), cmocka_unit_test(a_reused_variable),
         cmocka_unit_test(a_kink_and_a_zero),          cmocka_unit_test(a_nan),
         cmocka_unit_test(an_inactive_value),          cmocka_unit_test(only_what_y_depends_on),

@@ -29,7 +29,8 @@ export class Tape {
   // An operation as people write it, its operands by their labels; short: without its attributes.
   written(n, short = false) {
     if (this.isSource(n)) return n.op === "leaf" ? "input" : "constant";
-    const words = n.args.map((id, k) => id === null ? (n.operands[k] in constants ? n.operands[k] : showFactor(n.numbers[k]))
+    const number = k => n.operands[k] in constants ? n.operands[k] : showFactor(n.numbers[k]);
+    const words = n.args.map((id, k) => id === null ? number(k)
       : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
