@@ -1,4 +1,5 @@
 /* text.c: the texts of a trace: calls, formulas, rules, labels, values. */
+#include "base/number.h"
 #include "backend/cpu/table/cpu.h"
 #include "trace/trace.h"
 
@@ -178,9 +179,9 @@ static const char *fill_list(const cot__trace *tr, const cot__trace_node *n, int
 void cot__trace_simplify(char *text) {
     for (char *at = text; (at = strstr(at, "^(")); at++) {
         char  *middle, *end;
-        double a = strtod(at + 2, &middle), b;
+        double a = cot__read_number(at + 2, &middle), b;
         if (middle == at + 2 || strncmp(middle, " - ", 3) != 0) continue;
-        b = strtod(middle + 3, &end);
+        b = cot__read_number(middle + 3, &end);
         if (end == middle + 3 || *end != ')') continue;
         char   power[32], number[32];
         double e = a - b;

@@ -226,7 +226,8 @@ static void memory_grows_with_the_root_of_the_layers(void **state) {
     (void)state;
     /* Kept: √N values between segments, 2 √N in the one that is made again (a product and its
      * tanh), and twelve at most that do not depend on N: x, its gradient, the sum, adjoints on
-     * the way and those that a segment adds up, what the tape needs. The tape's cache holds up to a quarter more. */
+     * the way and those that a segment adds up, what the tape needs. The tape's cache holds up to
+     * a quarter more. */
     for (int64_t layers = 16; layers <= 1024; layers *= 4) {
         double root = sqrt((double)layers), peak = peak_of(layers, 0);
         if (peak > 1.25 * (3 * root + 12)) fail_msg("%d layers take %g arrays", (int)layers, peak);
