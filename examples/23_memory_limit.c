@@ -30,7 +30,7 @@ int main(void) {
     static double whole[WIDTH * WIDTH], less[WIDTH * WIDTH];
     long long     peak = gradient(0, whole);
     int           wrong = peak <= 0;
-    for (int percent = 50; percent >= 20; percent -= 15) {
+    for (int percent = 50; percent >= 30; percent -= 10) {
         long long limit = peak * percent / 100, used = gradient(limit, less);
         int       same = memcmp(whole, less, sizeof whole) == 0;
         printf("a limit of %d %% of the peak: %s, gradients %s\n", percent,
