@@ -287,6 +287,9 @@ typedef struct cot_options {
     bool          smooth COT__OR_0;
     /* of cot_tape_load: how many steps the loops of the file may take in all; 0: 2^24 */
     int64_t       load_steps COT__OR_0;
+    /* bytes that the tape may have in use, as cot_tape_peak_bytes counts them; 0: what
+     * COTANGENT_MEMORY_LIMIT says, or no limit. See cot_tape_set_memory_limit. */
+    int64_t       memory_limit COT__OR_0;
 } cot_options;
 
 /* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
@@ -363,6 +366,24 @@ typedef struct cot_memory {
  * and name, the largest first, what is stored, which rules read it, and how many operations would
  * make it again. */
 COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
+/* A limit in bytes on what cot_tape_peak_bytes counts; 0: none, also if the environment has one.
+ * When an operation or a sweep would pass it, the tape drops elements of values that it can compute
+ * again, and does their operations again when somebody reads them: gradients and values have the
+ * same bits under every limit that lets them be computed at all, and take longer. Values that were
+ * recorded before there was a limit stay, and so do constants, numbers without axes, results of
+ * writes in place, of loops and other functions with bodies, of programs, and of cot_call. Where
+ * the rest does not fit, the error (COT_MEMORY) says how much the
+ * operation needed, and what was in use that could not be dropped.
+ * A dropped value is computed from what it was computed from before. If a leaf, a constant or
+ * wrapped memory among that was written meanwhile (cot_assign, an optimiser, cot_touch), reading
+ * the value is an error, COT_STALE: read it before the write, or rewind first, as training loops
+ * do.
+ * The variable COTANGENT_MEMORY_LIMIT of the environment sets the limit of tapes that are created
+ * without one: "300000", "64 KiB", "1.5GiB"; text that is no such number is an error on the tape.
+ * A negative limit, and one that what is in use now does not fit, is an error (COT_VALUE,
+ * COT_MEMORY), and the old limit stays. */
+COT_API cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes);
+COT_API int64_t    cot_tape_memory_limit(const cot_tape *t);
 /* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the
  * system for nothing; all of it, and what is in use, come to little more than the most that was in
  * use at once. This gives what is free back. */

@@ -80,7 +80,7 @@ static bool storage_is_sound(cot__text *why, const cot__storage *s) {
     if (s->refs < 1)
         return broken(why, "a storage of %zu bytes is on the tape's list with %lld references.", s->bytes,
                       (long long)s->refs);
-    if (s->bytes && !s->data) return broken(why, "a storage of %zu bytes has no memory.", s->bytes);
+    if (s->bytes && !s->data && !s->dropped) return broken(why, "a storage of %zu bytes has no memory.", s->bytes);
     return true;
 }
 

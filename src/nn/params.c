@@ -266,11 +266,19 @@ static cot_var missing(cot_params *p, const char *name) {
                      p->op, name, near ? ", a near name is \"" : "", near ? near : "", near ? "\"" : "");
 }
 
+/* Numbers that become a leaf do not count to what the tape has in use, as leaves do not. */
+static cot_var initial(cot_params *p, const cot__entry *e) {
+    cot_var x = cot__initial(p->on, p, e);
+    if (cot_is_valid(x) && cot__is_tensor(&p->on->nodes[cot__index(x)]))
+        cot__storage_set_aside(p->on, p->on->nodes[cot__index(x)].value.tensor->storage);
+    return x;
+}
+
 /* What layers use for an entry. While cot_params_init runs, that are initial numbers, made anew at
  * each use: one made in a body could not be used outside of it. */
 static cot_var in_use(cot_params *p, cot__entry *e) {
     if (e->bound.tape) return e->bound;
-    if (!e->leaf.tape) return cot__initial(p->on, p, e);
+    if (!e->leaf.tape) return initial(p, e);
     if (p->on != p->tape)
         return cot__fail(p->on, COT_VALUE,
                          "[%s] \"%s\" is not bound, and is on another tape than what is; statistics and frozen "

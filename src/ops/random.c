@@ -30,6 +30,14 @@ static bool has_step(cot_key key) { return key.step.tape || key.step.id; }
 static cot_var at_step(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape,
                        double low, double high);
 
+/* What a draw needs to be made again. */
+typedef struct draw_again { cot__made_so given; int kind; cot_key key; double low, high; } draw_again;
+
+static void give_drawn(const cot__made_so *g, const cot__backend *b, const cot__view *z) {
+    const draw_again *d = (const draw_again *)g;
+    draw(b, d->kind, d->key, z, d->low, d->high);
+}
+
 static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dtype dtype, const cot_shape *shape,
                      double low, double high) {
     cot__result r;
@@ -42,7 +50,8 @@ static cot_var drawn(cot_tape *t, const char *op, int kind, cot_key key, cot_dty
                          op);
     if (!cot__constant_open(t, &r, op, dtype, shape)) return INVALID(t);
     draw(t->backend, kind, key, &r.view, low, high);
-    return cot__constant_push(t, &r);
+    draw_again again = {{give_drawn}, kind, key, low, high};
+    return cot__note_made_so(t, cot__constant_push(t, &r), &again.given, sizeof again);
 }
 
 static double rounded(double v, cot_dtype dtype) {

@@ -165,7 +165,8 @@ cot__storage *cot__pending_reuse(cot_tape *t, size_t bytes) {
         if (s->bytes != bytes) continue;
         q->touched[q->orphan[k]].unread = false;
         q->orphan[k] = q->orphan[--q->orphans];
-        *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes, .data = s->data,
+        *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes, .data = s->data, .block = s->block,
+                            .maker = COT__NONE,
                             .touched = s->touched, .unready = s->unready, /* the work stays */
                             /* like a new one */
                             .saver_version = UINT32_MAX, .writer = COT__NONE};

@@ -137,7 +137,7 @@ cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t 
 /* The size of the allocation that a storage is in: its header, and behind it the payload, if the
  * storage owns one on the host. */
 static size_t block_bytes(const cot__storage *s) {
-    if (s->backend->alloc && !s->borrowed) return sizeof *s;
+    if ((s->backend->alloc && !s->borrowed) || s->block || s->dropped) return sizeof *s;
     return sizeof *s + ALIGNMENT + (s->borrowed ? 0 : s->bytes);
 }
 
@@ -165,9 +165,51 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
         return no_memory(t, bytes, op);
     }
     *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .data = data,
-                        .saver_version = UINT32_MAX, .writer = COT__NONE};
+                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
     t->storages.bytes += (int64_t)bytes;
     return s;
+}
+
+/* ---- elements that may be dropped ------------------------------------------------------------ */
+
+bool cot__payload_create(cot_tape *t, cot__storage *s) {
+    size_t room = s->bytes + ALIGNMENT;
+    s->block = cot__alloc(&t->al, room);
+    if (!s->block) return false;
+    s->data = (void *)(((uintptr_t)s->block + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
+    cot__poison(s->block, (size_t)((char *)s->data - (char *)s->block));
+    cot__poison((char *)s->data + s->bytes, (size_t)((char *)s->block + room - (char *)s->data) - s->bytes);
+    t->memory.dropped -= s->dropped;
+    s->dropped = false;
+    t->storages.bytes += (int64_t)s->bytes;
+    return true;
+}
+
+void cot__payload_drop(cot_tape *t, cot__storage *s) {
+    cot__unpoison(s->block, s->bytes + ALIGNMENT);
+    cot__free(&t->al, s->block, s->bytes + ALIGNMENT);
+    s->block = s->data = NULL;
+    s->dropped = true;
+    t->memory.dropped++;
+    t->storages.bytes -= (int64_t)s->bytes;
+}
+
+/* The elements apart from the header, so that they can go while it stays. */
+static cot__storage *create_droppable(cot_tape *t, size_t bytes, const char *op) {
+    cot__storage *s = bytes <= SIZE_MAX / 2 ? cot__alloc(&t->al, sizeof *s) : NULL;
+    if (!s) return no_memory(t, bytes, op);
+    *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes,
+                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
+    if (cot__payload_create(t, s)) return s;
+    cot__free(&t->al, s, sizeof *s);
+    return no_memory(t, bytes, op);
+}
+
+bool cot__storage_share(cot_tape *t, cot__storage *s) {
+    s->read_at = t->memory.clock;
+    if (UNLIKELY(s->dropped) && !cot__make_again(t, s)) return false;
+    s->refs++;
+    return true;
 }
 
 /* Header and payload share one allocation. */
@@ -177,7 +219,7 @@ static cot__storage *create_on_host(cot_tape *t, size_t bytes, const char *op) {
     if (!s) return no_memory(t, bytes, op);
     void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
     *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .data = data,
-                        .saver_version = UINT32_MAX, .writer = COT__NONE};
+                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
     t->storages.bytes += (int64_t)bytes;
     cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
     cot__poison((char *)data + bytes, (size_t)((char *)s + block - (char *)data) - bytes);
@@ -185,6 +227,10 @@ static cot__storage *create_on_host(cot_tape *t, size_t bytes, const char *op) {
 }
 
 cot__storage *cot__storage_create(cot_tape *t, size_t bytes, const char *op) {
+    if (UNLIKELY(t->memory.on)) {
+        cot__memory_expect(t, bytes);
+        if (!t->backend->alloc && bytes) return create_droppable(t, bytes, op);
+    }
     return UNLIKELY(t->backend->alloc) ? create_apart(t, bytes, op) : create_on_host(t, bytes, op);
 }
 
@@ -197,11 +243,14 @@ cot__storage *cot__storage_create_aside(cot_tape *t, size_t bytes, const char *o
     return s;
 }
 
+/* The elements of a storage, with its header where they are one. */
+static size_t aside_bytes(const cot__storage *s) { return s->block ? s->bytes + ALIGNMENT : block_bytes(s); }
+
 /* How much of a device a storage takes, its backend alone knows: it counts wholly. */
 void cot__storage_set_aside(cot_tape *t, cot__storage *s) {
     if (s->aside || s->borrowed || s->backend->alloc) return;
     s->aside = true;
-    cot__cache_set_aside(&t->cache, block_bytes(s), true);
+    cot__cache_set_aside(&t->cache, aside_bytes(s), true);
 }
 
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op) {
@@ -276,8 +325,10 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
 #if defined(__linux__)
     if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
 #endif
-    if (!s->borrowed) t->storages.bytes -= (int64_t)s->bytes;
-    if (s->aside) cot__cache_set_aside(&t->cache, block_bytes(s), false);
+    if (s->aside) cot__cache_set_aside(&t->cache, aside_bytes(s), false);
+    if (s->block) cot__payload_drop(t, s);
+    if (s->dropped) t->memory.dropped--;
+    else if (!s->borrowed) t->storages.bytes -= (int64_t)s->bytes;
     if (s->backend->free && !s->borrowed) s->backend->free(&t->al, s->data, s->bytes);
     cot__unpoison(s, block_bytes(s));
     cot__free(&t->al, s, block_bytes(s));

@@ -148,7 +148,7 @@ cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *
 
 /* ---- looking at a value ---------------------------------------------------------------------- */
 
-const int64_t cot__no_axes[1];
+const int64_t cot__no_axes[1], cot__no_strides[COT_MAX_NDIM];
 
 int cot__ndim_at(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->ndim : 0;
@@ -379,6 +379,13 @@ static uint8_t activity(const cot_tape *t, int op, const cot__op *o, cot_dtype d
     return 0;
 }
 
+/* The storage of a new result can be made again by its operation. A view has none of its own. */
+static void note_maker(const cot_tape *t, const cot__result *r, uint32_t operation) {
+    if (!r->tensor || !r->view.data) return;
+    r->tensor->storage->maker = operation;
+    r->tensor->storage->used_at = r->tensor->storage->read_at = t->memory.clock;
+}
+
 cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint32_t *args, cot__attr *attr) {
     const cot__op *record = cot__op_of(op);
     if (t->status != COT_OK || (t->count >= t->capacity && !cot__room(t, record->name))) return INVALID(t);
@@ -409,10 +416,12 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
         node.value = r->scalar;
     t->nodes[index] = node;
     t->count = index + 1;
+    if (UNLIKELY(t->memory.on)) note_maker(t, r, op == OP_pick ? args[0] : index);
     /* whether it is active does not matter: fresh inputs become active later */
     if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1;
     uint32_t saves = saved_mask(t, &t->nodes[index], record);
     if (saves) note_saves(t, index, saves);
+    cot__memory_tick(t);
     return VAR(t, index);
 }
 

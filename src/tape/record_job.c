@@ -129,6 +129,7 @@ bool cot__record_open(cot__recording *r, cot_tape *t, const char *name, int op, 
 void *cot__workspace_open(cot_tape *t, const char *op, int64_t bytes) {
     size_t size = (size_t)bytes;
     if (bytes < 0) return cot__fail(t, COT_MEMORY, "[%s] the workspace would be larger than any memory", op), NULL;
+    if (UNLIKELY(t->memory.on)) cot__memory_expect(t, size);
     void *p = cot__device_alloc(t, size);
     if (!p) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes of workspace", op, size);
     return p;

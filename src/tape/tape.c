@@ -33,11 +33,17 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
     t->steps_left = INT64_MAX;
+    cot__memory_begin(t, options);
     return t;
 }
 
-static void release_storages(cot_tape *t, uint32_t from) {
-    while (t->storages.count > from) cot__storage_release(t, t->storages.list[--t->storages.count]);
+/* nodes: how many stay. What somebody else holds is no node's any more, and not made again. */
+static void release_storages(cot_tape *t, uint32_t from, uint32_t nodes) {
+    while (t->storages.count > from) {
+        cot__storage *s = t->storages.list[--t->storages.count];
+        if (s->maker >= nodes) s->maker = COT__NONE;
+        cot__storage_release(t, s);
+    }
 }
 
 static void release_gradients(cot_tape *t, uint32_t leaves, uint32_t retained) {
@@ -71,7 +77,7 @@ void cot_tape_destroy(cot_tape *t) {
     release_gradients(t, 0, 0);
     cot__release_kept(t, 0);
     cot__known_close(t->known);
-    release_storages(t, 0);
+    release_storages(t, 0, 0);
     cot__storage_release(t, t->storages.zero);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
@@ -115,6 +121,15 @@ static void name_the_asked(cot_tape *t) {
     memcpy(t->errors.message + 1, t->sweep.asked, name);
 }
 
+/* The system may have more, but the user set a limit. */
+static void name_the_limit(cot_tape *t) {
+    size_t used = strlen(t->errors.message);
+    snprintf(t->errors.message + used, sizeof t->errors.message - used,
+             "; the memory limit is %zu bytes, and %zu are in use that cannot be dropped now", t->cache.limit,
+             cot__cache_used(&t->cache));
+    t->cache.refused = false;
+}
+
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
     if (t && t->status == COT_OK) {
         va_list args;
@@ -122,6 +137,7 @@ cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
         cot__vformat(t->errors.message, sizeof t->errors.message, format, args);
         va_end(args);
         if (code == COT_MEMORY) name_the_asked(t);
+        if (code == COT_MEMORY && t->cache.refused) name_the_limit(t);
         t->status = code;
         t->errors.count++;
         t->errors.placed = false;
@@ -178,7 +194,7 @@ static void forget(cot_tape *t, cot_mark m) {
     if (t->count > t->most_nodes) t->most_nodes = t->count;
     release_gradients(t, (uint32_t)m.part[LEAVES], (uint32_t)m.part[RETAINED]);
     if (UNLIKELY(t->kept.count > m.part[LEAVES] >> 32)) cot__release_kept(t, (uint32_t)(m.part[LEAVES] >> 32));
-    release_storages(t, (uint32_t)m.part[STORAGES]);
+    release_storages(t, (uint32_t)m.part[STORAGES], (uint32_t)m.part[NODES]);
     /* values older than the mark may wait, too; those of what is forgotten need not be computed */
     if (UNLIKELY(t->pending.work)) cot__pending_rewound(t);
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);

@@ -23,6 +23,12 @@
 
 /* ---- storage and tensors --------------------------------------------------------------------- */
 
+/* How the elements of a constant are made, where they are not the user's: random numbers. It is
+ * the beginning of what the function needs besides. */
+typedef struct cot__made_so {
+    void (*give)(const struct cot__made_so *g, const cot__backend *b, const cot__view *z);
+} cot__made_so;
+
 typedef struct cot__storage {
     int64_t  refs;
     const cot__backend *backend; /* the device on which its elements lie */
@@ -46,6 +52,19 @@ typedef struct cot__storage {
     uint32_t readers;            /* products that wait to be made from this one's elements */
     /* the product that it will hold when somebody looks; NULL: none */
     struct cot__product *product;
+
+    /* src/memory: on a tape with a limit the elements may be dropped, and made again when somebody
+     * looks */
+    void    *block;   /* the allocation that `data` lies in; NULL: it is in that of the header */
+    bool     dropped; /* no elements: data is NULL */
+    bool     counted; /* its numbers below are of the present search for what to drop */
+    uint32_t pins;    /* who computes with it while others are made again */
+    uint32_t maker;   /* the operation whose result it is, and will be again; COT__NONE: none */
+    const cot__made_so *given; /* of a constant: how it is made; NULL: it cannot be */
+    uint64_t read_at; /* the tape's clock when its elements were asked for last … */
+    uint64_t used_at; /* … or were made */
+    double   cost;    /* of making it again, once it was asked for; 0 before */
+    double   before, behind; /* the same for what is dropped that it is made from, or serves */
 } cot__storage;
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
@@ -163,6 +182,9 @@ typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tenso
 
 /* Elementwise work that waits until somebody looks (src/pending). */
 typedef struct cot__pending cot__pending;
+/* The elements of s, which were dropped, are made again (src/memory). False after setting the
+ * error. */
+bool cot__make_again(const cot_tape *t, cot__storage *s);
 /* Work that writes s is done. */
 void cot__pending_ready(const cot_tape *t, cot__storage *s);
 void cot__product_drop(cot__storage *s); /* the product of s: nobody will look */
@@ -340,6 +362,20 @@ struct cot_tape {
         struct cot__product *products; /* those that wait, the newest first; NULL: none */
     } pending;
 
+    /* src/memory: values are dropped so that a limit holds (memory.h) */
+    struct {
+        bool     on;          /* values may be dropped: their elements have memory of their own */
+        uint32_t dropped;     /* how many storages have no elements now */
+        int      holds;       /* somebody computes with elements though an operation is over */
+        uint64_t clock;       /* counts operations, recorded or swept */
+        uint64_t pinned_from; /* what was read since is being computed with */
+        /* a sweep in numbers has passed these nodes: it will not read their values again */
+        uint32_t passed_from, passed_to;
+        int64_t  replayed;    /* operations that were done again */
+        /* where the elements of a value seem to lie that could not be made again: one zero */
+        double   nothing[2];
+    } memory;
+
     /* diff/engine/smooth.c */
     struct {
         struct cot__findings *look; /* while cot_report sweeps: what it has found so far */
@@ -462,8 +498,10 @@ cot_tape *cot__enter(cot_tape *t, cot_var x, const char *op, const char *which, 
 cot_tape *cot__enter_listed(cot_tape *t, cot_var x, const char *op, const char *list, int k, const char *as,
                             uint32_t *index);
 
-/* Shape and strides of a 0-d value. */
-extern const int64_t cot__no_axes[1];
+/* Shape and strides of a 0-d value, and strides that show one element as many. */
+extern const int64_t cot__no_axes[1], cot__no_strides[COT_MAX_NDIM];
+/* The zero that stands for elements that could not be made again. */
+void *cot__nothing(const cot_tape *t);
 
 /* A value as an operand or the result of work that may wait (src/pending): where its elements are,
  * or will be. Who reads or writes elements takes cot__look instead. storage NULL: a number, a 0-d
@@ -482,6 +520,12 @@ static inline cot__bound cot__bound_at(const cot_tape *t, uint32_t i) {
     cot__bound b = {cot__layout_at(t, i), NULL};
     if (!cot__is_tensor(n)) return b.view.data = &n->value, b;
     b.storage = n->value.tensor->storage;
+    b.storage->read_at = t->memory.clock;
+    if (UNLIKELY(b.storage->dropped) && !cot__make_again(t, b.storage)) {
+        b.view.data = cot__nothing(t); /* the error is on the tape; whoever reads finds zeros */
+        b.view.stride = cot__no_strides;
+        return b;
+    }
     b.view.data = (char *)b.storage->data + n->value.tensor->offset * cot__dtype_size(b.view.dtype);
     return b;
 }
@@ -543,6 +587,30 @@ cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_d
 /* Arena memory that a rewind frees; NULL after setting the error. */
 void      *cot__arena(cot_tape *t, size_t bytes, const char *op);
 cot__attr *cot__attr_make(cot_tape *t, const char *op, int nints, const int64_t *ints, int nargs, const uint32_t *args);
+
+/* ---- values that may be dropped (src/memory) ------------------------------------------------- */
+
+/* What the options and the environment say of the limit; an error goes to the tape. */
+void cot__memory_begin(cot_tape *t, const cot_options *options);
+/* The constant z can be made again so: keeps `bytes` of what *g begins. Returns z. */
+cot_var cot__note_made_so(cot_tape *t, cot_var z, const cot__made_so *g, size_t bytes);
+/* An operation is over: what it computed with may be dropped again. */
+void cot__memory_next(cot_tape *t);
+static inline void cot__memory_tick(cot_tape *t) {
+    if (UNLIKELY(t->memory.on)) cot__memory_next(t);
+}
+/* Does what waits if `bytes` more would pass the limit: it holds memory, and touched values cannot
+ * be dropped. */
+void cot__memory_expect(cot_tape *t, size_t bytes);
+/* Storage s is about to be written in place: what is made from its present elements is made
+ * first. False after setting the error. */
+bool cot__memory_before_write(cot_tape *t, cot__storage *s);
+/* One more reference on storage s, whose elements are there from now on. False after setting the
+ * error. */
+bool cot__storage_share(cot_tape *t, cot__storage *s);
+/* Memory for the elements of s, and its end: s has a header of its own. */
+bool cot__payload_create(cot_tape *t, cot__storage *s);
+void cot__payload_drop(cot_tape *t, cot__storage *s);
 
 /* Internal marks: like the public ones, but the stamp stays. */
 cot_mark cot__mark(cot_tape *t);

@@ -28,6 +28,7 @@ bool cot__has_values(cot_tape *t, const char *op, uint32_t i, const char *instea
 static cot_tape *readable(cot_var x, const char *op, uint32_t *i) {
     if (!x.tape || cot__is_number(x)) return NULL;
     cot_tape *t = x.tape;
+    cot__memory_tick(t); /* what was read before is not being read any more */
     if (!cot__operand(t, x, op, "", i)) return NULL;
     return cot__has_values(t, op, *i, "choose by values with cot_where or cot_cond") ? t : NULL;
 }

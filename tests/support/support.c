@@ -2,6 +2,7 @@
 #include "support/support.h"
 
 #include "backend/guarded.h"
+#include "memory/memory.h"
 #include "pending/pending.h"
 
 #include <float.h>
@@ -20,6 +21,11 @@ __attribute__((constructor)) static void defer_all(void) {
     if (strcmp(which, "products") != 0) cot__pending_from = cot__pending_bytes = 1;
     cot__pending_spoils = true;
 }
+
+/* With COT_TEST_DROP=1 every tape drops what it can as soon as an operation is over, and computes
+ * it again when it is read. A test that fails only then has found a value that is not made again
+ * as it was, or code that holds an address for too long. */
+__attribute__((constructor)) static void drop_all(void) { cot__drop_always = getenv("COT_TEST_DROP") != NULL; }
 
 /* COT_TEST_BACKEND=guarded: every tape computes in memory that the host may not touch
  * (backend/guarded.h). */

@@ -651,7 +651,7 @@ static void call_the_rest(cot_tape *t, cot_var x) {
     cot_var  g[2], w = x;
     cot_mark m = cot_tape_mark(t);
     cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t),
-        cot_tape_peak_bytes(t), cot_tape_trim(t);
+        cot_tape_peak_bytes(t), cot_tape_memory_limit(t), cot_tape_set_memory_limit(t, -1), cot_tape_trim(t);
     cot_tape_note(t), cot_tape_clear_note(t);
     cot_tape_status(t), cot_tape_message(t), cot_tape_length(t), cot_tape_storage_bytes(t), cot_tape_bytes(t);
     cot_scalar(t, 1), cot_scalar_of(t, COT_F32, 1), cot_tensor(t, COT_F64, COT_SHAPE(2), NULL), cot_constant(t, 1);

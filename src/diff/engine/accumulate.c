@@ -83,10 +83,10 @@ cot__bound cot__acc_bound(cot__sweep *s, uint32_t node, int64_t *stride) {
 }
 
 bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t offset, const int64_t *stride) {
+    if (!cot__storage_share(s->t, storage)) return false;
     cot__acc *a = acc_make(s, node);
-    if (!a) return false;
+    if (!a) return cot__storage_release(s->t, storage), false;
     if (storage->product) cot__pending_ready(s->t, storage); /* accumulators are read as they lie */
-    storage->refs++;
     a->storage = storage;
     a->offset = offset;
     memcpy(a->stride, stride, (size_t)cot__ndim_at(s->t, node) * sizeof *stride);

@@ -329,6 +329,7 @@ static bool visit_structural(cot__sweep *s, uint32_t i) {
 
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape *t = s->t;
+    cot__memory_tick(t);
     bool      elementwise = t->nodes[i].op < OP_structural;
     if (s->recording) return elementwise ? hold_recorded(s, i, elementwise_tangent(s, i)) : visit_structural(s, i);
     /* scalars have gone through the runs */

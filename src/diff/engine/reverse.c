@@ -428,11 +428,19 @@ static void leave(cot__sweep *s, uint32_t i) {
     else *cot__slot(s->t, i) = 0;
 }
 
+/* The sweep goes on to node i: what lies above it will not be read by this sweep any more. */
+static void pass_to(cot__sweep *s, uint32_t i) {
+    if (LIKELY(!s->t->memory.on)) return;
+    if (!s->recording) s->t->memory.passed_from = i + 1;
+    cot__memory_tick(s->t);
+}
+
 /* An operation with several results, nodes i … last or more: its rule runs once, if any of them has
  * an adjoint. */
 static bool visit_several(cot__sweep *s, uint32_t i, uint32_t last) {
     cot_tape *t = s->t;
     bool      any = false, ok = true;
+    pass_to(s, last);
     for (uint32_t k = last + 1; k-- > i && ok;) /* adjoints arrive from the top down */
         if (*cot__slot(t, k)) any = true, ok = arrives(s, k);
     if (!any) return true;
@@ -449,6 +457,7 @@ static bool visit_several(cot__sweep *s, uint32_t i, uint32_t last) {
 
 static bool visit(cot__sweep *s, uint32_t i) {
     cot_tape  *t = s->t;
+    pass_to(s, i);
     cot__node *n = &t->nodes[i];
     cot__rule  r = rule_of(s, i);
     bool       ok = arrives(s, i);
@@ -541,11 +550,16 @@ static bool walk(cot__sweep *s) {
 
 bool cot__reverse(cot__sweep *s) {
     cot_precision before = cot__precision_pause(s->t);
+    /* of a sweep around this one */
+    uint32_t from = s->t->memory.passed_from, to = s->t->memory.passed_to;
+    s->t->memory.passed_from = s->t->memory.passed_to = s->top + 1;
     cot__pending_open(s->t);
     bool ok = walk(s);
     /* accumulators are read as they lie; recorded values through cot__look */
     if (!s->recording && !s->read_later) cot__pending_finish(s->t);
     cot__pending_close(s->t);
     s->t->precision = before;
+    s->t->memory.passed_from = from;
+    s->t->memory.passed_to = to;
     return ok;
 }

@@ -52,7 +52,7 @@ static bool keep_coefficient(cot__taylor_walk *w, uint32_t i, cot__series *s, in
         cot__tensor *x = n->value.tensor;
         cot__acc    *a = cot__alloc(&t->al, sizeof *a);
         if (!a) return cot__taylor_memory(t, sizeof *a);
-        x->storage->refs++;
+        if (!cot__storage_share(t, x->storage)) return cot__free(&t->al, a, sizeof *a), false;
         a->storage = x->storage;
         a->offset = x->offset;
         memcpy(a->stride, x->dims + x->ndim, (size_t)x->ndim * sizeof *a->stride);

@@ -123,13 +123,17 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
     return i;
 }
 
-/* Pushes a node on x's own storage after the kernel has written it. */
+/* Pushes a node on x's own storage; what is written there is computed by the caller, with elements
+ * that it holds. */
 static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int n, const uint32_t *args,
                                cot__attr *attr) {
     cot__tensor  *v = t->nodes[xi].value.tensor;
     cot__storage *s = v->storage;
-    cot_var       z = cot__push_storage(t, op, s, cot__dtype_at(&t->nodes[xi]), v->ndim, v->dims, v->dims + v->ndim,
-                                        v->offset, n, args);
+    if (!cot__memory_before_write(t, s)) return t->status;
+    t->memory.holds++;
+    cot_var z = cot__push_storage(t, op, s, cot__dtype_at(&t->nodes[xi]), v->ndim, v->dims, v->dims + v->ndim,
+                                  v->offset, n, args);
+    t->memory.holds--;
     if (z.id == UINT64_MAX) return t->status;
     cot__node *node = &t->nodes[cot__index(z)];
     node->flags |= COT__IN_PLACE;

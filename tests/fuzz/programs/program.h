@@ -67,6 +67,8 @@ typedef struct outcome {
     /* the error may be rounding: it counts only if the tangent is stable, see trial.c */
     bool     rounded;
     double   tangent, scale;
+    /* a leaf, a constant or wrapped memory was written: dropped values may be stale then */
+    bool     writes_sources;
 } outcome;
 
 void outcome_free(outcome *o);
@@ -103,6 +105,8 @@ typedef struct way {
     bool        batches_run;
     /* one allocation, which the head chooses, fails: any error is fine, a crash or leak is not */
     bool        allocations_fail;
+    /* values are dropped as soon as an operation is over, as under a memory limit */
+    bool        drops;
 } way;
 extern const way ways[];
 extern const int way_count;

@@ -46,6 +46,7 @@ STEP_FUNCTION(assign) {
     value leaf = r->leaf[choose(c, (unsigned)r->leaves)], x = pick(f, c, is_alike, leaf);
     if (x.name < 0) return;
     say(f, "cot_assign(%s, %s)", name_of(leaf), name_of(x));
+    f->run->out->writes_sources = true;
     cot_assign(leaf.var, x.var);
     put_status(f);
 }
@@ -55,6 +56,7 @@ STEP_FUNCTION(touch) {
     if (x.name < 0 || f->depth > 0) return;
     cot_var z = x.var;
     say(f, "z = %s; cot_touch(&z)", name_of(x));
+    f->run->out->writes_sources = true;
     cot_touch(&z);
     put(f, z);
 }

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "diff/batch/vmap.h"
 #include "diff/products/products.h"
+#include "memory/memory.h"
 #include "pending/pending.h"
 
 const way ways[] = {
@@ -17,6 +18,8 @@ const way ways[] = {
      .products_wait = true},
     {.name = "two threads, cut small, batches are programs", .threads = 2, .grain = 1, .batches_run = true},
     {.name = "one thread, directions in batches", .threads = 1, .batches = true},
+    {.name = "one thread, values dropped as under a limit", .threads = 1, .drops = true},
+    {.name = "two threads, all work waits, values dropped", .threads = 2, .work_waits = true, .drops = true},
     {.name = "one thread, an allocation fails", .threads = 1, .allocations_fail = true},
 };
 const int way_count = sizeof ways / sizeof *ways;
@@ -54,10 +57,12 @@ void way_set(const way *w) {
     s.product_times = w->products_wait ? 0 : usual.product_times;
     s.spoils        = w->work_waits || w->products_wait;
     set(s);
+    cot__drop_always = w->drops;
     cot_set_threads(w->threads);
 }
 
 void way_unset(void) {
     set(usual);
+    cot__drop_always = false;
     cot_set_threads(0);
 }

@@ -1,0 +1,137 @@
+/* drop.c: which values are dropped when memory is short.
+ *
+ * Of all that can be made again, the one goes first for which
+ *
+ *     (its cost + that of what is dropped around it) / (bytes · operations since it was read)
+ *
+ * is least. Around it: the longest chains of dropped values that it would be made from, and that
+ * are made from it. So dropped values do not gather in one long chain, of which each read would do
+ * all of it again. What a running sweep has passed costs nothing: the sweep does not read it any
+ * more. */
+#include "memory/memory.h"
+
+enum { FEW = 4096 }; /* of more storages several go at once, by the same numbers */
+
+/* ---- what can be dropped --------------------------------------------------------------------- */
+
+/* The storage of operand k; NULL: a number, or a 0-d value in its node. */
+static cot__storage *operand(const cot_tape *t, const cot__node *n, int k) {
+    uint32_t a = cot__arg(n, k);
+    return a != COT__NONE && cot__is_tensor(&t->nodes[a]) ? t->nodes[a].value.tensor->storage : NULL;
+}
+
+/* Is every operand as the operation saw it? Sources are looked at again when it is replayed. */
+static bool operands_intact(const cot_tape *t, const cot__node *n) {
+    for (int k = 0, count = cot__nargs(n); k < count; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a])) continue;
+        const cot__tensor *v = t->nodes[a].value.tensor;
+        if (v->version != v->storage->version) return false;
+    }
+    return true;
+}
+
+/* The results of an operation are written together, so none of them may have been changed. */
+static bool results_intact(const cot_tape *t, uint32_t operation) {
+    for (int k = 0, m = cot__results_at(t, operation); k < m; k++) {
+        const cot__node *z = &t->nodes[operation + (uint32_t)k];
+        if (cot__is_tensor(z) && z->value.tensor->storage->version != 0) return false;
+    }
+    return true;
+}
+
+/* By what the storage itself says. */
+static bool may_go(const cot_tape *t, const cot__storage *s) {
+    return s->block && s->maker < t->count && s->refs == 1 && !s->pins && !s->touched && !s->unready && !s->readers &&
+           !s->aside && s->version == 0 && s->read_at < t->memory.pinned_from;
+}
+
+static bool can_go(const cot_tape *t, const cot__storage *s) {
+    if (!may_go(t, s) || (t->mode.body && s->maker >= t->mode.body_from)) return false;
+    return cot__can_replay(t, s->maker) && results_intact(t, s->maker) && operands_intact(t, &t->nodes[s->maker]);
+}
+
+/* ---- what it costs --------------------------------------------------------------------------- */
+
+static double own_cost(const cot_tape *t, cot__storage *s) {
+    if (s->cost <= 0) s->cost = cot__cost_again(t, s->maker);
+    return s->cost;
+}
+
+/* In order of creation: operands come before results. */
+static void measure_before(cot_tape *t) {
+    for (uint32_t i = 0; i < t->storages.count; i++) {
+        cot__storage *s = t->storages.list[i];
+        s->before = s->behind = 0;
+        s->counted = s->dropped || can_go(t, s);
+        if (!s->counted) continue;
+        const cot__node *n = &t->nodes[s->maker];
+        for (int k = 0, count = cot__nargs(n); k < count; k++) {
+            const cot__storage *x = operand(t, n, k);
+            if (x && x->dropped && x->before + x->cost > s->before) s->before = x->before + x->cost;
+        }
+    }
+}
+
+static void measure_behind(cot_tape *t) {
+    for (uint32_t i = t->storages.count; i-- > 0;) {
+        const cot__storage *s = t->storages.list[i];
+        if (!s->dropped) continue;
+        const cot__node *n = &t->nodes[s->maker];
+        for (int k = 0, count = cot__nargs(n); k < count; k++) {
+            cot__storage *x = operand(t, n, k);
+            if (x && s->behind + s->cost > x->behind) x->behind = s->behind + s->cost;
+        }
+    }
+}
+
+static bool is_passed(const cot_tape *t, const cot__storage *s) {
+    return s->maker >= t->memory.passed_from && s->maker < t->memory.passed_to;
+}
+
+static double price(const cot_tape *t, cot__storage *s) {
+    uint64_t used = s->used_at > s->read_at ? s->used_at : s->read_at;
+    double   cost = own_cost(t, s) + s->before + s->behind;
+    double   per = cost / ((double)s->bytes * (double)(t->memory.clock - used + 1));
+    return is_passed(t, s) ? -1 / (per + 1e-300) : per;
+}
+
+/* ---- dropping -------------------------------------------------------------------------------- */
+
+static cot__storage *cheapest(cot_tape *t) {
+    cot__storage *best = NULL;
+    double        least = 0;
+    for (uint32_t i = 0; i < t->storages.count; i++) {
+        cot__storage *s = t->storages.list[i];
+        if (!s->counted || s->dropped) continue;
+        double p = price(t, s);
+        if (!best || p < least) best = s, least = p;
+    }
+    return best;
+}
+
+static bool is_short(const cot_tape *t, size_t bytes) {
+    return cot__cache_used(&t->cache) + bytes > t->cache.limit;
+}
+
+/* For the tests: there is no choice. */
+static void drop_all(cot_tape *t) {
+    for (uint32_t i = 0; i < t->storages.count; i++) {
+        cot__storage *s = t->storages.list[i];
+        if (can_go(t, s)) own_cost(t, s), cot__payload_drop(t, s);
+    }
+}
+
+void cot__drop_for(void *tape, size_t bytes) {
+    cot_tape *t = tape;
+    if (cot__drop_always) drop_all(t);
+    while (t->cache.limit && is_short(t, bytes)) {
+        measure_before(t);
+        measure_behind(t);
+        for (uint32_t k = 0; k <= t->storages.count / FEW && is_short(t, bytes); k++) {
+            cot__storage *s = cheapest(t);
+            if (!s) return;
+            cot__payload_drop(t, s);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+/* limit.c: the limit of a tape: where it comes from, and when values may be dropped. */
+#include "memory/memory.h"
+#include "base/number.h"
+#include "pending/pending.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool cot__drop_always = false;
+
+/* ---- "1.5 GiB" ------------------------------------------------------------------------------- */
+
+/* Bytes, or -1. */
+static int64_t bytes_of(const char *text) {
+    static const struct { const char *unit; double bytes; } units[] = {
+        {"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
+    char  *end;
+    double number = cot__read_number(text, &end);
+    if (end == text || !(number >= 0)) return -1;
+    while (*end == ' ') end++;
+    for (size_t k = 0; k < COUNTOF(units); k++)
+        if (!strcmp(end, units[k].unit) && number * units[k].bytes < 9.0e18) return (int64_t)(number * units[k].bytes);
+    return -1;
+}
+
+/* ---- setting it ------------------------------------------------------------------------------ */
+
+static void set_limit(cot_tape *t, int64_t bytes) {
+    t->cache.limit = (size_t)bytes;
+    t->cache.make_room = cot__drop_for;
+    t->cache.of = t;
+    t->memory.on = bytes > 0 || cot__drop_always;
+}
+
+void cot__memory_begin(cot_tape *t, const cot_options *options) {
+    const char *text = options->memory_limit ? NULL : getenv("COTANGENT_MEMORY_LIMIT");
+    int64_t     bytes = text && *text ? bytes_of(text) : options->memory_limit;
+    set_limit(t, bytes > 0 ? bytes : 0);
+    if (bytes >= 0) return;
+    if (text)
+        cot__fail(t, COT_VALUE,
+                  "[tape_create] COTANGENT_MEMORY_LIMIT is \"%s\"; it must be a number of bytes, or of KiB, MiB or GiB",
+                  text);
+    else
+        cot__fail(t, COT_VALUE, "[tape_create] a memory limit of %lld bytes; it must not be negative",
+                  (long long)bytes);
+}
+
+cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes) {
+    if (!cot__usable(t)) return cot_tape_status(t);
+    int64_t before = (int64_t)t->cache.limit;
+    if (bytes < 0) {
+        cot__fail(t, COT_VALUE, "[tape_set_memory_limit] a limit of %lld bytes; it must not be negative",
+                  (long long)bytes);
+        return t->status;
+    }
+    if (bytes) cot__pending_finish(t);
+    set_limit(t, bytes);
+    cot__memory_tick(t);
+    if (cot__cache_room(&t->cache, 0)) return COT_OK;
+    size_t used = cot__cache_used(&t->cache);
+    set_limit(t, before);
+    cot__fail(t, COT_MEMORY,
+              "[tape_set_memory_limit] a limit of %lld bytes, but %zu are in use that cannot be dropped now; rewind "
+              "first, or set it before they are recorded",
+              (long long)bytes, used);
+    return t->status;
+}
+
+int64_t cot_tape_memory_limit(const cot_tape *t) { return t ? (int64_t)t->cache.limit : 0; }
+
+/* ---- while there is one ---------------------------------------------------------------------- */
+
+/* A body, or a function of the user's, may hold addresses for as long as it takes. */
+static bool may_hold_addresses(const cot_tape *t) {
+    return t->memory.holds || t->mode.body || t->mode.inside || t->pending.at_once;
+}
+
+void cot__memory_next(cot_tape *t) {
+    t->memory.clock++;
+    if (may_hold_addresses(t)) return;
+    t->memory.pinned_from = t->memory.clock;
+    if (cot__drop_always) cot__drop_for(t, SIZE_MAX / 2);
+}
+
+void cot__memory_expect(cot_tape *t, size_t bytes) {
+    if (t->cache.limit && cot__pending_any(t) && cot__cache_used(&t->cache) + bytes + bytes / 8 + 256 > t->cache.limit)
+        cot__pending_finish(t);
+}

@@ -1,0 +1,315 @@
+/* Under a memory limit values and gradients have the same bits, and the limit holds; where it
+ * cannot, one sentence says what was needed. */
+#include "memory/memory.h"
+#include "support/tape_test.h"
+#include "memory/models.h"
+
+/* ---- the same bits, within the limit --------------------------------------------------------- */
+
+typedef struct run {
+    counting  c;
+    size_t    most, least; /* of the allocator: the most in use, and before anything was recorded */
+    int64_t   peak, replayed;
+    cot_status status;
+    char      message[512];
+    double    numbers[MODEL_NUMBERS];
+} run;
+
+static void *watched_alloc(void *user, void *ptr, size_t old_size, size_t new_size) {
+    run  *r = user;
+    void *p = counting_alloc(&r->c, ptr, old_size, new_size);
+    if (r->c.live > r->most) r->most = r->c.live;
+    return p;
+}
+
+static void run_under(model *m, int64_t limit, run *r) {
+    memset(r, 0, sizeof *r);
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {watched_alloc, r}, .memory_limit = limit});
+    r->least = r->c.live;
+    model_run(m, t, r->numbers);
+    r->peak = cot_tape_peak_bytes(t);
+    r->replayed = t->memory.replayed;
+    r->status = cot_tape_status(t);
+    snprintf(r->message, sizeof r->message, "%s", cot_tape_message(t));
+    cot_tape_destroy(t);
+    assert_int_equal(r->c.live, 0);
+}
+
+static void same_bits_at(model *m, const char *name, int n, const int *percents) {
+    run whole, less;
+    run_under(m, 0, &whole);
+    if (whole.status != COT_OK) fail_msg("%s: %s", name, whole.message);
+    for (int k = 0; k < n; k++) {
+        int64_t limit = whole.peak * percents[k] / 100;
+        run_under(m, limit, &less);
+        if (getenv("COT_TEST_TELL"))
+            fprintf(stderr, "%s at %3d %%: limit %lld, peak %lld, %lld operations again: %s\n", name, percents[k],
+                    (long long)limit, (long long)less.peak, (long long)less.replayed, less.message);
+        if (less.status != COT_OK) fail_msg("%s at %d %%: %s", name, percents[k], less.message);
+        assert_memory_equal(less.numbers, whole.numbers, sizeof whole.numbers);
+        assert_true(less.peak <= limit);
+        if (percents[k] <= 50) assert_true(less.replayed > 0);
+    }
+}
+
+static const int percents[4] = {100, 50, 30, 20};
+
+static void a_deep_stack_has_the_same_gradients(void **state) {
+    (void)state;
+    same_bits_at(deep_stack, "deep stack", 4, percents);
+}
+static void a_convolutional_net_has_the_same_gradients(void **state) {
+    (void)state;
+    same_bits_at(convolutions, "16 convolutions", 4, percents);
+}
+static void a_transformer_has_the_same_gradients(void **state) {
+    (void)state;
+    same_bits_at(transformer, "12 blocks", 4, percents);
+}
+
+/* ---- the limit itself ------------------------------------------------------------------------ */
+
+enum { SIDE = 64, BYTES = SIDE * SIDE * 8 };
+
+/* k squares of sums: each value is read by the next alone. */
+static cot_var chain(cot_var x, int k) {
+    for (int i = 0; i < k; i++) x = cot_tanh(cot_add(cot_matmul(x, x), 1.0 / SIDE));
+    return x;
+}
+
+static cot_var square_matrix(cot_tape *t) {
+    static double numbers[SIDE * SIDE];
+    for (int i = 0; i < SIDE * SIDE; i++) numbers[i] = (double)((i * 7919) % 1009) / 1009 / SIDE;
+    return cot_data(t, COT_F64, COT_SHAPE(SIDE, SIDE), numbers);
+}
+
+/* What the system was asked for, not only what is in use, stays within the limit. */
+static void the_allocator_never_sees_more(void **state) {
+    (void)state;
+    enum { LIMIT = 8 * BYTES + 200000 };
+    static run r;
+    memset(&r, 0, sizeof r);
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {watched_alloc, &r}, .memory_limit = LIMIT});
+    size_t    before = r.c.live;
+    cot_var   y = chain(square_matrix(t), 100);
+    double    sum = cot_value(cot_sum(y, COT_ALL));
+    assert_ok(t);
+    assert_true(sum > 0);
+    assert_true(r.most - before <= LIMIT);
+    assert_true(cot_tape_peak_bytes(t) <= LIMIT);
+    cot_tape_destroy(t);
+    assert_false(r.c.wrong_size);
+}
+
+static void old_values_can_be_read_in_any_order(void **state) {
+    (void)state;
+    enum { N = 40 };
+    static double whole[N][SIDE * SIDE], part[SIDE * SIDE];
+    for (int limited = 0; limited < 2; limited++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limited ? 16 * BYTES + 200000 : 0});
+        cot_var   v[N];
+        v[0] = square_matrix(t);
+        for (int i = 1; i < N; i++) v[i] = cot_tanh(cot_add(cot_matmul(v[i - 1], v[0]), cot_transpose(v[i - 1])));
+        for (int k = 0; k < N; k++) {
+            int i = (k * 23 + 7) % N;
+            cot_read(v[i], limited ? part : whole[i], SIDE * SIDE);
+            assert_ok(t);
+            if (limited) assert_memory_equal(part, whole[i], sizeof part);
+        }
+        assert_ok(t);
+        if (limited) assert_true(t->memory.replayed > N);
+        cot_tape_destroy(t);
+    }
+}
+
+/* ---- what cannot be -------------------------------------------------------------------------- */
+
+static void too_small_a_limit_says_what_was_needed(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = 3 * BYTES + 100000});
+    cot_var   x = square_matrix(t), y = cot_transpose(x);
+    cot_concat(9, (cot_var[]){x, y, x, y, x, y, x, y, x}, 0);
+    assert_int_equal(cot_tape_status(t), COT_MEMORY);
+    assert_non_null(strstr(cot_tape_message(t), "[concat] out of memory: 294912 bytes for a tensor; the memory "
+                                                "limit is 198304 bytes, and "));
+    assert_non_null(strstr(cot_tape_message(t), " are in use that cannot be dropped now"));
+    cot_tape_destroy(t);
+}
+
+static void limits_that_are_none_are_refused(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = -5});
+    assert_error(t, COT_VALUE, "[tape_create] a memory limit of -5 bytes; it must not be negative");
+    cot_tape_destroy(t);
+    t = cot_tape_create(NULL);
+    assert_int_equal(cot_tape_set_memory_limit(t, -1), COT_VALUE);
+    assert_error(t, COT_VALUE, "[tape_set_memory_limit] a limit of -1 bytes; it must not be negative");
+    cot_tape_clear_error(t);
+    cot_var x = square_matrix(t);
+    assert_int_equal(cot_tape_set_memory_limit(t, 1000), COT_MEMORY);
+    assert_non_null(strstr(cot_tape_message(t), "[tape_set_memory_limit] a limit of 1000 bytes, but "));
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_tape_memory_limit(t), 0);
+    assert_int_equal(cot_tape_set_memory_limit(t, 10 * BYTES), COT_OK);
+    assert_int_equal(cot_tape_memory_limit(t), 10 * BYTES);
+    chain(x, 50);
+    assert_ok(t);
+    assert_int_equal(cot_tape_set_memory_limit(t, 0), COT_OK);
+    /* dropped values are still made again */
+    assert_true(cot_value(cot_sum(chain(x, 3), COT_ALL)) > 0);
+    assert_ok(t);
+    assert_int_equal(cot_tape_set_memory_limit(NULL, 5), COT_MEMORY);
+    assert_int_equal(cot_tape_memory_limit(NULL), 0);
+    cot_tape_destroy(t);
+}
+
+static int64_t limit_from(const char *text, char *message) {
+    setenv("COTANGENT_MEMORY_LIMIT", text, 1);
+    cot_tape *t = cot_tape_create(NULL);
+    int64_t   limit = cot_tape_memory_limit(t);
+    snprintf(message, 256, "%s", cot_tape_message(t));
+    cot_tape_destroy(t);
+    unsetenv("COTANGENT_MEMORY_LIMIT");
+    return limit;
+}
+
+static void the_environment_sets_the_limit(void **state) {
+    (void)state;
+    char said[256];
+    assert_int_equal(limit_from("300000", said), 300000);
+    assert_int_equal(limit_from("64 KiB", said), 65536);
+    assert_int_equal(limit_from("1.5GiB", said), 1610612736);
+    assert_int_equal(limit_from("2MiB", said), 2097152);
+    assert_int_equal(limit_from("", said), 0);
+    assert_string_equal(said, "");
+    const char *const bad[] = {"much", "3 MB", "-1", "nan", "1e300", "5 KiB "};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        char whole[256];
+        assert_int_equal(limit_from(bad[k], said), 0);
+        snprintf(whole, sizeof whole,
+                 "[tape_create] COTANGENT_MEMORY_LIMIT is \"%s\"; it must be a number of bytes, or of KiB, MiB or GiB",
+                 bad[k]);
+        assert_string_equal(said, whole);
+    }
+}
+
+/* ---- writes ---------------------------------------------------------------------------------- */
+
+/* A tape on which everything that can be dropped is. */
+static cot_tape *dropping_tape(void) {
+    cot__drop_always = true;
+    cot_tape *t = cot_tape_create(NULL);
+    return t;
+}
+
+static int no_more_dropping(void **state) {
+    (void)state;
+    cot__drop_always = getenv("COT_TEST_DROP") != NULL;
+    return 0;
+}
+
+static void a_leaf_that_was_written_makes_dropped_values_stale(void **state) {
+    (void)state;
+    cot_tape *t = dropping_tape();
+    cot_var   w = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), "w"), y = cot_exp(w);
+    double    out[3];
+    cot_square(y); /* so that y was let go */
+    cot_assign(w, 5.0);
+    cot_read(y, out, 3);
+    assert_error(t, COT_STALE,
+                 "[look] the value of exp (%1) was dropped under the memory limit of 0 bytes, and computing it again "
+                 "would read leaf (%0 \"w\"), which was overwritten by cot_assign; read it before the write, or raise "
+                 "the limit");
+    cot_tape_destroy(t);
+}
+
+static void wrapped_memory_that_was_touched_makes_dropped_values_stale(void **state) {
+    (void)state;
+    cot_tape *t = dropping_tape();
+    double    memory[3] = {1, 2, 3}, out[3];
+    cot_var   w = cot_wrap(t, COT_F64, COT_SHAPE(3), memory), y = cot_exp(w);
+    cot_square(y);
+    memory[0] = 7;
+    cot_touch(&w);
+    cot_read(y, out, 3);
+    assert_int_equal(cot_tape_status(t), COT_STALE);
+    assert_non_null(strstr(cot_tape_message(t), "which was overwritten by a write from outside (cot_touch)"));
+    cot_tape_destroy(t);
+}
+
+/* Values that were made from what is overwritten are made before. */
+static void writes_in_place_leave_other_values_as_they_were(void **state) {
+    (void)state;
+    cot_tape *t = dropping_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), y = cot_square(x);
+    cot_var   z = cot_add(y, 1.0), part = cot_slice(y, 0, 1, 3, 1), u = cot_mul(part, 10.0);
+    cot_exp(z);
+    double out[3];
+    cot_var w = y;
+    cot_add_into(&w, 100.0);
+    cot_read(z, out, 3);
+    assert_memory_equal(out, ((double[]){2, 5, 10}), sizeof out);
+    cot_read(u, out, 2);
+    assert_memory_equal(out, ((double[]){40, 90}), 2 * sizeof *out);
+    cot_read(w, out, 3);
+    assert_memory_equal(out, ((double[]){101, 104, 109}), sizeof out);
+    assert_ok(t);
+    cot_backward(cot_sum(cot_mul(z, w), COT_ALL));
+    cot_read_grad(x, out, 3); /* (x² + 1)(x² + 100): 2x (2x² + 101) */
+    assert_memory_equal(out, ((double[]){206, 436, 714}), sizeof out);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void random_numbers_are_drawn_again(void **state) {
+    (void)state;
+    cot_tape *t = dropping_tape();
+    cot_var   u = cot_normal(t, cot_key_of(5), COT_F64, COT_SHAPE(7)), v = cot_exp(u);
+    double    a[7], b[7];
+    cot_read(u, a, 7);
+    cot_square(v);
+    assert_true(t->nodes[cot__index(u)].value.tensor->storage->dropped);
+    cot_read(u, b, 7);
+    assert_memory_equal(a, b, sizeof a);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* ---- failing memory -------------------------------------------------------------------------- */
+
+static void dropping_program(cot_tape *t, void *user) {
+    (void)user;
+    cot_var  x = cot_tensor(t, COT_F64, COT_SHAPE(4, 4), NULL), h = x;
+    double   out[16];
+    for (int i = 0; i < 6; i++) h = cot_tanh(cot_matmul(cot_add(h, 0.5), cot_transpose(x)));
+    cot_var s = cot_softmax(h, 1), w = cot_square(s);
+    cot_add_into(&w, cot_max(h, COT_AXES(0)));
+    cot_backward(cot_sum(cot_mul(w, s), COT_ALL));
+    cot_read(h, out, 16);
+    cot_read_grad(x, out, 16);
+}
+
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+    cot__drop_always = true;
+    assert_survives_no_memory(dropping_program, NULL, 0, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_deep_stack_has_the_same_gradients),
+        cmocka_unit_test(a_convolutional_net_has_the_same_gradients),
+        cmocka_unit_test(a_transformer_has_the_same_gradients),
+        cmocka_unit_test(the_allocator_never_sees_more),
+        cmocka_unit_test(old_values_can_be_read_in_any_order),
+        cmocka_unit_test(too_small_a_limit_says_what_was_needed),
+        cmocka_unit_test(limits_that_are_none_are_refused),
+        cmocka_unit_test(the_environment_sets_the_limit),
+        cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
+        cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
+        cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
+        cmocka_unit_test_teardown(random_numbers_are_drawn_again, no_more_dropping),
+        cmocka_unit_test_teardown(any_allocation_may_fail, no_more_dropping),
+    };
+    return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
+}
