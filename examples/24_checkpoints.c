@@ -45,7 +45,7 @@ static int64_t sweep(int64_t segments, double *gradient) {
 int main(void) {
     static double all[WIDTH * WIDTH], parts[WIDTH * WIDTH];
     int64_t       most = sweep(0, all), less = sweep(8, parts);
-    printf("8 segments of 8 layers take %s of the memory\n", 3 * less < most ? "less than a third" : "a third or more");
+    printf("8 segments of 8 layers take %s of the memory\n", 2 * less < most ? "less than half" : "half or more");
     printf("the gradients have %s bits\n", memcmp(all, parts, sizeof all) ? "other" : "the same");
     return 0;
 }

@@ -19,7 +19,7 @@ static void an_expression_is_told_by_operation(void **state) {
            "mul                                         1     7.81 KiB            -        1e+03  \n\n"
            "15.62 KiB beside leaves and constants: 7.81 KiB that rules read (7.81 KiB elementwise, cheap to make "
            "again), 7.81 KiB that none reads\n"
-           "the most at once: 39.06 KiB, on the way back, at mul (%2)\n");
+           "the most at once: 39.06 KiB, on the way back, at mul (v₂)\n");
 }
 
 static void a_model_of_any_size_is_answered_at_once(void **state) {
