@@ -279,7 +279,8 @@ static void read_function(function *f, const row *r, bool is_elementwise, bool r
             const c_parameter *c = &f->c[i];
             char               whole[2 * TEXT];
             if (strcmp(c->type, "cot_tape *") == 0 || is_out(c) || is_count(f, i)) continue;
-            snprintf(whole, sizeof whole, "%s%s%s", c->type, c->type[strlen(c->type) - 1] == '*' ? "" : " ", c->name);
+            snprintf(whole, sizeof whole, "%.*s%s%.*s", TEXT, c->type, c->type[strlen(c->type) - 1] == '*' ? "" : " ",
+                     TEXT - 2, c->name);
             const char *spelling = FIND(everywhere, whole);
             add_spelling(f, spelling ? spelling : c->name);
         }
