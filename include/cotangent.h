@@ -555,13 +555,13 @@ COT_API cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep);
  * and docs/mixed-precision.md. */
 typedef struct cot_precision {
     /* COT_BF16 or COT_F16; any other: each operation computes in the dtype of its operands */
-    cot_dtype   compute COT__OR_0;
+    cot_dtype   compute;
     /* those that compute so where their operands are f32; NULL: products, "matmul einsum tensordot
      * conv* attention" */
-    const char *narrow COT__OR_0;
+    const char *narrow;
     /* those that compute in f32 where their operands are narrower; NULL: losses, "*cross_entropy
      * mse bce_with_logits huber nll kl_div" */
-    const char *wide COT__OR_0;
+    const char *wide;
 } cot_precision;
 /* From now on, for operations that this program calls (derivatives compute as what they are derived
  * from did). Returns what held before, to give back. The lists live as long as they hold. Only

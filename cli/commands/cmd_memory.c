@@ -159,7 +159,10 @@ static bool forecast_segments(const model *m, answer *a, failure *f) {
         double block = two.f.peak - one.f.peak, rest = one.f.peak - block, width = m->precision == COT_F32 ? 4 : 2;
         double between = (double)m->batch * (double)m->net.context * (double)m->net.width * width;
         a->segments = (int64_t)ceil(sqrt((double)m->net.layers));
-        a->cut = rest + (double)a->segments * between + ceil((double)m->net.layers / (double)a->segments) * block;
+        /* all parameters stay, whatever is cut */
+        double own = 4.0 * (double)(two.parameters - one.parameters), whole = (double)m->net.layers;
+        a->cut = rest + whole * own + (double)a->segments * between +
+                 ceil(whole / (double)a->segments) * (block - own);
     }
     cot__forecast_free(&one.f);
     cot__forecast_free(&two.f);

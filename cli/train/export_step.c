@@ -81,13 +81,13 @@ static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 
 /* What the file says of itself, a line for each parameter and where it begins; free it. */
 static char *title_of(const recording *r) {
-    size_t  room = strlen(r->s->path) + 200, used;
+    size_t  room = strlen(r->s->path) + 300, used;
     int64_t from = 0;
     for (int k = 0; k < r->n; k++) room += strlen(cot_params_at(r->s->p, k).name) + 400;
     char *text = malloc(room);
     if (!text) return NULL;
-    used = (size_t)snprintf(text, room, "a step of AdamW for the model of %s. Its weights, gradient and states are",
-                            r->s->path);
+    used = (size_t)snprintf(text, room, "a step of AdamW for the model of %s. Steps count from 1, and the gradient is "
+                            "the clipped one. Its weights, gradient and states are", r->s->path);
     for (int k = 0; k < r->n; k++) {
         cot_param a = cot_params_at(r->s->p, k);
         cot_shape s = cot_shape_of(a.var);

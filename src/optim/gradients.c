@@ -183,12 +183,16 @@ static double scale_of(cot_loss_scale *s) {
 }
 
 cot_var cot_loss_scaled(cot_loss_scale *s, cot_var loss) {
+    cot_tape *t = cot__tape_of(1, &loss);
+    if (!s && t) cot__fail(t, COT_VALUE, "[loss_scaled] the scale is NULL; {0} is a good start");
     return s ? cot_mul(loss, scale_of(s)) : cot__invalid(1, &loss);
 }
 
 bool cot_unscale_grads(cot_params *p, cot_loss_scale *s) {
     int            n = 0;
-    cot_tape      *t = s ? cot__usable(cot_params_tape(p)) : NULL;
+    cot_tape      *t = cot__usable(cot_params_tape(p));
+    if (!s && t) cot__fail(t, COT_VALUE, "[unscale_grads] the scale is NULL; it is the one that scaled the loss");
+    if (!s) return false;
     const cot_var *xs = t ? cot_params_vars(p, &n) : NULL;
     bool           finite = t && t->status == COT_OK;
     if (!finite) return false;

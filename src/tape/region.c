@@ -337,6 +337,14 @@ void cot__examples_over(cot_tape *t, uint32_t from, uint32_t to) {
     for (uint32_t i = from; i < to; i++) t->nodes[i].stamp |= COT__BODY_STAMP;
 }
 
+/* Did the function close the scopes that it opened? Otherwise sets the error. */
+static bool closed_scopes(cot_tape *t, const char *op, int before) {
+    if (t->scopes.depth <= before) return true;
+    cot__fail(t, COT_VALUE, "[%s] the function left scope \"%s\" open; what it opens, it closes", op,
+              t->scopes.open[t->scopes.depth - 1].name);
+    return false;
+}
+
 cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *part, cot_fn f, void *user, int n,
                                      const cot_var *examples, int m) {
     size_t       bytes = (size_t)(n + m) * (sizeof(cot_var) + sizeof(uint32_t)) + 8;
@@ -351,7 +359,9 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
     cot_var  *ys = xs + n;
     uint32_t *in = (uint32_t *)(void *)(ys + m), *out = in + n;
     cot__scope before = body_open(t, op);
-    bool      ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out);
+    int        scopes = t->scopes.depth;
+    bool       ok = record_body(t, op, part, f, user, n, examples, m, xs, ys, in, out) && closed_scopes(t, op, scopes);
+    t->scopes.depth = scopes;
     cot__scope_close_unnoted(t, &before);
     if (ok && maker_open(&k, t, op, part, first) && mark_nodes(&k, op, m, out) &&
         (r = make_program(&k, op, n, in, m, out)) != NULL) {

@@ -177,12 +177,43 @@ static void the_report_tells_what_is_stored_and_why(void **state) {
     cot_tape_destroy(t);
 }
 
+static int forgets_to_close(int64_t k, int n, const cot_var *xs, cot_var *ys, void *user) {
+    (void)k, (void)n;
+    cot_scope_open(user, "forgotten");
+    ys[0] = cot_sin(xs[0]);
+    return 0;
+}
+
+static void a_scope_that_a_layer_leaves_open_is_an_error_and_over(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.5), y;
+    for (int k = 0; k < 20; k++) {
+        cot_mark m = cot_tape_mark(t);
+        cot_checkpoint_sequential(forgets_to_close, t, 1, 1, 1, &x, &y);
+        assert_error(t, COT_VALUE,
+                     "[checkpoint] the function left scope \"forgotten\" open; what it opens, it closes");
+        cot_tape_clear_error(t);
+        cot_tape_rewind(t, m);
+    }
+    /* and so is one that a rewind has passed */
+    for (int k = 0; k < 20; k++) {
+        cot_mark m = cot_tape_mark(t);
+        cot_sin(x);
+        cot_scope_open(t, "passed");
+        cot_tape_rewind(t, m);
+    }
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scope_frees_what_no_rule_reads_and_changes_no_bit),
         cmocka_unit_test(what_is_not_kept_is_an_error_that_names_the_scope),
         cmocka_unit_test(what_needs_a_value_that_went_says_so),
         cmocka_unit_test(scopes_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_scope_that_a_layer_leaves_open_is_an_error_and_over),
         cmocka_unit_test(steps_with_scopes_do_not_grow),
         cmocka_unit_test(the_report_tells_what_is_stored_and_why),
     };

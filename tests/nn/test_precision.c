@@ -175,7 +175,10 @@ static void an_overflow_leaves_the_step_out_and_halves_the_scale(void **state) {
     assert_ok(t);
     assert_false(cot_unscale_grads(NULL, &s));
     assert_false(cot_unscale_grads(p, NULL));
+    assert_error(t, COT_VALUE, "[unscale_grads] the scale is NULL; it is the one that scaled the loss");
+    cot_tape_clear_error(t);
     assert_false(cot_is_valid(cot_loss_scaled(NULL, x)));
+    assert_error(t, COT_VALUE, "[loss_scaled] the scale is NULL; {0} is a good start");
     cot_optim_destroy(o);
     cot_params_destroy(p);
     cot_tape_destroy(t);

@@ -13,8 +13,18 @@ enum { OLDER, UNUSED, FREE };
 
 /* ---- scopes that are open -------------------------------------------------------------------- */
 
+/* Those that a rewind has passed are open no more. */
+static void forget_passed(cot_tape *t) {
+    while (t->scopes.depth > 0) {
+        const cot__open_scope *s = &t->scopes.open[t->scopes.depth - 1];
+        if (s->from <= t->count && s->storages <= t->storages.count) break;
+        t->scopes.depth--;
+    }
+}
+
 void cot_scope_open(cot_tape *t, const char *name) {
     if (!t || t->status != COT_OK) return;
+    forget_passed(t);
     if (t->scopes.depth == COT__DEEPEST_SCOPE) {
         cot__fail(t, COT_LIMIT, "[scope_open] %d scopes are open; there may be so many", COT__DEEPEST_SCOPE);
         return;
@@ -28,13 +38,9 @@ void cot_scope_open(cot_tape *t, const char *name) {
     snprintf(s->name, sizeof s->name, "%s", name);
 }
 
-/* The scope to close, the last one that a rewind has not passed; NULL after setting the error. */
+/* The scope to close; NULL after setting the error. */
 static const cot__open_scope *to_close(cot_tape *t) {
-    while (t->scopes.depth > 0) {
-        const cot__open_scope *s = &t->scopes.open[t->scopes.depth - 1];
-        if (s->from <= t->count && s->storages <= t->storages.count) break;
-        t->scopes.depth--;
-    }
+    forget_passed(t);
     const cot__open_scope *s = t->scopes.depth > 0 ? &t->scopes.open[t->scopes.depth - 1] : NULL;
     if (!s) cot__fail(t, COT_VALUE, "[scope_close] no scope is open; each close belongs to an open before it");
     else if (s->body != t->mode.body)
