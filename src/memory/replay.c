@@ -99,6 +99,7 @@ static bool open_results(cot_tape *t, uint32_t operation, int m, cot__view *z, c
         z[k].data = s ? s->data : (void *)&single[k];
         if (!s || !s->dropped) continue;
         *bytes = s->bytes;
+        cot__memory_expect(t, s->bytes);
         if (!cot__payload_create(t, s)) return false;
         *made |= UINT32_C(1) << k;
         z[k].data = s->data;
@@ -128,6 +129,7 @@ static bool run(cot_tape *t, uint32_t operation, cot__view *x, cot__view *z, siz
     }
     int64_t bytes = cot__job_workspace(&j);
     *need = (size_t)bytes;
+    if (bytes) cot__memory_expect(t, (size_t)bytes);
     if (bytes && !(j.workspace = cot__device_alloc(t, (size_t)bytes))) return false;
     if (n->op >= OP_structural && j.record->in_place) t->backend->copy(&j.z, &x[0]);
     cot__job_run(&j);

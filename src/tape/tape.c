@@ -172,7 +172,7 @@ void cot__note(cot_tape *t, const char *format, ...) {
 
 /* ---- marks ----------------------------------------------------------------------------------- */
 
-enum { NODES, STAMP, STORAGES, LEAVES, CHUNK, USED, LISTS, RETAINED };
+enum { NODES, STAMP, STORAGES, LEAVES, CHUNK, USED, LISTS, RETAINED, SCOPES_AT = 56 };
 
 /* Tells marks of different tapes apart; never 0. */
 static uint64_t tag(const cot_tape *t) { return (uint64_t)((uint32_t)((uintptr_t)t >> 4) | 1) << 32; }
@@ -186,7 +186,7 @@ cot_mark cot__mark(cot_tape *t) {
         [CHUNK] = (uint64_t)(uintptr_t)t->arena,
         [USED] = t->arena ? t->arena->used : 0,
         [LISTS] = (uint64_t)t->names.count << 32 | t->sites.count,
-        [RETAINED] = (uint64_t)t->mode.no_grad << 32 | t->retained.count,
+        [RETAINED] = (uint64_t)t->scopes.depth << SCOPES_AT | (uint64_t)t->mode.no_grad << 32 | t->retained.count,
     }};
 }
 
@@ -202,6 +202,8 @@ static void forget(cot_tape *t, cot_mark m) {
     if (t->scalars_from > t->count) t->scalars_from = t->count;
     t->names.count = (uint32_t)(m.part[LISTS] >> 32);
     t->sites.count = (uint32_t)m.part[LISTS];
+    int scopes = (int)(m.part[RETAINED] >> SCOPES_AT);
+    if (t->scopes.depth > scopes) t->scopes.depth = scopes;
 }
 
 /* If an assignment was made since the mark (by a rule of the user's, say), its time, a count of
@@ -262,7 +264,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
     if (t->notes.count != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     forget(t, m);
     if (t->assigned_at > t->count) t->assigned_at = t->count;
-    t->mode.no_grad = (int)(m.part[RETAINED] >> 32);
+    t->mode.no_grad = (int)(m.part[RETAINED] << (64 - SCOPES_AT) >> (96 - SCOPES_AT));
     t->active_mask = t->mode.no_grad ? 0 : COT__ACTIVE;
     cot__next_stamp(t);
 }

@@ -186,7 +186,9 @@ void cot__trace_simplify(char *text) {
         char   power[32], number[32];
         double e = a - b;
         cot__shortest(e, number);
-        snprintf(power, sizeof power, e == 1 ? "" : e == 2 ? "²" : e < 0 ? "^(%s)" : "^%s", number);
+        power[0] = 0;
+        if (e == 2) snprintf(power, sizeof power, "²");
+        else if (e != 1) snprintf(power, sizeof power, e < 0 ? "^(%s)" : "^%s", number);
         size_t length = strlen(power), room = (size_t)(end + 1 - at);
         if (length > room) continue; /* 0.1 - 1e-9: all digits of it */
         memcpy(at, power, length);

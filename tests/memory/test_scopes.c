@@ -207,6 +207,76 @@ static void a_scope_that_a_layer_leaves_open_is_an_error_and_over(void **state) 
     cot_tape_destroy(t);
 }
 
+/* A norm saves statistics as a second result, and pooling the places of the largest. */
+static void normed(bool scoped, double *gradient) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_reshape(numbers(t, 7), COT_SHAPE(1, 1, 64, 64)), w = numbers(t, 9);
+    if (scoped) cot_scope_open(t, "block");
+    cot_var one = cot_ones(t, COT_F64, COT_SHAPE(64)), zero = cot_zeros(t, COT_F64, COT_SHAPE(64));
+    cot_var y = cot_layer_norm(cot_add(x, cot_reshape(w, COT_SHAPE(1, 1, 64, 64))), one, zero, -1, 1e-5);
+    y = cot_max_pool2d(y, (cot_pool_options){.window = {2, 2}});
+    if (scoped) cot_scope_close(t, 1, &y);
+    cot_backward(cot_sum(cot_square(y), COT_ALL));
+    assert_ok(t);
+    cot_read(cot_grad(w), gradient, N);
+    cot_tape_destroy(t);
+}
+
+static void rules_find_every_result_that_they_read(void **state) {
+    (void)state;
+    static double without[N], with[N];
+    normed(false, without), normed(true, with);
+    assert_memory_equal(with, without, sizeof with);
+}
+
+static void a_number_may_be_kept(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_scope_open(t, "s");
+    cot_var keep[] = {cot_number(1e300), cot_exp(numbers(t, 3)), cot_integer(1000000)};
+    assert_int_equal(cot_scope_close(t, 3, keep), COT_OK);
+    cot_sum(keep[1], COT_ALL);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+static void a_scope_under_a_limit_keeps_what_it_keeps(void **state) {
+    (void)state;
+    static double before[N], after[N];
+    cot_tape     *t = cot_tape_create(&(cot_options){.memory_limit = 8 * N * 8});
+    cot_var       x = numbers(t, 3), y;
+    cot_scope_open(t, "s");
+    y = cot_exp(cot_add(x, 1.0));
+    cot_read(y, before, N);
+    for (int k = 0; k < 8; k++) cot_read(cot_sin(x), after, N); /* y goes */
+    cot_scope_close(t, 1, &y);
+    cot_read(y, after, N);
+    assert_ok(t);
+    assert_memory_equal(before, after, sizeof after);
+    cot_tape_destroy(t);
+}
+
+static void a_rewind_to_a_mark_before_a_scope_forgets_it(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = numbers(t, 3);
+    for (int k = 0; k < 20; k++) {
+        cot_mark m = cot_tape_mark(t);
+        cot_scope_open(t, "step");
+        cot_sin(x);
+        cot_tape_rewind(t, m);
+    }
+    assert_ok(t);
+    cot_scope_open(t, "outer");
+    cot_mark m = cot_tape_mark(t);
+    cot_scope_open(t, "inner");
+    cot_sin(x);
+    cot_tape_rewind(t, m); /* outer is open still, inner is not */
+    assert_int_equal(cot_scope_close(t, 0, NULL), COT_OK);
+    assert_int_equal(cot_scope_close(t, 0, NULL), COT_VALUE);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scope_frees_what_no_rule_reads_and_changes_no_bit),
@@ -214,6 +284,10 @@ int main(void) {
         cmocka_unit_test(what_needs_a_value_that_went_says_so),
         cmocka_unit_test(scopes_that_do_not_fit_are_refused),
         cmocka_unit_test(a_scope_that_a_layer_leaves_open_is_an_error_and_over),
+        cmocka_unit_test(rules_find_every_result_that_they_read),
+        cmocka_unit_test(a_number_may_be_kept),
+        cmocka_unit_test(a_scope_under_a_limit_keeps_what_it_keeps),
+        cmocka_unit_test(a_rewind_to_a_mark_before_a_scope_forgets_it),
         cmocka_unit_test(steps_with_scopes_do_not_grow),
         cmocka_unit_test(the_report_tells_what_is_stored_and_why),
     };

@@ -184,9 +184,34 @@ static void an_overflow_leaves_the_step_out_and_halves_the_scale(void **state) {
     cot_tape_destroy(t);
 }
 
+static int in_f32(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    cot_precision before = cot_tape_set_precision(cot_tape_of(xs[0]), (cot_precision){0});
+    ys[0] = cot_matmul(xs[0], xs[1]);
+    cot_tape_set_precision(cot_tape_of(xs[0]), before);
+    return 0;
+}
+
+static void a_batch_computes_as_its_function_chose(void **state) {
+    (void)state;
+    const float part = 1 + 1 / 4096.f, numbers[8] = {part, 0, 0, 1, part, 0, 0, 1};
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_var     xs[] = {cot_tensor(t, COT_F32, COT_SHAPE(2, 2, 2), numbers),
+                        cot_tensor(t, COT_F32, COT_SHAPE(2, 2), numbers)}, y;
+    cot_tape_set_precision(t, (cot_precision){.compute = COT_BF16});
+    cot_vmap(in_f32, NULL, 2, xs, (int[]){0, COT_NOT_BATCHED}, 1, &y, NULL);
+    assert_ok(t);
+    assert_int_equal(cot_dtype_of(y), COT_F32);
+    float product[8];
+    cot_read_as(y, COT_F32, product, 8);
+    assert_true(product[0] == part * part);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_16_bits_are_f32_sums_rounded_once),
+        cmocka_unit_test(a_batch_computes_as_its_function_chose),
         cmocka_unit_test(a_policy_casts_the_operations_that_it_names),
         cmocka_unit_test(layers_compute_in_what_their_name_says),
         cmocka_unit_test(saved_bytes_halve),

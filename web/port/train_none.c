@@ -1,4 +1,5 @@
-/* train_none.c: a page has neither files to train on nor folders of trained models. */
+/* train_none.c: a page has neither files to train on nor folders of trained models, and not the
+ * models that `memory` forecasts. */
 #include "commands/commands.h"
 #include "train/use.h"
 
@@ -9,6 +10,7 @@ static int none(const options *o, failure *f) {
 
 int run_train(const options *o, FILE *out, look how, failure *f) { return (void)out, (void)how, none(o, f); }
 int run_sample(const options *o, FILE *out, look how, failure *f) { return (void)out, (void)how, none(o, f); }
+int run_memory(const options *o, FILE *out, look how, failure *f) { return (void)out, (void)how, none(o, f); }
 int run_predict(const options *o, FILE *out, look how, failure *f) { return (void)out, (void)how, none(o, f); }
 
 int run_export(const options *o, FILE *out, look how, failure *f) {

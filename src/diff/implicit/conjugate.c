@@ -5,12 +5,25 @@
  * true one is computed and the search goes on from there, until that is small too. */
 #include "diff/implicit/system.h"
 
+#include <math.h>
 #include <string.h>
 
 static double dot(int64_t n, const double *a, const double *b) {
     double s = 0;
     for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
     return s;
+}
+
+double cot__most_of(int64_t n, const double *v) {
+    double most = 0;
+    for (int64_t k = 0; k < n; k++) most = fabs(v[k]) > most || isnan(v[k]) ? fabs(v[k]) : most;
+    return most;
+}
+
+double cot__power_near(double x) {
+    int e;
+    frexp(x, &e);
+    return ldexp(1, e - 1);
 }
 
 static bool not_positive(const cot__system *a, double bend, int step) {
@@ -20,10 +33,10 @@ static bool not_positive(const cot__system *a, double bend, int step) {
                        bend, step);
 }
 
-/* r = b - A x, and its square. */
-static bool look(const cot__system *a, const double *b, const double *x, double *r, double *square) {
+/* r = b / scale - A x, and its square. */
+static bool look(const cot__system *a, const double *b, double scale, const double *x, double *r, double *square) {
     if (!a->apply(a->ctx, x, r)) return false;
-    for (int64_t k = 0; k < a->size; k++) r[k] = b[k] - r[k];
+    for (int64_t k = 0; k < a->size; k++) r[k] = b[k] / scale - r[k];
     *square = dot(a->size, r, r);
     return true;
 }
@@ -31,9 +44,12 @@ static bool look(const cot__system *a, const double *b, const double *x, double 
 bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, double *work, double goal, int most,
                               int *steps) {
     int64_t n = a->size;
-    double *r = work, *p = r + n, *q = p + n, square, before = INFINITY;
-    memcpy(r, b, (size_t)n * sizeof *r); /* x is 0 */
+    double *r = work, *p = r + n, *q = p + n, square, before = INFINITY, most_of_b = cot__most_of(n, b);
+    if (most_of_b == 0 || !isfinite(most_of_b)) return true; /* the residual says so */
+    double scale = cot__power_near(most_of_b);
+    for (int64_t k = 0; k < n; k++) r[k] = b[k] / scale; /* x is 0 */
     square = dot(n, r, r);
+    goal *= sqrt(square);
     while (*steps < most && sqrt(square) > goal && square < before) {
         before = square; /* a search that gains nothing is the last */
         memcpy(p, r, (size_t)n * sizeof *p);
@@ -42,14 +58,15 @@ bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, 
             if (!a->apply(a->ctx, p, q)) return false;
             double bend = dot(n, p, q), step = square / bend;
             if (bend <= 0) return not_positive(a, bend, *steps);
-            if (!isfinite(step)) return true; /* the residual says so */
+            if (!isfinite(step)) break; /* the residual says so */
             for (int64_t k = 0; k < n; k++) x[k] += step * p[k], r[k] -= step * q[k];
             double next = dot(n, r, r), turn = next / square;
             for (int64_t k = 0; k < n; k++) p[k] = r[k] + turn * p[k];
             square = next;
         }
-        if (!look(a, b, x, r, &square)) return false;
+        if (!look(a, b, scale, x, r, &square)) return false;
     }
+    for (int64_t k = 0; k < n; k++) x[k] *= scale;
     return true;
 }
 

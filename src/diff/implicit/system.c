@@ -26,6 +26,15 @@ static double dot(int64_t n, const double *a, const double *b) {
     return s;
 }
 
+/* |v|, also where squares of its elements are too large or too small for a number. */
+static double length(int64_t n, const double *v) {
+    double most = cot__most_of(n, v);
+    if (most == 0 || !isfinite(most)) return most;
+    double scale = cot__power_near(most), s = 0;
+    for (int64_t k = 0; k < n; k++) s += (v[k] / scale) * (v[k] / scale);
+    return sqrt(s) * scale;
+}
+
 /* ---- few unknowns: a matrix ------------------------------------------------------------------ */
 
 /* Writes the norm of the matrix to *size. A singular matrix gives NaN, which the error about the
@@ -99,7 +108,7 @@ static double gmres_cycle(const cot__system *a, const double *b, double *x, doub
 static bool residual_of(const cot__system *a, const double *b, const double *x, double *work, double *norm) {
     if (!a->apply(a->ctx, x, work)) return false;
     for (int64_t i = 0; i < a->size; i++) work[i] -= b[i];
-    *norm = sqrt(dot(a->size, work, work));
+    *norm = length(a->size, work);
     return true;
 }
 
@@ -156,12 +165,12 @@ static bool refuse_solution(const cot__system *a, double norm, double residual, 
 bool cot__system_solve(const cot__system *a, const double *b, double *x, double *work) {
     int64_t n = a->size;
     bool    dense = is_dense(a);
-    double  norm = sqrt(dot(n, b, b)), residual = 0, size = 0;
+    double  norm = length(n, b), residual = 0, size = 0;
     double  relative = cot__solve_tolerance(&a->options, a->dtype, 1e-12, 1e-5);
     int     steps = 0, most = a->options.iterations > 0 ? a->options.iterations : 1000;
     memset(x, 0, (size_t)n * sizeof *x);
     bool ok = dense ? solve_dense(a, b, x, work, &size) : true, positive = a->options.positive_definite;
-    if (positive) ok = cot__conjugate_gradients(a, b, x, work, relative * norm, most, &steps);
+    if (positive) ok = cot__conjugate_gradients(a, b, x, work, relative, most, &steps);
     while (ok && !dense && !positive) {
         int    done = steps;
         double before = gmres_cycle(a, b, x, work, relative * norm, most, &steps);
@@ -171,7 +180,7 @@ bool cot__system_solve(const cot__system *a, const double *b, double *x, double 
     }
     ok = ok && residual_of(a, b, x, work, &residual);
     double allowed = residual_allowed(a, relative, size * sqrt(dot(n, x, x)) / norm);
-    if (!ok || residual == 0 || residual <= allowed * norm) return ok;
+    if (!ok || residual == 0 || (isfinite(norm) && residual <= allowed * norm)) return ok;
     return refuse_solution(a, norm, residual, size, allowed, steps, most);
 }
 

@@ -8,6 +8,7 @@
  * would be made (docs/architecture/diff.md has the measurements). */
 #include "diff/loops/loop.h"
 #include "diff/batch/vmap.h"
+#include "ops/precision.h"
 #include "ops/structural.h"
 #include "pending/pending.h"
 #include "tape/scope.h"
@@ -192,8 +193,11 @@ static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys
     memcpy(values, in->x, (size_t)r->n * sizeof *values);
     memcpy(given, in->is, (size_t)r->n);
     for (int k = 0; k < r->captures; k++) values[r->n + k] = VAR(t, r->captured[k]), given[r->n + k] = false;
+    /* the casts that the function's policy asked for are recorded in it */
+    cot_precision policy = cot__precision_pause(t);
     bool ok = run_as_program(t, &b, ys, &done) &&
               (done || cot__play_batched(t, NAME, r, values, given, in->extent, ys, b.is));
+    t->precision = policy;
     for (int k = 0; k < r->m && ok; k++) {
         ys[k] = placed(t, ys[k], b.is[k], in->extent, k, axes);
         ok = t->status == COT_OK;

@@ -13,18 +13,8 @@ enum { OLDER, UNUSED, FREE };
 
 /* ---- scopes that are open -------------------------------------------------------------------- */
 
-/* Those that a rewind has passed are open no more. */
-static void forget_passed(cot_tape *t) {
-    while (t->scopes.depth > 0) {
-        const cot__open_scope *s = &t->scopes.open[t->scopes.depth - 1];
-        if (s->from <= t->count && s->storages <= t->storages.count) break;
-        t->scopes.depth--;
-    }
-}
-
 void cot_scope_open(cot_tape *t, const char *name) {
     if (!t || t->status != COT_OK) return;
-    forget_passed(t);
     if (t->scopes.depth == COT__DEEPEST_SCOPE) {
         cot__fail(t, COT_LIMIT, "[scope_open] %d scopes are open; there may be so many", COT__DEEPEST_SCOPE);
         return;
@@ -40,7 +30,6 @@ void cot_scope_open(cot_tape *t, const char *name) {
 
 /* The scope to close; NULL after setting the error. */
 static const cot__open_scope *to_close(cot_tape *t) {
-    forget_passed(t);
     const cot__open_scope *s = t->scopes.depth > 0 ? &t->scopes.open[t->scopes.depth - 1] : NULL;
     if (!s) cot__fail(t, COT_VALUE, "[scope_close] no scope is open; each close belongs to an open before it");
     else if (s->body != t->mode.body)
@@ -93,14 +82,18 @@ static void mark_free(cot_tape *t, const cot__open_scope *s, int n, const cot_va
         if (cot__is_tensor(x) && x->value.tensor->storage->scoped == UNUSED && !x->value.tensor->storage->borrowed)
             x->value.tensor->storage->scoped = FREE;
     }
-    for (int k = 0; k < n; k++) is_read(t, cot__index(keep[k]));
+    for (int k = 0; k < n; k++)
+        if (!cot__is_number(keep[k])) is_read(t, cot__index(keep[k]));
     for (uint32_t i = s->from; i < t->count; i++) {
         const cot__node *x = &t->nodes[i];
         if (x->op == OP_leaf || cot__in_body(x) || (x->flags & COT__IN_PLACE)) is_read(t, i);
         uint32_t mask = x->op == OP_pick ? 0 : cot__saved_mask(t, i);
         for (int k = 0, count = mask ? cot__nargs(x) : 0; k < count; k++)
             if (cot__saves_operand(mask, k)) is_read(t, cot__arg(x, k));
-        for (int k = 0, m = mask & COT__SAVES_Z ? cot__results_at(t, i) : 0; k < m; k++) is_read(t, i + (uint32_t)k);
+        /* rules may read any result where there are several: the statistics of a norm, say */
+        int  results = x->op == OP_pick ? 0 : cot__results_at(t, i);
+        bool all = (mask & COT__SAVES_Z) || (results > 1 && (x->flags & COT__ACTIVE));
+        for (int k = 0; all && k < results; k++) is_read(t, i + (uint32_t)k);
     }
 }
 
@@ -148,9 +141,10 @@ cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep) {
     none->refs++; /* while it is not certain that somebody needs it */
     cot__next_stamp(t);
     if (remember(t, s, t->stamp)) {
+        /* Under a limit everything may go and is made again from what is let go here. */
+        bool limited = t->memory.on || t->memory.dropped > 0;
         t->storages.count = made; /* it is not a value's */
-        mark_free(t, s, n, keep);
-        let_go(t, s, none);
+        if (!limited) mark_free(t, s, n, keep), let_go(t, s, none);
         t->storages.count = made + 1;
         for (uint32_t i = s->from; i < t->count; i++)
             t->nodes[i].stamp = t->stamp | (t->nodes[i].stamp & COT__BODY_STAMP);

@@ -128,8 +128,43 @@ static void memory_does_not_grow_with_steps(void **state) {
     assert_true(cot__system_bytes(1000, false) > 40 * 1000 * sizeof(double));
 }
 
+static int twice(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[0], 2.0);
+    return 0;
+}
+
+/* Squares of these are no numbers. */
+static void right_sides_of_any_size_are_solved(void **state) {
+    (void)state;
+    const double sizes[] = {1e-170, 1e-310, 1e170, 1e308};
+    for (int k = 0; k < 4; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        double    b[3] = {sizes[k], -sizes[k] / 4, sizes[k] / 2}, x[3];
+        cot_read(cot_linear_solve(twice, NULL, cot_data(t, COT_F64, COT_SHAPE(3), b),
+                                  &(cot_solve_options){.positive_definite = true}), x, 3);
+        assert_ok(t);
+        for (int i = 0; i < 3; i++) assert_near(x[i] / sizes[k], b[i] / 2 / sizes[k], 1e-12);
+        cot_tape_destroy(t);
+    }
+}
+
+static void a_right_side_that_is_not_finite_is_refused(void **state) {
+    (void)state;
+    const double bad[] = {INFINITY, NAN};
+    for (int k = 0; k < 2; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_linear_solve(twice, NULL, cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, bad[k]}),
+                         &(cot_solve_options){.positive_definite = true});
+        assert_int_equal(cot_tape_status(t), COT_VALUE);
+        cot_tape_destroy(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_sides_of_any_size_are_solved),
+        cmocka_unit_test(a_right_side_that_is_not_finite_is_refused),
         cmocka_unit_test(they_equal_the_matrix),
         cmocka_unit_test(entries_may_move_alone),
         cmocka_unit_test(fewer_bits_are_solved_too),
