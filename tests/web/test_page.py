@@ -375,7 +375,7 @@ class PageTest(unittest.TestCase):
         self.open(f"#e={urllib.parse.quote(statements)}&i=x:1&mode=reverse&step=99")
         labels = browser.texts("#registers tbody th")
         self.assertEqual(len(set(labels)), 24, labels)
-        self.assertEqual(labels[:3] + labels[-2:], ["x", "y₁", "y₂", "y₂₂", "y₂₃"])
+        self.assertEqual(labels[:3] + labels[-2:], ["x", "y", "y₂", "y₂₂", "y₂₃"])
 
     def test_kinks_say_their_convention(self):
         self.open("#p=kink&mode=forward")
