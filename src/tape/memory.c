@@ -170,6 +170,14 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
     return s;
 }
 
+/* The bytes around the payload, of a room that holds it. The payload itself is not touched: it may
+ * be address space that nobody has written, and what the sanitizer keeps of it would be memory. */
+static void around(void (*mark)(const void *, size_t), const cot__storage *s, const void *room, size_t bytes) {
+    const char *from = room, *data = s->data;
+    mark(from, (size_t)(data - from));
+    mark(data + s->bytes, (size_t)(from + bytes - data) - s->bytes);
+}
+
 /* ---- elements that may be dropped ------------------------------------------------------------ */
 
 bool cot__payload_create(cot_tape *t, cot__storage *s) {
@@ -177,8 +185,7 @@ bool cot__payload_create(cot_tape *t, cot__storage *s) {
     s->block = cot__alloc(&t->al, room);
     if (!s->block) return false;
     s->data = (void *)(((uintptr_t)s->block + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
-    cot__poison(s->block, (size_t)((char *)s->data - (char *)s->block));
-    cot__poison((char *)s->data + s->bytes, (size_t)((char *)s->block + room - (char *)s->data) - s->bytes);
+    around(cot__poison, s, s->block, room);
     t->memory.dropped -= s->dropped;
     s->dropped = false;
     t->storages.bytes += (int64_t)s->bytes;
@@ -186,7 +193,7 @@ bool cot__payload_create(cot_tape *t, cot__storage *s) {
 }
 
 void cot__payload_drop(cot_tape *t, cot__storage *s) {
-    cot__unpoison(s->block, s->bytes + ALIGNMENT);
+    around(cot__unpoison, s, s->block, s->bytes + ALIGNMENT);
     cot__free(&t->al, s->block, s->bytes + ALIGNMENT);
     s->block = s->data = NULL;
     s->dropped = true;
@@ -221,8 +228,7 @@ static cot__storage *create_on_host(cot_tape *t, size_t bytes, const char *op) {
     *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .data = data,
                         .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
     t->storages.bytes += (int64_t)bytes;
-    cot__poison(s + 1, (size_t)((char *)data - (char *)(s + 1)));
-    cot__poison((char *)data + bytes, (size_t)((char *)s + block - (char *)data) - bytes);
+    around(cot__poison, s, s + 1, block - sizeof *s);
     return s;
 }
 
@@ -330,7 +336,7 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (s->dropped) t->memory.dropped--;
     else if (!s->borrowed) t->storages.bytes -= (int64_t)s->bytes;
     if (s->backend->free && !s->borrowed) s->backend->free(&t->al, s->data, s->bytes);
-    cot__unpoison(s, block_bytes(s));
+    if (!s->borrowed && block_bytes(s) > sizeof *s) around(cot__unpoison, s, s + 1, block_bytes(s) - sizeof *s);
     cot__free(&t->al, s, block_bytes(s));
 }
 

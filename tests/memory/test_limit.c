@@ -295,6 +295,27 @@ static void any_allocation_may_fail(void **state) {
     assert_survives_no_memory(dropping_program, NULL, 0, NULL);
 }
 
+/* y = y·x + x */
+static int horner(int n, const cot_var *in, int m, cot_var *out, void *user) {
+    (void)n, (void)m, (void)user;
+    out[0] = cot_add(cot_mul(in[0], in[1]), in[1]);
+    return 0;
+}
+
+/* A step of a loop works on slices, which lie in the memory of what is sliced. */
+static void a_pattern_is_found_through_slices_of_a_dropped_value(void **state) {
+    (void)state;
+    cot_tape *t = dropping_tape();
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3, 2), (double[]){1, 2, 3, 4, 5, 6}), xs = cot_tanh(x);
+    cot_var   y = cot_data(t, COT_F64, COT_SHAPE(2), (double[]){1, 1});
+    cot_scan(horner, NULL, -1, 1, &y, 1, &xs, &y, 0, NULL, NULL);
+    cot_sparse_plan *plan = cot_sparse_hessian_plan(cot_sum(y, COT_ALL), 1, &x);
+    assert_string_equal(cot_tape_message(t), "");
+    assert_int_equal(cot_sparse_plan_info(plan).nnz, 2 * 3 * 3);
+    cot_sparse_plan_destroy(plan);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_deep_stack_has_the_same_gradients),
@@ -309,6 +330,7 @@ int main(void) {
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
         cmocka_unit_test_teardown(random_numbers_are_drawn_again, no_more_dropping),
+        cmocka_unit_test_teardown(a_pattern_is_found_through_slices_of_a_dropped_value, no_more_dropping),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_dropping),
     };
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);

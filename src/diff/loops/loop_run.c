@@ -167,6 +167,8 @@ bool cot__state_next(cot__stepper *s) {
 
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args) {
     *s = (cot__stepper){.t = t, .loop = l, .args = args, .player.t = t, .test.t = t};
+    /* slices of operands are nodes of their own, on the operands' memory: it must not go */
+    t->memory.holds++;
     s->steps.f = cot__loop_form(l);
     s->steps.backend = t->backend;
     s->steps.choice = cot__loop_chosen(l) && !read_choice(t, args[0]);
@@ -179,6 +181,7 @@ bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const u
 }
 
 void cot__stepper_close(cot__stepper *s) {
+    s->t->memory.holds--;
     cot__stepper_end_runs(s);
     cot__player_close(&s->player);
     cot__player_close(&s->test);
