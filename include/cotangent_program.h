@@ -160,12 +160,13 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
  * wanted back then, in this order. Names and source lines are saved too, so a loaded tape is
  * printed, explained and differentiated as the one that was saved, and its values keep their
  * numbers, up to the first body: what nothing needs of bodies is left out, and so are their source
- * lines. Loops, conditions and checkpoints run again when they are loaded; where a loop spills its
- * states to is not saved. What was written over in place is there again if it can be computed.
- * Gradients of leaves are not saved. The file is replaced as a whole or stays as it was; `why` as
- * for cot_program_save. The tape stays as it is, its status too. What cannot be saved: solvers, the
- * way back through a loop as one operation (a recorded gradient of a cot_while in a body, or of a
- * loop whose states are bounded), functions of the user's, also in bodies, called programs (each is
+ * lines. Loops, conditions, checkpoints, called programs and linear systems run again when they are
+ * loaded; where a loop spills its states to is not saved, nor whether a called program is to be
+ * native. What was written over in place is there again if it can be computed. Gradients of leaves
+ * are not saved. The file is replaced as a whole or stays as it was; `why` as for cot_program_save.
+ * The tape stays as it is, its status too. What cannot be saved: cot_root and its like, the way
+ * back through a loop as one operation (a recorded gradient of a cot_while in a body, or of a loop
+ * whose states are bounded), functions of the user's, also in bodies and called programs (each is
  * named in the error), and a tape in which a leaf or constant was assigned after something had read
  * it. */
 COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
