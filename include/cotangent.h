@@ -285,7 +285,8 @@ typedef struct cot_options {
      * are seen by cot_backward, cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep
      * at each of these three, and elsewhere a look at every operation on the way. */
     bool          smooth COT__OR_0;
-    /* of cot_tape_load: how many steps the loops of the file may take in all; 0: 2^24 */
+    /* of cot_tape_load: how many steps the loops of the file, and of programs that it
+     * calls, may take in all, those of iterative solvers included; 0: 2^24 */
     int64_t       load_steps COT__OR_0;
     /* bytes that the tape may have in use, as cot_tape_peak_bytes counts them; 0: what
      * COTANGENT_MEMORY_LIMIT says, or no limit. See cot_tape_set_memory_limit. */

@@ -174,8 +174,8 @@ COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const 
  * must be as many. NULL when there is no memory for the tape; after any other failure it has the
  * error (cot_tape_status, cot_tape_message), and vars are invalid. The file is believed in nothing.
  * It says how many steps its loops have, and loading does them all: up to options->load_steps
- * together, those of loops inside of loops counted each time, and a file with more is refused. NULL
- * options for the defaults. */
+ * together, those of loops inside of loops counted each time, and of a linear system that is not
+ * eliminated as many as it may take. A file with more is refused. NULL options for the defaults. */
 COT_API cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars);
 /* The value that has this name (cot_name), the newest of several; COT_NONE if none has. */
 COT_API cot_var cot_tape_named(cot_tape *t, const char *name);

@@ -134,12 +134,24 @@ void cot__recalled_close(cot__recalled *all) {
     for (; all; all = all->next) cot_program_destroy(all->made);
 }
 
+/* A program runs its loops to their ends. Recorded operation by operation they are counted, if
+ * there is a bound. */
+static bool count_steps(cot_tape *t, const cot__program *body, const cot_var *xs) {
+    if (t->steps_left == INT64_MAX || !body->bodies) return true;
+    cot_mark m = cot__mark(t);
+    cot_var *ys = cot__arena(t, ((size_t)body->outputs + 1) * sizeof *ys, NAME);
+    bool     ok = ys && cot__replay(t, body, xs, ys);
+    cot__rewind(t, m);
+    return ok;
+}
+
 bool cot__call_replay(cot_tape *t, const cot__program *p, uint32_t k, const cot_var *xs, cot__recalled **all,
                       cot_var *zs) {
     const cot__operation *o = &p->operation[k];
     int                   bodies = cot__operation_bodies(p, k), m = o->results;
     cot__program         *body = p->body[o->body + (uint32_t)bodies - 1];
-    cot_program          *made = called(t, body, cot__operation_attr(p, k)->ints[OPTIONS], all);
+    int64_t               options = cot__operation_attr(p, k)->ints[OPTIONS];
+    cot_program          *made = count_steps(t, body, xs) ? called(t, body, options, all) : NULL;
     cot_var               z = made ? cot__call_node_on(t, made, xs) : INVALID(t);
     if (t->status != COT_OK) return false;
     if (cot__failed(z) || cot__results_at(t, cot__index(z)) != m) {

@@ -639,6 +639,32 @@ static void loops_take_no_more_steps_than_the_options_allow(void **state) {
     free(plain.at), free(nested.at), free(endless.at), free(deep.at);
 }
 
+static int five_steps(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    return cot_fori(halve_once, NULL, 0, 5, 1, xs, ys, NULL) != COT_OK;
+}
+
+/* A called program runs its loops by itself, and an iterative solver may take all that it may. */
+static void steps_of_calls_and_solvers_count(void **state) {
+    (void)state;
+    char         message[512];
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_scalar(t, 3), s = cot_scalar(t, 2), y;
+    cot_program *p = cot_compile(five_steps, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
+    cot_program_call(p, 1, &x, 1, &y);
+    bytes called = bytes_of(t, 1, &y);
+    y = cot_sum(cot_linear_solve(tridiagonal, &s, cot_ones(t, COT_F64, COT_SHAPE(80)), NULL), COT_ALL);
+    bytes solved = bytes_of(t, 1, &y);
+    assert_ok(t);
+    assert_int_equal(load_within(&called, 5, message), COT_OK);
+    assert_int_equal(load_within(&called, 4, message), COT_LIMIT);
+    assert_int_equal(load_within(&solved, 1005, message), COT_OK);
+    assert_int_equal(load_within(&solved, 1004, message), COT_LIMIT);
+    free(called.at), free(solved.at);
+    cot_program_destroy(p);
+    cot_tape_destroy(t);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     for (long at = 0;; at++) {
@@ -680,6 +706,7 @@ int main(void) {
         cmocka_unit_test(altered_files_that_hide_it_are_refused_or_legal),
         cmocka_unit_test(what_cannot_be_loaded_is_told),
         cmocka_unit_test(loops_take_no_more_steps_than_the_options_allow),
+        cmocka_unit_test(steps_of_calls_and_solvers_count),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

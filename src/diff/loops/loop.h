@@ -112,6 +112,9 @@ typedef struct cot__stepper {
 
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args);
 void cot__stepper_close(cot__stepper *s);
+/* May so many steps be taken? Those that a file claims are counted while it is loaded. False after
+ * setting the error. */
+bool cot__take_steps(cot_tape *t, int64_t steps);
 /* The first state: the values of the carried operands. */
 void cot__state_first(cot__stepper *s);
 /* Plays step k (counted in the order of running) from the state; the results are in s->out. `as` is
