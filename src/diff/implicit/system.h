@@ -33,10 +33,6 @@ bool cot__system_solve(const cot__system *s, const double *b, double *x, double 
  * tells the caller. */
 bool cot__system_is_linear(const cot__system *s, const double *x, double *work);
 
-/* The largest magnitude, NaN if there is one; the largest power of two that is not above a
- * number that is not 0 (conjugate.c). */
-double cot__most_of(int64_t n, const double *v);
-double cot__power_near(double x);
 /* From x = 0, for a positive definite A, of b divided by a power of two, so that squares are
  * numbers: until |b - A x| is at most `goal` |b|, or *steps, which counts applications of A for
  * steps, `most`. work: three vectors. False after telling the caller. */
