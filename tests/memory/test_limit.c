@@ -277,11 +277,21 @@ static void random_numbers_are_drawn_again(void **state) {
 
 /* ---- failing memory -------------------------------------------------------------------------- */
 
+static int doubled_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    for (int64_t k = 0; k < y->size; k++) ((double *)y->data)[k] = 2 * ((const double *)xs[0].data)[k];
+    return 0;
+}
+
 static void dropping_program(cot_tape *t, void *user) {
     (void)user;
     cot_var  x = cot_tensor(t, COT_F64, COT_SHAPE(4, 4), NULL), h = x;
     double   out[16];
+    static const cot_custom doubled = {.value = doubled_value, .pure = true};
     for (int i = 0; i < 6; i++) h = cot_tanh(cot_matmul(cot_add(h, 0.5), cot_transpose(x)));
+    cot_var twice = cot_call(&doubled, 1, &h, NULL);
+    cot_exp(h);
+    cot_read(twice, out, 16);
     cot_var s = cot_softmax(h, 1), w = cot_square(s);
     cot_add_into(&w, cot_max(h, COT_AXES(0)));
     cot_backward(cot_sum(cot_mul(w, s), COT_ALL));
@@ -293,6 +303,41 @@ static void any_allocation_may_fail(void **state) {
     (void)state;
     cot__drop_always = true;
     assert_survives_no_memory(dropping_program, NULL, 0, NULL);
+}
+
+/* ---- functions of the user's ----------------------------------------------------------------- */
+
+/* Calls are counted in *user; from the fourth on it fails. */
+static int squares(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n;
+    const double *x = xs[0].data;
+    double       *out = y->data;
+    for (int64_t k = 0; k < y->size; k++) out[k] = x[k] * x[k];
+    return ++*(int *)user > 3 ? 9 : 0;
+}
+
+static void a_pure_function_is_called_again(void **state) {
+    (void)state;
+    for (int pure = 0; pure < 2; pure++) {
+        cot_tape  *t = dropping_tape();
+        cot_custom op = {.name = "squares", .value = squares, .pure = pure != 0};
+        int        calls = 0;
+        cot_var    x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3});
+        cot_var    y = cot_call(&op, 1, &x, &calls);
+        double     out[3];
+        for (int k = 0; k < 2; k++) {
+            cot_exp(x); /* so that y is let go */
+            cot_read(y, out, 3);
+            assert_ok(t);
+            assert_memory_equal(out, ((double[]){1, 4, 9}), sizeof out);
+            assert_int_equal(calls, pure ? 2 + k : 1);
+        }
+        cot_exp(x);
+        cot_read(y, out, 3);
+        if (pure) assert_error(t, COT_CUSTOM, "[squares] value failed with code 9");
+        else assert_ok(t);
+        cot_tape_destroy(t);
+    }
 }
 
 /* y = y·x + x */
@@ -331,6 +376,7 @@ int main(void) {
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
         cmocka_unit_test_teardown(random_numbers_are_drawn_again, no_more_dropping),
         cmocka_unit_test_teardown(a_pattern_is_found_through_slices_of_a_dropped_value, no_more_dropping),
+        cmocka_unit_test_teardown(a_pure_function_is_called_again, no_more_dropping),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_dropping),
     };
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);
