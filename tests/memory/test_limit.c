@@ -193,6 +193,24 @@ static void the_environment_sets_the_limit(void **state) {
     }
 }
 
+/* The smallest limit that the header names holds a small net. */
+static void a_limit_of_64_kib_holds_tensors(void **state) {
+    (void)state;
+    double grad[2][256], start[256];
+    for (int i = 0; i < 256; i++) start[i] = (double)(i * 37 % 256) / 4096;
+    for (int limited = 0; limited < 2; limited++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limited ? 65536 : 0});
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(16, 16), start), h = x;
+        for (int i = 0; i < 20; i++) h = cot_tanh(cot_matmul(h, cot_add(x, 1.0)));
+        cot_backward(cot_sum(h, COT_ALL));
+        cot_read_grad(x, grad[limited], 256);
+        assert_ok(t);
+        assert_true(limited ? cot_tape_peak_bytes(t) <= 65536 : cot_tape_peak_bytes(t) > 65536);
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
+}
+
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 /* A tape on which everything that can be dropped is. */
@@ -371,6 +389,7 @@ int main(void) {
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(the_environment_sets_the_limit),
+        cmocka_unit_test(a_limit_of_64_kib_holds_tensors),
         cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
