@@ -107,6 +107,7 @@ typedef struct way {
     bool        allocations_fail;
     /* values are dropped as soon as an operation is over, as under a memory limit */
     bool        drops;
+    bool        spills; /* the same, to a file */
 } way;
 extern const way ways[];
 extern const int way_count;

@@ -20,6 +20,8 @@ const way ways[] = {
     {.name = "one thread, directions in batches", .threads = 1, .batches = true},
     {.name = "one thread, values dropped as under a limit", .threads = 1, .drops = true},
     {.name = "two threads, all work waits, values dropped", .threads = 2, .work_waits = true, .drops = true},
+    {.name = "one thread, values spilled as under a limit", .threads = 1, .spills = true},
+    {.name = "two threads, all work waits, values spilled", .threads = 2, .work_waits = true, .spills = true},
     {.name = "one thread, an allocation fails", .threads = 1, .allocations_fail = true},
 };
 const int way_count = sizeof ways / sizeof *ways;
@@ -58,11 +60,13 @@ void way_set(const way *w) {
     s.spoils        = w->work_waits || w->products_wait;
     set(s);
     cot__drop_always = w->drops;
+    cot__spill_always = w->spills ? P_tmpdir : NULL;
     cot_set_threads(w->threads);
 }
 
 void way_unset(void) {
     set(usual);
     cot__drop_always = false;
+    cot__spill_always = NULL;
     cot_set_threads(0);
 }
