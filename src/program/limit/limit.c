@@ -130,3 +130,25 @@ cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, dou
     if (s.best && work_in(p) > 0) *again = work_in(s.best) / work_in(p) - 1;
     return s.best;
 }
+
+/* ---- the least ------------------------------------------------------------------------------- */
+
+bool cot__again_always = false;
+
+static void pass_by(const cot__caller *c, cot_status code, const char *text) { (void)c, (void)code, (void)text; }
+static void pass_by_note(const cot__caller *c, const char *text) { (void)c, (void)text; }
+
+cot__program *cot__limit_tightest(const cot__program *p, const cot__backend *backend, const cot_allocator *al) {
+    cot__caller        caller = {"program", NULL, pass_by, pass_by_note, NULL};
+    cot__limit_options o = {.al = al, .backend = backend, .caller = &caller};
+    search             s = {.p = p, .o = &o};
+    cot__program      *made = NULL;
+    cot__plan          plan;
+    if (!cot__plan_open(&plan, p, backend, al, NULL, true, &caller)) return cot__program_share(p);
+    if (cot__units_open(&s.units, &plan, al, &caller)) {
+        made = build(&s, 0);
+        cot__units_close(&s.units);
+    }
+    cot__plan_close(&plan);
+    return made ? made : cot__program_share(p);
+}

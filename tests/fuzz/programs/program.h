@@ -107,6 +107,8 @@ typedef struct way {
     bool        allocations_fail;
     /* values are dropped as soon as an operation is over, as under a memory limit */
     bool        drops;
+    /* programs of bodies keep as little as they can, and compute the rest again */
+    bool        again;
 } way;
 extern const way ways[];
 extern const int way_count;
