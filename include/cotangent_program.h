@@ -73,6 +73,19 @@ typedef struct cot_compile_options {
      * memory then. */
     const int    *donate COT__OR_0;
     int           donations COT__OR_0;
+    /* Bytes that a cot_run may take, cot_run_bytes; 0: as many as it likes. Before the first run it
+     * is decided what is kept and what is computed again where it is read; every bit stays, and
+     * cot_program_report tells the price. Neither inputs nor outputs count: an output of 8 KiB or
+     * more that is made after the last check of the data is made where the caller wants it, so it
+     * must be given (not NULL) and lie where nothing lies that is still to be read, or in a donated
+     * input; otherwise the run is refused. What has an effect, loops, conditions, solvers and
+     * functions of the user's are done once, and a loop keeps what it keeps. If the limit cannot be
+     * reached, the program has failed with COT_MEMORY: the sentence tells the smallest limit that
+     * can be, with which it compiles, and which operation needs that. It is no part of a saved
+     * program, and neither derivatives (cot_program_call) nor exported C obey it. Native code needs
+     * memory to be compared in: `native` is refused beside a limit, and COTANGENT_NATIVE=1 passes
+     * such programs over. */
+    int64_t       memory_limit COT__OR_0;
 } cot_compile_options;
 
 /* The program of f for n inputs of these types and m outputs. f runs once, on a tape of its own
@@ -133,6 +146,10 @@ typedef struct cot_program_facts {
      * keeps for the way back, beside inputs and outputs; and what the way back computes again
      * rather than reads. -1: there is no such derivative. */
     int64_t saved_bytes, recomputed_bytes;
+    /* The memory limit (0: none); what a run would take without; and how much work is done again,
+     * as a share of the work without a limit, in operations on numbers: 0.3 is 30 %. */
+    int64_t memory_limit, unlimited_bytes;
+    double  again;
 } cot_program_facts;
 
 /* Plans the program and its bodies, and makes the derivative that cot_program_call would; runs

@@ -5,6 +5,7 @@
 #include "tape/lower.h"
 #include "backend/elements.h"
 #include "program/build.h"
+#include "program/limit/limit.h"
 #include "tape/record_job.h"
 #include "tape/show.h"
 
@@ -318,6 +319,11 @@ static void find_or_lower(cot_tape *t, cot__region *r, cot__not_yet *not_yet) {
     cot__region_describe(t, r, &words);
     cot__known_program found = cot__known_find(known, &words);
     r->program = found.number ? cot__program_share(found.program) : cot__region_lower(t, r, &t->al, not_yet);
+    if (r->program && !found.number && cot__again_always) {
+        cot__program *tight = cot__limit_tightest(r->program, t->backend, &t->al);
+        cot__program_release(r->program);
+        r->program = tight;
+    }
     if (r->program && !found.number) found = cot__known_add(known, &words, r->program, 0, NULL);
     r->known = found.number;
     cot__words_free(&words);
