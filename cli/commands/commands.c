@@ -31,23 +31,22 @@ const command command_table[] = {
      "sweep.",
      "cotangent vjp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]", OPT_EXPRESSION | OPT_WRT | OPT_SEED, run_grad},
     {"jvp", EXPRESSION, "the Jacobian times a tangent (forward mode)",
-     "The derivative of the value along a direction: --tangent name=V for each input that moves; the others do not. "
-     "One "
-     "forward sweep.",
-     "cotangent jvp 'x*y + sin(x)' x=pi/4 y=3 --tangent x=1\n"
-     "cotangent jvp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0] --tangent W=[[0,1],[0,0]]",
+     "The derivative d/ds of the value along a direction: each input of --along name=V moves by s times its V, and the "
+     "others do not. One forward sweep.",
+     "cotangent jvp 'x*y + sin(x)' x=pi/4 y=3 --along x=1\n"
+     "cotangent jvp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --along x=[1,0] --along W=[[0,1],[0,0]]",
      OPT_EXPRESSION | OPT_TANGENT, run_jvp},
     {"hvp", EXPRESSION, "the Hessian times a tangent",
-     "The derivative of the gradient along a direction, given by --tangent as for jvp. EXPR has a value of one "
-     "element.",
-     "cotangent hvp 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
+     "The derivative of the gradient along a direction, given by --along as for jvp: d²/dx ds for each input x. EXPR "
+     "has a value of one element.",
+     "cotangent hvp 'sum(x**3)' x=[1,2,3] --along x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
     {"taylor", EXPRESSION, "all derivatives along a direction, up to an order",
      "The derivatives of the value by s, at s = 0, of the orders 1 to --order, where each input of --along moves by s "
      "times its V, and the others do "
      "not. One forward sweep for all orders. Without --along an only input of one element moves by s.",
      "cotangent taylor 'exp(sin(x))' x=0 --order 10\n"
      "cotangent taylor 'x*y + sin(x)' x=pi/4 y=3 --order 4 --along x=1 --along y=-2 --json",
-     OPT_EXPRESSION | OPT_ALONG, run_taylor},
+     OPT_EXPRESSION | OPT_ORDER, run_taylor},
     {"jac", EXPRESSION, "the whole Jacobian",
      "Every derivative of every element of the value: for each input an array of the value's shape followed by the "
      "input's. "
@@ -151,7 +150,7 @@ const command command_table[] = {
      "zeros). The values tell shapes and dtypes; with "
      "--main they are also where a main evaluates the function, which prints what the command of the derivative prints "
      "with --json. With -o f.c the function is called f, and f.h declares it; without, the standard output has both. "
-     "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "
+     "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --along name=V and --seed give them "
      "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
      "other than zero, and row starts and columns stand beside it as constant arrays. "
      "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "

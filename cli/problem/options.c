@@ -22,7 +22,6 @@ typedef enum which {
     SEED,
     MODE,
     TANGENT,
-    ALONG,
     ORDER,
     SPARSE,
     STEP,
@@ -79,9 +78,10 @@ static const option table[] = {
     {DERIVATIVE, "hess", 0, NULL, OPT_COMPILE, "and the whole Hessian"},
     {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
-    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_COMPILE, "how an input moves; once for each (default: zero)"},
-    {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
-    {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
+    {TANGENT, "along", 0, "name=V", OPT_TANGENT | OPT_ORDER | OPT_COMPILE,
+     "how an input moves; once for each (default: zero)"},
+    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_ORDER | OPT_COMPILE, "another name of --along"},
+    {ORDER, "order", 0, "K", OPT_ORDER, "derivatives up to this order, 0 to 60 (default: 3)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
     {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
@@ -269,8 +269,10 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case SEED: return set_once(p, &o->seed, value, f);
     case HTML: return set_once(p, &o->html, value, f);
     case DOT: return set_once(p, &o->dot, value, f);
-    case ALONG:
-    case TANGENT: o->tangents[o->tangent_count++] = value; return true;
+    case TANGENT:
+        o->tangents[o->tangent_count++] = value;
+        o->direction = p->name;
+        return true;
     case STEP: o->step = true; return true;
     case SPARSE: o->sparse = true; return true;
     case NAMES: o->names = true; return true;
@@ -373,6 +375,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
     *o             = (options){.command         = c,
+                               .direction       = "along",
                                .dtype           = COT_F64,
                                .mode            = COT_AUTO,
                                .most_iterations = 2000,

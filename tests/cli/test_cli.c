@@ -88,11 +88,14 @@ static void grad_prints_value_and_gradient(void **state) {
 static void products_follow_their_directions(void **state) {
     (void)state;
     prints("cotangent jvp --json 'x*y' x=2 y=3 --tangent x=1", "{\"value\":6,\"tangent\":3}\n");
-    prints("cotangent jvp 'x*y' x=2 y=3 --tangent x=1 --tangent=y=10", "value   = 6\ntangent = 23\n");
+    prints("cotangent jvp 'x*y' x=2 y=3 --tangent x=1 --tangent=y=10", "value = 6\nd/ds  = 23\n");
+    prints("cotangent jvp 'x*y' x=2 y=3 --along x=1 --tangent y=10", "value = 6\nd/ds  = 23\n");
+    prints("cotangent taylor --json 'x*y' x=2 y=3 --tangent x=1 --order 1", "{\"value\":6,\"taylor\":[3]}\n");
+    prints("cotangent taylor 'exp(x)' x=0 --order 11 | tail -n 3", "d⁹/ds⁹   = 1\nd¹⁰/ds¹⁰ = 1\nd¹¹/ds¹¹ = 1\n");
     prints("cotangent jvp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0]",
            "{\"value\":[17,39],\"tangent\":[1,3]}\n");
     prints("cotangent taylor 'x**3' x=2 --order 4",
-           "value   = 8\norder 1 = 12\norder 2 = 12\norder 3 = 6\norder 4 = 0\n");
+           "value  = 8\nd/ds   = 12\nd²/ds² = 12\nd³/ds³ = 6\nd⁴/ds⁴ = 0\n");
     prints("cotangent taylor --json 'x**3' x=2", "{\"value\":8,\"taylor\":[12,12,6]}\n");
     prints("cotangent taylor --json 'x*y' x=2 y=3 --along x=1 --along=y=10 --order 2",
            "{\"value\":6,\"taylor\":[23,20]}\n");
@@ -102,7 +105,8 @@ static void products_follow_their_directions(void **state) {
     prints("cotangent taylor --json --dtype f32 'exp(x)' x=0 --order 2", "{\"value\":1,\"taylor\":[1,1]}\n");
     prints("cotangent hvp --json 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,1]",
            "{\"value\":36,\"hvp\":{\"x\":[6,0,18]}}\n");
-    prints("cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1", "value = 20\nhvp x = 4\nhvp y = 0\n");
+    prints("cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1", "value    = 20\nd²/dx ds = 4\nd²/dy ds = 0\n");
+    prints("cotangent hvp --json 'x**2*y' x=2 y=5 --along y=1", "{\"value\":20,\"hvp\":{\"x\":4,\"y\":0}}\n");
     prints("cotangent hvp --json 'x**2*y' x=2 y=5 --tangent y=1 --wrt x", "{\"value\":20,\"hvp\":{\"x\":4}}\n");
 }
 
@@ -201,7 +205,7 @@ static void cost_of_many_steps(void **state) {
 static void letters_of_rules_are_no_names(void **state) {
     (void)state;
     prints("cotangent explain 'y*x' x=1 y=0", "value = 0\nThe gradient of leaf (x) is zero. It is cut at mul "
-                                              "(f): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
+                                              "(f): its rule f̄·y gives 0 for the adjoint f̄ = 1, y = 0.\n");
     assert_int_equal(sh("cotangent check 'relu(b)' b=0"), 1);
     assert_non_null(strstr(last.out, "\nb along direction 0, the result: jvp gives 0, central differences "));
     assert_int_equal(sh("cotangent check 'relu(b*c)' b=[0,1] c=2 --wrt c,b"), 1);
