@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "trace/trace.h"
+#include "trace/lines/lines.h"
 
 static void head(FILE *out, look how, const char *text) {
     fprintf(out, "%s%s%s\n", how.colour ? "\033[1m" : "", text, how.colour ? "\033[0m" : "");
@@ -18,22 +18,6 @@ static void values_help(FILE *out) {
           "  W=@file.safetensors:key      a tensor of a .safetensors file\n"
           "  W=uniform(7, [128, 784], 1)  numbers in -1 … 1, seed 7\n",
           out);
-}
-
-/* A paragraph in lines of at most `width` columns. */
-static void paragraph(FILE *out, int width, const char *text) {
-    int column = 0;
-    for (const char *p = text; *p;) {
-        char word[64];
-        int  n = (int)strcspn(p, " ");
-        snprintf(word, sizeof word, "%.*s", n, p);
-        int columns = cot__columns(word);
-        if (column && column + 1 + columns > width) fputs("\n", out), column = 0;
-        fprintf(out, "%s%s", column ? " " : "", word);
-        column += columns + (column > 0);
-        p += n + (p[n] == ' ');
-    }
-    fputs("\n", out);
 }
 
 static int text_width(look how) { return how.width > 100 ? 100 : how.width; }
@@ -55,11 +39,9 @@ void help_all(FILE *out, look how) {
     fputs("\n", out);
     head(out, how, "example");
     fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
-    paragraph(out, text_width(how),
-              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check or "
-              "a fit failed, 2 bad "
-              "usage or "
-              "expression, 3 a run-time error.");
+    cot__paragraph(out, text_width(how), 0,
+                   "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a "
+                   "check or a fit failed, 2 bad usage or expression, 3 a run-time error.");
 }
 
 void help_command(FILE *out, look how, const command *c) {
@@ -67,7 +49,7 @@ void help_command(FILE *out, look how, const command *c) {
     snprintf(usage, sizeof usage, "usage: cotangent %s %s", c->name, c->usage);
     head(out, how, usage);
     fputs("\n", out);
-    paragraph(out, text_width(how), c->about);
+    cot__paragraph(out, text_width(how), 0, c->about);
     fputs("\n", out);
     if (c->options & OPT_EXPRESSION) {
         head(out, how, "values");

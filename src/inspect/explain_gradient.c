@@ -114,8 +114,8 @@ static bool visit(search *s, uint32_t i) {
 
 /* ---- the sentences --------------------------------------------------------------------------- */
 
-/* Writes "its rule v̄₁/(2·v₁) gives inf for the adjoint v̄₁ = 1, v₁ = 0", for an operand of elementwise node i that
- * shows it. */
+/* Writes "its rule v̄₁/(2·v₁) gives inf for the adjoint v̄₁ = 1, v₁ = 0", for an operand of
+ * elementwise node i that shows it. */
 static bool say_rule(search *s, uint32_t i, bool zero) {
     const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[i].op];
     cot__text                   *x = s->x;

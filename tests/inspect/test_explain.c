@@ -199,10 +199,10 @@ static void several_findings_are_paragraphs(void **state) {
     (void)state;
     cot_var a = cot_scalar(t, 0), b = cot_scalar(t, -1), root = (cot_sqrt)(a), flat = (cot_relu)(b);
     EXPLAINS(cot_add(root, flat), 2,
-             "The gradient of leaf (x₁) is inf. It became so at sqrt (v₁): its rule v̄₁/(2·v₁) gives inf for the adjoint "
-             "v̄₁ = 1, v₁ = 0.\n\n"
-             "The gradient of leaf (x₂) is zero. It is cut at relu (v₂): its rule [x₂ > 0]·v̄₂ gives 0 for the adjoint v̄₂ "
-             "= 1, x₂ = -1.");
+             "The gradient of leaf (x₁) is inf. It became so at sqrt (v₁): its rule v̄₁/(2·v₁) gives inf for the "
+             "adjoint v̄₁ = 1, v₁ = 0.\n\n"
+             "The gradient of leaf (x₂) is zero. It is cut at relu (v₂): its rule [x₂ > 0]·v̄₂ gives 0 for the "
+             "adjoint v̄₂ = 1, x₂ = -1.");
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
