@@ -122,7 +122,8 @@ const command command_table[] = {
     {"fit", "EXPR DATA name=start… [options]", "parameters of an expression from data, by least squares",
      "Finds the parameters, the names given with a start, that make the sum of squared differences between EXPR and "
      "the column y least "
-     "(Levenberg-Marquardt on exact Jacobians), with their standard errors. The other names of EXPR are columns of "
+     "(Levenberg-Marquardt on exact Jacobians), with their standard errors and 95 % confidence intervals. Digits are "
+     "those that the errors justify; --json has all. The other names of EXPR are columns of "
      "DATA: by their names in its "
      "first line, or x or x1, x2, … in the order of those beside y. DATA is a CSV file (cells between commas, "
      "semicolons, tabs or blanks; "

@@ -89,7 +89,7 @@ _cotangent() {
     compile)
         options+=" $expression --wrt --seed --along --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;
     fit)
-        options+=" -f --file --threads --y --plot --max-iterations --tolerance"
+        options+=" -f --file --threads --y --plot --chart --max-iterations --tolerance"
         if [[ $current != -* ]]; then
             COMPREPLY=($(compgen -f -- "$current"))
             return

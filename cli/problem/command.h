@@ -17,7 +17,7 @@ enum {
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs, --depth and its like */
     OPT_NAMES      = 1 << 7,
-    /* --y, --plot, --max-iterations, --tolerance; also -f and --threads */
+    /* --y, --plot, --chart, --max-iterations, --tolerance; also -f and --threads */
     OPT_FIT        = 1 << 8,
     OPT_ORDER      = 1 << 9,  /* --order, --along, --tangent */
     OPT_SPARSE     = 1 << 10,

@@ -33,6 +33,7 @@ typedef enum which {
     NAMES,
     Y,
     PLOT,
+    CHART,
     ITERATIONS,
     TOLERANCE,
     DERIVATIVE,
@@ -106,6 +107,7 @@ static const option table[] = {
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
+    {CHART, "chart", 0, NULL, OPT_FIT, "draw data and curve in the terminal"},
     {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
     {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error that is enough (default: 1e-10)"},
     {RANK, "rank", 0, NULL, OPT_RANK, "by sensitivity x/f*df/dx instead, as bars"},
@@ -304,6 +306,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case RANK: o->rank = true; return true;
     case LOG: o->log = true; return true;
     case FOLLOW: o->follow = true; return true;
+    case CHART: o->chart = true; return true;
     case X:
         if (strcmp(value, "step") != 0 && strcmp(value, "seconds") != 0)
             return failure_usage(f, "--x is step or seconds, not '%.60s'", value);

@@ -59,6 +59,7 @@ static const char *const lines[] = {
     "explain|--json|abs(x)*y|x=0|y=0",
     "fit|--json|a*x + b*t|m.csv|a=1|b=1",
     "fit|a*x|m.csv|a=1|--plot|-",
+    "fit|a*x|m.csv|a=1|--chart",
     "fit|a*x|m.csv|a=1|--plot|t.svg",
     "fit|a*x|m.csv|a=1|b=2",
     "grad|--rank|x*y + sum(z)|x=2|y=0|z=[1,2]",
