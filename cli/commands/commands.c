@@ -114,8 +114,7 @@ const command command_table[] = {
      OPT_EXPRESSION | OPT_WRT | OPT_MEMORY, run_memory},
     {"explain", EXPRESSION, "where a NaN, infinity or zero gradient comes from",
      "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and "
-     "on which "
-     "kinks the point sits and what is taken as the derivative there.",
+     "on which kinks the point sits and what is taken as the derivative there. For each it offers what helps.",
      "cotangent explain 'log(x - x) * 0' x=2\n"
      "cotangent explain 'where(x > 0, log(x), 0)' x=0",
      OPT_EXPRESSION, run_explain},

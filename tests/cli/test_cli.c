@@ -204,8 +204,9 @@ static void cost_of_many_steps(void **state) {
 
 static void letters_of_rules_are_no_names(void **state) {
     (void)state;
-    prints("cotangent explain 'y*x' x=1 y=0", "value = 0\nThe gradient of leaf (x) is zero. It is cut at mul "
-                                              "(f): its rule f̄·y gives 0 for the adjoint f̄ = 1, y = 0.\n");
+    prints("cotangent explain 'y*x' x=1 y=0 | head -n 3",
+           "value = 0\nThe gradient of leaf (x) is zero. It is cut at mul "
+           "(f): its rule f̄·y gives 0 for\nthe adjoint f̄ = 1, y = 0.\n");
     assert_int_equal(sh("cotangent check 'relu(b)' b=0"), 1);
     assert_non_null(strstr(last.out, "\nb along direction 0, the result: jvp gives 0, central differences "));
     assert_int_equal(sh("cotangent check 'relu(b*c)' b=[0,1] c=2 --wrt c,b"), 1);
@@ -239,11 +240,10 @@ static void explain_names_the_operation(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent explain 'log(x - x) * 0' x=2"), 0);
     assert_non_null(strstr(last.out, "value = nan\n"));
-    assert_non_null(strstr(
-        last.out,
-        "The result, mul (f), is nan. The first value that is not finite is log (v₂): log(v₁) = -inf for v₁ = 0."));
+    assert_non_null(strstr(last.out, "The result, mul (f), is nan. The first value that is not finite is log (v₂):\n"
+                                     "log(v₁) = -inf for v₁ = 0."));
     prints("cotangent explain 'x*x' x=2", "value = 4\nnothing to explain: the value and all gradients are finite, no "
-                                          "gradient is zero, and the point is smooth\n");
+                                          "gradient is zero,\nand the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
     assert_true(strncmp(last.out, "{\"value\":0,\"findings\":1,\"explanation\":", 38) == 0);
 }
