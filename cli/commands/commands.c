@@ -207,8 +207,9 @@ const command command_table[] = {
      "cotangent ops matmul\n"
      "cotangent ops relu --json",
      OPT_NAMES, run_ops},
-    {"help", "[COMMAND]", "help on a command", "Prints the help of a command, or this list.", "cotangent help grad", 0,
-     run_help},
+    {"help", "[COMMAND | expressions]", "help on a command, or on expressions",
+     "Prints the help of a command, the language of expressions on a page, or the list of commands.",
+     "cotangent help grad\ncotangent help expressions", 0, run_help},
 };
 const int command_count = sizeof command_table / sizeof *command_table;
 

@@ -3,21 +3,13 @@
 
 #include <string.h>
 
+#include "expr/expr.h"
+#include "texts/expressions.h"
 #include "trace/lines/lines.h"
+#include "trace/listing/listing.h"
 
 static void head(FILE *out, look how, const char *text) {
     fprintf(out, "%s%s%s\n", how.colour ? "\033[1m" : "", text, how.colour ? "\033[0m" : "");
-}
-
-static void values_help(FILE *out) {
-    fputs("  x=2  x=pi/4  x=[1,2,3]       a constant expression\n"
-          "  i=cast([0,2], i64)           integers and bools, which have no derivatives\n"
-          "  W=@file.npy                  an array of NumPy's\n"
-          "  W=@file.npz:key              one of several\n"
-          "  A=@graph.npz                 a sparse matrix, as scipy.sparse.save_npz writes it\n"
-          "  W=@file.safetensors:key      a tensor of a .safetensors file\n"
-          "  W=uniform(7, [128, 784], 1)  numbers in -1 … 1, seed 7\n",
-          out);
 }
 
 static int text_width(look how) { return how.width > 100 ? 100 : how.width; }
@@ -32,7 +24,8 @@ void help_all(FILE *out, look how) {
     fputs("\n", out);
     head(out, how, "expressions");
     fputs("  Python's syntax with NumPy's names; statements are separated by ;\n"
-          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n\n",
+          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n"
+          "  `cotangent help expressions` tells all of it\n\n",
           out);
     head(out, how, "values");
     values_help(out);
@@ -67,14 +60,46 @@ void help_command(FILE *out, look how, const command *c) {
     }
 }
 
-int run_help(const options *o, FILE *out, look how, failure *f) {
-    if (o->positional_count > 1)
-        failure_usage(f, "help takes one command, not %d", o->positional_count);
-    else if (o->positional_count == 0)
-        help_all(out, how);
-    else {
-        const command *c = command_find(o->positionals[0], f);
-        if (c) help_command(out, how, c);
+/* What else help knows: the language of expressions. */
+static bool is_topic(const char *name) {
+    static const char *const names[] = {"expressions", "expression", "EXPR", "values", "syntax"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcmp(names[k], name) == 0) return true;
+    return false;
+}
+
+static const command *command_named(const char *name) {
+    for (int i = 0; i < command_count; i++)
+        if (strcmp(command_table[i].name, name) == 0) return &command_table[i];
+    return NULL;
+}
+
+/* Neither a command nor a topic: perhaps an operation, or near to something. */
+static void nothing_to_tell(const char *name, failure *f) {
+    const char *names[64];
+    int         n = 0;
+    for (; n < command_count && n < 63; n++) names[n] = command_table[n].name;
+    names[n++] = "expressions";
+    if (cot__listing_find(name) >= 0 || cot__expr_behind(name)) {
+        failure_usage(f, "%.100s is an operation: `cotangent ops %.100s` tells of it", name, name);
+        return;
     }
+    const char *near = cot__nearest(name, n, names);
+    if (near) failure_usage(f, "there is no help on %.100s; did you mean `cotangent help %s`?", name, near);
+    else
+        failure_usage(f,
+                      "there is no help on %.100s; `cotangent help` lists the commands, `cotangent help expressions` "
+                      "the language",
+                      name);
+}
+
+int run_help(const options *o, FILE *out, look how, failure *f) {
+    const char    *name = o->positional_count ? o->positionals[0] : NULL;
+    const command *c = name ? command_named(name) : NULL;
+    if (o->positional_count > 1) failure_usage(f, "help takes one command, not %d", o->positional_count);
+    else if (!name) help_all(out, how);
+    else if (c) help_command(out, how, c);
+    else if (!is_topic(name)) nothing_to_tell(name, f);
+    else if (!expressions_help(out, text_width(how), how.colour)) failure_memory(f);
     return EXIT_FINE;
 }

@@ -125,7 +125,7 @@ _cotangent() {
         fi
         ;;
     help)
-        COMPREPLY=($(compgen -W "$commands" -- "$current"))
+        COMPREPLY=($(compgen -W "$commands expressions" -- "$current"))
         return
         ;;
     esac

@@ -57,7 +57,7 @@ for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do
     tab "cotangent plot run.jsonl --x se" seconds
     tab "cotangent grad x x=1 --ra" --rank
     tab "cotangent eval x x=" ""
-    tab "cotangent help exp" explain
+    tab "cotangent help exp" explain expressions
     tab "$command ops logsum" logsumexp logsumexp_of
 done
 exit $failed

@@ -334,6 +334,32 @@ static void help_is_everywhere(void **state) {
     assert_true(strncmp(last.out, "cotangent 0.", 12) == 0);
 }
 
+static void help_tells_the_language_and_what_was_meant(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent help expressions"), 0);
+    static const char *const parts[] = {
+        "\nsyntax\n  numbers     1  .5  1e-3", "  arithmetic  + - * /   // and % (rounding down)",
+        "  indexing    x[0]  x[-1]  x[1:, ::2]", "\n  Reductions                  sum mean prod max min argmax",
+        "\n  Linear algebra              solve triangular_solve inv", "\nvalues\n  x=2  x=pi/4  x=[1,2,3] ",
+        "\nsparse matrices, of A=@graph.npz\n  products       A @ x  x @ A",
+        "cotangent eval 'W @ x + b' W=[[1,2],[3,4]]"};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (!strstr(last.out, parts[k])) fail_msg("help expressions lacks %s:\n%s", parts[k], last.out);
+    assert_null(strstr(last.out, "lu_factors")); /* not a function of expressions */
+    for (const char *p = last.out, *end; (end = strchr(p, '\n')); p = end + 1) assert_true(end - p <= 90);
+    prints("cotangent eval 'W @ x + b' W=[[1,2],[3,4]] x=[5,6] b=[1,1]", "[18, 40]\n");
+    prints("cotangent eval 'sum(x[x > 0])' x=[-1,2,3]", "5\n");
+    fails("cotangent help grd", 2, "there is no help on grd; did you mean `cotangent help grad`?", "");
+    fails("cotangent help expresions", 2, "there is no help on expresions; did you mean `cotangent help expressions`?",
+          "");
+    fails("cotangent help softmax", 2, "softmax is an operation: `cotangent ops softmax` tells of it", "");
+    fails("cotangent help arcsin", 2, "arcsin is an operation: `cotangent ops arcsin` tells of it", "");
+    fails("cotangent help qqqqqqqq", 2,
+          "there is no help on qqqqqqqq; `cotangent help` lists the commands, `cotangent help expressions` the "
+          "language",
+          "");
+}
+
 /* Numbers with all their digits, out and in again. */
 static void numbers_read_back_to_the_same_double(void **state) {
     (void)state;
@@ -415,6 +441,7 @@ int main(void) {
         cmocka_unit_test(trace_shows_tape_and_sweep),
         cmocka_unit_test(ops_lists_the_rules),
         cmocka_unit_test(help_is_everywhere),
+        cmocka_unit_test(help_tells_the_language_and_what_was_meant),
         cmocka_unit_test(numbers_read_back_to_the_same_double),
         cmocka_unit_test(numbers_do_not_depend_on_the_locale),
         cmocka_unit_test(large_arrays_show_their_corners),

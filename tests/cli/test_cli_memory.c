@@ -80,6 +80,7 @@ static const char *const lines[] = {
     "predict|m|w.txt|--json",
     "compile|--model|m|-o|t.c",
     "help|grad",
+    "help|expressions",
     "grad|--help",
     "--help",
     "nonsense",

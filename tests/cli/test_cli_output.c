@@ -252,7 +252,7 @@ static void bash_completes(void **state) {
         const char *words, *completed;
     } cases[] = {
         {"cotangent gr", "grad"},         {"cotangent grad --w", "--wrt"},   {"cotangent hess x --mode f", "forward"},
-        {"cotangent ops matm", "matmul"}, {"cotangent help exp", "explain"}, {"cotangent eval --se", ""},
+        {"cotangent ops matm", "matmul"}, {"cotangent help expl", "explain"}, {"cotangent eval --se", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
@@ -274,7 +274,7 @@ static void no_line_ends_in_blanks(void **state) {
         "trace --mode forward 'sum(softmax(W @ x))' W=[[1,2],[3,4]] x=[5,6]", "check 'x*y' x=1 y=2",
         "cost 'x*y' x=1 y=2", "cost --inputs 5", "cost --depth 10", "memory 'sum(exp(x)*x)' x=[1,2]",
         "memory --model mnist", "explain 'log(x)' x=0", "grad --rank 'x*y' x=1 y=2", "ops", "ops where",
-        "train gcn --steps 2", "help",
+        "train gcn --steps 2", "help", "help expressions",
     };
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
         assert_int_equal(sh("cotangent %s", lines[k]), 0);

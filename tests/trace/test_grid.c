@@ -65,6 +65,7 @@ static void paragraphs_break_at_blanks(void **state) {
     assert_string_equal(text, "one two\n  three four\n\nfive\n  sixteensev\n  enteen\n");
     assert_int_equal(cot__line("ab cd", 5), 5);
     assert_int_equal(cot__line("ab cd", 4), 2);
+    assert_int_equal(cot__line("ab   cd", 6), 2); /* no blanks at the end */
     assert_int_equal(cot__line("abcd", 0), 1);
 }
 

@@ -57,7 +57,7 @@ size_t cot__line(const char *text, int width) {
     for (int columns = 0; *s && *s != '\n';) {
         bool is_blank = *s == ' ';
         columns += columns_of(next_character(&s));
-        if (is_blank) blank = n;
+        if (is_blank && n > 0 && text[n - 1] != ' ') blank = n;
         if (columns > width && n > 0) return blank ? blank : n;
         n = (size_t)(s - (const unsigned char *)text);
     }
