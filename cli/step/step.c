@@ -58,11 +58,12 @@ static void loop(walk *w, failure *f) {
 
 int run_step(const options *o, bool colour, failure *f) {
     walk w = {.colour = colour};
-    if (o->json || o->html || o->dot) {
+    if (o->json || o->html || o->dot || o->as_c) {
         failure_usage(f, "--step is interactive; it does not go together with %s",
                       o->json   ? "--json"
                       : o->html ? "--html"
-                                : "--dot");
+                      : o->dot  ? "--dot"
+                                : "--c");
         return EXIT_USAGE;
     }
     if (!terminal_usable(f)) return EXIT_USAGE;
