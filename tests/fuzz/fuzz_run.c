@@ -22,8 +22,9 @@ static void draw(const run_file *r, bool logarithms) {
     FILE        *out  = open_memstream(&text, &size);
     if (!out) return;
     for (int k = 0; k < n; k++)
-        series[k] = (chart_series){r->series[k].name, r->series[k].n, r->series[k].step, r->series[k].value,
-                                   k % 2 ? r->series[k].seconds : NULL};
+        series[k] = (chart_series){.name = r->series[k].name, .n = r->series[k].n, .x = r->series[k].step,
+                                   .y = r->series[k].value, .smooth = k % 2 ? r->series[k].seconds : NULL,
+                                   .points = k % 3 == 1};
     chart c = {.title = "fuzz", .x_label = "step", .y_label = "", .log_y = logarithms, .n = n, .series = series};
     chart_measure(&c);
     chart_text(&c, out, 60, 16, logarithms);
