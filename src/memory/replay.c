@@ -261,14 +261,14 @@ static bool is_done(steps *s, uint32_t at) {
     return true;
 }
 
-/* The disk has lost it, and no operation makes it: it was written in place, say. */
+/* The disk has lost it, now or before, and no operation makes it: it was written in place, say. */
 static bool is_lost(cot_tape *t, const cot__storage *s) {
-    char        text[160];
-    const char *why = cot__store_trouble(t->memory.store);
+    char text[160];
     if (s->maker < t->count && s->version == 0 && cot__can_replay(t, s->maker)) return false;
+    const char *why = t->memory.store ? cot__store_trouble(t->memory.store) : NULL;
     cot__fail(t, COT_MEMORY, "[%s] the value of %s was spilled to a file in %s and could not be read back: %s",
               t->sweep.asked ? t->sweep.asked : "look", cot__describe(t, s->owner, text, sizeof text),
-              cot__store_folder(t->memory.store), why ? why : "unknown");
+              t->memory.store ? cot__store_folder(t->memory.store) : "", why ? why : "unknown");
     return true;
 }
 
@@ -281,8 +281,8 @@ static bool go_on(steps *s) {
         cot__return r = cot__bring_back(t, made);
         if (r == COT__BACK) return is_done(s, at);
         if (r == COT__NO_ROOM) return no_memory(t, made->owner, made->bytes);
-        return !is_lost(t, made); /* it is made again, in the next round */
     }
+    if (is_lost(t, made)) return false;
     cot__storage *x = missing(t, operation);
     if (x) return push(s, x);
     if (!sources_unwritten(t, operation)) return false;
