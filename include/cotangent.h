@@ -568,7 +568,7 @@ COT_API cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep);
  * between, * for any letters. See cot_params_set_precision for the same by the names of layers,
  * and docs/mixed-precision.md. */
 typedef struct cot_precision {
-    /* COT_BF16 or COT_F16; any other: each operation computes in the dtype of its operands */
+    /* COT_BF16 or COT_F16; other floats: each operation computes in the dtype of its operands */
     cot_dtype   compute;
     /* those that compute so where their operands are f32; NULL: products, "matmul einsum tensordot
      * conv* attention" */
@@ -579,7 +579,7 @@ typedef struct cot_precision {
 } cot_precision;
 /* From now on, for operations that this program calls (derivatives compute as what they are derived
  * from did). Returns what held before, to give back. The lists live as long as they hold. Only
- * operations that take several values, matmul to losses, ask. All zero for NULL. */
+ * operations of several values, matmul to losses, ask; other words are errors. All 0 for NULL. */
 COT_API cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how);
 
 /* ==== Writing

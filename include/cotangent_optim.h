@@ -188,7 +188,7 @@ COT_API double cot_clip_grad_norm(cot_params *p, double most);
  *
  * bf16 has the range of f32 and needs none of this. */
 typedef struct cot_loss_scale {
-    double  scale COT__OR_0;    /* no number above 0: 65536; doubles up to 2^24, halves to 1 */
+    double  scale COT__OR_0;    /* 0: 65536; doubles up to 2^24, halves to 1 */
     int64_t interval COT__OR_0; /* steps until it doubles; 0: 2000 */
     int64_t good COT__OR_0;     /* how many were done since it changed */
     int64_t skipped COT__OR_0;  /* how many had gradients that were not finite, in all */
@@ -197,7 +197,7 @@ typedef struct cot_loss_scale {
 COT_API cot_var cot_loss_scaled(cot_loss_scale *s, cot_var loss);
 /* Divides the gradients of the parameters that are trained by the scale. False: one of them was not
  * finite, and the step is to be left out: then gradients are as they were, and the scale is halved.
- * (False after an error too.) What holds of clipping, holds after it. */
+ * (False after an error too.) Once for a backward: called again it divides again. Clip after. */
 COT_API bool cot_unscale_grads(cot_params *p, cot_loss_scale *s);
 
 /* ==== Minimising

@@ -13,9 +13,14 @@ static void stop(const char *message) {
 }
 
 compiled *compiled_make(cot_fn f, void *user, int n, const cot_type *types, int m) {
+    return compiled_make_with(f, user, n, types, m, NULL);
+}
+
+compiled *compiled_make_with(cot_fn f, void *user, int n, const cot_type *types, int m,
+                             const cot_compile_options *options) {
     compiled *c = must(calloc(1, sizeof *c));
     double start = now();
-    c->p = must(cot_compile(f, user, n, types, m, NULL));
+    c->p = must(cot_compile(f, user, n, types, m, options));
     c->compile_s = now() - start;
     if (getenv("BENCH_REPORT")) cot_program_report(c->p, stderr);
     if (cot_program_native(c->p, true) == COT_NATIVE_DROPPED) /* COTANGENT_NATIVE=1 asks for it */

@@ -22,6 +22,9 @@ typedef struct compiled {
 /* An array that the workload frees at its end. */
 void     *compiled_take(compiled *c, void *array);
 compiled *compiled_make(cot_fn f, void *user, int n, const cot_type *types, int m);
+/* The same with options; NULL: the defaults. */
+compiled *compiled_make_with(cot_fn f, void *user, int n, const cot_type *types, int m,
+                             const cot_compile_options *options);
 double    compiled_step(void *state);
 void      compiled_destroy(void *state);
 double    compiled_seconds(const void *state); /* that compiling took */

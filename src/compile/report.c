@@ -141,7 +141,8 @@ static void put_facts(const cot_program *p, const cot_program_facts *f, cot__tex
 /* What the limit costs. */
 static void put_limit(const cot_program_facts *f, cot__text *to) {
     if (!f->memory_limit) return;
-    cot__putf(to, "memory limit: a run takes %.1f %% of what it would take without, and does %.1f %% of the work again\n",
+    cot__putf(to, "memory limit: a run takes %.1f %% of what it would take without, "
+                  "and does %.1f %% of the work again\n",
               100 * (double)f->run_bytes / (double)f->unlimited_bytes, 100 * f->again);
 }
 

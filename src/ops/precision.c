@@ -9,19 +9,43 @@
 static const char NARROW[] = "matmul einsum tensordot conv* attention";
 static const char WIDE[] = "*cross_entropy mse bce_with_logits huber nll kl_div";
 
+/* The names of all operations that may ask, with spaces between. */
+#define FAMILY(...)
+#define FUNCTION(name, parameters, mixes, formula) #name " "
+static const char NAMES[] =
+#include "rules/functions.def"
+    ;
+
+/* The next word of a list, and the list behind it; false: there is none. What is too long for a
+ * name is cut, and is none. */
+typedef char word[64];
+static bool next_word(const char **list, word to) {
+    *list += strspn(*list, " ");
+    size_t n = strcspn(*list, " "), kept = n < sizeof(word) ? n : sizeof(word) - 1;
+    memcpy(to, *list, kept);
+    to[kept] = 0;
+    *list += n;
+    return n > 0;
+}
+
 /* Is the name one of the list? */
 static bool is_listed(const char *list, const char *name) {
-    char word[64];
-    while (*list) {
-        size_t n = strcspn(list, " ");
-        if (n > 0 && n < sizeof word) {
-            memcpy(word, list, n);
-            word[n] = 0;
-            if (cot__matches(word, name)) return true;
-        }
-        list += n + (list[n] == ' ');
-    }
+    word w;
+    while (next_word(&list, w))
+        if (cot__matches(w, name)) return true;
     return false;
+}
+
+/* Does every word of the list name an operation that may ask? Where not: which. */
+static bool names_operations(const char *list, word wrong) {
+    while (list && next_word(&list, wrong)) {
+        const char *names = NAMES;
+        word        name;
+        bool        found = false;
+        while (!found && next_word(&names, name)) found = cot__matches(wrong, name);
+        if (!found) return false;
+    }
+    return true;
 }
 
 cot_dtype cot__precision_of(const cot_tape *t, const char *op, cot_dtype dtype) {
@@ -32,10 +56,27 @@ cot_dtype cot__precision_of(const cot_tape *t, const char *op, cot_dtype dtype) 
     return dtype;
 }
 
+static bool is_legal(cot_tape *t, const cot_precision *how) {
+    word wrong;
+    bool is_float = (unsigned)how->compute < COT_DTYPE_COUNT && cot__dtype_is_float(how->compute), narrow;
+    if (!is_float) {
+        cot__fail(t, COT_VALUE,
+                  "[tape_set_precision] compute is %d, no dtype of floats; COT_BF16 and COT_F16 are asked for, any "
+                  "other float for none", (int)how->compute);
+        return false;
+    }
+    narrow = !names_operations(how->narrow, wrong);
+    if (!narrow && names_operations(how->wide, wrong)) return true;
+    cot__fail(t, COT_VALUE,
+              "[tape_set_precision] \"%s\" in the list `%s` names no operation that asks; matmul to losses do, "
+              "elementwise ones compute in the dtype of their operands", wrong, narrow ? "narrow" : "wide");
+    return false;
+}
+
 cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how) {
     cot_precision before = {COT_F64, NULL, NULL};
     if (!t) return before;
     before = t->precision;
-    t->precision = how;
+    if (is_legal(t, &how)) t->precision = how;
     return before;
 }

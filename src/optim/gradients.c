@@ -177,28 +177,31 @@ double cot_clip_grad_norm(cot_params *p, double most) {
 static const double FIRST_SCALE = 65536, LARGEST_SCALE = 16777216;
 enum { USUAL_INTERVAL = 2000 };
 
-static double scale_of(cot_loss_scale *s) {
-    if (!(s->scale > 0) || !isfinite(s->scale)) s->scale = FIRST_SCALE;
-    return s->scale;
+/* False after an error on the tape. */
+static bool has_scale(cot_tape *t, const char *op, cot_loss_scale *s) {
+    if (s->scale == 0) s->scale = FIRST_SCALE;
+    if (s->scale > 0 && isfinite(s->scale)) return true;
+    if (t) cot__fail(t, COT_VALUE, "[%s] a scale of %g; it must be a number above 0, or 0 to begin with", op, s->scale);
+    return false;
 }
 
 cot_var cot_loss_scaled(cot_loss_scale *s, cot_var loss) {
     cot_tape *t = cot__tape_of(1, &loss);
     if (!s && t) cot__fail(t, COT_VALUE, "[loss_scaled] the scale is NULL; {0} is a good start");
-    return s ? cot_mul(loss, scale_of(s)) : cot__invalid(1, &loss);
+    return s && has_scale(t, "loss_scaled", s) ? cot_mul(loss, s->scale) : cot__invalid(1, &loss);
 }
 
 bool cot_unscale_grads(cot_params *p, cot_loss_scale *s) {
     int            n = 0;
     cot_tape      *t = cot__usable(cot_params_tape(p));
     if (!s && t) cot__fail(t, COT_VALUE, "[unscale_grads] the scale is NULL; it is the one that scaled the loss");
-    if (!s) return false;
+    if (!s || !has_scale(t, "unscale_grads", s)) return false;
     const cot_var *xs = t ? cot_params_vars(p, &n) : NULL;
     bool           finite = t && t->status == COT_OK;
     if (!finite) return false;
     for (int k = 0; k < n && finite; k++) finite = isfinite(norm_of(t, cot__index(xs[k])));
     if (t->status != COT_OK) return false;
-    double scale = scale_of(s);
+    double scale = s->scale;
     if (!finite) {
         s->skipped++;
         s->good = 0;

@@ -79,13 +79,6 @@ static void check_limit(limit_model *m, int64_t limit, const arrays *plain) {
     run(p, &a, r);
     assert_int_equal(c.peak, held); /* a run takes nothing more */
     assert_same_bits(m->name, limit, p, &a, plain);
-    if (getenv("COT_TEST_TELLS")) {
-        cot_program_facts f;
-        cot_program_measure(p, &f);
-        printf("%s: limit %lld, takes %lld of %lld (%.1f %%), %.1f %% again, %lld operations\n", m->name, (long long)limit,
-               (long long)f.run_bytes, (long long)f.unlimited_bytes, 100.0 * (double)f.run_bytes / (double)f.unlimited_bytes,
-               100 * f.again, (long long)f.operations);
-    }
     cot_run_destroy(r);
     free_arrays(&a);
     cot_program_destroy(p);
@@ -155,8 +148,8 @@ static void options_that_do_not_go_with_a_limit_are_refused(void **state) {
     assert_refused(&m, &(cot_compile_options){.memory_limit = -1}, COT_VALUE,
                    "[compile] a memory limit of -1 bytes; it must not be negative");
     assert_refused(&m, &(cot_compile_options){.memory_limit = 1 << 20, .native = true}, COT_VALUE,
-                   "[compile] native code takes memory to be compared in, which a memory limit leaves none for; ask for "
-                   "one of them");
+                   "[compile] native code takes memory to be compared in, which a memory limit leaves none for; ask "
+                   "for one of them");
 }
 
 /* Under a limit a large output has no place of its own: it is made where it is wanted, or not. */
@@ -265,8 +258,8 @@ static void the_report_tells_the_limit_and_its_price(void **state) {
     FILE  *out = open_memstream(&text, &size);
     assert_int_equal(cot_program_report(limited, out), COT_OK);
     fclose(out);
-    snprintf(line, sizeof line, "\nmemory limit: a run takes %.1f %% of what it would take without, and does %.1f %% of "
-                                "the work again\n",
+    snprintf(line, sizeof line,
+             "\nmemory limit: a run takes %.1f %% of what it would take without, and does %.1f %% of the work again\n",
              100 * (double)g.run_bytes / (double)g.unlimited_bytes, 100 * g.again);
     assert_non_null(strstr(text, line));
     snprintf(line, sizeof line, "  limit       %12lld  for this\n", (long long)g.memory_limit);

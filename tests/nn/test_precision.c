@@ -49,7 +49,7 @@ static void a_policy_casts_the_operations_that_it_names(void **state) {
     /* f64 stays as it is */
     z = cot_cast(x, COT_F64);
     assert_int_equal(cot_dtype_of(cot_matmul(z, cot_cast(w, COT_F64))), COT_F64);
-    cot_precision other = {.compute = COT_F16, .narrow = "none conv*", .wide = "x"};
+    cot_precision other = {.compute = COT_F16, .narrow = " conv*  einsum", .wide = "nll"};
     cot_precision now = cot_tape_set_precision(t, other);
     assert_int_equal(now.compute, COT_BF16);
     assert_int_equal(before.compute, COT_F64);
@@ -70,6 +70,54 @@ static void a_policy_casts_the_operations_that_it_names(void **state) {
     assert_memory_equal(g, h, sizeof g);
     assert_int_equal(cot_tape_set_precision(NULL, before).compute, COT_F64);
     cot_tape_destroy(t);
+}
+
+/* What would do nothing in silence is an error, and what held before holds on. */
+static void a_policy_that_says_nothing_is_refused(void **state) {
+    (void)state;
+    static const struct { cot_precision how; const char *sentence; } wrong[] = {
+        {{.compute = (cot_dtype)99},
+         "[tape_set_precision] compute is 99, no dtype of floats; COT_BF16 and COT_F16 are asked for, any other float "
+         "for none"},
+        {{.compute = COT_BF16, .narrow = "matmul add"},
+         "[tape_set_precision] \"add\" in the list `narrow` names no operation that asks; matmul to losses do, "
+         "elementwise ones compute in the dtype of their operands"},
+        {{.compute = COT_BF16, .wide = "mse matmull*"},
+         "[tape_set_precision] \"matmull*\" in the list `wide` names no operation that asks; matmul to losses do, "
+         "elementwise ones compute in the dtype of their operands"},
+    };
+    for (int k = 0; k < 3; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_tape_set_precision(t, (cot_precision){.compute = COT_F16});
+        assert_int_equal(cot_tape_set_precision(t, wrong[k].how).compute, COT_F16);
+        assert_error(t, COT_VALUE, wrong[k].sentence);
+        assert_int_equal(cot_tape_set_precision(t, (cot_precision){.compute = COT_F32}).compute, COT_F16);
+        cot_tape_destroy(t);
+    }
+}
+
+static void a_scale_that_is_no_scale_is_refused(void **state) {
+    (void)state;
+    const double wrong[] = {-2, NAN, INFINITY};
+    for (int k = 0; k < 3; k++) {
+        cot_tape      *t = cot_tape_create(NULL);
+        cot_params    *p = cot_params_create(t);
+        cot_loss_scale s = {.scale = wrong[k]};
+        char           text[100];
+        assert_false(cot_is_valid(cot_loss_scaled(&s, cot_scalar(t, 1))));
+        snprintf(text, sizeof text, "[loss_scaled] a scale of %g; it must be a number above 0, or 0 to begin with",
+                 wrong[k]);
+        assert_error(t, COT_VALUE, text);
+        cot_params_destroy(p);
+        cot_tape_destroy(t);
+        t = cot_tape_create(NULL), p = cot_params_create(t);
+        assert_false(cot_unscale_grads(p, &s));
+        snprintf(text, sizeof text, "[unscale_grads] a scale of %g; it must be a number above 0, or 0 to begin with",
+                 wrong[k]);
+        assert_error(t, COT_VALUE, text);
+        cot_params_destroy(p);
+        cot_tape_destroy(t);
+    }
 }
 
 static void layers_compute_in_what_their_name_says(void **state) {
@@ -214,6 +262,8 @@ int main(void) {
         cmocka_unit_test(a_batch_computes_as_its_function_chose),
         cmocka_unit_test(a_policy_casts_the_operations_that_it_names),
         cmocka_unit_test(layers_compute_in_what_their_name_says),
+        cmocka_unit_test(a_policy_that_says_nothing_is_refused),
+        cmocka_unit_test(a_scale_that_is_no_scale_is_refused),
         cmocka_unit_test(saved_bytes_halve),
         cmocka_unit_test(an_overflow_leaves_the_step_out_and_halves_the_scale),
     };

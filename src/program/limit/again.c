@@ -33,8 +33,10 @@ typedef struct walk {
 static void bring(cot__rewrite *r, uint32_t v) {
     walk    *w = r->edit->state;
     uint32_t root = w->u->plan->root[v], n = 0;
-    for (uint32_t x = v; x != root && w->seen[x] != w->times[root]; x = cot__operation_operand(r->from, w->chain[n - 1])[0])
-        w->chain[n++] = cot__value_maker(r->from, x);
+    while (v != root && w->seen[v] != w->times[root]) {
+        w->chain[n++] = cot__value_maker(r->from, v);
+        v = cot__operation_operand(r->from, w->chain[n - 1])[0];
+    }
     while (n-- > 0) {
         cot__rewrite_keep(r, w->chain[n]);
         w->seen[r->from->operation[w->chain[n]].result] = w->times[root];

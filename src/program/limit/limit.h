@@ -35,8 +35,8 @@ typedef struct cot__limit_options {
  * cannot be reached; then the sentence says which can, and that one is reached when asked for. */
 cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again);
 
-/* A new owner of the program that keeps as little as the walk can, whatever has to be computed again
- * for it: p itself if there is none, or no memory. */
+/* A new owner of the program that keeps as little as the walk can, whatever has to be computed
+ * again for it: p itself if there is none, or no memory. */
 cot__program *cot__limit_tightest(const cot__program *p, const cot__backend *backend, const cot_allocator *al);
 
 /* For the tests: bodies of tapes become such programs. It must not show in any result. */

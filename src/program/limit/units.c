@@ -51,7 +51,7 @@ double cot__work_of(const cot__program *p, uint32_t k) {
 
 /* ---- units ----------------------------------------------------------------------------------- */
 
-/* An effect happens once. What is held for a run, as the runs of bodies are, would be held twice. */
+/* An effect happens once. What is held for a run, as runs of bodies are, would be held twice. */
 static bool is_once(const cot__program *p, uint32_t k) {
     if (p->operation[k].op < OP_structural) return false;
     const cot__op *record = cot__op_of(p->operation[k].op);

@@ -26,8 +26,8 @@ typedef struct cot__units {
     uint32_t            count, *made, *reads;
     uint32_t           *of;    /* for each operation: its unit; COT__NO_VALUE: it is a view */
     int64_t            *bytes; /* for each value: what it takes of the arena while it is kept */
-    /* The units that read value v, a root, or a view of it, in order: reader[read[v] … read[v + 1]).
-     * The last of an output's is `count`. */
+    /* The units that read value v, a root, or a view of it, in order: reader[read[v] …
+     * read[v + 1]). The last of an output's is `count`. */
     uint32_t           *read, *reader;
     uint32_t            readers;
     /* For each value: the last unit that reads it, or anything that can be made of it again. */
