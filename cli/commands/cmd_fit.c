@@ -86,6 +86,7 @@ static int fit_it(fit *x, FILE *out, look how, failure *f) {
         if (has_result(x, &r, end, f)) {
             status = end == COT_FIT_CONVERGED ? EXIT_FINE : EXIT_DISAGREES;
             if (o->plot) put_plot(x, o->plot, out, &r, f);
+            if (o->chart) fit_chart(x, out, how);
             if (!o->plot || strcmp(o->plot, "-") != 0) fit_print(x, out, how, &r, end);
         }
     }
@@ -99,6 +100,10 @@ int run_fit(const options *o, FILE *out, look how, failure *f) {
     int status = EXIT_FINE;
     if (o->json && o->plot && strcmp(o->plot, "-") == 0) {
         failure_usage(f, "only one of --json and --plot - can go to the standard output");
+        return EXIT_USAGE;
+    }
+    if (o->chart && (o->json || (o->plot && strcmp(o->plot, "-") == 0))) {
+        failure_usage(f, "--chart draws in the terminal; it does not go together with --json and --plot -");
         return EXIT_USAGE;
     }
     if (fit_open(&x, o, f) && fit_start(&x, f)) status = fit_it(&x, out, how, f);

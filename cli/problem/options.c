@@ -22,10 +22,10 @@ typedef enum which {
     SEED,
     MODE,
     TANGENT,
-    ALONG,
     ORDER,
     SPARSE,
     STEP,
+    AS_C,
     HTML,
     DOT,
     INPUTS,
@@ -34,6 +34,7 @@ typedef enum which {
     NAMES,
     Y,
     PLOT,
+    CHART,
     ITERATIONS,
     TOLERANCE,
     DERIVATIVE,
@@ -79,12 +80,14 @@ static const option table[] = {
     {DERIVATIVE, "hess", 0, NULL, OPT_COMPILE, "and the whole Hessian"},
     {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
-    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_COMPILE, "how an input moves; once for each (default: zero)"},
-    {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
-    {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
+    {TANGENT, "along", 0, "name=V", OPT_TANGENT | OPT_ORDER | OPT_COMPILE,
+     "how an input moves; once for each (default: zero)"},
+    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_ORDER | OPT_COMPILE, "another name of --along"},
+    {ORDER, "order", 0, "K", OPT_ORDER, "derivatives up to this order, 0 to 60 (default: 3)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
     {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
+    {AS_C, "c", 0, NULL, OPT_TRACE, "print a C program that does it, and the sweep in C"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
     {DOT, "dot", 0, "FILE", OPT_TRACE | OPT_COMPILE, "write a graph for Graphviz instead"},
     {MAIN, "main", 0, NULL, OPT_COMPILE, "add a main that prints the results at these values"},
@@ -106,6 +109,7 @@ static const option table[] = {
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
+    {CHART, "chart", 0, NULL, OPT_FIT, "draw data and curve in the terminal"},
     {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
     {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error that is enough (default: 1e-10)"},
     {RANK, "rank", 0, NULL, OPT_RANK, "by sensitivity x/f*df/dx instead, as bars"},
@@ -269,9 +273,12 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case SEED: return set_once(p, &o->seed, value, f);
     case HTML: return set_once(p, &o->html, value, f);
     case DOT: return set_once(p, &o->dot, value, f);
-    case ALONG:
-    case TANGENT: o->tangents[o->tangent_count++] = value; return true;
+    case TANGENT:
+        o->tangents[o->tangent_count++] = value;
+        o->direction = p->name;
+        return true;
     case STEP: o->step = true; return true;
+    case AS_C: o->as_c = true; return true;
     case SPARSE: o->sparse = true; return true;
     case NAMES: o->names = true; return true;
     case JSON: o->json = true; return true;
@@ -302,6 +309,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case RANK: o->rank = true; return true;
     case LOG: o->log = true; return true;
     case FOLLOW: o->follow = true; return true;
+    case CHART: o->chart = true; return true;
     case X:
         if (strcmp(value, "step") != 0 && strcmp(value, "seconds") != 0)
             return failure_usage(f, "--x is step or seconds, not '%.60s'", value);
@@ -373,6 +381,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
     *o             = (options){.command         = c,
+                               .direction       = "along",
                                .dtype           = COT_F64,
                                .mode            = COT_AUTO,
                                .most_iterations = 2000,

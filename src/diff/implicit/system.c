@@ -153,7 +153,7 @@ bool cot__system_solve(const cot__system *a, const double *b, double *x, double 
     bool    dense = is_dense(a);
     double  norm = cot__length(n, b), residual = 0, size = 0;
     double  relative = cot__solve_tolerance(&a->options, a->dtype, 1e-12, 1e-5);
-    int     steps = 0, most = a->options.iterations > 0 ? a->options.iterations : 1000;
+    int     steps = 0, most = cot__system_most(&a->options);
     memset(x, 0, (size_t)n * sizeof *x);
     bool ok = dense ? solve_dense(a, b, x, work, &size) : true, positive = a->options.positive_definite;
     if (positive) ok = cot__conjugate_gradients(a, b, x, work, relative, most, &steps);
