@@ -41,6 +41,21 @@ class Failure(Exception):
 class Page:
     """What is asked of a page in any browser, by way of now(script, *args)."""
 
+    def close(self):
+        """Ends the session, by _end(), and what was started for it."""
+        try:
+            self._end()
+        except (Failure, OSError):
+            pass
+        finally:
+            try:
+                # the group of the process, with the browser in it
+                os.killpg(self.process.pid, signal.SIGTERM)
+            except ProcessLookupError:
+                pass
+            self.process.wait(10)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
     def js(self, script, *args):
         """The value of a script, once the page has answered what was asked before."""
         self.settle()
@@ -179,17 +194,6 @@ class Browser(Page):
         with open(path, "wb") as f:
             f.write(base64.b64decode(data))
 
-    def close(self):
-        try:
-            if self.session:
-                self._do("DELETE", "")
-        except (Failure, OSError):
-            pass
-        finally:
-            try:
-                # the group started above, with the browser in it
-                os.killpg(self.process.pid, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
-            self.process.wait(10)
-            shutil.rmtree(self.folder, ignore_errors=True)
+    def _end(self):
+        if self.session:
+            self._do("DELETE", "")

@@ -4,7 +4,6 @@ import base64
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -133,19 +132,10 @@ class Firefox(Page):
         with open(path, "wb") as f:
             f.write(base64.b64decode(data))
 
-    def close(self):
+    def _end(self):
+        if not self.socket:
+            return
         try:
-            if self.socket:
-                self._do("browser.close")
-        except (Failure, OSError):
-            pass
+            self._do("browser.close")
         finally:
-            try:
-                # the group started above
-                os.killpg(self.process.pid, signal.SIGTERM)
-            except ProcessLookupError:
-                pass
-            self.process.wait(10)
-            if self.socket:
-                self.socket.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self.socket.close()

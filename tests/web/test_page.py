@@ -12,8 +12,7 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from browser import Browser  # noqa: E402
-from firefox import Firefox  # noqa: E402
+from in_browser import main  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
@@ -576,19 +575,5 @@ class PageTest(unittest.TestCase):
             self.assertIn("Passes", browser.text("#cost-own"))
 
 
-def main():
-    global PAGE, COMMAND, browser
-    if len(sys.argv) < 4 or sys.argv[3] not in ("chromium", "firefox"):
-        raise SystemExit(__doc__)
-    PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    browser = Firefox() if sys.argv[3] == "firefox" else Browser()
-    try:
-        result = unittest.main(argv=[sys.argv[0], *(f"PageTest.{name}" for name in sys.argv[4:])], exit=False,
-            verbosity=2).result
-    finally:
-        browser.close()
-    sys.exit(not result.wasSuccessful())
-
-
 if __name__ == "__main__":
-    main()
+    main(PageTest, ["PAGE", "COMMAND"])

@@ -9,8 +9,7 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from browser import Browser  # noqa: E402
-from firefox import Firefox  # noqa: E402
+from in_browser import main  # noqa: E402
 
 SIZES = [(360, 740), (390, 844), (1280, 800), (1440, 900), (1920, 1080)]
 WALKS = ["forward", "reverse"]
@@ -364,19 +363,5 @@ class MovingDarkTest(unittest.TestCase):
             other.close()
 
 
-def main():
-    global PAGE, Kind, browser
-    if len(sys.argv) < 3 or sys.argv[2] not in ("chromium", "firefox"):
-        raise SystemExit(__doc__)
-    PAGE, Kind = os.path.abspath(sys.argv[1]), Firefox if sys.argv[2] == "firefox" else Browser
-    browser = Kind()
-    try:
-        result = unittest.main(argv=[sys.argv[0], *(f"PictureTest.{name}" for name in sys.argv[3:])], exit=False,
-            verbosity=2).result
-    finally:
-        browser.close()
-    sys.exit(not result.wasSuccessful())
-
-
 if __name__ == "__main__":
-    main()
+    main(PictureTest, ["PAGE"])

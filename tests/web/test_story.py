@@ -11,8 +11,7 @@ import unittest
 import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from browser import Browser  # noqa: E402
-from firefox import Firefox  # noqa: E402
+from in_browser import main  # noqa: E402
 
 PAGE = COMMAND = browser = None
 
@@ -394,19 +393,5 @@ class StoryTest(unittest.TestCase):
         self.assertIn("only names can be assigned to", browser.text("#error"))
 
 
-def main():
-    global PAGE, COMMAND, browser
-    if len(sys.argv) < 4 or sys.argv[3] not in ("chromium", "firefox"):
-        raise SystemExit(__doc__)
-    PAGE, COMMAND = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
-    browser = Firefox() if sys.argv[3] == "firefox" else Browser()
-    try:
-        result = unittest.main(argv=[sys.argv[0], *(f"StoryTest.{name}" for name in sys.argv[4:])], exit=False,
-            verbosity=2).result
-    finally:
-        browser.close()
-    sys.exit(not result.wasSuccessful())
-
-
 if __name__ == "__main__":
-    main()
+    main(StoryTest, ["PAGE", "COMMAND"])

@@ -93,6 +93,8 @@ static void run_blocks(const cot__block_run *r, int64_t start, int64_t stop) {
 
 enum { LONG = COT__LONG, REPEATS = 2 };
 
+typedef uint64_t fill __attribute__((vector_size(32), aligned(8), may_alias));
+
 /* A block that is full of one number, of those that are there if possible; `taken` are in use. */
 static const void *repeat(cot__repeated *c, const cot__block_run *r, const cot__view *x, int n, uint32_t *taken) {
     uint64_t bits = 0;
@@ -110,11 +112,10 @@ static const void *repeat(cot__repeated *c, const cot__block_run *r, const cot__
     int from = c->block[k].filled;
     c->block[k].bits = bits;
     c->block[k].size = size;
-    if (from < n) {
-        if (size == 8)
-            for (int i = from; i < n; i++) c->block[k].u64[i] = bits;
-        else
-            for (int i = from; i < n; i++) c->block[k].u32[i] = (uint32_t)bits;
+    if (from < n) { /* from a vector's start to a vector's end */
+        int   per = (int)sizeof(fill) / size;
+        fill *to = (fill *)(void *)c->block[k].u64, all = (size == 8 ? bits : bits | bits << 32) - (fill){0};
+        for (int i = from / per; i < (n + per - 1) / per; i++) to[i] = all;
         c->block[k].filled = n;
     }
     return c->block[k].u64;
