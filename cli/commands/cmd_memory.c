@@ -250,6 +250,22 @@ static void show(const options *o, FILE *out, const answer *a, failure *f) {
     else put_table(out, a, f);
 }
 
+/* Is all that is given for what is asked? */
+static bool takes_all(const options *o, failure *f) {
+    const train_settings *s = &o->train;
+    if (!s->model && (s->layers || s->heads || s->width || s->context || s->batch || s->precision))
+        return failure_usage(f, "--layers, --heads, --width, --context, --batch and --precision are of --model; an "
+                                "expression has its own shapes");
+    if (s->model && (o->dtype != COT_F64 || o->wrt))
+        return failure_usage(f, "--dtype and --wrt are of an expression; a model computes in --precision");
+    return true;
+}
+
+/* Enough as it is, or with the checkpoints that are proposed. */
+static bool is_enough(const answer *a) {
+    return a->limit == 0 || a->f.peak <= a->limit || (a->segments && a->cut <= a->limit);
+}
+
 int run_memory(const options *o, FILE *out, look how, failure *f) {
     answer  a = {0};
     model   m;
@@ -258,6 +274,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
     if (!read_limit(o->train.limit, &a.limit, f)) return f->status;
     if (o->json && o->svg && strcmp(o->svg, "-") == 0)
         return failure_usage(f, "only one of --json and --svg - can go to the standard output"), f->status;
+    if (!takes_all(o, f)) return f->status;
     if (o->train.model) {
         if (o->file || o->positional_count)
             return failure_usage(f, "memory takes an expression or --model, not both"), f->status;
@@ -270,6 +287,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
         }
         problem_close(&p);
     }
+    bool enough = is_enough(&a);
     cot__forecast_free(&a.f);
-    return f->status;
+    return f->status != EXIT_FINE ? f->status : enough ? EXIT_FINE : EXIT_DISAGREES;
 }

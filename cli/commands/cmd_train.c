@@ -150,6 +150,8 @@ static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
         {"precision", "mnist and gpt", s->precision != NULL},
         {"pictures", "gcn, mnist and ode", s->pictures != NULL},
     };
+    if (s->every && !s->checkpoint && !s->resume)
+        return failure_usage(f, "--every says how often a run is saved; it goes with --checkpoint or --resume");
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (all[k].given && !strstr(all[k].models, m->name))
             return failure_usage(f, "--%s is for %s; %s has nothing that it would set", all[k].option, all[k].models,

@@ -107,7 +107,7 @@ const command command_table[] = {
     {"memory", "[EXPR name=value… | --model NAME] [options]", "what a step would take, before it is run",
      "Bytes of the values and adjoints of EXPR and its gradient, or of a training step of a model, over time: what is "
      "stored, by operation, which rules read it, how many operations would make it again, the most at once and when. "
-     "From shapes alone: a model of any size is answered at once.",
+     "From shapes alone: a model of any size is answered at once. Exit status 1 when a --limit is not enough.",
      "cotangent memory 'sum(tanh(W @ x))' 'W=uniform(1, [32, 64], 1)' 'x=uniform(2, [64], 1)'\n"
      "cotangent memory --model gpt --layers 100 --batch 32 --context 2048 --width 4096\n"
      "cotangent memory --model mnist --batch 1024 --limit 100MiB --svg memory.svg",

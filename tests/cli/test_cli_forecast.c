@@ -39,12 +39,31 @@ static void a_model_of_any_size_is_answered_at_once(void **state) {
     assert_true(number("saved") < 0.62 * saved && number("saved") > 0.4 * saved);
 }
 
+/* Tokens are embedded and told apart by one matrix. */
+static void a_parameter_that_is_used_twice_is_stored_once(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 2"), 0);
+    const char *row = strstr(last.out, "{\"op\":\"parameter\",\"name\":null,\"count\":");
+    assert_non_null(row);
+    assert_true(strtod(strstr(row, "\"bytes\":") + 8, NULL) == 4 * number("parameters"));
+}
+
 static void a_limit_is_judged_and_drawn(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1TiB --svg m.svg"), 0);
     assert_non_null(strstr(last.out, "a limit of 1.00 TiB is enough as it is\n"));
-    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1000"), 0);
+    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1000"), 1);
     assert_non_null(strstr(last.out, "a limit of 1000 B is not enough\n"));
+    assert_string_equal(last.err, "");
+    assert_int_equal(sh("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)' --limit 40000"), 0);
+    assert_int_equal(sh("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)' --limit 39999 --json"), 1);
+    assert_non_null(strstr(last.out, "\"fits\":false}"));
+    /* with the checkpoints that are proposed it is */
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 100"), 0);
+    double cut = number("cut");
+    assert_true(cut < number("peak"));
+    assert_int_equal(sh("cotangent memory --model gpt --layers 100 --limit %.0f", ceil(cut)), 0);
+    assert_non_null(strstr(last.out, " is enough with checkpoints\n"));
     assert_int_equal(sh("grep -c '<svg' m.svg"), 0);
 }
 
@@ -58,6 +77,12 @@ static void what_it_does_not_know_it_says(void **state) {
     fails("cotangent memory --model gpt --limit lots", 2,
           "--limit is \"lots\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it", "");
     fails("cotangent memory --model gpt --precision f8", 2, "--precision is \"f8\"; it is bf16, f16 or f32", "");
+    fails("cotangent memory 'sum(x)' x=[1] --layers 3", 2,
+          "--layers, --heads, --width, --context, --batch and --precision are of --model; an expression has its own "
+          "shapes",
+          "");
+    fails("cotangent memory --model gpt --dtype f32", 2,
+          "--dtype and --wrt are of an expression; a model computes in --precision", "");
     fails("cotangent memory x x=1 --model gpt", 2, "memory takes an expression or --model, not both", "");
 }
 
@@ -65,6 +90,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_expression_is_told_by_operation),
         cmocka_unit_test(a_model_of_any_size_is_answered_at_once),
+        cmocka_unit_test(a_parameter_that_is_used_twice_is_stored_once),
         cmocka_unit_test(a_limit_is_judged_and_drawn),
         cmocka_unit_test(what_it_does_not_know_it_says),
     };
