@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math/vectors.h"
 #include "fit/fit.h"
-#include "optim/householder.h"
 #include "io/memory_file.h"
 #include "io/system.h"
 
@@ -68,7 +68,7 @@ static int fit_it(fit *x, FILE *out, look how, failure *f) {
     const options     *o = x->p.o;
     cot__least_squares ls = {.rows = x->table.rows,
                              .n = x->p.n,
-                             .size = cot__householder_norm(x->table.rows, x->y),
+                             .size = cot__length(x->table.rows, x->y),
                              .most_iterations = o->most_iterations,
                              .tolerance = o->tolerance,
                              .residuals = fit_residuals,

@@ -8,10 +8,20 @@
 #include "step/step.h"
 #include "problem/traced.h"
 #include "output/viewer.h"
+#include "trace/code.h"
 
 static void write_dot(const void *x, FILE *out, failure *f) {
     (void)f;
     cot__trace_dot(out, ((const traced *)x)->trace);
+}
+
+static void write_c(const traced *x, FILE *out, failure *f) {
+    const char *missing = cot__code_file(out, x->trace);
+    if (missing == cot__code_no_memory) failure_memory(f);
+    else if (missing)
+        failure_set(f, EXIT_RUN, "trace",
+                    "[trace] no public function records %s alone; --c writes calls of those, and `cotangent "
+                    "compile` writes any function as C", missing);
 }
 
 static void write_html(const void *x, FILE *out, failure *f) {
@@ -24,10 +34,11 @@ static void write_html(const void *x, FILE *out, failure *f) {
 
 int run_trace(const options *o, FILE *out, look how, failure *f) {
     traced x = {0};
-    int    to_stdout = o->json + (o->html && strcmp(o->html, "-") == 0) + (o->dot && strcmp(o->dot, "-") == 0);
+    bool   html = o->html && strcmp(o->html, "-") == 0, dot = o->dot && strcmp(o->dot, "-") == 0;
+    int    to_stdout = o->json + o->as_c + html + dot;
     if (o->step) return run_step(o, how.colour, f);
     if (to_stdout > 1) {
-        failure_usage(f, "only one of --json, --html - and --dot - can go to the standard output");
+        failure_usage(f, "only one of --json, --c, --html - and --dot - can go to the standard output");
         return EXIT_USAGE;
     }
     if (o->html && o->dot && strcmp(o->html, o->dot) == 0) {
@@ -45,6 +56,8 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
         if (o->json) {
             traced_json(&x, out, f);
             fputs("\n", out);
+        } else if (o->as_c) {
+            write_c(&x, out, f);
         } else if (!o->html && !o->dot) {
             cot__trace_look as = {how.colour, how.width};
             bool            fine = o->mode == COT_FORWARD

@@ -78,10 +78,12 @@ const command command_table[] = {
      "by "
      "jumps, and lets inputs be changed on the way (its key ? lists the keys). --html writes a page that steps through "
      "both, --dot a graph for "
-     "Graphviz; the file - is the standard output.",
+     "Graphviz; the file - is the standard output. --c prints a C program: the calls of the library, and the sweep "
+     "written out.",
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3\n"
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3 --mode forward\n"
      "cotangent trace --step 'x*y + sin(x)' x=pi/4 y=3\n"
+     "cotangent trace --c 'x*y + sin(x)' x=pi/4 y=3 > trace.c\n"
      "cotangent trace 'x*y + sin(x)' x=pi/4 y=3 --html trace.html\n"
      "cotangent trace 'sigmoid(w*x + b)' w=2 x=1 b=-1 --dot - | dot -Tsvg > trace.svg",
      OPT_EXPRESSION | OPT_WRT | OPT_SEED | OPT_MODE | OPT_TRACE, run_trace},

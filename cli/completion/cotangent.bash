@@ -82,7 +82,7 @@ _cotangent() {
     hvp) options+=" $expression --wrt --along --tangent" ;;
     taylor) options+=" $expression --along --tangent --order" ;;
     jac | hess) options+=" $expression --wrt --mode --sparse" ;;
-    trace) options+=" $expression --wrt --seed --mode --step --html --dot" ;;
+    trace) options+=" $expression --wrt --seed --mode --step --c --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     memory) options+=" $expression --wrt --model --layers --heads --width --context --batch --precision --limit --svg" ;;
     cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro" ;;

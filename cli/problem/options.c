@@ -25,6 +25,7 @@ typedef enum which {
     ORDER,
     SPARSE,
     STEP,
+    AS_C,
     HTML,
     DOT,
     INPUTS,
@@ -86,6 +87,7 @@ static const option table[] = {
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
     {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
+    {AS_C, "c", 0, NULL, OPT_TRACE, "print a C program that does it, and the sweep in C"},
     {HTML, "html", 0, "FILE", OPT_TRACE, "write a page that steps through it, not the tables"},
     {DOT, "dot", 0, "FILE", OPT_TRACE | OPT_COMPILE, "write a graph for Graphviz instead"},
     {MAIN, "main", 0, NULL, OPT_COMPILE, "add a main that prints the results at these values"},
@@ -276,6 +278,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
         o->direction = p->name;
         return true;
     case STEP: o->step = true; return true;
+    case AS_C: o->as_c = true; return true;
     case SPARSE: o->sparse = true; return true;
     case NAMES: o->names = true; return true;
     case JSON: o->json = true; return true;

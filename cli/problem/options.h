@@ -31,7 +31,7 @@ typedef struct loop_sizes {
 
 typedef struct options {
     const struct command *command;
-    bool                  json, help, names, step, sparse, main, libm, print, report, training_step;
+    bool                  json, help, names, step, as_c, sparse, main, libm, print, report, training_step;
     bool                  rank, log, follow, chart;
     derivative            derivative;
     const char           *output;           /* -o */

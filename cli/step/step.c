@@ -4,17 +4,25 @@
 #include "io/memory_file.h"
 #include "step/step_change.h"
 #include "step/step_draw.h"
+#include "step/step_predict.h"
 #include "step/step_terminal.h"
 
 typedef struct walk {
     traced         x;
     step_registers registers;
+    step_tangents  tangents;
+    step_graph     graph;
     step_model     m;
     bool           colour;
 } walk;
 
+static step_view view_of(walk *w) {
+    return (step_view){.x = &w->x, .registers = &w->registers, .tangents = &w->tangents, .graph = &w->graph, .m = &w->m,
+                       .colour = w->colour};
+}
+
 static bool draw(walk *w, failure *f) {
-    step_view   v = {.x = &w->x, .registers = &w->registers, .m = &w->m, .colour = w->colour};
+    step_view   v = view_of(w);
     memory_file screen;
     terminal_size(&v.rows, &v.columns);
     if (!memory_file_open(&screen, f)) return false;
@@ -24,11 +32,26 @@ static bool draw(walk *w, failure *f) {
     return fine;
 }
 
-/* Called when the trace was made, or made again. */
-static bool look_again(walk *w, failure *f) {
+static void forget(walk *w) {
     registers_close(&w->registers);
-    if (!registers_open(&w->registers, w->x.trace, f)) return false;
-    step_refit(&w->m, w->x.trace->node_count, w->x.trace->step_count);
+    tangents_close(&w->tangents);
+    graph_close(&w->graph);
+}
+
+static int64_t steps_of(const walk *w) {
+    return w->tangents.on ? tangents_steps(&w->tangents) : w->x.trace->step_count;
+}
+
+static bool look(walk *w, failure *f) {
+    return registers_open(&w->registers, w->x.trace, f) && tangents_open(&w->tangents, &w->x, f) &&
+           graph_open(&w->graph, w->x.trace, f);
+}
+
+/* Called when the trace was made again. */
+static bool look_again(walk *w, failure *f) {
+    forget(w);
+    if (!look(w, f)) return false;
+    step_refit(&w->m, w->x.trace->node_count, steps_of(w));
     return true;
 }
 
@@ -52,28 +75,32 @@ static void loop(walk *w, failure *f) {
         if (key == TERMINAL_END) return;
         step_wish wish = key == TERMINAL_REDRAW ? STEP_DRAW : step_key(&w->m, key);
         if (wish == STEP_QUIT) return;
+        step_view v = view_of(w);
+        if (wish == STEP_ASK) predict_ask(&v);
+        if (wish == STEP_JUDGE) predict_judge(&v);
         going = (wish != STEP_SET || change(w, f)) && (terminal_has_more() || draw(w, f));
     }
 }
 
 int run_step(const options *o, bool colour, failure *f) {
     walk w = {.colour = colour};
-    if (o->json || o->html || o->dot) {
+    if (o->json || o->html || o->dot || o->as_c) {
         failure_usage(f, "--step is interactive; it does not go together with %s",
                       o->json   ? "--json"
                       : o->html ? "--html"
-                                : "--dot");
+                      : o->dot  ? "--dot"
+                                : "--c");
         return EXIT_USAGE;
     }
     if (!terminal_usable(f)) return EXIT_USAGE;
-    if (traced_open(&w.x, o, f) && registers_open(&w.registers, w.x.trace, f)) {
-        step_begin(&w.m, w.x.trace->node_count, w.x.trace->step_count);
+    if (traced_open(&w.x, o, f) && look(&w, f)) {
+        step_begin(&w.m, w.x.trace->node_count, steps_of(&w));
         if (terminal_open(f)) {
             loop(&w, f);
             terminal_close();
         }
     }
-    registers_close(&w.registers);
+    forget(&w);
     traced_close(&w.x);
     return EXIT_FINE;
 }

@@ -30,12 +30,15 @@ static void end_line(const step_line *l) {
 }
 
 int64_t step_node(const step_view *v) {
-    int64_t           index;
+    int64_t           index, node;
     const cot__trace *tr = v->x->trace;
     switch (step_where(v->m, &index)) {
     case STEP_FORWARD: return index;
     case STEP_SEED: return tr->output;
-    case STEP_REVERSE: return tr->steps[index].node;
+    case STEP_REVERSE:
+        if (!v->tangents->on) return tr->steps[index].node;
+        tangents_walk(v->tangents, index, &node, v->x);
+        return node;
     case STEP_END: break;
     }
     return -1;
@@ -43,7 +46,9 @@ int64_t step_node(const step_view *v) {
 
 static bool sweeping(const step_view *v) { return v->m->at > v->m->nodes; }
 
-static step_ink phase_ink(const step_view *v) { return sweeping(v) ? INK_REVERSE : INK_FORWARD; }
+static step_ink phase_ink(const step_view *v) {
+    return !sweeping(v) ? INK_FORWARD : v->tangents->on ? INK_TANGENT : INK_REVERSE;
+}
 
 /* ---- the expression -------------------------------------------------------------------------- */
 
@@ -89,7 +94,11 @@ static void draw_marks(const step_view *v, FILE *out, const int64_t *span, size_
 
 typedef struct widths { int node, call, value, adjoint; } widths;
 
-static widths table_widths(int columns) {
+/* The graph stands beside the tape where there is room for both. */
+static int beside(const step_view *v) { return v->columns >= 84 + graph_width(v->graph) ? graph_width(v->graph) : 0; }
+
+static widths table_widths(const step_view *v) {
+    int    columns = v->columns - (beside(v) ? beside(v) + 2 : 0);
     widths w = {.node = columns >= 60 ? 10 : 6};
     int    rest = columns - 2 - w.node - 6;
     w.call = rest * 2 / 5;
@@ -100,19 +109,22 @@ static widths table_widths(int columns) {
 
 static void draw_head(const step_view *v, FILE *out, int *row) {
     step_line l = start_line(v, out, row);
-    widths    w = table_widths(v->columns);
+    widths    w = table_widths(v);
     step_put(&l, INK_PLAIN, 2, "  ");
     step_cell(&l, INK_BOLD, w.node, "node");
     step_cell(&l, INK_BOLD, w.call, "operation");
     step_cell(&l, INK_BOLD, w.value, "value");
-    if (sweeping(v) && v->m->steps) step_put(&l, INK_BOLD, w.adjoint, "adjoint");
+    bool      more = sweeping(v) && v->m->steps;
+    if (beside(v)) step_cell(&l, INK_BOLD, w.adjoint, !more ? "" : v->tangents->on ? "tangent" : "adjoint");
+    else if (more) step_put(&l, INK_BOLD, w.adjoint, v->tangents->on ? "tangent" : "adjoint");
+    if (beside(v)) step_put(&l, INK_BOLD, l.left, "graph");
     end_line(&l);
 }
 
 /* Has this step added something to the node? */
 static bool receives(const step_view *v, int64_t node) {
     int64_t index;
-    if (step_where(v->m, &index) != STEP_REVERSE) return false;
+    if (step_where(v->m, &index) != STEP_REVERSE || v->tangents->on) return false;
     int64_t at = v->registers->first[node], end = v->registers->first[node + 1];
     while (at < end) { /* additions to a node are in the order of the sweep */
         int64_t mid = at + (end - at) / 2;
@@ -125,8 +137,12 @@ static bool receives(const step_view *v, int64_t node) {
 
 static const char *adjoint_text(const step_view *v, int64_t node, int width, char *buf, size_t size) {
     cot__view sum;
-    int64_t   swept = step_swept(v->m);
+    int64_t   swept = step_swept(v->m), stride[COT_MAX_NDIM];
     buf[0] = 0;
+    if (v->tangents->on) {
+        if (tangents_read(v->tangents, v->x, node, swept, &sum, stride)) cot__trace_value_text(&sum, width, buf, size);
+        return buf;
+    }
     if (swept < 0 || v->registers->step_of[node] < 0) return buf;
     if (registers_read(v->registers, v->x->trace, node, swept, &sum)) cot__trace_value_text(&sum, width, buf, size);
     else snprintf(buf, size, "0");
@@ -137,7 +153,7 @@ static void draw_node(const step_view *v, FILE *out, int64_t node, int *row) {
     const cot__trace      *tr = v->x->trace;
     const cot__trace_node *n = &tr->nodes[node];
     step_line              l = start_line(v, out, row);
-    widths                 w = table_widths(v->columns);
+    widths                 w = table_widths(v);
     char                   text[COT__TRACE_TEXT];
     bool                   current = node == step_node(v), known = node < step_revealed(v->m), gets = receives(v, node);
     step_put(&l, phase_ink(v), 2, current ? "> " : gets ? "+ " : "  ");
@@ -148,8 +164,13 @@ static void draw_node(const step_view *v, FILE *out, int64_t node, int *row) {
     else if (n->overwritten) snprintf(text, sizeof text, "(overwritten)");
     else cot__trace_value_text(&n->value, w.value, text, sizeof text);
     step_cell(&l, !known ? INK_FAINT : current && !sweeping(v) ? INK_BOLD : INK_PLAIN, w.value, text);
-    step_put(&l, current || gets ? INK_REVERSE : INK_PLAIN, w.adjoint,
-             adjoint_text(v, node, w.adjoint, text, sizeof text));
+    step_ink last = current && sweeping(v) ? phase_ink(v) : gets ? INK_REVERSE : INK_PLAIN;
+    adjoint_text(v, node, w.adjoint, text, sizeof text);
+    if (!beside(v)) step_put(&l, last, w.adjoint, text);
+    else {
+        step_cell(&l, last, w.adjoint, text);
+        graph_row(v->graph, tr, node, step_node(v), phase_ink(v), sweeping(v) && !v->tangents->on, &l);
+    }
     end_line(&l);
 }
 
@@ -177,7 +198,7 @@ static void draw_rule(const step_view *v, FILE *out, const char *title, int *row
     step_put(&l, phase_ink(v), 3, "── ");
     step_put(&l, phase_ink(v), l.left, title);
     if (l.left > 0) step_put(&l, INK_PLAIN, 1, " ");
-    if (l.colour && l.left > 0) fputs(sweeping(v) ? "\033[33m" : "\033[34m", out);
+    if (l.colour && l.left > 0) fputs(!sweeping(v) ? "\033[34m" : v->tangents->on ? "\033[32m" : "\033[33m", out);
     for (; l.left > 0; l.left--) fputs("─", out);
     if (l.colour) fputs("\033[0m", out);
     end_line(&l);
@@ -205,11 +226,12 @@ static void draw_panel(const step_view *v, FILE *out, int rows, int *row) {
 static void draw_help(const step_view *v, FILE *out, int rows, int *row) {
     static const char *const help[] = {
         "right, space, n   one step on",
-        "left, p, b        one step back",
+        "left, b           one step back",
+        "p, sign or number predict the next step, before it is shown",
         "page down, up     ten steps on, back",
         "g or j, number    go to a step",
         "Home, End         the first step, the last",
-        "r                 the start of the reverse sweep",
+        "r                 the start of the sweep",
         "i, name = value   change an input (up: the last line again)",
         "down, up          scroll the lower part",
         "q, Ctrl-C, Ctrl-D leave",
@@ -230,7 +252,9 @@ static void draw_prompt(const step_view *v, FILE *out, int *row) {
     step_line   l = start_line(v, out, row);
     char        clean[STEP_TYPED];
     const char *text = step_clean(v->m->typed, v->m->length, clean, sizeof clean);
-    step_put(&l, INK_BOLD, l.left, v->m->mode == STEP_JUMP ? "step: " : "name = value: ");
+    step_put(&l, INK_BOLD, l.left, v->m->mode == STEP_JUMP      ? "step: "
+                                 : v->m->mode == STEP_PREDICT ? v->m->question
+                                                              : "name = value: ");
     while (*text && cot__columns(text) > l.left - 1) {
         do text++;
         while ((*text & 0xc0) == 0x80);
@@ -262,7 +286,7 @@ static void draw_status(const step_view *v, FILE *out, int *row) {
     step_put(&l, phase_ink(v), l.left, at);
     step_put(&l, INK_FAINT, l.left,
              v->m->mode == STEP_HELP ? "any key goes back"
-                                     : "n next  p back  g go to  r reverse  i input  ? help  q quit");
+                                     : "n next  b back  p predict  g go to  r sweep  i input  ? help  q quit");
     end_line(&l);
 }
 
@@ -282,9 +306,10 @@ void step_draw(FILE *out, step_view *v) {
         draw_table(v, out, y.table, &row);
         draw_panel(v, out, y.panel, &row);
     }
-    if (!y.status && v->m->mode != STEP_JUMP && v->m->mode != STEP_CHANGE) return;
+    bool asks = v->m->mode == STEP_JUMP || v->m->mode == STEP_CHANGE || v->m->mode == STEP_PREDICT;
+    if (!y.status && !asks) return;
     if (!y.status) row--;
-    if (v->m->mode == STEP_JUMP || v->m->mode == STEP_CHANGE) draw_prompt(v, out, &row);
+    if (asks) draw_prompt(v, out, &row);
     else if (v->m->message[0]) draw_message(v, out);
     else draw_status(v, out, &row);
 }

@@ -3,14 +3,18 @@
 #ifndef COT_CLI_STEP_DRAW_H
 #define COT_CLI_STEP_DRAW_H
 
+#include "step/step_graph.h"
 #include "step/step_model.h"
 #include "step/step_registers.h"
+#include "step/step_tangents.h"
 #include "step/step_text.h"
 #include "problem/traced.h"
 
 typedef struct step_view {
     const traced         *x;
     const step_registers *registers;
+    const step_tangents  *tangents; /* on: they are walked instead of the sweep */
+    const step_graph     *graph;
     step_model           *m;
     int                   rows, columns;
     bool                  colour;

@@ -66,7 +66,9 @@ void step_say(step_model *m, bool wrong, const char *format, ...) {
 
 /* ---- prompts --------------------------------------------------------------------------------- */
 
-static void ask(step_model *m, step_mode mode) {
+void step_on(step_model *m) { go(m, m->at + 1); }
+
+void step_ask(step_model *m, step_mode mode) {
     m->mode = mode;
     m->length = 0;
     m->typed[0] = 0;
@@ -98,8 +100,10 @@ static step_wish enter(step_model *m) {
         jump(m);
         return STEP_DRAW;
     }
+    bool predicted = m->mode == STEP_PREDICT;
     m->mode = STEP_WALK;
     if (m->typed[strspn(m->typed, " ")] == 0) return STEP_DRAW;
+    if (predicted) return STEP_JUDGE;
     memcpy(m->before, m->typed, sizeof m->before);
     return STEP_SET;
 }
@@ -130,7 +134,7 @@ static step_wish prompt_key(step_model *m, int key) {
     case CTRL_H:
     case DELETE:
     case KEY_BACKSPACE: erase(m); break;
-    case CTRL_U: ask(m, m->mode); break;
+    case CTRL_U: step_ask(m, m->mode); break;
     case CTRL_W:
         while (m->length > 0 && m->typed[m->length - 1] == ' ') erase(m);
         while (m->length > 0 && m->typed[m->length - 1] != ' ') erase(m);
@@ -154,8 +158,8 @@ static step_wish walk_key(step_model *m, int key) {
     case KEY_RIGHT:
     case ' ':
     case 'n': go(m, m->at + 1); break;
+    case 'p': return STEP_ASK;
     case KEY_LEFT:
-    case 'p':
     case 'b': go(m, m->at - 1); break;
     case KEY_PAGE_DOWN: go(m, m->at + PAGE); break;
     case KEY_PAGE_UP: go(m, m->at - PAGE); break;
@@ -166,8 +170,8 @@ static step_wish walk_key(step_model *m, int key) {
     case KEY_DOWN: m->shift++; break;
     case KEY_UP: m->shift -= m->shift > 0; break;
     case 'g':
-    case 'j': ask(m, STEP_JUMP); break;
-    case 'i': ask(m, STEP_CHANGE); break;
+    case 'j': step_ask(m, STEP_JUMP); break;
+    case 'i': step_ask(m, STEP_CHANGE); break;
     case '?':
     case 'h': m->mode = STEP_HELP; break;
     }

@@ -26,9 +26,10 @@ enum {
 };
 
 typedef enum step_phase { STEP_FORWARD, STEP_SEED, STEP_REVERSE, STEP_END } step_phase;
-typedef enum step_mode { STEP_WALK, STEP_JUMP, STEP_CHANGE, STEP_HELP } step_mode;
-/* What the caller must do after a key: draw again, quit, or set an input as model->typed says. */
-typedef enum step_wish { STEP_DRAW, STEP_QUIT, STEP_SET } step_wish;
+typedef enum step_mode { STEP_WALK, STEP_JUMP, STEP_CHANGE, STEP_PREDICT, STEP_HELP } step_mode;
+/* What the caller must do after a key: draw again, quit, set an input as model->typed says, ask for
+ * a prediction of the next step, or judge the one that was typed. */
+typedef enum step_wish { STEP_DRAW, STEP_QUIT, STEP_SET, STEP_ASK, STEP_JUDGE } step_wish;
 
 enum { STEP_TYPED = 1024, STEP_MESSAGE = 1024 };
 
@@ -43,10 +44,15 @@ typedef struct step_model {
     char      before[STEP_TYPED];  /* the last change; the key "up" brings it back */
     char      message[STEP_MESSAGE];
     bool      wrong;               /* the message is an error */
+    char      question[512];       /* of STEP_PREDICT */
+    int       asked, right;        /* predictions so far */
 } step_model;
 
 void       step_begin(step_model *m, int64_t nodes, int64_t steps);
 step_wish  step_key(step_model *m, int key);
+/* Opens a prompt; takes one step. */
+void       step_ask(step_model *m, step_mode mode);
+void       step_on(step_model *m);
 int64_t    step_last(const step_model *m);
 /* The phase of the present position. *index: the node (forward) or the step of the sweep
  * (reverse). */

@@ -9,15 +9,28 @@
  * formula shows */
 enum { WIDE = 64, OPERANDS = 6 };
 
+static const char *walk_input(const step_view *v, int walk) { return v->x->inputs[v->tangents->w.input[walk]].name; }
+
 const char *panel_title(const step_view *v, char *buf, size_t size) {
     int64_t    index;
     step_phase phase = step_where(v->m, &index);
     long long  k = (long long)index + 1;
     switch (phase) {
     case STEP_FORWARD: snprintf(buf, size, "forward: node %lld of %lld", k, (long long)v->m->nodes); break;
-    case STEP_SEED: snprintf(buf, size, "reverse: the seed"); break;
-    case STEP_REVERSE: snprintf(buf, size, "reverse: step %lld of %lld", k, (long long)v->m->steps); break;
-    case STEP_END: snprintf(buf, size, v->m->steps ? "the gradient" : "no reverse sweep"); break;
+    case STEP_SEED: snprintf(buf, size, v->tangents->on ? "tangents: forward mode" : "reverse: the seed"); break;
+    case STEP_REVERSE:
+        if (v->tangents->on) {
+            int64_t node;
+            int     walk = tangents_walk(v->tangents, index, &node, v->x);
+            snprintf(buf, size, "tangents: %.60s moves, walk %d of %d", walk_input(v, walk), walk + 1,
+                     v->tangents->w.inputs);
+            break;
+        }
+        snprintf(buf, size, "reverse: step %lld of %lld", k, (long long)v->m->steps); break;
+    case STEP_END:
+        if (v->m->steps == 0) snprintf(buf, size, "no reverse sweep");
+        else snprintf(buf, size, v->tangents->on ? "the derivatives" : "the gradient");
+        break;
     }
     return buf;
 }
@@ -197,6 +210,56 @@ static void addition_line(const step_view *v, int64_t step, int64_t line, step_l
     }
 }
 
+/* ---- tangents -------------------------------------------------------------------------------- */
+
+static void start_tangents_line(const step_view *v, int64_t line, step_line *l) {
+    char text[256];
+    if (line == 0)
+        snprintf(text, sizeof text,
+                 "A tangent says how a value moves with an input. There is a walk for each input: %d.",
+                 v->tangents->w.inputs);
+    else if (line == 1)
+        snprintf(text, sizeof text, "The input that moves has the tangent 1, all others have 0;");
+    else
+        snprintf(text, sizeof text, "then each operation turns its operands' tangents into its own, with the values.");
+    step_put(l, INK_PLAIN, l->left, text);
+}
+
+static void tangent_value(const step_view *v, int64_t node, int64_t swept, step_line *l) {
+    char      text[COT__TRACE_TEXT], own[120], dot[128];
+    int64_t   stride[COT_MAX_NDIM];
+    cot__view value;
+    cot__with_mark(label(v, node, own, sizeof own), COT__DOT, dot, sizeof dot);
+    snprintf(text, sizeof text, "%s = ", dot);
+    step_put(l, INK_TANGENT, l->left, text);
+    if (tangents_read(v->tangents, v->x, node, swept, &value, stride))
+        step_put(l, INK_BOLD, l->left, value_text(&value, l->left, text, sizeof text));
+}
+
+static void tangent_line(const step_view *v, int64_t step, int64_t line, step_line *l) {
+    char    text[COT__TRACE_TEXT + 256], own[128], rule[COT__TRACE_TEXT];
+    int64_t node;
+    int     walk = tangents_walk(v->tangents, step, &node, v->x);
+    label(v, node, own, sizeof own);
+    if (line == 1) tangent_value(v, node, step + 1, l);
+    else if (step % (1 + v->tangents->count) == 0) {
+        snprintf(text, sizeof text, "%s moves: by 1, in each element.", walk_input(v, walk));
+        step_put(l, line ? INK_PLAIN : INK_TANGENT, l->left, line ? "All other inputs stay." : text);
+    } else if (line == 0) {
+        snprintf(text, sizeof text, "%s = %s", own, cot__trace_call(v->x->trace, node, rule, sizeof rule));
+        step_put(l, INK_TANGENT, l->left, text);
+    } else
+        entry(l, "rule", INK_PLAIN, cot__tangent_rule(v->x->trace, node, rule, sizeof rule));
+}
+
+/* The tangent of the value at the end of each walk. */
+static void derivative_line(const step_view *v, int64_t line, step_line *l) {
+    char text[256];
+    snprintf(text, sizeof text, "along %.100s: ", walk_input(v, (int)line));
+    step_put(l, INK_PLAIN, l->left, text);
+    tangent_value(v, v->x->trace->output, (line + 1) * (1 + v->tangents->count), l);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static const char *reason(const step_view *v) {
@@ -236,12 +299,14 @@ int64_t panel_lines(const step_view *v) {
     case STEP_FORWARD: return 5;
     case STEP_SEED: return 3;
     case STEP_REVERSE:
+        if (v->tangents->on) return 3;
         adds = v->x->trace->steps[index].add_count;
         return adds == 0 ? 2 : v->columns >= WIDE ? 2 + adds : 1 + 2 * adds;
     case STEP_END: break;
     }
     int64_t n = 1;
     if (v->m->steps == 0) return step_wrapped(reason(v), v->columns, -1, NULL, 0);
+    if (v->tangents->on) return v->tangents->w.inputs;
     while (wanted(v, n - 1)) n++;
     return n;
 }
@@ -251,14 +316,23 @@ void panel_line(const step_view *v, int64_t line, step_line *l) {
     char    text[COT__TRACE_TEXT];
     switch (step_where(v->m, &index)) {
     case STEP_FORWARD: forward_line(v, index, line, l); break;
-    case STEP_SEED: seed_line(v, line, l); break;
+    case STEP_SEED:
+        if (v->tangents->on) start_tangents_line(v, line, l);
+        else seed_line(v, line, l);
+        break;
     case STEP_REVERSE:
+        if (v->tangents->on) {
+            tangent_line(v, index, line, l);
+            break;
+        }
         if (line == 0) step_head(v, index, l);
         else if (v->x->trace->steps[index].add_count == 0) remark(v, index, l);
         else addition_line(v, index, line - 1, l);
         break;
     case STEP_END:
-        if (v->m->steps) {
+        if (v->m->steps && v->tangents->on) {
+            derivative_line(v, line, l);
+        } else if (v->m->steps) {
             gradient_line(v, line, l);
         } else {
             step_wrapped(reason(v), v->columns, (int)line, text, sizeof text);

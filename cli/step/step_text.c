@@ -21,7 +21,7 @@ const char *step_clean(const char *text, size_t n, char *buf, size_t size) {
 }
 
 void step_put(step_line *l, step_ink ink, int width, const char *text) {
-    static const char *const start[] = {"", "\033[1m", "\033[34m", "\033[33m", "\033[2m", "\033[31m"};
+    static const char *const start[] = {"", "\033[1m", "\033[34m", "\033[33m", "\033[2m", "\033[31m", "\033[32m"};
     char                     clean[2 * COT__TRACE_TEXT], cut[2 * COT__TRACE_TEXT];
     if (width > l->left) width = l->left;
     if (width < 1) return;

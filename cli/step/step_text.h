@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Blue is forward and orange is backward, as everywhere. */
-typedef enum step_ink { INK_PLAIN, INK_BOLD, INK_FORWARD, INK_REVERSE, INK_FAINT, INK_WRONG } step_ink;
+/* Blue is forward, orange backward, and tangents are green, as everywhere. */
+typedef enum step_ink { INK_PLAIN, INK_BOLD, INK_FORWARD, INK_REVERSE, INK_FAINT, INK_WRONG, INK_TANGENT } step_ink;
 
 /* A line that is being written, and the columns that are left. */
 typedef struct step_line {

@@ -146,21 +146,6 @@ bool cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
 
 /* ---- tangents -------------------------------------------------------------------------------- */
 
-/* "ẋ1·x2 + ẋ2·x1": what the operands that move add; of a structural node, its name. */
-static void tangent_rule(const cot__trace *tr, int64_t node, char *buf, size_t size) {
-    const cot__trace_node *n = &tr->nodes[node];
-    cot__text              x = cot__text_buffer(buf, size);
-    char                   part[COT__TRACE_TEXT];
-    const char            *plus = "";
-    for (int k = 0; n->op < OP_structural && k < n->nargs; k++) {
-        int64_t from = n->args[k] == COT__NONE ? -1 : cot__trace_find(tr, n->args[k]);
-        if (from < 0 || !tr->nodes[from].active || !cot__elementwise_table[n->op].partial[k]) continue;
-        cot__put(&x, plus), cot__put(&x, cot__tangent_filled(tr, node, k, part, sizeof part));
-        plus = " + ";
-    }
-    if (n->op >= OP_structural) cot__put(&x, "by the rule of "), cot__put(&x, cot__op_name(tr->t, n->id));
-}
-
 static void put_walk(cot__grid *g, const cot__tangents *w, int which, const cot__trace_input *inputs) {
     const cot__trace *tr = w->trace;
     char              name[COT__TRACE_TEXT], rule[COT__TRACE_TEXT], value[COT__TRACE_TEXT];
@@ -170,7 +155,7 @@ static void put_walk(cot__grid *g, const cot__tangents *w, int which, const cot_
         if (!tr->nodes[i].active) continue;
         if (!v.stride) cot__strides(v.ndim, v.shape, stride), v.stride = stride;
         bool own = tr->nodes[i].id == cot__index(inputs[w->input[which]].value);
-        if (w->at[i] >= 0) tangent_rule(tr, i, rule, sizeof rule);
+        if (w->at[i] >= 0) cot__tangent_rule(tr, i, rule, sizeof rule);
         else snprintf(rule, sizeof rule, "%s", own ? "it moves by 1" : "it stays");
         cot__grid_put(g, green, cot__with_mark(tr->nodes[i].label, COT__DOT, name, sizeof name));
         cot__grid_put(g, NULL, rule);

@@ -102,3 +102,18 @@ const char *cot__tangent_filled(const cot__trace *tr, int64_t node, int k, char 
     cot__trace_simplify(buf);
     return buf;
 }
+
+const char *cot__tangent_rule(const cot__trace *tr, int64_t node, char *buf, size_t size) {
+    const cot__trace_node *n = &tr->nodes[node];
+    cot__text              x = cot__text_buffer(buf, size);
+    char                   part[COT__TRACE_TEXT];
+    const char            *plus = "";
+    for (int k = 0; n->op < OP_structural && k < n->nargs; k++) {
+        int64_t from = n->args[k] == COT__NONE ? -1 : cot__trace_find(tr, n->args[k]);
+        if (from < 0 || !tr->nodes[from].active || !cot__elementwise_table[n->op].partial[k]) continue;
+        cot__put(&x, plus), cot__put(&x, cot__tangent_filled(tr, node, k, part, sizeof part));
+        plus = " + ";
+    }
+    if (n->op >= OP_structural) cot__put(&x, "by the rule of "), cot__put(&x, cot__op_name(tr->t, n->id));
+    return buf;
+}

@@ -25,5 +25,7 @@ void cot__tangents_close(cot__tangents *w);
 cot__view cot__tangent(const cot__tangents *w, int which, int64_t node, const cot__trace_input *inputs);
 /* What operand k of an elementwise node adds to its tangent, "x2·ẋ1". */
 const char *cot__tangent_filled(const cot__trace *tr, int64_t node, int k, char *buf, size_t size);
+/* "ẋ1·x2 + ẋ2·x1": what the operands that move add; of a structural node, its name. */
+const char *cot__tangent_rule(const cot__trace *tr, int64_t node, char *buf, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "diff/engine/kept_adjoints.h"
 #include "ops/elementwise/elementwise.h"
+#include "trace/code.h"
 #include "trace/tangents.h"
 
 #include <stdlib.h>
@@ -228,6 +229,44 @@ static bool write_tangents(cot__json *j, const cot__trace *tr, int n, const cot_
     return !w.no_memory;
 }
 
+typedef struct json_lines {
+    cot__code_lines   lines;
+    cot__json        *j;
+    const cot__trace *trace;
+} json_lines;
+
+static void write_line(cot__code_lines *to, const char *text, int64_t node, bool back) {
+    json_lines *l = (json_lines *)(void *)to;
+    cot__json_open(l->j, '{');
+    string_key(l->j, "text", text);
+    cot__json_key(l->j, "node");
+    if (node < 0) cot__json_null(l->j);
+    else cot__json_integer(l->j, l->trace->nodes[node].id);
+    cot__json_key(l->j, "back"), cot__json_bool(l->j, back);
+    cot__json_close(l->j, '}');
+}
+
+/* The code beside the picture: the program and the sweep, a line each; "missing": the operation
+ * that ends the lines, for which there is no public function. */
+static bool write_code(cot__json *j, const cot__trace *tr) {
+    static const struct {
+        const char *key, *(*write)(const cot__trace *tr, cot__code_lines *lines);
+    } part[] = {{"program", cot__code_program}, {"sweep", cot__code_sweep}};
+    json_lines  to = {{write_line}, j, tr};
+    const char *missing[2] = {NULL};
+    cot__json_key(j, "code");
+    cot__json_open(j, '{');
+    for (int k = 0; k < 2; k++) {
+        cot__json_key(j, part[k].key);
+        cot__json_open(j, '[');
+        missing[k] = part[k].write(tr, &to.lines);
+        cot__json_close(j, ']');
+    }
+    cot__json_key(j, "missing"), cot__json_string(j, missing[0] ? missing[0] : missing[1]);
+    cot__json_close(j, '}');
+    return missing[0] != cot__code_no_memory && missing[1] != cot__code_no_memory;
+}
+
 char *cot__whole_text(int (*tell)(cot_var y, char *out, size_t size), cot_var y, int *found) {
     for (size_t size = 1 << 14;; size *= 2) {
         char *text = malloc(size);
@@ -282,7 +321,7 @@ bool cot__trace_json(cot__json *j, const cot__trace *tr, const char *expression,
     bool whole = write_tangents(j, tr, n, inputs);
     cot__json_key(j, "cost");
     cot__cost_json(j, &tr->cost);
-    whole = whole && write_report(j, tr);
+    whole = whole && write_code(j, tr) && write_report(j, tr);
     cot__json_close(j, '}');
     return whole;
 }

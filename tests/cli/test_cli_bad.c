@@ -191,7 +191,7 @@ static void options_that_are_none(void **state) {
     fails("cotangent eval x x=1 --help=1", 2, "--help takes no value", "");
     fails("cotangent help a b", 2, "help takes one command, not 2", "");
     fails("cotangent trace x x=1 --html - --dot -", 2,
-          "only one of --json, --html - and --dot - can go to the standard output", "");
+          "only one of --json, --c, --html - and --dot - can go to the standard output", "");
 }
 
 static void a_hessian_of_too_many_inputs_is_refused_before_it_is_computed(void **state) {

@@ -46,6 +46,8 @@ static const char *const lines[] = {
     "trace|--json|abs(x)*y + sin(x)|x=0|y=2|--dot|t.dot",
     "trace|abs(x)*y|x=0|y=2|--html|t.html",
     "trace|x*y|x=0|y=2|--dot|-",
+    "trace|--c|softmax(A @ x)[0]*y|A=[[1,2],[3,4]]|x=[1,2]|y=2",
+    "trace|--c|sigmoid(x)*y|x=1|y=2",
     "check|x*y|x=1|y=2",
     "check|--json|abs(x)*y|x=0|y=2",
     "cost|x*y + sin(x)|x=1|y=2",

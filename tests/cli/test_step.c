@@ -18,7 +18,7 @@ static void the_first_screen_shows_the_tape_and_one_value(void **state) {
     /* to the very edge */
     sees_line(9, "── forward: node 1 of 5 ────────────────────────────────────────────────────────");
     sees_line(10, "x1, an input");
-    sees_line(24, "step 1/12  n next  p back  g go to  r reverse  i input  ? help  q quit");
+    sees_line(24, "step 1/12  n next  b back  p predict  g go to  r sweep  i input  ? help  q quit");
     assert_true(seen.alternate);
     assert_false(seen.cursor);
     send("q");
@@ -84,8 +84,76 @@ static void the_sweep_fills_registers_and_sums(void **state) {
     sees_line(11, "d/dx1 = 4.583853163452858");
     sees_line(12, "d/dx2 = 2");
     send("n");
-    send("p"); /* at the end n does nothing, so this goes to the step before */
+    send("b"); /* at the end n does nothing, so this goes to the step before */
     at_step("step 11/12");
+    send("q");
+    ends_well();
+}
+
+static void the_graph_stands_beside_the_tape(void **state) {
+    (void)state;
+    begin_example(24, 100);
+    send("nn");
+    sees_line(3, "  node        operation                     value                                           graph");
+    sees_line(4, "  x1          leaf                          2                                               ●─╮");
+    sees_line(5, "  x2          leaf                          5                                               ●─│─╮");
+    sees_line(6, "> v₁          mul x1 x2                     10                                              ●◂┼─┴─╮");
+    sees_line(7, "  v₂          sin x1                        ?                                               ●─┴─╮ │");
+    sees_line(8, "  f           add v₁ v₂                     ?                                               ●───┴─╯");
+    send("g8\r");
+    sees_line(7, "> v₂          sin x1                        0.909297               1                        ●▸┴─╮ │");
+    send("q");
+    ends_well();
+}
+
+static void a_step_can_be_predicted_before_it_is_shown(void **state) {
+    (void)state;
+    begin_example(24, 80);
+    send("p"); /* the next step is an input */
+    sees_line(24, "the next step finds no single number; go on, and try p there");
+    send("np");
+    sees_line(24, "v₁ = mul x1 x2  + - 0 or a number:");
+    sees_line(6, "  v₁          mul x1 x2                 ?"); /* not shown yet */
+    send("9\r");
+    sees_line(24, "Not so: v₁ is 10. Right so far: 0 of 1.");
+    sees_line(6, "> v₁          mul x1 x2                 10");
+    send("p0.9\r"); /* within a twentieth */
+    sees_line(24, "Right: v₂ is 0.909297. Right so far: 1 of 2.");
+    send("p+\r");
+    sees_line(24, "Right: f is 10.9093. Right so far: 2 of 3.");
+    send("p");
+    sees_line(24, "the next step finds no single number; go on, and try p there");
+    send("nnp");
+    sees_line(24, "x̄1 += v̄₂·cos(x1)  + - 0 or a number:");
+    send("much\r");
+    sees_line(24, "a prediction is +, - or 0, or a number, not 'much'");
+    send("p-\r");
+    sees_line(24, "Right: x̄1 is -0.416147. Right so far: 3 of 4.");
+    send("q");
+    ends_well();
+}
+
+static void forward_mode_is_walked_too(void **state) {
+    (void)state;
+    begin(24, 80, WORDS("--mode", "forward", "x1*x2+sin(x1)", "x1=2", "x2=5"), NULL);
+    at_step("step 1/15");
+    send("r");
+    sees_line(3, "  node        operation                 value               tangent");
+    sees_line(10, "A tangent says how a value moves with an input. There is a walk for each input:…");
+    send("n");
+    sees_line(4, "> x1          leaf                      2                   1");
+    sees_line(5, "  x2          leaf                      5                   0");
+    sees_line(6, "  v₁          mul x1 x2                 10");
+    sees_line(9, "── tangents: x1 moves, walk 1 of 2 ─────────────────────────────────────────────");
+    send("n");
+    sees_line(6, "> v₁          mul x1 x2                 10                  5");
+    sees_line(11, "v̇₁ = 5");
+    sees_line(12, "rule     ẋ1·x2 + ẋ2·x1");
+    send("p-\r");
+    sees_line(24, "Right: v̇₂ is -0.416147. Right so far: 1 of 1.");
+    send("\033[F");
+    sees_line(10, "along x1: ḟ = 4.583853163452858");
+    sees_line(11, "along x2: ḟ = 2");
     send("q");
     ends_well();
 }
@@ -116,7 +184,7 @@ static void steps_go_back_and_jump(void **state) {
     at_step("step 12/12");
     send("\033[H");
     at_step("step 1/12");
-    send("p");
+    send("b");
     send("\033[6~");
     at_step("step 11/12");
     send("\033[5~");
@@ -166,7 +234,7 @@ static void an_input_can_be_changed(void **state) {
     send("ix2=-1\r");
     sees_line(24, "x2=-1: computed again");
     sees_line(5, "+ x2          leaf                      -1                  1.5708");
-    send("p");
+    send("b");
     at_step("step 8/12");
     send("q");
     ends_well();
@@ -315,6 +383,9 @@ int main(void) {
         cmocka_unit_test(the_first_screen_shows_the_tape_and_one_value),
         cmocka_unit_test(values_are_revealed_one_by_one),
         cmocka_unit_test(the_sweep_fills_registers_and_sums),
+        cmocka_unit_test(the_graph_stands_beside_the_tape),
+        cmocka_unit_test(a_step_can_be_predicted_before_it_is_shown),
+        cmocka_unit_test(forward_mode_is_walked_too),
         cmocka_unit_test(steps_go_back_and_jump),
         cmocka_unit_test(keys_are_explained),
         cmocka_unit_test(an_input_can_be_changed),

@@ -166,9 +166,9 @@ static void it_follows_the_size_of_the_terminal(void **state) {
     resize(40, 120);
     at_step("step 9/12");
     sees("> v₁          mul x1 x2");
-    sees_line(40, "step 9/12  n next  p back  g go to  r reverse  i input  ? help  q quit");
+    sees_line(40, "step 9/12  n next  b back  p predict  g go to  r sweep  i input  ? help  q quit");
     resize(10, 40);
-    sees_line(10, "step 9/12  n next  p back  g go to  r r…");
+    sees_line(10, "step 9/12  n next  b back  p predict  g…");
     sees_line(1, "x1*x2+sin(x1)");
     sees("> v₁      mul x1 x2   10       1");
     sees("x̄1 += v̄₁·x2  (g·y)");
@@ -220,7 +220,7 @@ static void other_keys_and_sequences_mean_nothing(void **state) {
         send(garbage[k]);
         send("n");
         at_step("step 2/12");
-        send("p");
+        send("b");
         at_step("step 1/12");
     }
     send("\033"); /* alone, then a key: not Alt with a key, once it has waited */

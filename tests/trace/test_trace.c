@@ -126,8 +126,16 @@ static void the_worked_example_as_json(void **state) {
     FILE       *f = tmpfile();
     cot__json   j = cot__json_to(f);
     cot__trace_json(&j, tr, "x1*x2 + sin(x1)", COT_F64, 2, inputs);
+    char       *text = strdup(text_of(f)), *code = strstr(text, "\"code\":"), *report = strstr(text, "\"report\":");
+    assert_true(code && report > code);
+    /* the lines are in tests/cli/test_cli_code.c; here their form */
+    assert_non_null(strstr(code, ",{\"text\":\"    cot_var v1 = cot_mul(x1, x2);\",\"node\":2,\"back\":false},"));
+    assert_non_null(strstr(code, ",{\"text\":\"    x1_bar += v2_bar * cos(x1);  /* v2 = sin(x1) */\",\"node\":3,"
+                                 "\"back\":true},"));
+    assert_non_null(strstr(code, "{\"text\":\"}\",\"node\":null,\"back\":true}],\"missing\":null},\"report\""));
+    memmove(code, report, strlen(report) + 1);
     assert_string_equal(
-        text_of(f), "{\"value\":10.909297426825681,\"grad\":{\"x1\":4.583853163452858},"
+        text, "{\"value\":10.909297426825681,\"grad\":{\"x1\":4.583853163452858},"
                     "\"expression\":\"x1*x2 + sin(x1)\",\"dtype\":\"f64\",\"seed\":1,"
                     "\"inputs\":[{\"name\":\"x1\",\"node\":0,\"arrives\":true},{\"name\":\"x2\","
                     "\"node\":1,\"arrives\":true}],\"constants\":[],\"output\":4,\"nodes\":[{\"id\":0,"
@@ -172,6 +180,7 @@ static void the_worked_example_as_json(void **state) {
                     "\"why\":\"forward mode sweeps once for each of 1 input (4 operations each), reverse mode once for "
                     "each output (4 operations each): the same at 1 output\"}},"
                     "\"report\":[]}");
+    free(text);
     cot__trace_free(tr);
     cot_tape_destroy(e.t);
 }

@@ -1,74 +1,18 @@
-// code.js: the code beside the picture: the program in the library's calls, the adjoint code that
-// the sweep does, unrolled, and the C that `cotangent compile` exports. The line of the step is
-// lit.
+// code.js: the code beside the picture: the program in the library's calls and the adjoint code
+// that the sweep does, unrolled, both from the trace, and the C that `cotangent compile` exports.
+// The line of the step is lit.
 import { $, el } from "./dom.js";
 import { engineReady, Tracer } from "./engine.js";
-import { isTensor, toNumber } from "./numbers.js";
 
-const subscripts = "₀₁₂₃₄₅₆₇₈₉";
-
-// A label as a name in C: %3 and v₃ are v3.
-const inC = label => label.replace(/^%/, "v").replace(/[₀-₉]/g, d => subscripts.indexOf(d)).replace(/\W/g, "_");
-
-const numberInC = v => {
-  const x = toNumber(v);
-  return Number.isNaN(x) ? "NAN" : x === Infinity ? "INFINITY" : x === -Infinity ? "-INFINITY" : String(x);
-};
-
-const operandsInC = (tape, node) => node.args.map((id, k) => id === null ? numberInC(node.numbers[k])
-  : tape.isNumber(id) ? numberInC(tape.node(id).value) : inC(tape.label(id)));
-
-// The program: [{text, node}], a line for each node.
-export function programLines(tape) {
-  const lines = [{ text: "cot_tape *t = cot_tape_create(NULL);", node: null }];
-  for (const node of tape.nodes) {
-    const name = inC(tape.label(node.id));
-    if (tape.isSource(node)) {
-      if (tape.isNumber(node.id)) continue;
-      const leaf = node.op === "leaf", many = isTensor(node.value);
-      const shape = `COT_${node.dtype.toUpperCase()}, COT_SHAPE(${node.shape.join(", ")}), ${name}_data`;
-      const made = many ? `${leaf ? "cot_tensor" : "cot_data"}(t, ${shape})`
-        : `${leaf ? "cot_scalar" : "cot_constant"}(t, ${numberInC(node.value)})`;
-      lines.push({ text: `cot_var ${name} = ${made};`, node: node.id });
-      continue;
-    }
-    const attributes = node.call.match(/\b\w+=.*(?=\)$)/)?.[0];
-    lines.push({ text: `cot_var ${name} = cot_${node.op}(${operandsInC(tape, node).join(", ")});` +
-      (attributes ? `  /* ${attributes} */` : ""), node: node.id });
-  }
-  const output = inC(tape.label(tape.trace.output));
-  if (tape.trace.sweep.length) lines.push({ text: `cot_backward(${output});`, node: null });
-  return lines;
-}
-
-// A rule in letters of mathematics as C: · is *, a bar is _bar, x^2 is pow(x, 2).
-function ruleInC(tape, entry, add) {
-  const text = tape.pieces(entry, add).map(p => typeof p === "string" ? p
-    : inC(tape.label(p.node)) + (p.adjoint ? "_bar" : "")).join("");
-  const power = /([A-Za-z_]\w*|\([^()]*\))\^(\([^()]*\)|[\w.]+)/g;
-  return text.replace(power, (_, base, exponent) => `pow(${base}, ${exponent.replace(/^\((.*)\)$/, "$1")})`)
-    .replaceAll("·", " * ").replaceAll("−", "-").replaceAll(" [", " (").replaceAll("[", "(").replaceAll("]", ")");
-}
-
-// The adjoint code: [{text, node}], every addition of the sweep in its order.
-export function adjointLines(tape) {
-  if (tape.trace.sweep.length === 0) return [];
-  const names = tape.nodes.filter(n => n.active).map(n => `${inC(tape.label(n.id))}_bar`);
-  const seed = tape.seed(), output = `${inC(tape.label(tape.trace.output))}_bar`;
-  const lines = [{ text: `${names.map(n => `${n} = 0`).join(", ")};`, node: null },
-    { text: `${output} = ${isTensor(seed) ? "seed" : numberInC(seed)};`, node: null }];
-  for (const entry of tape.sweep) {
-    const made = tape.written(tape.node(entry.node), true).replace(/%\d+|v[₀-₉]+/g, inC);
-    const written = `/* ${inC(tape.label(entry.node))} = ${made} */`;
-    if (entry.adds.length === 0)
-      lines.push({ text: `${written} nothing: its adjoint is 0`, node: entry.node });
-    entry.adds.forEach((add, k) => {
-      const to = inC(tape.label(add.to)), whole = add.filled.includes(" += ");
-      const sum = whole ? `${ruleInC(tape, entry, add)};` : `${to}_bar += ${ruleInC(tape, entry, add)};`;
-      lines.push({ text: k ? sum : `${sum}  ${written}`, node: entry.node });
-    });
-  }
-  return lines;
+// The lines of the trace: [{text, node, back}]. What no public function of the library says ends
+// them, and is named.
+function codeLines(tape, kind) {
+  const { program, sweep, missing } = tape.trace.code;
+  const lines = kind === "program" ? program : sweep;
+  if (lines.length === 0) return [{ text: "No derivative is asked for: there is no sweep.", node: null }];
+  if (lines.at(-1).text === "}") return lines;
+  const end = `    /* The code ends here: no public function says what ${missing} does. */`;
+  return [...lines, { text: end, node: null }];
 }
 
 function exportArguments({ state, many }) {
@@ -132,13 +76,14 @@ export class Code {
       return;
     }
     if (this.shown !== tape || this.drawn !== this.kind) {
-      const lines = this.kind === "program" ? programLines(tape) : adjointLines(tape);
-      this.show(tape, lines);
+      this.show(tape, codeLines(tape, this.kind));
     }
     const current = this.at.step > 0 ? view.current : null;
+    // the program runs forward in every walk; the adjoint code has a forward part and the sweep
+    const backward = this.kind === "adjoint" && this.at.mode === "reverse";
     let first = null;
-    for (const { element, node } of this.lines) {
-      const lit = node !== null && node === current;
+    for (const { element, node, back } of this.lines) {
+      const lit = node !== null && node === current && back === backward;
       element.classList.toggle("lit", lit);
       if (lit) first ??= element;
     }
@@ -148,7 +93,8 @@ export class Code {
 
   show(tape, lines) {
     Object.assign(this, { shown: tape, drawn: this.kind });
-    this.lines = lines.map(({ text, node }) => ({ node, element: el("span", { class: "line" }, `${text}\n`) }));
+    this.lines = lines.map(({ text, node, back }) =>
+      ({ node, back, element: el("span", { class: "line" }, `${text}\n`) }));
     this.listing.replaceChildren(...this.lines.map(l => l.element));
     this.said.textContent = "";
   }

@@ -1,0 +1,74 @@
+/* code.h: a trace as C: the calls of the library that record the function, and the sweep written
+ * out, addition by addition.
+ *
+ * The sweep of a tape of f64 scalars is plain C with doubles (v1_bar += f_bar * x2). Any other one
+ * is written in calls of the library: elementwise partials from the trees of rules.def, and of
+ * structural operations what their rules record. Each rule runs once, on an adjoint of ones, and
+ * what it recorded is forgotten.
+ *
+ * In plain C a zero adjoint does not win over an infinite partial, as it does in the library
+ * (cot_smul, cot_sdiv). */
+#ifndef COT_CODE_H
+#define COT_CODE_H
+
+#include "trace/trace.h"
+
+/* Gets the lines in order. node: the index of the node that the line is about, or -1. back: the
+ * line belongs to the sweep. */
+typedef struct cot__code_lines {
+    void (*line)(struct cot__code_lines *to, const char *text, int64_t node, bool back);
+} cot__code_lines;
+
+/* The two functions as lines. Each returns NULL, or the name of an operation that the public
+ * functions cannot say: then the lines end before it. The sweep has no lines when the trace has no
+ * steps. lines NULL: nothing is written. */
+extern const char cot__code_no_memory[]; /* or this, when memory is short */
+const char *cot__code_program(const cot__trace *tr, cot__code_lines *lines);
+const char *cot__code_sweep(const cot__trace *tr, cot__code_lines *lines);
+/* A whole program with both, which prints the value and the gradients that each finds. Returns as
+ * cot__code_program does; a sweep that cannot be said is left out, and a comment tells why. */
+const char *cot__code_file(FILE *out, const cot__trace *tr);
+
+/* ---- parts ----------------------------------------------------------------------------------- */
+
+/* The lines of all nodes, for both. */
+const char *cot__code_forward(const cot__trace *tr, cot__code_lines *lines);
+
+/* What a node is called in C: x1, v3 for v₃, and another name where C has that one already. */
+enum { COT__C_NAME = 192 };
+const char *cot__c_name(const cot__trace *tr, int64_t node, char *buf);
+/* A number of type double: 2.0, NAN. buf has COT__C_NAME bytes. */
+const char *cot__c_number(double v, char *buf);
+
+/* The longest expression; a longer one cannot be said. */
+enum { COT__C_TEXT = 4096 };
+
+/* An expression of the rules' words. operand[k], result and adjoint are texts; where operand k is a
+ * plain number, number[k] points to it. calls: in functions of the library, else in plain C. */
+typedef struct cot__c_tree {
+    const char   *operand[3], *result, *adjoint;
+    const double *number[3];
+    bool          calls;
+} cot__c_tree;
+/* False when C has no such function. */
+bool cot__c_tree_put(cot__text *x, const cot__c_tree *with, const cot__tree *tree);
+/* The functions that plain C lacks: their definitions, a line each; NULL after the last. */
+const char *cot__c_helper(int k, const char **name);
+/* Has plain C this name, or one of those functions? */
+bool cot__c_reserved(const char *name);
+
+/* The call that records node `id`, which has these operands as texts. False when there is none. */
+bool cot__c_call_put(cot__text *x, const cot_tape *t, uint32_t id, const char *const *operand);
+/* `to` with updates added at positions of each row along the last axis, for which there is no
+ * public function, in calls of others. */
+void cot__c_along_put(cot__text *x, const char *to, const char *index, const char *updates, const cot_shape *shape,
+                      cot_dtype dtype);
+/* A constant or leaf with its elements; data: the name of an array that has them, NULL: they are
+ * written here. */
+bool cot__c_source_put(cot__text *x, const cot_tape *t, uint32_t id, const char *data);
+/* Arrays with more elements have a name of their own. */
+enum { COT__C_FEW = 64 };
+bool cot__c_elements_put(cot__text *x, const cot_tape *t, uint32_t id, int64_t from, int64_t to);
+const char *cot__c_element_type(cot_dtype dtype);
+
+#endif

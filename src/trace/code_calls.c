@@ -1,0 +1,278 @@
+/* code_calls.c: nodes as calls of the library's public functions, with their attributes as
+ * arguments.
+ *
+ * An operation that no public function records alone (a norm's way back, say) has no row, and code
+ * that needs it ends there. */
+#include "trace/code.h"
+
+#include "backend/elements.h"
+
+#include "rules/elementwise_ids.h"
+#include "rules/structural_ids.h"
+
+#include <string.h>
+
+/* ---- arguments ------------------------------------------------------------------------------- */
+
+static void put_shape(cot__text *x, int n, const int64_t *extent) {
+    if (n == 0) cot__put(x, "COT_SCALAR");
+    for (int k = 0; k < n; k++) cot__putf(x, k ? ", %lld" : "COT_SHAPE(%lld", (long long)extent[k]);
+    if (n) cot__put(x, ")");
+}
+
+static const char *dtype_name(cot_dtype dtype) {
+    static const char *const names[COT_DTYPE_COUNT] = {"COT_F64", "COT_F32", "COT_BF16", "COT_F16",
+                                                       "COT_I64", "COT_I32", "COT_U8",   "COT_BOOL"};
+    return names[dtype];
+}
+
+/* The axes of a bit mask; all of them when there are n. */
+static void put_axes(cot__text *x, int64_t mask, bool keep, int n) {
+    const char *comma = "";
+    if (mask == ((int64_t)1 << n) - 1) {
+        cot__put(x, keep ? "COT_KEEP_ALL" : "COT_ALL");
+        return;
+    }
+    if (mask == 0) { /* no axis: nothing to reduce */
+        cot__putf(x, "(cot_axes){0, %s, {0}}", keep ? "true" : "false");
+        return;
+    }
+    cot__put(x, keep ? "COT_KEEP(" : "COT_AXES(");
+    for (int k = 0; k < n; k++)
+        if (mask >> k & 1) cot__putf(x, "%s%d", comma, k), comma = ", ";
+    cot__put(x, ")");
+}
+
+void cot__c_along_put(cot__text *x, const char *to, const char *index, const char *updates, const cot_shape *shape,
+                      cot_dtype dtype) {
+    cot__put(x, "cot_add("), cot__put(x, to), cot__put(x, ", cot_sum(cot_mul(cot_one_hot("), cot__put(x, index);
+    cot__putf(x, ", %lld, %s), cot_expand_dims(", (long long)shape->dim[shape->ndim - 1], dtype_name(dtype));
+    cot__put(x, updates), cot__putf(x, ", -1)), COT_AXES(%d)))", shape->ndim - 1);
+}
+
+/* ---- calls that a row cannot say ------------------------------------------------------------- */
+
+typedef struct calling {
+    cot__text         *to;
+    const cot_tape    *t;
+    uint32_t           id;
+    const cot__node   *n;
+    const int64_t     *a; /* the integers among its attributes */
+    const char *const *operand;
+} calling;
+
+static void put_permute(const calling *c) {
+    int n = cot__shape_at(c->t, c->id).ndim;
+    bool reversed = true;
+    for (int k = 0; k < n; k++) reversed = reversed && c->a[k] == n - 1 - k;
+    if (reversed) {
+        cot__putf(c->to, "cot_transpose("), cot__put(c->to, c->operand[0]), cot__put(c->to, ")");
+        return;
+    }
+    cot__put(c->to, "cot_permute("), cot__put(c->to, c->operand[0]);
+    for (int k = 0; k < n; k++) cot__putf(c->to, k ? ", %lld" : ", COT_AXES(%lld", (long long)c->a[k]);
+    cot__put(c->to, "))");
+}
+
+/* axis, first, length, step, drop */
+static void put_slice(const calling *c) {
+    long long first = c->a[1], stop = c->a[1] + c->a[2] * c->a[3];
+    cot__put(c->to, c->a[4] ? "cot_index(" : "cot_slice("), cot__put(c->to, c->operand[0]);
+    cot__putf(c->to, ", %lld, %lld", (long long)c->a[0], first);
+    if (!c->a[4] && stop < 0) cot__putf(c->to, ", COT_END, %lld", (long long)c->a[3]);
+    else if (!c->a[4]) cot__putf(c->to, ", %lld, %lld", stop, (long long)c->a[3]);
+    cot__put(c->to, ")");
+}
+
+static void put_list(const calling *c, int n) {
+    cot__putf(c->to, "%d, (cot_var[]){", n);
+    for (int k = 0; k < n; k++) cot__put(c->to, k ? ", " : ""), cot__put(c->to, c->operand[k]);
+    cot__put(c->to, "}");
+}
+
+/* axis, new */
+static void put_concat(const calling *c) {
+    cot__put(c->to, c->a[1] ? "cot_stack(" : "cot_concat(");
+    put_list(c, cot__nargs(c->n));
+    cot__putf(c->to, ", %lld)", (long long)c->a[0]);
+}
+
+static void put_pad(const calling *c) {
+    int64_t side[2][COT_MAX_NDIM];
+    int     n = cot__shape_at(c->t, c->id).ndim;
+    char    number[COT__C_NAME];
+    for (int k = 0; k < 2 * n; k++) side[k % 2][k / 2] = c->a[k];
+    cot__put(c->to, "cot_pad("), cot__put(c->to, c->operand[0]);
+    for (int k = 0; k < 2; k++) cot__put(c->to, ", "), put_shape(c->to, n, side[k]);
+    cot__putf(c->to, ", %s)", cot__c_number(c->n->extra.attr->number, number));
+}
+
+/* axis, descending; only the first places, where the result is shorter than the operand */
+static void put_argsort(const calling *c) {
+    cot_shape x = cot__shape_at(c->t, cot__arg(c->n, 0)), z = cot__shape_at(c->t, c->id);
+    int       axis = (int)c->a[0];
+    bool      part = z.dim[axis] < x.dim[axis];
+    cot__put(c->to, part ? "cot_slice(cot_argsort(" : "cot_argsort("), cot__put(c->to, c->operand[0]);
+    cot__putf(c->to, ", %d, %s)", axis, c->a[1] ? "true" : "false");
+    if (part) cot__putf(c->to, ", %d, 0, %lld, 1)", axis, (long long)z.dim[axis]);
+}
+
+/* x with x[i, indices[i,j]] += updates[i,j], along the last axis: updates times rows of ones and
+ * zeros, added up over j. */
+static void put_along(const calling *c) {
+    cot_shape z = cot__shape_at(c->t, c->id);
+    cot__c_along_put(c->to, c->operand[0], c->operand[1], c->operand[2], &z, cot__dtype_at(c->n));
+}
+
+static void put_flags(const calling *c) {
+    static const struct { int flag; const char *name; } flags[] = {{COT_UPPER, "COT_UPPER"},
+        {COT_TRANSPOSED, "COT_TRANSPOSED"}, {COT_UNIT_DIAGONAL, "COT_UNIT_DIAGONAL"}, {COT_RIGHT, "COT_RIGHT"}};
+    const char *bar = "";
+    cot__put(c->to, "cot_triangular_solve("), cot__put(c->to, c->operand[0]);
+    cot__put(c->to, ", "), cot__put(c->to, c->operand[1]), cot__put(c->to, ", ");
+    for (int k = 0; k < COUNTOF(flags); k++)
+        if (c->a[0] & flags[k].flag) cot__putf(c->to, "%s%s", bar, flags[k].name), bar = " | ";
+    cot__put(c->to, *bar ? ")" : "0)");
+}
+
+static void put_dot_of(const calling *c) {
+    calling second = *c;
+    int     n = cot__nargs(c->n) / 2;
+    second.operand += n;
+    cot__put(c->to, "cot_dot_of("), put_list(c, n);
+    cot__put(c->to, ", (cot_var[]){");
+    for (int k = 0; k < n; k++) cot__put(c->to, k ? ", " : ""), cot__put(c->to, second.operand[k]);
+    cot__put(c->to, "})");
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* The call of an operation, in which stand for
+ *   %0 %1 %2  operands       %*  all of them, as n and a list
+ *   %a        the first integer                      %f  the second as true or false
+ *   %m        the mask of axes, with keepdims
+ *   %s %d %l  shape, dtype and last extent of the result */
+static const struct row { int op; const char *call; void (*put)(const calling *c); } rows[] = {
+    {OP_detach, "cot_detach(%0)", NULL},
+    {OP_alias, "%0", NULL},
+    {OP_cast, "cot_cast(%0, %d)", NULL},
+    {OP_copy, "cot_copy(%0)", NULL},
+    {OP_reshape, "cot_reshape(%0, %s)", NULL},
+    {OP_permute, NULL, put_permute},
+    {OP_broadcast_to, "cot_broadcast_to(%0, %s)", NULL},
+    {OP_slice, NULL, put_slice},
+    {OP_concat, NULL, put_concat},
+    {OP_pad, NULL, put_pad},
+    {OP_take, "cot_take(%0, %1, %a)", NULL},
+    {OP_take_along_axis, "cot_take_along_axis(%0, %1, %a)", NULL},
+    {OP_scatter_add, "cot_scatter_add(%0, %1, %2, %a)", NULL},
+    {OP_one_hot, "cot_one_hot(%0, %l, %d)", NULL},
+    {OP_sum, "cot_sum(%0, %m)", NULL},
+    {OP_max, "cot_max(%0, %m)", NULL},
+    {OP_min, "cot_min(%0, %m)", NULL},
+    {OP_argmax, "cot_argmax(%0, %m)", NULL},
+    {OP_argmin, "cot_argmin(%0, %m)", NULL},
+    {OP_any, "cot_any(%0, %m)", NULL},
+    {OP_all, "cot_all(%0, %m)", NULL},
+    {OP_logsumexp, "cot_logsumexp(%0, %m)", NULL},
+    {OP_norm, "cot_norm(%0, 2, %m)", NULL},
+    {OP_softmax, "cot_softmax(%0, %a)", NULL},
+    {OP_log_softmax, "cot_log_softmax(%0, %a)", NULL},
+    {OP_softmax_cross_entropy, "cot_softmax_cross_entropy(%0, %1)", NULL},
+    {OP_cross_entropy, "cot_cross_entropy(%0, %1)", NULL},
+    {OP_mse, "cot_mse(%0, %1)", NULL},
+    {OP_matmul, "cot_matmul(%0, %1)", NULL},
+    {OP_cumsum, "cot_cumsum(%0, %a, %f)", NULL},
+    {OP_argsort, NULL, put_argsort},
+    {OP_scatter_add_along, NULL, put_along},
+    {OP_det, "cot_det(%0)", NULL},
+    {OP_cholesky, "cot_cholesky(%0)", NULL},
+    {OP_triangular_solve, NULL, put_flags},
+    {OP_sum_of, "cot_sum_of(%*)", NULL},
+    {OP_logsumexp_of, "cot_logsumexp_of(%*)", NULL},
+    {OP_dot_of, NULL, put_dot_of},
+};
+
+static void put_argument(const calling *c, char code) {
+    cot_shape z = cot__shape_at(c->t, c->id);
+    switch (code) {
+    case '0': case '1': case '2': cot__put(c->to, c->operand[code - '0']); break;
+    case '*': put_list(c, cot__nargs(c->n)); break;
+    case 'a': cot__putf(c->to, "%lld", (long long)c->a[0]); break;
+    case 'f': cot__put(c->to, c->a[1] ? "true" : "false"); break;
+    case 'm': put_axes(c->to, c->a[0], c->a[1] != 0, cot__shape_at(c->t, cot__arg(c->n, 0)).ndim); break;
+    case 's': put_shape(c->to, z.ndim, z.dim); break;
+    case 'd': cot__put(c->to, dtype_name(cot__dtype_at(c->n))); break;
+    case 'l': cot__putf(c->to, "%lld", (long long)(z.ndim ? z.dim[z.ndim - 1] : 0)); break;
+    }
+}
+
+bool cot__c_call_put(cot__text *x, const cot_tape *t, uint32_t id, const char *const *operand) {
+    const cot__node *n = &t->nodes[id];
+    if (n->op < OP_structural) {
+        cot__putf(x, "cot_%s(", cot__op_name(t, id));
+        for (int k = 0; k < cot__nargs(n); k++) cot__put(x, k ? ", " : ""), cot__put(x, operand[k]);
+        cot__put(x, ")");
+        return true;
+    }
+    bool    plain = cot__op_of(n->op)->kind == KIND_SOURCE || !n->extra.attr;
+    calling c = {x, t, id, n, plain ? NULL : n->extra.attr->ints, operand};
+    for (int k = 0; k < COUNTOF(rows); k++) {
+        if (rows[k].op != n->op) continue;
+        if (n->op == OP_scatter_add_along && c.a[0] != cot__shape_at(t, id).ndim - 1) return false;
+        if (rows[k].put) rows[k].put(&c);
+        for (const char *p = rows[k].call; p && *p; p++)
+            if (*p == '%') put_argument(&c, *++p);
+            else cot__put(x, (char[]){*p, 0});
+        return true;
+    }
+    return false;
+}
+
+/* ---- leaves and constants -------------------------------------------------------------------- */
+
+const char *cot__c_element_type(cot_dtype dtype) {
+    static const char *const types[COT_DTYPE_COUNT] = {
+        [COT_F64] = "double",  [COT_F32] = "float",  [COT_I64] = "int64_t",
+        [COT_I32] = "int32_t", [COT_U8] = "uint8_t", [COT_BOOL] = "bool"};
+    return types[dtype];
+}
+
+bool cot__c_elements_put(cot__text *x, const cot_tape *t, uint32_t id, int64_t from, int64_t to) {
+    cot__view v = cot__look(t, id);
+    char      text[COT__C_NAME];
+    for (int64_t i = from; i < to; i++) {
+        int64_t at = i, offset = 0;
+        for (int k = v.ndim - 1; k >= 0; k--) offset += at % v.shape[k] * v.stride[k], at /= v.shape[k];
+        const char *p = (const char *)v.data + offset * cot__dtype_size(v.dtype);
+        cot__put(x, i > from ? ", " : "");
+        if (cot__dtype_is_float(v.dtype)) cot__put(x, cot__c_number(cot__load_f64(p, v.dtype), text));
+        else cot__put(x, cot__element_text(p, v.dtype, text));
+    }
+    return v.data != NULL;
+}
+
+bool cot__c_source_put(cot__text *x, const cot_tape *t, uint32_t id, const char *data) {
+    const cot__node *n = &t->nodes[id];
+    cot_shape        shape = cot__shape_at(t, id);
+    cot_dtype        dtype = cot__dtype_at(n);
+    const char      *type = cot__c_element_type(dtype);
+    bool             leaf = n->op == OP_leaf;
+    if ((!leaf && n->op != OP_constant) || !type || !cot__on_host(t->backend)) return false;
+    if (shape.ndim == 0 && dtype == COT_F64) {
+        cot__put(x, leaf ? "cot_scalar(t, " : "cot_constant(t, ");
+        cot__c_elements_put(x, t, id, 0, 1);
+        cot__put(x, ")");
+        return true;
+    }
+    cot__putf(x, "%s(t, %s, ", leaf ? "cot_tensor" : "cot_data", dtype_name(dtype));
+    put_shape(x, shape.ndim, shape.dim);
+    if (data) {
+        cot__putf(x, ", %s)", data);
+        return true;
+    }
+    cot__putf(x, ", (%s[]){", type);
+    cot__c_elements_put(x, t, id, 0, cot__count(shape.ndim, shape.dim));
+    cot__put(x, "})");
+    return true;
+}

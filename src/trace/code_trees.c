@@ -1,0 +1,238 @@
+/* code_trees.c: the trees of rules.def as expressions of C, in plain arithmetic or in calls of the
+ * library; and the names that C has already.
+ *
+ * Recursive over the tree of one rule, whose depth the table bounds. */
+#include "trace/code.h"
+
+#include "rules/elementwise_ids.h"
+#include "rules/elementwise_table.h"
+
+#include <string.h>
+
+/* How tightly C binds. */
+enum { CHOICE = 1, OR_ELSE, AND_ALSO, EQUALITY, COMPARISON, SUM, PRODUCT, SIGN, ATOM };
+
+/* A word in plain C: an operator between two, or a function; its definition, if libm lacks it. */
+typedef struct word {
+    const char *sign;
+    int         binds;
+    const char *function, *definition;
+} word;
+
+static const word words[OP_elementwise_count] = {
+    [OP_add] = {" + ", SUM, 0, 0},
+    [OP_sub] = {" - ", SUM, 0, 0},
+    [OP_mul] = {" * ", PRODUCT, 0, 0},
+    [OP_smul] = {" * ", PRODUCT, 0, 0},
+    [OP_div] = {" / ", PRODUCT, 0, 0},
+    [OP_sdiv] = {" / ", PRODUCT, 0, 0},
+    [OP_equal] = {" == ", EQUALITY, 0, 0},
+    [OP_not_equal] = {" != ", EQUALITY, 0, 0},
+    [OP_less] = {" < ", COMPARISON, 0, 0},
+    [OP_less_equal] = {" <= ", COMPARISON, 0, 0},
+    [OP_greater] = {" > ", COMPARISON, 0, 0},
+    [OP_greater_equal] = {" >= ", COMPARISON, 0, 0},
+    [OP_logical_and] = {" && ", AND_ALSO, 0, 0},
+    [OP_logical_or] = {" || ", OR_ELSE, 0, 0},
+    [OP_abs] = {.function = "fabs"},
+    [OP_sqrt] = {.function = "sqrt"},
+    [OP_cbrt] = {.function = "cbrt"},
+    [OP_exp] = {.function = "exp"},
+    [OP_exp2] = {.function = "exp2"},
+    [OP_expm1] = {.function = "expm1"},
+    [OP_log] = {.function = "log"},
+    [OP_log2] = {.function = "log2"},
+    [OP_log10] = {.function = "log10"},
+    [OP_log1p] = {.function = "log1p"},
+    [OP_sin] = {.function = "sin"},
+    [OP_cos] = {.function = "cos"},
+    [OP_tan] = {.function = "tan"},
+    [OP_asin] = {.function = "asin"},
+    [OP_acos] = {.function = "acos"},
+    [OP_atan] = {.function = "atan"},
+    [OP_sinh] = {.function = "sinh"},
+    [OP_cosh] = {.function = "cosh"},
+    [OP_tanh] = {.function = "tanh"},
+    [OP_asinh] = {.function = "asinh"},
+    [OP_acosh] = {.function = "acosh"},
+    [OP_atanh] = {.function = "atanh"},
+    [OP_erf] = {.function = "erf"},
+    [OP_erfc] = {.function = "erfc"},
+    [OP_lgamma] = {.function = "lgamma"},
+    [OP_floor] = {.function = "floor"},
+    [OP_ceil] = {.function = "ceil"},
+    [OP_round] = {.function = "rint"},
+    [OP_trunc] = {.function = "trunc"},
+    [OP_pow] = {.function = "pow"},
+    [OP_atan2] = {.function = "atan2"},
+    [OP_hypot] = {.function = "hypot"},
+    [OP_fmod] = {.function = "fmod"},
+    [OP_fma] = {.function = "fma"},
+    [OP_maximum] = {.function = "fmax"},
+    [OP_minimum] = {.function = "fmin"},
+    [OP_isnan] = {.function = "isnan"},
+    [OP_isinf] = {.function = "isinf"},
+    [OP_isfinite] = {.function = "isfinite"},
+    [OP_square] = {.function = "square", .definition = "static double square(double x) { return x * x; }"},
+    [OP_sign] = {.function = "sign", .definition = "static double sign(double x) { return (x > 0) - (x < 0); }"},
+    [OP_sigmoid] = {.function = "sigmoid",
+                    .definition = "static double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) "
+                                  ": 1 / (1 + exp(-x)); }"},
+    [OP_log_sigmoid] = {.function = "log_sigmoid",
+                        .definition = "static double log_sigmoid(double x) { return fmin(x, 0) - "
+                                      "log1p(exp(-fabs(x))); }"},
+    [OP_softplus] = {.function = "softplus",
+                     .definition = "static double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }"},
+    [OP_silu] = {.function = "silu", .definition = "static double silu(double x) { return x / (1 + exp(-x)); }"},
+    [OP_gelu] = {.function = "gelu",
+                 .definition = "static double gelu(double x) { return 0.5 * x * erfc(-0.7071067811865476 * x); }"},
+    [OP_mish] = {.function = "mish",
+                 .definition = "static double mish(double x) { return x * tanh(fmax(x, 0) + "
+                               "log1p(exp(-fabs(x)))); }"},
+    [OP_logaddexp] = {.function = "logaddexp",
+                      .definition = "static double logaddexp(double x, double y) { return fmax(x, y) + "
+                                    "log1p(exp(-fabs(x - y))); }"},
+    [OP_remainder] = {.function = "modulo",
+                      .definition = "static double modulo(double x, double y) { return x - floor(x / y) * y; }"},
+};
+
+const char *cot__c_helper(int k, const char **name) {
+    for (int op = 0; op < OP_elementwise_count; op++)
+        if (words[op].definition && k-- == 0) {
+            *name = words[op].function;
+            return words[op].definition;
+        }
+    return NULL;
+}
+
+bool cot__c_reserved(const char *name) {
+    static const char *const others[] = {
+        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
+        "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
+        "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool",
+        "true", "false", "nullptr", "typeof", "alignas", "alignof", "constexpr", "static_assert", "thread_local",
+        "asm", "linux", "unix", "NAN", "INFINITY", "NULL", "EOF", "errno", "stdin", "stdout", "stderr", "printf",
+        "malloc", "free", "main", "t", "show", "recorded", "by_hand"};
+    for (int k = 0; k < COUNTOF(others); k++)
+        if (strcmp(name, others[k]) == 0) return true;
+    for (int op = 0; op < OP_elementwise_count; op++)
+        if (words[op].function && strcmp(name, words[op].function) == 0) return true;
+    return strncmp(name, "cot_", 4) == 0 || strncmp(name, "COT_", 4) == 0;
+}
+
+const char *cot__c_number(double v, char *buf) {
+    if (isnan(v)) snprintf(buf, COT__C_NAME, "NAN");
+    else if (isinf(v)) snprintf(buf, COT__C_NAME, v < 0 ? "-INFINITY" : "INFINITY");
+    else {
+        cot__shortest(v, buf);
+        if (!strpbrk(buf, ".e")) strcat(buf, ".0"); /* of 32 bytes that cot__shortest may fill */
+    }
+    return buf;
+}
+
+/* ---- trees ----------------------------------------------------------------------------------- */
+
+typedef struct writing {
+    cot__text         *to;
+    const cot__c_tree *with;
+    bool               missing; /* a function that C lacks */
+} writing;
+
+static const cot__tree *operand(const cot__tree *e, int k) {
+    for (e++; k > 0; k--) e = cot__tree_after(e);
+    return e;
+}
+
+/* A number that is known: those of the rule, plain operands, sums and products of them. */
+static bool known(const writing *w, const cot__tree *e, double *v) {
+    double a, b;
+    if (e->what == TREE_NUMBER) return *v = cot__tree_number(e), true;
+    if (e->what == TREE_OPERAND && w->with->number[e->op]) return *v = *w->with->number[e->op], true;
+    if (e->what != TREE_OP || !known(w, operand(e, 0), &a)) return false;
+    if (e->op == OP_neg) return *v = -a, true;
+    if (e->op != OP_add && e->op != OP_sub && e->op != OP_mul) return false;
+    if (!known(w, operand(e, 1), &b)) return false;
+    *v = e->op == OP_add ? a + b : e->op == OP_sub ? a - b : a * b;
+    return true;
+}
+
+/* The tree itself, or the operand that it is equal to: x^1, 1·x. */
+static const cot__tree *plainer(const writing *w, const cot__tree *e) {
+    double v;
+    while (e->what == TREE_OP && !known(w, e, &v)) {
+        bool product = e->op == OP_mul || e->op == OP_smul;
+        if (product && known(w, operand(e, 0), &v) && v == 1) e = operand(e, 1);
+        else if ((product || e->op == OP_pow) && known(w, operand(e, 1), &v) && v == 1) e = operand(e, 0);
+        else break;
+    }
+    return e;
+}
+
+static int binding(const writing *w, const cot__tree *e) {
+    double v;
+    if (known(w, e, &v)) return v < 0 ? SIGN : ATOM;
+    if (e->what != TREE_OP || w->with->calls) return ATOM;
+    switch (e->op) {
+    case OP_where: return CHOICE;
+    case OP_neg: case OP_logical_not: return SIGN;
+    case OP_reciprocal: case OP_rsqrt: return PRODUCT;
+    default: return words[e->op].sign ? words[e->op].binds : ATOM;
+    }
+}
+
+static void write(writing *w, const cot__tree *e, int least);
+
+static void write_call(writing *w, const char *prefix, const char *name, const cot__tree *e) {
+    cot__putf(w->to, "%s%s(", prefix, name);
+    for (int k = 0; k < cot__elementwise_table[e->op].arity; k++) {
+        if (k) cot__put(w->to, ", ");
+        write(w, operand(e, k), CHOICE);
+    }
+    cot__put(w->to, ")");
+}
+
+static void write_plain(writing *w, const cot__tree *e) {
+    const word *in = &words[e->op];
+    if (e->op == OP_where) {
+        write(w, operand(e, 0), OR_ELSE);
+        cot__put(w->to, " ? ");
+        write(w, operand(e, 1), OR_ELSE);
+        cot__put(w->to, " : ");
+        write(w, operand(e, 2), CHOICE);
+    } else if (e->op == OP_neg || e->op == OP_logical_not) {
+        cot__put(w->to, e->op == OP_neg ? "-" : "!");
+        write(w, operand(e, 0), ATOM);
+    } else if (e->op == OP_reciprocal || e->op == OP_rsqrt) {
+        cot__put(w->to, e->op == OP_rsqrt ? "1.0 / sqrt(" : "1.0 / ");
+        write(w, operand(e, 0), e->op == OP_rsqrt ? CHOICE : ATOM);
+        if (e->op == OP_rsqrt) cot__put(w->to, ")");
+    } else if (in->sign) {
+        write(w, operand(e, 0), in->binds);
+        cot__put(w->to, in->sign);
+        write(w, operand(e, 1), in->binds + 1);
+    } else if (in->function)
+        write_call(w, "", in->function, e);
+    else
+        w->missing = true;
+}
+
+static void write(writing *w, const cot__tree *e, int least) {
+    char   number[COT__C_NAME];
+    double v;
+    e = plainer(w, e);
+    bool parentheses = binding(w, e) < least;
+    if (parentheses) cot__put(w->to, "(");
+    if (known(w, e, &v)) cot__put(w->to, cot__c_number(v, number));
+    else if (e->what == TREE_OPERAND) cot__put(w->to, w->with->operand[e->op]);
+    else if (e->what == TREE_RESULT) cot__put(w->to, w->with->result);
+    else if (e->what == TREE_G) cot__put(w->to, w->with->adjoint);
+    else if (w->with->calls) write_call(w, "cot_", cot__elementwise_table[e->op].name, e);
+    else write_plain(w, e);
+    if (parentheses) cot__put(w->to, ")");
+}
+
+bool cot__c_tree_put(cot__text *x, const cot__c_tree *with, const cot__tree *tree) {
+    writing w = {x, with, false};
+    write(&w, tree, CHOICE);
+    return !w.missing;
+}

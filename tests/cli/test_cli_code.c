@@ -1,0 +1,149 @@
+/* cotangent trace --c: the program that it prints compiles, and prints the command's numbers twice:
+ * as the library sweeps, and as the sweep is written out. */
+/* ctest: timeout=300 plain-only */
+#define _GNU_SOURCE
+#include "support/cli_test.h"
+
+#include <stdbool.h>
+
+#define BUILD                                                                                      \
+    "gcc -std=c11 -Wall -Wextra -Werror -Wno-unused -I " COT_INCLUDE_FOLDER " made.c -o made "         \
+    "-L " COT_COMMAND_FOLDER " -lcotangent -lm -lpthread -ldl -Wl,-rpath," COT_COMMAND_FOLDER " && ./made"
+
+/* All numbers behind "name =" in a line of the text, from the n-th such line on; how many there
+ * are, -1 for no such line. */
+static int numbers_of(const char *text, const char *name, int n, double *out) {
+    char head[64];
+    snprintf(head, sizeof head, "%s = ", name);
+    for (const char *line = text; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        if (strncmp(line, head, strlen(head)) != 0 || n-- > 0) continue;
+        int   count = 0;
+        char *end;
+        for (const char *p = line + strlen(head); *p && *p != '\n'; p = end) {
+            out[count++] = strtod(p, &end);
+            if (end == p || count == 64) return -1;
+        }
+        return count;
+    }
+    return -1;
+}
+
+/* All numbers of a JSON value behind "key":. */
+static int numbers_in(const char *json, const char *key, double *out) {
+    char quoted[64];
+    snprintf(quoted, sizeof quoted, "\"%s\":", key);
+    const char *p = strstr(json, quoted);
+    int         count = 0, depth = 0;
+    assert_non_null(p);
+    p += strlen(quoted);
+    do {
+        char *end;
+        if (*p == '[') depth++, p++;
+        else if (*p == ']') depth--, p++;
+        else if (*p == ',') p++;
+        else out[count++] = strtod(p, &end), p = end;
+    } while (depth > 0);
+    return count;
+}
+
+/* The program records the same operations, so bits agree. The sweep in calls of the library does
+ * the same additions in the same order. In plain C the functions are libm's: each is within 2 units
+ * of the last place, ours too, and no expression below has more than 16 of them on a path. */
+static void agrees(const char *arguments, const char *names, bool plain) {
+    char   line[1024], *copy = strdup(names), *rest = copy;
+    double want[64], got[64];
+    sh("cotangent trace --c %s > made.c && " BUILD, arguments);
+    if (last.status) print_error("%s\n%s", arguments, last.err);
+    assert_int_equal(last.status, 0);
+    char *printed = strdup(last.out);
+    sh("cotangent trace --json %s", arguments);
+    assert_int_equal(last.status, 0);
+    int n = numbers_in(last.out, "value", want);
+    assert_int_equal(numbers_of(printed, "f", 0, got), n);
+    assert_memory_equal(got, want, (size_t)n * sizeof *got);
+    const char *gradients = strstr(last.out, "\"grad\":");
+    for (char *name; (name = strsep(&rest, " "));) {
+        n = numbers_in(gradients, name, want);
+        snprintf(line, sizeof line, "%s_bar", name);
+        for (int twice = 0; twice < 2; twice++) {
+            int count = numbers_of(printed, line, twice, got);
+            if (count != n) print_error("%s: %s, way %d\n%s", arguments, line, twice, printed);
+            assert_int_equal(count, n);
+            for (int i = 0; i < n; i++)
+                if (twice && plain) assert_true(fabs(got[i] - want[i]) <= 64 * 0x1p-52 * fabs(want[i]));
+                else assert_true(got[i] == want[i]);
+        }
+    }
+    free(printed);
+    free(copy);
+}
+
+static void scalars_are_plain_c(void **state) {
+    (void)state;
+    agrees("'x1*x2 + sin(x1)' x1=0.7853981633974483 x2=3", "x1 x2", true);
+    agrees("'a = x**2; b = a**y/sqrt(a - y); where(a > b, a*b, -b) + maximum(x, y)' x=1.5 y=0.25", "x y", true);
+    /* functions that <math.h> lacks, at once */
+    agrees("'sigmoid(w*x + b)*softplus(x)*silu(w) + gelu(x)*mish(b) + sign(x)*logaddexp(w, b) + (x % w)*square(b)"
+           " + log_sigmoid(x) + 1/x + rsqrt(w)' w=2 x=1.25 b=-0.5", "w x b", true);
+    agrees("'relu(x)*elu(y, 2) + clamp(x, 0, 1) + leaky_relu(y) + abs(y)' x=0.5 y=-2 --seed 10", "x y", true);
+    sh("cotangent trace --c 'x1*x2 + sin(x1)' x1=1 x2=3");
+    assert_non_null(strstr(last.out, "    x1_bar += v2_bar * cos(x1);  /* v2 = sin(x1) */\n"));
+    assert_non_null(strstr(last.out, "    x2_bar += v1_bar * x1;\n"));
+}
+
+static void arrays_are_calls_with_their_arguments(void **state) {
+    (void)state;
+    agrees("'mean((A @ x - b)**2)' A=[[1,2],[3,4]] x=[1,2] b=[0,1]", "A x b", false);
+    agrees("'sum(softmax(A @ B, axis=1)*B[:2]) + sum(A[0, 1:]*max(A, axis=0)[:2])' A=[[1,2,3],[4,5,6]] "
+           "B=[[1,0.5],[2,1],[0,3]]", "A B", false);
+    agrees("'A*x + concat([x, x[::-1]])[1:4]' A=[[1,2,3],[4,5,6]] x=[1,2,3] --seed [[1,2,3],[4,5,6]]", "A x", false);
+    agrees("'softmax_cross_entropy((W @ x)[None], [2])' W=[[1,2],[3,4],[0,1]] x=[0.5,-1]", "W x", false);
+    /* more elements than stand in a line */
+    agrees("'sum(cumsum(A*A)[::9]) + norm(A)' 'A=uniform(1, [63], 1)'", "A", false);
+    sh("cotangent trace --c 'sum(x*x)' 'x=uniform(1, [65], 1)' > made.c && " BUILD
+       " > told && grep -c x_data made.c && sort -u told | wc -l");
+    assert_string_equal(last.out, "3\n2\n");
+    sh("cotangent trace --c 'sum(A @ x)' A=[[1,2],[3,4]] x=[1,2]");
+    assert_non_null(strstr(last.out, "    x_bar = cot_add(x_bar, cot_matmul(cot_transpose(A), v1_bar));\n"));
+    assert_non_null(strstr(last.out, "    cot_var f = cot_sum(v1, COT_ALL);\n"));
+}
+
+static void names_that_c_has_are_changed(void **state) {
+    (void)state;
+    sh("cotangent trace --c 'v1 = double*t; v1*sin(x_bar) + v1_' double=2 t=3 x_bar=1 v1_=5 > made.c && " BUILD);
+    assert_int_equal(last.status, 0);
+    assert_non_null(strstr(last.out, "double__bar = 2.5244129544236893\n"));
+    assert_non_null(strstr(last.out, "x_bar__bar = 3.2418138352088386\n"));
+    assert_non_null(strstr(last.out, "v1___bar = 1\n"));
+}
+
+static void what_no_function_says_is_told(void **state) {
+    (void)state;
+    sh("cotangent trace --c 'det(A)' A=[[1,2],[3,4]]");
+    assert_int_equal(last.status, 3);
+    assert_string_equal(last.err, "cotangent: [trace] no public function records lu_factors alone; --c writes calls of "
+                                  "those, and `cotangent compile` writes any function as C\n");
+    /* the program can be said, the sweep cannot */
+    sh("cotangent trace --c 'sum(take_along_axis(A, [[0,1],[1,1]], axis=0))' A=[[1,2],[3,4]] > made.c && " BUILD);
+    assert_int_equal(last.status, 0);
+    assert_string_equal(last.out, "f = 12\nA_bar = 1 0 1 2\n");
+    sh("grep -c 'not written out: no public function says what the rule of take_along_axis does' made.c");
+    assert_string_equal(last.out, "1\n");
+    sh("cotangent trace --c 'x > 1' x=2 > made.c && " BUILD);
+    assert_string_equal(last.out, "f = 1\n");
+    sh("cotangent trace --c --json 'x' x=2");
+    assert_string_equal(last.out, "{\"error\":{\"code\":\"usage\",\"message\":\"only one of --json, --c, --html - and "
+                                  "--dot - can go to the standard output\"}}\n");
+    sh("cotangent trace --c --step 'x' x=2");
+    assert_string_equal(last.err, "cotangent: --step is interactive; it does not go together with --c\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scalars_are_plain_c),
+        cmocka_unit_test(arrays_are_calls_with_their_arguments),
+        cmocka_unit_test(names_that_c_has_are_changed),
+        cmocka_unit_test(what_no_function_says_is_told),
+    };
+    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+}
