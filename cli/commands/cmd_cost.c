@@ -30,11 +30,12 @@ static int cost_of_depth(const options *o, FILE *out, failure *f) {
     const loop_sizes *given = &o->sizes;
     cot__loop_sizes   s = {.depth = given->depth,
                            .width = given->width ? given->width : 1,
-                           .batch = given->batch ? given->batch : 1};
+                           .batch = given->batch ? given->batch : 1,
+                           .bytes = o->dtype == COT_F32 ? 4 : 8};
     s.states = given->states ? given->states : s.depth > 1 ? log2_of(s.depth) : 1;
     s.micro = given->micro ? given->micro : s.batch;
     cot__json         j = cot__json_to(out);
-    if (o->inputs || o->outputs || o->file || o->positional_count)
+    if (o->inputs || o->outputs || o->file || o->positional_count || o->wrt)
         failure_usage(f, "cost --depth takes neither an expression nor --inputs and --outputs");
     else if (s.micro > s.batch)
         failure_usage(f, "--micro is %lld, --batch is %lld; a part has at least one of the batch", (long long)s.micro,
@@ -51,9 +52,15 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
     char      why[512];
     (void)how;
     if (o->sizes.depth) return cost_of_depth(o, out, f);
+    if (o->sizes.width || o->sizes.batch || o->sizes.states || o->sizes.micro)
+        return failure_usage(f, "--width, --batch, --states and --micro are of --depth; an expression has its own "
+                                "sizes"),
+               f->status;
     if (o->inputs || o->outputs) {
         if (o->file || o->positional_count)
             failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");
+        else if (o->dtype != COT_F64 || o->wrt)
+            failure_usage(f, "--dtype and --wrt are of an expression; --inputs and --outputs count numbers of 8 bytes");
         cot__cost_of_sizes(&c, o->inputs ? o->inputs : 1, o->outputs ? o->outputs : 1);
         print_cost(o, out, &c, f);
         return EXIT_FINE;

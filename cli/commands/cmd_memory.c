@@ -146,6 +146,24 @@ static bool forecast_model(model *m, answer *a, failure *f) {
     return fine;
 }
 
+/* Some blocks are recorded, however many there are: of more than MANY the others add as much as one
+ * of them does. FEW: enough that the middle of the net is inside of a block like all others. */
+enum { MANY = 200, FEW = 8 };
+
+static bool forecast_layers(const model *m, answer *a, failure *f) {
+    answer less = {0};
+    model  some = *m;
+    if (!is_gpt(m) || m->net.layers <= MANY) return forecast_model(&some, a, f);
+    some.net.layers = FEW - 1;
+    bool fine = forecast_model(&some, &less, f);
+    some.net.layers = FEW;
+    fine = fine && forecast_model(&some, a, f);
+    if (fine && !cot__forecast_stretch(&a->f, &less.f, m->net.layers - FEW)) fine = failure_memory(f);
+    if (fine) a->parameters += (m->net.layers - FEW) * (a->parameters - less.parameters);
+    cot__forecast_free(&less.f);
+    return fine;
+}
+
 /* Blocks in about √layers checkpoints: what lies between them stays, and one of them at a time is
  * whole. A block takes the difference of two forecasts. */
 static bool forecast_segments(const model *m, answer *a, failure *f) {
@@ -186,7 +204,7 @@ static bool read_limit(const char *text, double *limit, failure *f) {
 
 static void as_svg(const void *x, FILE *to, failure *f) {
     const answer *a = x;
-    int64_t       n = a->f.steps;
+    int64_t       n = a->f.points;
     double       *place = malloc((size_t)(2 * n + 2) * sizeof *place), *y = place + n, unit = 1024;
     const char   *names[] = {"KiB", "MiB", "GiB", "TiB"};
     int           k = 0;
@@ -196,15 +214,16 @@ static void as_svg(const void *x, FILE *to, failure *f) {
         return;
     }
     while (k < 3 && a->f.peak / unit >= 1024) unit *= 1024, k++;
-    for (int64_t i = 0; i < n; i++) place[i] = (double)i, y[i] = a->f.bytes[i] / unit;
+    for (int64_t i = 0; i < n; i++) place[i] = a->f.place ? a->f.place[i] : (double)i, y[i] = a->f.bytes[i] / unit;
     chart_series series[2] = {{.name = "bytes on the tape", .n = n, .x = place, .y = y}};
-    double       ends[2] = {0, (double)(n - 1)}, limit[2] = {a->limit / unit, a->limit / unit};
+    double       ends[2] = {0, (double)(a->f.steps - 1)}, limit[2] = {a->limit / unit, a->limit / unit};
     series[1] = (chart_series){.name = "limit", .n = 2, .x = ends, .y = limit};
     snprintf(label, sizeof label, "%s", names[k]);
     chart c = {.title = "Memory of a step", .x_label = "operations, forward and back", .y_label = label,
                .n = a->limit > 0 ? 2 : 1, .series = series};
     chart_measure(&c);
-    snprintf(text, sizeof text, "The bytes on the tape at each of %lld operations; the most is %s, %s.", (long long)n,
+    snprintf(text, sizeof text, "The bytes on the tape at each of %lld operations; the most is %s, %s.",
+             (long long)a->f.steps,
              cot__bytes_text(a->f.peak, peak), a->f.when);
     chart_svg(&c, to, text);
     free(place);
@@ -250,6 +269,22 @@ static void show(const options *o, FILE *out, const answer *a, failure *f) {
     else put_table(out, a, f);
 }
 
+/* Is all that is given for what is asked? */
+static bool takes_all(const options *o, failure *f) {
+    const train_settings *s = &o->train;
+    if (!s->model && (s->layers || s->heads || s->width || s->context || s->batch || s->precision))
+        return failure_usage(f, "--layers, --heads, --width, --context, --batch and --precision are of --model; an "
+                                "expression has its own shapes");
+    if (s->model && (o->dtype != COT_F64 || o->wrt))
+        return failure_usage(f, "--dtype and --wrt are of an expression; a model computes in --precision");
+    return true;
+}
+
+/* Enough as it is, or with the checkpoints that are proposed. */
+static bool is_enough(const answer *a) {
+    return a->limit == 0 || a->f.peak <= a->limit || (a->segments && a->cut <= a->limit);
+}
+
 int run_memory(const options *o, FILE *out, look how, failure *f) {
     answer  a = {0};
     model   m;
@@ -258,10 +293,11 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
     if (!read_limit(o->train.limit, &a.limit, f)) return f->status;
     if (o->json && o->svg && strcmp(o->svg, "-") == 0)
         return failure_usage(f, "only one of --json and --svg - can go to the standard output"), f->status;
+    if (!takes_all(o, f)) return f->status;
     if (o->train.model) {
         if (o->file || o->positional_count)
             return failure_usage(f, "memory takes an expression or --model, not both"), f->status;
-        if (configure(&m, o, f) && forecast_model(&m, &a, f) && (!is_gpt(&m) || forecast_segments(&m, &a, f)))
+        if (configure(&m, o, f) && forecast_layers(&m, &a, f) && (!is_gpt(&m) || forecast_segments(&m, &a, f)))
             show(o, out, &a, f);
     } else {
         if (problem_for_derivatives(&p, o, f)) {
@@ -270,6 +306,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
         }
         problem_close(&p);
     }
+    bool enough = is_enough(&a);
     cot__forecast_free(&a.f);
-    return f->status;
+    return f->status != EXIT_FINE ? f->status : enough ? EXIT_FINE : EXIT_DISAGREES;
 }

@@ -45,6 +45,11 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
         failure_usage(f, "--html and --dot name the same file; one would replace the other");
         return EXIT_USAGE;
     }
+    if (o->mode == COT_FORWARD && (o->json || o->html || o->dot || o->seed)) {
+        failure_usage(f, "--mode forward prints tables, and takes no seed; --json and --html have the tangents beside "
+                         "the sweep, --dot shows the sweep: leave out --mode");
+        return EXIT_USAGE;
+    }
     if (traced_open(&x, o, f)) {
         if (o->html) memory_file_put(o->html, write_html, &x, out, f);
         if (o->dot) memory_file_put(o->dot, write_dot, &x, out, f);

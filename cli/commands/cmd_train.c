@@ -24,9 +24,12 @@ typedef struct totals {
     bool     stopped;
 } totals;
 
-typedef enum measure { LOSS, ACCURACY, TEST_LOSS } measure;
+typedef enum measure { LOSS, ACCURACY, TEST_LOSS, PERPLEXITY } measure;
 static double of(const outcome *o, measure what) {
-    return what == LOSS ? o->loss : what == ACCURACY ? o->accuracy : o->test_loss;
+    return what == LOSS        ? o->loss
+           : what == ACCURACY  ? o->accuracy
+           : what == TEST_LOSS ? o->test_loss
+                               : exp(o->test_loss);
 }
 
 static double mean(const totals *a, measure what) {
@@ -99,6 +102,7 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
     number(&j, "test_loss_std", deviation(a, TEST_LOSS));
     number(&j, "seconds", a->seconds);
     runs_json(&j, a);
+    if (m->tells_perplexity) number(&j, "perplexity", mean(a, PERPLEXITY));
     if (m->show_json) m->show_json(r, &j, f);
     cot__json_close(&j, '}');
     fputs("\n", out);
@@ -108,8 +112,9 @@ static void train_text(FILE *out, const trainable *m, const training *r, const t
     char text[400];
     m->describe(r->model, text, sizeof text);
     fprintf(out, "%s on %s\n", m->name, text);
-    cot__write(out, "%lld steps%s, %.1f s", (long long)r->step, a->runs > 1 ? " in the last run" : "", a->seconds);
-    if (!isnan(mean(a, LOSS))) cot__write(out, ", loss %.4g", mean(a, LOSS));
+    cot__write(out, "%lld step%s%s, %.1f s", (long long)r->step, r->step == 1 ? "" : "s",
+               a->runs > 1 ? " in the last run" : "", a->seconds);
+    if (!isnan(mean(a, LOSS))) cot__write(out, ", loss %.4g%s", mean(a, LOSS), a->runs > 1 ? " (mean)" : "");
     fprintf(out, "\n");
     if (!isnan(mean(a, ACCURACY)) && a->runs > 1)
         cot__write(out, "test accuracy %.2f %% ± %.2f over %lld seeds\n", 100 * mean(a, ACCURACY),
@@ -150,6 +155,8 @@ static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
         {"precision", "mnist and gpt", s->precision != NULL},
         {"pictures", "gcn, mnist and ode", s->pictures != NULL},
     };
+    if (s->every && !s->checkpoint && !s->resume)
+        return failure_usage(f, "--every says how often a run is saved; it goes with --checkpoint or --resume");
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (all[k].given && !strstr(all[k].models, m->name))
             return failure_usage(f, "--%s is for %s; %s has nothing that it would set", all[k].option, all[k].models,

@@ -109,7 +109,7 @@ const command command_table[] = {
     {"memory", "[EXPR name=value… | --model NAME] [options]", "what a step would take, before it is run",
      "Bytes of the values and adjoints of EXPR and its gradient, or of a training step of a model, over time: what is "
      "stored, by operation, which rules read it, how many operations would make it again, the most at once and when. "
-     "From shapes alone: a model of any size is answered at once.",
+     "From shapes alone: a model of any size is answered at once. Exit status 1 when a --limit is not enough.",
      "cotangent memory 'sum(tanh(W @ x))' 'W=uniform(1, [32, 64], 1)' 'x=uniform(2, [64], 1)'\n"
      "cotangent memory --model gpt --layers 100 --batch 32 --context 2048 --width 4096\n"
      "cotangent memory --model mnist --batch 1024 --limit 100MiB --svg memory.svg",
@@ -170,12 +170,12 @@ const command command_table[] = {
      "Trains gcn (a graph network: --data karate, generated, or a folder with edges.npy, features_indptr.npy, "
      "features_indices.npy, labels.npy, train.npy, val.npy and test.npy; it stops early when the loss of the "
      "validation nodes rises), mnist (a convolutional network: --data a folder with t10k-images-idx3-ubyte and "
-     "t10k-labels-idx1-ubyte, and perhaps those of train, gzipped or not), gpt (a transformer: --data a text, or "
-     "tokens of two bytes in a .bin file) or ode (the rates of predators and prey: --data a table of time, prey, "
-     "predators) and tests it. Several --seeds give the mean accuracy and its deviation; log and loss are those of "
-     "one. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, to be resumed by "
-     "--resume DIR with the same options and the same bits, and DIR/model.safetensors is written at the end. A loss "
-     "that is not a number ends the run, which says where it comes from.",
+     "t10k-labels-idx1-ubyte, and perhaps those of train, gzipped or not), gpt (a transformer: --data a text, "
+     "or tokens of two bytes in a .bin file) or ode (the rates of predators and prey: --data a table of time, "
+     "prey, predators) and tests it. Several --seeds give means over the runs, and deviations of the tests; the "
+     "log is that of the first. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, "
+     "to be resumed by --resume DIR with the same options and the same bits, and DIR/model.safetensors is "
+     "written at the end. A loss that is not a number ends the run, which says where it comes from.",
      "cotangent train gcn\n"
      "cotangent train gcn --data cora --seeds 20 --json\n"
      "cotangent train mnist --data mnist --checkpoint run --log run.jsonl\n"
@@ -192,11 +192,10 @@ const command command_table[] = {
      "cotangent sample run --temperature 0.8 --top-p 0.9 --seed 7 --json",
      OPT_SAMPLE, run_sample},
     {"predict", "DIR INPUT [options]", "what a trained model says of new data",
-     "Runs the model in DIR, which `train --checkpoint DIR` wrote, on INPUT. mnist: an IDX or .npy file "
-     "of pictures of 28 x "
-     "28 pixels, bytes or numbers from 0 to 1; the digit and its probability for each. gcn: a graph as "
-     "for train; the class "
-     "of each node. gpt: a text; the loss of a token (with --json of every token), and the perplexity.",
+     "Runs the model in DIR, which `train --checkpoint DIR` wrote, on INPUT. mnist: an IDX or .npy file of "
+     "pictures of 28 x 28 pixels, integers from 0 to 255 or numbers from 0 to 1; the digit and its probability "
+     "for each. gcn: a graph as for train; the class of each node. gpt: a text; the loss of a token (with --json "
+     "of every token), and the perplexity.",
      "cotangent predict run t10k-images-idx3-ubyte\n"
      "cotangent predict run karate --json\n"
      "cotangent predict run letter.txt",

@@ -34,7 +34,7 @@ void help_all(FILE *out, look how) {
     fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
     cot__paragraph(out, text_width(how), 0,
                    "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a "
-                   "check or a fit failed, 2 bad usage or expression, 3 a run-time error.");
+                   "check or a fit failed, or a limit is too small, 2 bad usage or expression, 3 a run-time error.");
 }
 
 void help_command(FILE *out, look how, const command *c) {

@@ -6,6 +6,13 @@
 
 #include "problem/expression.h"
 #include "problem/results.h"
+#include "problem/values.h"
+
+static bool ones(const problem *p, cot_array *seed, failure *f) {
+    if (!array_allocate(seed, COT_F64, cot_shape_of(p->y), f)) return false;
+    for (int64_t i = 0; i < seed->size; i++) ((double *)seed->data)[i] = 1;
+    return true;
+}
 
 static bool trace_it(traced *x, failure *f) {
     problem *p = &x->p;
@@ -23,7 +30,9 @@ static bool trace_it(traced *x, failure *f) {
     cot_var seed;
     bool    differentiable = cot__dtype_is_float(cot_dtype_of(p->y)) && cot_requires_grad(p->y);
     if (differentiable || p->o->seed) { /* without a derivative the tape can still be shown */
-        if (!problem_seed(p, &x->seed, f)) return false;
+        /* forward mode starts at the inputs: any seed will do */
+        bool any = p->o->mode == COT_FORWARD && !p->o->seed;
+        if (any ? !ones(p, &x->seed, f) : !problem_seed(p, &x->seed, f)) return false;
         if (x->seed.shape.ndim == 0) seed = cot_number(*(double *)x->seed.data);
         else seed = cot_cast(cot_data(p->t, COT_F64, x->seed.shape, x->seed.data), cot_dtype_of(p->y));
         request.seed = &seed;

@@ -26,6 +26,8 @@ typedef struct recording {
     cot_var          *parts;
     cot_var (*loss)(cot_params *p, cot_var x, cot_var y);
     cot_var           data, targets;
+    int64_t           classes;
+    bool              tokens; /* the data are tokens, as the targets are */
 } recording;
 
 static cot_var mnist_loss(cot_params *p, cot_var x, cot_var labels) {
@@ -63,17 +65,32 @@ static void clip(const recording *r, cot_var *gs) {
     for (int k = 0; k < r->n; k++) gs[k] = cot_mul(gs[k], cot_cast(factor, COT_F32));
 }
 
+/* Positions count from the end where they are negative; a class or token does not. One that is
+ * negative becomes one that does not exist, which the function finds and tells. */
+static cot_var from_zero(cot_var ids, int64_t count) {
+    return cot_where(cot_less(ids, cot_integer(0)), cot_integer(count), ids);
+}
+
+/* The rate; the function finds and tells a step before the first, by a position of no element. */
+static cot_var rate_of(cot_var rate, cot_var at) {
+    cot_var nothing = cot_zeros(rate.tape, COT_F64, COT_SHAPE(1));
+    cot_var early = cot_where(cot_less(at, cot_integer(1)), cot_integer(1), cot_integer(0));
+    return cot_add(rate, cot_take(nothing, early, 0));
+}
+
 static int step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     recording *r = user;
     cot_var   *old = r->parts, *gs = old + 3 * r->n, *new = gs + r->n;
     (void)n, (void)m;
-    r->data = xs[DATA], r->targets = xs[TARGETS];
+    r->data = r->tokens ? from_zero(xs[DATA], r->classes) : xs[DATA];
+    r->targets = from_zero(xs[TARGETS], r->classes);
     /* the key of a run with seed 0 */
     cot_params_set_key(r->s->p, cot_key_at(cot_key_of(0), xs[STEP]));
     for (int k = 0; k < 3; k++) take_apart(r, xs[WEIGHTS + k], old + k * r->n);
     if (cot_value_and_grad(loss_of_weights, r, r->n, old, &ys[LOSS], gs) != COT_OK) return 1;
     if (r->clip > 0) clip(r, gs);
-    if (cot_optim_record(&r->adam, xs[RATE], xs[STEP], r->n, gs, old, r->group, new) != COT_OK) return 1;
+    cot_var rate = rate_of(xs[RATE], xs[STEP]);
+    if (cot_optim_record(&r->adam, rate, xs[STEP], r->n, gs, old, r->group, new) != COT_OK) return 1;
     ys[GRADIENT] = join(r, gs);
     for (int k = 0; k < 3; k++) ys[NEW_WEIGHTS + k] = join(r, new + k * r->n);
     return 0;
@@ -86,8 +103,9 @@ static char *title_of(const recording *r) {
     for (int k = 0; k < r->n; k++) room += strlen(cot_params_at(r->s->p, k).name) + 400;
     char *text = malloc(room);
     if (!text) return NULL;
-    used = (size_t)snprintf(text, room, "a step of AdamW for the model of %s. Steps count from 1, and the gradient is "
-                            "the clipped one. Its weights, gradient and states are", r->s->path);
+    used = (size_t)snprintf(text, room, "a step of AdamW for the model of %s. Steps count from 1, classes from 0; "
+                            "others return a number that is not 0. The gradient is the clipped one. Weights, gradient "
+                            "and states are", r->s->path);
     for (int k = 0; k < r->n; k++) {
         cot_param a = cot_params_at(r->s->p, k);
         cot_shape s = cot_shape_of(a.var);
@@ -130,6 +148,7 @@ bool export_step(saved *s, const options *o, FILE *out, failure *f) {
         if (!batch) batch = 64;
         cot_shape images = COT_SHAPE(batch, 1, MNIST_SIDE, MNIST_SIDE);
         r.loss = mnist_loss;
+        r.classes = 10;
         r.adam = mnist_optim;
         if (!saved_load(s, mnist_net, cot_full(s->t, COT_F32, COT_SHAPE(1, 1, MNIST_SIDE, MNIST_SIDE), 0), f))
             return false;
@@ -142,6 +161,8 @@ bool export_step(saved *s, const options *o, FILE *out, failure *f) {
         const cot_type tokens = {COT_I64, COT_SHAPE(batch, s->net.context)};
         s->net.plain = true;
         r.loss = gpt_loss;
+        r.classes = s->net.vocabulary;
+        r.tokens = true;
         r.clip = GPT_CLIP;
         r.adam = gpt_optim(s->p);
         cot_params_train(s->p, true);

@@ -41,6 +41,19 @@ static bool has_integers(const cot_file *in) {
     return d == COT_I64 || d == COT_I32 || d == COT_U8 || d == COT_BOOL;
 }
 
+/* Bytes were divided by 255, so all numbers are from 0 to 1. */
+static bool are_pixels(const float *pixels, int64_t size, const char *path, failure *f) {
+    char number[32];
+    for (int64_t k = 0; k < size; k++)
+        if (!(pixels[k] >= 0 && pixels[k] <= 1))
+            return failure_set(f, EXIT_RUN, "file",
+                               "[predict] pixel %lld of picture %lld in %.600s is %s; numbers are from 0 to 1, "
+                               "integers from 0 to 255",
+                               (long long)(k % MNIST_PIXELS), (long long)(k / MNIST_PIXELS), path,
+                               cot__shortest_float(pixels[k], number));
+    return true;
+}
+
 static bool predict_digits(saved *s, predictions *a, const char *path, failure *f) {
     enum { AT_ONCE = 250 };
     cot_file *in    = cot_file_open(path, NULL);
@@ -64,6 +77,7 @@ static bool predict_digits(saved *s, predictions *a, const char *path, failure *
     if (fine && has_integers(in))
         for (int64_t k = 0; k < size; k++) pixels[k] /= 255;
     cot_file_close(in);
+    fine = fine && are_pixels(pixels, size, path, f);
     cot_var one = cot_full(s->t, COT_F32, COT_SHAPE(1, 1, MNIST_SIDE, MNIST_SIDE), 0);
     fine        = fine && saved_load(s, mnist_net, one, f) && make_room(a, n, true, f);
     for (int64_t k = 0; fine && k < n; k += AT_ONCE) {

@@ -43,6 +43,7 @@ typedef struct trainable {
     int64_t     steps; /* where --steps does not say */
     int64_t     every; /* steps between two rows of validation; 0: none */
     double      clip;  /* the norm that gradients may have; 0: any */
+    bool        tells_perplexity; /* its losses are of a token each */
     /* Reads the data and checks the options; NULL after a failure. */
     void *(*open)(const options *o, failure *f);
     /* "the karate club: 34 nodes, …" */

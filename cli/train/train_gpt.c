@@ -187,13 +187,6 @@ static bool test(training *r, failure *f) {
     return f->status == EXIT_FINE;
 }
 
-static bool show_json(training *r, cot__json *j, failure *f) {
-    (void)f;
-    cot__json_key(j, "perplexity");
-    cot__json_number(j, exp(r->test_loss));
-    return true;
-}
-
 static int pairs(const training *r, int most, cot_text_pair *out) {
     task *a = r->model;
     int   n = 0;
@@ -225,6 +218,7 @@ const trainable train_gpt = {
     .about     = "a transformer; --data a text, or a .bin of tokens",
     .steps     = 1000,
     .every     = 100,
+    .tells_perplexity = true,
     .clip      = GPT_CLIP,
     .open      = open_task,
     .describe  = describe,
@@ -233,7 +227,6 @@ const trainable train_gpt = {
     .loss      = loss,
     .validate  = validate,
     .test      = test,
-    .show_json = show_json,
     .pairs     = pairs,
     .save      = save,
     .close     = close_task,

@@ -60,6 +60,8 @@ static cot_var gat(cot_params *p, cot_csr graph, cot_var x, int64_t units, const
                          "[nn_gat] x has %d axes, the layer %lld heads of %lld units; x is (nodes, in), and heads and "
                          "units are 1 or more",
                          s.ndim, (long long)heads, (long long)units);
+    if (!isfinite(o->slope))
+        return cot__fail(p->on, COT_VALUE, "[nn_gat] the slope of its leaky relu is %g; it must be finite", o->slope);
     cot_var h   = cot_matmul(x, weight_of(p, x, s.dim[1], heads * units));
     h           = cot_permute(cot_reshape(h, COT_SHAPE(s.dim[0], heads, units)), COT_AXES(1, 0, 2));
     cot_var dst = scores(p, "att_dst", h, x, heads, units), src = scores(p, "att_src", h, x, heads, units);

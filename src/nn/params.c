@@ -277,9 +277,11 @@ static cot_var missing(cot_params *p, const char *name) {
                      p->op, name, near ? ", a near name is \"" : "", near ? near : "", near ? "\"" : "");
 }
 
-/* Numbers that become a leaf do not count to what the tape has in use, as leaves do not. */
-static cot_var initial(cot_params *p, const cot__entry *e) {
+/* Numbers that become a leaf do not count to what the tape has in use, as leaves do not. An example
+ * outside of bodies stays for the next use, so that a forecast sees one parameter. */
+static cot_var initial(cot_params *p, cot__entry *e) {
     cot_var x = cot__initial(p->on, p, e);
+    if (p->making && p->on->mode.compiling && !p->on->mode.body) e->bound = x;
     if (cot_is_valid(x) && cot__is_tensor(&p->on->nodes[cot__index(x)]))
         cot__storage_set_aside(p->on, p->on->nodes[cot__index(x)].value.tensor->storage);
     return x;

@@ -1,6 +1,7 @@
 /* text.c: the texts of a trace: calls, formulas, rules, labels, values. */
 #include "base/number.h"
 #include "backend/cpu/table/cpu.h"
+#include "rules/structural_ids.h"
 #include "trace/trace.h"
 
 #include "ops/elementwise/elementwise.h"
@@ -153,6 +154,27 @@ void cot__trace_simplify(char *text) {
     }
 }
 
+/* "[first : : step]" of a slice as people index: "[:, 1:3]", "[0]", "[0:5:2]". The text gets no
+ * longer than size. */
+static void fill_slice(const cot__trace *tr, const cot__trace_node *n, char *text, size_t size) {
+    static const char where[] = "[first : : step]";
+    const cot__attr  *a = tr->t->nodes[n->id].extra.attr;
+    int64_t           axis = a->ints[0], first = a->ints[1], length = a->ints[2], step = a->ints[3], drop = a->ints[4];
+    char             *at = strstr(text, where), rest[COT__TRACE_TEXT], index[128] = "[";
+    size_t            used = 1;
+    if (!at) return;
+    for (int64_t k = 0; k < axis && used + 8 < sizeof index; k++)
+        used += (size_t)snprintf(index + used, sizeof index - used, ":, ");
+    used += (size_t)snprintf(index + used, sizeof index - used, "%lld", (long long)first);
+    if (!drop && step > 0)
+        used += (size_t)snprintf(index + used, sizeof index - used, ":%lld",
+                                 (long long)(first + (length - 1) * step + 1));
+    else if (!drop) used += (size_t)snprintf(index + used, sizeof index - used, ":");
+    if (!drop && step != 1) used += (size_t)snprintf(index + used, sizeof index - used, ":%lld", (long long)step);
+    snprintf(rest, sizeof rest, "%s", at + strlen(where));
+    snprintf(at, size - (size_t)(at - text), "%s]%s", index, rest);
+}
+
 const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char *buf, size_t size) {
     const cot__trace_node *n;
     const cot__trace_add  *a = add_of(tr, step, add, &n);
@@ -171,6 +193,7 @@ const char *cot__trace_filled(const cot__trace *tr, int64_t step, int add, char 
     with.letter[with.count] = "z", with.name[with.count++] = own;
     cot__formula_fill(rule, &with, buf, size);
     cot__trace_simplify(buf);
+    if (n->op == OP_slice) fill_slice(tr, n, buf, size);
     return buf;
 }
 

@@ -200,6 +200,14 @@ static void cost_of_many_steps(void **state) {
           "cost --depth takes neither an expression nor --inputs and --outputs", "");
     fails("cotangent cost --depth 3 --micro 2", 2,
           "--micro is 2, --batch is 1; a part has at least one of the batch", "");
+    /* the largest of three parts of seven has three; f32 has half of the bytes */
+    prints("cotangent cost --depth 2 --micro 3 --batch 7 --width 5 --dtype f32 | sed -n '4p;7p'",
+           "plain               2          2              8    280\n"
+           "micro               2          2              8    120\n");
+    fails("cotangent cost 'x*x' x=1 --states 3", 2,
+          "--width, --batch, --states and --micro are of --depth; an expression has its own sizes", "");
+    fails("cotangent cost --inputs 3 --dtype f32", 2,
+          "--dtype and --wrt are of an expression; --inputs and --outputs count numbers of 8 bytes", "");
 }
 
 static void letters_of_rules_are_no_names(void **state) {
@@ -246,6 +254,22 @@ static void explain_names_the_operation(void **state) {
                                           "gradient is zero,\nand the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
     assert_true(strncmp(last.out, "{\"value\":0,\"findings\":1,\"explanation\":", 38) == 0);
+}
+
+static void forward_mode_is_tables_and_needs_no_seed(void **state) {
+    (void)state;
+    prints("cotangent trace 'x**2' x=[1,2] --mode forward | tail -n 4",
+           "forward mode along x, walk 1 of 1\n"
+           "node  rule           tangent\n"
+           "ẋ     it moves by 1  [1 1]\n"
+           "ḟ     ẋ·2·x          [2 4]\n");
+    static const char *const others[] = {"--json", "--html t.html", "--dot t.dot", "--seed 1"};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        assert_int_equal(sh("cotangent trace 'x*y' x=1 y=2 --mode forward %s", others[k]), 2);
+        assert_non_null(strstr(k ? last.err : last.out,
+                               "--mode forward prints tables, and takes no seed; --json and --html have the tangents "
+                               "beside the sweep, --dot shows the sweep: leave out --mode"));
+    }
 }
 
 static void trace_shows_tape_and_sweep(void **state) {
@@ -438,6 +462,7 @@ int main(void) {
         cmocka_unit_test(letters_of_rules_are_no_names),
         cmocka_unit_test(check_judges_where_it_can),
         cmocka_unit_test(explain_names_the_operation),
+        cmocka_unit_test(forward_mode_is_tables_and_needs_no_seed),
         cmocka_unit_test(trace_shows_tape_and_sweep),
         cmocka_unit_test(ops_lists_the_rules),
         cmocka_unit_test(help_is_everywhere),

@@ -46,6 +46,9 @@ static void derivatives_stand_where_the_entries_do(void **state) {
                                                              "  0 3  -40\n"
                                                              "  2 0  9.5\n"
                                                              "  2 2  28.5\n");
+    /* the rule speaks of the matrix, not of its pattern */
+    assert_int_equal(sh("COLUMNS=200 cotangent trace 'sum(A @ x)' x=[1,2,3,4]" A), 0);
+    assert_non_null(strstr(last.out, "  v̄₁  Aᵀ v̄₂  "));
     prints("cotangent grad 'sum((A @ x)**2)' x=[1,2,3,4] --json --wrt A" A,
            "{\"value\":47.5625,\"grad\":{\"A\":{\"shape\":[3,4],\"row_start\":[0,2,2,4],\"col\":[1,3,0,2],"
            "\"values\":[-20,-40,9.5,28.5]}}}\n");

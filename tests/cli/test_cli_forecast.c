@@ -39,12 +39,58 @@ static void a_model_of_any_size_is_answered_at_once(void **state) {
     assert_true(number("saved") < 0.62 * saved && number("saved") > 0.4 * saved);
 }
 
+/* Tokens are embedded and told apart by one matrix. */
+static void a_parameter_that_is_used_twice_is_stored_once(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 2"), 0);
+    const char *row = strstr(last.out, "{\"op\":\"parameter\",\"name\":null,\"count\":");
+    assert_non_null(row);
+    assert_true(strtod(strstr(row, "\"bytes\":") + 8, NULL) == 4 * number("parameters"));
+}
+
+/* Up to 200 blocks all are recorded, and each adds as much as the one before; beyond them numbers
+ * go on in the same way. */
+static void a_million_layers_are_answered_at_once(void **state) {
+    (void)state;
+    static const char *const keys[] = {"stored", "sources", "saved", "cheap", "unread", "peak", "steps", "parameters"};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    static const int layers[] = {199, 200, 201, 1000};
+    double           v[4][KEYS];
+    /* with few tokens a batch the peak is where parameters are the most, with many at the loss */
+    for (int batch = 1; batch <= 64; batch += 63) {
+        for (int k = 0; k < 4; k++) {
+            assert_int_equal(sh("cotangent memory --json --model gpt --layers %d --width 32 --context 16 --batch %d",
+                                layers[k], batch), 0);
+            for (int i = 0; i < KEYS; i++) v[k][i] = number(keys[i]);
+        }
+        for (int i = 0; i < KEYS; i++) {
+            double more = v[1][i] - v[0][i];
+            assert_true(more > 0);
+            assert_true(v[2][i] - v[1][i] == more);
+            assert_true(v[3][i] - v[1][i] == 800 * more);
+        }
+    }
+    assert_int_equal(sh("cotangent memory --model gpt --layers 1000000 --svg m.svg"), 0);
+    assert_non_null(strstr(last.out, "\nadd          6000001  "));
+    assert_int_equal(sh("grep -c '<svg' m.svg"), 0);
+}
+
 static void a_limit_is_judged_and_drawn(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1TiB --svg m.svg"), 0);
     assert_non_null(strstr(last.out, "a limit of 1.00 TiB is enough as it is\n"));
-    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1000"), 0);
+    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1000"), 1);
     assert_non_null(strstr(last.out, "a limit of 1000 B is not enough\n"));
+    assert_string_equal(last.err, "");
+    assert_int_equal(sh("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)' --limit 40000"), 0);
+    assert_int_equal(sh("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)' --limit 39999 --json"), 1);
+    assert_non_null(strstr(last.out, "\"fits\":false}"));
+    /* with the checkpoints that are proposed it is */
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 100"), 0);
+    double cut = number("cut");
+    assert_true(cut < number("peak"));
+    assert_int_equal(sh("cotangent memory --model gpt --layers 100 --limit %.0f", ceil(cut)), 0);
+    assert_non_null(strstr(last.out, " is enough with checkpoints\n"));
     assert_int_equal(sh("grep -c '<svg' m.svg"), 0);
 }
 
@@ -58,6 +104,12 @@ static void what_it_does_not_know_it_says(void **state) {
     fails("cotangent memory --model gpt --limit lots", 2,
           "--limit is \"lots\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it", "");
     fails("cotangent memory --model gpt --precision f8", 2, "--precision is \"f8\"; it is bf16, f16 or f32", "");
+    fails("cotangent memory 'sum(x)' x=[1] --layers 3", 2,
+          "--layers, --heads, --width, --context, --batch and --precision are of --model; an expression has its own "
+          "shapes",
+          "");
+    fails("cotangent memory --model gpt --dtype f32", 2,
+          "--dtype and --wrt are of an expression; a model computes in --precision", "");
     fails("cotangent memory x x=1 --model gpt", 2, "memory takes an expression or --model, not both", "");
 }
 
@@ -65,6 +117,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_expression_is_told_by_operation),
         cmocka_unit_test(a_model_of_any_size_is_answered_at_once),
+        cmocka_unit_test(a_parameter_that_is_used_twice_is_stored_once),
+        cmocka_unit_test(a_million_layers_are_answered_at_once),
         cmocka_unit_test(a_limit_is_judged_and_drawn),
         cmocka_unit_test(what_it_does_not_know_it_says),
     };

@@ -39,6 +39,21 @@ static void training_learns(void **state) {
     assert_true(fabs(number_of("perplexity") - exp(after)) < 1e-9 * exp(after));
 }
 
+static void perplexity_is_the_mean_over_seeds(void **state) {
+    (void)state;
+    runs(TRAIN "--steps 2 --seeds 2 --json");
+    double      mean = number_of("perplexity");
+    const char *run = strstr(last.out, "\"runs\":[");
+    assert_non_null(run);
+    double each[2];
+    for (int k = 0; k < 2; k++) {
+        run = strstr(run, "\"test_loss\":") + strlen("\"test_loss\":");
+        each[k] = exp(strtod(run, NULL));
+    }
+    assert_true(each[0] != each[1]);
+    assert_true(fabs(mean - (each[0] + each[1]) / 2) < 1e-12 * mean);
+}
+
 /* Another seed ends 0.06 away; 16 bits do not matter beside that. A run with a scaled loss goes on
  * from its checkpoint with the scale that it had. */
 static void sixteen_bits_reach_the_loss_of_f32(void **state) {
@@ -206,7 +221,8 @@ static void what_is_wrong_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_learns),           cmocka_unit_test(sixteen_bits_reach_the_loss_of_f32),
+        cmocka_unit_test(training_learns), cmocka_unit_test(perplexity_is_the_mean_over_seeds),
+        cmocka_unit_test(sixteen_bits_reach_the_loss_of_f32),
         cmocka_unit_test(resumed_runs_end_the_same),
         cmocka_unit_test(the_cache_changes_nothing), cmocka_unit_test(sampling_follows_its_options),
         cmocka_unit_test(tokens_come_from_files),    cmocka_unit_test(others_predict_too),

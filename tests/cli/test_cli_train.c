@@ -130,6 +130,9 @@ static void rates_are_found(void **state) {
     works("cotangent train ode --json --quiet --steps 900");
     assert_true(number_of("loss") <= loss && number_of("loss") > loss * (1 - 1e-6));
     assert_true(fabs(number_of("prey_birth") - birth) < 1e-4 * birth);
+    works("cotangent train ode --quiet --steps 1 --seeds 2");
+    assert_non_null(strstr(last.out, "\n1 step in the last run, "));
+    assert_non_null(strstr(last.out, " (mean)\n"));
     works("cotangent train ode --json --quiet --steps 5 --seeds 2");
     const char *runs = strstr(last.out, "\"runs\":[{\"seed\":0,\"steps\":5,\"loss\":");
     assert_true(runs && strstr(runs, "{\"seed\":1,\"steps\":5,\"loss\":"));
@@ -196,6 +199,8 @@ static void folders_are_not_written_over(void **state) {
     fails_with("cotangent train gcn --quiet --resume once --checkpoint fresh", 2,
                "--resume once goes on saving there; leave out --checkpoint fresh");
     fails_with("cotangent train gcn --quiet --seeds 2 --checkpoint another", 2, "leave out --seeds 2");
+    fails_with("cotangent train gcn --quiet --every 3", 2,
+               "--every says how often a run is saved; it goes with --checkpoint or --resume");
     fails_with("cotangent train gcn --quiet --data generated --resume once", 3, "[train] ");
 }
 

@@ -24,6 +24,13 @@ static const char *const main_c =
     "int main(void) {\n"
     "    const double rates[] = {1e-3, 3e-3, 2e-3, 5e-4};\n"
     "    if (fread(w, sizeof w, 1, stdin) != 1) return 1;\n"
+    /* there is no step 0, no such class and no such token; a pixel may be negative */
+    "    if (!step(w, m, v, 1e-3, 0, x, y, &loss, g, nw, nm, nv, work)) return 3;\n"
+    "    y[0] = -1;\n"
+    "    if (!step(w, m, v, 1e-3, 1, x, y, &loss, g, nw, nm, nv, work)) return 4;\n"
+    "    y[0] = 0;\n"
+    "    x[0] = (D)-1;\n"
+    "    if ((D)0.5 == 0 && !step(w, m, v, 1e-3, 1, x, y, &loss, g, nw, nm, nv, work)) return 5;\n"
     "    for (int k = 0; k < 4; k++) {\n"
     "        if (fread(x, sizeof x, 1, stdin) != 1 || fread(y, sizeof y, 1, stdin) != 1) return 1;\n"
     "        if (step(w, m, v, rates[k], k + 1, x, y, &loss, g, nw, nm, nv, work)) return 2;\n"
@@ -224,6 +231,34 @@ static void steps_of_gpt_have_the_bits_of_the_library(void **state) {
 }
 
 /* With the model of mnist that is in the folder. */
+/* The model of mnist/ with a NaN among its weights, in broken/. */
+static void break_a_weight(void) {
+    enum { MOST = 32 };
+    char        path[300], why[300];
+    const char *names[MOST];
+    cot_array   arrays[MOST];
+    snprintf(path, sizeof path, "%s/mnist/model.safetensors", folder);
+    cot_file *in = cot_file_open(path, NULL);
+    int       n = cot_file_count(in);
+    assert_true(n > 0 && n <= MOST);
+    for (int k = 0; k < n; k++) {
+        names[k] = cot_file_name(in, k);
+        arrays[k] = (cot_array){COT_F32, cot_file_shape(in, k), cot_file_size(in, k), NULL};
+        arrays[k].data = malloc((size_t)arrays[k].size * sizeof(float));
+        assert_non_null(arrays[k].data);
+        assert_int_equal(cot_file_read(in, k, COT_F32, arrays[k].data), COT_OK);
+    }
+    *(float *)arrays[0].data = NAN;
+    runs("mkdir broken");
+    snprintf(path, sizeof path, "%s/broken/model.safetensors", folder);
+    const cot_text_pair kind = {"model", "mnist"};
+    assert_int_equal(
+        cot_file_save(path, n, names, arrays, &(cot_save_options){.pairs = 1, .texts = &kind}, why, sizeof why),
+        COT_OK);
+    for (int k = 0; k < n; k++) free(arrays[k].data);
+    cot_file_close(in);
+}
+
 static void a_prediction_that_is_no_number_is_told(void **state) {
     static float pixels[2 * MNIST_PIXELS];
     const char  *name = "x";
@@ -233,9 +268,19 @@ static void a_prediction_that_is_no_number_is_told(void **state) {
     snprintf(path, sizeof path, "%s/nan.npy", folder);
     cot_array two = {COT_F32, COT_SHAPE(2, MNIST_SIDE, MNIST_SIDE), 2 * MNIST_PIXELS, pixels};
     assert_int_equal(cot_file_save(path, 1, &name, &two, NULL, why, sizeof why), COT_OK);
-    fails("cotangent predict mnist nan.npy", 1,
-          "[predict] the probability of picture 1 is nan; mnist/model.safetensors or the input holds what is no finite "
-          "number",
+    fails("cotangent predict mnist nan.npy", 3,
+          "[predict] pixel 5 of picture 1 in nan.npy is nan; numbers are from 0 to 1, integers from 0 to 255", "");
+    pixels[MNIST_PIXELS + 5] = 1.5f;
+    assert_int_equal(cot_file_save(path, 1, &name, &two, NULL, why, sizeof why), COT_OK);
+    fails("cotangent predict mnist nan.npy", 3,
+          "[predict] pixel 5 of picture 1 in nan.npy is 1.5; numbers are from 0 to 1, integers from 0 to 255", "");
+    pixels[MNIST_PIXELS + 5] = 1;
+    assert_int_equal(cot_file_save(path, 1, &name, &two, NULL, why, sizeof why), COT_OK);
+    runs("cotangent predict mnist nan.npy");
+    break_a_weight();
+    fails("cotangent predict broken nan.npy", 1,
+          "[predict] the probability of picture 0 is nan; broken/model.safetensors or the input holds what is no "
+          "finite number",
           "");
 }
 

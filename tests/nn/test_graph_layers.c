@@ -236,6 +236,9 @@ static void layers_on_graphs_say_what_is_wrong(void **state) {
                  "[nn_gat] x has 1 axes, the layer -1 heads of 2 units; x is (nodes, in), and heads and units are 1 "
                  "or more");
     cot_tape_clear_error(t);
+    assert_false(cot_is_valid(cot_nn_gat(p, "a", graph, x, 2, &(cot_nn_gat_options){.slope = NAN})));
+    assert_error(t, COT_VALUE, "[nn_gat] the slope of its leaky relu is nan; it must be finite");
+    cot_tape_clear_error(t);
     assert_false(cot_is_valid(cot_nn_gcn(p, "a", graph, x, 2, false)));
     assert_error(t, COT_VALUE,
                  "[nn_gcn] there is no parameter \"a.weight\"; cot_params_init makes those that its net asks for");

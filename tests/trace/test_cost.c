@@ -180,7 +180,7 @@ static void the_schedule_is_that_of_loops(void **state) {
 static void plans_trade_time_for_memory(void **state) {
     (void)state;
     cot__loop_plan p[COT__LOOP_PLANS];
-    assert_true(cot__loop_plans(&(cot__loop_sizes){100, 8, 4, 10, 2}, p));
+    assert_true(cot__loop_plans(&(cot__loop_sizes){100, 8, 4, 10, 2, 8}, p));
     assert_int_equal(p[COT__PLAIN].kept, 100);
     assert_true(p[COT__PLAIN].bytes == 100 * 8 * 4 * 8);
     assert_int_equal(p[COT__SQRT].kept, 10 + 9);
@@ -188,7 +188,7 @@ static void plans_trade_time_for_memory(void **state) {
     assert_true(p[COT__MICRO].bytes == p[COT__PLAIN].bytes / 2 && p[COT__MICRO].time == p[COT__PLAIN].time);
     assert_true(p[COT__BINOMIAL].kept < p[COT__SQRT].kept && p[COT__BINOMIAL].runs > p[COT__SQRT].runs);
     /* many more states than steps: nothing runs again */
-    assert_true(cot__loop_plans(&(cot__loop_sizes){7, 1, 1, 100, 1}, p));
+    assert_true(cot__loop_plans(&(cot__loop_sizes){7, 1, 1, 100, 1, 8}, p));
     assert_int_equal(p[COT__BINOMIAL].runs, 14);
 }
 

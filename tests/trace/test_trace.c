@@ -421,6 +421,18 @@ static void matrices(void **state) {
     cot_tape_destroy(t);
 }
 
+static void slices_are_written_as_people_index(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 4), NULL), "x");
+    const char *text = table(cot_sum(cot_slice(x, 1, 1, 3, 1), COT_ALL));
+    assert_non_null(strstr(text, "  x̄[:, 1:3] += v̄₁  "));
+    assert_non_null(strstr(table(cot_sum(cot_slice(x, 1, 0, 4, 2), COT_ALL)), "  x̄[:, 0:3:2] += "));
+    assert_non_null(strstr(table(cot_sum(cot_index(x, 0, 1), COT_ALL)), "  x̄[1] += "));
+    assert_non_null(strstr(table(cot_sum(cot_flip(x, COT_AXES(0)), COT_ALL)), "  x̄[1::-1] += "));
+    cot_tape_destroy(t);
+}
+
 static void parts_add_up(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -780,6 +792,7 @@ int main(void) {
         cmocka_unit_test(a_kink_and_a_zero),          cmocka_unit_test(a_nan),
         cmocka_unit_test(an_inactive_value),          cmocka_unit_test(only_what_y_depends_on),
         cmocka_unit_test(detached_and_without_gradient), cmocka_unit_test(numbers_in_calls),
+        cmocka_unit_test(slices_are_written_as_people_index),
         cmocka_unit_test(matrices),                   cmocka_unit_test(parts_add_up),
         cmocka_unit_test(empty_tensors),              cmocka_unit_test(large_tensors),
         cmocka_unit_test(other_dtypes),               cmocka_unit_test(writes_in_place),

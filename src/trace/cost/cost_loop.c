@@ -91,12 +91,13 @@ static int64_t root_of(int64_t n) {
     return c;
 }
 
-static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, double part, int64_t kept, int64_t runs) {
+/* `part`: how much of the batch is on the tape at once. */
+static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, int64_t part, int64_t kept, int64_t runs) {
     cot__cost one;
     cot__cost_of_sizes(&one, 1, 1);
-    double state = 8 * (double)sizes->width * (double)sizes->batch;
+    double state = (double)sizes->bytes * (double)sizes->width * (double)part;
     return (cot__loop_plan){name, kept, runs, (double)runs + one.reverse_sweep * (double)sizes->depth,
-                            state * part * (double)kept};
+                            state * (double)kept};
 }
 
 bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOOP_PLANS]) {
@@ -105,10 +106,11 @@ bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOO
     /* the starts of all stretches, and the states within one of them */
     int64_t stretches = (n + c - 1) / c, within = c - 1;
     bool    all = sizes->states >= n; /* then nothing has to run again */
-    plans[COT__PLAIN] = plan("plain", sizes, 1, n, n);
-    plans[COT__SQRT] = plan("sqrt", sizes, 1, stretches + within, 2 * n);
-    plans[COT__BINOMIAL] = plan("binomial", sizes, 1, all ? n : held, runs);
-    plans[COT__MICRO] = plan("micro", sizes, 1 / (double)sizes->micro, n, n);
+    int64_t whole = sizes->batch, part = (whole + sizes->micro - 1) / sizes->micro;
+    plans[COT__PLAIN] = plan("plain", sizes, whole, n, n);
+    plans[COT__SQRT] = plan("sqrt", sizes, whole, stretches + within, 2 * n);
+    plans[COT__BINOMIAL] = plan("binomial", sizes, whole, all ? n : held, runs);
+    plans[COT__MICRO] = plan("micro", sizes, part, n, n);
     return true;
 }
 

@@ -21,7 +21,8 @@ enum { COT__PLAIN, COT__SQRT, COT__BINOMIAL, COT__MICRO, COT__LOOP_PLANS };
 typedef struct cot__loop_sizes {
     int64_t depth, width, batch; /* all at least 1 */
     int64_t states;              /* of the binomial plan */
-    int64_t micro;               /* parts of the batch */
+    int64_t micro;               /* parts of the batch, the last one perhaps smaller */
+    int64_t bytes;               /* of a number */
 } cot__loop_sizes;
 
 typedef struct cot__loop_plan {

@@ -102,10 +102,11 @@ static void find_readers(walk *w) {
     }
 }
 
-static void at_step(cot__forecast *f, double bytes) {
+static void at_step(cot__forecast *f, const walk *w, uint32_t i, double bytes) {
     f->bytes[f->steps] = bytes;
+    f->op[f->steps] = cot__op_of(w->t->nodes[i].op)->name;
     if (bytes > f->peak) f->peak = bytes, f->peak_at = f->steps;
-    f->steps++;
+    f->points = ++f->steps;
 }
 
 /* Values are made and stay. Leaves and constants do not count, nor do bodies. */
@@ -116,7 +117,7 @@ static bool walk_up(cot__forecast *f, const walk *w, double *live) {
             if (!add_row(f, w->t, i, w->reader[i])) return false;
             if (counts(w->t, i)) *live += (double)cot__bytes_at(w->t, i);
         }
-        at_step(f, *live);
+        at_step(f, w, i, *live);
     }
     return true;
 }
@@ -144,7 +145,7 @@ static void walk_down(cot__forecast *f, walk *w, uint32_t y, double live) {
             if (moves) w->adjoint[i] = 0;
             else live += w->adjoint[a];
         }
-        at_step(f, live);
+        at_step(f, w, i, live);
         if (swept) live -= w->adjoint[i];
     }
 }
@@ -167,7 +168,8 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     w.owner = malloc(2 * n * sizeof *w.owner);
     w.adjoint = calloc(n, sizeof *w.adjoint + 2);
     f->bytes = malloc(2 * n * sizeof *f->bytes);
-    bool   ok = w.owner && w.adjoint && f->bytes;
+    f->op = malloc(2 * n * sizeof *f->op);
+    bool   ok = w.owner && w.adjoint && f->bytes && f->op;
     double live = 0;
     if (ok) {
         w.reader = w.owner + n;
@@ -185,8 +187,61 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     return ok;
 }
 
+/* ---- more blocks ----------------------------------------------------------------------------- */
+
+static void stretch_rows(cot__forecast *f, const cot__forecast *less, int64_t times) {
+    for (int64_t k = 0; k < f->row_count; k++) {
+        cot__forecast_row *r = &f->rows[k];
+        for (int64_t i = 0; i < less->row_count; i++) {
+            const cot__forecast_row *was = &less->rows[i];
+            if (was->op != r->op || was->name != r->name) continue;
+            r->count += times * (r->count - was->count);
+            r->bytes += times * (r->bytes - was->bytes);
+            r->saved += times * (r->saved - was->saved);
+            r->again += (double)times * (r->again - was->again);
+            break;
+        }
+    }
+    qsort(f->rows, (size_t)f->row_count, sizeof *f->rows, larger_first);
+}
+
+/* Bytes at point i of f as they are with more blocks, and its step. Points are counted from the
+ * nearer end of each way, where the same is done however many blocks there are. */
+static double stretched(const cot__forecast *f, const cot__forecast *less, int64_t times, int64_t i, double *place) {
+    int64_t n = f->steps / 2, was = less->steps / 2, back = i >= n, at = i - back * n;
+    bool    end = at >= n / 2;
+    double  before = less->bytes[back * was + (end ? was - (n - at) : at)];
+    *place = (double)(i + times * (n - was) * (back + end));
+    return f->bytes[i] + (double)times * (f->bytes[i] - before);
+}
+
+bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times) {
+    double *place = malloc((size_t)f->points * sizeof *place);
+    if (!place) return false;
+    f->peak = 0;
+    for (int64_t i = 0, at = 0; i < f->points; i++) {
+        f->bytes[i] = stretched(f, less, times, i, &place[i]);
+        if (f->bytes[i] <= f->peak) continue;
+        f->peak = f->bytes[at = i];
+        f->peak_at = (int64_t)place[i];
+        snprintf(f->when, sizeof f->when, "%s %s", at < f->steps / 2 ? "when it records" : "on the way back, at",
+                 f->op[at]);
+    }
+    f->place = place;
+    f->stored += times * (f->stored - less->stored);
+    f->sources += times * (f->sources - less->sources);
+    f->saved += times * (f->saved - less->saved);
+    f->cheap += times * (f->cheap - less->cheap);
+    f->unread += times * (f->unread - less->unread);
+    stretch_rows(f, less, times);
+    f->steps += times * (f->steps - less->steps);
+    return true;
+}
+
 void cot__forecast_free(cot__forecast *f) {
     free(f->bytes);
+    free(f->place);
+    free(f->op);
     free(f->rows);
     *f = (cot__forecast){0};
 }

@@ -26,7 +26,10 @@ typedef struct cot__forecast {
     int64_t            peak_at;   /* the step of it, 0 … steps - 1 */
     char               when[160]; /* in words */
     int64_t            steps;     /* nodes up, then nodes down */
-    double            *bytes;     /* at each step */
+    int64_t            points;    /* steps whose bytes are known: all, unless it was stretched */
+    double            *bytes;     /* at each of them */
+    double            *place;     /* which steps they are; NULL: 0, 1, … */
+    const char       **op;        /* what is done there */
     cot__forecast_row *rows;      /* the largest first */
     int64_t            row_count, row_room;
 } cot__forecast;
@@ -34,6 +37,11 @@ typedef struct cot__forecast {
 /* Of the sweep of y by all leaves and parameters. False when memory is short, or y is no value. */
 bool cot__forecast_of(cot__forecast *f, cot_var y);
 void cot__forecast_free(cot__forecast *f);
+/* Makes f, of a net of equal blocks, the forecast of a net with `times` blocks more. `less` is that
+ * of one block less; both have some blocks. Every number grows by as much with each block; in the
+ * middle, whose steps are left out, bytes lie between those at both ends. False when memory is
+ * short. */
+bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times);
 /* False when memory is short. */
 bool cot__forecast_table(FILE *out, const cot__forecast *f);
 /* The members of an object, which the caller opens and closes. */
