@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "problem/expression.h"
+#include "problem/limit.h"
 #include "problem/problem.h"
 #include "trace/cost/cost.h"
 #include "trace/cost/cost_loop.h"
@@ -33,9 +34,13 @@ static int cost_of_depth(const options *o, FILE *out, failure *f) {
                            .batch = given->batch ? given->batch : 1};
     s.states = given->states ? given->states : s.depth > 1 ? log2_of(s.depth) : 1;
     s.micro = given->micro ? given->micro : s.batch;
+    s.bytes = o->train.precision ? 2 : cot__dtype_size(o->dtype);
+    if (!read_limit(o->train.limit, &s.limit, f)) return EXIT_USAGE;
     cot__json         j = cot__json_to(out);
     if (o->inputs || o->outputs || o->file || o->positional_count)
         failure_usage(f, "cost --depth takes neither an expression nor --inputs and --outputs");
+    else if (o->train.precision && strcmp(o->train.precision, "bf16") != 0 && strcmp(o->train.precision, "f16") != 0)
+        failure_usage(f, "--precision is bf16 or f16, not '%.40s'", o->train.precision);
     else if (s.micro > s.batch)
         failure_usage(f, "--micro is %lld, --batch is %lld; a part has at least one of the batch", (long long)s.micro,
                       (long long)s.batch);
@@ -51,6 +56,10 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
     char      why[512];
     (void)how;
     if (o->sizes.depth) return cost_of_depth(o, out, f);
+    if (o->train.precision || o->train.limit) {
+        failure_usage(f, "--precision and --limit of cost go with --depth");
+        return EXIT_USAGE;
+    }
     if (o->inputs || o->outputs) {
         if (o->file || o->positional_count)
             failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");

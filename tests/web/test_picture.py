@@ -13,7 +13,7 @@ from browser import Browser  # noqa: E402
 from firefox import Firefox  # noqa: E402
 
 SIZES = [(360, 740), (390, 844), (1280, 800), (1440, 900), (1920, 1080)]
-WALKS = ["forward", "reverse"]
+WALKS = ["forward", "reverse", "tangent"]
 PAGE = Kind = browser = None
 
 # What is wrong with the picture now, as sentences. A text may touch nothing: not its box (2 pixels

@@ -4,7 +4,9 @@ import { $, el } from "./dom.js";
 import { keepHere, recallHere } from "./store.js";
 
 export class Notes {
-  constructor() {
+  // onMark(ids): these nodes have a note
+  constructor(onMark) {
+    this.onMark = onMark;
     this.all = recallHere("notes", {});
     $("note-node").addEventListener("change", () => this.show(Number($("note-node").value)));
     $("note-text").addEventListener("input", () => {
@@ -39,5 +41,6 @@ export class Notes {
     const noted = this.tape.nodes.filter(n => this.all[this.keyOf(n.id)]);
     $("note-list").textContent = noted.length ? `Notes on ${noted.map(n => this.tape.label(n.id)).join(", ")}.` : "";
     $("note").classList.toggle("noted", noted.length > 0);
+    this.onMark(new Set(noted.map(n => n.id)));
   }
 }

@@ -18,11 +18,11 @@ export function tangentsOf(tape, name = movingIn(tape)) {
   return foundTangents.get(tape)[name] ??= new Map(tape.trace.tangents[name].map(t => [t.node, t.tangent]));
 }
 
-const movedOps = tape => movable(tape).length ? tape.ops.filter(n => tangentsOf(tape).has(n.id)) : [];
+export const movedOps = tape => movable(tape).length ? tape.ops.filter(n => tangentsOf(tape).has(n.id)) : [];
 
 // What an operand hands on: the rule of the way back, with the tangent of the operand in the place
 // of the adjoint. For numbers they are the same products, in the other direction.
-function parts(tape, node) {
+export function tangentParts(tape, node) {
   const entry = tape.sweep.find(s => s.node === node.id), tangents = tangentsOf(tape);
   const plain = v => typeof v === "number" && Number.isFinite(v);
   if (!entry || !plain(node.value) || !plain(entry.adjoint) || entry.adjoint === 0) return null;
@@ -63,7 +63,7 @@ export function tangentView(tape, step) {
 
 function flowsOfNode(tape, node) {
   const flows = new Map();
-  for (const { from, partial, tangent } of parts(tape, node) ?? []) {
+  for (const { from, partial, tangent } of tangentParts(tape, node) ?? []) {
     const flow = flows.get(from) ?? { from, to: node.id, lines: [] };
     flow.lines.push([showFactor(partial, 4), `× ${showFactor(tangent, 4)}`, `= ${show(partial * tangent, 4)}`]);
     flows.set(from, flow);
@@ -72,7 +72,7 @@ function flowsOfNode(tape, node) {
 }
 
 function formulaOf(tape, node) {
-  const list = parts(tape, node), value = tangentsOf(tape).get(node.id);
+  const list = tangentParts(tape, node), value = tangentsOf(tape).get(node.id);
   const sum = pick => list.flatMap((p, k) => [k ? " + " : "", ...pick(p)]);
   return [dot(tape.label(node.id)), ...(list ? [" = ", ...sum(p => p.names), " = ", ...sum(p => [p.numbers])] : []),
     ...(isTensor(value) ? [] : [" = ", el("b", { class: "t" }, show(value))])];

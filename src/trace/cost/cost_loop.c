@@ -90,10 +90,14 @@ static int64_t root_of(int64_t n) {
     return c;
 }
 
+static double state_bytes(const cot__loop_sizes *s) {
+    return (double)(s->bytes ? s->bytes : 8) * (double)s->width * (double)s->batch;
+}
+
 static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, double part, int64_t kept, int64_t runs) {
     cot__cost one;
     cot__cost_of_sizes(&one, 1, 1);
-    double state = 8 * (double)sizes->width * (double)sizes->batch;
+    double state = state_bytes(sizes);
     return (cot__loop_plan){name, kept, runs, (double)runs + one.reverse_sweep * (double)sizes->depth,
                             state * part * (double)kept};
 }
@@ -108,7 +112,14 @@ bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOO
     plans[COT__SQRT] = plan("sqrt", sizes, 1, stretches + within, 2 * n);
     plans[COT__BINOMIAL] = plan("binomial", sizes, 1, all ? n : held, runs);
     plans[COT__MICRO] = plan("micro", sizes, 1 / (double)sizes->micro, n, n);
-    return true;
+    plans[COT__LIMIT] = (cot__loop_plan){0};
+    if (sizes->limit <= 0) return true;
+    /* besides the first and the last; one at least, however small the limit */
+    double  room = floor(sizes->limit / state_bytes(sizes));
+    int64_t states = room >= (double)n ? n : room > 3 ? (int64_t)room - 2 : 1;
+    runs = states >= n ? n : cot__loop_schedule(n, states, &held, NULL, NULL);
+    plans[COT__LIMIT] = plan("limit", sizes, 1, states >= n ? n : held, runs);
+    return runs != 0;
 }
 
 /* ---- shown ----------------------------------------------------------------------------------- */
@@ -138,9 +149,11 @@ bool cot__loop_cost_json(cot__json *j, const cot__loop_sizes *sizes) {
     integer(j, "batch", sizes->batch);
     integer(j, "states", sizes->states);
     integer(j, "micro", sizes->micro);
+    integer(j, "bytes", sizes->bytes ? sizes->bytes : 8);
+    if (sizes->limit > 0) cot__json_key(j, "limit"), cot__json_number(j, sizes->limit);
     cot__json_key(j, "plans");
     cot__json_open(j, '[');
-    for (int k = 0; k < COT__LOOP_PLANS; k++) {
+    for (int k = 0; k < COT__LOOP_PLANS && plans[k].name; k++) {
         cot__json_open(j, '{');
         cot__json_key(j, "name"), cot__json_string(j, plans[k].name);
         integer(j, "kept", plans[k].kept);
@@ -164,14 +177,17 @@ bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     cot__loop_plan plans[COT__LOOP_PLANS];
     char           a[32], b[32];
     if (!cot__loop_plans(sizes, plans)) return false;
-    fprintf(out, "%lld steps, a state of %lld × %lld numbers\n\n", (long long)sizes->depth, (long long)sizes->width,
-            (long long)sizes->batch);
+    fprintf(out, "%lld steps, a state of %lld × %lld numbers of %lld bytes\n\n", (long long)sizes->depth,
+            (long long)sizes->width, (long long)sizes->batch, (long long)(sizes->bytes ? sizes->bytes : 8));
     fprintf(out, "%-9s %12s %12s %14s %16s\n", "", "states kept", "steps run", "time in steps", "bytes");
-    for (int k = 0; k < COT__LOOP_PLANS; k++)
+    for (int k = 0; k < COT__LOOP_PLANS && plans[k].name; k++)
         fprintf(out, "%-9s %12lld %12lld %14s %16s\n", plans[k].name, (long long)plans[k].kept,
                 (long long)plans[k].runs, cot__shortest(plans[k].time, a), cot__shortest(plans[k].bytes, b));
     fputs("\nplain: all states; sqrt: every √depth-th, and one stretch of them\n", out);
     fprintf(out, "binomial: at most %lld states besides the first and the last; micro: %lld parts\n",
             (long long)sizes->states, (long long)sizes->micro);
+    if (sizes->limit > 0) fprintf(out, "limit: as many states as %s bytes hold\n", cot__shortest(sizes->limit, a));
+    if (sizes->limit > 0 && plans[COT__LIMIT].bytes > sizes->limit)
+        fputs("       which is less than any plan needs: this is the least that there is\n", out);
     return true;
 }
