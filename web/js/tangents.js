@@ -2,7 +2,7 @@
 // then, from how fast its operands move. All numbers are the engine's (`tangents` of a trace).
 import { $, dot, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
-import { inTable, isTensor, show, showFactor } from "./numbers.js";
+import { inTable, isTensor, show, showFactor, showShape } from "./numbers.js";
 
 // Which input moves: of the walk, not of a tape, so that a moved slider keeps it.
 const moving = { name: null };
@@ -62,12 +62,19 @@ export function tangentView(tape, step) {
 }
 
 function flowsOfNode(tape, node) {
-  const flows = new Map();
-  for (const { from, partial, tangent } of tangentParts(tape, node) ?? []) {
+  const flows = new Map(), products = tangentParts(tape, node);
+  const add = (from, line) => {
     const flow = flows.get(from) ?? { from, to: node.id, lines: [] };
-    flow.lines.push([showFactor(partial, 4), `× ${showFactor(tangent, 4)}`, `= ${show(partial * tangent, 4)}`]);
+    flow.lines.push(line);
     flows.set(from, flow);
-  }
+  };
+  for (const { from, partial, tangent } of products ?? [])
+    add(from, [showFactor(partial, 4), `× ${showFactor(tangent, 4)}`, `= ${show(partial * tangent, 4)}`]);
+  // of arrays: what comes through an operand, by its rule if that is short
+  if (!products)
+    for (const { from, filled, amount } of tape.trace.tangents[movingIn(tape)].find(t => t.node === node.id).parts)
+      add(from, amount !== null && !isTensor(amount) ? [`= ${show(amount, 4)}`]
+        : [filled && filled.length <= 24 ? filled : showShape(tape.node(from).shape)]);
   return [...flows.values()];
 }
 
