@@ -285,11 +285,16 @@ typedef struct cot_options {
      * are seen by cot_backward, cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep
      * at each of these three, and elsewhere a look at every operation on the way. */
     bool          smooth COT__OR_0;
-    /* of cot_tape_load: how many steps the loops of the file may take in all; 0: 2^24 */
+    /* of cot_tape_load: how many steps the loops of the file, and of programs that it
+     * calls, may take in all, those of iterative solvers included; 0: 2^24 */
     int64_t       load_steps COT__OR_0;
     /* bytes that the tape may have in use, as cot_tape_peak_bytes counts them; 0: what
      * COTANGENT_MEMORY_LIMIT says, or no limit. See cot_tape_set_memory_limit. */
     int64_t       memory_limit COT__OR_0;
+    /* a folder for values that the limit lets go and that are dear, or not possible, to compute
+     * again: they lie in a file without a name there (Linux), which nothing outlives. NULL: none.
+     * The name is copied. See cot_tape_set_memory_limit. */
+    const char   *spill COT__OR_0;
 } cot_options;
 
 /* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
@@ -360,6 +365,7 @@ typedef struct cot_memory {
     int64_t saved;      /* of the others: those that derivative rules read */
     int64_t cheap;      /* of those saved: made by elementwise operations, so cheap to make again */
     int64_t unread;     /* no rule reads them: a scope (cot_scope_close) would let them go */
+    int64_t spilled;    /* bytes of elements that lie in the folder of cot_options.spill now */
     int64_t peak;       /* cot_tape_peak_bytes */
 } cot_memory;
 /* Counts them (memory may be NULL), and writes a table to `out` (NULL: none): for each operation
@@ -370,10 +376,16 @@ COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
  * When an operation or a sweep would pass it, the tape drops elements of values that it can compute
  * again, and does their operations again when somebody reads them: gradients and values have the
  * same bits under every limit that lets them be computed at all, and take longer. Values that were
- * recorded before there was a limit stay, and so do constants, numbers without axes, results of
- * writes in place, of loops and other functions with bodies, of programs, and of cot_call. Where
- * the rest does not fit, the error (COT_MEMORY) says how much the
- * operation needed, and what was in use that could not be dropped.
+ * recorded before there was a limit stay, and so do numbers without axes.
+ * Where the tape has a folder (cot_options.spill), a value goes to a file instead if that costs
+ * less than computing it again, or if it cannot be: constants, results of writes in place, of loops
+ * and other functions with bodies, of programs, and of cot_call (but see cot_custom.pure). Without
+ * a folder these stay. A thread writes values before memory is short, and reads what a backward
+ * sweep will read next. Every read is compared with a checksum of what was written. A disk that is
+ * full or fails costs time and no answer, as long as values can be computed again, and
+ * cot_tape_note says so; a value that cannot be and is lost is an error (COT_MEMORY).
+ * Where the rest does not fit, the error (COT_MEMORY) says how much the operation needed, and what
+ * was in use that could not be dropped.
  * A dropped value is computed from what it was computed from before. If a leaf, a constant or
  * wrapped memory among that was written meanwhile (cot_assign, an optimiser, cot_touch), reading
  * the value is an error, COT_STALE: read it before the write, or rewind first, as training loops
@@ -701,6 +713,9 @@ typedef struct cot_custom {
                        void *user) COT__OR_0;
     int (*jvp_numbers)(int n, const cot_array *xs, const cot_array *y, const cot_array *dxs, cot_array *dy,
                        void *user) COT__OR_0;
+    /* `value` gives the same result for the same operands at any time, and touches no tape: under a
+     * memory limit the result may be dropped, and `value` is called again when somebody reads it */
+    bool pure COT__OR_0;
 } cot_custom;
 
 /* Records op on n >= 1 operands, each in its own dtype and any shape (numbers take the first

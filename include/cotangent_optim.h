@@ -74,11 +74,13 @@ COT_API double cot_schedule_rate(const cot_schedule *s, int64_t step);
  *     COT_ADAM      m = beta1 · m + (1 - beta1) g
  *                   v = beta2 · v + (1 - beta2) g²
  *                   w = w - rate · m' / (sqrt(v') + eps), where m' = m / (1 - beta1^step) and
- *                   v' = v / (1 - beta2^step)
+ *                   v' = v / (1 - beta2^step); eps_hat: sqrt(v') + eps / sqrt(1 - beta2^step) in
+ *                   the place of sqrt(v') + eps
  *     COT_ADAMW     the same with (1 - rate · decay) w in the place of w
  *
  * and at the end, if averages are kept, a = average · a + (1 - average) w. These are PyTorch's (SGD
- * with a dampening of 0), but for the roundings. */
+ * with a dampening of 0), but for the roundings; with eps_hat, which adds eps to sqrt(v) before it
+ * is corrected, TensorFlow's Adam. */
 typedef enum cot_optim_kind { COT_SGD, COT_RMSPROP, COT_ADAM, COT_ADAMW } cot_optim_kind;
 
 /* What differs between groups of parameters (cot_params_group). */
@@ -97,6 +99,7 @@ typedef struct cot_optim_options {
     double                 alpha COT__OR_0;    /* 0: 0.99 */
     double                 beta1 COT__OR_0, beta2 COT__OR_0; /* 0: 0.9, 0.999 */
     double                 eps COT__OR_0;     /* 0: 1e-8 */
+    bool                   eps_hat COT__OR_0; /* COT_ADAM, COT_ADAMW */
     /* of averages of weights, below 1; 0: none are kept */
     double                 average COT__OR_0;
     const cot_schedule    *schedule COT__OR_0; /* copied; NULL: the rate is `rate` */

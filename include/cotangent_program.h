@@ -73,6 +73,19 @@ typedef struct cot_compile_options {
      * memory then. */
     const int    *donate COT__OR_0;
     int           donations COT__OR_0;
+    /* Bytes that a cot_run may take, cot_run_bytes; 0: as many as it likes. Before the first run it
+     * is decided what is kept and what is computed again where it is read; every bit stays, and
+     * cot_program_report tells the price. Neither inputs nor outputs count: an output of 8 KiB or
+     * more that is made after the last check of the data is made where the caller wants it, so it
+     * must be given (not NULL) and lie where nothing lies that is still to be read, or in a donated
+     * input; otherwise the run is refused. What has an effect, loops, conditions, solvers and
+     * functions of the user's are done once, and a loop keeps what it keeps. If the limit cannot be
+     * reached, the program has failed with COT_MEMORY: the sentence tells the smallest limit that
+     * can be, with which it compiles, and which operation needs that. It is no part of a saved
+     * program, and neither derivatives (cot_program_call) nor exported C obey it. Native code needs
+     * memory to be compared in: `native` is refused beside a limit, and COTANGENT_NATIVE=1 passes
+     * such programs over. */
+    int64_t       memory_limit COT__OR_0;
 } cot_compile_options;
 
 /* The program of f for n inputs of these types and m outputs. f runs once, on a tape of its own
@@ -133,6 +146,10 @@ typedef struct cot_program_facts {
      * keeps for the way back, beside inputs and outputs; and what the way back computes again
      * rather than reads. -1: there is no such derivative. */
     int64_t saved_bytes, recomputed_bytes;
+    /* The memory limit (0: none); what a run would take without; and how much work is done again,
+     * as a share of the work without a limit, in operations on numbers: 0.3 is 30 %. */
+    int64_t memory_limit, unlimited_bytes;
+    double  again;
 } cot_program_facts;
 
 /* Plans the program and its bodies, and makes the derivative that cot_program_call would; runs
@@ -160,12 +177,13 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
  * wanted back then, in this order. Names and source lines are saved too, so a loaded tape is
  * printed, explained and differentiated as the one that was saved, and its values keep their
  * numbers, up to the first body: what nothing needs of bodies is left out, and so are their source
- * lines. Loops, conditions and checkpoints run again when they are loaded; where a loop spills its
- * states to is not saved. What was written over in place is there again if it can be computed.
- * Gradients of leaves are not saved. The file is replaced as a whole or stays as it was; `why` as
- * for cot_program_save. The tape stays as it is, its status too. What cannot be saved: solvers, the
- * way back through a loop as one operation (a recorded gradient of a cot_while in a body, or of a
- * loop whose states are bounded), functions of the user's, also in bodies, called programs (each is
+ * lines. Loops, conditions, checkpoints, called programs and linear systems run again when they are
+ * loaded; where a loop spills its states to is not saved, nor whether a called program is to be
+ * native. What was written over in place is there again if it can be computed. Gradients of leaves
+ * are not saved. The file is replaced as a whole or stays as it was; `why` as for cot_program_save.
+ * The tape stays as it is, its status too. What cannot be saved: cot_root and its like, the way
+ * back through a loop as one operation (a recorded gradient of a cot_while in a body, or of a loop
+ * whose states are bounded), functions of the user's, also in bodies and called programs (each is
  * named in the error), and a tape in which a leaf or constant was assigned after something had read
  * it. */
 COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
@@ -173,8 +191,8 @@ COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const 
  * must be as many. NULL when there is no memory for the tape; after any other failure it has the
  * error (cot_tape_status, cot_tape_message), and vars are invalid. The file is believed in nothing.
  * It says how many steps its loops have, and loading does them all: up to options->load_steps
- * together, those of loops inside of loops counted each time, and a file with more is refused. NULL
- * options for the defaults. */
+ * together, those of loops inside of loops counted each time, and of a linear system that is not
+ * eliminated as many as it may take. A file with more is refused. NULL options for the defaults. */
 COT_API cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars);
 /* The value that has this name (cot_name), the newest of several; COT_NONE if none has. */
 COT_API cot_var cot_tape_named(cot_tape *t, const char *name);

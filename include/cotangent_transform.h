@@ -95,10 +95,11 @@ typedef struct cot_loop_options {
     /* 0: 100, or all of a loop of known length if they take no more than 1 MiB together. More than
      * there are steps cost nothing */
     int         states COT__OR_0;
-    /* a folder: states are kept in files without names there, not in memory (Linux). Must live as
-     * long as what was recorded. A state is its carried values, each rounded up to 64 bytes, or to
-     * 8 if it has fewer than 64. Unless all are kept, 48 to 96 bytes for each kept state are in
-     * memory beside it, with and without `spill` (without, and above 2 KB each, some 150 more) */
+    /* a folder: states are kept in a file without a name there, not in memory (Linux), each with a
+     * checksum. Must live as long as what was recorded. A state is its carried values, each rounded
+     * up to 64 bytes, or to 8 if it has fewer than 64. Unless all are kept, 64 to 128 bytes for
+     * each kept state are in memory beside it, with and without `spill` (without, and above 2 KB
+     * each, some 150 more) */
     const char *spill COT__OR_0;
     bool        reverse COT__OR_0; /* cot_scan, cot_fori: from the last step to the first */
     /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */

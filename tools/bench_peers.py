@@ -18,9 +18,9 @@ from pathlib import Path
 WORKLOADS = ["mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano", "gcn_cora", "gcn_cora_sparse", "elementwise", "chain",
     "rosenbrock_hvp", "jac_tall", "deep_ckpt"]
 # The workloads that torch_steps.py can compile, and those that have no compiled step here: a
-# checkpoint saves memory of a tape, which a program has not; graph networks are measured as tapes.
+# checkpoint saves memory of a tape, which a program has not.
 TORCH_COMPILES = {"mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano", "elementwise"}
-NOT_COMPILED = {"deep_ckpt", "gcn_cora", "gcn_cora_sparse"}
+NOT_COMPILED = {"deep_ckpt"}
 
 ap = argparse.ArgumentParser()
 for name in ("bench", "peers", "keep"):

@@ -8,7 +8,7 @@ mkdir -p "$to"
 data=$(mktemp)
 trap 'rm -f "$data"' EXIT
 
-# A plant that grows to 12 cm: a logistic curve, with errors of measurement that are always the same.
+# A plant that grows to 12 cm: a logistic curve, with errors that are always the same.
 awk 'BEGIN {
     print "day,height"
     for (day = 0; day <= 20; day++) {

@@ -1,6 +1,6 @@
 /* gcn.c: a graph network of two layers on a random graph with the counts of Cora: forward,
  * backward, a step of Adam. Words are a dense matrix, or compressed rows like the graph. */
-#include "workloads/workloads.h"
+#include "workloads/compiled.h"
 
 enum { NODES = 2708, WORDS = 1433, HIDDEN = 16, CLASSES = 7, EDGES = 5278, LABELLED = 140 };
 
@@ -14,12 +14,19 @@ typedef struct gcn {
     cot_var     x, labels;
 } gcn;
 
+static cot_var logits(const gcn *m, cot_var w1, cot_var w2) {
+    cot_var words = m->sparse ? cot_csr_matmul(m->words, w1) : cot_matmul(m->x, w1);
+    return cot_csr_matmul(m->graph, cot_matmul(cot_relu(cot_csr_matmul(m->graph, words)), w2));
+}
+
 static cot_var net(cot_params *p, cot_var x) {
-    const gcn *m = cot_params_user(p);
-    cot_var    w1 = cot_nn_parameter(p, "w1", COT_SHAPE(WORDS, HIDDEN), x, (cot_init){0});
-    cot_var    w2 = cot_nn_parameter(p, "w2", COT_SHAPE(HIDDEN, CLASSES), x, (cot_init){0});
-    cot_var    h = cot_relu(cot_csr_matmul(m->graph, m->sparse ? cot_csr_matmul(m->words, w1) : cot_matmul(x, w1)));
-    return cot_csr_matmul(m->graph, cot_matmul(h, w2));
+    cot_var w1 = cot_nn_parameter(p, "w1", COT_SHAPE(WORDS, HIDDEN), x, (cot_init){0});
+    cot_var w2 = cot_nn_parameter(p, "w2", COT_SHAPE(HIDDEN, CLASSES), x, (cot_init){0});
+    return logits(cot_params_user(p), w1, w2);
+}
+
+static cot_var loss_of(const gcn *m, cot_var z) {
+    return cot_softmax_cross_entropy(cot_slice(z, 0, 0, LABELLED, 1), m->labels);
 }
 
 /* Both ends of an edge come from U(50). */
@@ -39,23 +46,53 @@ static void assign(cot_params *p, const char *name, uint64_t seed, double scale)
     free(data);
 }
 
-static void *make(bool sparse) {
-    gcn    *m = must(calloc(1, sizeof *m));
-    float  *x = uniform_f32(3, (int64_t)NODES * WORDS, 1);
+/* Ones and zeros (nodes, words), which the caller frees. */
+static float *words_of_nodes(void) {
+    float *x = uniform_f32(3, (int64_t)NODES * WORDS, 1);
+    for (int64_t k = 0; k < (int64_t)NODES * WORDS; k++) x[k] = x[k] > 0.975f;
+    return x;
+}
+
+/* The ones alone. */
+static cot_csr compressed(cot_tape *t, const float *x) {
+    int64_t *column = must(malloc((size_t)NODES * WORDS * sizeof *column)), start[NODES + 1] = {0}, n = 0;
+    for (int64_t i = 0; i < NODES; i++) {
+        for (int64_t j = 0; j < WORDS; j++)
+            if (x[i * WORDS + j] != 0) column[n++] = j;
+        start[i + 1] = n;
+    }
+    cot_csr a = cot_csr_from_arrays(t, NODES, WORDS, &(cot_array){COT_I64, COT_SHAPE(NODES + 1), NODES + 1, start},
+                                    &(cot_array){COT_I64, COT_SHAPE(n), n, column},
+                                    cot_full(t, COT_F32, COT_SHAPE(n), 1));
+    free(column);
+    return a;
+}
+
+/* What a step reads beside weights and dense words, as constants of the tape. */
+static void make_data(gcn *m) {
     int64_t label[LABELLED];
+    for (int k = 0; k < LABELLED; k++) label[k] = k % CLASSES;
+    m->labels = cot_data(m->t, COT_I64, COT_SHAPE(LABELLED), label);
+    if (m->sparse) {
+        float *x = words_of_nodes();
+        m->words = compressed(m->t, x);
+        m->x = m->words.values;
+        free(x);
+    }
+    make_graph(m);
+}
+
+static void *make(bool sparse) {
+    gcn *m = must(calloc(1, sizeof *m));
     m->t = must(cot_tape_create(NULL));
     m->p = must(cot_params_create(m->t));
     m->sparse = sparse;
-    for (int64_t k = 0; k < (int64_t)NODES * WORDS; k++) x[k] = x[k] > 0.975f;
-    for (int k = 0; k < LABELLED; k++) label[k] = k % CLASSES;
-    m->x = cot_data(m->t, COT_F32, COT_SHAPE(NODES, WORDS), x);
-    m->labels = cot_data(m->t, COT_I64, COT_SHAPE(LABELLED), label);
-    free(x);
-    if (sparse) {
-        m->words = cot_csr_from_dense(m->x);
-        m->x = m->words.values;
+    make_data(m);
+    if (!sparse) {
+        float *x = words_of_nodes();
+        m->x = cot_data(m->t, COT_F32, COT_SHAPE(NODES, WORDS), x);
+        free(x);
     }
-    make_graph(m);
     cot_params_set_user(m->p, m);
     cot_params_init(m->p, net, m->x, cot_key_of(0));
     assign(m->p, "w1", 4, 1 / sqrt((double)WORDS));
@@ -68,7 +105,7 @@ static void *make(bool sparse) {
 
 static double gcn_step(void *state) {
     gcn    *m = state;
-    cot_var loss = cot_softmax_cross_entropy(cot_slice(net(m->p, m->x), 0, 0, LABELLED, 1), m->labels);
+    cot_var loss = loss_of(m, net(m->p, m->x));
     double  value = cot_value(loss);
     cot_backward(loss);
     cot_optim_step(m->adam);
@@ -92,4 +129,58 @@ static void *make_sparse(void) { return make(true); }
 const workload gcn_workloads[2] = {
     {"gcn_cora", "f32", make_dense, gcn_step, gcn_destroy, 1.9454365, 1e-6, NULL},
     {"gcn_cora_sparse", "f32", make_sparse, gcn_step, gcn_destroy, 1.9454365, 1e-6, NULL},
+};
+
+/* ---- as a program ---------------------------------------------------------------------------- */
+
+/* Inputs: weights, their two moments, the number of the step, and dense words. Outputs: the loss,
+ * weights, moments. */
+enum { W1, W2, COUNT, STEP = 3 * COUNT, X, ALL };
+
+static int loss(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = loss_of(user, logits(user, xs[W1], xs[W2]));
+    return 0;
+}
+
+static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    static const cot_optim_options adam = {.kind = COT_ADAM};
+    gcn                            g = {.t = cot_tape_of(xs[0]), .sparse = *(const bool *)user};
+    cot_var                        grads[COUNT];
+    (void)n, (void)m;
+    make_data(&g);
+    if (!g.sparse) g.x = xs[X];
+    if (cot_value_and_grad(loss, &g, COUNT, xs, &ys[0], grads) != COT_OK) return 1;
+    return cot_optim_record(&adam, cot_number(0.01), xs[STEP], COUNT, grads, xs, NULL, ys + 1) != COT_OK;
+}
+
+static void count_steps(compiled *c) { *(int64_t *)(uintptr_t)c->in[STEP] = c->step; }
+
+static void *make_compiled(bool sparse) {
+    static const int64_t rows[COUNT] = {WORDS, HIDDEN}, columns[COUNT] = {HIDDEN, CLASSES};
+    cot_type             types[ALL];
+    for (int k = 0; k < STEP; k++) types[k] = (cot_type){COT_F32, COT_SHAPE(rows[k % COUNT], columns[k % COUNT])};
+    types[STEP] = (cot_type){COT_I64, COT_SCALAR};
+    types[X] = (cot_type){COT_F32, COT_SHAPE(NODES, WORDS)};
+    compiled *c = compiled_make(descend, &sparse, sparse ? X : ALL, types, 1 + STEP);
+    for (int k = 0; k < STEP; k++) {
+        int64_t size = rows[k % COUNT] * columns[k % COUNT];
+        double  scale = k < COUNT ? 1 / sqrt((double)rows[k]) : 0; /* moments are 0 */
+        c->in[k] = c->out[1 + k] = compiled_take(c, uniform_f32(4 + (uint64_t)k, size, scale));
+    }
+    c->in[STEP] = compiled_take(c, must(malloc(sizeof(int64_t))));
+    if (!sparse) c->in[X] = compiled_take(c, words_of_nodes());
+    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
+    c->before = count_steps;
+    c->result = compiled_first_float;
+    return c;
+}
+
+static void *compiled_dense(void) { return make_compiled(false); }
+static void *compiled_sparse(void) { return make_compiled(true); }
+
+const workload gcn_compiled_workloads[2] = {
+    {"gcn_cora_compiled", "f32", compiled_dense, compiled_step, compiled_destroy, 1.9454365, 1e-6, compiled_seconds},
+    {"gcn_cora_sparse_compiled", "f32", compiled_sparse, compiled_step, compiled_destroy, 1.9454365, 1e-6,
+     compiled_seconds},
 };

@@ -23,6 +23,7 @@ int main(int argc, char **argv) {
     TAKE(gpt_compiled_workloads);
     TAKE(layer_workloads);
     TAKE(gcn_workloads);
+    TAKE(gcn_compiled_workloads);
 #undef TAKE
     char     system[64];
     snprintf(system, sizeof system, "cotangent-%s", cot_version());

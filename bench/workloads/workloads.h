@@ -8,7 +8,7 @@
 
 extern const workload mlp_workloads[11], cnn_workloads[3], gpt_workloads[3], number_workloads[4], chain_workloads[1],
     deep_workloads[2], compiled_workloads[7], gpt_compiled_workloads[1], cnn_compiled_workloads[1], layer_workloads[4],
-    gcn_workloads[2];
+    gcn_workloads[2], gcn_compiled_workloads[2];
 
 /* A leaf of U(seed) f32 numbers. */
 static inline cot_var weights(cot_tape *t, uint64_t seed, cot_shape shape, double scale) {

@@ -10,6 +10,7 @@
 #include "problem/expression.h"
 #include "problem/problem.h"
 #include "io/progress.h"
+#include "trace/lines/grid.h"
 #include "trace/trace.h"
 #include "problem/values.h"
 
@@ -38,12 +39,13 @@ static cot_var function(int n, const cot_var *xs, void *user) {
     return y;
 }
 
-static void print_check(FILE *out, look how, const char *what, double error) {
+static void put_check(cot__grid *g, const char *what, double error) {
     bool fine = error <= 1; /* false for NaN too */
-    fprintf(out, "%-32s %s%s%s  ", what, how.colour ? fine ? "\033[32m" : "\033[1;31m" : "",
-            fine ? "agree   " : "DISAGREE", how.colour ? "\033[0m" : "");
-    if (isfinite(error)) cot__write(out, "%.2g of the tolerance\n", error);
-    else fprintf(out, "nothing finite to compare\n");
+    char text[64] = "nothing finite to compare";
+    cot__grid_put(g, NULL, what);
+    cot__grid_put(g, fine ? "\033[32m" : "\033[1;31m", fine ? "agree" : "DISAGREE");
+    if (isfinite(error)) cot__format(text, sizeof text, "%.2g of the tolerance", error);
+    cot__grid_put(g, NULL, text);
 }
 
 /* Replaces the library's names of inputs, xs[0], xs[1], …, by their names in the expression. */
@@ -98,10 +100,12 @@ static int print_report(const problem *p, FILE *out, look how, const cot_check_r
     if (p->o->json) {
         print_json_check(out, r, agree, message, kinks);
     } else {
+        cot__grid g = {.columns = 3, .column = {COT__LEFT, COT__LEFT, COT__LEFT}, .colour = how.colour};
         fprintf(out, "compared in f64, along random directions:\n");
-        print_check(out, how, "forward with finite differences", r->jvp_error);
-        print_check(out, how, "reverse with forward", r->vjp_error);
-        print_check(out, how, "second order, both ways", r->second_error);
+        put_check(&g, "forward with finite differences", r->jvp_error);
+        put_check(&g, "reverse with forward", r->vjp_error);
+        put_check(&g, "second order, both ways", r->second_error);
+        if (!cot__grid_print(out, &g)) failure_memory(f);
         if (message[0]) fprintf(out, "%s\n", message);
         if (kinks[0])
             fprintf(out, "this point is not smooth, where differences and derivatives may differ:\n%s\n", kinks);

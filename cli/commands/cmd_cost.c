@@ -10,9 +10,9 @@
 #include "trace/cost/cost.h"
 #include "trace/cost/cost_loop.h"
 
-static void print_cost(const options *o, FILE *out, const cot__cost *c) {
+static void print_cost(const options *o, FILE *out, const cot__cost *c, failure *f) {
     if (!o->json) {
-        cot__cost_table(out, c);
+        if (!cot__cost_table(out, c)) failure_memory(f);
         return;
     }
     cot__json j = cot__json_to(out);
@@ -64,11 +64,11 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
         if (o->file || o->positional_count)
             failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");
         cot__cost_of_sizes(&c, o->inputs ? o->inputs : 1, o->outputs ? o->outputs : 1);
-        print_cost(o, out, &c);
+        print_cost(o, out, &c, f);
         return EXIT_FINE;
     }
     if (problem_for_derivatives(&p, o, f)) {
-        if (cot__cost_of(&c, p.y, p.wanted_count, p.wanted, why)) print_cost(o, out, &c);
+        if (cot__cost_of(&c, p.y, p.wanted_count, p.wanted, why)) print_cost(o, out, &c, f);
         else sentence_failure(why, "cost", f);
     }
     problem_close(&p);

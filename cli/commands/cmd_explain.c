@@ -3,20 +3,16 @@
 #include "commands/commands.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "problem/results.h"
+#include "texts/cures.h"
 #include "trace/trace.h"
 #include "problem/values.h"
 
-/* Writes a paragraph that ends with one newline, whether or not the text has one. */
-static void paragraph(FILE *out, const char *text) {
-    size_t n = strlen(text);
-    fprintf(out, "%s%s", text, n && text[n - 1] == '\n' ? "" : "\n");
-}
-
 static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings,
                               const char *explanation, int kinks, const char *report) {
+    const char *cures[CURES_MOST];
+    int         helps = cures_find(findings ? explanation : "", kinks ? report : "", cures);
     if (p->o->json) {
         cot__json j = cot__json_to(out);
         cot__json_open(&j, '{');
@@ -30,18 +26,24 @@ static void print_explanation(const problem *p, FILE *out, look how, const cot_a
         cot__json_integer(&j, kinks);
         cot__json_key(&j, "report");
         cot__json_string(&j, report);
+        cot__json_key(&j, "cures");
+        cot__json_open(&j, '[');
+        for (int k = 0; k < helps; k++) cot__json_string(&j, cures[k]);
+        cot__json_close(&j, ']');
         result_note(p, out, &j);
         cot__json_close(&j, '}');
         fputs("\n", out);
         return;
     }
     print_values(out, how, 1, &(labelled){"value", value});
-    if (findings) paragraph(out, explanation);
-    if (kinks) fputs("not smooth here:\n", out), paragraph(out, report);
+    if (findings) cot__paragraph(out, how.width, 0, explanation);
+    if (kinks) fputs("not smooth here:\n", out), cot__paragraph(out, how.width, 2, report);
+    if (helps) fputs("what helps:\n", out);
+    for (int k = 0; k < helps; k++) cot__paragraph(out, how.width, 2, cures[k]);
     if (!findings && !kinks)
-        fputs("nothing to explain: the value and all gradients are finite, no gradient is zero, and the point is "
-              "smooth\n",
-              out);
+        cot__paragraph(out, how.width, 0,
+                       "nothing to explain: the value and all gradients are finite, no gradient is zero, and the point "
+                       "is smooth");
     result_note(p, out, NULL);
 }
 

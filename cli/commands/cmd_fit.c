@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/math/vectors.h"
 #include "fit/fit.h"
-#include "optim/householder.h"
 #include "io/memory_file.h"
 #include "io/system.h"
 
@@ -68,7 +68,7 @@ static int fit_it(fit *x, FILE *out, look how, failure *f) {
     const options     *o = x->p.o;
     cot__least_squares ls = {.rows = x->table.rows,
                              .n = x->p.n,
-                             .size = cot__householder_norm(x->table.rows, x->y),
+                             .size = cot__length(x->table.rows, x->y),
                              .most_iterations = o->most_iterations,
                              .tolerance = o->tolerance,
                              .residuals = fit_residuals,
@@ -86,6 +86,7 @@ static int fit_it(fit *x, FILE *out, look how, failure *f) {
         if (has_result(x, &r, end, f)) {
             status = end == COT_FIT_CONVERGED ? EXIT_FINE : EXIT_DISAGREES;
             if (o->plot) put_plot(x, o->plot, out, &r, f);
+            if (o->chart) fit_chart(x, out, how);
             if (!o->plot || strcmp(o->plot, "-") != 0) fit_print(x, out, how, &r, end);
         }
     }
@@ -99,6 +100,10 @@ int run_fit(const options *o, FILE *out, look how, failure *f) {
     int status = EXIT_FINE;
     if (o->json && o->plot && strcmp(o->plot, "-") == 0) {
         failure_usage(f, "only one of --json and --plot - can go to the standard output");
+        return EXIT_USAGE;
+    }
+    if (o->chart && (o->json || (o->plot && strcmp(o->plot, "-") == 0))) {
+        failure_usage(f, "--chart draws in the terminal; it does not go together with --json and --plot -");
         return EXIT_USAGE;
     }
     if (fit_open(&x, o, f) && fit_start(&x, f)) status = fit_it(&x, out, how, f);

@@ -23,7 +23,7 @@ int run_grad(const options *o, FILE *out, look how, failure *f) {
             directions_gradient(p.t, o->mode, p.y, seed.size, seed.data, p.wanted_count, p.wanted, p.wanted_size,
                                 gradient, f)) {
             if (o->rank) rank_print(&p, out, how, n, wanted, gradient, f);
-            else result_print(&p, out, how, "grad", "d/d", n, wanted, gradient, f);
+            else result_print(&p, out, how, "grad", "d/d", "", n, wanted, gradient, f);
         }
     }
     free(gradient);

@@ -198,9 +198,9 @@ static void as_svg(const void *x, FILE *to, failure *f) {
     free(place);
 }
 
-static void put_table(FILE *out, const answer *a) {
+static void put_table(FILE *out, const answer *a, failure *f) {
     char b[32];
-    cot__forecast_table(out, &a->f);
+    if (!cot__forecast_table(out, &a->f)) failure_memory(f);
     if (a->parameters)
         fprintf(out, "%lld parameters: %s, as much for gradients, twice as much for the moments of Adam\n",
                 (long long)a->parameters, cot__bytes_text(4.0 * (double)a->parameters, b));
@@ -235,7 +235,7 @@ static void show(const options *o, FILE *out, const answer *a, failure *f) {
     if (o->svg) memory_file_put(o->svg, as_svg, a, out, f);
     if (f->status != EXIT_FINE || (o->svg && strcmp(o->svg, "-") == 0)) return;
     if (o->json) put_json(out, a);
-    else put_table(out, a);
+    else put_table(out, a, f);
 }
 
 int run_memory(const options *o, FILE *out, look how, failure *f) {

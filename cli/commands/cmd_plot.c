@@ -210,7 +210,7 @@ static bool plot_make(plot *p, failure *f) {
     name_curves(p);
     for (int k = 0; k < p->curve_count; k++) {
         curve *c     = &p->curves[k];
-        p->series[k] = (chart_series){c->label, c->n, c->x, c->y, c->smooth};
+        p->series[k] = (chart_series){.name = c->label, .n = c->n, .x = c->x, .y = c->y, .smooth = c->smooth};
     }
     p->c = (chart){.title   = p->title,
                    .x_label = p->o->x ? p->o->x : "step",

@@ -25,7 +25,7 @@ static bool print_jvp(const problem *p, FILE *out, look how, const double *moved
         cot__json_close(&j, '}');
         fputs("\n", out);
     } else if (fine) {
-        print_values(out, how, 2, (labelled[]){{"value", &value}, {"tangent", &tangent}});
+        print_values(out, how, 2, (labelled[]){{"value", &value}, {"d/ds", &tangent}});
         result_note(p, out, NULL);
     }
     free(value.data);
@@ -85,7 +85,7 @@ int run_hvp(const options *o, FILE *out, look how, failure *f) {
             else if (cot_hvp(p.y, d.n, d.vars, d.v, product) != COT_OK)
                 tape_failure(p.t, f);
             else
-                result_print(&p, out, how, "hvp", "hvp ", keep_wanted(&d, product), d.inputs, product, f);
+                result_print(&p, out, how, "hvp", "d²/d", " ds", keep_wanted(&d, product), d.inputs, product, f);
         }
     }
     free(product);

@@ -2,11 +2,21 @@
 #include "commands/commands.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands/along.h"
 #include "problem/expression.h"
 #include "problem/results.h"
 #include "problem/values.h"
+
+/* "value", "d/ds", "d²/ds²", …, "d⁶⁰/ds⁶⁰". */
+static void name_order(int order, char *buf, size_t size) {
+    static const char *const raised[] = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+    char                     power[8] = "";
+    if (order > 9) strcat(power, raised[order / 10]);
+    if (order > 1) strcat(power, raised[order % 10]);
+    snprintf(buf, size, order ? "d%s/ds%s" : "value", power, power);
+}
 
 /* Prints a row for each order, beginning with the value. */
 static void print_rows(const problem *p, FILE *out, look how, int order, const cot_array *rows, labelled *lines) {
@@ -24,7 +34,7 @@ static void print_rows(const problem *p, FILE *out, look how, int order, const c
         fputs("\n", out);
     } else {
         for (int m = 0; m <= order; m++) {
-            snprintf(lines[m].label, sizeof lines[m].label, m ? "order %d" : "value", m);
+            name_order(m, lines[m].label, sizeof lines[m].label);
             lines[m].value = &rows[m];
         }
         print_values(out, how, order + 1, lines);

@@ -55,8 +55,10 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
             write_c(&x, out, f);
         } else if (!o->html && !o->dot) {
             cot__trace_look as = {how.colour, how.width};
-            if (o->mode != COT_FORWARD) cot__trace_table(out, x.trace, as);
-            else if (!cot__trace_tangent_table(out, x.trace, x.p.n, x.inputs, as)) failure_memory(f);
+            bool            fine = o->mode == COT_FORWARD
+                                       ? cot__trace_tangent_table(out, x.trace, x.p.n, x.inputs, as)
+                                       : cot__trace_table(out, x.trace, as);
+            if (!fine) failure_memory(f);
         }
     }
     traced_close(&x);

@@ -31,23 +31,22 @@ const command command_table[] = {
      "sweep.",
      "cotangent vjp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --seed [1,-1]", OPT_EXPRESSION | OPT_WRT | OPT_SEED, run_grad},
     {"jvp", EXPRESSION, "the Jacobian times a tangent (forward mode)",
-     "The derivative of the value along a direction: --tangent name=V for each input that moves; the others do not. "
-     "One "
-     "forward sweep.",
-     "cotangent jvp 'x*y + sin(x)' x=pi/4 y=3 --tangent x=1\n"
-     "cotangent jvp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0] --tangent W=[[0,1],[0,0]]",
+     "The derivative d/ds of the value along a direction: each input of --along name=V moves by s times its V, and the "
+     "others do not. One forward sweep.",
+     "cotangent jvp 'x*y + sin(x)' x=pi/4 y=3 --along x=1\n"
+     "cotangent jvp 'W @ x' W=[[1,2],[3,4]] x=[5,6] --along x=[1,0] --along W=[[0,1],[0,0]]",
      OPT_EXPRESSION | OPT_TANGENT, run_jvp},
     {"hvp", EXPRESSION, "the Hessian times a tangent",
-     "The derivative of the gradient along a direction, given by --tangent as for jvp. EXPR has a value of one "
-     "element.",
-     "cotangent hvp 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
+     "The derivative of the gradient along a direction, given by --along as for jvp: d²/dx ds for each input x. EXPR "
+     "has a value of one element.",
+     "cotangent hvp 'sum(x**3)' x=[1,2,3] --along x=[1,0,0]", OPT_EXPRESSION | OPT_WRT | OPT_TANGENT, run_hvp},
     {"taylor", EXPRESSION, "all derivatives along a direction, up to an order",
      "The derivatives of the value by s, at s = 0, of the orders 1 to --order, where each input of --along moves by s "
      "times its V, and the others do "
      "not. One forward sweep for all orders. Without --along an only input of one element moves by s.",
      "cotangent taylor 'exp(sin(x))' x=0 --order 10\n"
      "cotangent taylor 'x*y + sin(x)' x=pi/4 y=3 --order 4 --along x=1 --along y=-2 --json",
-     OPT_EXPRESSION | OPT_ALONG, run_taylor},
+     OPT_EXPRESSION | OPT_ORDER, run_taylor},
     {"jac", EXPRESSION, "the whole Jacobian",
      "Every derivative of every element of the value: for each input an array of the value's shape followed by the "
      "input's. "
@@ -117,15 +116,15 @@ const command command_table[] = {
      OPT_EXPRESSION | OPT_WRT | OPT_MEMORY, run_memory},
     {"explain", EXPRESSION, "where a NaN, infinity or zero gradient comes from",
      "Says which operation made a value NaN or infinite, or a gradient zero, NaN or infinite, with its operands; and "
-     "on which "
-     "kinks the point sits and what is taken as the derivative there.",
+     "on which kinks the point sits and what is taken as the derivative there. For each it offers what helps.",
      "cotangent explain 'log(x - x) * 0' x=2\n"
      "cotangent explain 'where(x > 0, log(x), 0)' x=0",
      OPT_EXPRESSION, run_explain},
     {"fit", "EXPR DATA name=start… [options]", "parameters of an expression from data, by least squares",
      "Finds the parameters, the names given with a start, that make the sum of squared differences between EXPR and "
      "the column y least "
-     "(Levenberg-Marquardt on exact Jacobians), with their standard errors. The other names of EXPR are columns of "
+     "(Levenberg-Marquardt on exact Jacobians), with their standard errors and 95 % confidence intervals. Digits are "
+     "those that the errors justify; --json has all. The other names of EXPR are columns of "
      "DATA: by their names in its "
      "first line, or x or x1, x2, … in the order of those beside y. DATA is a CSV file (cells between commas, "
      "semicolons, tabs or blanks; "
@@ -153,7 +152,7 @@ const command command_table[] = {
      "zeros). The values tell shapes and dtypes; with "
      "--main they are also where a main evaluates the function, which prints what the command of the derivative prints "
      "with --json. With -o f.c the function is called f, and f.h declares it; without, the standard output has both. "
-     "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --tangent name=V and --seed give them "
+     "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --along name=V and --seed give them "
      "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
      "other than zero, and row starts and columns stand beside it as constant arrays. "
      "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "
@@ -210,8 +209,9 @@ const command command_table[] = {
      "cotangent ops matmul\n"
      "cotangent ops relu --json",
      OPT_NAMES, run_ops},
-    {"help", "[COMMAND]", "help on a command", "Prints the help of a command, or this list.", "cotangent help grad", 0,
-     run_help},
+    {"help", "[COMMAND | expressions]", "help on a command, or on expressions",
+     "Prints the help of a command, the language of expressions on a page, or the list of commands.",
+     "cotangent help grad\ncotangent help expressions", 0, run_help},
 };
 const int command_count = sizeof command_table / sizeof *command_table;
 

@@ -3,37 +3,13 @@
 
 #include <string.h>
 
-#include "trace/trace.h"
+#include "expr/expr.h"
+#include "texts/expressions.h"
+#include "trace/lines/lines.h"
+#include "trace/listing/listing.h"
 
 static void head(FILE *out, look how, const char *text) {
     fprintf(out, "%s%s%s\n", how.colour ? "\033[1m" : "", text, how.colour ? "\033[0m" : "");
-}
-
-static void values_help(FILE *out) {
-    fputs("  x=2  x=pi/4  x=[1,2,3]       a constant expression\n"
-          "  i=cast([0,2], i64)           integers and bools, which have no derivatives\n"
-          "  W=@file.npy                  an array of NumPy's\n"
-          "  W=@file.npz:key              one of several\n"
-          "  A=@graph.npz                 a sparse matrix, as scipy.sparse.save_npz writes it\n"
-          "  W=@file.safetensors:key      a tensor of a .safetensors file\n"
-          "  W=uniform(7, [128, 784], 1)  numbers in -1 … 1, seed 7\n",
-          out);
-}
-
-/* A paragraph in lines of at most `width` columns. */
-static void paragraph(FILE *out, int width, const char *text) {
-    int column = 0;
-    for (const char *p = text; *p;) {
-        char word[64];
-        int  n = (int)strcspn(p, " ");
-        snprintf(word, sizeof word, "%.*s", n, p);
-        int columns = cot__columns(word);
-        if (column && column + 1 + columns > width) fputs("\n", out), column = 0;
-        fprintf(out, "%s%s", column ? " " : "", word);
-        column += columns + (column > 0);
-        p += n + (p[n] == ' ');
-    }
-    fputs("\n", out);
 }
 
 static int text_width(look how) { return how.width > 100 ? 100 : how.width; }
@@ -48,18 +24,17 @@ void help_all(FILE *out, look how) {
     fputs("\n", out);
     head(out, how, "expressions");
     fputs("  Python's syntax with NumPy's names; statements are separated by ;\n"
-          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n\n",
+          "  x**2   W @ x   sum(x, axis=0)   x[1:, ::2]   a if c else b   h = tanh(x); h*h\n"
+          "  `cotangent help expressions` tells all of it\n\n",
           out);
     head(out, how, "values");
     values_help(out);
     fputs("\n", out);
     head(out, how, "example");
     fputs("  cotangent grad 'x*y + sin(x)' x=pi/4 y=3\n\n", out);
-    paragraph(out, text_width(how),
-              "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a check or "
-              "a fit failed, 2 bad "
-              "usage or "
-              "expression, 3 a run-time error.");
+    cot__paragraph(out, text_width(how), 0,
+                   "`cotangent COMMAND --help` tells its options, --version the version. Exit status: 0 fine, 1 a "
+                   "check or a fit failed, 2 bad usage or expression, 3 a run-time error.");
 }
 
 void help_command(FILE *out, look how, const command *c) {
@@ -67,7 +42,7 @@ void help_command(FILE *out, look how, const command *c) {
     snprintf(usage, sizeof usage, "usage: cotangent %s %s", c->name, c->usage);
     head(out, how, usage);
     fputs("\n", out);
-    paragraph(out, text_width(how), c->about);
+    cot__paragraph(out, text_width(how), 0, c->about);
     fputs("\n", out);
     if (c->options & OPT_EXPRESSION) {
         head(out, how, "values");
@@ -85,14 +60,46 @@ void help_command(FILE *out, look how, const command *c) {
     }
 }
 
-int run_help(const options *o, FILE *out, look how, failure *f) {
-    if (o->positional_count > 1)
-        failure_usage(f, "help takes one command, not %d", o->positional_count);
-    else if (o->positional_count == 0)
-        help_all(out, how);
-    else {
-        const command *c = command_find(o->positionals[0], f);
-        if (c) help_command(out, how, c);
+/* What else help knows: the language of expressions. */
+static bool is_topic(const char *name) {
+    static const char *const names[] = {"expressions", "expression", "EXPR", "values", "syntax"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (strcmp(names[k], name) == 0) return true;
+    return false;
+}
+
+static const command *command_named(const char *name) {
+    for (int i = 0; i < command_count; i++)
+        if (strcmp(command_table[i].name, name) == 0) return &command_table[i];
+    return NULL;
+}
+
+/* Neither a command nor a topic: perhaps an operation, or near to something. */
+static void nothing_to_tell(const char *name, failure *f) {
+    const char *names[64];
+    int         n = 0;
+    for (; n < command_count && n < 63; n++) names[n] = command_table[n].name;
+    names[n++] = "expressions";
+    if (cot__listing_find(name) >= 0 || cot__expr_behind(name)) {
+        failure_usage(f, "%.100s is an operation: `cotangent ops %.100s` tells of it", name, name);
+        return;
     }
+    const char *near = cot__nearest(name, n, names);
+    if (near) failure_usage(f, "there is no help on %.100s; did you mean `cotangent help %s`?", name, near);
+    else
+        failure_usage(f,
+                      "there is no help on %.100s; `cotangent help` lists the commands, `cotangent help expressions` "
+                      "the language",
+                      name);
+}
+
+int run_help(const options *o, FILE *out, look how, failure *f) {
+    const char    *name = o->positional_count ? o->positionals[0] : NULL;
+    const command *c = name ? command_named(name) : NULL;
+    if (o->positional_count > 1) failure_usage(f, "help takes one command, not %d", o->positional_count);
+    else if (!name) help_all(out, how);
+    else if (c) help_command(out, how, c);
+    else if (!is_topic(name)) nothing_to_tell(name, f);
+    else if (!expressions_help(out, text_width(how), how.colour)) failure_memory(f);
     return EXIT_FINE;
 }

@@ -23,9 +23,9 @@ static bool options_fit(const compiled *c, failure *f) {
     if (c->p->n == 0) return failure_usage(f, "compile makes a function, but the expression has no names");
     if (o->sparse && c->what != JAC && c->what != HESS) return failure_usage(f, "--sparse goes with --jac and --hess");
     if (o->seed && c->what != VJP) return failure_usage(f, "--seed goes with --vjp");
-    if (o->tangent_count && !along) return failure_usage(f, "--tangent goes with --jvp and --hvp");
+    if (o->tangent_count && !along) return failure_usage(f, "--%s goes with --jvp and --hvp", o->direction);
     if (along && !o->tangent_count)
-        return failure_usage(f, "--%s needs a direction: at least one --tangent name=V; inputs without one do not move",
+        return failure_usage(f, "--%s needs a direction: at least one --along name=V; inputs without one do not move",
                              c->what == JVP ? "jvp" : "hvp");
     if (c->what == GRAD) return needs_one_element(c, "--vjp takes a seed, --jac gives all derivatives", f);
     if (c->what == HVP || c->what == HESS) return needs_one_element(c, "only a value of one element has a Hessian", f);

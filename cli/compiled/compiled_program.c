@@ -94,7 +94,7 @@ static void ignore(const cot__caller *to, const char *text) { (void)to, (void)te
 static bool put_values(cot__json *j, const compiled *c, const cot_program *program, failure *f) {
     cot__caller caller = {"compile", NULL, forget, ignore, NULL};
     cot__plan   plan;
-    if (!cot__plan_open_donating(&plan, program->runs, &cot__cpu_backend, &program->al, NULL, true, NULL, &caller))
+    if (!cot__plan_open(&plan, program->runs, &cot__cpu_backend, &program->al, NULL, true, &caller))
         return failure_memory(f);
     cot__json_key(j, "values");
     cot__json_open(j, '[');

@@ -78,18 +78,18 @@ _cotangent() {
     eval | explain) options+=" $expression" ;;
     grad) options+=" $expression --wrt --seed --mode --rank --top --svg" ;;
     vjp) options+=" $expression --wrt --seed" ;;
-    jvp) options+=" $expression --tangent" ;;
-    hvp) options+=" $expression --wrt --tangent" ;;
-    taylor) options+=" $expression --along --order" ;;
+    jvp) options+=" $expression --along --tangent" ;;
+    hvp) options+=" $expression --wrt --along --tangent" ;;
+    taylor) options+=" $expression --along --tangent --order" ;;
     jac | hess) options+=" $expression --wrt --mode --sparse" ;;
     trace) options+=" $expression --wrt --seed --mode --step --c --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     memory) options+=" $expression --wrt --model --layers --heads --width --context --batch --precision --limit --svg" ;;
     cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro --precision --limit" ;;
     compile)
-        options+=" $expression --wrt --seed --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;
+        options+=" $expression --wrt --seed --along --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;
     fit)
-        options+=" -f --file --threads --y --plot --max-iterations --tolerance"
+        options+=" -f --file --threads --y --plot --chart --max-iterations --tolerance"
         if [[ $current != -* ]]; then
             COMPREPLY=($(compgen -f -- "$current"))
             return
@@ -125,7 +125,7 @@ _cotangent() {
         fi
         ;;
     help)
-        COMPREPLY=($(compgen -W "$commands" -- "$current"))
+        COMPREPLY=($(compgen -W "$commands expressions" -- "$current"))
         return
         ;;
     esac

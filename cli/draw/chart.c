@@ -95,7 +95,7 @@ static void curve(canvas *v, int k) {
             dot(v, x1, y1, k);
             x0 = x1, y0 = y1;
         }
-        going = finite;
+        going = finite && !s->points;
     }
 }
 

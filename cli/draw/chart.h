@@ -9,6 +9,7 @@ typedef struct chart_series {
     int64_t       n;
     const double *x, *y;
     const double *smooth; /* drawn above y, which is then faint; NULL: only y */
+    bool          points; /* in a terminal: no line joins them */
 } chart_series;
 
 typedef struct chart {

@@ -144,7 +144,7 @@ static double place_x(const svg_panel *p, double v) { return bounded(p->left + p
 static double place_y(const svg_panel *p, double v) { return bounded(p->top + p->height * (1 - part(p->y, v))); }
 
 void svg_label(FILE *out, double x, double y, const char *more, const char *text) {
-    cot__write(out, "<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, more);
+    cot__write(out, "<text x=\"%.1f\" y=\"%.1f\"%s%s>", x, y, *more ? " " : "", more);
     svg_text(out, text, strlen(text), 60);
     fputs("</text>\n", out);
 }
@@ -251,15 +251,34 @@ void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x,
     fputs("\"/></svg>\n", p->out);
 }
 
+/* Where the next entry of a legend stands, between left and right. */
+typedef struct pencil {
+    double left, right, x, y;
+} pencil;
+
+static void put_key(FILE *out, pencil *at, const svg_key *key) {
+    double wide = (key->class ? 34 : 8) + 7.6 * (double)strlen(key->name);
+    if (at->x > at->left && at->x + wide > at->right) at->x = at->left, at->y += 20;
+    double x = at->x, y = at->y;
+    at->x += wide + 16;
+    if (!out) return;
+    if (key->point) cot__write(out, "<path class=\"point %s\" d=\"M%.1f %.1fh0\"/>\n", key->class, x + 10, y - 4);
+    else if (key->class) cot__write(out, "<path class=\"%s\" d=\"M%.1f %.1fh20\"/>\n", key->class, x, y - 4);
+    svg_label(out, x + (key->class ? 26 : 0), y, "", key->name);
+}
+
+double svg_keys(FILE *out, double left, double width, int n, const svg_key *keys) {
+    pencil at = {left, left + width, left, 50};
+    for (int k = 0; k < n; k++) put_key(out, &at, &keys[k]);
+    return at.y + 14;
+}
+
 double svg_legend(FILE *out, double left, double width, int n, const char *const *names) {
-    double x = left, y = 50;
-    char   colour[8];
+    pencil at = {left, left + width, left, 50};
+    char   class[16], colour[8];
     for (int k = 0; k < n; k++) {
-        double wide = 34 + 7.6 * (double)strlen(names[k]);
-        if (x > left && x + wide > left + width) x = left, y += 20;
-        cot__write(out, "<path class=\"line %s\" d=\"M%.1f %.1fh20\"/>\n", svg_colour(k, colour), x, y - 4);
-        svg_label(out, x + 26, y, "", names[k]);
-        x += wide + 16;
+        snprintf(class, sizeof class, "line %s", svg_colour(k, colour));
+        put_key(out, &at, &(svg_key){names[k], class, false});
     }
-    return y + 14;
+    return at.y + 14;
 }

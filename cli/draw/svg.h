@@ -61,8 +61,16 @@ bool svg_points(const svg_panel *p, const char *class, int64_t n, const double *
  * more points than a screen can show, those that stretch the line in its column are kept. */
 void svg_line(const svg_panel *p, const char *class, int64_t n, const double *x, const double *y);
 
-/* Names beside strokes in the colours c0, c1, …, in rows below the title. Returns the y at which
- * the picture goes on. */
+/* An entry of a legend: a name beside a stroke, or a point, of a class; only the name without. */
+typedef struct svg_key {
+    const char *name, *class;
+    bool        point;
+} svg_key;
+
+/* Entries in rows below the title. Returns the y at which the picture goes on; out NULL: only
+ * that. */
+double svg_keys(FILE *out, double left, double width, int n, const svg_key *keys);
+/* The same of names beside strokes in the colours c0, c1, … */
 double svg_legend(FILE *out, double left, double width, int n, const char *const *names);
 /* A text at a place; `more` are attributes. */
 void svg_label(FILE *out, double x, double y, const char *more, const char *text);

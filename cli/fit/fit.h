@@ -51,6 +51,11 @@ bool fit_jacobian(void *fit, double *j);
  * no such values. */
 bool fit_curve(fit *x, int64_t n, const double *at, double *out);
 
+/* fit_errors.c: t with P(|T| < t) = 0.95 for so many degrees of freedom; NaN without any. */
+double fit_student(int64_t degrees);
+/* A number to the second digit of its error; all its digits, if there is none. buf has 32 bytes. */
+const char *fit_rounded(double v, double error, char *buf);
+
 /* fit_print.c */
 void fit_print(const fit *x, FILE *out, look how, const cot__fit_result *r, cot_fit_end end);
 /* Writes "a = 1, b = 2", cut where buf ends. */
@@ -60,7 +65,8 @@ const char *fit_row(const fit *x, int64_t row, char *buf, size_t size);
 /* Writes the names of the marked parameters: "a and b". */
 const char *fit_marked(const fit *x, const bool *marked, int *count, char *buf, size_t size);
 
-/* fit_plot.c: writes an SVG file. */
+/* fit_plot.c: writes an SVG file; draws data and curve in the terminal. */
 void fit_plot(fit *x, FILE *out, const cot__fit_result *r);
+void fit_chart(fit *x, FILE *out, look how);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "fit/fit.h"
 #include "problem/names.h"
-#include "trace/trace.h"
+#include "trace/lines/grid.h"
 
 const char *fit_point(const fit *x, char *buf, size_t size) {
     size_t used = 0;
@@ -76,11 +76,33 @@ static void print_json_numbers(cot__json *j, const fit *x, const char *key, cons
     cot__json_close(j, '}');
 }
 
+/* Half of the interval of each parameter, as a number of standard errors. */
+static double half_width(const fit *x) { return fit_student(x->table.rows - x->p.n); }
+
+static void print_intervals(cot__json *j, const fit *x, const double *errors) {
+    double t = half_width(x);
+    cot__json_key(j, "interval");
+    cot__json_open(j, '{');
+    for (int k = 0; k < x->p.n; k++) {
+        cot__json_key(j, x->p.inputs[k].name);
+        if (isnan(errors[k])) {
+            cot__json_null(j);
+            continue;
+        }
+        cot__json_open(j, '[');
+        cot__json_number(j, x->b[k] - t * errors[k]);
+        cot__json_number(j, x->b[k] + t * errors[k]);
+        cot__json_close(j, ']');
+    }
+    cot__json_close(j, '}');
+}
+
 static void print_as_json(const fit *x, FILE *out, const cot__fit_result *r, bool converged, const char *why) {
     cot__json j = cot__json_to(out);
     cot__json_open(&j, '{');
     print_json_numbers(&j, x, "params", x->b);
     print_json_numbers(&j, x, "stderr", r->errors);
+    print_intervals(&j, x, r->errors);
     cot__json_key(&j, "rss");
     cot__json_number(&j, r->rss);
     cot__json_key(&j, "iterations");
@@ -100,33 +122,42 @@ static void print_as_json(const fit *x, FILE *out, const cot__fit_result *r, boo
     fputs("\n", out);
 }
 
+static bool print_parameters(const fit *x, FILE *out, look how, const cot__fit_result *r) {
+    cot__grid g = {.columns = 4, .column = {COT__LEFT, COT__LEFT, COT__LEFT, COT__LEFT}, .colour = how.colour};
+    double    t = half_width(x);
+    char      text[80], low[32], high[32];
+    cot__grid_put(&g, NULL, "");
+    cot__grid_put(&g, NULL, "value");
+    cot__grid_put(&g, NULL, "standard error");
+    cot__grid_put(&g, NULL, "95 % confidence interval");
+    for (int k = 0; k < x->p.n; k++) {
+        double v = x->b[k], error = r->errors[k];
+        cot__grid_put(&g, "\033[1;36m", x->p.inputs[k].name);
+        cot__grid_put(&g, NULL, fit_rounded(v, error, text));
+        cot__grid_put(&g, NULL, isnan(error) ? "unknown" : fit_rounded(error, error, text));
+        snprintf(text, sizeof text, "%s … %s", fit_rounded(v - t * error, error, low),
+                 fit_rounded(v + t * error, error, high));
+        cot__grid_put(&g, NULL, isnan(error) ? "" : text);
+    }
+    return cot__grid_print(out, &g);
+}
+
 void fit_print(const fit *x, FILE *out, look how, const cot__fit_result *r, cot_fit_end end) {
-    char        why[1024], number[32];
-    int         names = 0, values = 0;
-    bool        converged = end == COT_FIT_CONVERGED;
-    const char *on = how.colour ? "\033[1;36m" : "", *off = how.colour ? "\033[0m" : "";
+    char why[1024], number[32];
+    bool converged = end == COT_FIT_CONVERGED;
     explain(x, r, end, why, sizeof why);
     if (x->p.o->json) {
         print_as_json(x, out, r, converged, why);
         return;
     }
-    for (int k = 0; k < x->p.n; k++) {
-        int name = cot__columns(x->p.inputs[k].name), value = (int)strlen(cot__shortest(x->b[k], number));
-        names = name > names ? name : names;
-        values = value > values ? value : values;
-    }
-    for (int k = 0; k < x->p.n; k++) {
-        const char *name = x->p.inputs[k].name;
-        fprintf(out, "%s%s%s%*s = %-*s", on, name, off, names - cot__columns(name), "", values,
-                cot__shortest(x->b[k], number));
-        if (isnan(r->errors[k])) fputs("  standard error unknown\n", out);
-        else fprintf(out, "  standard error %s\n", cot__shortest(r->errors[k], number));
-    }
-    fprintf(out, "residual sum of squares      %s\n", cot__shortest(r->rss, number));
+    if (!print_parameters(x, out, how, r)) failure_memory(x->f);
+    cot__format(number, sizeof number, "%.6g", r->rss);
+    fprintf(out, "\nresidual sum of squares      %s\n", number);
+    cot__format(number, sizeof number, "%.6g", r->sd);
     fprintf(out, "residual standard deviation  %s\n",
-            isnan(r->sd) ? "unknown: as many parameters as rows" : cot__shortest(r->sd, number));
+            isnan(r->sd) ? "unknown: as many parameters as rows" : number);
     fprintf(out, "rows                         %lld\n", (long long)x->table.rows);
     if (converged)
         fprintf(out, "converged in %lld iteration%s\n", (long long)r->iterations, r->iterations == 1 ? "" : "s");
-    else fprintf(out, "%s%s%s\n", how.colour ? "\033[1;31m" : "", why, off);
+    else fprintf(out, "%s%s%s\n", how.colour ? "\033[1;31m" : "", why, how.colour ? "\033[0m" : "");
 }

@@ -13,15 +13,15 @@ enum {
     OPT_WRT        = 1 << 1,
     OPT_SEED       = 1 << 2,
     OPT_MODE       = 1 << 3,
-    OPT_TANGENT    = 1 << 4,
+    OPT_TANGENT    = 1 << 4,  /* --along, --tangent; one is needed */
     OPT_TRACE      = 1 << 5,  /* --step, --html, --dot */
     OPT_SIZES      = 1 << 6,  /* --inputs, --outputs, --depth and its like */
     OPT_NAMES      = 1 << 7,
-    /* --y, --plot, --max-iterations, --tolerance; also -f and --threads */
+    /* --y, --plot, --chart, --max-iterations, --tolerance; also -f and --threads */
     OPT_FIT        = 1 << 8,
-    OPT_ALONG      = 1 << 9,  /* --along, --order */
+    OPT_ORDER      = 1 << 9,  /* --order, --along, --tangent */
     OPT_SPARSE     = 1 << 10,
-    /* --grad, --vjp, --jvp, --hvp, --jac, --hess, --main, --libm, -o; also --tangent */
+    /* --grad, --vjp, --jvp, --hvp, --jac, --hess, --main, --libm, -o; also --along, --tangent */
     OPT_COMPILE    = 1 << 11,
     OPT_RANK       = 1 << 12, /* --rank, --top, --svg */
     OPT_PLOT       = 1 << 13, /* --x, --y, --log, --smooth, --follow, --svg */

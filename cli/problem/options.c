@@ -22,7 +22,6 @@ typedef enum which {
     SEED,
     MODE,
     TANGENT,
-    ALONG,
     ORDER,
     SPARSE,
     STEP,
@@ -35,6 +34,7 @@ typedef enum which {
     NAMES,
     Y,
     PLOT,
+    CHART,
     ITERATIONS,
     TOLERANCE,
     DERIVATIVE,
@@ -80,9 +80,10 @@ static const option table[] = {
     {DERIVATIVE, "hess", 0, NULL, OPT_COMPILE, "and the whole Hessian"},
     {WRT, "wrt", 0, "a,b", OPT_WRT, "differentiate by these inputs (default: all floats)"},
     {SEED, "seed", 0, "V", OPT_SEED, "the adjoint of the value: of its shape, or one number"},
-    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_COMPILE, "how an input moves; once for each (default: zero)"},
-    {ALONG, "along", 0, "name=V", OPT_ALONG, "how an input moves; once for each (default: zero)"},
-    {ORDER, "order", 0, "K", OPT_ALONG, "derivatives up to this order, 0 to 60 (default: 3)"},
+    {TANGENT, "along", 0, "name=V", OPT_TANGENT | OPT_ORDER | OPT_COMPILE,
+     "how an input moves; once for each (default: zero)"},
+    {TANGENT, "tangent", 0, "name=V", OPT_TANGENT | OPT_ORDER | OPT_COMPILE, "another name of --along"},
+    {ORDER, "order", 0, "K", OPT_ORDER, "derivatives up to this order, 0 to 60 (default: 3)"},
     {MODE, "mode", 0, "MODE", OPT_MODE, "reverse or forward sweeps"},
     {SPARSE, "sparse", 0, NULL, OPT_SPARSE, "only the entries that can be other than zero"},
     {STEP, "step", 0, NULL, OPT_TRACE, "walk through it in the terminal, key by key"},
@@ -110,6 +111,7 @@ static const option table[] = {
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},
+    {CHART, "chart", 0, NULL, OPT_FIT, "draw data and curve in the terminal"},
     {ITERATIONS, "max-iterations", 0, "N", OPT_FIT, "give up after so many steps (default: 2000)"},
     {TOLERANCE, "tolerance", 0, "T", OPT_FIT, "relative error that is enough (default: 1e-10)"},
     {RANK, "rank", 0, NULL, OPT_RANK, "by sensitivity x/f*df/dx instead, as bars"},
@@ -273,8 +275,10 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case SEED: return set_once(p, &o->seed, value, f);
     case HTML: return set_once(p, &o->html, value, f);
     case DOT: return set_once(p, &o->dot, value, f);
-    case ALONG:
-    case TANGENT: o->tangents[o->tangent_count++] = value; return true;
+    case TANGENT:
+        o->tangents[o->tangent_count++] = value;
+        o->direction = p->name;
+        return true;
     case STEP: o->step = true; return true;
     case AS_C: o->as_c = true; return true;
     case SPARSE: o->sparse = true; return true;
@@ -307,6 +311,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case RANK: o->rank = true; return true;
     case LOG: o->log = true; return true;
     case FOLLOW: o->follow = true; return true;
+    case CHART: o->chart = true; return true;
     case X:
         if (strcmp(value, "step") != 0 && strcmp(value, "seconds") != 0)
             return failure_usage(f, "--x is step or seconds, not '%.60s'", value);
@@ -378,6 +383,7 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
 
 bool options_parse(options *o, const command *c, int n, char *const *arguments, failure *f) {
     *o             = (options){.command         = c,
+                               .direction       = "along",
                                .dtype           = COT_F64,
                                .mode            = COT_AUTO,
                                .most_iterations = 2000,

@@ -32,7 +32,7 @@ typedef struct loop_sizes {
 typedef struct options {
     const struct command *command;
     bool                  json, help, names, step, as_c, sparse, main, libm, print, report, training_step;
-    bool                  rank, log, follow;
+    bool                  rank, log, follow, chart;
     derivative            derivative;
     const char           *output;           /* -o */
     const char           *file;             /* -f */
@@ -49,7 +49,8 @@ typedef struct options {
     int64_t               inputs, outputs;  /* 0: not given */
     loop_sizes            sizes;
     int                   tangent_count, positional_count;
-    const char          **tangents;         /* name=V, of --tangent or --along */
+    const char          **tangents;         /* name=V, of --along or --tangent, and */
+    const char           *direction;        /* the last of these two that was written */
     const char          **positionals;
     train_settings        train;
 } options;

@@ -147,8 +147,8 @@ static bool read_wrt(problem *p, failure *f) {
 }
 
 static bool read_tangents(problem *p, failure *f) {
-    char        has[400], needs[400], who[128];
-    const char *option = p->o->command->options & OPT_ALONG ? "--along" : "--tangent";
+    char has[400], needs[400], who[128], option[16];
+    snprintf(option, sizeof option, "--%s", p->o->direction);
     for (int i = 0; i < p->o->tangent_count; i++) {
         const char *text = p->o->tangents[i];
         size_t      length = name_length(text);
@@ -164,7 +164,7 @@ static bool read_tangents(problem *p, failure *f) {
                                  shape_text(x->value.shape, needs));
     }
     if ((p->o->command->options & OPT_TANGENT) && p->o->tangent_count == 0)
-        return failure_usage(f, "%s needs a direction: at least one --tangent name=V; inputs without one do not move",
+        return failure_usage(f, "%s needs a direction: at least one --along name=V; inputs without one do not move",
                              p->o->command->name);
     return true;
 }

@@ -44,7 +44,7 @@ typedef struct problem {
     bool            derivatives;
 } problem;
 
-/* Reads the command line: expression, values, --wrt, --tangent. All mistakes that can be found
+/* Reads the command line: expression, values, --wrt, --along. All mistakes that can be found
  * without running are reported here. Call problem_close also after a failure. */
 bool problem_open(problem *p, const options *o, failure *f);
 /* Reads only the expression; p->o is set already. *arguments and *count are the arguments behind it

@@ -96,7 +96,7 @@ static void print_as_json(const problem *p, FILE *out, const char *key, const co
     fputs("\n", out);
 }
 
-bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n,
+bool result_print(const problem *p, FILE *out, look how, const char *key, const char *before, const char *behind, int n,
                   problem_input *const *of, const double *flat, failure *f) {
     cot_array *parts = calloc((size_t)n + 1, sizeof *parts);
     labelled  *lines = calloc((size_t)n + 1, sizeof *lines);
@@ -115,13 +115,13 @@ bool result_print(const problem *p, FILE *out, look how, const char *key, const 
         lines[0] = (labelled){.label = "value", .value = &value};
         for (int k = 0; k < n; k++) {
             if (of[k]->sparse.row) continue;
-            snprintf(lines[arrays].label, sizeof lines->label, "%s%.80s", label, of[k]->name);
+            snprintf(lines[arrays].label, sizeof lines->label, "%s%.80s%s", before, of[k]->name, behind);
             lines[arrays++].value = &parts[k];
         }
         print_values(out, how, arrays, lines);
         for (int k = 0; k < n; k++) {
             char name[sizeof lines->label];
-            snprintf(name, sizeof name, "%s%.80s", label, of[k]->name);
+            snprintf(name, sizeof name, "%s%.80s%s", before, of[k]->name, behind);
             if (of[k]->sparse.row) print_sparse(out, how, name, &of[k]->sparse, &parts[k]);
         }
         result_note(p, out, NULL);

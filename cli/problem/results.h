@@ -13,9 +13,9 @@ bool result_block(cot_array *a, cot_dtype dtype, cot_shape shape, const double *
                   int64_t height, int64_t left, int64_t width, failure *f);
 
 /* Prints the value and the results by input: {"value": V, "grad": {"x": …}}, or lines. `flat` holds
- * the elements for the inputs in `of`, one input after the other. `label` stands before the name of
- * the input. Also prints the notes of the tape. */
-bool result_print(const problem *p, FILE *out, look how, const char *key, const char *label, int n,
+ * the elements for the inputs in `of`, one input after the other. `before` and `behind` stand
+ * around the name of the input. Also prints the notes of the tape. */
+bool result_print(const problem *p, FILE *out, look how, const char *key, const char *before, const char *behind, int n,
                   problem_input *const *of, const double *flat, failure *f);
 
 /* For jac --sparse, and for hess --sparse of a value with one element. */

@@ -40,7 +40,8 @@ static void draw_curves(training *r, FILE *out) {
     gcn_task    *a = r->model;
     double       epoch[GCN_EPOCHS];
     int64_t      n = r->step < GCN_EPOCHS ? r->step : GCN_EPOCHS;
-    chart_series lines[2] = {{"training", n, epoch, a->curve[0], NULL}, {"validation", n, epoch, a->curve[1], NULL}};
+    chart_series lines[2] = {{.name = "training", .n = n, .x = epoch, .y = a->curve[0]},
+                             {.name = "validation", .n = n, .x = epoch, .y = a->curve[1]}};
     chart        c = {.title = "Loss of a graph network", .x_label = "epoch", .y_label = "loss", .n = 2,
                       .series = lines};
     for (int64_t k = 0; k < n; k++) epoch[k] = (double)k + 1;

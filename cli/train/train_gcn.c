@@ -66,7 +66,9 @@ static bool begin(training *r, failure *f) {
     gcn_open(&a->net, r->t);
     cot_params_set_user(r->p, &a->net);
     cot_params_init(r->p, gcn_net, a->net.features.values, cot_key_fold(r->key, 0));
-    r->optim = cot_optim_create(r->p, &(cot_optim_options){.kind = COT_ADAM, .rate = train_rate(r, 0.01)});
+    /* they used TensorFlow's Adam */
+    r->optim = cot_optim_create(r->p, &(cot_optim_options){.kind = COT_ADAM, .rate = train_rate(r, 0.01),
+                                                           .eps_hat = true});
     return train_fine(r, f);
 }
 

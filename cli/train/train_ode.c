@@ -82,10 +82,10 @@ static void draw_counts(training *r, FILE *out) {
     task        *a = r->model;
     int64_t      n = a->counts.n;
     double       y[4][LOTKA_MOST];
-    chart_series lines[4] = {{"prey, counted", n, a->counts.time, y[0], NULL},
-                             {"predators, counted", n, a->counts.time, y[1], NULL},
-                             {"prey, solution", n, a->counts.time, y[2], NULL},
-                             {"predators, solution", n, a->counts.time, y[3], NULL}};
+    chart_series lines[4] = {{.name = "prey, counted", .n = n, .x = a->counts.time, .y = y[0]},
+                             {.name = "predators, counted", .n = n, .x = a->counts.time, .y = y[1]},
+                             {.name = "prey, solution", .n = n, .x = a->counts.time, .y = y[2]},
+                             {.name = "predators, solution", .n = n, .x = a->counts.time, .y = y[3]}};
     chart c = {.title = "Counts, and the solution that fits them", .x_label = "time", .y_label = "animals", .n = 4,
                .series = lines};
     for (int64_t k = 0; k < 2 * n; k++) {

@@ -247,11 +247,23 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
  * watched there; for a program, it would be recorded after all. */
 static bool is_in_batch(const cot_tape *t) { return t->mode.batch && !t->options.smooth && !t->mode.compiling; }
 
+/* Is a call of p one node here? False also after an error. */
+static bool is_one_node(cot_tape *t, cot_program *p, const uint32_t *args, call *known) {
+    *known = (call){.p = p};
+    known->leading = leading_output(known);
+    return (!t->mode.body || is_in_batch(t)) && choose(t, args, known) && t->status == COT_OK;
+}
+
+cot_var cot__call_node_on(cot_tape *t, cot_program *p, const cot_var *xs) {
+    call      known;
+    uint32_t *args = cot__arena(t, ((size_t)cot_program_inputs(p) + 1) * sizeof *args, NAME);
+    return args && enter(t, p, xs, args) && is_one_node(t, p, args, &known) ? record(t, &known, args) : INVALID(t);
+}
+
 /* The outputs of p for operands `args`. */
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
-    call known = {.p = p};
-    known.leading = leading_output(&known);
-    bool inlined = (t->mode.body && !is_in_batch(t)) || !choose(t, args, &known);
+    call known;
+    bool inlined = !is_one_node(t, p, args, &known);
     if (t->status != COT_OK) return false;
     if (inlined) {
         cot_var *in = list_of(t, cot_program_inputs(p));
@@ -430,7 +442,13 @@ const cot__op cot__op_call = {.name       = "call",
                               .reached    = call_reached,
                               .example    = true,
                               .sweeps_alone = true,
-                              .needs_tape = "record the function itself, or save the program",
+                              .results    = cot__call_job_results,
+                              .infer      = cot__call_job_infer,
+                              .bodies     = 2,
+                              .open       = cot__call_job_open,
+                              .go         = cot__call_job_go,
+                              .close      = cot__call_job_close,
+                              .plain      = cot__call_plain,
                               .called     = "program_call",
                               .cost       = {.none = "what its functions do is not counted"},
                               .operands   = "*",

@@ -21,7 +21,30 @@ static inline cot_program *cot__call_runs(const cot__call_node *c) { return c->v
 /* Which result of the node output k is. */
 static inline int cot__result_of_output(int leading, int k) { return k == leading ? 0 : k < leading ? k + 1 : k; }
 
-/* Part of its record: the operations of the program, recorded. */
-bool cot__call_inlined(cot__rule *r, const cot_var *xs, cot_var *zs);
+/* Parts of its record: the operations of the program, recorded; and the call as an operation of a
+ * program. */
+bool  cot__call_inlined(cot__rule *r, const cot_var *xs, cot_var *zs);
+bool  cot__call_plain(cot__rule *r, struct cot__plain *to);
+int   cot__call_job_results(const cot__job *j);
+bool  cot__call_job_infer(const cot__job *j, cot__type *z);
+void *cot__call_job_open(const cot__job *j, const cot_allocator *al);
+bool  cot__call_job_go(const cot__job *j);
+void  cot__call_job_close(void *held);
+
+/* Records a call as one node, which its picks follow. Invalid: there is an error on the tape, or
+ * its operations would have to be recorded instead. */
+cot_var cot__call_node_on(cot_tape *t, cot_program *p, const cot_var *xs);
+
+/* Programs of bodies in a file that were called; in the arena. */
+typedef struct cot__recalled {
+    const cot__program *body;
+    int64_t             options;
+    cot_program        *made; /* NULL: there was no memory */
+    struct cot__recalled *next;
+} cot__recalled;
+void cot__recalled_close(cot__recalled *all);
+/* Operation k of p, a call, recorded again. False after an error on the tape. */
+bool cot__call_replay(cot_tape *t, const cot__program *p, uint32_t k, const cot_var *xs, cot__recalled **all,
+                      cot_var *zs);
 
 #endif

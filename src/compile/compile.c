@@ -4,6 +4,7 @@
 
 #include "backend/cpu/table/cpu.h"
 #include "ops/structural.h"
+#include "program/limit/limit.h"
 #include "program/passes/passes.h"
 #include "tape/examples.h"
 #include "tape/lower.h"
@@ -67,13 +68,14 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
 static void hear(const cot__caller *c, cot_status code, const char *text) { fail(c->to, code, text); }
 static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
-/* within: its inputs are what another program has computed. */
-static void optimise(cot_program *p, bool within) {
+/* within: its inputs are what another program has computed. limited: there is no memory to compare
+ * native code in. */
+static void optimise(cot_program *p, bool within, bool limited) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
     cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend, .fast = p->fast,
                            .within = within};
     if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
-    p->wants_native = cot__native_wanted(p->wants_native);
+    p->wants_native = !limited && cot__native_wanted(p->wants_native);
     if (p->runs && p->wants_native) p->native = cot__native_open(p->runs, &p->al);
 }
 
@@ -104,6 +106,28 @@ void cot__program_donate(cot_program *p, const cot_compile_options *o) {
     for (int k = 0; k < o->donations; k++) p->donated[o->donate[k]] = true;
 }
 
+/* ---- a memory limit -------------------------------------------------------------------------- */
+
+/* What a run takes without. */
+static bool measure_unlimited(cot_program *p, const cot__caller *caller) {
+    cot__lent lent = {.donated = p->donated};
+    bool      ok = cot__run_measure(p->runs, &cot__cpu_backend, &p->al, NULL, &lent, caller, &p->unlimited);
+    p->unlimited += (int64_t)sizeof(cot_run);
+    return ok;
+}
+
+void cot__program_limit(cot_program *p, const cot_compile_options *options) {
+    cot__caller caller = {"compile", p, hear, ignore, NULL};
+    if (p->status != COT_OK || options->memory_limit == 0) return;
+    p->memory_limit = options->memory_limit;
+    cot__lent          lent = cot__program_lent(p);
+    cot__limit_options o = {&p->al, &cot__cpu_backend, &lent, p->memory_limit, sizeof(cot_run), &caller};
+    cot__program      *runs = measure_unlimited(p, &caller) ? cot__limit(p->runs, &o, &p->again) : NULL;
+    if (!runs) return;
+    cot__program_release(p->runs);
+    p->runs = runs;
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static bool arguments_are_legal(cot_program *p, cot_fn f, int n, const cot_type *types, int m) {
@@ -117,10 +141,18 @@ static bool arguments_are_legal(cot_program *p, cot_fn f, int n, const cot_type 
     return false;
 }
 
-static bool options_are_legal(cot_program *p, const cot_compile_options *o) {
-    if (!o->verify || !o->fast) return true;
-    fail(p, COT_VALUE, "[compile] verify compares bits, which fast does not keep; ask for one of them");
-    return false;
+bool cot__options_are_legal(cot_program *p, const cot_compile_options *o) {
+    char text[COT__MESSAGE] = "";
+    if (o->verify && o->fast)
+        snprintf(text, sizeof text, "[compile] verify compares bits, which fast does not keep; ask for one of them");
+    else if (o->memory_limit < 0)
+        snprintf(text, sizeof text, "[compile] a memory limit of %lld bytes; it must not be negative",
+                 (long long)o->memory_limit);
+    else if (o->memory_limit && o->native)
+        snprintf(text, sizeof text, "[compile] native code takes memory to be compared in, which a memory limit leaves "
+                                    "none for; ask for one of them");
+    if (text[0]) fail(p, COT_VALUE, text);
+    return !text[0];
 }
 
 cot_program *cot__program_empty(const cot_allocator *al) {
@@ -149,7 +181,7 @@ cot_program *cot__program_object(cot__program *source, const cot_compile_options
     if (!p) return cot__program_release(source), NULL;
     p->source = source;
     take_options(p, options);
-    optimise(p, within);
+    optimise(p, within, options->memory_limit != 0);
     if (p->runs) return p;
     cot_program_destroy(p);
     return NULL;
@@ -165,7 +197,7 @@ cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, in
                           const cot_compile_options *options, bool smooth) {
     cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
-    if (!arguments_are_legal(p, f, n, types, m) || !options_are_legal(p, options)) return p;
+    if (!arguments_are_legal(p, f, n, types, m) || !cot__options_are_legal(p, options)) return p;
     cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al, .smooth = smooth});
     if (t) record(p, t, f, user, n, types, m);
     else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
@@ -173,7 +205,8 @@ cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, in
     take_options(p, options);
     p->verified = options->verify ? f : NULL;
     p->verified_user = user;
-    optimise(p, false);
+    optimise(p, false, options->memory_limit != 0);
     cot__program_donate(p, options);
+    cot__program_limit(p, options);
     return p;
 }

@@ -31,6 +31,9 @@ struct cot_program {
     cot_fn        verified;      /* what it was compiled from, if runs are compared with it */
     void         *verified_user;
     bool         *donated;       /* of each input: may a run write over it? NULL: none may */
+    int64_t       memory_limit;  /* of a run, in bytes; 0: none */
+    int64_t       unlimited;     /* bytes of a run without the limit */
+    double        again;         /* work that the limit has done again, as a share of all before */
     atomic_bool   records;       /* calls that are differentiated record its operations */
     atomic_bool   batches_record; /* calls for a batch do */
     cot__lock     making;        /* of variants: making one takes long, while others call */
@@ -56,6 +59,8 @@ struct cot_run {
     bool         spared;
 };
 
+/* Do the options go together? What is wrong with them stays on the program. */
+bool cot__options_are_legal(cot_program *p, const cot_compile_options *options);
 /* Takes the donated inputs from the options; what is wrong with them stays on the program. */
 void cot__program_donate(cot_program *p, const cot_compile_options *options);
 /* One more owner of p. */
@@ -71,8 +76,16 @@ cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, in
 cot_program *cot__program_object(cot__program *source, const cot_compile_options *options, bool within);
 /* What a program was asked for that its derivatives are, too. */
 cot_compile_options cot__program_options(const cot_program *p);
-/* A run of it on the host, by native code where that is there. NULL after telling the caller. */
-cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const bool *donated,
+/* Holds the form that runs to the limit of the options (program/limit), if they have one. It is
+ * called when the donated inputs are known. What is wrong stays on the program. */
+void cot__program_limit(cot_program *p, const cot_compile_options *options);
+/* What cot_program_run may count on. */
+static inline cot__lent cot__program_lent(const cot_program *p) {
+    return (cot__lent){p->donated, p->memory_limit > 0};
+}
+/* A run of it on the host, by native code where that is there; lent: NULL: nothing is. NULL after
+ * telling the caller. */
+cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const cot__lent *lent,
                                 const cot__caller *caller);
 /* Runs it once; takes memory for a comparison, if one is due. */
 bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,

@@ -1,5 +1,6 @@
 /* replay.c: see replay.h. */
 #include "rules/structural_ids.h"
+#include "compile/call.h"
 #include "compile/replay.h"
 #include "diff/implicit/implicit.h"
 #include "diff/loops/loop.h"
@@ -25,6 +26,7 @@ bool cot__replay_open(cot__replaying *r, cot_tape *t, const char *op, const cot_
 }
 
 void cot__replay_close(cot__replaying *r) {
+    cot__recalled_close(r->recalled);
     cot__free(&r->t->al, r->value, r->p->values * sizeof *r->value);
     cot__free(&r->t->al, r->x, r->most * sizeof *r->x);
     cot__free(&r->t->al, r->args, r->most * sizeof *r->args);
@@ -55,6 +57,12 @@ static void replay_way_back(cot__replaying *r, uint32_t k) {
     const uint32_t *x = cot__operation_operand(r->p, k);
     for (int i = 0; i < cot__operation_operands(r->p, k); i++) r->x[i] = r->value[x[i]];
     cot__loop_adjoint_replay(r->t, r->p, k, r->x, cot__replay, &r->value[r->p->operation[k].result]);
+}
+
+static void replay_call(cot__replaying *r, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(r->p, k);
+    for (int i = 0; i < cot__operation_operands(r->p, k); i++) r->x[i] = r->value[x[i]];
+    cot__call_replay(r->t, r->p, k, r->x, &r->recalled, &r->value[r->p->operation[k].result]);
 }
 
 static cot_var replay_structural(cot__replaying *r, uint32_t k) {
@@ -91,6 +99,10 @@ void cot__replay_operation(cot__replaying *r, uint32_t operation) {
     const cot__operation *o = &r->p->operation[operation];
     if (o->op == OP_loop_adjoint) {
         replay_way_back(r, operation);
+        return;
+    }
+    if (o->op == OP_call) {
+        replay_call(r, operation);
         return;
     }
     cot_var z = o->op < OP_structural ? replay_elementwise(r, operation) : replay_structural(r, operation);

@@ -17,6 +17,7 @@ typedef struct cot__replaying {
     cot_var            *x;     /* operands of one operation */
     uint32_t           *args;
     uint32_t            most;
+    struct cot__recalled *recalled; /* programs that operations of it have called */
 } cot__replaying;
 
 /* False after an error on the tape; to be closed in any case. */

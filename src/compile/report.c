@@ -18,7 +18,8 @@ static cot_status open_plan(cot__plan *plan, const cot_program *p) {
     cot_status  status = COT_OK;
     cot__caller caller = {"program_report", &status, hear, ignore, NULL};
     if (cot_program_status(p) != COT_OK) return cot_program_status(p);
-    cot__plan_open_donating(plan, p->runs, &cot__cpu_backend, &p->al, NULL, true, p->donated, &caller);
+    cot__lent lent = cot__program_lent(p);
+    cot__plan_open_lent(plan, p->runs, &cot__cpu_backend, &p->al, NULL, true, &lent, &caller);
     return status;
 }
 
@@ -83,9 +84,13 @@ static cot_status measure_run(cot_program *p, cot_program_facts *f) {
     cot_status            status = COT_OK;
     cot__caller           caller = {"program_report", &status, hear, ignore, NULL};
     const cot__run_parts *parts = cot__native_parts(p->native);
-    if (!cot__run_measure(p->runs, &cot__cpu_backend, &p->al, parts, p->donated, &caller, &f->run_bytes)) return status;
+    cot__lent             lent = cot__program_lent(p);
+    if (!cot__run_measure(p->runs, &cot__cpu_backend, &p->al, parts, &lent, &caller, &f->run_bytes)) return status;
     int64_t aside = (int64_t)cot__native_aside(p->native);
     f->run_bytes = cot__size_add(f->run_bytes, cot__size_add((int64_t)sizeof(cot_run), aside));
+    f->memory_limit = p->memory_limit;
+    f->unlimited_bytes = p->memory_limit ? p->unlimited : f->run_bytes;
+    f->again = p->again;
     return COT_OK;
 }
 
@@ -120,6 +125,10 @@ static void put_facts(const cot_program *p, const cot_program_facts *f, cot__tex
     put_bytes(to, "outputs", f->output_bytes, "the caller's");
     put_bytes(to, "constants", f->constant_bytes, "in the program");
     put_bytes(to, "run", f->run_bytes, "all that a cot_run takes");
+    if (f->memory_limit) {
+        put_bytes(to, "limit", f->memory_limit, "for this");
+        put_bytes(to, "unlimited", f->unlimited_bytes, "what a cot_run would take without it");
+    }
     put_bytes(to, "workspace", f->workspace_bytes, "of this, for the operation that needs most");
     put_bytes(to, "fused away", f->fused_bytes, "values that need no array");
     if (f->saved_bytes < 0) cot__put(to, "  no derivative as a program\n");
@@ -127,6 +136,13 @@ static void put_facts(const cot_program *p, const cot_program_facts *f, cot__tex
         put_bytes(to, "saved", f->saved_bytes, "for the way back, if it is differentiated");
         put_bytes(to, "recomputed", f->recomputed_bytes, "there, rather than saved");
     }
+}
+
+/* What the limit costs. */
+static void put_limit(const cot_program_facts *f, cot__text *to) {
+    if (!f->memory_limit) return;
+    cot__putf(to, "memory limit: a run takes %.1f %% of what it would take without, and does %.1f %% of the work again\n",
+              100 * (double)f->run_bytes / (double)f->unlimited_bytes, 100 * f->again);
 }
 
 /* Which output is made in each donated input. */
@@ -154,6 +170,7 @@ cot_status cot_program_report(cot_program *p, FILE *out) {
         return status;
     }
     put_facts(p, &f, &to);
+    put_limit(&f, &to);
     if (open_plan(&plan, p) != COT_OK) return COT_MEMORY;
     put_donations(p, &plan, &to);
     bool told = cot__plan_print(&plan, &to);

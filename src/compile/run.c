@@ -17,10 +17,10 @@ static void heard(const cot__caller *c, cot_status code, const char *text) {
 }
 static void ignored(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
-cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const bool *donated,
+cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const cot__lent *lent,
                                 const cot__caller *caller) {
     const cot__run_parts *parts = backend == &cot__cpu_backend ? cot__native_parts(p->native) : NULL;
-    return cot__run_create_with(p->runs, backend, &p->al, parts, donated, caller);
+    return cot__run_create_with(p->runs, backend, &p->al, parts, lent, caller);
 }
 
 bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,
@@ -52,7 +52,10 @@ cot_run *cot_run_create(cot_program *p) {
     r->p = cot__program_counted(p);
     cot__caller caller = {"run_create", r, heard, ignored, NULL};
     if (p->status != COT_OK) heard(&caller, p->status, p->message);
-    else r->run = cot__program_make_run(p, &cot__cpu_backend, p->donated, &caller);
+    else {
+        cot__lent lent = cot__program_lent(p);
+        r->run = cot__program_make_run(p, &cot__cpu_backend, &lent, &caller);
+    }
     take_aside(r);
     return r;
 }
@@ -112,12 +115,24 @@ static bool is_comparing(const cot_run *r) {
     return r->aside && cot__native_look(r->p->native, false) == COT__NATIVE_LOADED;
 }
 
+/* A limit leaves no memory to make the output elsewhere first. */
+static bool is_unfit(cot_run *r, bool ok) {
+    if (ok || !cot__run_unfit(r->run)) return ok;
+    r->status = COT_MEMORY;
+    snprintf(r->message, sizeof r->message,
+             "[program_run] output %u cannot be made where it is wanted: it is NULL, or what is still to be read lies "
+             "there; under a memory limit it has no other place, so give it memory of its own or donate that input",
+             cot__run_unfit_output(r->run));
+    return false;
+}
+
 /* Where inputs and outputs lie so that donated memory cannot be used, or where inputs are still
  * needed, another run does it. */
 static bool go(cot_run *r, const void *const *inputs, void *const *outputs) {
     cot__caller  caller = {"program_run", r, heard, ignored, NULL};
     cot__native *native = r->p->native;
     r->spared = false;
+    if (r->p->memory_limit) return is_unfit(r, cot__native_go(native, r->run, NULL, inputs, outputs));
     if (!r->p->donated) return cot__native_go(native, r->run, r->aside, inputs, outputs);
     if (!is_comparing(r)) {
         if (cot__native_go(native, r->run, NULL, inputs, outputs)) return true;

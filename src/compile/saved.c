@@ -26,7 +26,9 @@ cot_program *cot_program_load(const char *path, const cot_compile_options *optio
     cot__program       *source = legal ? cot__program_load_from_file(path, &options->allocator, &caller) : NULL;
     if (source) {
         cot_program *made = cot__program_object(source, options, false);
-        if (made) cot__program_donate(made, options);
+        if (!made || !cot__options_are_legal(made, options)) return made;
+        cot__program_donate(made, options);
+        cot__program_limit(made, options);
         return made;
     }
     if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");

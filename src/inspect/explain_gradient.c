@@ -114,16 +114,18 @@ static bool visit(search *s, uint32_t i) {
 
 /* ---- the sentences --------------------------------------------------------------------------- */
 
-/* Writes "its rule g/(2·%1) gives inf for g = 1, %1 = 0", for an operand of elementwise node i that
- * shows it. */
+/* Writes "its rule v̄₁/(2·v₁) gives inf for the adjoint v̄₁ = 1, v₁ = 0", for an operand of
+ * elementwise node i that shows it. */
 static bool say_rule(search *s, uint32_t i, bool zero) {
     const cot__elementwise_info *e = &cot__elementwise_table[s->t->nodes[i].op];
     cot__text                   *x = s->x;
     char                         text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
+    char                         called[COT__CALLED_TEXT], bar[COT__CALLED_TEXT + 2];
     cot__view                    g, c;
     int64_t                      stride[COT_MAX_NDIM];
     bool                         said = false;
     if (!cot__kept_adjoint(&s->w, i, &g)) return true;
+    cot__with_bar(cot__called(s->t, i, called), bar, sizeof bar);
     for (int k = 0; k < e->arity && !said; k++) {
         uint32_t a = cot__arg(&s->t->nodes[i], k);
         if (a == COT__NONE || !e->partial[k] || !(s->t->nodes[a].flags & COT__ACTIVE)) continue;
@@ -133,12 +135,12 @@ static bool say_rule(search *s, uint32_t i, bool zero) {
         if (at >= 0) {
             said = true;
             cot__formula(s->t->nodes[i].op, e->partial[k], text, sizeof text);
-            cot__putf(x, ": its rule %s gives ", cot__filled(s->t, i, text, filled, sizeof filled));
+            cot__putf(x, ": its rule %s gives ", cot__filled_bar(s->t, i, text, bar, filled, sizeof filled));
             cot__show_element(x, s->t->backend, &c, at);
             if (zero) cot__put(x, c.ndim ? " everywhere for " : " for ");
             else if (c.ndim) cot__putf(x, " at %s for ", cot__place(&c, at, place));
             else cot__put(x, " for ");
-            cot__put(x, "the adjoint g = ");
+            cot__putf(x, "the adjoint %s = ", bar);
             if (zero) cot__show_values(x, s->t->backend, &g);
             else cot__show_element(x, s->t->backend, &g, at);
             cot__show_reads(x, s->t, i, e->saves[k], ", ", zero ? -1 : at);

@@ -2,6 +2,7 @@
  * would cost to make them again. A storage counts once, for the first value on it; nothing is
  * computed, so waiting work goes on waiting. */
 #include "inspect/inspect.h"
+#include "memory/memory.h"
 
 #include "base/text.h"
 #include "ops/costs.h"
@@ -61,6 +62,7 @@ static bool add(cot_tape *t, rows *r, cot_memory *m, uint32_t i) {
     else if (saved) m->saved += bytes;
     else m->unread += bytes;
     if (saved && n->op < OP_structural) m->cheap += bytes;
+    if (cot__is_stored(s)) m->spilled += bytes;
     return true;
 }
 
@@ -115,6 +117,7 @@ static void put_table(const cot_tape *t, FILE *out, const rows *r, const cot_mem
                   "%lld that none reads\n",
               (long long)m->stored, (long long)m->sources, (long long)m->saved, (long long)m->cheap,
               (long long)m->unread);
+    if (m->spilled) cot__putf(&x, "%lld bytes lie in files\n", (long long)m->spilled);
     cot__putf(&x, "the most at once so far, without leaves and gradients: %lld bytes\n", (long long)m->peak);
 }
 

@@ -18,7 +18,7 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
     cot__reader adjoint, partial;
     int64_t     stride[COT_MAX_NDIM], first = -1, count = 0;
     double      value = 0, seed = 1;
-    char        text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT];
+    char        text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], called[COT__CALLED_TEXT], bar[COT__CALLED_TEXT + 2];
     cot__view   unit = cot__number_view(&seed, COT_F64);
     void *data = cot__contribution(r->t, i, k, &unit, &c, stride);
     if (!data) {
@@ -38,8 +38,9 @@ static void find_strong_zeros_of(report *r, uint32_t i, int k, const cot__view *
         cot__put_number(&r->f.x, value);
         cot__finding_where(&r->f, &c, first, count);
         cot__formula(op, cot__elementwise_table[op].partial[k], text, sizeof text);
-        cot__putf(&r->f.x, ", by the rule %s, but the adjoint g is 0: the zero wins.",
-                  cot__filled(r->t, i, text, filled, sizeof filled));
+        cot__with_bar(cot__called(r->t, i, called), bar, sizeof bar);
+        cot__putf(&r->f.x, ", by the rule %s, but the adjoint %s is 0: the zero wins.",
+                  cot__filled_bar(r->t, i, text, bar, filled, sizeof filled), bar);
     }
     cot__contribution_free(r->t, data, &c);
 }

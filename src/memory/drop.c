@@ -7,7 +7,10 @@
  * is least. Around it: the longest chains of dropped values that it would be made from, and that
  * are made from it. So dropped values do not gather in one long chain, of which each read would do
  * all of it again. What a running sweep has passed costs nothing: the sweep does not read it any
- * more. */
+ * more.
+ *
+ * Where there is a spill folder, the cost is that of moving the elements there and back, if that is
+ * less, or if they cannot be made again. What lies there is in no chain. */
 #include "memory/memory.h"
 
 enum { FEW = 4096 }; /* of more storages several go at once, by the same numbers */
@@ -41,13 +44,13 @@ static bool results_intact(const cot_tape *t, uint32_t operation) {
 }
 
 /* By what the storage itself says. */
-static bool may_go(const cot_tape *t, const cot__storage *s) {
-    return s->block && s->maker < t->count && s->refs == 1 && !s->pins && !s->touched && !s->unready && !s->readers &&
-           !s->aside && s->version == 0 && s->read_at < t->memory.pinned_from;
+static bool is_free(const cot_tape *t, const cot__storage *s) {
+    return s->block && !s->dropped && s->refs == 1 && !s->pins && !s->touched && !s->unready && !s->readers &&
+           !s->aside && s->read_at < t->memory.pinned_from;
 }
 
-static bool can_go(const cot_tape *t, const cot__storage *s) {
-    if (!may_go(t, s) || (t->mode.body && s->maker >= t->mode.body_from)) return false;
+static bool can_be_made(const cot_tape *t, const cot__storage *s) {
+    if (s->maker >= t->count || s->version != 0 || (t->mode.body && s->maker >= t->mode.body_from)) return false;
     return cot__can_replay(t, s->maker) && results_intact(t, s->maker) && operands_intact(t, &t->nodes[s->maker]);
 }
 
@@ -58,17 +61,26 @@ static double own_cost(const cot_tape *t, cot__storage *s) {
     return s->cost;
 }
 
+static bool is_in_chain(const cot__storage *s) { return s->dropped && !cot__is_stored(s); }
+
+/* What can be done with it now. */
+static void look_at(const cot_tape *t, cot__storage *s) {
+    bool is_here = is_free(t, s);
+    s->replays = is_here && can_be_made(t, s);
+    s->moves = is_here && cot__can_spill(t, s);
+}
+
 /* In order of creation: operands come before results. */
 static void measure_before(cot_tape *t) {
     for (uint32_t i = 0; i < t->storages.count; i++) {
         cot__storage *s = t->storages.list[i];
         s->before = s->behind = 0;
-        s->counted = s->dropped || can_go(t, s);
-        if (!s->counted) continue;
+        look_at(t, s);
+        if (!s->replays && !is_in_chain(s)) continue;
         const cot__node *n = &t->nodes[s->maker];
         for (int k = 0, count = cot__nargs(n); k < count; k++) {
             const cot__storage *x = operand(t, n, k);
-            if (x && x->dropped && x->before + x->cost > s->before) s->before = x->before + x->cost;
+            if (x && is_in_chain(x) && x->before + x->cost > s->before) s->before = x->before + x->cost;
         }
     }
 }
@@ -76,7 +88,7 @@ static void measure_before(cot_tape *t) {
 static void measure_behind(cot_tape *t) {
     for (uint32_t i = t->storages.count; i-- > 0;) {
         const cot__storage *s = t->storages.list[i];
-        if (!s->dropped) continue;
+        if (!is_in_chain(s)) continue;
         const cot__node *n = &t->nodes[s->maker];
         for (int k = 0, count = cot__nargs(n); k < count; k++) {
             cot__storage *x = operand(t, n, k);
@@ -89,11 +101,18 @@ static bool is_passed(const cot_tape *t, const cot__storage *s) {
     return s->maker >= t->memory.passed_from && s->maker < t->memory.passed_to;
 }
 
+/* Elements go to the store if that costs less than making them again. */
+static bool is_moved(const cot_tape *t, cot__storage *s) {
+    if (!s->replays || !s->moves) return s->moves;
+    return !is_passed(t, s) && cot__cost_to_move(s) < own_cost(t, s) + s->before + s->behind;
+}
+
 static double price(const cot_tape *t, cot__storage *s) {
     uint64_t used = s->used_at > s->read_at ? s->used_at : s->read_at;
-    double   cost = own_cost(t, s) + s->before + s->behind;
+    bool     moved = is_moved(t, s);
+    double   cost = moved ? cot__cost_to_move(s) : own_cost(t, s) + s->before + s->behind;
     double   per = cost / ((double)s->bytes * (double)(t->memory.clock - used + 1));
-    return is_passed(t, s) ? -1 / (per + 1e-300) : per;
+    return is_passed(t, s) && !moved ? -1 / (per + 1e-300) : per;
 }
 
 /* ---- dropping -------------------------------------------------------------------------------- */
@@ -103,11 +122,23 @@ static cot__storage *cheapest(cot_tape *t) {
     double        least = 0;
     for (uint32_t i = 0; i < t->storages.count; i++) {
         cot__storage *s = t->storages.list[i];
-        if (!s->counted || s->dropped) continue;
+        if (s->dropped || (!s->replays && !s->moves)) continue;
         double p = price(t, s);
         if (!best || p < least) best = s, least = p;
     }
     return best;
+}
+
+static void drop(cot_tape *t, cot__storage *s) {
+    own_cost(t, s);
+    cot__memory_settle(s); /* the store's thread may read its elements */
+    cot__payload_drop(t, s);
+}
+
+/* False: the disk has failed, and what can be done must be looked at once more. */
+static bool let_go(cot_tape *t, cot__storage *s) {
+    if (is_moved(t, s)) return cot__spill(t, s);
+    return drop(t, s), true;
 }
 
 static bool is_short(const cot_tape *t, size_t bytes) {
@@ -118,20 +149,68 @@ static bool is_short(const cot_tape *t, size_t bytes) {
 static void drop_all(cot_tape *t) {
     for (uint32_t i = 0; i < t->storages.count; i++) {
         cot__storage *s = t->storages.list[i];
-        if (can_go(t, s)) own_cost(t, s), cot__payload_drop(t, s);
+        look_at(t, s);
+        if (cot__spill_always && s->moves) {
+            if (t->memory.clock % 2 && !cot__is_stored(s)) cot__write_behind(t, s);
+            else cot__spill(t, s);
+        } else if (cot__drop_always && s->replays) drop(t, s);
     }
 }
 
-void cot__drop_for(void *tape, size_t bytes) {
-    cot_tape *t = tape;
-    if (cot__drop_always) drop_all(t);
+/* What was sent for too early is there, and may go again. */
+static bool let_all_arrive(cot_tape *t) {
+    bool any = false;
+    for (uint32_t i = 0; i < t->storages.count; i++) any |= cot__let_arrive(t, t->storages.list[i]);
+    return any;
+}
+
+static void drop_until(cot_tape *t, size_t bytes) {
     while (t->cache.limit && is_short(t, bytes)) {
         measure_before(t);
         measure_behind(t);
         for (uint32_t k = 0; k <= t->storages.count / FEW && is_short(t, bytes); k++) {
             cot__storage *s = cheapest(t);
-            if (!s) return;
-            cot__payload_drop(t, s);
+            if (!s && !let_all_arrive(t)) return;
+            if (!s || !let_go(t, s)) break;
         }
     }
+}
+
+/* What needs memory meanwhile, as the list of free places does, is refused. */
+void cot__drop_for(void *tape, size_t bytes) {
+    cot_tape *t = tape;
+    if (t->memory.dropping) return;
+    t->memory.dropping = true;
+    if (cot__drop_always || cot__spill_always) drop_all(t);
+    drop_until(t, bytes);
+    t->memory.dropping = false;
+}
+
+/* ---- before memory is short ------------------------------------------------------------------ */
+
+bool cot__drop_passed(cot_tape *t, size_t bytes) {
+    for (uint32_t i = t->storages.count; i-- > 0 && is_short(t, bytes);) {
+        cot__storage *s = t->storages.list[i];
+        if (!is_passed(t, s)) continue;
+        look_at(t, s);
+        if (s->replays) drop(t, s);
+    }
+    return !is_short(t, bytes);
+}
+
+/* One at a time, and not so often that looking for it costs more than it gives. */
+void cot__look_behind(cot_tape *t) {
+    cot__storage *best = NULL;
+    double        least = 0;
+    if (t->memory.clock < t->memory.next_behind || cot__cache_used(&t->cache) < t->cache.limit / 4 * 3) return;
+    if (!cot__store_is_idle(t->memory.store)) return;
+    t->memory.next_behind = t->memory.clock + 1 + t->storages.count / 64;
+    for (uint32_t i = 0; i < t->storages.count; i++) {
+        cot__storage *s = t->storages.list[i];
+        look_at(t, s);
+        if (!s->moves || cot__is_stored(s) || !is_moved(t, s)) continue;
+        double p = price(t, s);
+        if (!best || p < least) best = s, least = p;
+    }
+    if (best) cot__write_behind(t, best);
 }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cot__drop_always = false;
+bool        cot__drop_always = false;
+const char *cot__spill_always = NULL;
 
 /* ---- "1.5 GiB" ------------------------------------------------------------------------------- */
 
@@ -29,13 +30,15 @@ static void set_limit(cot_tape *t, int64_t bytes) {
     t->cache.limit = (size_t)bytes;
     t->cache.make_room = cot__drop_for;
     t->cache.of = t;
-    t->memory.on = bytes > 0 || cot__drop_always;
+    t->memory.on = bytes > 0 || cot__drop_always || cot__spill_always;
 }
 
 void cot__memory_begin(cot_tape *t, const cot_options *options) {
     const char *text = options->memory_limit ? NULL : getenv("COTANGENT_MEMORY_LIMIT");
     int64_t     bytes = text && *text ? bytes_of(text) : options->memory_limit;
+    const char *folder = options->spill ? options->spill : cot__spill_always;
     set_limit(t, bytes > 0 ? bytes : 0);
+    if (folder) t->memory.store = cot__store_of(t, folder, "tape_create");
     if (bytes >= 0) return;
     if (text)
         cot__fail(t, COT_VALUE,
@@ -80,7 +83,8 @@ void cot__memory_next(cot_tape *t) {
     t->memory.clock++;
     if (may_hold_addresses(t)) return;
     t->memory.pinned_from = t->memory.clock;
-    if (cot__drop_always) cot__drop_for(t, SIZE_MAX / 2);
+    if (cot__drop_always || cot__spill_always) cot__drop_for(t, SIZE_MAX / 2);
+    if (t->memory.store && t->cache.limit) cot__look_behind(t);
 }
 
 void cot__memory_expect(cot_tape *t, size_t bytes) {

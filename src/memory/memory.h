@@ -1,15 +1,18 @@
-/* memory.h: values that a tape drops so that a limit holds, and computes again when they are read.
+/* memory.h: values that a tape drops so that a limit holds, and computes again, or reads back from
+ * a file, when they are read.
  *
  * The allocator of a tape counts what is in use (base/cache.h). When it would pass the limit it
  * asks drop.c, which lets the elements of some values go: those that cost least to make again for
  * what they free and for how long nobody has read them. A storage without elements is `dropped`.
  * Whoever asks for elements (cot__look, cot__bound_at) comes to replay.c, which does the operations
- * again that made them, by their records (job/job.h), without recording anything.
+ * again that made them, by their records (job/job.h), without recording anything. Where the tape
+ * has a spill folder, what is dear or not possible to make again lies in its store meanwhile
+ * (spill.c), where a thread brings it before memory is short, and from where it reads ahead.
  *
  * Invariants:
- *   - a dropped value can be made again: its operands are as its operation saw them, or can be
- *     made again themselves, but for leaves, constants and wrapped memory, whose writes are found
- *     then;
+ *   - a dropped value lies in the store, or can be made again: its operands are as its operation
+ *     saw them, or are dropped values themselves, but for leaves, constants and wrapped memory,
+ *     whose writes are found then;
  *   - what is being computed with is not dropped: elements that were asked for since the last
  *     operation was over (read_at), and what a replay holds (pins);
  *   - nothing recurses: a replay keeps what is to be made in a list.
@@ -30,6 +33,37 @@ bool cot__can_replay(const cot_tape *t, uint32_t operation);
 /* Lets elements go until `bytes` more are within the limit, if it can (drop.c): what a cache asks
  * when memory is short. */
 void cot__drop_for(void *tape, size_t bytes);
+
+/* ---- the store (spill.c) ---- */
+
+/* Does its present value lie in the store, or is on its way there or back? */
+static inline bool cot__is_stored(const cot__storage *s) {
+    return s->stored.store && s->stored_version == s->version;
+}
+/* May its elements go to the store, by what they are? */
+bool cot__can_spill(const cot_tape *t, const cot__storage *s);
+/* What it takes to bring them there, unless they are, and back: in operations on numbers. */
+double cot__cost_to_move(const cot__storage *s);
+/* The elements of s go to the store. False: the disk has failed, and they stay. */
+bool cot__spill(cot_tape *t, cot__storage *s);
+/* They come back. COT__NO_ROOM: there is no memory for them. COT__LOST: the disk has failed. */
+typedef enum cot__return { COT__BACK, COT__NO_ROOM, COT__LOST } cot__return;
+cot__return cot__bring_back(cot_tape *t, cot__storage *s);
+
+/* Begins to write the elements of s to the store, where they stay in memory as well. */
+bool cot__write_behind(cot_tape *t, cot__storage *s);
+/* Elements of s that are on their way from the store arrive. False: there were none. */
+bool cot__let_arrive(cot_tape *t, cot__storage *s);
+/* Drops what a running sweep has passed until `bytes` more are within the limit. False: that is not
+ * enough (drop.c). */
+bool cot__drop_passed(cot_tape *t, size_t bytes);
+/* When memory begins to be short, the next value that would go to the store is written there
+ * (drop.c). */
+void cot__look_behind(cot_tape *t);
+
+/* For the tests: what can be spilled is, as soon as an operation is over, to this folder. NULL:
+ * the usual. */
+extern const char *cot__spill_always;
 
 /* For the tests: whatever can be dropped is dropped as soon as an operation is over, on every tape
  * that is created after this was set. It must not show in any result. */

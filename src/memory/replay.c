@@ -1,4 +1,4 @@
-/* replay.c: the elements of a dropped value are made again.
+/* replay.c: the elements of a dropped value are made again, or brought back from the store.
  *
  * What has to be made stands in a list, the value that was asked for at its bottom. The operation
  * at the end of the list is done if all its operands are there; else the oldest operand that is not
@@ -23,6 +23,7 @@ bool cot__can_replay(const cot_tape *t, uint32_t operation) {
     if (n->op < OP_structural) return true;
     if (n->op == OP_constant) return n->value.tensor->storage->given != NULL;
     const cot__op *op = cot__op_of(n->op);
+    if (op->again) return op->again(n->extra.attr);
     return op->run && !op->needs_tape && op->kind != KIND_SOURCE && op->kind != KIND_PICK &&
            cot__results_at(t, operation) <= COT__JOB_RESULTS;
 }
@@ -64,6 +65,8 @@ static cot_dtype compute_of(const cot_tape *t, const cot__node *n) {
     return COT_F64;
 }
 
+/* A function of the user's may fail though it did not the first time. */
+static void tell(const cot__caller *c, cot_status code, const char *text) { cot__fail(c->to, code, "%s", text); }
 static void silent(const cot__caller *c, cot_status code, const char *text) { (void)c, (void)code, (void)text; }
 static void unheard(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
@@ -108,6 +111,18 @@ static bool open_results(cot_tape *t, uint32_t operation, int m, cot__view *z, c
     return true;
 }
 
+static bool run_held(cot_tape *t, cot__job *j) {
+    cot__caller caller = *j->caller;
+    caller.fail = tell;
+    j->caller = &caller;
+    j->held = j->record->open(j, &t->al);
+    if (!j->held) return false;
+    bool ok = j->record->go(j);
+    j->record->close(j->held);
+    t->memory.replayed++;
+    return ok;
+}
+
 /* Runs the job of the operation, whose operands and results have memory. False: there is none for
  * the workspace, which *need tells. */
 static bool run(cot_tape *t, uint32_t operation, cot__view *x, cot__view *z, size_t *need) {
@@ -127,6 +142,7 @@ static bool run(cot_tape *t, uint32_t operation, cot__view *x, cot__view *z, siz
         x[k] = operand_view(t, n, k, &number, compute);
         if (cot__arg(n, k) == COT__NONE) j.numbers |= UINT32_C(1) << k;
     }
+    if (j.record && j.record->again) return run_held(t, &j);
     int64_t bytes = cot__job_workspace(&j);
     *need = (size_t)bytes;
     if (bytes) cot__memory_expect(t, (size_t)bytes);
@@ -214,11 +230,11 @@ static bool push(steps *s, cot__storage *wanted) {
     if (s->count == s->capacity) {
         uint32_t more = s->capacity ? 2 * s->capacity : 16;
         step    *list = cot__resize(&s->t->al, s->list, s->capacity * sizeof *list, more * sizeof *list);
-        if (!list) return no_memory(s->t, wanted->maker, more * sizeof *list);
+        if (!list) return no_memory(s->t, wanted->owner, more * sizeof *list);
         s->list = list;
         s->capacity = more;
     }
-    s->list[s->count++] = (step){wanted->maker, wanted};
+    s->list[s->count++] = (step){wanted->maker != COT__NONE ? wanted->maker : wanted->owner, wanted};
     return true;
 }
 
@@ -238,18 +254,40 @@ static uint32_t current(const steps *s) {
     return k - 1;
 }
 
-static bool go_on(steps *s) {
-    cot_tape     *t = s->t;
-    uint32_t      at = current(s), operation = s->list[at].operation;
-    cot__storage *x = missing(t, operation);
-    size_t        need;
-    if (x) return push(s, x);
-    if (!sources_unwritten(t, operation)) return false;
-    if (!do_again(t, operation, &need)) return no_memory(t, operation, need);
+static bool is_done(steps *s, uint32_t at) {
     unpin_until(s, at + 1);
     s->list[at].operation = COT__NONE;
     s->list[at].made->pins++;
     return true;
+}
+
+/* The disk has lost it, and no operation makes it: it was written in place, say. */
+static bool is_lost(cot_tape *t, const cot__storage *s) {
+    char        text[160];
+    const char *why = cot__store_trouble(t->memory.store);
+    if (s->maker < t->count && s->version == 0 && cot__can_replay(t, s->maker)) return false;
+    cot__fail(t, COT_MEMORY, "[%s] the value of %s was spilled to a file in %s and could not be read back: %s",
+              t->sweep.asked ? t->sweep.asked : "look", cot__describe(t, s->owner, text, sizeof text),
+              cot__store_folder(t->memory.store), why ? why : "unknown");
+    return true;
+}
+
+static bool go_on(steps *s) {
+    cot_tape     *t = s->t;
+    uint32_t      at = current(s), operation = s->list[at].operation;
+    cot__storage *made = s->list[at].made;
+    size_t        need;
+    if (made->dropped && cot__is_stored(made)) {
+        cot__return r = cot__bring_back(t, made);
+        if (r == COT__BACK) return is_done(s, at);
+        if (r == COT__NO_ROOM) return no_memory(t, made->owner, made->bytes);
+        return !is_lost(t, made); /* it is made again, in the next round */
+    }
+    cot__storage *x = missing(t, operation);
+    if (x) return push(s, x);
+    if (!sources_unwritten(t, operation)) return false;
+    if (!do_again(t, operation, &need)) return no_memory(t, operation, need);
+    return is_done(s, at);
 }
 
 bool cot__make_again(const cot_tape *tape, cot__storage *wanted) {
@@ -276,16 +314,18 @@ static bool reads(const cot_tape *t, const cot__node *n, const cot__storage *s) 
     return false;
 }
 
-/* So that what was made from its elements, or together with them, is never made from others. */
+/* So that what was made from its elements, or together with them, is never made from others. What
+ * lies in the store need not be made. */
 bool cot__memory_before_write(cot_tape *t, cot__storage *s) {
     uint32_t maker = s->maker;
+    cot__memory_settle(s);
     if (!t->memory.on && !t->memory.dropped) return true;
     if (s->dropped && !cot__make_again(t, s)) return false;
     s->maker = COT__NONE; /* from now on its operation does not make what it holds */
     for (uint32_t i = 0; i < t->storages.count; i++) {
         cot__storage *other = t->storages.list[i];
         if (other->maker >= t->count || (other->maker != maker && !reads(t, &t->nodes[other->maker], s))) continue;
-        if (other->dropped && !cot__make_again(t, other)) return false;
+        if (other->dropped && !cot__is_stored(other) && !cot__make_again(t, other)) return false;
         other->maker = COT__NONE;
     }
     return true;

@@ -7,8 +7,13 @@ cot_var cot__layer_dense(cot_params *p, const char *weight, const char *bias, co
         return cot__fail(p->on, COT_SHAPE, "[%s] x has %d axes, the layer %lld units; it needs 1 or more of each",
                          p->op, v.ndim, (long long)units);
     int64_t   in   = v.shape[v.ndim - 1];
-    cot__wish wish = {
-        weight, {2, {in, units}}, cot__params_dtype(p, x), false, {COT_INIT_UNIFORM, 0}, (double)in, (double)units, 0};
+    /* which dtype is asked where parameters are made */
+    cot__wish wish = {.name    = weight,
+                      .shape   = {2, {in, units}},
+                      .dtype   = p->making ? cot__params_dtype(p, x) : COT_F32,
+                      .how     = {COT_INIT_UNIFORM, 0},
+                      .fan_in  = (double)in,
+                      .fan_out = (double)units};
     cot_var y = cot_matmul(x, cot__layer_get(p, &wish));
     if (!bias) return y;
     wish.name = bias, wish.shape.ndim = 1, wish.shape.dim[0] = units;

@@ -195,18 +195,29 @@ cot_var cot__layer_close(cot_params *p, cot_var y) {
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* The entry of a full name of n letters, or NULL. Layers ask in the same order at each step: the
- * entry after the last one found is tried first, and no letter is hashed. */
-static cot__entry *find(cot_params *p, const char *name, size_t n) {
-    uint32_t mask = 2 * p->capacity - 1, k = p->next < p->count ? p->next : 0;
-    if (!p->count) return NULL;
-    if (p->entry[k].length == n && memcmp(p->entry[k].wish.name, name, n) == 0) return p->next = k + 1, &p->entry[k];
-    uint64_t hash = hash_of(name, n);
-    for (uint32_t at = (uint32_t)hash & mask; p->slot[at]; at = (at + 1) & mask) {
-        cot__entry *e = &p->entry[k = p->slot[at] - 1];
-        if (e->hash == hash && strcmp(e->wish.name, name) == 0) return p->next = k + 1, e;
+/* Is the entry's name the first `from` letters of the path and then `name`? */
+static inline bool is_called(const cot_params *p, const cot__entry *e, size_t from, const char *name) {
+    return e->length >= from && memcmp(e->wish.name, p->path, from) == 0 && strcmp(e->wish.name + from, name) == 0;
+}
+
+static cot__entry *find_hashed(cot_params *p, size_t from, const char *name) {
+    uint64_t hash = cot__checksum(hash_of(p->path, from), name, strlen(name));
+    uint32_t mask = 2 * p->capacity - 1;
+    for (uint32_t at = (uint32_t)hash & mask; p->count && p->slot[at]; at = (at + 1) & mask) {
+        cot__entry *e = &p->entry[p->slot[at] - 1];
+        if (e->hash == hash && is_called(p, e, from, name)) return p->next = p->slot[at], e;
     }
     return NULL;
+}
+
+/* The entry that is called so, or NULL. Layers ask in the same order at each step: the entry after
+ * the last one found is tried first; no name is put together, and no letter hashed. */
+static inline cot__entry *find(cot_params *p, size_t from, const char *name) {
+    uint32_t    k = p->next < p->count ? p->next : 0;
+    cot__entry *e = &p->entry[k];
+    if (!p->count || !is_called(p, e, from, name)) return find_hashed(p, from, name);
+    p->next = k + 1;
+    return e;
 }
 
 static bool out_of_memory(cot_params *p, size_t bytes) {
@@ -314,9 +325,9 @@ static size_t whole_name(cot_params *p, const char *name) {
 uint64_t cot__layer_hash(const cot_params *p) { return hash_of(p->path, p->level[p->depth]); }
 
 cot_var cot__layer_get(cot_params *p, const cot__wish *wish) {
-    size_t n = cot__params_on(p) ? whole_name(p, wish->name) : 0;
-    if (!n) return INVALID(p->on);
-    cot__entry *e = find(p, p->path, n);
+    bool        fine = cot__params_on(p) && p->depth <= COT__DEEPEST_PATH;
+    cot__entry *e    = fine ? find(p, p->level[p->depth], wish->name) : NULL;
+    if (!fine || (!e && !whole_name(p, wish->name))) return INVALID(p->on);
     if (!e && !p->making) return missing(p, p->path);
     if (!e && !(e = add(p, p->path, wish))) return INVALID(p->on);
     int64_t before = p->rows ? cot_tape_storage_bytes(p->on) : 0;
@@ -331,7 +342,7 @@ static cot__entry *named(cot_params *p, const char *op, const char *name) {
     p->op = op;
     if (!cot__params_on(p)) return NULL;
     if (!name) return cot__fail(p->on, COT_VALUE, "[%s] the name is NULL; parameters are found by it", op), NULL;
-    cot__entry *e = find(p, name, strlen(name));
+    cot__entry *e = find(p, 0, name);
     if (!e) missing(p, name);
     return e;
 }
@@ -409,7 +420,7 @@ cot_status cot_nn_update(cot_params *p, const char *name, cot_var value) {
     if (!p) return cot__status_of(1, &value);
     if (!name) cot__fail(p->on, COT_VALUE, "[nn_update] the name is NULL; statistics are found by it");
     if (p->making || !p->training || !cot__params_on(p) || !(n = whole_name(p, name))) return cot_tape_status(p->on);
-    cot__entry *e = find(p, p->path, n);
+    cot__entry *e = find(p, 0, p->path);
     if (!e)
         p->op = "nn_update", missing(p, p->path);
     else if (!e->wish.statistic)

@@ -539,6 +539,7 @@ const cot__op cot__op_custom         = {.name         = "custom",
                                         .open         = cot__custom_job_open,
                                         .go           = cot__custom_job_go,
                                         .close        = cot__custom_job_close,
+                                        .again        = cot__custom_job_again,
                                         .effect       = cot__custom_job_effect,
                                         .plain        = cot__custom_plain,
                                         /* the cost of the user's function is not known: one

@@ -10,6 +10,8 @@ bool cot__custom_job_infer(const cot__job *j, cot__type *z) {
     return cot__job_check_type(j, z);
 }
 
+bool cot__custom_job_again(const cot__attr *a) { return ((const cot_custom *)a->pointer)->pure; }
+
 /* It may fail. */
 bool cot__custom_job_effect(const cot__attr *a) { return (void)a, true; }
 

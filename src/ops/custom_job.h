@@ -8,6 +8,7 @@ bool  cot__custom_job_infer(const cot__job *j, cot__type *z);
 void *cot__custom_job_open(const cot__job *j, const cot_allocator *al);
 bool  cot__custom_job_go(const cot__job *j);
 void  cot__custom_job_close(void *held);
+bool  cot__custom_job_again(const cot__attr *a);
 bool  cot__custom_job_effect(const cot__attr *a);
 bool  cot__numbers_job_infer(const cot__job *j, cot__type *z);
 void *cot__numbers_job_open(const cot__job *j, const cot_allocator *al);

@@ -2,39 +2,7 @@
  * so that small pivots show undetermined parameters. */
 #include "optim/householder.h"
 
-#include <math.h>
-
-/* aᵀb in eight independent sums, because columns are as long as the table and one sum would have to
- * wait for each addition. The order is always the same. */
-double cot__dot(int64_t n, const double *a, const double *b) {
-    double  sum[8] = {0};
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int k = 0; k < 8; k++) sum[k] += a[i + k] * b[i + k];
-    for (int k = 0; i < n; i++, k++) sum[k] += a[i] * b[i];
-    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-}
-
-double cot__largest(int64_t n, const double *x) {
-    double most = 0;
-    for (int64_t i = 0; i < n && !isnan(most); i++)
-        if (!(fabs(x[i]) <= most)) most = fabs(x[i]);
-    return most;
-}
-
-double cot__householder_norm(int64_t n, const double *x) {
-    double sum = cot__dot(n, x, x);
-    /* no square overflowed or underflowed; otherwise scale: */
-    if (sum > 1e-250 && sum < 1e250) return sqrt(sum);
-    double most = cot__largest(n, x);
-    if (most == 0 || !isfinite(most)) return most;
-    int power;
-    frexp(most, &power);
-    double scale = ldexp(1, -power);
-    sum = 0;
-    for (int64_t i = 0; i < n; i++) sum += (x[i] * scale) * (x[i] * scale);
-    return ldexp(sqrt(sum), power);
-}
+#include "base/math/vectors.h"
 
 /* Reflects x (length n) at the plane with normal v: x - v (vᵀx) / beta. */
 static void reflect(int64_t n, const double *v, double beta, double *x) {
@@ -58,7 +26,7 @@ void cot__householder_qr(int64_t m, int n, double *a, double *c, int *perm) {
         int    pivot = k;
         double most = -1;
         for (int j = k; j < n; j++) {
-            double norm = cot__householder_norm(m - k, a + j * m + k);
+            double norm = cot__length(m - k, a + j * m + k);
             if (norm > most) most = norm, pivot = j;
         }
         if (pivot != k) {

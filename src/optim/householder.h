@@ -13,13 +13,4 @@ void cot__householder_qr(int64_t m, int n, double *a, double *c, int *perm);
  * columns. */
 void cot__householder_solve(int64_t m, int n, int rank, const double *r, const double *c, double *z);
 
-/* aᵀb, in an order that depends on n alone. */
-double cot__dot(int64_t n, const double *a, const double *b);
-
-/* The largest absolute value; NaN where any is. 0 of none. */
-double cot__largest(int64_t n, const double *x);
-
-/* The Euclidean norm, without overflow or underflow in between. */
-double cot__householder_norm(int64_t n, const double *x);
-
 #endif

@@ -3,8 +3,8 @@
  *
  * All vectors are doubles over all elements of the leaves, and sums over them have a fixed order.
  * The leaves always hold the point that was evaluated last. */
+#include "base/math/vectors.h"
 #include "optim/flat.h"
-#include "optim/householder.h"
 #include "optim/line_search.h"
 
 #include <float.h>
@@ -95,7 +95,7 @@ static cot_fit_end step(descent *w) {
     double slope = direct(w);
     if (!(slope < 0)) w->kept = 0, slope = direct(w);
     if (!(slope < 0)) return COT_FIT_STALLED; /* the gradient was not within the tolerance */
-    double        a = w->kept ? 1 : fmin(1, 1 / cot__householder_norm(w->n, w->g));
+    double        a = w->kept ? 1 : fmin(1, 1 / cot__length(w->n, w->g));
     cot__line     line = {along, w, w->value, slope};
     cot__line_end end = cot__line_search(&line, &a);
     if (end == COT__LINE_FAILED) return COT_FIT_ABANDONED;

@@ -1,7 +1,7 @@
 /* least_squares.c: cot_least_squares: residuals that are recorded, and their Jacobian by forward
  * sweeps, for the method in plain numbers (levenberg.c). */
+#include "base/math/vectors.h"
 #include "optim/flat.h"
-#include "optim/householder.h"
 #include "optim/levenberg.h"
 
 #include <string.h>
@@ -61,7 +61,7 @@ static cot_fit_end fit(fitting *x, cot__least_squares *p, double *b, cot__fit_re
         cot__free(&p->al, r, bytes);
         return COT_FIT_ABANDONED;
     }
-    double size = cot__householder_norm(x->rows, r);
+    double size = cot__length(x->rows, r);
     if (p->size == 0 && isfinite(size)) p->size = size;
     cot_fit_end end = cot__least_squares_fit(p, b, r, out);
     cot__free(&p->al, r, bytes);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/math/elementary.h"
+#include "base/math/vectors.h"
 #include "optim/householder.h"
 #include "optim/squares.h"
 
@@ -85,8 +86,8 @@ static void measure(work *w) {
     for (int k = 0; k < w->n; k++) w->newton[w->perm[k]] = w->z[k];
     invert(w);
     w->change = 0;
-    w->length = cot__householder_norm(w->n, w->newton);
-    w->offset = norm > 0 ? cot__householder_norm(w->rank, w->slopes) / norm : 0;
+    w->length = cot__length(w->n, w->newton);
+    w->offset = norm > 0 ? cot__length(w->rank, w->slopes) / norm : 0;
     for (int j = 0; j < w->n; j++) {
         double step = fabs(w->newton[j]), of = fmax(fabs(w->b[j]) * w->d[j], sd * w->inverse[j]);
         if (step <= noise * w->inverse[j]) continue;
@@ -100,7 +101,7 @@ static void measure(work *w) {
 static cot_fit_end factor(work *w) {
     if (!w->p->jacobian(w->p->user, w->jacobian)) return COT_FIT_ABANDONED;
     for (int j = 0; j < w->n; j++) {
-        double *column = w->jacobian + j * w->m, norm = cot__householder_norm(w->m, column);
+        double *column = w->jacobian + j * w->m, norm = cot__length(w->m, column);
         if (!isfinite(norm)) return COT_FIT_BAD_SLOPE;
         w->d[j]    = norm > 0 ? norm : 1;
         w->most[j] = fmax(w->most[j], norm);

@@ -27,7 +27,8 @@ static factors factors_of(const cot_optim_options *o, cot_var rate, cot_var step
     if (o->kind == COT_ADAMW) f.keep = COT__KEPT(f.rate, group.decay), f.decay = 0;
     if (o->kind != COT_ADAMW && o->kind != COT_ADAM) return f;
     f.rate = COT__CORRECTED(f.rate, o->beta1, step);
-    f.spread = COT__SPREAD(o->beta2, step);
+    if (o->eps_hat) f.rate = MUL(f.rate, COT__SHORT(o->beta2, step));
+    else f.spread = COT__SPREAD(o->beta2, step);
     return f;
 }
 

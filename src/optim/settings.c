@@ -46,6 +46,8 @@ bool cot__optim_check(cot_tape *t, const char *op, const cot_optim_options *o) {
                   o->momentum, o->eps, o->decay);
     else if (o->nesterov && (o->momentum == 0 || o->kind != COT_SGD))
         cot__fail(t, COT_VALUE, "[%s] nesterov is set; it is for COT_SGD with a momentum", op);
+    else if (o->eps_hat && !adaptive(o))
+        cot__fail(t, COT_VALUE, "[%s] eps_hat is set; it is for COT_ADAM and COT_ADAMW", op);
     else return check_groups(t, op, o);
     return false;
 }
@@ -84,6 +86,7 @@ cot__update cot__update_of(const cot_optim_options *o, double rate, double decay
     if (o->kind == COT_ADAMW) u.keep = COT__KEPT(rate, decay), u.decay = 0;
     if (!adaptive(o)) return u;
     u.rate = COT__CORRECTED(rate, o->beta1, (double)step);
-    u.spread = COT__SPREAD(o->beta2, (double)step);
+    if (o->eps_hat) u.rate = MUL(u.rate, COT__SHORT(o->beta2, (double)step));
+    u.spread = o->eps_hat ? 1 : COT__SPREAD(o->beta2, (double)step);
     return u;
 }

@@ -85,6 +85,7 @@ void cot__settle(cot_tape *t, uint32_t i) {
 }
 
 void cot__pending_settle(cot_tape *t, cot__storage *s) {
+    if (UNLIKELY(s->stored.errand)) cot__memory_settle(s);
     if (s->example) cot__example_ready(s);
     if (s->product) cot__product_make(s);
     if (s->readers) cot__product_make_readers(t, s);
@@ -166,7 +167,7 @@ cot__storage *cot__pending_reuse(cot_tape *t, size_t bytes) {
         q->touched[q->orphan[k]].unread = false;
         q->orphan[k] = q->orphan[--q->orphans];
         *s = (cot__storage){.refs = 1, .backend = s->backend, .bytes = s->bytes, .data = s->data, .block = s->block,
-                            .maker = COT__NONE,
+                            .maker = COT__NONE, .owner = COT__NONE,
                             .touched = s->touched, .unready = s->unready, /* the work stays */
                             /* like a new one */
                             .saver_version = UINT32_MAX, .writer = COT__NONE};

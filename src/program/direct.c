@@ -186,9 +186,9 @@ uint32_t cot__direct_donor(const cot__planner *q, uint32_t which) {
     const cot__direct  *one = &d->one[which];
     const uint32_t     *x = cot__operation_operand(q->p, one->at);
     uint32_t            found = COT__NO_VALUE;
-    for (uint32_t i = 0; q->donated && i < q->p->inputs; i++) {
+    for (uint32_t i = 0; q->lent.donated && i < q->p->inputs; i++) {
         bool strided = q->plan->stride[q->p->input[i]] != COT__NO_VALUE;
-        if (!q->donated[i] || strided || is_taken(d, i) || !may_take_place(q->p, d, one, i)) continue;
+        if (!q->lent.donated[i] || strided || is_taken(d, i) || !may_take_place(q->p, d, one, i)) continue;
         for (int k = 0; k < cot__operation_operands(q->p, one->at); k++)
             if (x[k] == q->p->input[i]) return i;
         if (found == COT__NO_VALUE) found = i;

@@ -6,7 +6,7 @@
  * effect can be written so.
  *
  * If the caller has donated an input of its type, which nobody reads by then, it needs no place in
- * the arena: it is made there. */
+ * the arena: it is made there. Under a memory limit (program/limit) no direct output has one. */
 #ifndef COT_PROGRAM_DIRECT_H
 #define COT_PROGRAM_DIRECT_H
 
@@ -34,6 +34,14 @@ typedef struct cot__directs {
     cot__last_read *read; /* one for each input */
     uint32_t        count;
 } cot__directs;
+
+/* Memory of the caller's that a run counts on. donated: a flag for each input that it may write
+ * over; NULL: it may over none. outputs: direct outputs have no place in the arena. A run in which
+ * one can be written neither where it is wanted nor in a donated input does not begin. */
+typedef struct cot__lent {
+    const bool *donated;
+    bool        outputs;
+} cot__lent;
 
 struct cot__planner;
 /* Finds them, when it is known how operations run and who reads what. False after telling the

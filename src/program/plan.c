@@ -170,7 +170,9 @@ static bool give_slot(cot__planner *q, uint32_t slot) {
 }
 
 bool cot__plan_take_range(cot__planner *q, int64_t bytes, int64_t *at) {
+    int64_t top = q->ranges.top;
     *at = cot__ranges_take(&q->ranges, cot__range_bytes(bytes));
+    if (q->ranges.top > top) q->plan->fullest = q->at;
     return *at >= 0 || no_memory(q);
 }
 
@@ -178,16 +180,21 @@ bool cot__plan_give_range(cot__planner *q, int64_t at, int64_t bytes) {
     return cot__ranges_give(&q->ranges, at, cot__range_bytes(bytes)) || no_memory(q);
 }
 
-/* Is it made in an input that was donated? */
-static bool take_donated(cot__planner *q, uint32_t v) {
+/* Is it made in an input that was donated, or where the caller wants it? */
+static bool take_lent(cot__planner *q, uint32_t v) {
     uint32_t one = cot__direct_of(&q->plan->directs, v), input;
-    if (one == COT__NO_VALUE || (input = cot__direct_donor(q, one)) == COT__NO_VALUE) return false;
+    if (one == COT__NO_VALUE) return false;
+    if ((input = cot__direct_donor(q, one)) == COT__NO_VALUE) return q->plan->lends_outputs;
     q->plan->directs.one[one].donor = input;
     return true;
 }
 
+bool cot__plan_is_callers(const cot__planner *q, uint32_t v) {
+    return q->plan->lends_outputs && cot__direct_of(&q->plan->directs, v) != COT__NO_VALUE;
+}
+
 bool cot__plan_take_memory(cot__planner *q, uint32_t v) {
-    if (take_donated(q, v)) return true;
+    if (take_lent(q, v)) return true;
     if (!cot__in_slot(q->plan, v)) return cot__plan_take_range(q, cot__planned_bytes(q->p, v), &q->plan->place[v]);
     q->plan->place[v] = 8 * (int64_t)take_slot(q);
     return true;
@@ -216,6 +223,7 @@ static bool may_take_over(const cot__planner *q, uint32_t k, int i) {
     const uint32_t  *x = cot__operation_operand(q->p, k);
     uint32_t         z = q->p->operation[k].result;
     if (x[i] == COT__NO_VALUE || plan->root[x[i]] != x[i] || q->last[x[i]] != k) return false;
+    if (cot__plan_is_callers(q, z)) return false;
     if (cot__value_origin(q->p, x[i]) != COT__FROM_OPERATION || cot__in_slot(plan, x[i])) return false;
     if (q->p->value[x[i]].type != q->p->value[z].type) return false;
     for (int other = 0; other < cot__operation_operands(q->p, k); other++)
@@ -303,6 +311,7 @@ static bool place_move(cot__planner *q, uint32_t k) {
 static bool place_operations(cot__planner *q) {
     for (uint32_t k = 0; k < q->p->operations; k++) {
         uint8_t how = q->plan->how[k];
+        q->at = k;
         if (how == COT__BY_GROUP) {
             uint32_t group = q->plan->fusion.of[k];
             if (!cot__plan_group(q, group)) return false;
@@ -379,15 +388,16 @@ static void close_planner(cot__planner *q) {
 
 bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                     const cot__view *inputs, bool fuse, const cot__caller *caller) {
-    return cot__plan_open_donating(plan, p, backend, al, inputs, fuse, NULL, caller);
+    return cot__plan_open_lent(plan, p, backend, al, inputs, fuse, NULL, caller);
 }
 
-bool cot__plan_open_donating(cot__plan *plan, const cot__program *p, const cot__backend *backend,
-                             const cot_allocator *al, const cot__view *inputs, bool fuse, const bool *donated,
-                             const cot__caller *caller) {
+bool cot__plan_open_lent(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                         const cot__view *inputs, bool fuse, const cot__lent *lent, const cot__caller *caller) {
     *plan = (cot__plan){.p = p, .backend = backend, .al = al ? *al : (cot_allocator){0}};
-    cot__planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al, .donated = donated};
+    cot__planner q = {.plan = plan, .p = p, .caller = caller, .ranges.al = &plan->al,
+                      .lent = lent ? *lent : (cot__lent){0}};
     plan->slots = cot__on_host(backend);
+    plan->lends_outputs = q.lent.outputs;
     bool ok = open_lists(&q) && (!fuse || cot__fusion_open(&plan->fusion, p, al, caller)) && take_inputs(&q, inputs) &&
               choose_ways(&q);
     if (ok) find_last_readers(&q);

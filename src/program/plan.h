@@ -51,12 +51,14 @@ typedef struct cot__plan {
      * from the first element of its operand's root to the element. */
     int64_t             *extra;
     int64_t              bytes; /* of the arena */
+    uint32_t             fullest; /* the operation for which it grew last */
     int64_t              most_workspace; /* bytes of the largest */
     /* instructions; jobs; operands of jobs, and results after the first */
     uint32_t             scalars, jobs, views;
     cot__fusion          fusion; /* what runs in groups */
     uint32_t             runs, folds, products; /* members of groups; folds; products with an end */
     cot__directs         directs; /* what is written where the caller wants it */
+    bool                 lends_outputs; /* they have no place in the arena (direct.h) */
 } cot__plan;
 
 /* Plans a legal program for a backend. `inputs` has a view of each input, whose strides hold for
@@ -64,10 +66,9 @@ typedef struct cot__plan {
  * telling the caller that there is no memory. */
 bool cot__plan_open(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                     const cot__view *inputs, bool fuse, const cot__caller *caller);
-/* The same with inputs that may be written over: a flag for each. */
-bool cot__plan_open_donating(cot__plan *plan, const cot__program *p, const cot__backend *backend,
-                             const cot_allocator *al, const cot__view *inputs, bool fuse, const bool *donated,
-                             const cot__caller *caller);
+/* The same with memory that the caller lends. */
+bool cot__plan_open_lent(cot__plan *plan, const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                         const cot__view *inputs, bool fuse, const cot__lent *lent, const cot__caller *caller);
 void cot__plan_close(cot__plan *plan);
 
 /* The value as a view; `data` counts from the memory of its root. */

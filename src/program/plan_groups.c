@@ -85,7 +85,7 @@ static bool may_be_written(const cot__planner *q, uint32_t v, uint32_t group) {
 /* The memory of a value that an earlier member has read last. */
 static bool take_read(cot__planner *q, uint32_t k) {
     uint32_t z = q->p->operation[k].result;
-    for (int i = 0; i < q->reads; i++) {
+    for (int i = 0; i < q->reads && !cot__plan_is_callers(q, z); i++) {
         if (cot__planned_bytes(q->p, q->read[i]) != cot__planned_bytes(q->p, z)) continue;
         q->plan->place[z] = q->plan->place[q->read[i]];
         q->last[q->read[i]] = COT__NO_VALUE;

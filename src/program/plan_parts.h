@@ -16,7 +16,8 @@ typedef struct cot__planner {
      * its memory was given back or taken over: COT__NO_VALUE. */
     uint32_t          *last;
     cot__ranges        ranges;
-    const bool        *donated; /* of each input: may it be written over? NULL: none may */
+    cot__lent          lent;
+    uint32_t           at; /* the operation that is placed */
     uint32_t          *free_slot; /* slots that can be used again */
     uint32_t           free_slots, free_room, slots;
     /* For each value: 1 + the last group that reads it in another order than its own. */
@@ -47,6 +48,9 @@ bool cot__plan_take_memory(cot__planner *q, uint32_t v);
 /* Gives back the memory of a root that operation k reads last, once; of all its operands. */
 bool cot__plan_let_go(cot__planner *q, uint32_t root, uint32_t k);
 bool cot__plan_let_operands_go(cot__planner *q, uint32_t k);
+
+/* Does a direct output lie in the caller's memory alone? */
+bool cot__plan_is_callers(const cot__planner *q, uint32_t v);
 
 /* The result of operation k lies where its operand i lies, if it may. */
 bool cot__plan_take_over(cot__planner *q, uint32_t k, int i);

@@ -549,14 +549,14 @@ typedef struct wishes {
     const cot__view      *inputs;
     bool                  unfused;
     const cot__run_parts *parts;
-    const bool           *donated;
+    const cot__lent      *lent;
     bool                  measured;
 } wishes;
 
 static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
     cot__plan plan;
-    if (!cot__plan_open_donating(&plan, r->p, r->backend, &r->al, w->inputs, !w->unfused, w->donated, caller))
-        return false;
+    if (!cot__plan_open_lent(&plan, r->p, r->backend, &r->al, w->inputs, !w->unfused, w->lent, caller)) return false;
+    r->lends_outputs = plan.lends_outputs;
     bool ok = open_arena(r, &plan, caller) && open_lists(r, &plan, w->parts, caller);
     if (ok) {
         place_constants(r, &plan);
@@ -602,13 +602,13 @@ cot__run *cot__run_create_unfused(const cot__program *p, const cot__backend *bac
 }
 
 cot__run *cot__run_create_with(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                               const cot__run_parts *parts, const bool *donated, const cot__caller *caller) {
-    return create(p, backend, al, &(wishes){.parts = parts, .donated = donated}, caller);
+                               const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller) {
+    return create(p, backend, al, &(wishes){.parts = parts, .lent = lent}, caller);
 }
 
 bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                      const cot__run_parts *parts, const bool *donated, const cot__caller *caller, int64_t *bytes) {
-    cot__run *r = create(p, backend, al, &(wishes){.parts = parts, .donated = donated, .measured = true}, caller);
+                      const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller, int64_t *bytes) {
+    cot__run *r = create(p, backend, al, &(wishes){.parts = parts, .lent = lent, .measured = true}, caller);
     if (!r) return false;
     *bytes = (int64_t)r->held;
     cot__run_destroy(r);

@@ -17,6 +17,7 @@ const cot__program *cot__run_program(const cot__run *r) { return r->p; }
 size_t      cot__run_bytes(const cot__run *r) { return r->held; }
 size_t      cot__run_arena_bytes(const cot__run *r) { return r->arena_bytes; }
 bool        cot__run_unfit(const cot__run *r) { return r->unfit; }
+uint32_t    cot__run_unfit_output(const cot__run *r) { return r->unfit_output; }
 cot__view   cot__run_output(const cot__run *r, uint32_t k) { return r->given[k].view; }
 
 static void forget_last(cot__run *r) {
@@ -45,15 +46,18 @@ static const void *direct_base(const cot__run *r, uint32_t k, const void *const 
     const void        *to = outputs ? outputs[one->output] : NULL, *gift;
     bool               donated = one->donor != COT__NO_VALUE;
     if (cot__may_write_there(r->p, &r->directs, k, to, inputs, outputs) && (!donated || is_alone(r, k, to))) return to;
-    if (!donated) return r->arena + one->place;
+    if (!donated) return r->lends_outputs ? NULL : r->arena + one->place;
     gift = inputs[one->donor];
     bool fits = cot__may_write_there(r->p, &r->directs, k, gift, inputs, outputs) && is_alone(r, k, gift);
     return fits ? gift : NULL;
 }
 
 static bool bind_directs(cot__run *r, const void *const *inputs, void *const *outputs) {
-    for (uint32_t k = 0; k < r->directs.count; k++)
-        if (!(r->base[r->p->inputs + k] = direct_base(r, k, inputs, outputs))) return false;
+    for (uint32_t k = 0; k < r->directs.count; k++) {
+        if ((r->base[r->p->inputs + k] = direct_base(r, k, inputs, outputs))) continue;
+        r->unfit_output = r->directs.one[k].output;
+        return false;
+    }
     return true;
 }
 

@@ -8,6 +8,7 @@
 #define COT_PROGRAM_RUN_H
 
 #include "backend/backend.h"
+#include "program/direct.h"
 #include "program/program.h"
 
 typedef struct cot__run cot__run;
@@ -47,12 +48,12 @@ cot__run *cot__run_create(const cot__program *p, const cot__backend *backend, co
 /* The same, in which each operation runs by itself: to compare with. */
 cot__run *cot__run_create_unfused(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                                   const cot__view *inputs, const cot__caller *caller);
-/* The same, whose parts may be done by functions (NULL: none; see cot__run_go_by), and which may
- * write over some inputs, a flag for each (NULL: over none), though not before the last effect:
+/* The same, whose parts may be done by functions (NULL: none; see cot__run_go_by), and which counts
+ * on memory that the caller lends (NULL: on none), though it is not written before the last effect:
  * then large outputs need no place in the arena (direct.h). Where inputs and outputs of a run lie
  * so that this cannot be, the run does not begin: see cot__run_unfit. */
 cot__run *cot__run_create_with(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                               const cot__run_parts *parts, const bool *donated, const cot__caller *caller);
+                               const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller);
 void      cot__run_destroy(cot__run *r);
 
 /* Runs the program on inputs and outputs in memory of the backend: the first element of each input,
@@ -68,7 +69,9 @@ void cot__run_give(cot__run *r, void *const *outputs);
 
 /* Has the last run not begun, because of where its inputs and outputs lay? It is to be done by
  * another one that may write over nothing. */
-bool cot__run_unfit(const cot__run *r);
+bool     cot__run_unfit(const cot__run *r);
+/* Then: the output that could be made nowhere. */
+uint32_t cot__run_unfit_output(const cot__run *r);
 
 /* Where output k of the last run lies: in the arena, in a constant, in an input, or, if it is
  * large, where it was wanted. Until the next run. */
@@ -90,6 +93,6 @@ size_t cot__run_arena_bytes(const cot__run *r);
 /* Those of a run that cot__run_create_with would make, for which no arena is taken. False after
  * telling the caller why there is no such run. */
 bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                      const cot__run_parts *parts, const bool *donated, const cot__caller *caller, int64_t *bytes);
+                      const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller, int64_t *bytes);
 
 #endif

@@ -71,7 +71,9 @@ struct cot__run {
     cot__run_span      *span;   /* one for each run of a stage */
     int64_t            *extent; /* of those that do a part of an array */
     cot__directs        directs;
-    bool                unfit; /* the last run did not begin */
+    bool                lends_outputs; /* they have no place in the arena */
+    bool                unfit; /* the last run did not begin, … */
+    uint32_t            unfit_output; /* … since this output could be made nowhere */
     const void        **base; /* of inputs and direct outputs, at this run */
     /* how many there are */
     uint32_t            jobs, views, steps, bindings, loads, scalars, runs, folds, products;

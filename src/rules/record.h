@@ -116,6 +116,8 @@ typedef struct cot__op {
     void *(*open)(const cot__job *j, const cot_allocator *al);
     bool (*go)(const cot__job *j);
     void (*close)(void *held);
+    /* May `go` be done again, without recording it, for the same result? NULL: never. */
+    bool (*again)(const cot__attr *a);
     /* Must an operation with these attributes run though nobody reads its results, whatever its
      * bodies do? NULL: not for this. */
     bool (*effect)(const cot__attr *a);

@@ -5,6 +5,7 @@
 #include "tape/lower.h"
 #include "backend/elements.h"
 #include "program/build.h"
+#include "program/limit/limit.h"
 #include "tape/record_job.h"
 #include "tape/show.h"
 
@@ -118,6 +119,10 @@ static cot__program *lower(lowering *l, const cot_allocator *al, const cot__call
 
 static bool lower_bodies(lowering *l, const cot__plain *plain, cot__program **body) {
     for (int k = 0; k < plain->bodies; k++) {
+        if (plain->program[k]) {
+            body[k] = cot__program_share(plain->program[k]);
+            continue;
+        }
         lowering of = {.t = l->t, .r = plain->body[k], .not_yet = l->not_yet, .constant = plain->constant[k],
                        .filed = l->filed};
         body[k] = lower(&of, &l->b.p->al, &l->b.caller);
@@ -126,12 +131,15 @@ static bool lower_bodies(lowering *l, const cot__plain *plain, cot__program **bo
     return true;
 }
 
-/* Why a node with bodies or functions cannot be in a file; NULL: it can. */
+/* Why a node with bodies or functions cannot be in a file; NULL: it can. A file is what its tape
+ * would be saved as again, so all bodies must be told by the node alone. */
 static const char *is_unfit_for_files(const lowering *l, uint32_t node) {
-    const cot__op *op = cot__op_of(l->t->nodes[node].op);
+    int            id = l->t->nodes[node].op;
+    const cot__op *op = cot__op_of(id);
     bool           theirs = op->users_rule && op->users_rule(&(cot__rule){.t = l->t, .node = node});
     if (!op->bodies || theirs) return "it calls a function of the user's";
-    return l->t->nodes[node].op == OP_loop ? NULL : "it plays a body, on the tape of the body";
+    if (id == OP_loop || id == OP_call || id == OP_linear_solve) return NULL;
+    return "it holds a derivative, which is recorded anew on each tape";
 }
 
 /* The bodies of the node become programs first; where one cannot, this cannot either. */
@@ -266,12 +274,13 @@ cot__program *cot__tape_lower(cot_tape *t, const cot_allocator *al, int m, const
     lowering      l = {.t = t, .value = value, .whole = true, .filed = true, .not_yet = not_yet};
     cot__program *p = NULL;
     uint64_t     *ref = NULL;
+    uint32_t      count = t->count; /* what an operation holds may be recorded behind */
     if (!tape_can_be_lowered(&l, not_yet)) return NULL;
     l.x = cot__alloc(&t->al, l.most * sizeof *l.x);
     ref = cot__alloc(&t->al, l.most * sizeof *ref);
     if (l.x && ref) {
         cot__builder_open(&l.b, al, caller);
-        for (uint32_t i = 0; i < t->count && !l.b.failed; i++) value[i] = lower_tape_node(&l, i, ref);
+        for (uint32_t i = 0; i < count && !l.b.failed; i++) value[i] = lower_tape_node(&l, i, ref);
         for (int k = 0; k < m && !l.b.failed; k++) cot__build_output(&l.b, value[outputs[k]]);
         p = cot__builder_close(&l.b);
     } else cot__refuse(caller, COT_MEMORY, "out of memory: a list of %zu operands", l.most);
@@ -310,6 +319,11 @@ static void find_or_lower(cot_tape *t, cot__region *r, cot__not_yet *not_yet) {
     cot__region_describe(t, r, &words);
     cot__known_program found = cot__known_find(known, &words);
     r->program = found.number ? cot__program_share(found.program) : cot__region_lower(t, r, &t->al, not_yet);
+    if (r->program && !found.number && cot__again_always) {
+        cot__program *tight = cot__limit_tightest(r->program, t->backend, &t->al);
+        cot__program_release(r->program);
+        r->program = tight;
+    }
     if (r->program && !found.number) found = cot__known_add(known, &words, r->program, 0, NULL);
     r->known = found.number;
     cot__words_free(&words);

@@ -19,6 +19,8 @@ typedef struct cot__plain {
     const char        *name;
     int                bodies;
     const cot__region *body[COT__PLAIN_BODIES];
+    /* in place of a body that lives on the tape: one that is a program already */
+    cot__program      *program[COT__PLAIN_BODIES];
     /* captures of a body that are constants of its program, not inputs; NULL: none is */
     const bool        *constant[COT__PLAIN_BODIES];
     const char        *why; /* it cannot be in a program yet; NULL: it can */

@@ -2,21 +2,17 @@
  *
  * Invariant: everything a rewind must free is reachable from a counter in a mark: chunks of the
  * arena, the list of storages, the list of tensor leaves. Nothing here walks nodes. */
-#define _GNU_SOURCE /* mkstemp */
+#define _GNU_SOURCE /* madvise */
 #include "tape/tape.h"
 
 #include "backend/cpu/table/cpu.h"
 #include "base/poison.h"
 
+#include <errno.h>
 #include <string.h>
 
 #if defined(__linux__)
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 #endif
 
 /* ---- arrays that may become huge: they pass the cache by and keep what they have ------------- */
@@ -97,12 +93,18 @@ bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, siz
 
 #define CHUNK_BYTES ((size_t)1 << 16)
 
+/* Under a small limit a whole chunk would be most of it. */
+static size_t chunk_bytes(const cot_tape *t) {
+    size_t part = t->cache.limit / 16;
+    return !t->cache.limit || part > CHUNK_BYTES ? CHUNK_BYTES : part < 1024 ? 1024 : part;
+}
+
 void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
     size_t asked = bytes;
     bytes = (bytes + 15) & ~(size_t)15;
     cot__chunk *c = t->arena;
     if (UNLIKELY(!c || c->size - c->used < bytes)) {
-        size_t size = bytes > CHUNK_BYTES - 64 ? bytes : CHUNK_BYTES - 64;
+        size_t chunk = chunk_bytes(t) - 64, size = bytes > chunk ? bytes : chunk;
         cot__chunk *fresh = cot__alloc(&t->al, sizeof *fresh + size);
         if (!fresh) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for shapes and attributes", op, size);
@@ -165,7 +167,7 @@ static cot__storage *create_apart(cot_tape *t, size_t bytes, const char *op) {
         return no_memory(t, bytes, op);
     }
     *s = (cot__storage){.refs = 1, .backend = t->backend, .bytes = bytes, .data = data,
-                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
+                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE, .owner = COT__NONE};
     t->storages.bytes += (int64_t)bytes;
     return s;
 }
@@ -206,7 +208,7 @@ static cot__storage *create_droppable(cot_tape *t, size_t bytes, const char *op)
     cot__storage *s = bytes <= SIZE_MAX / 2 ? cot__alloc(&t->al, sizeof *s) : NULL;
     if (!s) return no_memory(t, bytes, op);
     *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes,
-                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
+                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE, .owner = COT__NONE};
     if (cot__payload_create(t, s)) return s;
     cot__free(&t->al, s, sizeof *s);
     return no_memory(t, bytes, op);
@@ -226,7 +228,7 @@ static cot__storage *create_on_host(cot_tape *t, size_t bytes, const char *op) {
     if (!s) return no_memory(t, bytes, op);
     void *data = (void *)(((uintptr_t)(s + 1) + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1));
     *s = (cot__storage){.refs = 1, .backend = &cot__cpu_backend, .bytes = bytes, .data = data,
-                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE};
+                        .saver_version = UINT32_MAX, .writer = COT__NONE, .maker = COT__NONE, .owner = COT__NONE};
     t->storages.bytes += (int64_t)bytes;
     around(cot__poison, s, s + 1, block - sizeof *s);
     return s;
@@ -268,69 +270,54 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
     return s;
 }
 
-#if defined(__linux__)
-/* Memory of a file without a name, all of it allocated on the disk. NULL, with errno set; *failed
- * says what could not be done with the file. */
-static void *map_file(size_t bytes, const char *folder, const char **failed) {
-    char name[4096];
-    if (snprintf(name, sizeof name, "%s/cotangent-XXXXXX", folder) >= (int)sizeof name) {
-        errno = ENAMETOOLONG;
-        return NULL;
-    }
-    struct rlimit most;
-    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur) {
-        /* trying would end the process by a signal */
-        errno = EFBIG;
-        return NULL;
-    }
-    int fd = mkstemp(name);
-    if (fd < 0) return NULL;
-    unlink(name);
-    int   full = posix_fallocate(fd, 0, (off_t)bytes);
-    void *p = full ? MAP_FAILED : mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (full) errno = full;
-    if (p == MAP_FAILED) *failed = full ? "filled" : "mapped into memory";
-    int why = errno;
-    close(fd);
-    errno = why;
-    return p == MAP_FAILED ? NULL : p;
-}
-#endif
+/* ---- the stores of folders ------------------------------------------------------------------- */
 
-cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op) {
-#if defined(__linux__)
-    const char *failed = "made";
-    void       *p = map_file(bytes ? bytes : 1, folder, &failed);
-    while (!p && bytes > least) { /* a smaller one may still fit */
-        bytes = bytes / 2 > least ? bytes / 2 : least;
-        failed = "made";
-        p = map_file(bytes ? bytes : 1, folder, &failed);
+cot__store *cot__store_of(cot_tape *t, const char *folder, const char *op) {
+    for (cot__store *s = t->memory.stores; s; s = *cot__store_next(s))
+        if (!strcmp(cot__store_folder(s), folder)) return s;
+    cot__store *s = cot__store_open(&t->al, folder);
+    if (!s) {
+        if (errno == ENOMEM) cot__fail(t, COT_MEMORY, "[%s] out of memory: no store for %s", op, folder);
+        else cot__fail(t, COT_VALUE, "[%s] a file in %s could not be made: %s", op, folder, strerror(errno));
+        return NULL;
     }
-    if (!p) {
-        cot__fail(t, COT_MEMORY, "[%s] a file of %zu bytes in %s could not be %s: %s", op, bytes, folder, failed,
+    *cot__store_next(s) = t->memory.stores;
+    return t->memory.stores = s;
+}
+
+void cot__stores_close(cot_tape *t) {
+    while (t->memory.stores) {
+        cot__store *s = t->memory.stores;
+        t->memory.stores = *cot__store_next(s);
+        cot__store_close(s);
+    }
+}
+
+cot__storage *cot__storage_in_store(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op) {
+    cot__store *store = cot__store_of(t, folder, op);
+    cot__extent place = {0};
+    if (!store) return NULL;
+    while (!cot__extent_take(store, bytes, &place) && bytes > least) /* a smaller one may fit */
+        bytes = bytes / 2 > least ? bytes / 2 : least;
+    if (!place.store) {
+        cot__fail(t, COT_MEMORY, "[%s] there is no room for %zu bytes in a file in %s: %s", op, bytes, folder,
                   strerror(errno));
         return NULL;
     }
-    cot__storage *s = cot__storage_wrap(t, p, bytes, op);
-    if (s)
-        s->mapped = true;
-    else
-        munmap(p, bytes ? bytes : 1);
+    cot__storage *s = cot__storage_wrap(t, NULL, 0, op);
+    if (s) s->stored = place;
+    else cot__extent_give(&place);
     return s;
-#else
-    (void)bytes, (void)least, (void)folder;
-    cot__fail(t, COT_VALUE, "[%s] states cannot be kept in files on this system", op);
-    return NULL;
-#endif
 }
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
     if (!s || --s->refs > 0) return;
     if (UNLIKELY(s->product)) cot__product_drop(s);
+    if (UNLIKELY(s->stored.store)) {
+        cot__extent_give(&s->stored);
+        if (s->dropped && s->block) s->dropped = false, t->memory.dropped--; /* they were coming */
+    }
     if (UNLIKELY(s->touched) && cot__pending_keeps(t, s)) return;
-#if defined(__linux__)
-    if (s->mapped) munmap(s->data, s->bytes ? s->bytes : 1);
-#endif
     if (s->aside) cot__cache_set_aside(&t->cache, aside_bytes(s), false);
     if (s->block) cot__payload_drop(t, s);
     if (s->dropped) t->memory.dropped--;

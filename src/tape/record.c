@@ -382,7 +382,7 @@ static uint8_t activity(const cot_tape *t, int op, const cot__op *o, cot_dtype d
 /* The storage of a new result can be made again by its operation. A view has none of its own. */
 static void note_maker(const cot_tape *t, const cot__result *r, uint32_t operation) {
     if (!r->tensor || !r->view.data) return;
-    r->tensor->storage->maker = operation;
+    r->tensor->storage->maker = r->tensor->storage->owner = operation;
     r->tensor->storage->used_at = r->tensor->storage->read_at = t->memory.clock;
 }
 

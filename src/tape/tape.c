@@ -42,6 +42,7 @@ static void release_storages(cot_tape *t, uint32_t from, uint32_t nodes) {
     while (t->storages.count > from) {
         cot__storage *s = t->storages.list[--t->storages.count];
         if (s->maker >= nodes) s->maker = COT__NONE;
+        if (s->owner >= nodes) s->owner = COT__NONE;
         cot__storage_release(t, s);
     }
 }
@@ -79,6 +80,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__known_close(t->known);
     release_storages(t, 0, 0);
     cot__storage_release(t, t->storages.zero);
+    cot__stores_close(t);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);
     cot__array_free(t, &t->sweep.adjoints);
@@ -127,6 +129,11 @@ static void name_the_limit(cot_tape *t) {
     snprintf(t->errors.message + used, sizeof t->errors.message - used,
              "; the memory limit is %zu bytes, and %zu are in use that cannot be dropped now", t->cache.limit,
              cot__cache_used(&t->cache));
+    if (t->memory.store && cot__store_trouble(t->memory.store)) {
+        used = strlen(t->errors.message);
+        snprintf(t->errors.message + used, sizeof t->errors.message - used, "; the disk of %s failed: %s",
+                 cot__store_folder(t->memory.store), cot__store_trouble(t->memory.store));
+    }
     t->cache.refused = false;
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/base.h"
 #include "base/cache.h"
+#include "base/file/store.h"
 #include "backend/backend.h"
 #include "rules/rules.h"
 
@@ -41,7 +42,6 @@ typedef struct cot__storage {
     /* the last node that wrote in place, UINT32_MAX: none (or outside: cot_touch, cot_assign) */
     uint32_t writer;
     bool     borrowed;
-    bool     mapped;             /* borrowed from a file of our own */
     bool     aside;              /* a leaf's or a gradient: it does not count (cot__cache.aside) */
     /* 1 + its number among the storages that waiting work touches; 0: none does (src/pending) */
     uint32_t touched;
@@ -56,8 +56,9 @@ typedef struct cot__storage {
     /* src/memory: on a tape with a limit the elements may be dropped, and made again when somebody
      * looks */
     void    *block;   /* the allocation that `data` lies in; NULL: it is in that of the header */
-    bool     dropped; /* no elements: data is NULL */
-    bool     counted; /* its numbers below are of the present search for what to drop */
+    /* no elements: data is NULL, unless they are on their way from the store */
+    bool     dropped;
+    bool     replays, moves; /* in the present search: it may be dropped, or go to the store */
     uint32_t pins;    /* who computes with it while others are made again */
     uint32_t maker;   /* the operation whose result it is, and will be again; COT__NONE: none */
     const cot__made_so *given; /* of a constant: how it is made; NULL: it cannot be */
@@ -65,6 +66,11 @@ typedef struct cot__storage {
     uint64_t used_at; /* … or were made */
     double   cost;    /* of making it again, once it was asked for; 0 before */
     double   before, behind; /* the same for what is dropped that it is made from, or serves */
+    /* The node that it is the value of, whatever was written to it since: who reads it comes
+     * through cot__look. COT__NONE: somebody else may hold its address. */
+    uint32_t   owner;
+    uint32_t   stored_version; /* what lies in `stored` is the value of this version */
+    cot__extent stored;        /* in the spill folder; store NULL: it is not there */
 } cot__storage;
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
@@ -372,6 +378,11 @@ struct cot_tape {
         /* a sweep in numbers has passed these nodes: it will not read their values again */
         uint32_t passed_from, passed_to;
         int64_t  replayed;    /* operations that were done again */
+        cot__store *store;    /* the spill folder of the options; NULL: none */
+        cot__store *stores;   /* this one, and those of loops, by their folders */
+        int64_t  brought;     /* values that were read back from it */
+        bool     dropping;    /* while room is made: what needs memory for that finds none */
+        uint64_t next_behind; /* before this time nothing more is written behind */
         /* where the elements of a value seem to lie that could not be made again: one zero */
         double   nothing[2];
     } memory;
@@ -599,6 +610,10 @@ void cot__memory_next(cot_tape *t);
 static inline void cot__memory_tick(cot_tape *t) {
     if (UNLIKELY(t->memory.on)) cot__memory_next(t);
 }
+/* A sweep goes to node i: what it will read next is read from the store. */
+void cot__memory_ahead(cot_tape *t, uint32_t i);
+/* The elements of s are about to be written: nobody reads them any more for the store. */
+void cot__memory_settle(cot__storage *s);
 /* Does what waits if `bytes` more would pass the limit: it holds memory, and touched values cannot
  * be dropped. */
 void cot__memory_expect(cot_tape *t, size_t bytes);
@@ -632,9 +647,12 @@ void          cot__storage_set_aside(cot_tape *t, cot__storage *s);
  * is none. */
 void *cot__device_alloc(cot_tape *t, size_t bytes);
 void  cot__device_free(cot_tape *t, void *memory, size_t bytes);
-/* Memory in a file without a name in `folder`, for what shall not stay in memory: `bytes`, or fewer
- * where there is no room for them, but at least `least`. */
-cot__storage *cot__storage_map(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);
+/* The store of a folder, the same each time; NULL after setting the error. */
+cot__store *cot__store_of(cot_tape *t, const char *folder, const char *op);
+void        cot__stores_close(cot_tape *t); /* no storage is left that lies in one */
+/* An extent of the store of a folder, for what shall not stay in memory: `bytes`, or fewer where
+ * there is no room for them, but at least `least`. The storage has no elements. */
+cot__storage *cot__storage_in_store(cot_tape *t, size_t bytes, size_t least, const char *folder, const char *op);
 cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const char *op);
 void          cot__storage_release(cot_tape *t, cot__storage *s);
 /* Takes over the caller's reference; the tape's list frees it at rewind. */

@@ -3,74 +3,29 @@
 
 #include "ops/elementwise/elementwise.h"
 #include "tape/show.h"
+#include "trace/lines/grid.h"
 #include "trace/tangents.h"
 
 #include <string.h>
 
-/* ANSI colours mean the same as on the web page: blue forward, orange backward, green
- * tangents. */
-typedef enum ink { PLAIN, HEAD, FORWARD, BACKWARD, FAINT, STRONG, TANGENT } ink;
-
-static void put(FILE *out, cot__trace_look look, ink colour, const char *text) {
-    static const char *const start[] = {"", "\x1b[1m", "\x1b[34m", "\x1b[33m", "\x1b[2m", "\x1b[1m", "\x1b[32m"};
-    if (!look.colour || colour == PLAIN || !*text)
-        fputs(text, out);
-    else
-        fprintf(out, "%s%s\x1b[0m", start[colour], text);
-}
-
-/* Writes a cell, cut to its width. Unless it is the last one, it is filled up, with two blanks
- * before the next cell. */
-static void cell(FILE *out, cot__trace_look look, ink colour, int width, bool last, const char *text) {
-    char fitted[COT__TRACE_TEXT];
-    cot__fit(text, width, fitted, sizeof fitted);
-    put(out, look, colour, fitted);
-    if (!last) fprintf(out, "%*s", width - cot__columns(fitted) + 2, "");
-}
+/* ANSI colours mean the same as on the web page: blue forward, orange backward, green tangents. */
+static const char head[] = "\x1b[1m", forward[] = "\x1b[34m", backward[] = "\x1b[33m", faint[] = "\x1b[2m",
+                  strong[] = "\x1b[1m", green[] = "\x1b[32m";
 
 static int total(cot__trace_look look) {
     int width = look.width ? look.width : 80;
     return width < 40 ? 40 : width;
 }
 
-/* Widths of all columns but the last, which gets the remaining space. */
-typedef struct widths { int node, call, value, saves; } widths;
-static widths forward_widths(cot__trace_look look) {
-    int    w = total(look);
-    widths c = {.node = w >= 60 ? 10 : 6, .call = w * 3 / 8, .value = w * 5 / 16};
-    c.saves = w - c.node - c.call - c.value - 6;
-    return c;
+static void title(FILE *out, cot__trace_look look, const char *text) {
+    fprintf(out, "%s%s%s", look.colour ? head : "", text, look.colour ? "\x1b[0m" : "");
 }
 
-typedef struct sweep_widths { int node, adjoint, to, rule, amount, sum; } sweep_widths;
-static sweep_widths sweep_columns(cot__trace_look look) {
-    int          w = total(look) - 10;
-    sweep_widths c = {.node = w >= 60 ? 8 : 4, .to = w >= 60 ? 6 : 4};
-    int          rest = w - c.node - c.to;
-    c.adjoint = rest * 7 / 32, c.amount = rest * 7 / 32, c.sum = rest * 7 / 32;
-    c.rule = rest - c.adjoint - c.amount - c.sum;
-    return c;
-}
-
-/* Writes a line without blanks at its end. The last cell that is not empty may use the rest of the
- * line. */
-static void row(FILE *out, cot__trace_look look, int n, const int *width, const ink *colour, const char *const *text) {
-    int left = total(look);
-    while (n > 0 && !*text[n - 1]) n--;
-    for (int k = 0; k < n; k++) {
-        cell(out, look, colour[k], k == n - 1 ? left : width[k], k == n - 1, text[k]);
-        left -= width[k] + 2;
-    }
-    fputc('\n', out);
+static void put_head(cot__grid *g, const char *const *names) {
+    for (int k = 0; k < g->columns; k++) cot__grid_put(g, head, names[k]);
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
-
-void cot__trace_table_forward_head(FILE *out, cot__trace_look look) {
-    widths c = forward_widths(look);
-    row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves}, (ink[]){HEAD, HEAD, HEAD, HEAD},
-        (const char *[]){"node", "operation", "value", "saves"});
-}
 
 /* Writes the operands and the result that the backward rule reads: "x y v₅". */
 static void saved_nodes(const cot__trace *tr, const cot__trace_node *n, char *buf, size_t size) {
@@ -97,26 +52,33 @@ static void value_cell(const cot__trace_node *n, int width, char *buf, size_t si
         cot__trace_value_text(&n->value, width - used, buf + used, size - (size_t)used);
 }
 
-void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__trace_look look) {
+static void put_node(cot__grid *g, const cot__trace *tr, int64_t node) {
     const cot__trace_node *n = &tr->nodes[node];
-    widths                 c = forward_widths(look);
     char                   call[COT__TRACE_TEXT], value[COT__TRACE_TEXT], saves[COT__TRACE_TEXT];
     cot__trace_call(tr, node, call, sizeof call);
     saved_nodes(tr, n, saves, sizeof saves);
-    value_cell(n, c.value, value, sizeof value);
-    row(out, look, 4, (int[]){c.node, c.call, c.value, c.saves},
-        (ink[]){FORWARD, PLAIN, n->active ? STRONG : FAINT, FAINT}, (const char *[]){n->label, call, value, saves});
+    value_cell(n, g->width * 5 / 16, value, sizeof value);
+    cot__grid_put(g, forward, n->label);
+    cot__grid_put(g, NULL, call);
+    cot__grid_put(g, n->active ? strong : faint, value);
+    cot__grid_put(g, faint, saves);
+}
+
+static bool forward_part(FILE *out, const cot__trace *tr, cot__trace_look look) {
+    cot__grid g = {.columns = 4,
+                   .column = {COT__CUT, COT__CUT, COT__CUT, COT__CUT},
+                   .width = total(look),
+                   .colour = look.colour};
+    title(out, look, "forward tape");
+    fputc('\n', out);
+    put_head(&g, (const char *const[]){"node", "operation", "value", "saves"});
+    for (int64_t i = 0; i < tr->node_count; i++) put_node(&g, tr, i);
+    bool fine = cot__grid_print(out, &g);
+    fputc('\n', out);
+    return fine;
 }
 
 /* ---- backward -------------------------------------------------------------------------------- */
-
-void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look) {
-    sweep_widths c = sweep_columns(look);
-    (void)tr;
-    row(out, look, 6, (int[]){c.node, c.adjoint, c.to, c.rule, c.amount, c.sum},
-        (ink[]){HEAD, HEAD, HEAD, HEAD, HEAD, HEAD},
-        (const char *[]){"node", "adjoint", "to", "rule", "adds", "so far"});
-}
 
 static const char *remark(const cot__trace *tr, const cot__trace_step *step) {
     const cot__trace_node *n = &tr->nodes[step->node];
@@ -125,104 +87,103 @@ static const char *remark(const cot__trace *tr, const cot__trace_step *step) {
     return step->add_count ? "" : "passes nothing on";
 }
 
-void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look) {
+static void put_step(cot__grid *g, const cot__trace *tr, int64_t step) {
     const cot__trace_step *s = &tr->steps[step];
-    const cot__trace_node *n = &tr->nodes[s->node];
-    sweep_widths           c = sweep_columns(look);
-    const int              width[] = {c.node, c.adjoint, c.to, c.rule, c.amount, c.sum};
-    const ink              colour[] = {BACKWARD, STRONG, FORWARD, PLAIN, PLAIN, STRONG};
-    char id[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT], to[COT__CALLED_TEXT + 2], rule[COT__TRACE_TEXT],
-        amount[COT__TRACE_TEXT], sum[COT__TRACE_TEXT];
-    cot__with_bar(n->label, id, sizeof id);
-    cot__trace_value_text(&s->adjoint, c.adjoint, adjoint, sizeof adjoint);
-    if (s->add_count == 0) row(out, look, 6, width, colour, (const char *[]){id, adjoint, "", remark(tr, s), "", ""});
-    for (int k = 0; k < s->add_count; k++) {
-        cot__with_bar(tr->nodes[cot__trace_find(tr, s->adds[k].to)].label, to, sizeof to);
-        cot__trace_filled(tr, step, k, rule, sizeof rule);
-        cot__trace_value_text(&s->adds[k].amount, c.amount, amount, sizeof amount);
-        cot__trace_value_text(&s->adds[k].sum, c.sum, sum, sizeof sum);
-        row(out, look, 6, width, colour, (const char *[]){k ? "" : id, k ? "" : adjoint, to, rule, amount, sum});
+    int                    room = g->width / 4; /* of a value */
+    char text[COT__TRACE_TEXT], adjoint[COT__TRACE_TEXT];
+    for (int k = 0; k < s->add_count || k == 0; k++) {
+        bool gives = k < s->add_count;
+        cot__with_bar(tr->nodes[s->node].label, text, sizeof text);
+        cot__grid_put(g, backward, k ? "" : text);
+        cot__trace_value_text(&s->adjoint, room, adjoint, sizeof adjoint);
+        cot__grid_put(g, strong, k ? "" : adjoint);
+        if (gives) cot__with_bar(tr->nodes[cot__trace_find(tr, s->adds[k].to)].label, text, sizeof text);
+        cot__grid_put(g, forward, gives ? text : "");
+        cot__grid_put(g, NULL, gives ? cot__trace_filled(tr, step, k, text, sizeof text) : remark(tr, s));
+        cot__grid_put(g, NULL, gives ? cot__trace_value_text(&s->adds[k].amount, room, text, sizeof text) : "");
+        cot__grid_put(g, strong, gives ? cot__trace_value_text(&s->adds[k].sum, room, text, sizeof text) : "");
     }
 }
 
 /* Leaves at which nothing arrives have no step; their adjoint is 0 all the same. */
-static void untouched(FILE *out, const cot__trace *tr, cot__trace_look look) {
-    sweep_widths c = sweep_columns(look);
+static void put_untouched(cot__grid *g, const cot__trace *tr) {
     for (int64_t i = tr->node_count; i-- > 0;) {
-        cot__view g;
-        char      bar[COT__TRACE_TEXT], why[COT__TRACE_TEXT];
-        if (tr->nodes[i].op != OP_leaf || cot__trace_adjoint(tr, i, &g)) continue;
-        cot__with_bar(tr->nodes[i].label, bar, sizeof bar);
-        snprintf(why, sizeof why, "nothing arrives: %s does not depend on it", tr->nodes[tr->output].label);
-        row(out, look, 4, (int[]){c.node, c.adjoint, c.to, c.rule}, (ink[]){BACKWARD, STRONG, FORWARD, PLAIN},
-            (const char *[]){bar, "0", "", why});
+        cot__view v;
+        char      text[COT__TRACE_TEXT];
+        if (tr->nodes[i].op != OP_leaf || cot__trace_adjoint(tr, i, &v)) continue;
+        cot__grid_put(g, backward, cot__with_bar(tr->nodes[i].label, text, sizeof text));
+        cot__grid_put(g, strong, "0");
+        cot__grid_put(g, NULL, "");
+        snprintf(text, sizeof text, "nothing arrives: %s does not depend on it", tr->nodes[tr->output].label);
+        cot__grid_put(g, NULL, text);
+        cot__grid_put(g, NULL, "");
+        cot__grid_put(g, NULL, "");
     }
 }
 
-static void forward_part(FILE *out, const cot__trace *tr, cot__trace_look look) {
-    put(out, look, HEAD, "forward tape");
-    fputc('\n', out);
-    cot__trace_table_forward_head(out, look);
-    for (int64_t i = 0; i < tr->node_count; i++) cot__trace_table_node(out, tr, i, look);
-    fputc('\n', out);
-}
-
-void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
-    char label[64];
-    forward_part(out, tr, look);
-    put(out, look, HEAD, "reverse sweep");
+bool cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look) {
+    char      label[64];
+    cot__grid g = {.columns = 6,
+                   .column = {COT__CUT, COT__CUT, COT__CUT, COT__WRAP, COT__CUT, COT__CUT},
+                   .width = total(look),
+                   .colour = look.colour};
+    if (!forward_part(out, tr, look)) return false;
+    title(out, look, "reverse sweep");
     fprintf(out, " from %s\n", cot__trace_label(tr, tr->output, label, sizeof label));
     if (tr->why[0]) {
         fprintf(out, "error: %s\n", tr->why);
-        return;
+        return true;
     }
     if (tr->step_count == 0) {
         fprintf(out, "%s depends on no leaf: there is nothing to sweep\n", label);
-        return;
+        return true;
     }
-    cot__trace_table_sweep_head(out, tr, look);
-    for (int64_t i = 0; i < tr->step_count; i++) cot__trace_table_step(out, tr, i, look);
-    untouched(out, tr, look);
+    put_head(&g, (const char *const[]){"node", "adjoint", "to", "rule", "adds", "so far"});
+    for (int64_t i = 0; i < tr->step_count; i++) put_step(&g, tr, i);
+    put_untouched(&g, tr);
+    return cot__grid_print(out, &g);
 }
 
 /* ---- tangents -------------------------------------------------------------------------------- */
 
-static void walk(FILE *out, const cot__tangents *w, int which, const cot__trace_input *inputs, cot__trace_look look) {
+static void put_walk(cot__grid *g, const cot__tangents *w, int which, const cot__trace_input *inputs) {
     const cot__trace *tr = w->trace;
-    widths            c = forward_widths(look);
-    const int         width[] = {c.node, c.call, c.value};
     char              name[COT__TRACE_TEXT], rule[COT__TRACE_TEXT], value[COT__TRACE_TEXT];
     for (int64_t i = 0; i < tr->node_count; i++) {
         cot__view v = cot__tangent(w, which, i, inputs);
         int64_t   stride[COT_MAX_NDIM];
         if (!tr->nodes[i].active) continue;
         if (!v.stride) cot__strides(v.ndim, v.shape, stride), v.stride = stride;
-        cot__with_mark(tr->nodes[i].label, COT__DOT, name, sizeof name);
         bool own = tr->nodes[i].id == cot__index(inputs[w->input[which]].value);
         if (w->at[i] >= 0) cot__tangent_rule(tr, i, rule, sizeof rule);
         else snprintf(rule, sizeof rule, "%s", own ? "it moves by 1" : "it stays");
-        cot__trace_value_text(&v, c.value, value, sizeof value);
-        row(out, look, 3, width, (ink[]){TANGENT, PLAIN, STRONG}, (const char *[]){name, rule, value});
+        cot__grid_put(g, green, cot__with_mark(tr->nodes[i].label, COT__DOT, name, sizeof name));
+        cot__grid_put(g, NULL, rule);
+        cot__grid_put(g, strong, cot__trace_value_text(&v, g->width * 5 / 16, value, sizeof value));
     }
 }
 
 bool cot__trace_tangent_table(FILE *out, const cot__trace *tr, int n, const cot__trace_input *inputs,
                               cot__trace_look look) {
     cot__tangents w;
-    widths        c = forward_widths(look);
-    forward_part(out, tr, look);
+    bool          fine = forward_part(out, tr, look);
+    if (!fine) return false;
     if (!cot__tangents_open(&w, tr, n, inputs)) {
         fprintf(out, "%s has no tangents to show here\n", tr->nodes[tr->output].label);
         return !w.no_memory;
     }
-    for (int k = 0; k < w.inputs; k++) {
+    for (int k = 0; fine && k < w.inputs; k++) {
+        cot__grid g = {.columns = 3,
+                       .column = {COT__CUT, COT__WRAP, COT__CUT},
+                       .width = total(look),
+                       .colour = look.colour};
         fputs(k ? "\n" : "", out);
-        put(out, look, HEAD, "forward mode");
+        title(out, look, "forward mode");
         fprintf(out, " along %s, walk %d of %d\n", inputs[w.input[k]].name, k + 1, w.inputs);
-        row(out, look, 3, (int[]){c.node, c.call, c.value}, (ink[]){HEAD, HEAD, HEAD},
-            (const char *[]){"node", "rule", "tangent"});
-        walk(out, &w, k, inputs, look);
+        put_head(&g, (const char *const[]){"node", "rule", "tangent"});
+        put_walk(&g, &w, k, inputs);
+        fine = cot__grid_print(out, &g);
     }
     cot__tangents_close(&w);
-    return true;
+    return fine;
 }

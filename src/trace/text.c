@@ -15,49 +15,6 @@ static bool elementwise(const cot__trace_node *n) { return n->op < OP_structural
 /* Operands that get names in a rule, and the longest name in bytes. */
 enum { OPERANDS = 6, LABEL = 64 };
 
-/* ---- columns --------------------------------------------------------------------------------- */
-
-static uint32_t next_character(const unsigned char **s) {
-    uint32_t c = *(*s)++;
-    int      more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : c >= 0xc0 ? 1 : 0;
-    if (more) c &= 0x3fu >> more;
-    for (; more > 0 && (**s & 0xc0) == 0x80; more--) c = c << 6 | (*(*s)++ & 0x3fu);
-    return c;
-}
-
-static int columns_of(uint32_t c) {
-    static const struct { uint32_t from, to; int columns;
-    } ranges[] = {
-        {0x0300, 0x036f, 0}, {0x200b, 0x200f, 0}, {0x20d0, 0x20ff, 0},   {0xfe00, 0xfe0f, 0},
-        {0x1100, 0x115f, 2}, {0x2e80, 0xa4cf, 2}, {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},
-        {0xfe30, 0xfe6f, 2}, {0xff00, 0xff60, 2}, {0x1f300, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
-    };
-    for (int k = 0; k < COUNTOF(ranges); k++)
-        if (c >= ranges[k].from && c <= ranges[k].to) return ranges[k].columns;
-    return c < 0x20 ? 0 : 1;
-}
-
-int cot__columns(const char *utf8) {
-    int n = 0;
-    for (const unsigned char *s = (const unsigned char *)utf8; *s;) n += columns_of(next_character(&s));
-    return n;
-}
-
-const char *cot__fit(const char *utf8, int width, char *buf, size_t size) {
-    const unsigned char *s = (const unsigned char *)utf8, *end = s;
-    if (cot__columns(utf8) <= width) {
-        snprintf(buf, size, "%s", utf8);
-        return buf;
-    }
-    for (int used = 0; *s;) {
-        used += columns_of(next_character(&s));
-        if (used > width - 1 || (size_t)(s - (const unsigned char *)utf8) + 4 > size) break;
-        end = s;
-    }
-    snprintf(buf, size, "%.*s…", (int)(end - (const unsigned char *)utf8), utf8);
-    return buf;
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
 const char *cot__trace_call(const cot__trace *tr, int64_t node, char *buf, size_t size) {

@@ -22,6 +22,7 @@
 #include "tape/tape.h"
 #include "trace/cost/cost.h"
 #include "trace/json/json.h"
+#include "trace/lines/lines.h"
 
 typedef struct cot__trace_node {
     uint32_t        id;            /* its number on the tape */
@@ -127,10 +128,6 @@ void cot__trace_simplify(char *text);
 /* A value for a table: "3.14159", "[1 2 3]". If not all elements fit, its shape comes first:
  * "(64,128) -1 … 2.5". At most `width` columns. */
 const char *cot__trace_value_text(const cot__view *v, int width, char *buf, size_t size);
-/* The number of columns of a text in a terminal: 0 for combining marks, 2 for wide characters. */
-int cot__columns(const char *utf8);
-/* The text, cut to at most `width` columns. A cut text ends in "…". */
-const char *cot__fit(const char *utf8, int width, char *buf, size_t size);
 
 /* ---- renderers ------------------------------------------------------------------------------- */
 
@@ -139,13 +136,8 @@ typedef struct cot__trace_look {
     int  width;  /* columns, 0: 80 */
 } cot__trace_look;
 
-/* The forward tape, then the reverse sweep. The other functions write parts, to show one step at a
- * time; each line ends with a newline. */
-void cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look);
-void cot__trace_table_forward_head(FILE *out, cot__trace_look look);
-void cot__trace_table_node(FILE *out, const cot__trace *tr, int64_t node, cot__trace_look look);
-void cot__trace_table_sweep_head(FILE *out, const cot__trace *tr, cot__trace_look look);
-void cot__trace_table_step(FILE *out, const cot__trace *tr, int64_t step, cot__trace_look look);
+/* The forward tape, then the reverse sweep. False when memory is short. */
+bool cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look);
 
 /* The forward tape, then forward mode: for each input a walk down the tape with the tangent of
  * every node, and what its operands add to it. False when memory is short. */

@@ -46,6 +46,8 @@ for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do
     tab "cotangent eval x x=@da" "${whole:+x=@}data"
     tab "cotangent eval x x=@tw" "${whole:+x=@}two words.npy"
     tab "cotangent jvp x x=1 --tangent x=@weights.n" "${whole:+x=@}weights.npy"
+    tab "cotangent jvp x x=1 --along x=@weights.n" "${whole:+x=@}weights.npy"
+    tab "cotangent taylor x x=1 --ta" --tangent
     tab "cotangent vjp x x=1 --seed @weights.n" "${whole:+@}weights.npy"
     tab "cotangent vjp x x=1 --seed=@weights.n" "${whole:+--seed=@}weights.npy"
     tab "cotangent eval -f ex" expr.txt
@@ -55,7 +57,7 @@ for COMP_WORDBREAKS in $' \t\n"\'@><=;|&(:' $' \t\n"\'><;|&('; do
     tab "cotangent plot run.jsonl --x se" seconds
     tab "cotangent grad x x=1 --ra" --rank
     tab "cotangent eval x x=" ""
-    tab "cotangent help exp" explain
+    tab "cotangent help exp" explain expressions
     tab "$command ops logsum" logsumexp logsumexp_of
 done
 exit $failed

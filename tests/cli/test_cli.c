@@ -88,11 +88,14 @@ static void grad_prints_value_and_gradient(void **state) {
 static void products_follow_their_directions(void **state) {
     (void)state;
     prints("cotangent jvp --json 'x*y' x=2 y=3 --tangent x=1", "{\"value\":6,\"tangent\":3}\n");
-    prints("cotangent jvp 'x*y' x=2 y=3 --tangent x=1 --tangent=y=10", "value   = 6\ntangent = 23\n");
+    prints("cotangent jvp 'x*y' x=2 y=3 --tangent x=1 --tangent=y=10", "value = 6\nd/ds  = 23\n");
+    prints("cotangent jvp 'x*y' x=2 y=3 --along x=1 --tangent y=10", "value = 6\nd/ds  = 23\n");
+    prints("cotangent taylor --json 'x*y' x=2 y=3 --tangent x=1 --order 1", "{\"value\":6,\"taylor\":[3]}\n");
+    prints("cotangent taylor 'exp(x)' x=0 --order 11 | tail -n 3", "d⁹/ds⁹   = 1\nd¹⁰/ds¹⁰ = 1\nd¹¹/ds¹¹ = 1\n");
     prints("cotangent jvp --json 'W @ x' W=[[1,2],[3,4]] x=[5,6] --tangent x=[1,0]",
            "{\"value\":[17,39],\"tangent\":[1,3]}\n");
     prints("cotangent taylor 'x**3' x=2 --order 4",
-           "value   = 8\norder 1 = 12\norder 2 = 12\norder 3 = 6\norder 4 = 0\n");
+           "value  = 8\nd/ds   = 12\nd²/ds² = 12\nd³/ds³ = 6\nd⁴/ds⁴ = 0\n");
     prints("cotangent taylor --json 'x**3' x=2", "{\"value\":8,\"taylor\":[12,12,6]}\n");
     prints("cotangent taylor --json 'x*y' x=2 y=3 --along x=1 --along=y=10 --order 2",
            "{\"value\":6,\"taylor\":[23,20]}\n");
@@ -102,7 +105,8 @@ static void products_follow_their_directions(void **state) {
     prints("cotangent taylor --json --dtype f32 'exp(x)' x=0 --order 2", "{\"value\":1,\"taylor\":[1,1]}\n");
     prints("cotangent hvp --json 'sum(x**3)' x=[1,2,3] --tangent x=[1,0,1]",
            "{\"value\":36,\"hvp\":{\"x\":[6,0,18]}}\n");
-    prints("cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1", "value = 20\nhvp x = 4\nhvp y = 0\n");
+    prints("cotangent hvp 'x**2*y' x=2 y=5 --tangent y=1", "value    = 20\nd²/dx ds = 4\nd²/dy ds = 0\n");
+    prints("cotangent hvp --json 'x**2*y' x=2 y=5 --along y=1", "{\"value\":20,\"hvp\":{\"x\":4,\"y\":0}}\n");
     prints("cotangent hvp --json 'x**2*y' x=2 y=5 --tangent y=1 --wrt x", "{\"value\":20,\"hvp\":{\"x\":4}}\n");
 }
 
@@ -209,8 +213,9 @@ static void cost_of_many_steps(void **state) {
 
 static void letters_of_rules_are_no_names(void **state) {
     (void)state;
-    prints("cotangent explain 'y*x' x=1 y=0", "value = 0\nThe gradient of leaf (x) is zero. It is cut at mul "
-                                              "(f): its rule g·y gives 0 for the adjoint g = 1, y = 0.\n");
+    prints("cotangent explain 'y*x' x=1 y=0 | head -n 3",
+           "value = 0\nThe gradient of leaf (x) is zero. It is cut at mul "
+           "(f): its rule f̄·y gives 0 for\nthe adjoint f̄ = 1, y = 0.\n");
     assert_int_equal(sh("cotangent check 'relu(b)' b=0"), 1);
     assert_non_null(strstr(last.out, "\nb along direction 0, the result: jvp gives 0, central differences "));
     assert_int_equal(sh("cotangent check 'relu(b*c)' b=[0,1] c=2 --wrt c,b"), 1);
@@ -244,11 +249,10 @@ static void explain_names_the_operation(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent explain 'log(x - x) * 0' x=2"), 0);
     assert_non_null(strstr(last.out, "value = nan\n"));
-    assert_non_null(strstr(
-        last.out,
-        "The result, mul (f), is nan. The first value that is not finite is log (v₂): log(v₁) = -inf for v₁ = 0."));
+    assert_non_null(strstr(last.out, "The result, mul (f), is nan. The first value that is not finite is log (v₂):\n"
+                                     "log(v₁) = -inf for v₁ = 0."));
     prints("cotangent explain 'x*x' x=2", "value = 4\nnothing to explain: the value and all gradients are finite, no "
-                                          "gradient is zero, and the point is smooth\n");
+                                          "gradient is zero,\nand the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
     assert_true(strncmp(last.out, "{\"value\":0,\"findings\":1,\"explanation\":", 38) == 0);
 }
@@ -339,6 +343,32 @@ static void help_is_everywhere(void **state) {
     assert_true(strncmp(last.out, "cotangent 0.", 12) == 0);
 }
 
+static void help_tells_the_language_and_what_was_meant(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent help expressions"), 0);
+    static const char *const parts[] = {
+        "\nsyntax\n  numbers     1  .5  1e-3", "  arithmetic  + - * /   // and % (rounding down)",
+        "  indexing    x[0]  x[-1]  x[1:, ::2]", "\n  Reductions                  sum mean prod max min argmax",
+        "\n  Linear algebra              solve triangular_solve inv", "\nvalues\n  x=2  x=pi/4  x=[1,2,3] ",
+        "\nsparse matrices, of A=@graph.npz\n  products       A @ x  x @ A",
+        "cotangent eval 'W @ x + b' W=[[1,2],[3,4]]"};
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+        if (!strstr(last.out, parts[k])) fail_msg("help expressions lacks %s:\n%s", parts[k], last.out);
+    assert_null(strstr(last.out, "lu_factors")); /* not a function of expressions */
+    for (const char *p = last.out, *end; (end = strchr(p, '\n')); p = end + 1) assert_true(end - p <= 90);
+    prints("cotangent eval 'W @ x + b' W=[[1,2],[3,4]] x=[5,6] b=[1,1]", "[18, 40]\n");
+    prints("cotangent eval 'sum(x[x > 0])' x=[-1,2,3]", "5\n");
+    fails("cotangent help grd", 2, "there is no help on grd; did you mean `cotangent help grad`?", "");
+    fails("cotangent help expresions", 2, "there is no help on expresions; did you mean `cotangent help expressions`?",
+          "");
+    fails("cotangent help softmax", 2, "softmax is an operation: `cotangent ops softmax` tells of it", "");
+    fails("cotangent help arcsin", 2, "arcsin is an operation: `cotangent ops arcsin` tells of it", "");
+    fails("cotangent help qqqqqqqq", 2,
+          "there is no help on qqqqqqqq; `cotangent help` lists the commands, `cotangent help expressions` the "
+          "language",
+          "");
+}
+
 /* Numbers with all their digits, out and in again. */
 static void numbers_read_back_to_the_same_double(void **state) {
     (void)state;
@@ -420,6 +450,7 @@ int main(void) {
         cmocka_unit_test(trace_shows_tape_and_sweep),
         cmocka_unit_test(ops_lists_the_rules),
         cmocka_unit_test(help_is_everywhere),
+        cmocka_unit_test(help_tells_the_language_and_what_was_meant),
         cmocka_unit_test(numbers_read_back_to_the_same_double),
         cmocka_unit_test(numbers_do_not_depend_on_the_locale),
         cmocka_unit_test(large_arrays_show_their_corners),

@@ -140,9 +140,9 @@ static void derivatives_that_do_not_exist(void **state) {
     fails("cotangent grad 'x*i' x=1 'i=cast(2, i64)' --wrt i", 2, "--wrt: i is i64, and only floats have derivatives",
           "");
     fails("cotangent jvp x x=1", 2,
-          "jvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+          "jvp needs a direction: at least one --along name=V; inputs without one do not move", "");
     fails("cotangent hvp x x=1", 2,
-          "hvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+          "hvp needs a direction: at least one --along name=V; inputs without one do not move", "");
     fails("cotangent jvp x x=1 --tangent x=[1,2]", 2,
           "--tangent x is f64 of shape (2,); it must be a float of x's shape ()", "");
     fails("cotangent jvp x x=1 --tangent x=1 --tangent x=2", 2, "--tangent x is given twice", "");
@@ -159,8 +159,8 @@ static void derivatives_that_do_not_exist(void **state) {
     fails("cotangent taylor x x=1 --along 1", 2, "--along is name=V, not '1'", "");
     fails("cotangent taylor x x=1 --order 61", 2, "--order is a whole number from 0 to 60, not '61'", "");
     fails("cotangent taylor x x=1 --order=-1", 2, "--order is a whole number from 0 to 60, not '-1'", "");
-    fails("cotangent taylor x x=1 --tangent x=1", 2,
-          "taylor has no option --tangent; `cotangent taylor --help` lists them", "");
+    fails("cotangent jvp x x=1 --along 1", 2, "--along is name=V, not '1'", "");
+    fails("cotangent taylor x x=1 --tangent 1", 2, "--tangent is name=V, not '1'", "");
     fails("cotangent taylor 'x > 0' x=1", 3, "[taylor] the value is bool; only floats have derivatives", "");
     fails("cotangent hvp 'x**2' x=[1,2] --tangent x=[1,1]", 2,
           "[hvp] the value has shape (2,); only a value of one element has a Hessian", "");

@@ -143,11 +143,12 @@ static void mistakes_are_sentences(void **state) {
     fails("cotangent compile 'x*2' x=[1,2] --hess", 2,
           "[compile] the value has shape (2,), not one element; only a value of one element has a Hessian", "");
     fails("cotangent compile 'x*2' x=[1,2] --jvp", 2,
-          "--jvp needs a direction: at least one --tangent name=V; inputs without one do not move", "");
+          "--jvp needs a direction: at least one --along name=V; inputs without one do not move", "");
     fails("cotangent compile 'x*2' x=[1,2] --sparse", 2, "--sparse goes with --jac and --hess", "");
     fails("cotangent compile 'x*2' x=[1,2] -o 'a\"b.c'", 3,
           "[compile] byte 1 of the header's name is no part of one in C; take letters, digits, and . _ - /", "");
     fails("cotangent compile 'x*2' x=[1,2] --seed [1,2]", 2, "--seed goes with --vjp", "");
+    fails("cotangent compile 'x*2' x=[1,2] --along x=[1,2]", 2, "--along goes with --jvp and --hvp", "");
     fails("cotangent compile 'x*2' x=[1,2] --tangent x=[1,2]", 2, "--tangent goes with --jvp and --hvp", "");
 }
 

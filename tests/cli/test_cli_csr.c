@@ -51,13 +51,13 @@ static void derivatives_stand_where_the_entries_do(void **state) {
            "\"values\":[-20,-40,9.5,28.5]}}}\n");
     prints("cotangent hvp 'sum((A @ x)**2)' x=[1,2,3,4] --wrt A --tangent A=[1,0,0,0]" A,
            "value = 47.5625\n"
-           "hvp A: 3 × 4, 4 entries (row, column, value)\n"
+           "d²/dA ds: 3 × 4, 4 entries (row, column, value)\n"
            "  0 1  8\n"
            "  0 3  16\n"
            "  2 0  0\n"
            "  2 2  0\n");
     prints("cotangent jvp 'A @ x' x=[1,2,3,4] --tangent A=[0,1,0,0]" A,
-           "value   = [  -5,    0, 4.75]\ntangent = [4, 0, 0]\n");
+           "value = [  -5,    0, 4.75]\nd/ds  = [4, 0, 0]\n");
     prints("cotangent jac 'A @ x' x=[1,2,3,4] --wrt A" A,
            "value = [  -5,    0, 4.75]\n"
            "d/dA  = [[2, 4, 0, 0],\n"

@@ -13,10 +13,10 @@ static double number(const char *key) {
 static void an_expression_is_told_by_operation(void **state) {
     (void)state;
     prints("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)'",
-           "values                                  count       stored        saved        again  read by the rule of\n"
-           "exp                                         1     7.81 KiB     7.81 KiB        1e+03  exp\n"
-           "leaf \"x\"                                    1     7.81 KiB     7.81 KiB               mul\n"
-           "mul                                         1     7.81 KiB            -        1e+03  \n\n"
+           "values    count    stored     saved  again  read by the rule of\n"
+           "exp           1  7.81 KiB  7.81 KiB  1e+03  exp\n"
+           "leaf \"x\"      1  7.81 KiB  7.81 KiB         mul\n"
+           "mul           1  7.81 KiB         -  1e+03\n\n"
            "15.62 KiB beside leaves and constants: 7.81 KiB that rules read (7.81 KiB elementwise, cheap to make "
            "again), 7.81 KiB that none reads\n"
            "the most at once: 39.06 KiB, on the way back, at mul (v₂)\n");

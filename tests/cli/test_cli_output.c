@@ -252,7 +252,7 @@ static void bash_completes(void **state) {
         const char *words, *completed;
     } cases[] = {
         {"cotangent gr", "grad"},         {"cotangent grad --w", "--wrt"},   {"cotangent hess x --mode f", "forward"},
-        {"cotangent ops matm", "matmul"}, {"cotangent help exp", "explain"}, {"cotangent eval --se", ""},
+        {"cotangent ops matm", "matmul"}, {"cotangent help expl", "explain"}, {"cotangent eval --se", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(
@@ -264,6 +264,28 @@ static void bash_completes(void **state) {
         snprintf(expected, sizeof expected, "%s\n", cases[i].completed);
         assert_string_equal(last.out, expected);
     }
+}
+
+static void no_line_ends_in_blanks(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "grad 'x*y' x=[1,2] y=3 --seed 1", "jac 'x**2' x=[1,2,3]", "jac --sparse 'x**2' x=[1,2,3]",
+        "hess 'x**2*y' x=2 y=1", "taylor 'exp(x)' x=0", "trace 'sum(softmax(W @ x))' W=[[1,2],[3,4]] x=[5,6]",
+        "trace --mode forward 'sum(softmax(W @ x))' W=[[1,2],[3,4]] x=[5,6]", "check 'x*y' x=1 y=2",
+        "cost 'x*y' x=1 y=2", "cost --inputs 5", "cost --depth 10", "memory 'sum(exp(x)*x)' x=[1,2]",
+        "memory --model mnist", "explain 'log(x)' x=0", "grad --rank 'x*y' x=1 y=2", "ops", "ops where",
+        "train gcn --steps 2", "help", "help expressions",
+    };
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+        assert_int_equal(sh("cotangent %s", lines[k]), 0);
+        for (const char *p = last.out; (p = strchr(p, '\n')); p++)
+            if (p > last.out && p[-1] == ' ') fail_msg("cotangent %s: a line ends in a blank", lines[k]);
+    }
+    prints("cotangent cost --depth 1 | head -n 4", "1 step, a state of 1 × 1 number\n\n"
+                                                   "          states kept  steps run  time in steps  bytes\n"
+                                                   "plain               1          1              4      8\n");
+    prints("cotangent cost --depth 1 | tail -n 1",
+           "binomial: at most 1 state besides the first and the last; micro: 1 part\n");
 }
 
 /* groff finds nothing to complain about, where it is installed. */
@@ -285,6 +307,7 @@ int main(void) {
         cmocka_unit_test(an_interrupt_prints_nothing),
         cmocka_unit_test(colour_is_for_terminals),
         cmocka_unit_test(rows_fit_the_terminal),
+        cmocka_unit_test(no_line_ends_in_blanks),
         cmocka_unit_test(links_are_followed_and_stay),
         cmocka_unit_test(devices_pipes_and_the_output_are_written_to),
         cmocka_unit_test(what_may_not_be_written_stays),

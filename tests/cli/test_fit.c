@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "fit/fit.h"
 #include "problem/uniform.h"
 
 #ifndef COT_SHARED_DATA
@@ -232,20 +233,61 @@ static void results_have_two_forms(void **state) {
     (void)state;
     put_file("c.csv", "y\n1\n2\n3\n");
     prints("cotangent fit c c.csv c=0",
-           "c = 2  standard error 0.5773502691896258\nresidual sum of squares      2\nresidual standard deviation  1\n"
+           "   value  standard error  95 % confidence interval\n"
+           "c  2.00   0.58            -0.48 … 4.48\n\n"
+           "residual sum of squares      2\nresidual standard deviation  1\n"
            "rows                         3\nconverged in 2 iterations\n");
-    prints("cotangent fit c c.csv c=0 --json",
-           "{\"params\":{\"c\":2},\"stderr\":{\"c\":0.5773502691896258},\"rss\":2,\"iterations\":2,"
-           "\"converged\":true,\"residual_sd\":1,\"rows\":3}\n");
+    prints_json("cotangent fit c c.csv c=0 --json");
+    assert_non_null(strstr(last.out, "{\"c\":2},\"stderr\":{\"c\":0.5773502691896258},\"interval\":{\"c\":"));
+    assert_non_null(strstr(last.out, ",\"rss\":2,\"iterations\":2,\"converged\":true,\"residual_sd\":1,\"rows\":3}\n"));
+    const char *interval = strstr(last.out, "\"interval\":{\"c\":[") + strlen("\"interval\":{\"c\":[");
+    double      half = 0.95 / sqrt(2 * 0.975 * 0.025) / sqrt(3); /* two degrees of freedom */
+    close_to("low", strtod(interval, NULL), 2 - half, 1e-14);
+    close_to("high", strtod(strchr(interval, ',') + 1, NULL), 2 + half, 1e-14);
     put_file("l.csv", "y x\n1 1\n2 2\n");
     prints(
         "cotangent fit 'long_name*x + b' l.csv long_name=1 b=0",
-        "long_name = 1  standard error unknown\nb         = 0  standard error unknown\nresidual sum of squares      0\n"
+        "           value  standard error  95 % confidence interval\n"
+        "long_name  1      unknown\nb          0      unknown\n\nresidual sum of squares      0\n"
         "residual standard deviation  unknown: as many parameters as rows\nrows                         2\nconverged "
         "in 0 iterations\n");
     prints_json("cotangent fit 'a*x + b' l.csv a=1 b=0 --json");
     assert_non_null(strstr(last.out, "\"stderr\":{\"a\":null,\"b\":null}"));
+    assert_non_null(strstr(last.out, "\"interval\":{\"a\":null,\"b\":null}"));
     assert_non_null(strstr(last.out, "\"residual_sd\":null"));
+}
+
+/* Of one and two degrees of freedom there are formulas: tan(0.475 π), 0.95/√(2·0.975·0.025). The
+ * others come from integrating the density, by Simpson's rule, to some ten digits. */
+static void intervals_are_students(void **state) {
+    (void)state;
+    static const struct {
+        int64_t degrees;
+        double  t;
+    } known[] = {{3, 3.182446305}, {5, 2.570581836}, {10, 2.228138852}, {29, 2.045229642}, {100, 1.983971519},
+                 {999, 1.962341461}, {1000, 1.962339081}, {100000, 1.959987708}};
+    assert_true(fabs(fit_student(1) - tan(0.475 * acos(-1))) < 1e-13);
+    assert_true(fabs(fit_student(2) - 0.95 / sqrt(2 * 0.975 * 0.025)) < 1e-14);
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+        assert_true(fabs(fit_student(known[k].degrees) - known[k].t) < 1e-9);
+    assert_true(isnan(fit_student(0)));
+}
+
+static void digits_are_those_that_errors_justify(void **state) {
+    (void)state;
+    static const struct {
+        double      v, error;
+        const char *text;
+    } cases[] = {
+        {2.0700000000000003, 0.0794, "2.070"}, {-0.1, 0.2174, "-0.10"}, {338.0012, 3.16, "338.0"},
+        {3.9039e-4, 4.25e-6, "0.0003904"},     {5.5e-12, 3.1e-14, "5.500e-12"}, {56789, 1234, "5.68e+04"},
+        {12.5, 0.996, "12.5"},                 {1, 9.96, "1"},          {0, 0.5, "0.00"},
+        {1.25, 0, "1.25"},                     {1.25, NAN, "1.25"},     {1e20, 1, "1e+20"},
+        {0.004, 70, "0"},                      {0.1, 1e-30, "0.1"},
+    };
+    char buf[32];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        assert_string_equal(fit_rounded(cases[k].v, cases[k].error, buf), cases[k].text);
 }
 
 static void columns_are_found(void **state) {
@@ -419,7 +461,7 @@ static void no_convergence_prints_where_it_stands(void **state) {
     make_data("decay.csv", decay, 1, 0.1);
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c' decay.csv a=1 k=0.5 c=0 --max-iterations 2"), 1);
     assert_string_equal(last.err, "");
-    assert_non_null(strstr(last.out, "a = "));
+    assert_non_null(strstr(last.out, "\na  "));
     assert_non_null(
         strstr(last.out, "no convergence in 2 iterations: the next step would still change a parameter by "));
     assert_non_null(strstr(last.out, " of itself; try another start, or more with --max-iterations\n"));
@@ -429,8 +471,8 @@ static void no_convergence_prints_where_it_stands(void **state) {
     assert_non_null(strstr(last.out, "\"message\":\"no convergence in 2 iterations: "));
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c*k*0 + d - d' decay.csv a=1 k=0.5 c=0 d=1 --max-iterations 1"),
                      1);
-    assert_non_null(strstr(last.out, "a = "));
-    assert_non_null(strstr(last.out, "standard error unknown"));
+    assert_non_null(strstr(last.out, "\na  "));
+    assert_non_null(strstr(last.out, "unknown"));
     assert_non_null(strstr(
         last.out,
         "no convergence in 1 iteration; where it stands, the Jacobian is singular: the data do not determine c and d; "
@@ -452,13 +494,13 @@ static void pictures_are_well_formed(void **state) {
     make_data("surface.csv", surface, 2, 0.1);
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x) + c' decay.csv a=1 k=0.5 c=0 --plot -"), 0);
     assert_true(well_formed(last.out) > 20);
-    assert_int_equal(occurrences(last.out, "h0"), 120); /* 60 points and 60 residuals */
-    assert_int_equal(occurrences(last.out, "class=\"fit\""), 1);
+    assert_int_equal(occurrences(last.out, "h0"), 121); /* points, residuals, one in the legend */
+    assert_int_equal(occurrences(last.out, "class=\"fit\""), 2);
     assert_null(strstr(last.out, "nan"));
     assert_non_null(strstr(last.out, "<title>a*exp(-k*x) + c</title>"));
     assert_int_equal(sh("cotangent fit 'a*exp(-k*x1)*x2 + c*x1' surface.csv a=1 k=0 c=0 --plot -"), 0);
     well_formed(last.out);
-    assert_int_equal(occurrences(last.out, "h0"), 60);
+    assert_int_equal(occurrences(last.out, "h0"), 61);
     assert_non_null(strstr(last.out, ">fitted value</text>"));
     /* The title is text, whatever characters it has. */
     assert_int_equal(sh("cotangent fit 'a*x*(1 if 2 < 3 else 0) # <b>&\"'\"'\"' \x01 \xff \xef\xbf\xbf größer' "
@@ -471,7 +513,7 @@ static void pictures_are_well_formed(void **state) {
      * between the data. */
     assert_int_equal(sh("cotangent fit 'a*(x - mean(x**3))' decay.csv a=1 --plot -"), 0);
     well_formed(last.out);
-    assert_int_equal(occurrences(last.out, "h0"), 180);
+    assert_int_equal(occurrences(last.out, "h0"), 181);
     put_file("same.csv", "y,x\n1,2\n1,2\n");
     assert_int_equal(sh("cotangent fit 'a*x' same.csv a=1 --plot -"), 0);
     well_formed(last.out);
@@ -487,6 +529,34 @@ static void pictures_are_well_formed(void **state) {
     assert_int_equal(sh("cotangent fit 'a + 0*x' huge.csv a=1e150 --plot -"), 0);
     well_formed(last.out);
     assert_null(strstr(last.out, "inf"));
+}
+
+static void pictures_have_a_legend_and_the_values(void **state) {
+    (void)state;
+    put_file("line.csv", "x,y\n1,2\n2,4.1\n3,5.9\n4,8.3\n");
+    assert_int_equal(sh("cotangent fit 'a*x+b' line.csv a=1 b=0 --plot -"), 0);
+    well_formed(last.out);
+    assert_non_null(strstr(last.out, ">data</text>"));
+    assert_non_null(strstr(last.out, ">fit, with</text>"));
+    assert_non_null(strstr(last.out, ">a = 2.070 ± 0.079</text>"));
+    assert_non_null(strstr(last.out, ">b = -0.10 ± 0.22</text>"));
+    prints("cotangent fit 'a*x+b' line.csv a=1 b=0 --chart | sed -n '1,5p;16,22p'",
+           "a*x+b\n"
+           "* fit   + data\n"
+           "  │                                                               +\n"
+           "8 ┤                                                            ****\n"
+           "  │                                                       ******\n"
+           "  │       *****\n"
+           "  │  ******\n"
+           "2 ┤  +\n"
+           "  └──┬─────────┬─────────┬──────────┬─────────┬─────────┬─────────┬──\n"
+           "    1.0       1.5       2.0        2.5       3.0       3.5       4.0\n"
+           "                                   x\n\n");
+    put_file("plane.csv", "y,u,v\n1,1,1\n2,1,2\n4.5,2,2\n");
+    prints("cotangent fit 'a*u*v' plane.csv a=1 --chart | sed -n '1,2p;21p'",
+           "a*u*v\nresiduals\n                                 fitted value\n");
+    fails("cotangent fit 'a*x+b' line.csv a=1 b=0 --chart --plot -", 2,
+          "--chart draws in the terminal; it does not go together with --json and --plot -", "");
 }
 
 static void pictures_are_put_whole_or_not_at_all(void **state) {
@@ -532,6 +602,9 @@ int main(void) {
         cmocka_unit_test(data_that_cannot_be_fitted_are_refused),
         cmocka_unit_test(no_convergence_prints_where_it_stands),
         cmocka_unit_test(pictures_are_well_formed),
+        cmocka_unit_test(intervals_are_students),
+        cmocka_unit_test(digits_are_those_that_errors_justify),
+        cmocka_unit_test(pictures_have_a_legend_and_the_values),
         cmocka_unit_test(pictures_are_put_whole_or_not_at_all),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

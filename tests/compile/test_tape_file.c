@@ -6,6 +6,7 @@
 #include "support/support.h"
 #include "support/tape_test.h"
 
+#include "compile/compile.h"
 #include "compile/tape_file.h"
 #include "diff/loops/loop.h"
 #include "tape/record_job.h"
@@ -228,7 +229,51 @@ static cot_var loops(cot_var h, cot_var s) {
     return cot_add(cot_sum(y, COT_ALL), cot_add(cot_sum(sums, COT_ALL), cot_sum(g, COT_ALL)));
 }
 
-/* Names, a part without a gradient, a write in place, several results, numbers, integers, loops. */
+/* Two results, of which the first is an integer, and the second has a derivative. */
+static int place_and_curve(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_argmax(xs[0], COT_AXES(1));
+    ys[1] = cot_sum(cot_mul(cot_tanh(cot_mul(xs[0], xs[1])), xs[0]), COT_AXES(0));
+    return 0;
+}
+
+/* A program that is called twice with a derivative and once without, and the gradient of it, which
+ * is a call again. */
+static cot_var calls(cot_var h, cot_var s) {
+    cot_type types[2] = {{COT_F64, cot_shape_of(h)}, {COT_F64, COT_SCALAR}};
+    cot_program *p = cot_compile(place_and_curve, NULL, 2, types, 2, NULL);
+    cot_var      a[2], b[2], c[2], g;
+    cot_program_call(p, 2, (cot_var[]){h, s}, 2, a);
+    cot_program_call(p, 2, (cot_var[]){cot_sin(h), s}, 2, b);
+    cot_no_grad_open(h.tape);
+    cot_program_call(p, 2, (cot_var[]){h, s}, 2, c);
+    cot_no_grad_close(h.tape);
+    cot_grad_of(cot_sum(cot_mul(a[1], b[1]), COT_ALL), 1, &h, &g);
+    cot_program_destroy(p);
+    cot_var sum = cot_add(cot_sum(a[1], COT_ALL), cot_sum(cot_mul(b[1], c[1]), COT_ALL));
+    return cot_add(sum, cot_sum(g, COT_ALL));
+}
+
+static int tridiagonal(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    ys[0] = cot_add(cot_mul(xs[0], cot_add(*(const cot_var *)user, 3)), cot_roll(xs[0], 1, 0));
+    return 0;
+}
+static int cubic(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sub(cot_add(cot_mul(xs[0], cot_square(xs[0])), xs[0]), xs[1]);
+    return 0;
+}
+
+/* A linear system, and the gradient through it, which solves another one. */
+static cot_var solutions(cot_var h, cot_var s) {
+    cot_var x = cot_linear_solve(tridiagonal, &s, cot_index(h, 0, 1), NULL), sum = cot_sum(cot_square(x), COT_ALL), g;
+    cot_grad_of(sum, 1, &s, &g);
+    return cot_add(sum, g);
+}
+
+/* Names, a part without a gradient, a write in place, several results, numbers, integers, loops,
+ * calls of programs, solvers. */
 static cot_var everything(cot_tape *t, cot_var *leaf) {
     double  a[6] = {0.5, -1, 2, 0.25, 3, -0.75};
     cot_var w = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), "w"), s = cot_scalar(t, 0.3), q, r;
@@ -242,7 +287,8 @@ static cot_var everything(cot_tape *t, cot_var *leaf) {
     cot_var top = cot_argmax(all, COT_AXES(1));
     *leaf = w;
     cot_var best = cot_take_along_axis(all, cot_expand_dims(top, 1), 1);
-    return cot_name(cot_add(cot_add(cot_sum(r, COT_ALL), cot_sum(best, COT_ALL)), loops(h, s)), "y");
+    cot_var rest = cot_add(loops(h, s), cot_add(calls(h, s), solutions(h, s)));
+    return cot_name(cot_add(cot_add(cot_sum(r, COT_ALL), cot_sum(best, COT_ALL)), rest), "y");
 }
 
 static void names_lines_and_numbers_come_back(void **state) {
@@ -276,6 +322,44 @@ static void names_lines_and_numbers_come_back(void **state) {
     unlink("t.cot");
 }
 
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* What a file holds of a tape is a program, in which a call is an operation. */
+static void a_tape_with_calls_runs_as_a_program(void **state) {
+    (void)state;
+    cot_tape      *t = cot_tape_create(NULL);
+    double         a[6] = {0.5, -1, 2, 0.25, 3, -0.75}, s = 0.3, z;
+    cot_var        h = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), y = calls(h, cot_scalar(t, s));
+    cot__tape_file f;
+    cot__caller    caller = cot__tape_caller(t, "test");
+    uint32_t       node = cot__index(y);
+    assert_true(cot__tape_file_open(&f, t, 1, &node, &caller));
+    cot_program *p = cot__program_object(cot__program_share(f.p), &(cot_compile_options){.plain = true}, false);
+    cot_run     *r = cot_run_create(p);
+    assert_int_equal(cot_program_run(r, (const void *[]){a, &s}, (void *[]){&z}), COT_OK);
+    assert_true(z == cot_value(y));
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    cot__tape_file_close(&f);
+    cot_tape_destroy(t);
+}
+
+/* On a smooth tape a call keeps nothing for its derivative. */
+static void a_smooth_tape_is_loaded_as_one(void **state) {
+    (void)state;
+    cot_options smooth = {.smooth = true};
+    cot_tape   *t = cot_tape_create(&smooth);
+    cot_var     y = calls(cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), cot_scalar(t, 2)), z;
+    assert_int_equal(cot_tape_save(t, 1, &y, "s.cot", NULL, 0), COT_OK);
+    cot_tape *u = cot_tape_load("s.cot", &smooth, 1, &z), *v = cot_tape_load("s.cot", NULL, 1, &z);
+    assert_string_equal(cot_tape_message(u), "");
+    assert_string_equal(cot_tape_message(v),
+                        "[program_call] a call of the file has 2 results, and here another number; a tape is loaded "
+                        "with the options (smooth) that it was recorded with");
+    cot_tape_destroy(t), cot_tape_destroy(u), cot_tape_destroy(v);
+    unlink("s.cot");
+}
+
 /* ---- what cannot be saved -------------------------------------------------------------------- */
 
 static void refused(cot_tape *t, int n, const cot_var *vars, const char *path, cot_status status, const char *want) {
@@ -304,6 +388,12 @@ static int holding_a_rule(int n, const cot_var *xs, int m, cot_var *ys, void *us
     return (int)cot_custom_fn(&half_rules, halve, NULL, n, xs, m, ys);
 }
 
+static void called_with_a_rule(const cot_var *x, cot_var *y) {
+    cot_program *p = cot_compile(holding_a_rule, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
+    cot_program_call(p, 1, x, 1, y);
+    cot_program_destroy(p);
+}
+
 static void what_cannot_be_saved_is_told(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL), *other = cot_tape_create(NULL);
@@ -323,6 +413,18 @@ static void what_cannot_be_saved_is_told(void **state) {
     cot_checkpoint(holding_a_rule, NULL, 1, &x, 1, &y);
     assert_ok(t);
     refused(t, 1, &y, "no.cot", COT_LIMIT, "[tape_save] half cannot be saved yet: it calls a function of the user's");
+    cot_tape_rewind(t, m);
+    cot_var one = cot_data(t, COT_F64, COT_SHAPE(1), (double[]){1});
+    y = cot_root(cubic, NULL, NULL, one, 1, &x, NULL);
+    assert_ok(t);
+    refused(t, 1, &y, "no.cot", COT_LIMIT,
+            "[tape_save] root cannot be saved yet: it holds a derivative, which is recorded anew on each tape");
+    cot_tape_rewind(t, m);
+    called_with_a_rule(&x, &y);
+    assert_ok(t);
+    refused(t, 1, &y, "no.cot", COT_VALUE,
+            "[tape_save] the operation 'half' is bound to this process (it holds an address); a program with it "
+            "cannot be saved");
     cot_tape_rewind(t, m);
     cot_assign(x, cot_number(3));
     refused(t, 0, NULL, "no.cot", COT_STALE,
@@ -537,6 +639,32 @@ static void loops_take_no_more_steps_than_the_options_allow(void **state) {
     free(plain.at), free(nested.at), free(endless.at), free(deep.at);
 }
 
+static int five_steps(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    return cot_fori(halve_once, NULL, 0, 5, 1, xs, ys, NULL) != COT_OK;
+}
+
+/* A called program runs its loops by itself, and an iterative solver may take all that it may. */
+static void steps_of_calls_and_solvers_count(void **state) {
+    (void)state;
+    char         message[512];
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_scalar(t, 3), s = cot_scalar(t, 2), y;
+    cot_program *p = cot_compile(five_steps, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
+    cot_program_call(p, 1, &x, 1, &y);
+    bytes called = bytes_of(t, 1, &y);
+    y = cot_sum(cot_linear_solve(tridiagonal, &s, cot_ones(t, COT_F64, COT_SHAPE(80)), NULL), COT_ALL);
+    bytes solved = bytes_of(t, 1, &y);
+    assert_ok(t);
+    assert_int_equal(load_within(&called, 5, message), COT_OK);
+    assert_int_equal(load_within(&called, 4, message), COT_LIMIT);
+    assert_int_equal(load_within(&solved, 1005, message), COT_OK);
+    assert_int_equal(load_within(&solved, 1004, message), COT_LIMIT);
+    free(called.at), free(solved.at);
+    cot_program_destroy(p);
+    cot_tape_destroy(t);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     for (long at = 0;; at++) {
@@ -551,7 +679,8 @@ static void every_allocation_may_fail(void **state) {
         assert_int_equal(c.live, 0);
         if (status == COT_OK) break;
     }
-    for (long at = 1;; at++) {
+    /* programs are compiled, with thousands of allocations: not each of the late ones fails once */
+    for (long at = 1;; at += 1 + at / 64) {
         counting  c = {.fail_at = at, .fail_for_good = true};
         cot_var   v;
         cot_tape *t = cot_tape_load("t.cot", &(cot_options){.allocator = {counting_alloc, &c}}, 1, &v);
@@ -568,6 +697,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_comes_out_of_its_file_as_it_was),
         cmocka_unit_test(names_lines_and_numbers_come_back),
+        cmocka_unit_test(a_tape_with_calls_runs_as_a_program),
+        cmocka_unit_test(a_smooth_tape_is_loaded_as_one),
         cmocka_unit_test(what_cannot_be_saved_is_told),
         cmocka_unit_test(a_failed_tape_tells_its_own_error),
         cmocka_unit_test(a_leaf_that_was_assigned_first_is_saved),
@@ -575,6 +706,7 @@ int main(void) {
         cmocka_unit_test(altered_files_that_hide_it_are_refused_or_legal),
         cmocka_unit_test(what_cannot_be_loaded_is_told),
         cmocka_unit_test(loops_take_no_more_steps_than_the_options_allow),
+        cmocka_unit_test(steps_of_calls_and_solvers_count),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

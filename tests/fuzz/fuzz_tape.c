@@ -34,12 +34,19 @@ static void correct_one(uint8_t *bytes, size_t size) {
     cot__to_bytes(bytes + size - SUM, cot__checksum(0, bytes, size - SUM), SUM);
 }
 
-/* The file, and the program of one part within it, whose length stays. */
+/* Does a program of these bytes have a second part, a body's? */
+static bool has_parts(const uint8_t *program, uint64_t size) {
+    uint64_t first = cot__from_bytes(program + HEAD + 4, 8), rest = size - HEAD - PART - SUM;
+    return first <= rest && rest - first >= 4 && !memcmp(program + HEAD + PART + first, "PROG", 4);
+}
+
+/* The file, and the program within it, whose length stays. Of several parts, all lengths do. */
 static void correct(uint8_t *bytes, size_t size) {
     uint64_t program = size >= HEAD + 8 ? cot__from_bytes(bytes + HEAD, 8) : 0;
     if (size < HEAD + SUM) return;
     if (program >= HEAD + PART + SUM && size >= HEAD + 8 + SUM && program <= size - HEAD - 8 - SUM) {
-        cot__to_bytes(bytes + HEAD + 8 + HEAD + 4, program - HEAD - PART - SUM, 8);
+        if (!has_parts(bytes + HEAD + 8, program))
+            cot__to_bytes(bytes + HEAD + 8 + HEAD + 4, program - HEAD - PART - SUM, 8);
         correct_one(bytes + HEAD + 8, program);
     }
     correct_one(bytes, size);
@@ -49,6 +56,7 @@ static void correct(uint8_t *bytes, size_t size) {
  * all. */
 static bool has_few_steps(const cot__program *p) {
     for (uint32_t k = 0; k < p->operations; k++) {
+        if (p->operation[k].op == OP_linear_solve && cot__operation_attr(p, k)->ints[0] > 64) return false;
         if (p->operation[k].op != OP_loop) continue;
         cot__form f = cot__form_of(cot__operation_attr(p, k));
         if (f.tests || f.length > 64) return false;

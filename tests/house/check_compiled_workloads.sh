@@ -5,7 +5,7 @@
 # optimiser.
 set -eu
 # mlp_wide is mlp with other numbers, and takes seconds
-names="mlp_small mlp cnn gpt_nano elementwise chain"
+names="mlp_small mlp cnn gpt_nano elementwise chain gcn_cora gcn_cora_sparse"
 # on a tape these are sweeps of numbers, which are no part of a program
 others="rosenbrock_hvp jac_tall"
 program=$1
@@ -20,7 +20,7 @@ results() { # THREADS SUFFIX NAMES: one line a workload: name, first, third
 }
 
 want=$(results 2 "" "$names"; COTANGENT_NATIVE=0 results 2 _compiled "$others")
-[ "$(echo "$want" | wc -l)" -eq 8 ] || { echo "not eight workloads: $want" >&2; exit 1; }
+[ "$(echo "$want" | wc -l)" -eq 10 ] || { echo "not ten workloads: $want" >&2; exit 1; }
 layered="mlp_small mlp cnn gpt_nano"
 if [ "$(results 2 _layers "$layered")" != "$(echo "$want" | head -4)" ]; then
     { echo "with layers:"; results 2 _layers "$layered"; echo "wanted:"; echo "$want" | head -4; } >&2

@@ -122,26 +122,26 @@ static void an_infinite_gradient_is_traced_to_its_rule(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, 0), "x"), y = (cot_sqrt)(x);
     EXPLAINS(cot_mul(y, cot_number(3)), 1,
-             "The gradient of leaf (x) is inf. It became so at sqrt (v₁): its rule g/(2·v₁) gives inf for the "
-             "adjoint g = 3, v₁ = 0.");
+             "The gradient of leaf (x) is inf. It became so at sqrt (v₁): its rule v̄₁/(2·v₁) gives inf for the "
+             "adjoint v̄₁ = 3, v₁ = 0.");
     /* mul only passes on the value that sqrt made */
     cot_var below = (cot_sqrt)(cot_mul(x, cot_number(2)));
     EXPLAINS(below, 1,
-             "The gradient of leaf (x) is inf. It became so at sqrt (v₄): its rule g/(2·v₄) gives inf for the "
-             "adjoint g = 1, v₄ = 0.");
+             "The gradient of leaf (x) is inf. It became so at sqrt (v₄): its rule v̄₄/(2·v₄) gives inf for the "
+             "adjoint v̄₄ = 1, v₄ = 0.");
     double  a[3] = {1, 0, 4};
     cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(3), a), root = (cot_sqrt)(v);
     EXPLAINS(cot_sum(root, COT_ALL), 1,
-             "The gradient of leaf (x₁) is inf at [1]. It became so at sqrt (v₅): its rule g/(2·v₅) gives inf at [1] "
-             "for the adjoint g = 1, v₅ = 0.");
+             "The gradient of leaf (x₁) is inf at [1]. It became so at sqrt (v₅): its rule v̄₅/(2·v₅) gives inf at [1] "
+             "for the adjoint v̄₅ = 1, v₅ = 0.");
 }
 
 static void gradients_that_overflow_are_found(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1e-300), y = cot_mul(cot_mul(x, cot_number(1e200)), cot_number(1e200));
     EXPLAINS(y, 1,
-             "The gradient of leaf (x₁) is inf. It became so at mul (v₁): its rule g·1e+200 gives inf for the adjoint "
-             "g = 1e+200.");
+             "The gradient of leaf (x₁) is inf. It became so at mul (v₁): its rule v̄₁·1e+200 gives inf for the adjoint "
+             "v̄₁ = 1e+200.");
 }
 
 static void a_dead_relu_is_named(void **state) {
@@ -150,27 +150,27 @@ static void a_dead_relu_is_named(void **state) {
     cot_var x = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2), a), "w"), e = cot_mul(x, cot_number(2)),
             r = (cot_relu)(e);
     EXPLAINS(cot_sum(r, COT_ALL), 1,
-             "The gradient of leaf (w) is zero everywhere. It is cut at relu (v₂): its rule [v₁ > 0]·g gives 0 "
-             "everywhere for the adjoint g = [1 1], v₁ = [-2 -4].");
+             "The gradient of leaf (w) is zero everywhere. It is cut at relu (v₂): its rule [v₁ > 0]·v̄₂ gives 0 "
+             "everywhere for the adjoint v̄₂ = [1 1], v₁ = [-2 -4].");
 }
 
 static void saturation_and_products_with_zero_are_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1000), y = (cot_sigmoid)(x);
     EXPLAINS(y, 1,
-             "The gradient of leaf (x₁) is zero. It is cut at sigmoid (v₁): its rule g·v₁·(1 - v₁) gives 0 for the "
-             "adjoint g = 1, v₁ = 1.");
+             "The gradient of leaf (x₁) is zero. It is cut at sigmoid (v₁): its rule v̄₁·v₁·(1 - v₁) gives 0 for the "
+             "adjoint v̄₁ = 1, v₁ = 1.");
     cot_var z = cot_mul((cot_exp)(cot_scalar(t, 1)), cot_number(0));
     EXPLAINS(z, 1,
-             "The gradient of leaf (x₂) is zero. It is cut at mul (v₃): its rule g·0 gives 0 for the adjoint g = 1.");
+             "The gradient of leaf (x₂) is zero. It is cut at mul (v₃): its rule v̄₃·0 gives 0 for the adjoint v̄₃ = 1.");
 }
 
 static void the_other_branch_is_named(void **state) {
     (void)state;
     cot_var x = cot_name(cot_scalar(t, 1), "x"), z = cot_name(cot_scalar(t, 2), "z");
     EXPLAINS(cot_where(cot_constant(t, 1), x, z), 1,
-             "The gradient of leaf (z) is zero. It is cut at where (v₂): its rule [not v₁]·g gives 0 for the "
-             "adjoint g = 1, v₁ = true.");
+             "The gradient of leaf (z) is zero. It is cut at where (v₂): its rule [not v₁]·v̄₂ gives 0 for the "
+             "adjoint v̄₂ = 1, v₁ = true.");
 }
 
 static void detached_and_underivable_paths_are_named(void **state) {
@@ -199,10 +199,10 @@ static void several_findings_are_paragraphs(void **state) {
     (void)state;
     cot_var a = cot_scalar(t, 0), b = cot_scalar(t, -1), root = (cot_sqrt)(a), flat = (cot_relu)(b);
     EXPLAINS(cot_add(root, flat), 2,
-             "The gradient of leaf (x₁) is inf. It became so at sqrt (v₁): its rule g/(2·v₁) gives inf for the adjoint "
-             "g = 1, v₁ = 0.\n\n"
-             "The gradient of leaf (x₂) is zero. It is cut at relu (v₂): its rule [x₂ > 0]·g gives 0 for the adjoint g "
-             "= 1, x₂ = -1.");
+             "The gradient of leaf (x₁) is inf. It became so at sqrt (v₁): its rule v̄₁/(2·v₁) gives inf for the "
+             "adjoint v̄₁ = 1, v₁ = 0.\n\n"
+             "The gradient of leaf (x₂) is zero. It is cut at relu (v₂): its rule [x₂ > 0]·v̄₂ gives 0 for the "
+             "adjoint v̄₂ = 1, x₂ = -1.");
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

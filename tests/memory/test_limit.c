@@ -193,6 +193,24 @@ static void the_environment_sets_the_limit(void **state) {
     }
 }
 
+/* The smallest limit that the header names holds a small net. */
+static void a_limit_of_64_kib_holds_tensors(void **state) {
+    (void)state;
+    double grad[2][256], start[256];
+    for (int i = 0; i < 256; i++) start[i] = (double)(i * 37 % 256) / 4096;
+    for (int limited = 0; limited < 2; limited++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limited ? 65536 : 0});
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(16, 16), start), h = x;
+        for (int i = 0; i < 20; i++) h = cot_tanh(cot_matmul(h, cot_add(x, 1.0)));
+        cot_backward(cot_sum(h, COT_ALL));
+        cot_read_grad(x, grad[limited], 256);
+        assert_ok(t);
+        assert_true(limited ? cot_tape_peak_bytes(t) <= 65536 : cot_tape_peak_bytes(t) > 65536);
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
+}
+
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 /* A tape on which everything that can be dropped is. */
@@ -277,11 +295,21 @@ static void random_numbers_are_drawn_again(void **state) {
 
 /* ---- failing memory -------------------------------------------------------------------------- */
 
+static int doubled_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    for (int64_t k = 0; k < y->size; k++) ((double *)y->data)[k] = 2 * ((const double *)xs[0].data)[k];
+    return 0;
+}
+
 static void dropping_program(cot_tape *t, void *user) {
     (void)user;
     cot_var  x = cot_tensor(t, COT_F64, COT_SHAPE(4, 4), NULL), h = x;
     double   out[16];
+    static const cot_custom doubled = {.value = doubled_value, .pure = true};
     for (int i = 0; i < 6; i++) h = cot_tanh(cot_matmul(cot_add(h, 0.5), cot_transpose(x)));
+    cot_var twice = cot_call(&doubled, 1, &h, NULL);
+    cot_exp(h);
+    cot_read(twice, out, 16);
     cot_var s = cot_softmax(h, 1), w = cot_square(s);
     cot_add_into(&w, cot_max(h, COT_AXES(0)));
     cot_backward(cot_sum(cot_mul(w, s), COT_ALL));
@@ -293,6 +321,41 @@ static void any_allocation_may_fail(void **state) {
     (void)state;
     cot__drop_always = true;
     assert_survives_no_memory(dropping_program, NULL, 0, NULL);
+}
+
+/* ---- functions of the user's ----------------------------------------------------------------- */
+
+/* Calls are counted in *user; from the fourth on it fails. */
+static int squares(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n;
+    const double *x = xs[0].data;
+    double       *out = y->data;
+    for (int64_t k = 0; k < y->size; k++) out[k] = x[k] * x[k];
+    return ++*(int *)user > 3 ? 9 : 0;
+}
+
+static void a_pure_function_is_called_again(void **state) {
+    (void)state;
+    for (int pure = 0; pure < 2; pure++) {
+        cot_tape  *t = dropping_tape();
+        cot_custom op = {.name = "squares", .value = squares, .pure = pure != 0};
+        int        calls = 0;
+        cot_var    x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3});
+        cot_var    y = cot_call(&op, 1, &x, &calls);
+        double     out[3];
+        for (int k = 0; k < 2; k++) {
+            cot_exp(x); /* so that y is let go */
+            cot_read(y, out, 3);
+            assert_ok(t);
+            assert_memory_equal(out, ((double[]){1, 4, 9}), sizeof out);
+            assert_int_equal(calls, pure ? 2 + k : 1);
+        }
+        cot_exp(x);
+        cot_read(y, out, 3);
+        if (pure) assert_error(t, COT_CUSTOM, "[squares] value failed with code 9");
+        else assert_ok(t);
+        cot_tape_destroy(t);
+    }
 }
 
 /* y = y·x + x */
@@ -326,11 +389,13 @@ int main(void) {
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(the_environment_sets_the_limit),
+        cmocka_unit_test(a_limit_of_64_kib_holds_tensors),
         cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
         cmocka_unit_test_teardown(random_numbers_are_drawn_again, no_more_dropping),
         cmocka_unit_test_teardown(a_pattern_is_found_through_slices_of_a_dropped_value, no_more_dropping),
+        cmocka_unit_test_teardown(a_pure_function_is_called_again, no_more_dropping),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_dropping),
     };
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);

@@ -179,6 +179,42 @@ static cot_var many(cot_params *p, cot_var x) {
     return x;
 }
 
+static const char *const layer[] = {"a", "b", "ab", "a"}, *const own[] = {"w", "w", "w", "wide"};
+static cot_var four_scales(cot_params *p, cot_var x) {
+    for (int k = 0; k < 4; k++) {
+        cot_params_push(p, layer[k]);
+        x = cot_mul(x, cot_nn_parameter(p, own[k], COT_SHAPE(1), x, (cot_init){0}));
+        cot_params_pop(p);
+    }
+    return x;
+}
+
+/* Layers of one shape, asked in any order: "a.w" after "b.w", and a name that begins as another. */
+static void names_are_found_in_any_order(void **state) {
+    (void)state;
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_params *p = cot_params_create(t);
+    cot_var     x = cot_data(t, COT_F64, COT_SHAPE(1), (double[]){1});
+    assert_int_equal(cot_params_init(p, four_scales, x, cot_key_of(1)), COT_OK);
+    assert_int_equal(cot_params_count(p), 4);
+    for (int first = 0; first < 4; first++)
+        for (int second = 0; second < 4; second++) {
+            char full[16];
+            for (int turn = 0; turn < 2; turn++) {
+                int k = turn ? second : first;
+                cot_params_push(p, layer[k]);
+                cot_var found = cot_nn_parameter(p, own[k], COT_SHAPE(1), x, (cot_init){0});
+                cot_params_pop(p);
+                assert_true(found.id == cot_params_at(p, k).var.id);
+                snprintf(full, sizeof full, "%s.%s", layer[k], own[k]);
+                assert_true(cot_params_get(p, full).id == found.id);
+            }
+        }
+    assert_ok(t);
+    cot_params_destroy(p);
+    cot_tape_destroy(t);
+}
+
 static void tables_grow(void **state) {
     (void)state;
     fixture f = made();
@@ -671,6 +707,7 @@ int main(void) {
         cmocka_unit_test(initialisers_have_their_deviation_and_bounds),
         cmocka_unit_test(the_dtype_is_that_of_x_or_f32_or_the_one_that_was_set),
         cmocka_unit_test(names_are_pushed_and_the_same_name_is_the_same_parameter),
+        cmocka_unit_test(names_are_found_in_any_order),
         cmocka_unit_test(tables_grow),
         cmocka_unit_test(wrong_names_and_shapes_are_told),
         cmocka_unit_test(null_and_wrong_arguments_are_errors),

@@ -1,5 +1,6 @@
 /* Nonlinear least squares without expressions: the QR factorisation, known minima, and ends that
  * are not a minimum. */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/math/vectors.h"
 #include "optim/householder.h"
 #include "optim/levenberg.h"
 #include "optim/squares.h"
@@ -33,7 +35,7 @@ static void qr_keeps_products_and_lengths(void **state) {
         }
         if (j > 0) assert_true(fabs(r[j * M + j]) <= fabs(r[(j - 1) * M + j - 1]) * (1 + 1e-14));
     }
-    assert_true(fabs(cot__householder_norm(M, q) - cot__householder_norm(M, c)) < 1e-14 * M);
+    assert_true(fabs(cot__length(M, q) - cot__length(M, c)) < 1e-14 * M);
     cot__householder_solve(M, N, N, r, q, z);
     for (int j = 0; j < N; j++) x[perm[j]] = z[j];
     /* the residual is orthogonal to every column */
@@ -50,18 +52,19 @@ static void qr_keeps_products_and_lengths(void **state) {
 
 static void norms_do_not_overflow(void **state) {
     (void)state;
-    assert_true(fabs(cot__householder_norm(2, (double[]){3e300, 4e300}) / 5e300 - 1) < 1e-15);
-    assert_true(fabs(cot__householder_norm(2, (double[]){3e-300, 4e-300}) / 5e-300 - 1) < 1e-15);
+    assert_true(fabs(cot__length(2, (double[]){3e300, 4e300}) / 5e300 - 1) < 1e-15);
+    assert_true(fabs(cot__length(2, (double[]){3e-300, 4e-300}) / 5e-300 - 1) < 1e-15);
+    assert_true(cot__length(2, (double[]){3 * DBL_TRUE_MIN, 4 * DBL_TRUE_MIN}) == 5 * DBL_TRUE_MIN);
     double long_one[1003]; /* in several sums, and a rest */
     for (int i = 0; i < 1003; i++) long_one[i] = i < 1000 ? 3 : 4;
-    assert_true(cot__householder_norm(1003, long_one) == sqrt(9000 + 48));
+    assert_true(cot__length(1003, long_one) == sqrt(9000 + 48));
     for (int i = 0; i < 1003; i++) long_one[i] *= 0x1p-600;
-    assert_true(cot__householder_norm(1003, long_one) == sqrt(9000 + 48) * 0x1p-600);
-    assert_true(cot__householder_norm(3, (double[]){0, 0, 0}) == 0);
-    assert_true(isnan(cot__householder_norm(2, (double[]){NAN, 1})));
-    assert_true(isnan(cot__householder_norm(2, (double[]){1, NAN})));
-    assert_true(isnan(cot__householder_norm(2, (double[]){NAN, 0})));
-    assert_true(isinf(cot__householder_norm(2, (double[]){1, -INFINITY})));
+    assert_true(cot__length(1003, long_one) == sqrt(9000 + 48) * 0x1p-600);
+    assert_true(cot__length(3, (double[]){0, 0, 0}) == 0);
+    assert_true(isnan(cot__length(2, (double[]){NAN, 1})));
+    assert_true(isnan(cot__length(2, (double[]){1, NAN})));
+    assert_true(isnan(cot__length(2, (double[]){NAN, 0})));
+    assert_true(isinf(cot__length(2, (double[]){1, -INFINITY})));
 }
 
 static void sums_of_squares_are_exact_to_the_last_digit(void **state) {
@@ -113,7 +116,7 @@ static cot_fit_end run(example *e, double *b, cot__fit_result *out) {
     *out                   = (cot__fit_result){.errors = errors, .undetermined = undetermined};
     cot__least_squares p   = {.rows            = e->rows,
                               .n               = e->n,
-                              .size            = cot__householder_norm(e->rows, e->y),
+                              .size            = cot__length(e->rows, e->y),
                               .most_iterations = 2000,
                               .tolerance       = 1e-10,
                               .residuals       = residuals,

@@ -106,7 +106,7 @@ static void a_zero_that_won_over_infinity_is_listed(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_scalar(t, 0), l = cot_log(x), c = cot_greater(x, 0.0), y = cot_where(c, l, cot_mul(x, 2.0));
     REPORTS(y, 2, "log (v₁) sits on its kink x₁ = 0; its derivative there: inf, the limit from the right.\n"
-                  "log (v₁) has the partial inf, by the rule g/x₁, but the adjoint g is 0: the zero wins.");
+                  "log (v₁) has the partial inf, by the rule v̄₁/x₁, but the adjoint v̄₁ is 0: the zero wins.");
     assert_true(cot_grad_value(x) == 0); /* leaf gradients are not touched */
     cot_tape_destroy(t);
 }

@@ -27,6 +27,9 @@ __attribute__((constructor)) static void defer_all(void) {
  * as it was, or code that holds an address for too long. */
 __attribute__((constructor)) static void drop_all(void) { cot__drop_always = getenv("COT_TEST_DROP") != NULL; }
 
+/* With COT_TEST_SPILL=FOLDER what can be spilled is, as soon as an operation is over. */
+__attribute__((constructor)) static void spill_all(void) { cot__spill_always = getenv("COT_TEST_SPILL"); }
+
 /* COT_TEST_BACKEND=guarded: every tape computes in memory that the host may not touch
  * (backend/guarded.h). */
 __attribute__((constructor)) static void choose_backend(void) {

@@ -233,12 +233,12 @@ static void sizes_alone(void **state) {
                                     "once for each of 2 inputs (1.5 evaluations each), reverse mode once for each "
                                     "output (3 evaluations each): the same at 1 output\"}}");
     f = tmpfile();
-    cot__cost_table(f, &c);
+    assert_true(cot__cost_table(f, &c));
     assert_string_equal(text_of(f), "2 inputs, 1 output\n\n"
-                                    "                 sweeps          evaluations       bytes at least\n"
-                                    "function                                   1                   24\n"
-                                    "forward               2                    4                   48\n"
-                                    "reverse               1                    4                   48\n\n"
+                                    "          sweeps  evaluations  bytes at least\n"
+                                    "function                    1              24\n"
+                                    "forward        2            4              48\n"
+                                    "reverse        1            4              48\n\n"
                                     "cheaper: equal\n"
                                     "forward mode sweeps once for each of 2 inputs (1.5 evaluations each), reverse\n"
                                     "mode once for each output (3 evaluations each): the same at 1 output\n");

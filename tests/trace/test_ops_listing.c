@@ -123,7 +123,7 @@ static void entries_in_full(void **state) {
     (void)state;
     assert_string_equal(shown("log"), "log(cot_var x)   [Elementwise]\n"
                                       "  value      log(x)\n"
-                                      "  to x       g/x\n"
+                                      "  adjoints   x̄ += z̄/x\n"
                                       "  domain     x > 0\n"
                                       "  where there is no derivative\n"
                                       "    x = 0: inf, the limit from the right\n");
@@ -135,9 +135,9 @@ static void entries_in_full(void **state) {
         "  adjoints   ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄\n");
     assert_string_equal(shown("where"), "where(cot_var c, cot_var x, cot_var y)   [Elementwise]\n"
                                         "  value      c ? x : y\n"
-                                        "  to c       no derivative\n"
-                                        "  to x       [c]·g\n"
-                                        "  to y       [not c]·g\n");
+                                        "  adjoints   none of c\n"
+                                        "             x̄ += [c]·z̄\n"
+                                        "             ȳ += [not c]·z̄\n");
     assert_string_equal(shown("argmin"), "argmin(cot_var x, cot_axes axes)   [Reductions]\n"
                                          "  value      position (i64) of the first minimum\n"
                                          "  there      the first i with x[i] = min x\n"
@@ -216,7 +216,7 @@ static void as_json(void **state) {
     cot__listing_json(&j, cot__listing_find("abs"));
     assert_string_equal(
         text_of(f), "{\"name\":\"abs\",\"family\":\"Elementwise\",\"parameters\":\"(cot_var "
-                    "x)\",\"value\":\"|x|\",\"partials\":{\"x\":\"g·sign(x)\"},"
+                    "x)\",\"value\":\"|x|\",\"partials\":{\"x\":\"z̄·sign(x)\"},"
                     "\"recorded_as\":null,\"recorded_value\":null,\"adjoints\":null,\"remark\":null,\"domain\":null,"
                     "\"kinks\":[{\"condition\":\"x = 0\",\"convention\":\"0, the middle of -1 and 1\"}]}");
     f = tmpfile();

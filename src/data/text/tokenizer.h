@@ -10,7 +10,7 @@
 #include <cotangent_data.h>
 
 #include "data/file/keep.h"
-#include "data/file/trouble.h"
+#include "data/file/source.h"
 
 typedef struct cot__token {
     const char *text; /* NULL: no token has this number */
@@ -44,6 +44,10 @@ struct cot_tokenizer {
 };
 
 /* ---- vocabulary.c ---- */
+/* One without tokens, which reads a vocab.json and then a merges.txt; false after a failure. */
+cot_tokenizer    *cot__tokenizer_create(const cot_allocator *allocator);
+bool              cot__vocabulary_read(cot_tokenizer *k, cot__source *s);
+bool              cot__merges_read(cot_tokenizer *k, cot__source *s);
 int32_t           cot__token_find(const cot_tokenizer *k, const char *text, size_t bytes);
 const cot__merge *cot__merge_find(const cot_tokenizer *k, int32_t left, int32_t right);
 

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOKENS = 1 << 24 };
+/* Numbers of tokens: a table of them is made, so a short file may not claim high ones. */
+enum { FEW_TOKENS = 1 << 16, MOST_TOKENS = 1 << 24 };
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
@@ -102,20 +103,12 @@ static size_t to_bytes(char *text, size_t n) {
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static char *read_file(cot_tokenizer *k, const char *path, size_t *bytes) {
-    cot__source s;
-    if (!cot__source_open(&s, path, &k->al, &k->trouble)) return NULL;
-    char *text = cot__source_all(&s, &k->al, &k->trouble);
-    *bytes     = (size_t)s.size;
-    cot__source_close(&s);
-    return text;
-}
-
 static bool take_token(cot_tokenizer *k, cot__scan *x, size_t *room) {
     char    *text = cot__scan_key(x);
     uint64_t id   = 0;
     if (!text || !cot__scan_natural(x, &id)) return false;
-    if (id >= MOST_TOKENS) return cot__scan_fails(x, "a number of a token that is 2^24 or more");
+    if (id >= MOST_TOKENS || (id >= FEW_TOKENS && id >= (uint64_t)(x->end - x->start)))
+        return cot__scan_fails(x, "a number of a token that is too large for this file");
     while (id >= *room) {
         size_t      before = *room;
         cot__token *grown  = cot__keep_grow(&k->keep, k->tokens, before, room, sizeof *grown);
@@ -129,9 +122,9 @@ static bool take_token(cot_tokenizer *k, cot__scan *x, size_t *room) {
     return true;
 }
 
-static bool read_vocabulary(cot_tokenizer *k, const char *path) {
-    size_t bytes = 0, room = 0;
-    char  *text = read_file(k, path, &bytes);
+bool cot__vocabulary_read(cot_tokenizer *k, cot__source *s) {
+    size_t bytes = (size_t)s->size, room = 0;
+    char  *text = cot__source_all(s, &k->al, &k->trouble);
     if (!text) return false;
     cot__scan x = {.start = text, .at = text, .end = text + bytes, .pool = &k->keep};
     cot__scan_open(&x, '{');
@@ -141,9 +134,9 @@ static bool read_vocabulary(cot_tokenizer *k, const char *path) {
     if (!fine && x.memory)
         cot__trouble_memory(&k->trouble);
     else if (!fine)
-        cot__trouble_file(&k->trouble, "%s cannot be read: %s at byte %zu", path, x.what, (size_t)(x.at - x.start));
+        cot__trouble_file(&k->trouble, "%s cannot be read: %s at byte %zu", s->path, x.what, (size_t)(x.at - x.start));
     cot__free(&k->al, text, bytes + 1);
-    return fine;
+    return fine && ((index_tokens(k) && cot__words_prepare(k)) || cot__trouble_memory(&k->trouble));
 }
 
 static bool bad_line(cot_tokenizer *k, const char *path, int64_t line, size_t at, const char *what) {
@@ -167,9 +160,9 @@ static bool take_merge(cot_tokenizer *k, const char *path, int64_t line, size_t 
     return true;
 }
 
-static bool read_merges(cot_tokenizer *k, const char *path) {
-    size_t bytes = 0, lines = 1;
-    char  *text = read_file(k, path, &bytes);
+bool cot__merges_read(cot_tokenizer *k, cot__source *s) {
+    size_t bytes = (size_t)s->size, lines = 1;
+    char  *text = cot__source_all(s, &k->al, &k->trouble);
     if (!text) return false;
     for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
     size_t room = room_for(lines);
@@ -185,14 +178,14 @@ static bool read_merges(cot_tokenizer *k, const char *path) {
         if (n && start[n - 1] == '\r') n--;
         line++;
         if (n && !(line == 1 && n >= 8 && memcmp(start, "#version", 8) == 0))
-            fine = take_merge(k, path, line, at, start, n, rank++);
+            fine = take_merge(k, s->path, line, at, start, n, rank++);
         at += whole + 1;
     }
     cot__free(&k->al, text, bytes + 1);
     return fine;
 }
 
-static cot_tokenizer *create(const cot_allocator *allocator) {
+cot_tokenizer *cot__tokenizer_create(const cot_allocator *allocator) {
     cot_tokenizer *k = cot__alloc(allocator, sizeof *k);
     if (!k) return NULL;
     *k         = (cot_tokenizer){.al = allocator ? *allocator : (cot_allocator){0}};
@@ -200,17 +193,21 @@ static cot_tokenizer *create(const cot_allocator *allocator) {
     return k;
 }
 
+static bool read_file(cot_tokenizer *k, const char *path, bool (*read)(cot_tokenizer *k, cot__source *s)) {
+    cot__source s;
+    if (!cot__source_open(&s, path, &k->al, &k->trouble)) return false;
+    bool fine = read(k, &s);
+    cot__source_close(&s);
+    return fine;
+}
+
 cot_tokenizer *cot_tokenizer_load(const char *vocab, const char *merges, const cot_allocator *allocator) {
-    cot_tokenizer *k = create(allocator);
+    cot_tokenizer *k = cot__tokenizer_create(allocator);
     if (!k) return NULL;
     if (!vocab || !merges)
         cot__trouble_file(&k->trouble, "the path of the %s is NULL", vocab ? "merges" : "vocabulary");
-    else if (read_vocabulary(k, vocab)) {
-        if (!index_tokens(k) || !cot__words_prepare(k))
-            cot__trouble_memory(&k->trouble);
-        else
-            read_merges(k, merges);
-    }
+    else if (read_file(k, vocab, cot__vocabulary_read))
+        read_file(k, merges, cot__merges_read);
     return k;
 }
 
@@ -247,7 +244,7 @@ static bool collect(cot_tokenizer *k, const char *text, size_t bytes) {
 }
 
 cot_tokenizer *cot_tokenizer_of_text(const char *text, size_t bytes, const cot_allocator *allocator) {
-    cot_tokenizer *k = create(allocator);
+    cot_tokenizer *k = cot__tokenizer_create(allocator);
     if (!k) return NULL;
     if (!text && bytes)
         cot__trouble_file(&k->trouble, "the text is NULL");

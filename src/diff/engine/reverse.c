@@ -433,6 +433,7 @@ static void pass_to(cot__sweep *s, uint32_t i) {
     if (LIKELY(!s->t->memory.on)) return;
     if (!s->recording) s->t->memory.passed_from = i + 1;
     cot__memory_tick(s->t);
+    if (s->t->memory.store) cot__memory_ahead(s->t, i);
 }
 
 /* An operation with several results, nodes i … last or more: its rule runs once, if any of them has

@@ -5,26 +5,10 @@
  * true one is computed and the search goes on from there, until that is small too. */
 #include "diff/implicit/system.h"
 
+#include "base/math/vectors.h"
+
 #include <math.h>
 #include <string.h>
-
-static double dot(int64_t n, const double *a, const double *b) {
-    double s = 0;
-    for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
-    return s;
-}
-
-double cot__most_of(int64_t n, const double *v) {
-    double most = 0;
-    for (int64_t k = 0; k < n; k++) most = fabs(v[k]) > most || isnan(v[k]) ? fabs(v[k]) : most;
-    return most;
-}
-
-double cot__power_near(double x) {
-    int e;
-    frexp(x, &e);
-    return ldexp(1, e - 1);
-}
 
 static bool not_positive(const cot__system *a, double bend, int step) {
     return cot__refuse(a->caller, COT_VALUE,
@@ -37,18 +21,18 @@ static bool not_positive(const cot__system *a, double bend, int step) {
 static bool look(const cot__system *a, const double *b, double scale, const double *x, double *r, double *square) {
     if (!a->apply(a->ctx, x, r)) return false;
     for (int64_t k = 0; k < a->size; k++) r[k] = b[k] / scale - r[k];
-    *square = dot(a->size, r, r);
+    *square = cot__dot(a->size, r, r);
     return true;
 }
 
 bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, double *work, double goal, int most,
                               int *steps) {
     int64_t n = a->size;
-    double *r = work, *p = r + n, *q = p + n, square, before = INFINITY, most_of_b = cot__most_of(n, b);
+    double *r = work, *p = r + n, *q = p + n, square, before = INFINITY, most_of_b = cot__largest(n, b);
     if (most_of_b == 0 || !isfinite(most_of_b)) return true; /* the residual says so */
     double scale = cot__power_near(most_of_b);
     for (int64_t k = 0; k < n; k++) r[k] = b[k] / scale; /* x is 0 */
-    square = dot(n, r, r);
+    square = cot__dot(n, r, r);
     goal *= sqrt(square);
     while (*steps < most && sqrt(square) > goal && square < before) {
         before = square; /* a search that gains nothing is the last */
@@ -56,11 +40,11 @@ bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, 
         while (*steps < most && sqrt(square) > goal) {
             ++*steps;
             if (!a->apply(a->ctx, p, q)) return false;
-            double bend = dot(n, p, q), step = square / bend;
+            double bend = cot__dot(n, p, q), step = square / bend;
             if (bend <= 0) return not_positive(a, bend, *steps);
             if (!isfinite(step)) break; /* the residual says so */
             for (int64_t k = 0; k < n; k++) x[k] += step * p[k], r[k] -= step * q[k];
-            double next = dot(n, r, r), turn = next / square;
+            double next = cot__dot(n, r, r), turn = next / square;
             for (int64_t k = 0; k < n; k++) p[k] = r[k] + turn * p[k];
             square = next;
         }
@@ -74,8 +58,8 @@ bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, 
 bool cot__system_is_symmetric(const cot__system *a, const double *u, const double *v, const double *of_u,
                               const double *of_v) {
     int64_t n = a->size;
-    double  there = dot(n, u, of_v), back = dot(n, v, of_u);
-    double  size = sqrt(dot(n, u, u) * dot(n, of_v, of_v)) + sqrt(dot(n, v, v) * dot(n, of_u, of_u));
+    double  there = cot__dot(n, u, of_v), back = cot__dot(n, v, of_u);
+    double  size = cot__length(n, u) * cot__length(n, of_v) + cot__length(n, v) * cot__length(n, of_u);
     if (!(fabs(there - back) > sqrt(cot__eps_of(a->dtype)) * size)) return true;
     return cot__refuse(a->caller, COT_VALUE,
                        "the function is not symmetric: u·a(v) and v·a(u) differ by %.2g of their size; without "

@@ -25,16 +25,14 @@ typedef struct cot__system {
 bool cot__system_is_dense(int64_t size, bool positive_definite);
 /* Bytes that the functions below need at `work`; SIZE_MAX: more than there can be. */
 size_t cot__system_bytes(int64_t size, bool positive_definite);
+/* The most steps of a method that goes step by step. */
+static inline int cot__system_most(const cot_solve_options *o) { return o->iterations > 0 ? o->iterations : 1000; }
 /* Solves it. False after telling the caller. */
 bool cot__system_solve(const cot__system *s, const double *b, double *x, double *work);
 /* Is A linear, and symmetric if that was said, as far as one sees at the solution x? Otherwise
  * tells the caller. */
 bool cot__system_is_linear(const cot__system *s, const double *x, double *work);
 
-/* The largest magnitude, NaN if there is one; the largest power of two that is not above a
- * number that is not 0 (conjugate.c). */
-double cot__most_of(int64_t n, const double *v);
-double cot__power_near(double x);
 /* From x = 0, for a positive definite A, of b divided by a power of two, so that squares are
  * numbers: until |b - A x| is at most `goal` |b|, or *steps, which counts applications of A for
  * steps, `most`. work: three vectors. False after telling the caller. */

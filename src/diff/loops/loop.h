@@ -74,7 +74,11 @@ cot__form cot__loop_form(const cot__loop *l);
 typedef struct cot__kept {
     int64_t step;
     int     level; /* in cot__keep_online: how often this entry was moved on to a later step */
-    void   *state;
+    union {
+        void    *state; /* in memory, or … */
+        uint64_t at;    /* … where it lies in the store, with the checksum `sum` */
+    };
+    uint64_t sum;
 } cot__kept;
 typedef struct cot__loop_run {
     const cot__backend *backend;
@@ -85,8 +89,10 @@ typedef struct cot__loop_run {
     int        kept, spare, room;
     int        capacity;          /* of `at`, which grows */
     cot__kept *at;                /* NULL: no state is to be kept */
-    /* unused memory in the storage made last for states, and its bytes */
+    cot__store *store;            /* where states lie; NULL: in memory */
+    /* unused room in the storage made last for states, in memory or in the store, and its bytes */
     char      *free;
+    uint64_t   free_at;
     size_t     left;
     char      *all;               /* the state before each step; NULL: not all are kept */
     int64_t    again;             /* steps that reverse sweeps have run again so far */
@@ -112,6 +118,9 @@ typedef struct cot__stepper {
 
 bool cot__stepper_open(cot__stepper *s, cot_tape *t, const cot__loop *l, const uint32_t *args);
 void cot__stepper_close(cot__stepper *s);
+/* May so many steps be taken? Those that a file claims are counted while it is loaded. False after
+ * setting the error. */
+bool cot__take_steps(cot_tape *t, int64_t steps);
 /* The first state: the values of the carried operands. */
 void cot__state_first(cot__stepper *s);
 /* Plays step k (counted in the order of running) from the state; the results are in s->out. `as` is

@@ -295,9 +295,10 @@ static void copy_given_out(const cot__stepper *s, const cot__view *y, int64_t at
     }
 }
 
-/* May it take one step more? Files may claim any number. */
-static bool has_steps_left(cot_tape *t) {
-    if (LIKELY(t->steps_left == INT64_MAX) || t->steps_left-- > 0) return true;
+bool cot__take_steps(cot_tape *t, int64_t steps) {
+    if (LIKELY(t->steps_left == INT64_MAX)) return true;
+    t->steps_left -= steps;
+    if (t->steps_left >= 0) return true;
     t->steps_left = 0;
     cot__fail(t, COT_LIMIT,
               "[tape_load] the loops of the file take more steps than load_steps of the options, 2^24 if not given; "
@@ -306,7 +307,7 @@ static bool has_steps_left(cot_tape *t) {
 }
 
 bool cot__stepper_go(cot__stepper *s, const cot__view *y, int64_t k, int64_t length) {
-    if (!has_next(s) || !has_steps_left(s->t)) return false;
+    if (!has_next(s) || !cot__take_steps(s->t, 1)) return false;
     if (s->program && cot__stepper_run(s, y, k, length)) return true;
     if (s->program || s->t->status != COT_OK) return false;
     cot_mark m = cot__mark(s->t);

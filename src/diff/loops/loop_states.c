@@ -7,28 +7,58 @@
 
 /* ---- bytes of a state ------------------------------------------------------------------------ */
 
-enum { WITHIN, IN, OUT }; /* the device; to it from the host, and from it */
+typedef void copy_views(const cot__view *to, const cot__view *from);
 
-static void move_bytes(const cot__backend *backend, int way, void *to, const void *from, size_t bytes) {
+static void copy_state(const cot__backend *backend, copy_views *copy, void *to, const void *from, size_t bytes) {
     int64_t   n = (int64_t)bytes, one = 1;
     cot__view a = {to, COT_U8, 1, &n, &one}, b = {(void *)(uintptr_t)from, COT_U8, 1, &n, &one};
     if (cot__on_host(backend)) memcpy(to, from, bytes);
-    else (way == WITHIN ? backend->copy : way == IN ? backend->copy_in : backend->copy_out)(&a, &b);
+    else copy(&a, &b);
 }
 
-/* A file that states are spilled to is mapped into memory of the host. */
-static void keep(const cot__loop_run *run, const cot__loop *l, void *to, const void *state, size_t bytes) {
-    move_bytes(run->backend, l && l->spill ? OUT : WITHIN, to, state, bytes);
+static bool disk_failed(cot_tape *t, const cot__loop *l, const cot__loop_run *run, const char *what, size_t bytes) {
+    const char *why = cot__store_trouble(run->store);
+    cot__fail(t, COT_MEMORY, "[%s] a state of %zu bytes could not be %s a file in %s: %s", l->name, bytes, what,
+              cot__store_folder(run->store), why ? why : "unknown");
+    return false;
 }
 
-static void bring_back(const cot__loop_run *run, const cot__loop *l, void *state, const void *from, size_t bytes) {
-    move_bytes(run->backend, l && l->spill ? IN : WITHIN, state, from, bytes);
+/* A state that lies on a device goes through memory of the host. NULL after setting the error. */
+static void *host_memory(cot_tape *t, const cot__loop *l, size_t bytes) {
+    void *host = cot__alloc(&t->al, bytes);
+    if (!host) cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to move", l->name, bytes);
+    return host;
+}
+
+/* The state goes to where `to` says. */
+static bool keep(cot_tape *t, const cot__loop *l, const cot__loop_run *run, cot__kept *to, const void *state,
+                 size_t bytes) {
+    if (!run->store) return copy_state(run->backend, run->backend->copy, to->state, state, bytes), true;
+    bool  here = cot__on_host(run->backend) || bytes == 0;
+    void *host = here ? NULL : host_memory(t, l, bytes);
+    if (!here && !host) return false;
+    if (host) copy_state(run->backend, run->backend->copy_out, host, state, bytes);
+    bool ok = cot__store_write(run->store, to->at, host ? host : state, bytes, &to->sum);
+    cot__free(&t->al, host, host ? bytes : 0);
+    return ok || disk_failed(t, l, run, "written to", bytes);
+}
+
+static bool bring_back(cot_tape *t, const cot__loop *l, const cot__loop_run *run, void *state, const cot__kept *from,
+                       size_t bytes) {
+    if (!run->store) return copy_state(run->backend, run->backend->copy, state, from->state, bytes), true;
+    bool  here = cot__on_host(run->backend) || bytes == 0;
+    void *host = here ? NULL : host_memory(t, l, bytes);
+    if (!here && !host) return false;
+    bool ok = cot__store_read(run->store, from->at, host ? host : state, bytes, from->sum);
+    if (ok && host) copy_state(run->backend, run->backend->copy_in, state, host, bytes);
+    cot__free(&t->al, host, host ? bytes : 0);
+    return ok || disk_failed(t, l, run, "read back from", bytes);
 }
 
 /* ---- memory for them ------------------------------------------------------------------------- */
 
-/* A process can map only some ten thousand files, so a file holds many states: as many as there are
- * already, within these bounds. */
+/* A place in a file has a storage, so it holds many states: as many as there are already, within
+ * these bounds. */
 enum { LEAST_BLOCK = 1 << 12, LEAST_FILE = 1 << 16, LARGEST_FILE = 1 << 28 };
 
 static size_t file_bytes(const cot__loop_run *run, size_t bytes) {
@@ -50,24 +80,29 @@ static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
     return count > 1 ? count * bytes : bytes;
 }
 
-/* Memory for one more state, used before or new. It stays with the tape until the loop is
+/* Room for one more state, used before or new. It stays with the tape until the loop is
  * forgotten. */
-static void *find_memory(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
+static bool find_room(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes, cot__kept *to) {
     if (run->spare > 0) {
         run->spare--;
-        return run->at[run->kept].state;
+        *to = run->at[run->kept];
+        return true;
     }
-    if (!run->free || run->left < bytes) {
-        cot__storage *s = l->spill ? cot__storage_map(t, file_bytes(run, bytes), bytes, l->spill, l->name)
+    if ((!run->free && !run->store) || run->left < bytes) {
+        cot__storage *s = l->spill ? cot__storage_in_store(t, file_bytes(run, bytes), bytes, l->spill, l->name)
                                    : cot__storage_create(t, block_bytes(run, bytes), l->name);
-        if (!s || !cot__storage_keep(t, s, l->name)) return NULL;
+        if (!s || !cot__storage_keep(t, s, l->name)) return false;
+        run->store = s->stored.store;
         run->free = s->data;
-        run->left = s->bytes;
+        run->free_at = s->stored.at;
+        run->left = run->store ? s->stored.bytes : s->bytes;
     }
-    void *state = run->free;
-    run->free += bytes;
+    if (run->store) to->at = run->free_at;
+    else to->state = run->free;
+    run->free += run->store ? 0 : bytes;
+    run->free_at += bytes;
     run->left -= bytes;
-    return state;
+    return true;
 }
 
 /* Makes the list of kept states twice as long. There are no spare entries to copy: they would have
@@ -83,10 +118,12 @@ static bool grow(cot_tape *t, const cot__loop *l, cot__loop_run *run) {
 
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
     if (run->kept == run->capacity && !grow(t, l, run)) return false;
-    void *memory = find_memory(t, l, run, bytes);
-    if (!memory) return false;
-    keep(run, l, memory, state, bytes);
-    run->at[run->kept++] = (cot__kept){k, 0, memory};
+    cot__kept to = {0};
+    if (!find_room(t, l, run, bytes, &to)) return false;
+    to.step = k;
+    to.level = 0;
+    if (!keep(t, l, run, &to, state, bytes)) return false;
+    run->at[run->kept++] = to;
     return true;
 }
 
@@ -103,12 +140,13 @@ static int dispensable(const cot__loop_run *run) {
 bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes) {
     if (run->kept < run->room) return cot__keep_state(t, l, run, k, state, bytes);
     int       i = dispensable(run), last = run->kept - 1;
-    cot__kept moved =
-        i >= 0 ? (cot__kept){k, 0, run->at[i].state} : (cot__kept){k, run->at[last].level + 1, run->at[last].state};
+    cot__kept moved = run->at[i >= 0 ? i : last];
+    moved.step = k;
+    moved.level = i >= 0 ? 0 : moved.level + 1;
     if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
+    bool ok = keep(t, l, run, &moved, state, bytes);
     run->at[last] = moved;
-    keep(run, l, moved.state, state, bytes);
-    return true;
+    return ok;
 }
 
 int64_t cot__next_kept(const cot__loop_run *run, int64_t k, int64_t last) {
@@ -137,8 +175,7 @@ bool cot__reach(cot_tape *t, const cot__loop *l, cot__loop_run *run, cot__steps 
     while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
     int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
     if (s->f.carry == 0) return true;
-    if (run->kept) bring_back(run, l, s->state, run->at[run->kept - 1].state, s->bytes);
-    else if (!go(to, -1)) return false;
+    if (run->kept ? !bring_back(t, l, run, s->state, &run->at[run->kept - 1], s->bytes) : !go(to, -1)) return false;
     /* Only memory of the first run is used: new memory would not outlive this sweep. */
     int room = run->room;
     run->room = run->kept + run->spare;

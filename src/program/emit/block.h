@@ -69,6 +69,10 @@ int  cot__open_kept(const cot__block *b, uint32_t mask, bool keeps, cot__at_inde
 /* Folds the slices of x along `mask`. */
 void cot__put_fold(const cot__block *b, int depth, uint32_t mask, const cot__fold *f, cot__at_index *xi,
                    cot__loop_names *room);
+/* s_0 = the sum of x[0][ai] x[1][bi] over k_0 below `terms`, which are 2 or more; `declared`: there
+ * is an s_0. */
+void cot__put_vectors(const cot__block *b, int depth, int64_t terms, const cot__at_index *ai, const cot__at_index *bi,
+                      bool declared);
 /* "cot_fold_end_KIND_f64(" */
 void cot__put_fold_call(const cot__block *b, const cot__fold *f, const char *what);
 

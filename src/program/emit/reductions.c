@@ -192,8 +192,8 @@ static void put_dot(const cot__block *b, int depth, int64_t terms, const cot__at
 
 /* A product of two vectors is the sum of the products, with the tree of sums (dot.c); -0 becomes
  * 0. */
-static void put_vectors(const cot__block *b, int depth, int64_t terms, const cot__at_index *ai,
-                        const cot__at_index *bi) {
+void cot__put_vectors(const cot__block *b, int depth, int64_t terms, const cot__at_index *ai, const cot__at_index *bi,
+                      bool declared) {
     cot__fold   f    = {"add", "", "", b->zv.dtype};
     const char *type = b->zv.dtype == COT_F32 ? "f32" : "f64";
     cot__note_levels(b->w, terms);
@@ -211,7 +211,8 @@ static void put_vectors(const cot__block *b, int depth, int64_t terms, const cot
     cot__put_element(b->w, b->x[1], bi);
     cot__put(cot__to(b), ");\n");
     cot__put_indent(b->w, depth);
-    cot__putf(cot__to(b), "const %s s_0 = ", cot__emit_type(b->zv.dtype));
+    if (!declared) cot__putf(cot__to(b), "const %s ", cot__emit_type(b->zv.dtype));
+    cot__put(cot__to(b), "s_0 = ");
     cot__put_fold_call(b, &f, "end");
     cot__putf(cot__to(b), "&f_0) + 0.0%s;\n", b->zv.dtype == COT_F32 ? "f" : "");
 }
@@ -246,7 +247,7 @@ void cot__put_matmul(const cot__block *b) {
     if (terms == 0)
         cot__put_indent(b->w, inside), cot__putf(cot__to(b), "const %s s_0 = 0;\n", cot__emit_type(b->zv.dtype));
     else if (real && one && terms > 1)
-        put_vectors(b, inside, terms, &ai, &bi);
+        cot__put_vectors(b, inside, terms, &ai, &bi, false);
     else if (real)
         put_dot(b, inside, terms, &ai, &bi);
     else

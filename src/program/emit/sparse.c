@@ -84,36 +84,18 @@ void cot__put_csr_matmul(const cot__block *b) {
     cot__close_loops(b->w, COT__BASE, inside);
 }
 
-/* s_0 = x[r_0] · y[c_0]: a sum of products with the tree of sums, -0 made 0. */
+/* s_0 = x[r_0] · y[c_0], -0 made 0. */
 static void put_row_product(const cot__block *b, int depth, int64_t terms, const cot__at_index *xi,
                             const cot__at_index *yi) {
-    cot__fold   f = {"add", "", "", b->zv.dtype};
-    const char *type = b->zv.dtype == COT_F32 ? "f32" : "f64";
     if (terms > 1) {
-        cot__note_levels(b->w, terms);
-        cot__put_indent(b->w, depth);
-        cot__putf(cot__to(b), "cot_fold_add_%s f_0;\n", type);
-        cot__put_indent(b->w, depth);
-        cot__put_fold_call(b, &f, "begin");
-        cot__put(cot__to(b), "&f_0);\n");
-        cot__put_indent(b->w, depth);
-        cot__putf(cot__to(b), "for (ptrdiff_t k_0 = 0; k_0 < %lld; k_0++) ", (long long)terms);
-        cot__put_fold_call(b, &f, "take");
-        cot__put(cot__to(b), "&f_0, ");
-    } else {
-        cot__put_indent(b->w, depth);
-        cot__put(cot__to(b), "s_0 = ");
+        cot__put_vectors(b, depth, terms, xi, yi, true);
+        return;
     }
+    cot__put_indent(b->w, depth);
+    cot__put(cot__to(b), "s_0 = ");
     cot__put_element(b->w, b->x[FIRST], xi);
     cot__put(cot__to(b), " * ");
     cot__put_element(b->w, b->x[SECOND], yi);
-    if (terms > 1) {
-        cot__put(cot__to(b), ");\n");
-        cot__put_indent(b->w, depth);
-        cot__put(cot__to(b), "s_0 = ");
-        cot__put_fold_call(b, &f, "end");
-        cot__put(cot__to(b), "&f_0)");
-    }
     cot__putf(cot__to(b), " + %s;\n", zero_of(b));
 }
 

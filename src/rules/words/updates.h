@@ -26,6 +26,9 @@
 /* Factors of a step, in f64, with one word more, POW. */
 #define COT__KEPT(rate, decay) SUB(1.0, MUL(rate, decay))
 #define COT__CORRECTED(rate, b1, step) DIV(rate, SUB(1.0, POW(b1, step)))
-#define COT__SPREAD(b2, step) DIV(1.0, SQRT(SUB(1.0, POW(b2, step))))
+/* How much too small sqrt(v) is at this step. With eps_hat the rate has this factor, and sqrt(v)
+ * the factor 1; else sqrt(v) has the spread. */
+#define COT__SHORT(b2, step) SQRT(SUB(1.0, POW(b2, step)))
+#define COT__SPREAD(b2, step) DIV(1.0, COT__SHORT(b2, step))
 
 #endif

@@ -44,6 +44,7 @@ void cot__cost_of_sizes(cot__cost *c, int64_t n, int64_t m);
 void cot__cost_of_node(const cot_tape *t, uint32_t node, int64_t *operations, int64_t *bytes);
 
 void cot__cost_json(cot__json *j, const cot__cost *c); /* an object */
-void cot__cost_table(FILE *out, const cot__cost *c);
+/* False when memory is short. */
+bool cot__cost_table(FILE *out, const cot__cost *c);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "program/memory/revolve.h"
 #include "trace/cost/cost.h"
+#include "trace/lines/grid.h"
 
 /* ---- the schedule ---------------------------------------------------------------------------- */
 
@@ -175,17 +176,26 @@ bool cot__loop_cost_json(cot__json *j, const cot__loop_sizes *sizes) {
 
 bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     cot__loop_plan plans[COT__LOOP_PLANS];
-    char           a[32], b[32];
+    char           a[32];
     if (!cot__loop_plans(sizes, plans)) return false;
-    fprintf(out, "%lld steps, a state of %lld × %lld numbers of %lld bytes\n\n", (long long)sizes->depth,
-            (long long)sizes->width, (long long)sizes->batch, (long long)(sizes->bytes ? sizes->bytes : 8));
-    fprintf(out, "%-9s %12s %12s %14s %16s\n", "", "states kept", "steps run", "time in steps", "bytes");
-    for (int k = 0; k < COT__LOOP_PLANS && plans[k].name; k++)
-        fprintf(out, "%-9s %12lld %12lld %14s %16s\n", plans[k].name, (long long)plans[k].kept,
-                (long long)plans[k].runs, cot__shortest(plans[k].time, a), cot__shortest(plans[k].bytes, b));
+    cot__grid g = {.columns = 5, .column = {COT__LEFT, COT__RIGHT, COT__RIGHT, COT__RIGHT, COT__RIGHT}};
+    fprintf(out, "%lld step%s, a state of %lld × %lld number%s of %lld bytes\n\n", (long long)sizes->depth,
+            sizes->depth == 1 ? "" : "s", (long long)sizes->width, (long long)sizes->batch,
+            sizes->width == 1 && sizes->batch == 1 ? "" : "s", (long long)(sizes->bytes ? sizes->bytes : 8));
+    static const char *const heads[] = {"", "states kept", "steps run", "time in steps", "bytes"};
+    for (int k = 0; k < COUNTOF(heads); k++) cot__grid_put(&g, NULL, heads[k]);
+    for (int k = 0; k < COT__LOOP_PLANS && plans[k].name; k++) {
+        cot__grid_put(&g, NULL, plans[k].name);
+        cot__grid_integer(&g, plans[k].kept);
+        cot__grid_integer(&g, plans[k].runs);
+        cot__grid_put(&g, NULL, cot__shortest(plans[k].time, a));
+        cot__grid_put(&g, NULL, cot__shortest(plans[k].bytes, a));
+    }
+    if (!cot__grid_print(out, &g)) return false;
     fputs("\nplain: all states; sqrt: every √depth-th, and one stretch of them\n", out);
-    fprintf(out, "binomial: at most %lld states besides the first and the last; micro: %lld parts\n",
-            (long long)sizes->states, (long long)sizes->micro);
+    fprintf(out, "binomial: at most %lld state%s besides the first and the last; micro: %lld part%s\n",
+            (long long)sizes->states, sizes->states == 1 ? "" : "s", (long long)sizes->micro,
+            sizes->micro == 1 ? "" : "s");
     if (sizes->limit > 0) fprintf(out, "limit: as many states as %s bytes hold\n", cot__shortest(sizes->limit, a));
     if (sizes->limit > 0 && plans[COT__LIMIT].bytes > sizes->limit)
         fputs("       which is less than any plan needs: this is the least that there is\n", out);

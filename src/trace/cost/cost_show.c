@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "trace/lines/grid.h"
+#include "trace/lines/lines.h"
+
 static const char *const cheaper_names[] = {"forward", "equal", "reverse"};
 
 static void number_or_null(cot__json *j, double v) {
@@ -37,38 +40,30 @@ void cot__cost_json(cot__json *j, const cot__cost *c) {
     cot__json_close(j, '}');
 }
 
-static void line(FILE *out, const char *name, const char *sweeps, double operations, double bytes) {
-    char a[32], b[32];
-    fprintf(out, "%-10s %12s %20s %20s\n", name, sweeps, isnan(operations) ? "-" : cot__shortest(operations, a),
-            cot__shortest(bytes, b));
+static void line(cot__grid *g, const char *name, const char *sweeps, double operations, double bytes) {
+    char text[32];
+    cot__grid_put(g, NULL, name);
+    cot__grid_put(g, NULL, sweeps);
+    cot__grid_put(g, NULL, isnan(operations) ? "-" : cot__shortest(operations, text));
+    cot__grid_put(g, NULL, cot__shortest(bytes, text));
 }
 
-/* Breaks a sentence into lines of at most 79 characters. */
-static void wrapped(FILE *out, const char *text) {
-    for (int column = 0; *text;) {
-        int word = (int)strcspn(text, " ");
-        if (column + 1 + word > 79)
-            fputc('\n', out), column = 0;
-        else if (column)
-            fputc(' ', out), column++;
-        fprintf(out, "%.*s", word, text);
-        column += word;
-        text += word + (text[word] == ' ');
-    }
-    fputc('\n', out);
-}
-
-void cot__cost_table(FILE *out, const cot__cost *c) {
-    char forward[32], reverse[32];
+bool cot__cost_table(FILE *out, const cot__cost *c) {
+    char      forward[32], reverse[32];
+    cot__grid g = {.columns = 4, .column = {COT__LEFT, COT__RIGHT, COT__RIGHT, COT__RIGHT}};
     snprintf(forward, sizeof forward, "%lld", (long long)c->inputs);
     snprintf(reverse, sizeof reverse, "%lld", (long long)c->outputs);
     fprintf(out, "%s input%s, %s output%s\n\n", forward, c->inputs == 1 ? "" : "s", reverse,
             c->outputs == 1 ? "" : "s");
-    fprintf(out, "%-10s %12s %20s %20s\n", "", "sweeps", c->abstract ? "evaluations" : "operations",
-            c->abstract ? "bytes at least" : "bytes");
-    line(out, "function", "", c->function_operations, c->function_bytes);
-    line(out, "forward", forward, c->forward_operations, c->forward_bytes);
-    line(out, "reverse", reverse, c->reverse_operations, c->reverse_bytes);
+    cot__grid_put(&g, NULL, "");
+    cot__grid_put(&g, NULL, "sweeps");
+    cot__grid_put(&g, NULL, c->abstract ? "evaluations" : "operations");
+    cot__grid_put(&g, NULL, c->abstract ? "bytes at least" : "bytes");
+    line(&g, "function", "", c->function_operations, c->function_bytes);
+    line(&g, "forward", forward, c->forward_operations, c->forward_bytes);
+    line(&g, "reverse", reverse, c->reverse_operations, c->reverse_bytes);
+    bool fine = cot__grid_print(out, &g);
     fprintf(out, "\ncheaper: %s\n", cheaper_names[c->cheaper + 1]);
-    wrapped(out, c->why);
+    cot__paragraph(out, 79, 0, c->why);
+    return fine;
 }

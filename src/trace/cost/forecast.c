@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "ops/costs.h"
 #include "trace/cost/cost_rules.h"
+#include "trace/lines/grid.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -200,24 +201,32 @@ const char *cot__bytes_text(double bytes, char *buf) {
     return buf;
 }
 
-static void put_row(FILE *out, const cot__forecast_row *r) {
-    char name[60], a[32], b[32], again[32] = "";
-    snprintf(name, sizeof name, r->name ? "%s \"%.24s\"" : "%s", r->op, r->name);
-    if (!r->source) cot__format(again, sizeof again, "%.3g", r->again);
-    fprintf(out, "%-36s %8lld %12s %12s %12s  %s%s\n", name, (long long)r->count,
-            cot__bytes_text((double)r->bytes, a), r->saved ? cot__bytes_text((double)r->saved, b) : "-", again,
-            r->reader ? r->reader : "", r->readers ? ", …" : "");
+static void put_row(cot__grid *g, const cot__forecast_row *r) {
+    char text[128];
+    snprintf(text, sizeof text, r->name ? "%s \"%.24s\"" : "%s", r->op, r->name);
+    cot__grid_put(g, NULL, text);
+    cot__grid_integer(g, r->count);
+    cot__grid_put(g, NULL, cot__bytes_text((double)r->bytes, text));
+    cot__grid_put(g, NULL, r->saved ? cot__bytes_text((double)r->saved, text) : "-");
+    cot__format(text, sizeof text, "%.3g", r->again);
+    cot__grid_put(g, NULL, r->source ? "" : text);
+    snprintf(text, sizeof text, "%s%s", r->reader ? r->reader : "", r->readers ? ", …" : "");
+    cot__grid_put(g, NULL, text);
 }
 
-void cot__forecast_table(FILE *out, const cot__forecast *f) {
-    char a[32], b[32], c[32], d[32];
-    fprintf(out, "%-36s %8s %12s %12s %12s  read by the rule of\n", "values", "count", "stored", "saved", "again");
-    for (int64_t k = 0; k < f->row_count; k++) put_row(out, &f->rows[k]);
+bool cot__forecast_table(FILE *out, const cot__forecast *f) {
+    static const char *const heads[] = {"values", "count", "stored", "saved", "again", "read by the rule of"};
+    char                     a[32], b[32], c[32], d[32];
+    cot__grid g = {.columns = 6, .column = {COT__LEFT, COT__RIGHT, COT__RIGHT, COT__RIGHT, COT__RIGHT, COT__LEFT}};
+    for (int k = 0; k < COUNTOF(heads); k++) cot__grid_put(&g, NULL, heads[k]);
+    for (int64_t k = 0; k < f->row_count; k++) put_row(&g, &f->rows[k]);
+    if (!cot__grid_print(out, &g)) return false;
     fprintf(out, "\n%s beside leaves and constants: %s that rules read (%s elementwise, cheap to make again), %s "
                  "that none reads\n",
             cot__bytes_text((double)(f->stored - f->sources), a), cot__bytes_text((double)f->saved, b),
             cot__bytes_text((double)f->cheap, c), cot__bytes_text((double)f->unread, d));
     fprintf(out, "the most at once: %s, %s\n", cot__bytes_text(f->peak, a), f->when);
+    return true;
 }
 
 static void put_integer(cot__json *j, const char *key, int64_t v) { cot__json_key(j, key), cot__json_integer(j, v); }

@@ -34,7 +34,8 @@ typedef struct cot__forecast {
 /* Of the sweep of y by all leaves and parameters. False when memory is short, or y is no value. */
 bool cot__forecast_of(cot__forecast *f, cot_var y);
 void cot__forecast_free(cot__forecast *f);
-void cot__forecast_table(FILE *out, const cot__forecast *f);
+/* False when memory is short. */
+bool cot__forecast_table(FILE *out, const cot__forecast *f);
 /* The members of an object, which the caller opens and closes. */
 void cot__forecast_json(cot__json *j, const cot__forecast *f);
 /* Bytes as people read them: "1.50 GiB". buf has 32 bytes. */

@@ -116,6 +116,14 @@ static const char *domain_of(int op) {
 
 /* ---- one entry ------------------------------------------------------------------------------- */
 
+/* Rules call the adjoint of the result g; people see z̄, as in the formulas of structural
+ * operations. */
+static void get_partial(int op, const cot__tree *partial, char *buf, size_t size) {
+    char formula[COT__FORMULA_TEXT];
+    cot__formula_fill(cot__formula(op, partial, formula, sizeof formula),
+                      &(cot__renaming){.count = 1, .letter = {"g"}, .name = {"z̄"}}, buf, size);
+}
+
 static void get_elementwise(cot__listing *l, int op) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     size_t                       used = 0;
@@ -129,7 +137,7 @@ static void get_elementwise(cot__listing *l, int op) {
     snprintf(l->prototype + used, sizeof l->prototype - used, ")");
     l->parameters = l->prototype;
     cot__formula(op, e->value, l->value, sizeof l->value);
-    for (int k = 0; k < e->arity; k++) cot__formula(op, e->partial[k], l->partial[k], sizeof l->partial[k]);
+    for (int k = 0; k < e->arity; k++) get_partial(op, e->partial[k], l->partial[k], sizeof l->partial[k]);
     l->domain = domain_of(op);
     kinks_of_elementwise(l, op);
 }

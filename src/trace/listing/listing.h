@@ -22,7 +22,7 @@ typedef struct cot__listing {
     const char *operand[3]; /* elementwise: the names of the operands */
     char        prototype[64]; /* elementwise: the text that `parameters` points to */
     char        value[COT__LISTING_TEXT];      /* "x·y", "a @ b" */
-    char        partial[3][COT__LISTING_TEXT]; /* elementwise: by each operand, times g; "": none */
+    char        partial[3][COT__LISTING_TEXT]; /* elementwise: by each operand, times z̄; "": none */
     /* the operation on the tape that has the rule of this function; "" when it is made of
      * several */
     const char *recorded_as;

@@ -1,6 +1,7 @@
 /* listing_show.c: the listing as text and as JSON. */
 #include "trace/listing/listing.h"
 
+#include "tape/show.h"
 #include "trace/trace.h"
 
 #include <string.h>
@@ -30,8 +31,13 @@ void cot__listing_show(FILE *out, int i, const char *call) {
     else fprintf(out, "%s%s   [%s]\n", l.name, l.parameters, l.family);
     if (call && l.parameters[0]) fprintf(out, "  in C       cot_%s%s\n", l.name, l.parameters);
     line(out, "value", l.value);
-    for (int k = 0; k < l.arity; k++)
-        fprintf(out, "  to %-7s %s\n", l.operand[k], l.partial[k][0] ? l.partial[k] : "no derivative");
+    for (int k = 0; k < l.arity; k++) {
+        char text[COT__LISTING_TEXT + 64], bar[32];
+        if (l.partial[k][0])
+            snprintf(text, sizeof text, "%s += %s", cot__with_bar(l.operand[k], bar, sizeof bar), l.partial[k]);
+        else snprintf(text, sizeof text, "none of %s", l.operand[k]);
+        line(out, k ? "" : "adjoints", text);
+    }
     if (l.recorded_value[0] && strcmp(l.recorded_value, l.value) != 0) {
         if (strcmp(l.recorded_as, l.name) != 0) line(out, "on tape", l.recorded_as);
         line(out, "there", l.recorded_value);

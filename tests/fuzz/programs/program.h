@@ -107,6 +107,9 @@ typedef struct way {
     bool        allocations_fail;
     /* values are dropped as soon as an operation is over, as under a memory limit */
     bool        drops;
+    bool        spills; /* the same, to a file */
+    /* programs of bodies keep as little as they can, and compute the rest again */
+    bool        again;
 } way;
 extern const way ways[];
 extern const int way_count;

@@ -1,5 +1,6 @@
 /* ways.c: the ways to run a program. A new one is a row of this table, and a member of `way` with a
  * line in way_set where it needs a setting that the others lack. */
+#include "program/limit/limit.h"
 #include "program.h"
 
 #include "base/parallel.h"
@@ -20,6 +21,12 @@ const way ways[] = {
     {.name = "one thread, directions in batches", .threads = 1, .batches = true},
     {.name = "one thread, values dropped as under a limit", .threads = 1, .drops = true},
     {.name = "two threads, all work waits, values dropped", .threads = 2, .work_waits = true, .drops = true},
+    {.name = "one thread, values spilled as under a limit", .threads = 1, .spills = true},
+    {.name = "two threads, all work waits, values spilled", .threads = 2, .work_waits = true, .spills = true},
+    {.name        = "one thread, batches are programs, which compute again what they can",
+     .threads     = 1,
+     .batches_run = true,
+     .again       = true},
     {.name = "one thread, an allocation fails", .threads = 1, .allocations_fail = true},
 };
 const int way_count = sizeof ways / sizeof *ways;
@@ -58,11 +65,14 @@ void way_set(const way *w) {
     s.spoils        = w->work_waits || w->products_wait;
     set(s);
     cot__drop_always = w->drops;
+    cot__spill_always = w->spills ? P_tmpdir : NULL;
+    cot__again_always = w->again;
     cot_set_threads(w->threads);
 }
 
 void way_unset(void) {
     set(usual);
-    cot__drop_always = false;
+    cot__drop_always = cot__again_always = false;
+    cot__spill_always = NULL;
     cot_set_threads(0);
 }

@@ -103,9 +103,9 @@ static TARGET void N(product)(const product *p, int64_t from, int64_t to) {
 }
 
 /* The same of one column: one chain for each row. */
-static TARGET void N(column)(const product *p, int64_t from, int64_t to) {
+static TARGET void N(chains)(const product *p, int64_t from, int64_t to) {
     const cot__compressed *a = p->a;
-    const T        *v = p->v, *x = p->x;
+    const T               *v = p->v, *x = p->x;
     for (int64_t i = from; i < to; i++) {
         int64_t at = start_of(a, i), end = end_of(a, i, at);
         T       t = 0;
@@ -115,6 +115,42 @@ static TARGET void N(column)(const product *p, int64_t from, int64_t to) {
             t = t + v[o] * x[c * p->row];
         }
         ((T *)p->z)[i] = t;
+    }
+}
+
+/* Are the starts of these rows and the columns of their entries legal? Without a branch, so that it
+ * is done by vectors. */
+static TARGET bool N(are_legal)(const product *p, int64_t from, int64_t to) {
+    const int32_t *start = p->a->start, *column = p->a->column;
+    uint32_t       wrong = start[from] < 0 || start[to] > p->a->entries, columns = p->columns;
+    for (int64_t i = from; i < to; i++) wrong |= start[i + 1] < start[i];
+    if (wrong) return false;
+    for (int64_t at = start[from], end = start[to]; at < end; at++) wrong |= (uint32_t)column[at] >= columns;
+    return !wrong;
+}
+
+/* Where x lies together and values are in the order of entries, rows that are legal are done
+ * without looking at each entry's place: a few at a time, whose columns stay in the cache. */
+static TARGET void N(column)(const product *p, int64_t from, int64_t to) {
+    enum { AT_ONCE = 128 };
+    const int32_t *start = p->a->start, *column = p->a->column;
+    const T       *v = p->v, *x = p->x;
+    T             *z = p->z;
+    bool           plain = p->row == 1 && !p->a->order;
+    for (int64_t few; from < to; from = few) {
+        few = plain && to - from > AT_ONCE ? from + AT_ONCE : to;
+        if (!plain || !N(are_legal)(p, from, few)) {
+            N(chains)(p, from, few);
+            continue;
+        }
+        for (int64_t i = from, at = start[i]; i < few; i++) {
+            T t = 0;
+            for (int64_t end = start[i + 1]; at < end; at++) {
+                t = t + v[at] * x[column[at]];
+                __asm__("" : "+r"(at)); /* vectors would only be taken apart again for the sum */
+            }
+            z[i] = t;
+        }
     }
 }
 

@@ -1,0 +1,154 @@
+/* limit.c: looks for the largest budget with which a run keeps to the limit. The larger the budget,
+ * the less is computed again.
+ *
+ * Budgets are the steps of a ladder, which does not depend on the limit: so a limit that was told
+ * to be the smallest one is found again. A smaller budget mostly makes a smaller run; where that is
+ * not so, all steps are tried before a limit is refused. */
+#include "program/limit/limit.h"
+#include "program/limit/again.h"
+#include "program/passes/passes.h"
+#include "program/plan.h"
+#include "program/run.h"
+
+enum { STEPS = 48, FINER = 4 };
+#define STEP 0.93 /* of the budget before; the last is 3 % of the first */
+
+typedef struct search {
+    const cot__program       *p;
+    const cot__limit_options *o;
+    cot__units                units;
+    int64_t                   first; /* the arena without a limit */
+    cot__program             *best;  /* the one of the largest budget that fits */
+    int64_t                   smallest; /* bytes of the smallest run that was found, … */
+    cot__program             *small; /* … of this program */
+    bool                      failed; /* the caller was told why */
+} search;
+
+static int64_t budget_of(const search *s, int step) {
+    double budget = (double)s->first;
+    for (int i = 0; i < step; i++) budget *= STEP;
+    return step == STEPS ? 0 : (int64_t)budget;
+}
+
+static void take(cot__program **to, const cot__program *p) {
+    cot__program_release(*to);
+    *to = cot__program_share(p);
+}
+
+static bool measure(search *s, const cot__program *p, int64_t *bytes) {
+    const cot__limit_options *o = s->o;
+    if (!cot__run_measure(p, o->backend, o->al, NULL, o->lent, o->caller, bytes)) return s->failed = true, false;
+    *bytes += o->besides;
+    if (s->small && *bytes >= s->smallest) return true;
+    s->smallest = *bytes;
+    take(&s->small, p);
+    return true;
+}
+
+/* What was made at first and is read nowhere, because all read it from where it was made again,
+ * goes. NULL: there is none within this budget, or the caller was told why. */
+static cot__program *build(search *s, int64_t budget) {
+    cot__pass_options options = {.al = s->o->al, .caller = s->o->caller, .backend = s->o->backend};
+    bool              too_long;
+    cot__program     *made = cot__compute_again(&s->units, budget, &options, &too_long);
+    if (!made) return s->failed |= !too_long, NULL;
+    cot__program *lean = cot__pass_dead(made, &options);
+    cot__program_release(made);
+    s->failed |= !lean;
+    return lean;
+}
+
+/* Does a run keep to the limit with this budget? Then it is the best one. */
+static bool fits(search *s, int64_t budget) {
+    int64_t       bytes = 0;
+    cot__program *p = build(s, budget);
+    bool          fit = p && measure(s, p, &bytes) && bytes <= s->o->bytes;
+    if (fit) take(&s->best, p);
+    cot__program_release(p);
+    return fit;
+}
+
+/* Between a budget that is too large and one that fits. */
+static void look_closer(search *s, int64_t large, int64_t fitting) {
+    for (int i = 0; i < FINER && !s->failed; i++) {
+        int64_t middle = fitting + (large - fitting) / 2;
+        if (fits(s, middle)) fitting = middle;
+        else large = middle;
+    }
+}
+
+static void look(search *s) {
+    int large = -1, fitting = STEPS + 1;
+    while (fitting - large > 1 && !s->failed) {
+        int middle = large + (fitting - large) / 2;
+        if (fits(s, budget_of(s, middle))) fitting = middle;
+        else large = middle;
+    }
+    for (int i = 0; fitting > STEPS && i <= STEPS && !s->failed; i++)
+        if (fits(s, budget_of(s, i))) fitting = i;
+    if (fitting > 0 && fitting <= STEPS) look_closer(s, budget_of(s, fitting - 1), budget_of(s, fitting));
+}
+
+static double work_in(const cot__program *p) {
+    double sum = 0;
+    for (uint32_t k = 0; k < p->operations; k++) sum += cot__work_of(p, k);
+    return sum;
+}
+
+static void refuse(search *s) {
+    const cot__limit_options *o = s->o;
+    cot__plan                 plan;
+    if (s->failed || !cot__plan_open_lent(&plan, s->small, o->backend, o->al, NULL, true, o->lent, o->caller)) return;
+    const char *name = s->small->operations ? cot__operation_name(s->small, plan.fullest) : "no operation";
+    cot__refuse(o->caller, COT_MEMORY, "a memory limit of %lld bytes cannot be reached, %s needs most; the smallest "
+                "that can be is %lld", (long long)o->bytes, name, (long long)s->smallest);
+    cot__plan_close(&plan);
+}
+
+/* p as it is does not fit. */
+static void search_with(search *s, const cot__plan *plan) {
+    s->first = plan->bytes;
+    s->failed = !cot__units_open(&s->units, plan, s->o->al, s->o->caller);
+    if (s->failed) return;
+    look(s);
+    if (!s->best) refuse(s);
+    cot__units_close(&s->units);
+}
+
+cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again) {
+    search    s = {.p = p, .o = o};
+    cot__plan plan;
+    int64_t   bytes;
+    *again = 0;
+    if (measure(&s, p, &bytes) && bytes <= o->bytes) s.best = cot__program_share(p);
+    else if (!s.failed && cot__plan_open_lent(&plan, p, o->backend, o->al, NULL, true, o->lent, o->caller)) {
+        search_with(&s, &plan);
+        cot__plan_close(&plan);
+    }
+    cot__program_release(s.small);
+    if (s.failed) cot__program_release(s.best), s.best = NULL;
+    if (s.best && work_in(p) > 0) *again = work_in(s.best) / work_in(p) - 1;
+    return s.best;
+}
+
+/* ---- the least ------------------------------------------------------------------------------- */
+
+bool cot__again_always = false;
+
+static void pass_by(const cot__caller *c, cot_status code, const char *text) { (void)c, (void)code, (void)text; }
+static void pass_by_note(const cot__caller *c, const char *text) { (void)c, (void)text; }
+
+cot__program *cot__limit_tightest(const cot__program *p, const cot__backend *backend, const cot_allocator *al) {
+    cot__caller        caller = {"program", NULL, pass_by, pass_by_note, NULL};
+    cot__limit_options o = {.al = al, .backend = backend, .caller = &caller};
+    search             s = {.p = p, .o = &o};
+    cot__program      *made = NULL;
+    cot__plan          plan;
+    if (!cot__plan_open(&plan, p, backend, al, NULL, true, &caller)) return cot__program_share(p);
+    if (cot__units_open(&s.units, &plan, al, &caller)) {
+        made = build(&s, 0);
+        cot__units_close(&s.units);
+    }
+    cot__plan_close(&plan);
+    return made ? made : cot__program_share(p);
+}

@@ -1,0 +1,45 @@
+/* limit.h: programs whose runs stay within a limit of bytes.
+ *
+ * What the folder does: decides before the first run what a run keeps and what it computes again
+ * where it is read. The result is a program like any other, with the same bits, in which some
+ * operations stand more than once.
+ *
+ *   units    what is done at once: an operation, or a group of them (units.h)
+ *   keeping  what lies in memory, and what is best let go when there is no more room (keeping.h)
+ *   again    one walk over the units within a budget, which builds the program (again.h)
+ *   limit    the largest budget with which a run that is made has no more bytes than the limit
+ *
+ * The walk knows lifetimes and sizes, not where values lie; so it is given a budget, and whether
+ * the limit holds is seen by planning what it built, as a run would be.
+ *
+ * May call: base, job, rules, backend, program, its passes. Must not touch: tapes, memory of the
+ * user's. */
+#ifndef COT_PROGRAM_LIMIT_H
+#define COT_PROGRAM_LIMIT_H
+
+#include "backend/backend.h"
+#include "program/direct.h"
+#include "program/program.h"
+
+typedef struct cot__limit_options {
+    const cot_allocator *al;
+    const cot__backend  *backend;
+    const cot__lent     *lent;
+    int64_t              bytes;   /* the limit */
+    int64_t              besides; /* bytes that the caller needs for a run besides */
+    const cot__caller   *caller;
+} cot__limit_options;
+
+/* A new owner of the program that keeps to the limit: p itself if it does. *again: the work that is
+ * done again, as a share of p's. NULL after telling the caller: there is no memory, or the limit
+ * cannot be reached; then the sentence says which can, and that one is reached when asked for. */
+cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again);
+
+/* A new owner of the program that keeps as little as the walk can, whatever has to be computed again
+ * for it: p itself if there is none, or no memory. */
+cot__program *cot__limit_tightest(const cot__program *p, const cot__backend *backend, const cot_allocator *al);
+
+/* For the tests: bodies of tapes become such programs. It must not show in any result. */
+extern bool cot__again_always;
+
+#endif

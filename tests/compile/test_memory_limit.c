@@ -1,0 +1,335 @@
+/* Programs under a memory limit: every bit is that of a program without one, a run takes no more
+ * than the limit and just what was told, and a limit that cannot be reached is refused with the
+ * smallest that can be. */
+#include "compile/limit_models.h"
+#include "compile/run_memory_test.h"
+#include "support/tape_test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t bytes_of(cot_type type) {
+    int64_t n = type.dtype == COT_I64 ? 8 : 4;
+    for (int i = 0; i < type.shape.ndim; i++) n *= type.shape.dim[i];
+    return n;
+}
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+typedef struct arrays { void *input[MOST_INPUTS], *output[MOST_INPUTS]; int64_t bytes; } arrays;
+
+static void fill(void *to, cot_type type, int seed) {
+    int64_t bytes = bytes_of(type);
+    for (int64_t i = 0; type.dtype == COT_F32 && i < bytes / 4; i++)
+        ((float *)to)[i] = 0.6f * (float)sin((double)(i + 1) * (1 + 0.37 * seed));
+    for (int64_t i = 0; type.dtype == COT_I64 && i < bytes / 8; i++) ((int64_t *)to)[i] = (7 * i + seed) % 24;
+}
+
+static arrays arrays_of(cot_program *p) {
+    arrays a = {.bytes = 0};
+    for (int k = 0; k < cot_program_inputs(p); k++) {
+        cot_type type = cot_program_input_type(p, k);
+        a.input[k] = malloc((size_t)bytes_of(type));
+        fill(a.input[k], type, k);
+    }
+    for (int k = 0; k < cot_program_outputs(p); k++) {
+        int64_t bytes = bytes_of(cot_program_output_type(p, k));
+        a.output[k] = calloc(1, (size_t)bytes);
+        a.bytes += bytes;
+    }
+    return a;
+}
+
+static void free_arrays(arrays *a) {
+    for (int k = 0; k < MOST_INPUTS; k++) free(a->input[k]), free(a->output[k]);
+}
+
+static void run(cot_program *p, arrays *a, cot_run *r) {
+    assert_int_equal(cot_program_run(r, (const void *const *)a->input, a->output), COT_OK);
+    for (int k = 0; k < cot_program_outputs(p); k++) assert_non_null(a->output[k]);
+}
+
+static void assert_same_bits(const char *name, int64_t limit, cot_program *p, const arrays *a, const arrays *b) {
+    for (int k = 0; k < cot_program_outputs(p); k++)
+        if (memcmp(a->output[k], b->output[k], (size_t)bytes_of(cot_program_output_type(p, k))))
+            fail_msg("%s within %lld bytes: output %d has other bits", name, (long long)limit, k);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static int64_t smallest_limit(limit_model *m) {
+    cot_program *p = limit_compile(m, &(cot_compile_options){.memory_limit = 1});
+    const char  *told = strstr(cot_program_message(p), "the smallest that can be is ");
+    assert_int_equal(cot_program_status(p), COT_MEMORY);
+    assert_non_null(told);
+    int64_t bytes = strtoll(told + strlen("the smallest that can be is "), NULL, 10);
+    cot_program_destroy(p);
+    return bytes;
+}
+
+/* The bits of `plain`, within the limit, and as told. */
+static void check_limit(limit_model *m, int64_t limit, const arrays *plain) {
+    counting     c = {0};
+    cot_program *p = limit_compile(m, &(cot_compile_options){.allocator = {counting_alloc, &c}, .memory_limit = limit});
+    if (cot_program_status(p) != COT_OK) fail_msg("%s: %s", m->name, cot_program_message(p));
+    cot_run *r = measured_run(m->name, p, &c);
+    if ((int64_t)cot_run_bytes(r) > limit) fail_msg("%s: %zu bytes", m->name, cot_run_bytes(r));
+    arrays a = arrays_of(p);
+    size_t held = c.peak = c.live;
+    run(p, &a, r);
+    assert_int_equal(c.peak, held); /* a run takes nothing more */
+    assert_same_bits(m->name, limit, p, &a, plain);
+    if (getenv("COT_TEST_TELLS")) {
+        cot_program_facts f;
+        cot_program_measure(p, &f);
+        printf("%s: limit %lld, takes %lld of %lld (%.1f %%), %.1f %% again, %lld operations\n", m->name, (long long)limit,
+               (long long)f.run_bytes, (long long)f.unlimited_bytes, 100.0 * (double)f.run_bytes / (double)f.unlimited_bytes,
+               100 * f.again, (long long)f.operations);
+    }
+    cot_run_destroy(r);
+    free_arrays(&a);
+    cot_program_destroy(p);
+}
+
+static void check_model(limit_model m) {
+    cot_program      *p = limit_compile(&m, NULL);
+    cot_run          *r = cot_run_create(p);
+    cot_program_facts f;
+    assert_string_equal(cot_run_message(r), "");
+    assert_int_equal(cot_program_measure(p, &f), COT_OK);
+    arrays plain = arrays_of(p);
+    run(p, &plain, r);
+    int64_t       smallest = smallest_limit(&m);
+    const int64_t percent[] = {100, 50, 30, 20};
+    for (int i = 0; i < 4; i++) {
+        int64_t limit = f.run_bytes * percent[i] / 100;
+        check_limit(&m, limit < smallest ? smallest : limit, &plain);
+    }
+    check_limit(&m, smallest, &plain);
+    cot_run_destroy(r);
+    free_arrays(&plain);
+    cot_program_destroy(p);
+}
+
+static void a_deep_stack_keeps_its_bits_at_every_limit(void **state) {
+    (void)state;
+    check_model(deep_model());
+}
+static void convolutions_keep_their_bits_at_every_limit(void **state) {
+    (void)state;
+    check_model(cnn_model());
+}
+static void a_transformer_keeps_its_bits_at_every_limit(void **state) {
+    (void)state;
+    check_model(gpt_model());
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
+
+static limit_model short_stack(int layers) {
+    limit_model m = deep_model();
+    m.inputs = 2 + layers;
+    return m;
+}
+
+static void assert_refused(limit_model *m, const cot_compile_options *o, cot_status status, const char *sentence) {
+    cot_program *p = limit_compile(m, o);
+    assert_int_equal(cot_program_status(p), status);
+    assert_string_equal(cot_program_message(p), sentence);
+    cot_program_destroy(p);
+}
+
+static void a_limit_below_the_smallest_is_refused_by_name(void **state) {
+    (void)state;
+    limit_model m = short_stack(12);
+    int64_t     smallest = smallest_limit(&m);
+    char        text[200];
+    snprintf(text, sizeof text, "[compile] a memory limit of %lld bytes cannot be reached, matmul needs most; the "
+                                "smallest that can be is %lld", (long long)smallest - 1, (long long)smallest);
+    assert_refused(&m, &(cot_compile_options){.memory_limit = smallest - 1}, COT_MEMORY, text);
+}
+
+static void options_that_do_not_go_with_a_limit_are_refused(void **state) {
+    (void)state;
+    limit_model m = short_stack(1);
+    assert_refused(&m, &(cot_compile_options){.memory_limit = -1}, COT_VALUE,
+                   "[compile] a memory limit of -1 bytes; it must not be negative");
+    assert_refused(&m, &(cot_compile_options){.memory_limit = 1 << 20, .native = true}, COT_VALUE,
+                   "[compile] native code takes memory to be compared in, which a memory limit leaves none for; ask for "
+                   "one of them");
+}
+
+/* Under a limit a large output has no place of its own: it is made where it is wanted, or not. */
+static void outputs_that_cannot_be_made_where_they_are_wanted_are_refused(void **state) {
+    (void)state;
+    limit_model  m = short_stack(4);
+    cot_program *p = limit_compile(&m, &(cot_compile_options){.memory_limit = 1 << 30});
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p);
+    /* the gradient by the last layer, made while the second is still to be read on the way back */
+    void *own = a.output[4], *places[2] = {NULL, a.input[3]};
+    for (int i = 0; i < 2; i++) {
+        a.output[4] = places[i];
+        assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_MEMORY);
+        assert_string_equal(cot_run_message(r),
+                            "[program_run] output 4 cannot be made where it is wanted: it is NULL, or what is still to "
+                            "be read lies there; under a memory limit it has no other place, so give it memory of its "
+                            "own or donate that input");
+    }
+    a.output[4] = own;
+    assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_OK);
+    free_arrays(&a);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
+/* ---- steps that write over their parameters -------------------------------------------------- */
+
+typedef struct descent { limit_model *m; } descent;
+
+static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    limit_model *model = ((descent *)user)->m;
+    limit_step(n, xs, m, ys, model);
+    for (int k = 1; k < m; k++) ys[k] = cot_sub(xs[model->data + k - 1], cot_mul(ys[k], 0.25));
+    return cot_tape_status(xs[0].tape) == COT_OK ? 0 : 1;
+}
+
+static void a_step_that_owns_its_parameters_keeps_to_the_limit(void **state) {
+    (void)state;
+    limit_model         m = short_stack(20);
+    descent             d = {&m};
+    int                 donate[MOST_INPUTS], weights = m.inputs - m.data;
+    cot_program_facts   f;
+    for (int k = 0; k < weights; k++) donate[k] = m.data + k;
+    cot_program *plain = cot_compile(descend, &d, m.inputs, m.type, 1 + weights, NULL);
+    assert_int_equal(cot_program_measure(plain, &f), COT_OK);
+    cot_compile_options o = {.donate = donate, .donations = weights, .memory_limit = f.run_bytes / 2};
+    cot_program *p = cot_compile(descend, &d, m.inputs, m.type, 1 + weights, &o);
+    if (cot_program_status(p) != COT_OK) fail_msg("%s", cot_program_message(p));
+    cot_run *r = cot_run_create(p), *q = cot_run_create(plain);
+    arrays   a = arrays_of(p), b = arrays_of(p);
+    for (int k = 0; k < weights; k++) {
+        free(a.output[1 + k]), free(b.output[1 + k]);
+        a.output[1 + k] = a.input[m.data + k], b.output[1 + k] = b.input[m.data + k];
+    }
+    for (int step = 0; step < 3; step++) {
+        if (cot_program_run(r, (const void *const *)a.input, a.output) != COT_OK) fail_msg("%s", cot_run_message(r));
+        assert_int_equal(cot_program_run(q, (const void *const *)b.input, b.output), COT_OK);
+        assert_same_bits("descent", o.memory_limit, p, &a, &b);
+    }
+    assert_true((int64_t)cot_run_bytes(r) <= o.memory_limit);
+    for (int k = 0; k < weights; k++) a.output[1 + k] = b.output[1 + k] = NULL;
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(r), cot_run_destroy(q);
+    cot_program_destroy(p), cot_program_destroy(plain);
+}
+
+/* ---- effects, calls, files, memory ----------------------------------------------------------- */
+
+static void what_is_refused_is_refused_as_without_a_limit(void **state) {
+    (void)state;
+    limit_model  m = gpt_model();
+    cot_program *plain = limit_compile(&m, NULL);
+    cot_program *p = limit_compile(&m, &(cot_compile_options){.memory_limit = smallest_limit(&m)});
+    cot_run     *r = cot_run_create(p), *q = cot_run_create(plain);
+    arrays       a = arrays_of(p);
+    for (int wrong = 0; wrong < 2; wrong++) { /* a token, then a target */
+        ((int64_t *)a.input[wrong])[3] = 1000;
+        assert_int_not_equal(cot_program_run(q, (const void *const *)a.input, a.output), COT_OK);
+        assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), cot_run_status(q));
+        assert_string_equal(cot_run_message(r), cot_run_message(q));
+        for (int k = 0; k < cot_program_outputs(p); k++)
+            for (int64_t i = 0; i < bytes_of(cot_program_output_type(p, k)); i++)
+                assert_int_equal(((char *)a.output[k])[i], 0);
+        ((int64_t *)a.input[wrong])[3] = 3;
+    }
+    free_arrays(&a);
+    cot_run_destroy(r), cot_run_destroy(q);
+    cot_program_destroy(p), cot_program_destroy(plain);
+}
+
+static void the_report_tells_the_limit_and_its_price(void **state) {
+    (void)state;
+    limit_model  m = short_stack(20);
+    cot_program *p = limit_compile(&m, NULL), *limited;
+    cot_program_facts f, g;
+    assert_int_equal(cot_program_measure(p, &f), COT_OK);
+    assert_true(f.memory_limit == 0 && f.again == 0 && f.unlimited_bytes == f.run_bytes);
+    limited = limit_compile(&m, &(cot_compile_options){.memory_limit = f.run_bytes / 2});
+    assert_int_equal(cot_program_measure(limited, &g), COT_OK);
+    assert_int_equal(g.memory_limit, f.run_bytes / 2);
+    assert_int_equal(g.unlimited_bytes, f.run_bytes);
+    assert_true(g.run_bytes <= g.memory_limit && g.again > 0 && g.operations > f.operations);
+    char   line[200], *text = NULL;
+    size_t size = 0;
+    FILE  *out = open_memstream(&text, &size);
+    assert_int_equal(cot_program_report(limited, out), COT_OK);
+    fclose(out);
+    snprintf(line, sizeof line, "\nmemory limit: a run takes %.1f %% of what it would take without, and does %.1f %% of "
+                                "the work again\n",
+             100 * (double)g.run_bytes / (double)g.unlimited_bytes, 100 * g.again);
+    assert_non_null(strstr(text, line));
+    snprintf(line, sizeof line, "  limit       %12lld  for this\n", (long long)g.memory_limit);
+    assert_non_null(strstr(text, line));
+    free(text);
+    cot_program_destroy(p), cot_program_destroy(limited);
+}
+
+static void a_saved_program_is_loaded_within_a_limit(void **state) {
+    (void)state;
+    const char  *path = "memory_limit_test.cotp";
+    limit_model  m = short_stack(12);
+    cot_program *p = limit_compile(&m, NULL);
+    int64_t      smallest = smallest_limit(&m);
+    assert_int_equal(cot_program_save(p, path, NULL, 0), COT_OK);
+    cot_program *q = cot_program_load(path, &(cot_compile_options){.memory_limit = smallest});
+    cot_run     *r = cot_run_create(p), *s = cot_run_create(q);
+    assert_string_equal(cot_run_message(s), "");
+    assert_true((int64_t)cot_run_bytes(s) <= smallest && cot_run_bytes(s) < cot_run_bytes(r));
+    arrays a = arrays_of(p), b = arrays_of(p);
+    run(p, &a, r), run(q, &b, s);
+    assert_same_bits("loaded", smallest, p, &a, &b);
+    cot_program *bad = cot_program_load(path, &(cot_compile_options){.memory_limit = -5});
+    assert_string_equal(cot_program_message(bad), "[compile] a memory limit of -5 bytes; it must not be negative");
+    remove(path);
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(r), cot_run_destroy(s);
+    cot_program_destroy(p), cot_program_destroy(q), cot_program_destroy(bad);
+}
+
+/* Every allocation fails once, in the search too: the program says so, and nothing is lost. */
+static void without_memory_a_limited_program_fails_in_order(void **state) {
+    (void)state;
+    limit_model m = short_stack(6);
+    int64_t     smallest = smallest_limit(&m);
+    bool        done = false;
+    for (long at = 1; !done; at += at < 100 ? 9 : at < 1000 ? 53 : 311) {
+        counting     c = {.fail_at = at, .fail_for_good = true};
+        cot_program *p = limit_compile(&m, &(cot_compile_options){.allocator = {counting_alloc, &c},
+                                                                 .memory_limit = smallest});
+        done = c.failed == 0;
+        if (done) assert_int_equal(cot_program_status(p), COT_OK);
+        else if (p) assert_int_equal(cot_program_status(p), COT_MEMORY);
+        if (!done && p && !strstr(cot_program_message(p), "out of memory")) fail_msg("%s", cot_program_message(p));
+        cot_program_destroy(p);
+        assert_int_equal(c.live, 0);
+        assert_false(c.wrong_size);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_deep_stack_keeps_its_bits_at_every_limit),
+        cmocka_unit_test(convolutions_keep_their_bits_at_every_limit),
+        cmocka_unit_test(a_transformer_keeps_its_bits_at_every_limit),
+        cmocka_unit_test(a_limit_below_the_smallest_is_refused_by_name),
+        cmocka_unit_test(options_that_do_not_go_with_a_limit_are_refused),
+        cmocka_unit_test(outputs_that_cannot_be_made_where_they_are_wanted_are_refused),
+        cmocka_unit_test(a_step_that_owns_its_parameters_keeps_to_the_limit),
+        cmocka_unit_test(what_is_refused_is_refused_as_without_a_limit),
+        cmocka_unit_test(the_report_tells_the_limit_and_its_price),
+        cmocka_unit_test(a_saved_program_is_loaded_within_a_limit),
+        cmocka_unit_test(without_memory_a_limited_program_fails_in_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

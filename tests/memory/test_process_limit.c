@@ -1,0 +1,91 @@
+/* ctest: plain-only */
+/* In a process that may have little memory (setrlimit), a net trains under a memory limit, with the
+ * same gradients, and without one it finds no memory. (Sanitizers need addresses themselves.) */
+#include "support/tape_test.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Activations of 256 KiB, two for each layer. */
+enum { BATCH = 1024, WIDTH = 64, LAYERS = 64, LIMIT = 6 << 20, PROCESS = 16 << 20 };
+
+typedef struct outcome {
+    cot_status status;
+    float      grad[WIDTH * WIDTH];
+} outcome;
+
+static void train(int64_t limit, const char *spill, outcome *o) {
+    static float start[WIDTH * WIDTH], x[BATCH * WIDTH];
+    for (int i = 0; i < WIDTH * WIDTH; i++) start[i] = (float)((i * 7919) % 1009 - 504) / 504 / 8;
+    for (int i = 0; i < BATCH * WIDTH; i++) x[i] = (float)(i % 997) / 997;
+    cot_set_threads(1);
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limit, .spill = spill});
+    cot_var   w = cot_tensor(t, COT_F32, COT_SHAPE(WIDTH, WIDTH), start);
+    for (int step = 0; step < 2; step++) {
+        cot_mark mark = cot_tape_mark(t);
+        cot_var  h = cot_data(t, COT_F32, COT_SHAPE(BATCH, WIDTH), x);
+        for (int i = 0; i < LAYERS; i++) h = cot_tanh(cot_matmul(h, w));
+        cot_backward(cot_mean(cot_square(h), COT_ALL));
+        if ((o->status = cot_tape_status(t)) != COT_OK) break;
+        cot_sgd_step(1, &w, 0.1);
+        if (step == 0) cot_tape_zero_grads(t);
+        cot_tape_rewind(t, mark);
+    }
+    double *grad = malloc(WIDTH * WIDTH * sizeof *grad);
+    if (grad) cot_read_grad(w, grad, WIDTH * WIDTH);
+    for (int i = 0; grad && i < WIDTH * WIDTH; i++) o->grad[i] = (float)grad[i];
+    free(grad);
+    cot_tape_destroy(t);
+}
+
+/* Addresses that the process has now, in bytes. */
+static size_t addresses(void) {
+    unsigned long pages = 0;
+    FILE         *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The same in a process of its own, with PROCESS bytes more than it begins with. */
+static void train_confined(int64_t limit, const char *spill, outcome *o) {
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        static outcome mine;
+        struct rlimit  most = {addresses() + PROCESS, addresses() + PROCESS};
+        if (setrlimit(RLIMIT_AS, &most)) _exit(1);
+        train(limit, spill, &mine);
+        _exit(write(pipes[1], &mine, sizeof mine) == sizeof mine ? 0 : 2);
+    }
+    int status = -1;
+    close(pipes[1]);
+    assert_int_equal(read(pipes[0], o, sizeof *o), sizeof *o);
+    close(pipes[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void a_limit_makes_a_small_process_enough(void **state) {
+    (void)state;
+    static outcome unlimited, limited, spilled, whole;
+    train_confined(0, NULL, &unlimited); /* before this process has threads */
+    train_confined(LIMIT, NULL, &limited);
+    train_confined(LIMIT, "/tmp", &spilled);
+    train(0, NULL, &whole);
+    assert_int_equal(whole.status, COT_OK);
+    assert_int_equal(unlimited.status, COT_MEMORY);
+    assert_int_equal(limited.status, COT_OK);
+    assert_memory_equal(limited.grad, whole.grad, sizeof whole.grad);
+    assert_int_equal(spilled.status, COT_OK);
+    assert_memory_equal(spilled.grad, whole.grad, sizeof whole.grad);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_limit_makes_a_small_process_enough)};
+    return cmocka_run_group_tests_name("process_limit", tests, NULL, NULL);
+}
