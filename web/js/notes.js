@@ -38,7 +38,10 @@ export class Notes {
 
   // Which nodes of this tape have one.
   list() {
-    const noted = this.tape.nodes.filter(n => this.all[this.keyOf(n.id)]);
+    // by the few notes, not by the nodes: every key has the whole text in it
+    const start = `${this.tape.trace.expression}\n`;
+    const labels = new Set(Object.keys(this.all).filter(k => k.startsWith(start)).map(k => k.slice(start.length)));
+    const noted = labels.size ? this.tape.nodes.filter(n => labels.has(this.tape.label(n.id))) : [];
     $("note-list").textContent = noted.length ? `Notes on ${noted.map(n => this.tape.label(n.id)).join(", ")}.` : "";
     $("note").classList.toggle("noted", noted.length > 0);
     this.onMark(new Set(noted.map(n => n.id)));
