@@ -14,7 +14,7 @@ web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/was
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
 .PHONY: all build demo test test-peers bits web test-web bench bench-web bench-peers asan ubsan tsan msan clang fuzz
-.PHONY: install format ops-header map clean help
+.PHONY: install format ops-header map pictures clean help
 
 all: build
 
@@ -84,6 +84,10 @@ ops-header: ## write include/cotangent_ops.h again from the operation tables
 map: ## draw the folders and their includes: docs/map.svg
 	@tools/setup.sh map
 	tools/draw_map.sh
+
+pictures: build web ## make the two pictures of README.md again: docs/pictures
+	@tools/setup.sh test-web
+	@tools/pictures.sh
 
 format: ## format the lines you changed since the last commit; the rest stays
 	git clang-format --style=file

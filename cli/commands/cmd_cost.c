@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "problem/expression.h"
+#include "problem/limit.h"
 #include "problem/problem.h"
 #include "trace/cost/cost.h"
 #include "trace/cost/cost_loop.h"
@@ -30,13 +31,16 @@ static int cost_of_depth(const options *o, FILE *out, failure *f) {
     const loop_sizes *given = &o->sizes;
     cot__loop_sizes   s = {.depth = given->depth,
                            .width = given->width ? given->width : 1,
-                           .batch = given->batch ? given->batch : 1,
-                           .bytes = o->dtype == COT_F32 ? 4 : 8};
+                           .batch = given->batch ? given->batch : 1};
     s.states = given->states ? given->states : s.depth > 1 ? log2_of(s.depth) : 1;
     s.micro = given->micro ? given->micro : s.batch;
+    s.bytes = o->train.precision ? 2 : cot__dtype_size(o->dtype);
+    if (!read_limit(o->train.limit, &s.limit, f)) return EXIT_USAGE;
     cot__json         j = cot__json_to(out);
     if (o->inputs || o->outputs || o->file || o->positional_count || o->wrt)
         failure_usage(f, "cost --depth takes neither an expression nor --inputs and --outputs");
+    else if (o->train.precision && strcmp(o->train.precision, "bf16") != 0 && strcmp(o->train.precision, "f16") != 0)
+        failure_usage(f, "--precision is bf16 or f16, not '%.40s'", o->train.precision);
     else if (s.micro > s.batch)
         failure_usage(f, "--micro is %lld, --batch is %lld; a part has at least one of the batch", (long long)s.micro,
                       (long long)s.batch);
@@ -56,6 +60,10 @@ int run_cost(const options *o, FILE *out, look how, failure *f) {
         return failure_usage(f, "--width, --batch, --states and --micro are of --depth; an expression has its own "
                                 "sizes"),
                f->status;
+    if (o->train.precision || o->train.limit) {
+        failure_usage(f, "--precision and --limit of cost go with --depth");
+        return EXIT_USAGE;
+    }
     if (o->inputs || o->outputs) {
         if (o->file || o->positional_count)
             failure_usage(f, "cost takes an expression, or --inputs and --outputs, not both");

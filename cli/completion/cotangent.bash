@@ -85,7 +85,7 @@ _cotangent() {
     trace) options+=" $expression --wrt --seed --mode --step --c --html --dot" ;;
     check) options+=" $expression --wrt" ;;
     memory) options+=" $expression --wrt --model --layers --heads --width --context --batch --precision --limit --svg" ;;
-    cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro" ;;
+    cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro --precision --limit" ;;
     compile)
         options+=" $expression --wrt --seed --along --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;
     fit)

@@ -106,6 +106,8 @@ static const option table[] = {
     {SIZE, "batch", 0, "N", OPT_SIZES, "of --depth: as many of them at once (default: 1)"},
     {SIZE, "states", 0, "N", OPT_SIZES, "of --depth: states that are kept (default: log2 depth)"},
     {SIZE, "micro", 0, "N", OPT_SIZES, "of --depth: parts of the batch (default: one each)"},
+    {TEXT, "precision", 0, "TYPE", OPT_SIZES, "of --depth: states in bf16 or f16"},
+    {TEXT, "limit", 0, "BYTES", OPT_SIZES, "of --depth: and a plan that fits (KiB, MiB, … may follow)"},
     {NAMES, "names", 0, NULL, OPT_NAMES, "only the names, one a line"},
     {Y, "y", 0, "NAME", OPT_FIT, "the column to be fitted, or its number (default: y)"},
     {PLOT, "plot", 0, "FILE", OPT_FIT, "write data, curve and residuals as SVG"},

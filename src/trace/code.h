@@ -52,8 +52,11 @@ typedef struct cot__c_tree {
 } cot__c_tree;
 /* False when C has no such function. */
 bool cot__c_tree_put(cot__text *x, const cot__c_tree *with, const cot__tree *tree);
-/* The functions that plain C lacks: their definitions, a line each; NULL after the last. */
-const char *cot__c_helper(int k, const char **name);
+/* Can plain C say value and partials of this operation? calls[op] is set for each function that
+ * they call. */
+bool cot__c_plain(int op, bool *calls);
+/* The definition of a function of that name if plain C lacks it, else NULL. */
+const char *cot__c_helper(int op);
 /* Has plain C this name, or one of those functions? */
 bool cot__c_reserved(const char *name);
 

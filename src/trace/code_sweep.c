@@ -4,6 +4,7 @@
 #include "diff/engine/kept_adjoints.h"
 #include "ops/array/array.h"
 #include "ops/structural.h"
+#include "rules/elementwise_ids.h"
 #include "rules/elementwise_table.h"
 #include "rules/structural_ids.h"
 #include "tape/scope.h"
@@ -292,20 +293,16 @@ static void structural_step(sweep_code *c) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Can the forward pass and all partials be said in plain C? */
-static bool all_plain(const cot__trace *tr) {
-    char text[COT__C_TEXT];
+/* Can the forward pass and all partials be said in plain C? called[op]: a function that they
+ * call. */
+static bool all_plain(const cot__trace *tr, bool *called) {
+    bool seen[OP_elementwise_count] = {false};
     for (int64_t i = 0; i < tr->node_count; i++) {
-        const cot__trace_node *n = &tr->nodes[i];
-        named                  names;
-        if (!is_plain(n)) return false;
-        if (n->op >= OP_structural) continue;
-        const cot__elementwise_info *e = &cot__elementwise_table[n->op];
-        cot__text                    x = cot__text_buffer(text, sizeof text);
-        names_of(tr, i, false, &names);
-        if (!cot__c_tree_put(&x, &names.tree, e->value)) return false;
-        for (int k = 0; k < e->arity; k++)
-            if (e->partial[k] && !cot__c_tree_put(&x, &names.tree, e->partial[k])) return false;
+        int op = tr->nodes[i].op;
+        if (!is_plain(&tr->nodes[i])) return false;
+        if (op >= OP_structural || seen[op]) continue;
+        if (!cot__c_plain(op, called)) return false;
+        seen[op] = true;
     }
     return tr->seed.ndim == 0;
 }
@@ -327,25 +324,6 @@ static void put_forward(sweep_code *c) {
         cot__put(&x, ";");
         put_line(c, line, i, false);
     }
-}
-
-/* The functions of the rules that <math.h> lacks, if the lines that follow call them. */
-static bool calls_function(const cot__trace *tr, const char *name) {
-    char text[COT__C_TEXT], call[COT__C_NAME];
-    snprintf(call, sizeof call, "%s(", name);
-    for (int64_t i = 0; i < tr->node_count; i++) {
-        named names;
-        if (tr->nodes[i].op >= OP_structural) continue;
-        const cot__elementwise_info *e = &cot__elementwise_table[tr->nodes[i].op];
-        cot__text                    x = cot__text_buffer(text, sizeof text);
-        names_of(tr, i, false, &names);
-        cot__put(&x, " "), cot__c_tree_put(&x, &names.tree, e->value);
-        for (int k = 0; k < e->arity; k++)
-            if (e->partial[k]) cot__put(&x, " "), cot__c_tree_put(&x, &names.tree, e->partial[k]);
-        for (const char *at = text; (at = strstr(at, call)); at++)
-            if (strchr(" (-!", at[-1])) return true;
-    }
-    return false;
 }
 
 static void put_bars(sweep_code *c) {
@@ -384,15 +362,16 @@ static void put_results(sweep_code *c) {
 }
 
 const char *cot__code_sweep(const cot__trace *tr, cot__code_lines *lines) {
-    sweep_code c = {.sweep = {.t = tr->t}, .tr = tr, .lines = lines, .calls = !all_plain(tr)};
-    const char *name, *definition;
+    sweep_code c = {.sweep = {.t = tr->t}, .tr = tr, .lines = lines};
+    bool       called[OP_elementwise_count] = {false};
+    c.calls = !all_plain(tr, called);
     if (tr->step_count == 0) return NULL;
     if (c.calls) {
         put_line(&c, "static void by_hand(cot_tape *t) {", -1, false);
         if ((c.stopped = cot__code_forward(tr, lines))) return c.stopped;
     } else {
-        for (int k = 0; (definition = cot__c_helper(k, &name)); k++)
-            if (calls_function(tr, name)) put_line(&c, definition, -1, false);
+        for (int op = 0; op < OP_elementwise_count; op++)
+            if (called[op] && cot__c_helper(op)) put_line(&c, cot__c_helper(op), -1, false);
         put_line(&c, "static void by_hand(void) {", -1, false);
         put_forward(&c);
     }

@@ -96,13 +96,24 @@ static const word words[OP_elementwise_count] = {
                       .definition = "static double modulo(double x, double y) { return x - floor(x / y) * y; }"},
 };
 
-const char *cot__c_helper(int k, const char **name) {
-    for (int op = 0; op < OP_elementwise_count; op++)
-        if (words[op].definition && k-- == 0) {
-            *name = words[op].function;
-            return words[op].definition;
-        }
-    return NULL;
+const char *cot__c_helper(int op) { return words[op].definition; }
+
+static bool is_said(int op) {
+    bool signs = op == OP_where || op == OP_neg || op == OP_logical_not || op == OP_reciprocal || op == OP_rsqrt;
+    return signs || words[op].sign || words[op].function;
+}
+
+bool cot__c_plain(int op, bool *calls) {
+    const cot__elementwise_info *e = &cot__elementwise_table[op];
+    const cot__tree             *trees[] = {e->value, e->partial[0], e->partial[1], e->partial[2]};
+    bool                         said = true;
+    for (int k = 0; k <= e->arity; k++)
+        for (const cot__tree *p = trees[k], *end = p ? cot__tree_after(p) : NULL; p < end; p++)
+            if (p->what == TREE_OP) {
+                said = said && is_said(p->op);
+                calls[p->op] = true;
+            }
+    return said;
 }
 
 bool cot__c_reserved(const char *name) {

@@ -229,6 +229,8 @@ static bool write_tangents(cot__json *j, const cot__trace *tr, int n, const cot_
     return !w.no_memory;
 }
 
+enum { MOST_CODE = 2000 }; /* nodes */
+
 typedef struct json_lines {
     cot__code_lines   lines;
     cot__json        *j;
@@ -247,7 +249,8 @@ static void write_line(cot__code_lines *to, const char *text, int64_t node, bool
 }
 
 /* The code beside the picture: the program and the sweep, a line each; "missing": the operation
- * that ends the lines, for which there is no public function. */
+ * that ends the lines, for which there is no public function. Nobody reads a tape of many thousand
+ * lines in step: of such a one there are none. */
 static bool write_code(cot__json *j, const cot__trace *tr) {
     static const struct {
         const char *key, *(*write)(const cot__trace *tr, cot__code_lines *lines);
@@ -259,7 +262,7 @@ static bool write_code(cot__json *j, const cot__trace *tr) {
     for (int k = 0; k < 2; k++) {
         cot__json_key(j, part[k].key);
         cot__json_open(j, '[');
-        missing[k] = part[k].write(tr, &to.lines);
+        if (tr->node_count <= MOST_CODE) missing[k] = part[k].write(tr, &to.lines);
         cot__json_close(j, ']');
     }
     cot__json_key(j, "missing"), cot__json_string(j, missing[0] ? missing[0] : missing[1]);

@@ -208,6 +208,15 @@ static void cost_of_many_steps(void **state) {
           "--width, --batch, --states and --micro are of --depth; an expression has its own sizes", "");
     fails("cotangent cost --inputs 3 --dtype f32", 2,
           "--dtype and --wrt are of an expression; --inputs and --outputs count numbers of 8 bytes", "");
+    prints_json("cotangent cost --json --depth 10 --width 4 --batch 2 --states 2 --precision f16 --limit 64");
+    assert_non_null(strstr(last.out, "{\"name\":\"plain\",\"kept\":10,\"runs\":10,\"time\":40,\"bytes\":160}"));
+    assert_non_null(strstr(last.out, "\"bytes\":2,\"limit\":64,"));
+    assert_non_null(strstr(last.out, "{\"name\":\"limit\",\"kept\":4,"));
+    assert_int_equal(sh("cotangent cost --depth 100 --dtype f32 --limit 5"), 0);
+    assert_non_null(strstr(last.out, "numbers of 4 bytes"));
+    assert_non_null(strstr(last.out, "which is less than any plan needs: this is the least that there is"));
+    fails("cotangent cost --depth 3 --precision f32", 2, "--precision is bf16 or f16, not 'f32'", "");
+    fails("cotangent cost --inputs 3 --limit 5", 2, "--precision and --limit of cost go with --depth", "");
 }
 
 static void letters_of_rules_are_no_names(void **state) {

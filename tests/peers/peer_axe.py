@@ -13,7 +13,7 @@ from browser import Browser  # noqa: E402
 
 PAGE = os.path.abspath(os.path.join(HERE, "..", "..", "build-web", "cotangent.html"))
 VIEWS = ["", "#p=first&mode=forward&step=2", "#p=kink&mode=reverse&step=3", "#p=gcn&mode=reverse&step=5",
-    "#p=gcn&mode=reverse&step=9", "#p=first&mode=cost", "#p=network&mode=program",
+    "#p=gcn&mode=reverse&step=9", "#p=first&mode=cost", "#p=first&mode=tangent&step=2", "#p=network&mode=program",
     "#p=first&mode=reverse&step=2&present=1", "#p=first&mode=reverse&step=2&card=open", "#e=x%20%2B&i=x:1"]
 
 

@@ -180,7 +180,7 @@ static void the_schedule_is_that_of_loops(void **state) {
 static void plans_trade_time_for_memory(void **state) {
     (void)state;
     cot__loop_plan p[COT__LOOP_PLANS];
-    assert_true(cot__loop_plans(&(cot__loop_sizes){100, 8, 4, 10, 2, 8}, p));
+    assert_true(cot__loop_plans(&(cot__loop_sizes){.depth = 100, .width = 8, .batch = 4, .states = 10, .micro = 2}, p));
     assert_int_equal(p[COT__PLAIN].kept, 100);
     assert_true(p[COT__PLAIN].bytes == 100 * 8 * 4 * 8);
     assert_int_equal(p[COT__SQRT].kept, 10 + 9);
@@ -188,8 +188,27 @@ static void plans_trade_time_for_memory(void **state) {
     assert_true(p[COT__MICRO].bytes == p[COT__PLAIN].bytes / 2 && p[COT__MICRO].time == p[COT__PLAIN].time);
     assert_true(p[COT__BINOMIAL].kept < p[COT__SQRT].kept && p[COT__BINOMIAL].runs > p[COT__SQRT].runs);
     /* many more states than steps: nothing runs again */
-    assert_true(cot__loop_plans(&(cot__loop_sizes){7, 1, 1, 100, 1, 8}, p));
+    assert_true(cot__loop_plans(&(cot__loop_sizes){.depth = 7, .width = 1, .batch = 1, .states = 100, .micro = 1}, p));
     assert_int_equal(p[COT__BINOMIAL].runs, 14);
+    assert_null(p[COT__LIMIT].name);
+}
+
+static void a_limit_keeps_what_fits(void **state) {
+    (void)state;
+    cot__loop_plan  p[COT__LOOP_PLANS];
+    cot__loop_sizes s = {.depth = 100, .width = 8, .batch = 4, .states = 10, .micro = 1, .bytes = 2};
+    int64_t         before = 0;
+    assert_true(cot__loop_plans(&s, p));
+    assert_true(p[COT__PLAIN].bytes == 100 * 8 * 4 * 2);
+    /* the less there is, the more runs again; what does not fit keeps the least that there is */
+    for (double states = 100; states >= 1; states--) {
+        s.limit = states * 64;
+        assert_true(cot__loop_plans(&s, p));
+        assert_true(p[COT__LIMIT].bytes <= s.limit || states < 3);
+        assert_true(p[COT__LIMIT].runs >= before);
+        if (states == 100) assert_int_equal(p[COT__LIMIT].runs, 100);
+        before = p[COT__LIMIT].runs;
+    }
 }
 
 static void sizes_alone(void **state) {
@@ -297,6 +316,7 @@ int main(void) {
         cmocka_unit_test(products_of_matrices), cmocka_unit_test(a_gradient_is_cheap),
         cmocka_unit_test(many_outputs_favour_forward_mode), cmocka_unit_test(sizes_alone),
         cmocka_unit_test(the_schedule_is_that_of_loops), cmocka_unit_test(plans_trade_time_for_memory),
+        cmocka_unit_test(a_limit_keeps_what_fits),
         cmocka_unit_test(what_is_no_function_is_refused),   cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(overwritten_values),
     };

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from in_browser import main  # noqa: E402
 
 SIZES = [(360, 740), (390, 844), (1280, 800), (1440, 900), (1920, 1080)]
-WALKS = ["forward", "reverse"]
+WALKS = ["forward", "reverse", "tangent"]
 PAGE = Kind = browser = None
 
 # What is wrong with the picture now, as sentences. A text may touch nothing: not its box (2 pixels

@@ -360,6 +360,49 @@ class StoryTest(unittest.TestCase):
         self.assertIn("size=2%2C256", browser.js("return location.hash"))
         self.assertEqual(browser.js("return document.querySelector('[data-plan=plain] td').dataset.value"), "2")
 
+    def test_half_precision_and_a_limit_are_plans_of_the_native_command(self):
+        self.open("#p=states&mode=cost&size=100,256,16,4,8,2,65536")
+        want = native("cost", "--json", "--depth", "100", "--width", "256", "--batch", "16", "--states", "4", "--micro",
+            "8", "--precision", "bf16", "--limit", "64KiB")["plans"]
+        shown = browser.js("""return [...document.querySelectorAll("#memory [data-plan]")].map(r =>
+            [r.dataset.plan, Number(r.querySelector("[data-key=bytes]").dataset.value)])""")
+        self.assertEqual(shown, [[p["name"], p["bytes"]] for p in want])
+        self.assertEqual(shown[4][0], "limit")
+        self.assertLessEqual(shown[4][1], 65536)
+        self.assertEqual(shown[0][1], 100 * 256 * 16 * 2)
+        self.assertEqual(browser.text("[for=memory-bytes] ~ output"), "bf16")
+        self.assertEqual(browser.js("return document.querySelectorAll('#memory .curves line.limit').length"), 1)
+
+    def test_tangents_can_be_predicted(self):
+        self.open("#p=first&mode=tangent&step=1&along=x1")
+        self.assertFalse(browser.js("return document.getElementById('guess').hidden"))
+        self.assertIn("sin(x1)", browser.text("#guess-question"))
+        self.click("[data-choice=positive]")
+        self.assertIn("Right", browser.text("#guess-answer"))
+        self.assertIn("0.7071", browser.text("#guess-answer"))
+        self.forget()
+
+    def test_a_node_with_a_note_has_a_mark(self):
+        self.forget()
+        self.open("#p=first&mode=forward&step=1")
+        noted = "return [...document.querySelectorAll('#graph .noted')].map(g => g.dataset.node)"
+        self.assertEqual(browser.js(noted), [])
+        browser.js("""const t = document.getElementById("note-text"); t.value = "why?";
+            t.dispatchEvent(new Event("input"));""")
+        self.assertEqual(browser.js(noted), ["2"])
+        self.click("#step")
+        self.assertEqual(browser.js(noted), ["2"])
+        self.forget()
+
+    def test_a_product_begins_with_small_matrices(self):
+        self.open("#p=first&mode=forward&step=0")
+        browser.js("""const e = document.getElementById("expression"); e.value = "A @ x";
+            e.dispatchEvent(new Event("input"));""")
+        browser.wait("return !document.body.dataset.busy && document.getElementById('input-A')", "the new inputs")
+        texts = browser.js("return ['A', 'x'].map(n => document.getElementById('input-' + n).value)")
+        self.assertEqual(texts, ["[[1, 2], [3, 4]]", "[5, 6]"])
+        self.assertEqual(browser.js("return document.querySelectorAll('.error:not([hidden])').length"), 0)
+
     def test_reverse_mode_keeps_more_where_a_function_is_deeper(self):
         self.open("#p=first&mode=cost&n=100&m=1&size=10,1,1,2,1")
         kept = "return [...document.querySelectorAll('[data-row=kept] [data-value]')].map(c => Number(c.dataset.value))"

@@ -9,6 +9,8 @@ import { engineReady, Tracer } from "./engine.js";
 function codeLines(tape, kind) {
   const { program, sweep, missing } = tape.trace.code;
   const lines = kind === "program" ? program : sweep;
+  if (program.length === 0)
+    return [{ text: "This tape is too long to be read as code. `cotangent trace --c` prints it.", node: null }];
   if (lines.length === 0) return [{ text: "No derivative is asked for: there is no sweep.", node: null }];
   if (lines.at(-1).text === "}") return lines;
   const end = `    /* The code ends here: no public function says what ${missing} does. */`;

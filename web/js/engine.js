@@ -47,10 +47,12 @@ export function costOf(inputs, outputs) {
   return answerOf(runModule, module, ["cost", "--json", "--inputs", String(inputs), "--outputs", String(outputs)]);
 }
 
-// sizes: {depth, width, batch, states, micro}
-export function costOfDepth(sizes) {
+// sizes: {depth, width, batch, states, micro, bytes of a number, limit in bytes or 0}
+export function costOfDepth({ bytes, limit, ...sizes }) {
+  const more = [...(bytes === 2 ? ["--precision", "bf16"] : bytes === 4 ? ["--dtype", "f32"] : []),
+    ...(limit ? ["--limit", String(limit)] : [])];
   const options = Object.entries(sizes).flatMap(([name, n]) => [`--${name}`, String(n)]);
-  return answerOf(runModule, module, ["cost", "--json", ...options]);
+  return answerOf(runModule, module, ["cost", "--json", ...more, ...options]);
 }
 
 // state: {expression, inputs: [{name, text, wrt}], seed}

@@ -71,7 +71,9 @@ export class Graph {
       onclick: () => this.onPick(node.id) },
     svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
     onKink(tape, node) ? svg("path", { class: "kinky", d: corner },
-      svg("title", null, "the derivative here is only a convention")) : null, parts);
+      svg("title", null, "the derivative here is only a convention")) : null,
+    svg("path", { class: "note-mark", d: `M${left + 4},${top + 4}h7v7h-4l-3,3z` },
+      svg("title", null, "there is a note on it, below")), parts);
     const one = name => group.querySelector(name);
     return { group, node, own: group.className.baseVal, name: group.firstChild, value: one(".value"),
       adjoint: one(".adjoint"), seen: null };
@@ -98,7 +100,9 @@ export class Graph {
   lightBox(item, view, receiving) {
     const { node, group } = item, lit = view.lit(node), register = view.registers?.get(node.id);
     const receives = receiving.has(node.id) && node.id !== view.current;
-    const classes = [item.own, lit && view.mode === "forward" && "lit", register && "reached", register?.done && "done",
+    const noted = this.noted?.has(node.id) && "noted";
+    const classes = [item.own, noted, lit && view.mode === "forward" && "lit", register && "reached",
+      register?.done && "done",
       node.id === view.current && "current", receives && "receives"].filter(c => c).join(" ");
     const seen = `${classes}|${view.mode}|${view.key}|${lit}|${register ? register.parts.length : 0}`;
     if (seen === item.seen && this.tape === item.tape) return;
@@ -180,6 +184,12 @@ export class Graph {
       drawn.push(drawLabel(label, view.mode));
     }
     this.layers.labels.replaceChildren(...drawn);
+  }
+
+  // Nodes with a note have a mark.
+  note(ids) {
+    this.noted = ids;
+    for (const { group, node } of this.boxes.values()) group.classList.toggle("noted", ids.has(node.id));
   }
 
   // Where a step happens.

@@ -33,7 +33,7 @@ export class Guesses {
   look(at) {
     if (!at) return;
     this.at = at;
-    const on = $("predict").checked, asks = at.mode === "forward" || at.mode === "reverse";
+    const on = $("predict").checked, asks = ["forward", "reverse", "tangent"].includes(at.mode);
     $("guess").hidden = !asks;
     if (!asks) return;
     const kind = $("guess-kind").value, next = on && kind !== "move" ? nextOf(at.tape, at.mode, at.step) : null;

@@ -135,4 +135,4 @@ export class InputForm {
   }
 }
 
-export const defaultInput = name => ({ name, text: "1", wrt: true });
+export const defaultInput = (name, text = "1") => ({ name, text, wrt: true });

@@ -1,5 +1,5 @@
 // memory.js: what reverse mode keeps, and how to keep less. Sliders for a loop or a deep network;
-// curves of time and memory for four plans, all counted by the engine (`cotangent cost --depth`);
+// curves of time and memory for its plans, all counted by the engine (`cotangent cost --depth`);
 // and the sweep of a checkpointed loop, event by event.
 import { el, svg } from "./dom.js";
 import { costOfDepth } from "./engine.js";
@@ -11,6 +11,7 @@ const plans = {
   sqrt: ["√N checkpoints", "keeps every √N-th state, and the states of one stretch"],
   binomial: ["Binomial schedule", "keeps the states you allow, in the best places"],
   micro: ["Micro-batches", "keeps every state, of one part of the batch at a time"],
+  limit: ["Memory limit", "keeps as many states as fit, and runs the rest again"],
 };
 
 const depths = [1, 3, 10, 30, 100, 300, 1000, 3000, 10000];
@@ -20,12 +21,17 @@ const powers = most => Array.from({ length: Math.round(Math.log2(most)) + 1 }, (
 const controls = [["depth", "Depth N", [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 100, 200, 500, 1000]],
   ["width", "Width", powers(4096)], ["batch", "Batch", powers(1024)],
   ["states", "States", [1, 2, 3, 4, 5, 6, 8, 10, 16]],
-  ["micro", "Parts of it", powers(64)]];
+  ["micro", "Parts of it", powers(64)], ["bytes", "Precision", [8, 4, 2]],
+  ["limit", "Limit", [0, ...Array.from({ length: 11 }, (_, k) => 2 ** (15 + k))]]];
+
+const widthName = { 8: "f64", 4: "f32", 2: "bf16" };
+const written = (key, n) => key === "bytes" ? widthName[n] : key !== "limit" ? showCount(n)
+  : n === 0 ? "none" : showBytes(n);
 
 export class Memory {
   constructor(onChange) {
     this.onChange = onChange;
-    this.sizes = { depth: 16, width: 512, batch: 64, states: 3, micro: 8 };
+    this.sizes = { depth: 16, width: 512, batch: 64, states: 3, micro: 8, bytes: 8, limit: 0 };
     this.rows = new Map();
     this.rewind = new Rewind();
     this.table = el("div", { class: "scroll" });
@@ -64,8 +70,8 @@ export class Memory {
     const sizes = { ...this.sizes, micro: Math.min(this.sizes.micro, this.sizes.batch) };
     for (const [key, { range, out, values }] of this.rows) {
       range.value = values.indexOf(this.sizes[key]);
-      out.textContent = showCount(sizes[key]);
-      range.setAttribute("aria-valuetext", String(sizes[key]));
+      out.textContent = written(key, sizes[key]);
+      range.setAttribute("aria-valuetext", written(key, sizes[key]));
     }
     const cost = costOfDepth(sizes);
     if (cost.error) return this.table.replaceChildren(el("p", { class: "error" }, cost.error.message));
@@ -111,12 +117,14 @@ function planCurve(title, key, points, here, text) {
   });
   return el("figure", { class: "chart" }, el("figcaption", null, el("b", null, title), " against depth"),
     svg("svg", { viewBox: `0 0 ${frame.width} ${frame.height}`, role: "img" },
-      svg("title", null, `${title} of the four plans against depth`),
+      svg("title", null, `${title} of the plans against depth`),
       ticks.map(k => [grid(frame.left, right, y(10 ** k), y(10 ** k)),
         svg("text", { x: frame.left - 6, y: y(10 ** k) + 4, "text-anchor": "end" }, text(10 ** k))]),
       [1, 10, 100, 1000, 10000].map(d => [grid(x(d), x(d), frame.top, floor),
         svg("text", { x: x(d), y: floor + 18, "text-anchor": "middle" }, showCount(d))]),
       svg("text", { x: (frame.left + right) / 2, y: frame.height - 4, "text-anchor": "middle" }, "depth N"),
+      key === "bytes" && here.limit >= 10 ** low && here.limit <= 10 ** high
+        ? svg("line", { class: "limit", x1: frame.left, x2: right, y1: y(here.limit), y2: y(here.limit) }) : null,
       lines, svg("line", { class: "here", x1: x(here.depth), x2: x(here.depth), y1: frame.top, y2: floor }),
       here.plans.map(p => svg("circle", { class: `plan-${p.name}`, cx: x(here.depth), cy: y(p[key]), r: 4 }))));
 }

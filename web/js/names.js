@@ -20,6 +20,17 @@ function statementsOf(expression) {
   return statements;
 }
 
+// Names that stand beside @, and what a product can begin with: W @ x is a matrix times a vector,
+// A @ B a product of two matrices.
+export function productInputs(expression) {
+  const found = new Map(), text = expression.replace(/#[^\n]*/g, "");
+  for (const [, left, right] of text.matchAll(/([A-Za-z_]\w*)(?:\.T)?\s*@\s*(?=([A-Za-z_]\w*))/g)) {
+    found.set(left, "[[1, 2], [3, 4]]");
+    found.set(right, /^[a-z]/.test(right) && !found.has(right) ? "[5, 6]" : "[[1, 2], [3, 4]]");
+  }
+  return found;
+}
+
 export function inputNames(expression) {
   const names = new Set(), assigned = new Set();
   for (const statement of statementsOf(expression)) {

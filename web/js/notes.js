@@ -4,7 +4,9 @@ import { $, el } from "./dom.js";
 import { keepHere, recallHere } from "./store.js";
 
 export class Notes {
-  constructor() {
+  // onMark(ids): these nodes have a note
+  constructor(onMark) {
+    this.onMark = onMark;
     this.all = recallHere("notes", {});
     $("note-node").addEventListener("change", () => this.show(Number($("note-node").value)));
     $("note-text").addEventListener("input", () => {
@@ -36,8 +38,12 @@ export class Notes {
 
   // Which nodes of this tape have one.
   list() {
-    const noted = this.tape.nodes.filter(n => this.all[this.keyOf(n.id)]);
+    // by the few notes, not by the nodes: every key has the whole text in it
+    const start = `${this.tape.trace.expression}\n`;
+    const labels = new Set(Object.keys(this.all).filter(k => k.startsWith(start)).map(k => k.slice(start.length)));
+    const noted = labels.size ? this.tape.nodes.filter(n => labels.has(this.tape.label(n.id))) : [];
     $("note-list").textContent = noted.length ? `Notes on ${noted.map(n => this.tape.label(n.id)).join(", ")}.` : "";
     $("note").classList.toggle("noted", noted.length > 0);
+    this.onMark(new Set(noted.map(n => n.id)));
   }
 }

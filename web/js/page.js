@@ -12,7 +12,7 @@ import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
 import { Lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
-import { inputNames } from "./names.js";
+import { inputNames, productInputs } from "./names.js";
 import { Notes } from "./notes.js";
 import { Picture } from "./picture.js";
 import { Present } from "./present.js";
@@ -57,7 +57,8 @@ const page = {
       this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
       () => `${$("preset").value || "tape"}-${this.view.mode}-${this.stepper.at}`);
-    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)), new Notes(),
+    this.panels.push(new Guesses(() => this.stepper.to(this.stepper.at + 1)),
+      new Notes(ids => this.picture.graph?.note(ids)),
       new Tangents(name => this.walkAlong(name)), new Code());
     this.cost = new CostPanel($("cost"), () => this.remember());
     this.panels.push(this.cost);
@@ -157,9 +158,13 @@ const page = {
   addInputs(redraw) {
     const names = inputNames(this.state.expression);
     const had = new Map([...(this.forgotten ?? []), ...this.state.inputs].map(i => [i.name, i]));
-    if (names.join() === this.state.inputs.map(i => i.name).join()) return;
+    // a product begins with small matrices, where nothing else was typed
+    const made = productInputs(this.state.expression), stays = n => had.has(n) && !(made.has(n) &&
+      had.get(n).text === "1");
+    const inputs = names.map(n => stays(n) ? had.get(n) : defaultInput(n, made.get(n)));
+    if (inputs.length === this.state.inputs.length && inputs.every((i, k) => i === this.state.inputs[k])) return;
     this.forgotten = [...had.values()];
-    this.state.inputs = names.map(n => had.get(n) ?? defaultInput(n));
+    this.state.inputs = inputs;
     if (redraw) this.form.set(this.state.inputs);
   },
 

@@ -1,9 +1,10 @@
 // questions.js: what can be asked before a step, its three hints, and what an answer is worth. A
 // question is {kind, text, choices or null, hints: [3], answer, reveal, reason(given)}; texts are
 // lists of strings and elements.
-import { bar, el } from "./dom.js";
+import { bar, dot, el } from "./dom.js";
 import { isTensor, show, toNumber } from "./numbers.js";
 import { formula } from "./reverse.js";
+import { movedOps, tangentParts, tangentsOf } from "./tangents.js";
 
 const first = v => toNumber(isTensor(v) ? (v.elided ? v.grid : [v]).flat(Infinity)[0] : v);
 const signs = [["positive", "+"], ["negative", "−"], ["zero", "0"]];
@@ -14,6 +15,7 @@ const percent = x => `${Number((100 * x).toPrecision(2))} %`;
 export function nextOf(tape, mode, step) {
   if (mode === "forward") return nextValue(tape, step);
   if (mode === "reverse") return nextAdjoint(tape, step);
+  if (mode === "tangent") return nextTangent(tape, step);
   return null;
 }
 
@@ -58,6 +60,28 @@ function nextAdjoint(tape, step) {
       [adjoint !== 1 ? amount / adjoint : NaN, "That is the derivative of this operation alone. It is still to be " +
         "multiplied by the adjoint that came here."],
       [adjoint, "That is the adjoint that came here. It is still to be multiplied by the derivative of the operation."]]
+  };
+}
+
+function nextTangent(tape, step) {
+  const node = movedOps(tape)[step], value = node && tangentsOf(tape).get(node.id);
+  if (!node || value?.elided || Number.isNaN(first(value))) return null;
+  const list = tangentParts(tape, node), name = dot(tape.label(node.id)), answer = first(value);
+  const sum = pick => list.flatMap((p, k) => [k ? " + " : "", ...pick(p)]);
+  return {
+    answer, name: [name], held: 0, place: placeIn(node.shape),
+    next: [`Next is ${tape.label(node.id)} = ${tape.written(node)}. `],
+    hints: [["Each operand that moves hands on its tangent, times the derivative by it."],
+      list ? ["With names: ", name, " = ", ...sum(p => p.names), "."]
+        : [`The operation is ${node.formula ?? node.op}.`],
+      list ? ["With numbers: ", name, " = ", ...sum(p => [p.numbers]), "."]
+        : ["Look at the tangents and values of its operands in the table."]],
+    mistakes: !list ? [] : [
+      [list.length > 1 ? list[0].partial * list[0].tangent : NaN,
+        "That comes through one operand. The others move too."],
+      [list.length === 1 && list[0].tangent !== answer ? list[0].tangent : NaN,
+        "That is how fast its operand moves. It is still to be multiplied by the derivative of the operation."],
+      [answer !== 0 ? -answer : NaN, "The size is right, but the sign is not."]]
   };
 }
 

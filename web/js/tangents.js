@@ -2,7 +2,7 @@
 // then, from how fast its operands move. All numbers are the engine's (`tangents` of a trace).
 import { $, dot, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
-import { inTable, isTensor, show, showFactor } from "./numbers.js";
+import { inTable, isTensor, show, showFactor, showShape } from "./numbers.js";
 
 // Which input moves: of the walk, not of a tape, so that a moved slider keeps it.
 const moving = { name: null };
@@ -18,11 +18,11 @@ export function tangentsOf(tape, name = movingIn(tape)) {
   return foundTangents.get(tape)[name] ??= new Map(tape.trace.tangents[name].map(t => [t.node, t.tangent]));
 }
 
-const movedOps = tape => movable(tape).length ? tape.ops.filter(n => tangentsOf(tape).has(n.id)) : [];
+export const movedOps = tape => movable(tape).length ? tape.ops.filter(n => tangentsOf(tape).has(n.id)) : [];
 
 // What an operand hands on: the rule of the way back, with the tangent of the operand in the place
 // of the adjoint. For numbers they are the same products, in the other direction.
-function parts(tape, node) {
+export function tangentParts(tape, node) {
   const entry = tape.sweep.find(s => s.node === node.id), tangents = tangentsOf(tape);
   const plain = v => typeof v === "number" && Number.isFinite(v);
   if (!entry || !plain(node.value) || !plain(entry.adjoint) || entry.adjoint === 0) return null;
@@ -62,17 +62,24 @@ export function tangentView(tape, step) {
 }
 
 function flowsOfNode(tape, node) {
-  const flows = new Map();
-  for (const { from, partial, tangent } of parts(tape, node) ?? []) {
+  const flows = new Map(), products = tangentParts(tape, node);
+  const add = (from, line) => {
     const flow = flows.get(from) ?? { from, to: node.id, lines: [] };
-    flow.lines.push([showFactor(partial, 4), `× ${showFactor(tangent, 4)}`, `= ${show(partial * tangent, 4)}`]);
+    flow.lines.push(line);
     flows.set(from, flow);
-  }
+  };
+  for (const { from, partial, tangent } of products ?? [])
+    add(from, [showFactor(partial, 4), `× ${showFactor(tangent, 4)}`, `= ${show(partial * tangent, 4)}`]);
+  // of arrays: what comes through an operand, by its rule if that is short
+  if (!products)
+    for (const { from, filled, amount } of tape.trace.tangents[movingIn(tape)].find(t => t.node === node.id).parts)
+      add(from, amount !== null && !isTensor(amount) ? [`= ${show(amount, 4)}`]
+        : [filled && filled.length <= 24 ? filled : showShape(tape.node(from).shape)]);
   return [...flows.values()];
 }
 
 function formulaOf(tape, node) {
-  const list = parts(tape, node), value = tangentsOf(tape).get(node.id);
+  const list = tangentParts(tape, node), value = tangentsOf(tape).get(node.id);
   const sum = pick => list.flatMap((p, k) => [k ? " + " : "", ...pick(p)]);
   return [dot(tape.label(node.id)), ...(list ? [" = ", ...sum(p => p.names), " = ", ...sum(p => [p.numbers])] : []),
     ...(isTensor(value) ? [] : [" = ", el("b", { class: "t" }, show(value))])];

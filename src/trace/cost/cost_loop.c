@@ -91,11 +91,15 @@ static int64_t root_of(int64_t n) {
     return c;
 }
 
-/* `part`: how much of the batch is on the tape at once. */
+/* Of so much of the batch as is on the tape at once. */
+static double state_bytes(const cot__loop_sizes *s, int64_t part) {
+    return (double)(s->bytes ? s->bytes : 8) * (double)s->width * (double)part;
+}
+
 static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, int64_t part, int64_t kept, int64_t runs) {
     cot__cost one;
     cot__cost_of_sizes(&one, 1, 1);
-    double state = (double)sizes->bytes * (double)sizes->width * (double)part;
+    double state = state_bytes(sizes, part);
     return (cot__loop_plan){name, kept, runs, (double)runs + one.reverse_sweep * (double)sizes->depth,
                             state * (double)kept};
 }
@@ -111,7 +115,14 @@ bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOO
     plans[COT__SQRT] = plan("sqrt", sizes, whole, stretches + within, 2 * n);
     plans[COT__BINOMIAL] = plan("binomial", sizes, whole, all ? n : held, runs);
     plans[COT__MICRO] = plan("micro", sizes, part, n, n);
-    return true;
+    plans[COT__LIMIT] = (cot__loop_plan){0};
+    if (sizes->limit <= 0) return true;
+    /* besides the first and the last; one at least, however small the limit */
+    double  room = floor(sizes->limit / state_bytes(sizes, whole));
+    int64_t states = room >= (double)n ? n : room > 3 ? (int64_t)room - 2 : 1;
+    runs = states >= n ? n : cot__loop_schedule(n, states, &held, NULL, NULL);
+    plans[COT__LIMIT] = plan("limit", sizes, whole, states >= n ? n : held, runs);
+    return runs != 0;
 }
 
 /* ---- shown ----------------------------------------------------------------------------------- */
@@ -141,9 +152,11 @@ bool cot__loop_cost_json(cot__json *j, const cot__loop_sizes *sizes) {
     integer(j, "batch", sizes->batch);
     integer(j, "states", sizes->states);
     integer(j, "micro", sizes->micro);
+    integer(j, "bytes", sizes->bytes ? sizes->bytes : 8);
+    if (sizes->limit > 0) cot__json_key(j, "limit"), cot__json_number(j, sizes->limit);
     cot__json_key(j, "plans");
     cot__json_open(j, '[');
-    for (int k = 0; k < COT__LOOP_PLANS; k++) {
+    for (int k = 0; k < COT__LOOP_PLANS && plans[k].name; k++) {
         cot__json_open(j, '{');
         cot__json_key(j, "name"), cot__json_string(j, plans[k].name);
         integer(j, "kept", plans[k].kept);
@@ -168,12 +181,12 @@ bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     char           a[32];
     if (!cot__loop_plans(sizes, plans)) return false;
     cot__grid g = {.columns = 5, .column = {COT__LEFT, COT__RIGHT, COT__RIGHT, COT__RIGHT, COT__RIGHT}};
-    fprintf(out, "%lld step%s, a state of %lld × %lld number%s\n\n", (long long)sizes->depth,
+    fprintf(out, "%lld step%s, a state of %lld × %lld number%s of %lld bytes\n\n", (long long)sizes->depth,
             sizes->depth == 1 ? "" : "s", (long long)sizes->width, (long long)sizes->batch,
-            sizes->width == 1 && sizes->batch == 1 ? "" : "s");
+            sizes->width == 1 && sizes->batch == 1 ? "" : "s", (long long)(sizes->bytes ? sizes->bytes : 8));
     static const char *const heads[] = {"", "states kept", "steps run", "time in steps", "bytes"};
     for (int k = 0; k < COUNTOF(heads); k++) cot__grid_put(&g, NULL, heads[k]);
-    for (int k = 0; k < COT__LOOP_PLANS; k++) {
+    for (int k = 0; k < COT__LOOP_PLANS && plans[k].name; k++) {
         cot__grid_put(&g, NULL, plans[k].name);
         cot__grid_integer(&g, plans[k].kept);
         cot__grid_integer(&g, plans[k].runs);
@@ -185,5 +198,8 @@ bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     fprintf(out, "binomial: at most %lld state%s besides the first and the last; micro: %lld part%s\n",
             (long long)sizes->states, sizes->states == 1 ? "" : "s", (long long)sizes->micro,
             sizes->micro == 1 ? "" : "s");
+    if (sizes->limit > 0) fprintf(out, "limit: as many states as %s bytes hold\n", cot__shortest(sizes->limit, a));
+    if (sizes->limit > 0 && plans[COT__LIMIT].bytes > sizes->limit)
+        fputs("       which is less than any plan needs: this is the least that there is\n", out);
     return true;
 }

@@ -1,7 +1,7 @@
 /* cost_loop.h: what the way back through many equal steps keeps and runs again: a loop, or the
  * layers of a deep network.
  *
- * Each step hands a state of width × batch numbers to the next. Its reverse needs that state. Four
+ * Each step hands a state of width × batch numbers to the next. Its reverse needs that state. Five
  * plans say which states are kept:
  *   plain      all of them, recorded on the tape
  *   sqrt       every √depth-th; the steps between two of them are recorded again, a stretch at a
@@ -9,6 +9,7 @@
  *   binomial   at most `states`, besides the first and the last, as cot_loop_options says; the
  *              schedule is that of diff/loops (cot__revolve_split)
  *   micro      all of them, of one part of the batch at a time; gradients are added up
+ *   limit      as many as fit into a number of bytes, kept as in the binomial plan
  *
  * Time counts evaluations of a step, with a sweep as in cot__cost_of_sizes. */
 #ifndef COT_COST_LOOP_H
@@ -16,13 +17,14 @@
 
 #include "trace/json/json.h"
 
-enum { COT__PLAIN, COT__SQRT, COT__BINOMIAL, COT__MICRO, COT__LOOP_PLANS };
+enum { COT__PLAIN, COT__SQRT, COT__BINOMIAL, COT__MICRO, COT__LIMIT, COT__LOOP_PLANS };
 
 typedef struct cot__loop_sizes {
     int64_t depth, width, batch; /* all at least 1 */
     int64_t states;              /* of the binomial plan */
     int64_t micro;               /* parts of the batch, the last one perhaps smaller */
-    int64_t bytes;               /* of a number */
+    int64_t bytes;               /* of a number: 8, 4, or 2 for half precision; 0: 8 */
+    double  limit;               /* in bytes; 0: none, and no plan of that name */
 } cot__loop_sizes;
 
 typedef struct cot__loop_plan {
@@ -44,7 +46,8 @@ typedef enum cot__loop_event { COT__LOOP_KEEP, COT__LOOP_RUN, COT__LOOP_BACK } c
 int64_t cot__loop_schedule(int64_t depth, int64_t states, int64_t *held,
                            void (*visit)(void *to, cot__loop_event what, int64_t from, int64_t end), void *to);
 
-/* All plans for these sizes. False when memory is short. */
+/* All plans for these sizes; the name of a plan that there is not is NULL. False when memory is
+ * short. */
 bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOOP_PLANS]);
 
 /* The plans as an object and as a table. Up to a depth of COT__LOOP_SHOWN the object has the
