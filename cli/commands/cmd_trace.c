@@ -45,9 +45,9 @@ int run_trace(const options *o, FILE *out, look how, failure *f) {
         failure_usage(f, "--html and --dot name the same file; one would replace the other");
         return EXIT_USAGE;
     }
-    if (o->mode == COT_FORWARD && (o->json || o->html || o->dot || o->seed)) {
+    if (o->mode == COT_FORWARD && (o->json || o->html || o->dot || o->as_c || o->seed)) {
         failure_usage(f, "--mode forward prints tables, and takes no seed; --json and --html have the tangents beside "
-                         "the sweep, --dot shows the sweep: leave out --mode");
+                         "the sweep, --dot and --c show the sweep: leave out --mode");
         return EXIT_USAGE;
     }
     if (traced_open(&x, o, f)) {

@@ -272,12 +272,12 @@ static void forward_mode_is_tables_and_needs_no_seed(void **state) {
            "node  rule           tangent\n"
            "ẋ     it moves by 1  [1 1]\n"
            "ḟ     ẋ·2·x          [2 4]\n");
-    static const char *const others[] = {"--json", "--html t.html", "--dot t.dot", "--seed 1"};
+    static const char *const others[] = {"--json", "--html t.html", "--dot t.dot", "--c", "--seed 1"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         assert_int_equal(sh("cotangent trace 'x*y' x=1 y=2 --mode forward %s", others[k]), 2);
         assert_non_null(strstr(k ? last.err : last.out,
                                "--mode forward prints tables, and takes no seed; --json and --html have the tangents "
-                               "beside the sweep, --dot shows the sweep: leave out --mode"));
+                               "beside the sweep, --dot and --c show the sweep: leave out --mode"));
     }
 }
 
