@@ -7,7 +7,6 @@
 #include "rules/structural_ids.h"
 #include "tape/show.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,12 +14,17 @@ const char cot__code_no_memory[] = "memory";
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
+/* In any locale. */
+static bool is_of_a_name(unsigned char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
 /* v₃ is v3; letters beyond ASCII are written by their codes. */
 static void spell(const char *label, char *buf) {
     cot__text x = cot__text_buffer(buf, COT__C_NAME - 8);
     for (const unsigned char *s = (const unsigned char *)label; *s;) {
         if (*s < 0x80) {
-            cot__put(&x, (char[]){isalnum(*s) ? (char)*s : '_', 0});
+            cot__put(&x, (char[]){is_of_a_name(*s) ? (char)*s : '_', 0});
             s++;
         } else if (s[0] == 0xe2 && s[1] == 0x82 && s[2] >= 0x80 && s[2] <= 0x89) { /* ₀ … ₉ */
             cot__put(&x, (char[]){(char)('0' + s[2] - 0x80), 0});
@@ -43,7 +47,7 @@ const char *cot__c_name(const cot__trace *tr, int64_t node, char *buf) {
     const cot__trace_node *n = &tr->nodes[node];
     spell(n->label, buf);
     if (cot__is_called_by_name(tr->t, n->id) && is_taken(buf)) strcat(buf, "_");
-    if (isdigit((unsigned char)*buf)) memmove(buf + 1, buf, strlen(buf) + 1), *buf = '_';
+    if (*buf >= '0' && *buf <= '9') memmove(buf + 1, buf, strlen(buf) + 1), *buf = '_';
     return buf;
 }
 
