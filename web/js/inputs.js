@@ -135,4 +135,5 @@ export class InputForm {
   }
 }
 
-export const defaultInput = (name, text = "1") => ({ name, text, wrt: true });
+// fresh: nobody has said what it is
+export const defaultInput = (name, text = "1") => ({ name, text, wrt: true, fresh: true });

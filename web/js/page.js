@@ -159,8 +159,8 @@ const page = {
     const names = inputNames(this.state.expression);
     const had = new Map([...(this.forgotten ?? []), ...this.state.inputs].map(i => [i.name, i]));
     // a product begins with small matrices, where nothing else was typed
-    const made = productInputs(this.state.expression), stays = n => had.has(n) && !(made.has(n) &&
-      had.get(n).text === "1");
+    const made = productInputs(this.state.expression), untouched = i => i.fresh && !i.typed && i.text === "1";
+    const stays = n => had.has(n) && !(made.has(n) && untouched(had.get(n)));
     const inputs = names.map(n => stays(n) ? had.get(n) : defaultInput(n, made.get(n)));
     if (inputs.length === this.state.inputs.length && inputs.every((i, k) => i === this.state.inputs[k])) return;
     this.forgotten = [...had.values()];
