@@ -1,8 +1,8 @@
 #!/bin/sh
 # check_numbers.sh SOURCE_FOLDER: nothing but src/base/number.c writes or reads floating-point
 # numbers with functions of the C library that follow the locale. (tests/base/test_locale.c sees
-# what comes out; this sees what no test prints.) compiled_main.c and src/trace/code*.c hold the text
-# of programs that set no locale.
+# what comes out; this sees what no test prints.) compiled_main.c and src/trace/code*.c hold the
+# text of programs that set no locale.
 cd "$1" || exit 2
 find src cli -name '*.[ch]' -o -name '*.inc' |
     grep -v -e '^src/base/number\.c$' -e '^cli/compiled/compiled_main\.c$' -e '^src/trace/code.*\.c$' | xargs awk '
