@@ -281,7 +281,7 @@ static void no_line_ends_in_blanks(void **state) {
         for (const char *p = last.out; (p = strchr(p, '\n')); p++)
             if (p > last.out && p[-1] == ' ') fail_msg("cotangent %s: a line ends in a blank", lines[k]);
     }
-    prints("cotangent cost --depth 1 | head -n 4", "1 step, a state of 1 × 1 number\n\n"
+    prints("cotangent cost --depth 1 | head -n 4", "1 step, a state of 1 × 1 number of 8 bytes\n\n"
                                                    "          states kept  steps run  time in steps  bytes\n"
                                                    "plain               1          1              4      8\n");
     prints("cotangent cost --depth 1 | tail -n 1",

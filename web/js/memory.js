@@ -34,7 +34,8 @@ export class Memory {
     this.sizes = { depth: 16, width: 512, batch: 64, states: 3, micro: 8, bytes: 8, limit: 0 };
     this.rows = new Map();
     this.rewind = new Rewind();
-    this.table = el("div", { class: "scroll" });
+    // it scrolls on narrow screens, by keys too
+    this.table = el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Plans compared" });
     this.curves = el("div", { class: "curves" });
     this.frame = el("section", { class: "card", id: "memory", "aria-labelledby": "memory-title" },
       el("h2", { id: "memory-title" }, "Memory and depth"),
@@ -90,7 +91,7 @@ function planTable(cost) {
   const bar = (p, key) => el("span", { class: `amount plan-${p.name}`, style: `--size:${100 * p[key] / most(key)}%` });
   const cell = (p, key, text) => el("td", { "data-key": key, "data-value": p[key] }, text, bar(p, key));
   return el("table", { class: "compare plans" },
-    el("thead", null, el("tr", null, ["", "States kept", "Steps run", "Time", "Memory"].map(h =>
+    el("thead", null, el("tr", null, ["Plan", "States kept", "Steps run", "Time", "Memory"].map(h =>
       el("th", { scope: "col" }, h)))),
     el("tbody", null, cost.plans.map(p => el("tr", { "data-plan": p.name },
       el("th", { scope: "row" }, el("b", { class: `plan-${p.name}` }, plans[p.name][0]),
