@@ -213,7 +213,7 @@ static void cost_of_many_steps(void **state) {
     assert_non_null(strstr(last.out, "\"bytes\":2,\"limit\":64,"));
     assert_non_null(strstr(last.out, "{\"name\":\"limit\",\"kept\":4,"));
     assert_int_equal(sh("cotangent cost --depth 100 --dtype f32 --limit 5"), 0);
-    assert_non_null(strstr(last.out, "numbers of 4 bytes"));
+    assert_non_null(strstr(last.out, "number of 4 bytes"));
     assert_non_null(strstr(last.out, "which is less than any plan needs: this is the least that there is"));
     fails("cotangent cost --depth 3 --precision f32", 2, "--precision is bf16 or f16, not 'f32'", "");
     fails("cotangent cost --inputs 3 --limit 5", 2, "--precision and --limit of cost go with --depth", "");
