@@ -7,6 +7,7 @@
 #include "compile/call.h"
 
 #include "compile/replay.h"
+#include "diff/loops/loop.h"
 #include "ops/structural.h"
 #include "rules/structural_ids.h"
 #include "tape/lower.h"
@@ -137,6 +138,7 @@ void cot__recalled_close(cot__recalled *all) {
 /* A program runs its loops to their ends. Recorded operation by operation they are counted, if
  * there is a bound. */
 static bool count_steps(cot_tape *t, const cot__program *body, const cot_var *xs) {
+    if (!cot__take_steps(t, 1)) return false;
     if (t->steps_left == INT64_MAX || !body->bodies) return true;
     cot_mark m = cot__mark(t);
     cot_var *ys = cot__arena(t, ((size_t)body->outputs + 1) * sizeof *ys, NAME);

@@ -61,6 +61,10 @@ static void replay_way_back(cot__replaying *r, uint32_t k) {
 
 static void replay_call(cot__replaying *r, uint32_t k) {
     const uint32_t *x = cot__operation_operand(r->p, k);
+    if (r->nested) {
+        cot__fail(r->t, COT_VALUE, "[program_call] a call inside of a body; on tapes its operations stand there instead");
+        return;
+    }
     for (int i = 0; i < cot__operation_operands(r->p, k); i++) r->x[i] = r->value[x[i]];
     cot__call_replay(r->t, r->p, k, r->x, &r->recalled, &r->value[r->p->operation[k].result]);
 }
@@ -112,6 +116,7 @@ void cot__replay_operation(cot__replaying *r, uint32_t operation) {
 bool cot__replay(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys) {
     cot__replaying r;
     if (cot__replay_open(&r, t, "program_call", p)) {
+        r.nested = true;
         for (uint32_t k = 0; k < p->inputs; k++) r.value[p->input[k]] = xs[k];
         for (uint32_t k = 0; k < p->constants && t->status == COT_OK; k++) cot__replay_constant(&r, k);
         for (uint32_t k = 0; k < p->operations && t->status == COT_OK; k++) cot__replay_operation(&r, k);

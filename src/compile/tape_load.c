@@ -34,7 +34,7 @@ static bool load_program(loading *l, cot__reader *r) {
     uint64_t             bytes = cot__take_number(r, 8);
     const unsigned char *at = cot__take(r, bytes, 1);
     if (!at) return illegal(l->t, "its program is longer than the file");
-    l->p = cot__program_load(at, (size_t)bytes, &l->t->al, &caller);
+    l->p = cot__program_load(at, (size_t)bytes, &l->t->cache.below, &caller); /* beside what a limit bounds */
     return l->p != NULL;
 }
 
@@ -106,6 +106,15 @@ static void record_leaf(loading *l, uint32_t v) {
     cot__free(&l->t->al, elements, bytes_of(&type));
 }
 
+/* What a limit has done with the computed value is forgotten. */
+static bool may_be_written(cot_tape *t, uint32_t node) {
+    if (!cot__is_tensor(&t->nodes[node])) return true;
+    cot__storage *s = t->nodes[node].value.tensor->storage;
+    if (!cot__memory_before_write(t, s)) return false;
+    cot__extent_give(&s->stored);
+    return true;
+}
+
 /* The value that the file has for it, since it cannot be computed again. */
 static void restore(loading *l, uint32_t v) {
     if (next_of(&l->kept, l->keeps) != v) return;
@@ -114,15 +123,16 @@ static void restore(loading *l, uint32_t v) {
     cot__type type = cot__value_type(l->p, v);
     void     *elements = elements_of(l, &l->kept, &type);
     cot__settle(l->t, cot__index(l->r.value[v]));
+    bool      may = may_be_written(l->t, cot__index(l->r.value[v]));
     cot__view to = cot__look(l->t, cot__index(l->r.value[v])), from = to;
     int64_t   stride[COT_MAX_NDIM];
     from.data = elements;
     from.stride = stride;
     cot__strides(to.ndim, to.shape, stride);
-    bool same = elements && to.dtype == type.dtype && (size_t)(cot__view_size(&to) * cot__dtype_size(to.dtype)) ==
+    bool same = may && elements && to.dtype == type.dtype && (size_t)(cot__view_size(&to) * cot__dtype_size(to.dtype)) ==
                                                           bytes_of(&type);
     if (same && cot__is_contiguous(to.ndim, to.shape, to.stride)) l->t->backend->copy_in(&to, &from);
-    else if (elements) illegal(l->t, "a value that it holds is a view");
+    else if (may && elements) illegal(l->t, "a value that it holds is a view");
     cot__free(&l->t->al, elements, bytes_of(&type));
 }
 
@@ -251,9 +261,9 @@ bool cot__tape_file_record(cot_tape *t, const unsigned char *bytes, size_t size,
 
 static void load(cot_tape *t, const char *path, int n, cot_var *vars) {
     cot__caller     caller = cot__tape_caller(t, NAME);
-    cot__file_bytes b = {.al = &t->al};
+    cot__file_bytes b = {.al = &t->cache.below};
     if (cot__file_read_path(&b, &cot__tape_file_kind, path, &caller)) cot__tape_file_record(t, b.at, b.count, n, vars);
-    cot__free(&t->al, b.at, b.room);
+    cot__free(&t->cache.below, b.at, b.room);
 }
 
 cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars) {

@@ -61,7 +61,10 @@ static double own_cost(const cot_tape *t, cot__storage *s) {
     return s->cost;
 }
 
-static bool is_in_chain(const cot__storage *s) { return s->dropped && !cot__is_stored(s); }
+/* What the disk has lost, and no operation makes, stands in no chain. */
+static bool is_in_chain(const cot__storage *s) {
+    return s->dropped && !cot__is_stored(s) && s->maker != COT__NONE;
+}
 
 /* What can be done with it now. */
 static void look_at(const cot_tape *t, cot__storage *s) {

@@ -62,7 +62,13 @@ bool cot__spill(cot_tape *t, cot__storage *s) {
     return true;
 }
 
-void cot__memory_settle(cot__storage *s) { cot__extent_finish(&s->stored); }
+/* Elements on their way have memory, and their storage counts as dropped. */
+static bool is_coming(const cot__storage *s) { return s->dropped && s->block; }
+
+/* What did not reach the disk does not lie there. Who waits for elements from there looks at them. */
+void cot__memory_settle(cot__storage *s) {
+    if (!is_coming(s) && !cot__extent_finish(&s->stored)) cot__extent_give(&s->stored);
+}
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
@@ -73,9 +79,6 @@ static cot__return arrived(cot_tape *t, cot__storage *s, bool well) {
     tell_of_trouble(t);
     return COT__LOST;
 }
-
-/* Elements on their way have memory, and their storage counts as dropped. */
-static bool is_coming(const cot__storage *s) { return s->dropped && s->block; }
 
 static cot__return let_arrive(cot_tape *t, cot__storage *s) {
     bool well = cot__extent_finish(&s->stored);

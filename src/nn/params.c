@@ -213,9 +213,10 @@ static cot__entry *find_hashed(cot_params *p, size_t from, const char *name) {
 /* The entry that is called so, or NULL. Layers ask in the same order at each step: the entry after
  * the last one found is tried first; no name is put together, and no letter hashed. */
 static inline cot__entry *find(cot_params *p, size_t from, const char *name) {
+    if (!p->count) return find_hashed(p, from, name);
     uint32_t    k = p->next < p->count ? p->next : 0;
     cot__entry *e = &p->entry[k];
-    if (!p->count || !is_called(p, e, from, name)) return find_hashed(p, from, name);
+    if (!is_called(p, e, from, name)) return find_hashed(p, from, name);
     p->next = k + 1;
     return e;
 }

@@ -274,8 +274,9 @@ cot__storage *cot__storage_wrap(cot_tape *t, void *memory, size_t bytes, const c
 
 cot__store *cot__store_of(cot_tape *t, const char *folder, const char *op) {
     for (cot__store *s = t->memory.stores; s; s = *cot__store_next(s))
-        if (!strcmp(cot__store_folder(s), folder)) return s;
-    cot__store *s = cot__store_open(&t->al, folder);
+        if (!strcmp(cot__store_folder(s), folder) && !cot__store_is_broken(s)) return s;
+    /* not of the limited memory: what a store asks for must not make room by the store */
+    cot__store *s = cot__store_open(&t->cache.below, folder);
     if (!s) {
         if (errno == ENOMEM) cot__fail(t, COT_MEMORY, "[%s] out of memory: no store for %s", op, folder);
         else cot__fail(t, COT_VALUE, "[%s] a file in %s could not be made: %s", op, folder, strerror(errno));

@@ -656,10 +656,10 @@ static void steps_of_calls_and_solvers_count(void **state) {
     y = cot_sum(cot_linear_solve(tridiagonal, &s, cot_ones(t, COT_F64, COT_SHAPE(80)), NULL), COT_ALL);
     bytes solved = bytes_of(t, 1, &y);
     assert_ok(t);
-    assert_int_equal(load_within(&called, 5, message), COT_OK);
-    assert_int_equal(load_within(&called, 4, message), COT_LIMIT);
-    assert_int_equal(load_within(&solved, 1005, message), COT_OK);
-    assert_int_equal(load_within(&solved, 1004, message), COT_LIMIT);
+    assert_int_equal(load_within(&called, 6, message), COT_OK);
+    assert_int_equal(load_within(&called, 5, message), COT_LIMIT);
+    assert_int_equal(load_within(&solved, 1006, message), COT_OK);
+    assert_int_equal(load_within(&solved, 1005, message), COT_LIMIT);
     free(called.at), free(solved.at);
     cot_program_destroy(p);
     cot_tape_destroy(t);

@@ -8,6 +8,8 @@
 #include "support/tape_test.h"
 
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* ---- nets ------------------------------------------------------------------------------------ */
 
@@ -256,11 +258,110 @@ static void a_lost_value_is_an_error(void **state) {
     cot_tape_destroy(t);
 }
 
+/* What was written in place has no operation that makes it. */
+static void a_tape_goes_on_after_a_loss(void **state) {
+    (void)state;
+    cot_var   y, z;
+    cot_tape *t = damaged_tape(&y, by_write);
+    double    out[SIZE];
+    cot_read(y, out, SIZE);
+    assert_int_equal(cot_tape_status(t), COT_MEMORY);
+    cot_tape_clear_error(t);
+    cot_var h = cot_full(t, COT_F64, COT_SHAPE(SIDE, SIDE), 0.5);
+    for (int k = 0; k < STEPS; k++) h = by_product(h);
+    z = by_loop(h); /* in a file of its own */
+    cot_read(z, out, SIZE);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void a_folder_that_is_none_is_an_error(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = LIMIT, .spill = "/nowhere/at/all"});
     assert_error(t, COT_VALUE,
                  "[tape_create] a file in /nowhere/at/all could not be made: No such file or directory");
+    cot_tape_destroy(t);
+    t = cot_tape_create(&(cot_options){.memory_limit = LIMIT, .spill = ""});
+    assert_error(t, COT_VALUE, "[tape_create] spill is \"\"; it must be the name of a folder, or NULL");
+    cot_tape_destroy(t);
+}
+
+/* ---- wherever memory is short ---------------------------------------------------------------- */
+
+/* A little more each time, so that one time or another every allocation is the one that has no
+ * room, those of the store as well. */
+static void every_limit_gives_the_values_or_an_error(void **state) {
+    (void)state;
+    double out[SIZE], want = 0.5;
+    int    fine = 0;
+    for (int64_t limit = 2 * BYTES; limit < 6 * BYTES; limit += 1024) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limit, .spill = "/tmp"});
+        cot_var   v[10];
+        for (int k = 0; k < 10; k++)
+            v[k] = by_call(k ? v[k - 1] : cot_full(t, COT_F64, COT_SHAPE(SIDE, SIDE), 0.5));
+        bool recorded = cot_tape_status(t) == COT_OK;
+        want = 0.5;
+        for (int k = 0; k < 10 && recorded; k++) {
+            want = want * want * want + 0.25;
+            cot_read(v[k], out, SIZE);
+            assert_ok(t);
+            assert_true(out[0] == want && out[SIZE - 1] == want);
+        }
+        fine += recorded;
+        cot_tape_destroy(t);
+    }
+    assert_true(fine > 64);
+}
+
+/* Operations with several results are done again while one of these is on its way. */
+static void factors_are_made_again_and_read_ahead(void **state) {
+    enum { ROWS = 512, COLUMNS = 8, LAYERS = 10 };
+    (void)state;
+    static double start[ROWS * COLUMNS], g[2][ROWS * COLUMNS];
+    for (int k = 0; k < ROWS * COLUMNS; k++) start[k] = (double)(k * 7919 % 1009) / 1009 + (k % (COLUMNS + 1) == 0);
+    for (int64_t limit = 0; limit <= 14; limit = limit ? limit + 1 : 12) {
+        counting  c = {0};
+        cot_tape *t = cot_tape_create(&(cot_options){.allocator = {counting_alloc, &c}, .spill = "/tmp",
+                                                     .memory_limit = limit * ROWS * COLUMNS * 8});
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(ROWS, COLUMNS), start), h = x, s = cot_sum(x, COT_ALL), q, r;
+        for (int k = 0; k < LAYERS; k++) {
+            cot_qr(h, &q, &r);
+            s = cot_add(s, cot_sum(cot_tanh(r), COT_ALL));
+            h = cot_add(cot_tanh(cot_matmul(q, r)), cot_mul(h, 0.01));
+        }
+        cot_backward(cot_add(s, cot_sum(cot_square(h), COT_ALL)));
+        cot_read_grad(x, g[limit > 0], ROWS * COLUMNS);
+        assert_ok(t);
+        cot_tape_destroy(t);
+        assert_int_equal(c.live, 0);
+        if (limit) assert_memory_equal(g[0], g[1], sizeof g[0]);
+    }
+}
+
+/* The file is the parent's, and so is the thread. */
+static void a_forked_child_goes_on(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = LIMIT, .spill = "/tmp"});
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(SIDE, SIDE), NULL), h = cot_add(x, 0.5);
+    for (int k = 0; k < STEPS; k++) h = by_product(h);
+    assert_ok(t);
+    assert_true(t->memory.brought > 0 || t->memory.dropped > 0);
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        for (int k = 0; k < 4; k++) h = by_product(h);
+        cot_backward(cot_sum(h, COT_ALL));
+        cot_status status = cot_tape_status(t);
+        cot_tape_destroy(t);
+        _exit(status == COT_OK ? 0 : 1);
+    }
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    for (int k = 0; k < 4; k++) h = by_product(h);
+    cot_backward(cot_sum(h, COT_ALL));
+    assert_ok(t);
     cot_tape_destroy(t);
 }
 
@@ -344,7 +445,11 @@ int main(void) {
         cmocka_unit_test(without_a_disk_the_limit_says_so),
         cmocka_unit_test(damage_is_seen_and_mended),
         cmocka_unit_test(a_lost_value_is_an_error),
+        cmocka_unit_test(a_tape_goes_on_after_a_loss),
         cmocka_unit_test(a_folder_that_is_none_is_an_error),
+        cmocka_unit_test(every_limit_gives_the_values_or_an_error),
+        cmocka_unit_test(factors_are_made_again_and_read_ahead),
+        cmocka_unit_test(a_forked_child_goes_on),
         cmocka_unit_test_teardown(a_spilled_value_outlives_a_write_to_its_leaf, no_more_spilling),
         cmocka_unit_test_teardown(a_spilled_value_may_be_written, no_more_spilling),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_spilling),

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -47,6 +48,19 @@ void cot__transfer_do(cot__transfer *x) {
     if (!x->trouble && !x->writes && sum_of(x->data, x->bytes) != x->sum) x->trouble = -1;
 }
 
+/* ---- forks ----------------------------------------------------------------------------------- */
+
+static atomic_uint forks;
+
+static void forked(void) { atomic_fetch_add(&forks, 1); }
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forked); }
+
+unsigned cot__forks(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 enum { ERRANDS = 16, STACK = 1 << 18 };
@@ -59,6 +73,7 @@ struct cot__errands {
     pthread_mutex_t lock;
     pthread_cond_t  changed;
     bool            stop;
+    unsigned        forks; /* of the process whose thread it is */
     uint64_t        next; /* the time of the next errand */
     struct { state is; uint64_t begun; cot__transfer x; } errand[ERRANDS];
 };
@@ -112,6 +127,7 @@ cot__errands *cot__errands_open(const cot_allocator *al) {
     if (!e) return NULL;
     memset(e, 0, sizeof *e);
     e->al = *al;
+    e->forks = cot__forks();
     pthread_mutex_init(&e->lock, NULL);
     pthread_cond_init(&e->changed, NULL);
     if (start(e)) return e;
@@ -121,8 +137,10 @@ cot__errands *cot__errands_open(const cot_allocator *al) {
     return NULL;
 }
 
-void cot__errands_close(cot__errands *e) {
-    if (!e) return;
+/* The lock and the thread of a parent are left alone. */
+static bool is_parents(const cot__errands *e) { return e->forks != cot__forks(); }
+
+static void end_thread(cot__errands *e) {
     pthread_mutex_lock(&e->lock);
     e->stop = true;
     pthread_cond_broadcast(&e->changed);
@@ -130,6 +148,11 @@ void cot__errands_close(cot__errands *e) {
     pthread_join(e->thread, NULL);
     pthread_cond_destroy(&e->changed);
     pthread_mutex_destroy(&e->lock);
+}
+
+void cot__errands_close(cot__errands *e) {
+    if (!e) return;
+    if (!is_parents(e)) end_thread(e);
     cot_allocator al = e->al;
     cot__free(&al, e, sizeof *e);
 }
@@ -150,7 +173,17 @@ int cot__errands_begin(cot__errands *e, const cot__transfer *x) {
     return k < ERRANDS ? k + 1 : 0;
 }
 
+static cot__transfer finish_in_child(cot__errands *e, int number) {
+    cot__transfer x = e->errand[number - 1].x;
+    bool          begun = e->errand[number - 1].is == BEGUN;
+    e->errand[number - 1].is = NONE;
+    if (begun && x.writes) x.trouble = EIO;
+    else if (begun) cot__transfer_do(&x);
+    return x;
+}
+
 cot__transfer cot__errands_finish(cot__errands *e, int number) {
+    if (is_parents(e)) return finish_in_child(e, number);
     pthread_mutex_lock(&e->lock);
     while (e->errand[number - 1].is == BEGUN) pthread_cond_wait(&e->changed, &e->lock);
     cot__transfer x = e->errand[number - 1].x;

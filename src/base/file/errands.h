@@ -20,6 +20,11 @@ typedef struct cot__transfer {
 /* Does it, on the thread that calls. */
 void cot__transfer_do(cot__transfer *x);
 
+/* How often this process, or one that it was forked from, was forked off since the first call. */
+unsigned cot__forks(void);
+
+/* In a forked child there is no thread: what was to be read is read by the caller, and what was to
+ * be written is not. */
 typedef struct cot__errands cot__errands;
 
 /* NULL: there is no memory, or no thread. */

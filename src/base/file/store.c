@@ -27,6 +27,7 @@ struct cot__store {
     range        *free;
     uint32_t      count, capacity;
     cot__errands *errands;   /* NULL: no thread was needed yet */
+    unsigned      forks;     /* of the process that opened it */
     size_t        bytes;     /* of this struct, with the folder's name */
     char          folder[];
 };
@@ -48,6 +49,7 @@ cot__store *cot__store_open(const cot_allocator *al, const char *folder) {
     memset(s, 0, sizeof *s);
     s->al = *al;
     s->bytes = bytes;
+    s->forks = cot__forks();
     memcpy(s->folder, folder, bytes - sizeof *s);
     s->fd = open_nameless(folder);
     if (s->fd >= 0) return s;
@@ -67,6 +69,10 @@ void cot__store_close(cot__store *s) {
 
 const char  *cot__store_folder(const cot__store *s) { return s->folder; }
 cot__store **cot__store_next(cot__store *s) { return &s->next; }
+
+/* A file is its process's: what a child wrote would lie over what the parent has there. */
+static bool is_parents(const cot__store *s) { return s->forks != cot__forks(); }
+bool        cot__store_is_broken(const cot__store *s) { return s->broken || is_parents(s); }
 
 const char *cot__store_trouble(const cot__store *s) {
     return !s->trouble ? NULL : s->trouble < 0 ? "its checksum differs" : strerror(s->trouble);
@@ -88,7 +94,8 @@ static bool may_have(uint64_t size) {
 static bool grow(cot__store *s, uint64_t size) {
     if (size <= s->size) return true;
     bool may = size <= INT64_MAX && may_have(size);
-    int  why = may ? posix_fallocate(s->fd, (off_t)s->size, (off_t)(size - s->size)) : EFBIG;
+    int  why = may ? EINTR : EFBIG;
+    while (why == EINTR) why = posix_fallocate(s->fd, (off_t)s->size, (off_t)(size - s->size));
     if (why) return s->full = true, failed(s, why);
     s->size = size;
     return true;
@@ -103,7 +110,7 @@ static uint32_t first_fit(const cot__store *s, uint64_t bytes) {
 }
 
 bool cot__store_has_room(const cot__store *s, size_t bytes) {
-    return !s->broken && (!s->full || s->end + bytes <= s->size || first_fit(s, bytes) < s->count);
+    return !cot__store_is_broken(s) && (!s->full || s->end + bytes <= s->size || first_fit(s, bytes) < s->count);
 }
 
 static void take_out(cot__store *s, uint32_t k) {
@@ -112,7 +119,7 @@ static void take_out(cot__store *s, uint32_t k) {
 
 bool cot__extent_take(cot__store *s, size_t bytes, cot__extent *p) {
     uint32_t k = first_fit(s, bytes);
-    if (s->broken) return errno = s->trouble, false;
+    if (cot__store_is_broken(s)) return errno = s->trouble > 0 ? s->trouble : EIO, false;
     *p = (cot__extent){.store = s, .at = s->end, .bytes = bytes};
     if (k < s->count) {
         p->at = s->free[k].at;
@@ -151,7 +158,7 @@ void cot__extent_give(cot__extent *p) {
     if (!s) return;
     cot__extent_finish(p);
     p->store = NULL;
-    if (!r.bytes) return;
+    if (!r.bytes || is_parents(s)) return;
     if (r.at + r.bytes == s->end) {
         s->end = r.at;
         cut_end(s);
@@ -189,6 +196,7 @@ static bool went_well(cot__store *s, const cot__transfer *x) {
 
 bool cot__store_write(cot__store *s, uint64_t at, const void *data, size_t bytes, uint64_t *sum) {
     cot__transfer x = transfer(s, true, at, data, bytes, 0);
+    if (is_parents(s)) return errno = EIO, false;
     cot__transfer_do(&x);
     *sum = x.sum;
     return went_well(s, &x);
@@ -205,8 +213,8 @@ bool cot__store_read(cot__store *s, uint64_t at, void *data, size_t bytes, uint6
 static bool begin(cot__extent *p, bool writes, const void *data) {
     cot__store   *s = p->store;
     cot__transfer x = transfer(s, writes, p->at, data, p->bytes, p->sum);
-    if (!s->errands && !s->broken) s->errands = cot__errands_open(&s->al);
-    p->errand = s->errands && !s->broken ? cot__errands_begin(s->errands, &x) : 0;
+    if (!s->errands && !cot__store_is_broken(s)) s->errands = cot__errands_open(&s->al);
+    p->errand = s->errands && !cot__store_is_broken(s) ? cot__errands_begin(s->errands, &x) : 0;
     return p->errand != 0;
 }
 
@@ -222,7 +230,7 @@ bool cot__extent_finish(cot__extent *p) {
 }
 
 bool cot__store_is_idle(const cot__store *s) {
-    return !s->broken && (!s->errands || cot__errands_are_done(s->errands));
+    return !cot__store_is_broken(s) && (!s->errands || cot__errands_are_done(s->errands));
 }
 
 #else
@@ -235,6 +243,7 @@ cot__store *cot__store_open(const cot_allocator *al, const char *folder) {
 void         cot__store_close(cot__store *s) { (void)s; }
 const char  *cot__store_folder(const cot__store *s) { return (void)s, ""; }
 const char  *cot__store_trouble(const cot__store *s) { return (void)s, NULL; }
+bool         cot__store_is_broken(const cot__store *s) { return (void)s, true; }
 cot__store **cot__store_next(cot__store *s) { return (void)s, NULL; }
 bool cot__extent_take(cot__store *s, size_t bytes, cot__extent *p) { return (void)s, (void)bytes, (void)p, false; }
 void cot__extent_give(cot__extent *p) { (void)p; }

@@ -6,6 +6,8 @@
  * is written has a checksum, which the writer keeps in memory: so a read finds also what never
  * reached the disk.
  *
+ * A forked child reads what the store has, and writes nothing more there: the file is its parent's.
+ *
  * A store that cannot write says so and writes no more (a full disk: takes no more room); what it
  * has can still be read. A store belongs to one thread, but has one of its own that writes and
  * reads meanwhile (errands.h), from the first such errand on.
@@ -33,6 +35,8 @@ void        cot__store_close(cot__store *s); /* NULL is fine */
 const char *cot__store_folder(const cot__store *s);
 /* What went wrong first, "No space left on device"; NULL: nothing. */
 const char *cot__store_trouble(const cot__store *s);
+/* Will it take nothing more, whatever is given back? */
+bool        cot__store_is_broken(const cot__store *s);
 /* Stores of one owner are a list. */
 cot__store **cot__store_next(cot__store *s);
 
