@@ -20,8 +20,8 @@ static void write_c(const traced *x, FILE *out, failure *f) {
     if (missing == cot__code_no_memory) failure_memory(f);
     else if (missing)
         failure_set(f, EXIT_RUN, "trace",
-                    "[trace] no public function records %s alone; --c writes calls of those, and `cotangent "
-                    "compile` writes any function as C", missing);
+                    "[trace] --c has no line for %s yet, which the function records; `cotangent compile` may "
+                    "have", missing);
 }
 
 static void write_html(const void *x, FILE *out, failure *f) {

@@ -145,7 +145,7 @@ static const option table[] = {
     {QUIET, "quiet", 0, NULL, OPT_TRAIN, "no progress on the terminal"},
     {TEXT, "prompt", 0, "TEXT", OPT_SAMPLE, "how the text begins"},
     {COUNT, "length", 0, "N", OPT_SAMPLE, "tokens to draw (default: 200)"},
-    {RATE, "temperature", 0, "T", OPT_SAMPLE, "1: as the model has it; below, bolder; 0: the likeliest"},
+    {RATE, "temperature", 0, "T", OPT_SAMPLE, "1: as the model has it; above it is bolder; 0: the likeliest"},
     {RATE, "top-p", 0, "P", OPT_SAMPLE, "draw from the likeliest that have P together (default: 1)"},
     {DTYPE, "dtype", 0, "TYPE", OPT_EXPRESSION, "f64 or f32, of all float inputs (default: f64)"},
     {THREADS, "threads", 0, "N", OPT_EXPRESSION | OPT_FIT | OPT_TRAIN | OPT_SAMPLE | OPT_PREDICT,

@@ -17,7 +17,7 @@ typedef struct cot__replaying {
     cot_var            *x;     /* operands of one operation */
     uint32_t           *args;
     uint32_t            most;
-    bool                nested; /* it is a body, or a program that was called: calls are inlined there */
+    bool                nested; /* it is a body, or a program that was called */
     struct cot__recalled *recalled; /* programs that operations of it have called */
 } cot__replaying;
 

@@ -34,7 +34,7 @@ static bool load_program(loading *l, cot__reader *r) {
     uint64_t             bytes = cot__take_number(r, 8);
     const unsigned char *at = cot__take(r, bytes, 1);
     if (!at) return illegal(l->t, "its program is longer than the file");
-    l->p = cot__program_load(at, (size_t)bytes, &l->t->cache.below, &caller); /* beside what a limit bounds */
+    l->p = cot__program_load(at, (size_t)bytes, &l->t->cache.below, &caller); /* beside the limit */
     return l->p != NULL;
 }
 
@@ -129,8 +129,8 @@ static void restore(loading *l, uint32_t v) {
     from.data = elements;
     from.stride = stride;
     cot__strides(to.ndim, to.shape, stride);
-    bool same = may && elements && to.dtype == type.dtype && (size_t)(cot__view_size(&to) * cot__dtype_size(to.dtype)) ==
-                                                          bytes_of(&type);
+    size_t there = (size_t)(cot__view_size(&to) * cot__dtype_size(to.dtype));
+    bool   same = may && elements && to.dtype == type.dtype && there == bytes_of(&type);
     if (same && cot__is_contiguous(to.ndim, to.shape, to.stride)) l->t->backend->copy_in(&to, &from);
     else if (may && elements) illegal(l->t, "a value that it holds is a view");
     cot__free(&l->t->al, elements, bytes_of(&type));

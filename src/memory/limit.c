@@ -38,7 +38,8 @@ void cot__memory_begin(cot_tape *t, const cot_options *options) {
     int64_t     bytes = text && *text ? bytes_of(text) : options->memory_limit;
     const char *folder = options->spill ? options->spill : cot__spill_always;
     set_limit(t, bytes > 0 ? bytes : 0);
-    if (folder && !*folder) cot__fail(t, COT_VALUE, "[tape_create] spill is \"\"; it must be the name of a folder, or NULL");
+    if (folder && !*folder)
+        cot__fail(t, COT_VALUE, "[tape_create] spill is \"\"; it must be the name of a folder, or NULL");
     else if (folder) t->memory.store = cot__store_of(t, folder, "tape_create");
     if (bytes >= 0) return;
     if (text)

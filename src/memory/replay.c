@@ -98,7 +98,8 @@ static bool open_results(cot_tape *t, uint32_t operation, int m, cot__view *z, c
                          size_t *bytes) {
     for (int k = 0; k < m; k++) {
         cot__storage *s = storage_of(t, operation + (uint32_t)k);
-        if (s && !cot__let_arrive(t, s)) cot__memory_settle(s); /* the store's thread reads or writes it */
+        /* the store's thread may be reading or writing it */
+        if (s && !cot__let_arrive(t, s)) cot__memory_settle(s);
         z[k] = cot__layout_at(t, operation + (uint32_t)k);
         z[k].data = s ? s->data : (void *)&single[k];
         if (!s || !s->dropped) continue;

@@ -65,7 +65,8 @@ bool cot__spill(cot_tape *t, cot__storage *s) {
 /* Elements on their way have memory, and their storage counts as dropped. */
 static bool is_coming(const cot__storage *s) { return s->dropped && s->block; }
 
-/* What did not reach the disk does not lie there. Who waits for elements from there looks at them. */
+/* What did not reach the disk does not lie there. Who waits for elements from there looks at
+ * them. */
 void cot__memory_settle(cot__storage *s) {
     if (!is_coming(s) && !cot__extent_finish(&s->stored)) cot__extent_give(&s->stored);
 }

@@ -121,8 +121,8 @@ static void what_no_function_says_is_told(void **state) {
     (void)state;
     sh("cotangent trace --c 'det(A)' A=[[1,2],[3,4]]");
     assert_int_equal(last.status, 3);
-    assert_string_equal(last.err, "cotangent: [trace] no public function records lu_factors alone; --c writes calls of "
-                                  "those, and `cotangent compile` writes any function as C\n");
+    assert_string_equal(last.err, "cotangent: [trace] --c has no line for lu_factors yet, which the function records; "
+                                  "`cotangent compile` may have\n");
     /* the program can be said, the sweep cannot */
     sh("cotangent trace --c 'sum(take_along_axis(A, [[0,1],[1,1]], axis=0))' A=[[1,2],[3,4]] > made.c && " BUILD);
     assert_int_equal(last.status, 0);

@@ -344,6 +344,31 @@ static void a_tape_with_calls_runs_as_a_program(void **state) {
     cot_tape_destroy(t);
 }
 
+/* No tape has that: where a program is compiled, what it calls is recorded inline. */
+static void a_file_with_calls_inside_of_calls_is_refused(void **state) {
+    (void)state;
+    cot_tape      *t = cot_tape_create(NULL), *u = cot_tape_create(NULL), *v = cot_tape_create(NULL);
+    cot_var        h = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), NULL), y = calls(h, cot_scalar(t, 2)), z;
+    cot__tape_file f;
+    cot__caller    caller = cot__tape_caller(t, "test");
+    uint32_t       node = cot__index(y);
+    assert_true(cot__tape_file_open(&f, t, 1, &node, &caller));
+    cot_program *p = cot__program_object(cot__program_share(f.p), &(cot_compile_options){.plain = true}, false);
+    cot_var      xs[2] = {cot_data(u, COT_F64, COT_SHAPE(2, 3), NULL), cot_constant(u, 2)};
+    cot_program_call(p, 2, xs, 1, &z);
+    assert_ok(u);
+    assert_true(cot_value(z) == cot_value(y));
+    bytes b = bytes_of(u, 1, &z);
+    assert_ok(u);
+    assert_false(cot__tape_file_record(v, b.at, b.count, 1, &z));
+    assert_string_equal(cot_tape_message(v),
+                        "[program_call] a call inside of a body; on tapes its operations stand there instead");
+    free(b.at);
+    cot_program_destroy(p);
+    cot__tape_file_close(&f);
+    cot_tape_destroy(t), cot_tape_destroy(u), cot_tape_destroy(v);
+}
+
 /* On a smooth tape a call keeps nothing for its derivative. */
 static void a_smooth_tape_is_loaded_as_one(void **state) {
     (void)state;
@@ -698,6 +723,7 @@ int main(void) {
         cmocka_unit_test(every_sample_comes_out_of_its_file_as_it_was),
         cmocka_unit_test(names_lines_and_numbers_come_back),
         cmocka_unit_test(a_tape_with_calls_runs_as_a_program),
+        cmocka_unit_test(a_file_with_calls_inside_of_calls_is_refused),
         cmocka_unit_test(a_smooth_tape_is_loaded_as_one),
         cmocka_unit_test(what_cannot_be_saved_is_told),
         cmocka_unit_test(a_failed_tape_tells_its_own_error),
