@@ -115,6 +115,7 @@ static void put_table(FILE *out, const answer *a, failure *f) {
     if (a->limit > 0)
         fprintf(out, "a limit of %s %s\n", cot__bytes_text(a->limit, b),
                 a->f.peak <= a->limit                   ? "is enough as it is"
+                : a->f.least <= a->limit                ? "is enough, with values computed again"
                 : a->segments && a->cut <= a->limit     ? "is enough with checkpoints"
                                                         : "is not enough");
 }
@@ -153,9 +154,9 @@ static bool takes_all(const options *o, failure *f) {
     return true;
 }
 
-/* Enough as it is, or with the checkpoints that are proposed. */
+/* Enough as it is, by computing values again, or with the checkpoints that are proposed. */
 static bool is_enough(const answer *a) {
-    return a->limit == 0 || a->f.peak <= a->limit || (a->segments && a->cut <= a->limit);
+    return a->limit == 0 || a->f.peak <= a->limit || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
 }
 
 int run_memory(const options *o, FILE *out, look how, failure *f) {

@@ -209,6 +209,12 @@ static void a_limit_leaves_the_same_model(void **state) {
     assert_non_null(strstr(last.out, " MiB of memory at most, of a limit of 12.79 MiB\n"));
     same_files("digits-whole/model.safetensors", "digits-less/model.safetensors");
     works("cotangent train ode --quiet --memory 100% --steps 2");
+    /* what the forecast tells is enough */
+    char line[120];
+    works("cotangent memory --model mnist --json");
+    snprintf(line, sizeof line, "cotangent train mnist --quiet --data digits --steps 1 --memory %.0f",
+             number_of("least"));
+    works(line);
 }
 
 static void limits_that_are_none_are_told(void **state) {
