@@ -1,79 +1,22 @@
 /* cmd_memory.c: cotangent memory: what a step would take, of an expression or of a model of any
- * size, from shapes alone. A model is recorded on examples, whose elements nobody computes; its
- * memory is reserved and never touched. */
+ * size, from shapes alone. */
 #include "commands/commands.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "base/number.h"
 #include "draw/chart.h"
 #include "io/memory_file.h"
-#include "models/gpt.h"
-#include "models/mnist.h"
-#include "nn/nn.h"
-#include "ops/structural.h"
 #include "problem/limit.h"
 #include "problem/expression.h"
 #include "problem/problem.h"
-#include "tape/examples.h"
-#include "trace/cost/forecast.h"
-
-/* ---- a tape whose values take no memory ------------------------------------------------------ */
-
-enum { LARGE = 1 << 16 };
-
-/* Address space instead of memory, where the system has it. */
-static void *reserve(void *user, void *ptr, size_t old_size, size_t new_size) {
-    void *fresh = NULL;
-    (void)user;
-#if defined(__linux__)
-    bool was = ptr && old_size >= LARGE, is = new_size >= LARGE;
-    if (!was && !is) {
-        if (new_size) return realloc(ptr, new_size);
-        free(ptr);
-        return NULL;
-    }
-    if (is) {
-        fresh = mmap(NULL, new_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (fresh == MAP_FAILED) return NULL;
-    } else if (new_size && !(fresh = malloc(new_size))) {
-        return NULL;
-    }
-    if (ptr && fresh) memcpy(fresh, ptr, old_size < new_size ? old_size : new_size);
-    if (was) munmap(ptr, old_size);
-    else free(ptr);
-    return fresh;
-#else
-    (void)old_size;
-    if (new_size) return realloc(ptr, new_size);
-    free(ptr);
-    return fresh;
-#endif
-}
-
-static cot_var example(cot_tape *t, cot_dtype dtype, cot_shape shape) {
-    cot__result r;
-    if (!cot__constant_open(t, &r, "full", dtype, &shape)) return COT_NONE;
-    cot__result_is_example(t, &r);
-    return cot__constant_push(t, &r);
-}
+#include "train/shapes.h"
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-enum { VOCABULARY = 50257, DIGITS = 10 };
-
-typedef struct model {
-    const char *name;
-    gpt         net; /* of gpt */
-    int64_t     batch;
-    cot_dtype   precision;
-} model;
+enum { VOCABULARY = 50257 };
 
 typedef struct answer {
     cot__forecast f;
@@ -84,10 +27,10 @@ typedef struct answer {
     double        limit;      /* 0: none */
 } answer;
 
-static bool configure(model *m, const options *o, failure *f) {
+static bool configure(shapes *m, const options *o, failure *f) {
     const train_settings *s = &o->train;
-    m->name = s->model;
-    m->batch = s->batch ? s->batch : strcmp(m->name, "mnist") == 0 ? 64 : 8;
+    m->is_gpt = strcmp(s->model, "gpt") == 0;
+    m->batch = s->batch ? s->batch : m->is_gpt ? 8 : 64;
     m->net = (gpt){.vocabulary = VOCABULARY,
                    .context = s->context ? s->context : 128,
                    .layers = s->layers ? s->layers : 4,
@@ -98,82 +41,24 @@ static bool configure(model *m, const options *o, failure *f) {
         if (strcmp(s->precision, cot_dtype_name((cot_dtype)d)) == 0) m->precision = (cot_dtype)d;
     if (s->precision && m->precision == COT_F32 && strcmp(s->precision, "f32") != 0)
         return failure_usage(f, "--precision is \"%s\"; it is bf16, f16 or f32", s->precision);
-    if (strcmp(m->name, "mnist") != 0 && strcmp(m->name, "gpt") != 0)
-        return failure_usage(f, "--model is \"%.60s\"; memory knows the shapes of gpt and mnist", m->name);
-    if (strcmp(m->name, "mnist") == 0 && (s->layers || s->heads || s->width || s->context))
+    if (!m->is_gpt && strcmp(s->model, "mnist") != 0)
+        return failure_usage(f, "--model is \"%.60s\"; memory knows the shapes of gpt and mnist", s->model);
+    if (!m->is_gpt && (s->layers || s->heads || s->width || s->context))
         return failure_usage(f, "--layers, --heads, --width and --context are for gpt; mnist has one shape");
     if (m->net.width % m->net.heads == 0) return true;
     return failure_usage(f, "a width of %lld is not divided by %lld heads; each has as many numbers as the others",
                          (long long)m->net.width, (long long)m->net.heads);
 }
 
-static bool is_gpt(const model *m) { return strcmp(m->name, "gpt") == 0; }
-
-/* The loss on examples; invalid after a failure. */
-static cot_var record(cot_params *p, model *m) {
-    cot_tape *t = cot_params_tape(p);
-    int64_t   rows = is_gpt(m) ? m->batch * m->net.context : m->batch, classes = is_gpt(m) ? m->net.vocabulary : DIGITS;
-    cot_var   x = is_gpt(m) ? example(t, COT_I64, COT_SHAPE(m->batch, m->net.context))
-                            : example(t, COT_F32, COT_SHAPE(m->batch, 1, MNIST_SIDE, MNIST_SIDE));
-    cot_var   y;
-    cot_params_set_user(p, &m->net);
-    if (m->precision != COT_F32) {
-        cot_tape_set_precision(t, (cot_precision){.compute = m->precision});
-        cot_params_set_precision(p, "*", m->precision);
-    }
-    if (!cot__params_learn(p, "memory", is_gpt(m) ? gpt_net : mnist_net, x, &y)) return COT_NONE;
-    cot_var labels = example(t, COT_I64, COT_SHAPE(rows));
-    return cot_softmax_cross_entropy(cot_reshape(y, COT_SHAPE(rows, classes)), labels);
-}
-
-static bool forecast_model(model *m, answer *a, failure *f) {
-    cot_tape   *t = cot_tape_create(&(cot_options){.allocator = {reserve, NULL}});
-    cot_params *p = cot_params_create(t);
-    if (!p) {
-        cot_tape_destroy(t);
-        return failure_memory(f);
-    }
-    t->mode.compiling = true;
-    cot_var loss = record(p, m);
-    a->parameters = 0;
-    for (uint32_t k = 0; k < p->count; k++)
-        a->parameters += cot__count(p->entry[k].wish.shape.ndim, p->entry[k].wish.shape.dim);
-    bool fine = cot_tape_status(t) == COT_OK;
-    if (!fine && cot_tape_status(t) != COT_MEMORY) failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(t));
-    else if (!fine || !(fine = cot__forecast_of(&a->f, loss))) failure_memory(f);
-    /* rows of the forecast point to names of the tape: models give none */
-    cot_params_destroy(p);
-    cot_tape_destroy(t);
-    return fine;
-}
-
-/* Some blocks are recorded, however many there are: of more than MANY the others add as much as one
- * of them does. FEW: enough that the middle of the net is inside of a block like all others. */
-enum { MANY = 200, FEW = 8 };
-
-static bool forecast_layers(const model *m, answer *a, failure *f) {
-    answer less = {0};
-    model  some = *m;
-    if (!is_gpt(m) || m->net.layers <= MANY) return forecast_model(&some, a, f);
-    some.net.layers = FEW - 1;
-    bool fine = forecast_model(&some, &less, f);
-    some.net.layers = FEW;
-    fine = fine && forecast_model(&some, a, f);
-    if (fine && !cot__forecast_stretch(&a->f, &less.f, m->net.layers - FEW)) fine = failure_memory(f);
-    if (fine) a->parameters += (m->net.layers - FEW) * (a->parameters - less.parameters);
-    cot__forecast_free(&less.f);
-    return fine;
-}
-
 /* Blocks in about √layers checkpoints: what lies between them stays, and one of them at a time is
  * whole. A block takes the difference of two forecasts. */
-static bool forecast_segments(const model *m, answer *a, failure *f) {
+static bool forecast_segments(const shapes *m, answer *a, failure *f) {
     answer one = {0}, two = {0};
-    model  small = *m;
+    shapes small = *m;
     small.net.layers = 1;
-    bool fine = forecast_model(&small, &one, f);
+    bool fine = shapes_forecast(&small, &one.f, &one.parameters, f);
     small.net.layers = 2;
-    fine = fine && forecast_model(&small, &two, f);
+    fine = fine && shapes_forecast(&small, &two.f, &two.parameters, f);
     if (fine) {
         double block = two.f.peak - one.f.peak, rest = one.f.peak - block, width = m->precision == COT_F32 ? 4 : 2;
         double between = (double)m->batch * (double)m->net.context * (double)m->net.width * width;
@@ -230,6 +115,7 @@ static void put_table(FILE *out, const answer *a, failure *f) {
     if (a->limit > 0)
         fprintf(out, "a limit of %s %s\n", cot__bytes_text(a->limit, b),
                 a->f.peak <= a->limit                   ? "is enough as it is"
+                : a->f.least <= a->limit                ? "is enough, with values computed again"
                 : a->segments && a->cut <= a->limit     ? "is enough with checkpoints"
                                                         : "is not enough");
 }
@@ -268,14 +154,14 @@ static bool takes_all(const options *o, failure *f) {
     return true;
 }
 
-/* Enough as it is, or with the checkpoints that are proposed. */
+/* Enough as it is, by computing values again, or with the checkpoints that are proposed. */
 static bool is_enough(const answer *a) {
-    return a->limit == 0 || a->f.peak <= a->limit || (a->segments && a->cut <= a->limit);
+    return a->limit == 0 || a->f.peak <= a->limit || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
 }
 
 int run_memory(const options *o, FILE *out, look how, failure *f) {
     answer  a = {0};
-    model   m;
+    shapes  m;
     problem p = {0};
     (void)how;
     if (!read_limit(o->train.limit, &a.limit, f)) return f->status;
@@ -285,7 +171,8 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
     if (o->train.model) {
         if (o->file || o->positional_count)
             return failure_usage(f, "memory takes an expression or --model, not both"), f->status;
-        if (configure(&m, o, f) && forecast_layers(&m, &a, f) && (!is_gpt(&m) || forecast_segments(&m, &a, f)))
+        if (configure(&m, o, f) && shapes_forecast_layers(&m, &a.f, &a.parameters, f) &&
+            (!m.is_gpt || forecast_segments(&m, &a, f)))
             show(o, out, &a, f);
     } else {
         if (problem_for_derivatives(&p, o, f)) {

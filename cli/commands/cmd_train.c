@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "io/system.h"
+#include "problem/limit.h"
 #include "train/pictures.h"
 #include "train/train.h"
 
@@ -101,6 +102,8 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
     number(&j, "test_loss", mean(a, TEST_LOSS));
     number(&j, "test_loss_std", deviation(a, TEST_LOSS));
     number(&j, "seconds", a->seconds);
+    number(&j, "memory_limit", r->limit ? (double)r->limit : NAN);
+    number(&j, "memory_peak", r->limit ? (double)cot_tape_peak_bytes(r->t) : NAN);
     runs_json(&j, a);
     if (m->tells_perplexity) number(&j, "perplexity", mean(a, PERPLEXITY));
     if (m->show_json) m->show_json(r, &j, f);
@@ -109,13 +112,16 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
 }
 
 static void train_text(FILE *out, const trainable *m, const training *r, const totals *a) {
-    char text[400];
+    char text[400], peak[32], limit[32];
     m->describe(r->model, text, sizeof text);
     fprintf(out, "%s on %s\n", m->name, text);
     cot__write(out, "%lld step%s%s, %.1f s", (long long)r->step, r->step == 1 ? "" : "s",
                a->runs > 1 ? " in the last run" : "", a->seconds);
     if (!isnan(mean(a, LOSS))) cot__write(out, ", loss %.4g%s", mean(a, LOSS), a->runs > 1 ? " (mean)" : "");
     fprintf(out, "\n");
+    if (r->limit)
+        fprintf(out, "%s of memory at most, of a limit of %s\n",
+                cot__bytes_text((double)cot_tape_peak_bytes(r->t), peak), cot__bytes_text((double)r->limit, limit));
     if (!isnan(mean(a, ACCURACY)) && a->runs > 1)
         cot__write(out, "test accuracy %.2f %% ± %.2f over %lld seeds\n", 100 * mean(a, ACCURACY),
                    100 * deviation(a, ACCURACY), (long long)a->runs);
@@ -155,6 +161,8 @@ static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
         {"precision", "mnist and gpt", s->precision != NULL},
         {"pictures", "gcn, mnist and ode", s->pictures != NULL},
     };
+    memory_wish wish;
+    if (!read_memory(s->memory, &wish, f)) return false;
     if (s->every && !s->checkpoint && !s->resume)
         return failure_usage(f, "--every says how often a run is saved; it goes with --checkpoint or --resume");
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)

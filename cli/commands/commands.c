@@ -175,11 +175,13 @@ const command command_table[] = {
      "prey, predators) and tests it. Several --seeds give means over the runs, and deviations of the tests; the "
      "log is that of the first. With --checkpoint DIR the run is saved there every --every steps and at Ctrl-C, "
      "to be resumed by --resume DIR with the same options and the same bits, and DIR/model.safetensors is "
-     "written at the end. A loss that is not a number ends the run, which says where it comes from.",
+     "written at the end. A loss that is not a number ends the run, which says where it comes from. With --memory "
+     "values are computed again where they do not fit, and the model is the same to the bit.",
      "cotangent train gcn\n"
      "cotangent train gcn --data cora --seeds 20 --json\n"
      "cotangent train mnist --data mnist --checkpoint run --log run.jsonl\n"
-     "cotangent train gpt --data book.txt --layers 4 --width 128 --steps 2000 --checkpoint run",
+     "cotangent train gpt --data book.txt --layers 4 --width 128 --steps 2000 --checkpoint run\n"
+     "cotangent train gpt --data book.txt --context 512 --memory 30%",
      OPT_TRAIN, run_train},
     {"sample", "DIR [options]", "a text that a trained transformer goes on with",
      "Draws --length tokens behind --prompt from the gpt in DIR, which `train gpt --checkpoint DIR` "

@@ -67,7 +67,7 @@ _cotangent() {
     --x) COMPREPLY=($(compgen -P "$before" -W "step seconds" -- "$value")) ;;
     --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --limit | --order | --threads | --inputs | --outputs | --depth | --states | --micro | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
+    --wrt | --limit | --memory | --order | --threads | --inputs | --outputs | --depth | --states | --micro | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -103,7 +103,7 @@ _cotangent() {
         fi
         ;;
     train)
-        options+=" --data --steps --seeds --seed --rate --batch --width --layers --heads --context --precision --tokenizer --initial --checkpoint --every --resume --log --tensorboard --pictures --node --quiet --threads"
+        options+=" --data --steps --seeds --seed --rate --batch --width --layers --heads --context --precision --memory --tokenizer --initial --checkpoint --every --resume --log --tensorboard --pictures --node --quiet --threads"
         if [[ $current != -* ]]; then
             COMPREPLY=($(compgen -W "gcn mnist gpt ode" -- "$current"))
             return

@@ -15,7 +15,7 @@ typedef enum derivative { NO_DERIVATIVE, GRAD, VJP, JVP, HVP, JAC, HESS } deriva
 /* Of train, sample and predict; what is not given is NULL or 0. */
 typedef struct train_settings {
     const char *data, *checkpoint, *resume, *log, *tensorboard, *pictures, *initial, *prompt, *tokenizer, *model;
-    const char *precision, *limit;
+    const char *precision, *limit, *memory;
     int64_t     steps, seeds, every;
     int64_t     layers, heads, width, context, batch;
     int64_t     node, length;

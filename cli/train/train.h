@@ -2,11 +2,12 @@
  * the steps, the checkpoints, what a person sees of them, and the summary over several seeds.
  *
  * May call: the public library, models, the folders of the command but commands and main. Must not
- * touch: tapes' insides. */
+ * touch: tapes' insides, but for shapes.c. */
 #ifndef COT_CLI_TRAIN_H
 #define COT_CLI_TRAIN_H
 
 #include "problem/command.h"
+#include "train/shapes.h"
 #include "watch/watch.h"
 
 /* One run of a model, with one seed. */
@@ -35,6 +36,7 @@ typedef struct training {
     cot_loss_scale scale;     /* of COT_F16 */
     double         mixed[3];  /* of a checkpoint then: the scale, steps since it changed, skipped */
     double         accuracy, test_loss; /* of the test, NAN where there is none */
+    int64_t        limit;     /* of the tape's memory, in bytes; 0: none */
 } training;
 
 typedef struct trainable {
@@ -50,6 +52,8 @@ typedef struct trainable {
     void (*describe)(const void *model, char *text, size_t room);
     /* Makes the parameters, the optimiser and perhaps a loader of a run, on its tape. */
     bool (*begin)(training *r, failure *f);
+    /* The shapes of a step, from which its memory is known. NULL: only a step can tell. */
+    void (*shapes)(const training *r, shapes *of);
     /* Numbers that a step handles: examples, floating-point operations; 0: not known. */
     void (*work)(const training *r, double *examples, double *flops);
     /* Records the loss of the next step. Of a failed loader it is invalid. */

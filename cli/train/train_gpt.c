@@ -118,6 +118,11 @@ static bool begin(training *r, failure *f) {
     return train_fine(r, f);
 }
 
+static void shapes_of(const training *r, shapes *of) {
+    const task *a = r->model;
+    *of = (shapes){.is_gpt = true, .net = a->net, .batch = a->batch, .precision = r->precision};
+}
+
 /* Of a token: twice two operations a weight on the way back, and the attention's own products. */
 static void work(const training *r, double *examples, double *flops) {
     const task *a = r->model;
@@ -223,6 +228,7 @@ const trainable train_gpt = {
     .open      = open_task,
     .describe  = describe,
     .begin     = begin,
+    .shapes    = shapes_of,
     .work      = work,
     .loss      = loss,
     .validate  = validate,

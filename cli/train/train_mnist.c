@@ -110,6 +110,11 @@ static bool begin(training *r, failure *f) {
     return train_loads(r, f) && train_fine(r, f);
 }
 
+static void shapes_of(const training *r, shapes *of) {
+    const task *a = r->model;
+    *of = (shapes){.batch = a->batch, .precision = r->precision};
+}
+
 /* Multiplications and additions, of which the way back has twice as many. */
 static void work(const training *r, double *examples, double *flops) {
     const task *a = r->model;
@@ -139,9 +144,10 @@ static int64_t guess(training *r, const mnist_digits *d, int64_t from, int64_t n
 
 static bool test(training *r, failure *f) {
     task   *a = r->model;
-    int64_t right = 0;
-    for (int64_t k = 0; k < a->test.n; k += AT_ONCE)
-        right += guess(r, &a->test, k, a->test.n - k < AT_ONCE ? a->test.n - k : AT_ONCE, a->guess + k);
+    /* a limit that holds for steps is to hold for the test */
+    int64_t right = 0, most = r->limit && a->batch < AT_ONCE ? a->batch : AT_ONCE;
+    for (int64_t k = 0; k < a->test.n; k += most)
+        right += guess(r, &a->test, k, a->test.n - k < most ? a->test.n - k : most, a->guess + k);
     r->accuracy = (double)right / (double)a->test.n;
     return train_fine(r, f);
 }
@@ -187,6 +193,7 @@ const trainable train_mnist = {
     .open = open_task,
     .describe = describe,
     .begin = begin,
+    .shapes = shapes_of,
     .work = work,
     .loss = loss,
     .test = test,

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "io/system.h"
+#include "problem/limit.h"
 
 bool train_no_data(failure *f, const char *why) {
     if (strstr(why, "out of memory") || strstr(why, "memory is short")) return failure_memory(f);
@@ -17,7 +18,9 @@ bool train_no_data(failure *f, const char *why) {
 
 bool train_fine(const training *r, failure *f) {
     if (cot_tape_status(r->t) == COT_OK) return true;
-    if (cot_tape_status(r->t) == COT_MEMORY) return failure_memory(f);
+    /* our own limit, not the system's */
+    bool limit = strstr(cot_tape_message(r->t), "; the memory limit is ") != NULL;
+    if (cot_tape_status(r->t) == COT_MEMORY && !limit) return failure_memory(f);
     return failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(r->t));
 }
 
@@ -63,14 +66,14 @@ static bool set_precision(training *r, failure *f) {
     return train_fine(r, f);
 }
 
-static bool begin(training *r, const trainable *m, failure *f) {
+/* A tape and no parameters yet. */
+static bool open_tape(training *r, failure *f) {
     r->key = cot_key_of(r->seed);
     r->t = cot_tape_create(NULL);
     r->p = cot_params_create(r->t);
     r->step = 0;
     r->loss = r->accuracy = r->test_loss = NAN;
-    if (!r->p) return failure_memory(f);
-    return set_precision(r, f) && m->begin(r, f) && train_fine(r, f);
+    return r->p ? set_precision(r, f) : failure_memory(f);
 }
 
 /* Only the first of several seeds writes files: they would be the same files. */
@@ -126,6 +129,67 @@ static bool one_step(training *r, const trainable *m, const char *folder, failur
     return true;
 }
 
+static bool tested(training *r, const trainable *m, failure *f) {
+    cot_mark mark = cot_tape_mark(r->t);
+    cot_params_train(r->p, false);
+    cot_no_grad_open(r->t);
+    bool fine = m->test(r, f);
+    cot_no_grad_close(r->t);
+    cot_tape_rewind(r->t, mark);
+    return fine;
+}
+
+/* ---- the limit of memory --------------------------------------------------------------------- */
+
+/* What a step takes without one: by its shapes, or by a run of one step and a test, which is thrown
+ * away. */
+static bool unlimited_peak(const training *r, const trainable *m, double *peak, failure *f) {
+    training      other = {.o = r->o, .model = r->model, .seed = r->seed, .steps = r->steps};
+    cot__forecast a = {0};
+    int64_t       parameters;
+    bool          fine;
+    if (m->shapes) {
+        shapes s;
+        m->shapes(r, &s);
+        fine = shapes_forecast_layers(&s, &a, &parameters, f);
+        *peak = a.peak;
+        cot__forecast_free(&a);
+        return fine;
+    }
+    fine = open_tape(&other, f);
+    /* one that nothing reaches: under a limit small values, too, have memory of their own */
+    if (fine) cot_tape_set_memory_limit(other.t, INT64_MAX);
+    fine = fine && m->begin(&other, f) && train_fine(&other, f);
+    cot_mark mark = cot_tape_mark(other.t);
+    fine = fine && one_step(&other, m, NULL, f);
+    if (fine) cot_tape_rewind(other.t, mark);
+    fine = fine && tested(&other, m, f);
+    *peak = fine ? (double)cot_tape_peak_bytes(other.t) : 0;
+    train_end(&other);
+    return fine;
+}
+
+/* --memory, in bytes. All seeds have the limit of the first. */
+static bool set_limit(training *r, const trainable *m, failure *f) {
+    memory_wish wish;
+    double      peak;
+    if (!r->o->train.memory) return true;
+    if (!read_memory(r->o->train.memory, &wish, f)) return false;
+    if (!r->limit && wish.part > 0) {
+        if (!unlimited_peak(r, m, &peak, f)) return false;
+        wish.bytes = (int64_t)(wish.part * peak);
+    }
+    if (!r->limit) r->limit = wish.bytes > 0 ? wish.bytes : 1;
+    cot_tape_set_memory_limit(r->t, r->limit);
+    return train_fine(r, f);
+}
+
+static bool begin(training *r, const trainable *m, failure *f) {
+    return open_tape(r, f) && set_limit(r, m, f) && m->begin(r, f) && train_fine(r, f);
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
 /* In evaluation, without recording for derivatives. A validation after each step is a part of the
  * step's row; a rare one is a row of its own, which people see. */
 static bool validated(training *r, const trainable *m) {
@@ -140,16 +204,6 @@ static bool validated(training *r, const trainable *m) {
     watch_step(r->w, r->step, r->loss, m->every == 1 ? r->shown : of_step, r->numbers);
     if (now && m->every > 1) watch_row(r->w, r->step, r->shown - of_step, r->numbers + of_step);
     return stop;
-}
-
-static bool tested(training *r, const trainable *m, failure *f) {
-    cot_mark mark = cot_tape_mark(r->t);
-    cot_params_train(r->p, false);
-    cot_no_grad_open(r->t);
-    bool fine = m->test(r, f);
-    cot_no_grad_close(r->t);
-    cot_tape_rewind(r->t, mark);
-    return fine;
 }
 
 /* A word of a shell's line: as it stands, or in quotes, in which ' is '\''. */
@@ -175,7 +229,7 @@ static void put_options(cot__text *to, const train_settings *s) {
     const struct {
         const char *name, *value;
     } texts[] = {{"data", s->data},         {"tokenizer", s->tokenizer},     {"pictures", s->pictures},
-                 {"log", s->log},           {"tensorboard", s->tensorboard}};
+                 {"log", s->log},           {"tensorboard", s->tensorboard}, {"memory", s->memory}};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (texts[k].value) cot__putf(to, " --%s ", texts[k].name), put_word(to, texts[k].value);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
@@ -207,6 +261,7 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
     bool     enough = false;
     while (r->step < r->steps && !enough && !*stopped) {
         if (!one_step(r, m, folder, f)) return false;
+        cot_tape_rewind(r->t, mark); /* a validation needs the memory of the step, not its values */
         enough = validated(r, m);
         if (!train_fine(r, f)) return false; /* before rewinding, which forgets errors too */
         cot_tape_rewind(r->t, mark);

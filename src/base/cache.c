@@ -28,6 +28,11 @@ static size_t round_up(size_t size, int *class) {
     return step << shift;
 }
 
+size_t cot__cache_takes(size_t size) {
+    int class;
+    return round_up(size, &class);
+}
+
 static void *next_of(void *block) {
     void *next;
     memcpy(&next, block, sizeof next);

@@ -33,6 +33,8 @@ typedef struct cot__cache {
 
 /* The function for cot__alloc and its relatives, with the cache as `user`. */
 void *cot__cache_alloc(void *cache, void *ptr, size_t old_size, size_t new_size);
+/* The bytes that a block of this size takes. */
+size_t cot__cache_takes(size_t size);
 /* Gives all free blocks back. */
 void cot__cache_trim(cot__cache *c);
 /* A block of this size is set aside, or counts again. */

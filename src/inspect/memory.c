@@ -119,6 +119,17 @@ static void put_table(const cot_tape *t, FILE *out, const rows *r, const cot_mem
               (long long)m->unread);
     if (m->spilled) cot__putf(&x, "%lld bytes lie in files\n", (long long)m->spilled);
     cot__putf(&x, "the most at once so far, without leaves and gradients: %lld bytes\n", (long long)m->peak);
+    cot__putf(&x, "a memory limit of %lld bytes is enough\n", (long long)m->least);
+}
+
+/* From the last value that a sweep could begin at; the last one, if there is none. */
+static bool find_least(cot_tape *t, cot_memory *m) {
+    uint32_t y = t->count;
+    while (y > 0 && !(t->nodes[y - 1].flags & COT__ACTIVE)) y--;
+    if (t->count) m->least = cot__enough(t, y ? y - 1 : t->count - 1);
+    if (m->least >= 0) return true;
+    cot__fail(t, COT_MEMORY, "[tape_memory] out of memory: %lld operations to look at", (long long)t->count);
+    return false;
 }
 
 cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out) {
@@ -128,7 +139,7 @@ cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out) {
     if (!t) return COT_MEMORY;
     if (t->status != COT_OK) return t->status;
     m.peak = cot_tape_peak_bytes(t);
-    if (add_all(t, &r, &m)) {
+    if (add_all(t, &r, &m) && find_least(t, &m)) {
         qsort(r.all, r.count, sizeof *r.all, larger_first);
         if (memory) *memory = m;
         if (out) put_table(t, out, &r, &m);

@@ -217,6 +217,8 @@ static cot__storage *create_droppable(cot_tape *t, size_t bytes, const char *op)
 bool cot__storage_share(cot_tape *t, cot__storage *s) {
     s->read_at = t->memory.clock;
     if (UNLIKELY(s->dropped) && !cot__make_again(t, s)) return false;
+    /* an adjoint that lies there is added to, so the store must have read it */
+    if (UNLIKELY(s->stored.errand)) cot__memory_settle(s);
     s->refs++;
     return true;
 }

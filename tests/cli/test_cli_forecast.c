@@ -85,6 +85,13 @@ static void a_limit_is_judged_and_drawn(void **state) {
     assert_int_equal(sh("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)' --limit 40000"), 0);
     assert_int_equal(sh("cotangent memory 'sum(exp(x)*x)' 'x=uniform(1, [1000], 1)' --limit 39999 --json"), 1);
     assert_non_null(strstr(last.out, "\"fits\":false}"));
+    assert_int_equal(sh("cotangent memory --json --model mnist"), 0);
+    double least = number("least");
+    assert_true(least < number("peak"));
+    assert_int_equal(sh("cotangent memory --model mnist --limit %.0f", least), 0);
+    const char *judged = strstr(last.out, "\na limit of ");
+    assert_true(judged && strstr(judged, " is enough, with values computed again\n"));
+    assert_int_equal(sh("cotangent memory --model mnist --limit %.0f", least - 1), 1);
     /* with the checkpoints that are proposed it is */
     assert_int_equal(sh("cotangent memory --json --model gpt --layers 100"), 0);
     double cut = number("cut");

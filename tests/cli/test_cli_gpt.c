@@ -76,6 +76,13 @@ static void sixteen_bits_reach_the_loss_of_f32(void **state) {
           "--precision is for mnist and gpt; gcn has nothing that it would set", "");
 }
 
+static void a_limit_leaves_the_same_model(void **state) {
+    (void)state;
+    runs(TRAIN "--steps 10 --checkpoint whole && " TRAIN "--steps 10 --checkpoint less --memory 40% --json");
+    assert_true(number_of("memory_peak") <= number_of("memory_limit"));
+    runs("cmp whole/model.safetensors less/model.safetensors");
+}
+
 static void resumed_runs_end_the_same(void **state) {
     (void)state;
     runs("rm -rf q; mkdir q; cp r/step-000000000075.safetensors q");
@@ -223,6 +230,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(training_learns), cmocka_unit_test(perplexity_is_the_mean_over_seeds),
         cmocka_unit_test(sixteen_bits_reach_the_loss_of_f32),
+        cmocka_unit_test(a_limit_leaves_the_same_model),
         cmocka_unit_test(resumed_runs_end_the_same),
         cmocka_unit_test(the_cache_changes_nothing), cmocka_unit_test(sampling_follows_its_options),
         cmocka_unit_test(tokens_come_from_files),    cmocka_unit_test(others_predict_too),

@@ -72,6 +72,7 @@ static const char *const lines[] = {
     "train|gcn|--steps|2|--quiet",
     "train|gcn|--steps|2|--quiet|--node|3|--pictures|.",
     "train|ode|--steps|1|--quiet|--data|counts.csv|--json",
+    "train|gcn|--steps|1|--quiet|--memory|100%",
     "train|zebra",
     "ops",
     "ops|matmul",

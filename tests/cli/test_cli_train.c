@@ -188,6 +188,52 @@ static void a_resumed_run_has_the_same_bits(void **state) {
     same_files("w2/model.safetensors", "w3/model.safetensors");
 }
 
+/* ---- a limit of memory ---------------------------------------------------------------------- */
+
+/* Values are computed again, and the model is the same to the byte. */
+static void a_limit_leaves_the_same_model(void **state) {
+    (void)state;
+    works("cotangent train gcn --quiet --checkpoint club");
+    works("cotangent train gcn --quiet --json --checkpoint club-less --memory 50%");
+    assert_true(number_of("memory_peak") <= number_of("memory_limit"));
+    double limit = number_of("memory_limit");
+    same_files("club/model.safetensors", "club-less/model.safetensors");
+    works("cotangent train gcn --quiet --json --memory 100% --steps 1 --seeds 2");
+    assert_true(fabs(number_of("memory_limit") / 2 - limit) <= 1);
+    /* of the environment's limit nothing is left */
+    works("COTANGENT_MEMORY_LIMIT=1000 cotangent train gcn --quiet --json --memory 100% --steps 1");
+    assert_true(fabs(number_of("memory_limit") / 2 - limit) <= 1);
+    works("cotangent train mnist --quiet --data digits --steps 3 --checkpoint digits-whole");
+    works("COTANGENT_MEMORY_LIMIT=1000 cotangent train mnist --quiet --data digits --steps 3 --checkpoint digits-less "
+          "--memory 50%");
+    assert_non_null(strstr(last.out, " MiB of memory at most, of a limit of 12.79 MiB\n"));
+    same_files("digits-whole/model.safetensors", "digits-less/model.safetensors");
+    works("cotangent train ode --quiet --memory 100% --steps 2");
+    /* what the forecast tells is enough */
+    char line[120];
+    works("cotangent memory --model mnist --json");
+    snprintf(line, sizeof line, "cotangent train mnist --quiet --data digits --steps 1 --memory %.0f",
+             number_of("least"));
+    works(line);
+}
+
+static void limits_that_are_none_are_told(void **state) {
+    static const char *const wrong[] = {"0", "-1", "5x", "%", "0%", "nan%", "101%", "0.5", "1e30TiB", "1MB"};
+    char                     line[200], text[300];
+    (void)state;
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        snprintf(line, sizeof line, "cotangent train gcn --quiet --memory %s", wrong[k]);
+        snprintf(text, sizeof text,
+                 "--memory is \"%s\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it, or with %% and "
+                 "at most 100\n",
+                 wrong[k]);
+        fails_with(line, 2, text);
+    }
+    fails_with("cotangent train gcn --quiet --memory 1000", 3, "; the memory limit is 1000 bytes, and ");
+    fails_with("cotangent train gcn --quiet --memory '1.5 KiB'", 3, "; the memory limit is 1536 bytes, and ");
+    fails_with("cotangent train gcn --quiet --memory 1%", 3, "] out of memory: ");
+}
+
 static void folders_are_not_written_over(void **state) {
     (void)state;
     works("cotangent train gcn --quiet --checkpoint once --steps 3");
@@ -355,6 +401,8 @@ int main(void) {
         cmocka_unit_test(rates_are_found),
         cmocka_unit_test(pictures_are_drawn),
         cmocka_unit_test(a_resumed_run_has_the_same_bits),
+        cmocka_unit_test(a_limit_leaves_the_same_model),
+        cmocka_unit_test(limits_that_are_none_are_told),
         cmocka_unit_test(folders_are_not_written_over),
         cmocka_unit_test(options_are_not_passed_over),
         cmocka_unit_test(ctrl_c_ends_in_order),

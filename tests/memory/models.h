@@ -62,6 +62,25 @@ static inline cot_var block_net(cot_params *p, cot_var tokens) {
     return cot_nn_linear(p, "head", cot_nn_layer_norm(p, "ln", x, 0), 50);
 }
 
+/* Few wide layers. */
+static inline cot_var wide_net(cot_params *p, cot_var x) {
+    x = cot_relu(cot_nn_dense(p, "one", x, 128));
+    x = cot_relu(cot_nn_dense(p, "two", x, 128));
+    return cot_nn_dense(p, "three", x, 10);
+}
+
+/* Neighbours on a ring, both ways, and the node itself. */
+static inline cot_var graph_net(cot_params *p, cot_var x) {
+    for (int i = 0; i < 3; i++) {
+        cot_params_push_number(p, i);
+        cot_var h = cot_nn_linear(p, "fc", cot_nn_dropout(p, "drop", x, 0.5), 24);
+        cot_var on = cot_concat(2, (cot_var[]){cot_slice(h, 0, 1, COT_END, 1), cot_slice(h, 0, 0, 1, 1)}, 0);
+        x = cot_relu(cot_div(cot_add(cot_add(h, on), cot_flip(on, COT_AXES(0))), 3));
+        cot_params_pop(p);
+    }
+    return x;
+}
+
 static model deep_stack[1]   = {{deep_net, COT_F32, {2, {256, 32}}}};
 static model convolutions[1] = {{conv_net, COT_F32, {4, {8, 3, 12, 12}}}};
 static model transformer[1]  = {{block_net, COT_I64, {2, {16, 16}}}};

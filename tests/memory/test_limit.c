@@ -67,6 +67,72 @@ static void a_transformer_has_the_same_gradients(void **state) {
     same_bits_at(transformer, "12 blocks", 4, percents);
 }
 
+/* ---- the smallest limit that is told --------------------------------------------------------- */
+
+static model wide[1] = {{wide_net, COT_F32, {2, {128, 64}}}}, graph[1] = {{graph_net, COT_F32, {2, {256, 32}}}};
+
+/* What cot_tape_memory says of a step, before its way back. */
+static int64_t least_of(model *m) {
+    cot_tape   *t = cot_tape_create(NULL);
+    cot_params *p = cot_params_create(t);
+    cot_var     x = model_input(t, m);
+    cot_memory  told;
+    cot_params_init(p, m->net, x, cot_key_of(3));
+    cot_params_set_key(p, cot_key_of(0));
+    cot_mean(cot_square(m->net(p, x)), COT_ALL);
+    assert_int_equal(cot_tape_memory(t, &told, NULL), COT_OK);
+    cot_params_destroy(p);
+    cot_tape_destroy(t);
+    return told.least;
+}
+
+/* Nor is it more than so many percent of the peak. */
+static void holds_at_least(model *m, const char *name, int at_most) {
+    run     whole, less;
+    int64_t least = least_of(m);
+    run_under(m, 0, &whole);
+    run_under(m, least, &less);
+    if (getenv("COT_TEST_TELL")) {
+        int64_t low = 0, high = least; /* below `low` it is not possible */
+        while (high - low > least / 100) {
+            run r;
+            run_under(m, (low + high) / 2, &r);
+            if (r.status == COT_OK) high = (low + high) / 2;
+            else low = (low + high) / 2;
+        }
+        fprintf(stderr, "%s: peak %lld, least %lld, possible %lld: %s\n", name, (long long)whole.peak,
+                (long long)least, (long long)high, less.message);
+    }
+    if (less.status != COT_OK) fail_msg("%s at %lld: %s", name, (long long)least, less.message);
+    assert_memory_equal(less.numbers, whole.numbers, sizeof whole.numbers);
+    assert_true(less.peak <= least);
+    assert_true(least <= whole.peak * at_most / 100);
+}
+
+static void the_least_that_is_told_is_enough(void **state) {
+    (void)state;
+    holds_at_least(wide, "wide layers", 120); /* three layers: there is little to drop */
+    holds_at_least(convolutions, "16 convolutions", 50);
+    holds_at_least(graph, "graph", 100);
+    holds_at_least(deep_stack, "deep stack", 25);
+    holds_at_least(transformer, "12 blocks", 50);
+}
+
+static void reporting_program(cot_tape *t, void *user) {
+    cot_var    x = cot_tensor(t, COT_F64, COT_SHAPE(4, 4), NULL);
+    cot_memory told;
+    (void)user;
+    for (int k = 1; k < 200; k++) x = cot_tanh(x);
+    if (cot_tape_memory(t, &told, NULL) == COT_OK) assert_true(told.least > 0);
+    else assert_int_equal(told.least, 0);
+}
+
+static void a_report_may_lack_memory(void **state) {
+    (void)state;
+    const char *const said[] = {"[tape_memory] out of memory: 200 operations to look at"};
+    assert_survives_no_memory(reporting_program, NULL, 1, said);
+}
+
 /* ---- the limit itself ------------------------------------------------------------------------ */
 
 enum { SIDE = 64, BYTES = SIDE * SIDE * 8 };
@@ -384,6 +450,8 @@ int main(void) {
         cmocka_unit_test(a_deep_stack_has_the_same_gradients),
         cmocka_unit_test(a_convolutional_net_has_the_same_gradients),
         cmocka_unit_test(a_transformer_has_the_same_gradients),
+        cmocka_unit_test(the_least_that_is_told_is_enough),
+        cmocka_unit_test(a_report_may_lack_memory),
         cmocka_unit_test(the_allocator_never_sees_more),
         cmocka_unit_test(old_values_can_be_read_in_any_order),
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),

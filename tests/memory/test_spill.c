@@ -410,6 +410,22 @@ static void a_spilled_value_may_be_written(void **state) {
     cot_tape_destroy(t);
 }
 
+/* An adjoint may lie in a value that is on its way to the store, and is added to there. */
+static void what_is_shared_is_not_read_by_the_store_any_more(void **state) {
+    (void)state;
+    cot_tape     *t = cot_tape_create(&(cot_options){.memory_limit = LIMIT, .spill = "/tmp"});
+    cot_var       y = cot_square(cot_ones(t, COT_F64, COT_SHAPE(SIZE)));
+    cot__storage *s = t->nodes[cot__index(y)].value.tensor->storage;
+    cot_value(cot_sum(y, COT_ALL));
+    assert_true(cot__write_behind(t, s));
+    assert_int_not_equal(s->stored.errand, 0);
+    assert_true(cot__storage_share(t, s));
+    assert_int_equal(s->stored.errand, 0);
+    cot__storage_release(t, s);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
 static void spilling_program(cot_tape *t, void *user) {
     (void)user;
     cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(4, 4), NULL), h = x;
@@ -452,6 +468,7 @@ int main(void) {
         cmocka_unit_test(a_forked_child_goes_on),
         cmocka_unit_test_teardown(a_spilled_value_outlives_a_write_to_its_leaf, no_more_spilling),
         cmocka_unit_test_teardown(a_spilled_value_may_be_written, no_more_spilling),
+        cmocka_unit_test(what_is_shared_is_not_read_by_the_store_any_more),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_spilling),
     };
     return cmocka_run_group_tests_name("spill", tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "trace/cost/forecast.h"
 
 #include "base/number.h"
+#include "memory/memory.h"
 #include "ops/costs.h"
 #include "trace/cost/cost_rules.h"
 #include "trace/lines/grid.h"
@@ -180,6 +181,8 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     if (ok) {
         if (t->nodes[at].flags & COT__ACTIVE) walk_down(f, &w, at, live);
         say_when(f, &w, at);
+        int64_t enough = cot__enough(t, at);
+        f->least = (double)enough, ok = enough >= 0;
         qsort(f->rows, (size_t)f->row_count, sizeof *f->rows, larger_first);
     }
     free(w.owner);
@@ -228,6 +231,7 @@ bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t 
                  f->op[at]);
     }
     f->place = place;
+    f->least += (double)times * (f->least - less->least);
     f->stored += times * (f->stored - less->stored);
     f->sources += times * (f->sources - less->sources);
     f->saved += times * (f->saved - less->saved);
@@ -281,6 +285,9 @@ bool cot__forecast_table(FILE *out, const cot__forecast *f) {
             cot__bytes_text((double)(f->stored - f->sources), a), cot__bytes_text((double)f->saved, b),
             cot__bytes_text((double)f->cheap, c), cot__bytes_text((double)f->unread, d));
     fprintf(out, "the most at once: %s, %s\n", cot__bytes_text(f->peak, a), f->when);
+    /* that of a small tape is above: it has the tape's own lists in it */
+    if (f->least < f->peak)
+        fprintf(out, "a memory limit of %s is enough, with values computed again\n", cot__bytes_text(f->least, a));
     return true;
 }
 
@@ -289,6 +296,7 @@ static void put_integer(cot__json *j, const char *key, int64_t v) { cot__json_ke
 void cot__forecast_json(cot__json *j, const cot__forecast *f) {
     put_integer(j, "stored", f->stored), put_integer(j, "sources", f->sources), put_integer(j, "saved", f->saved);
     put_integer(j, "cheap", f->cheap), put_integer(j, "unread", f->unread), put_integer(j, "peak", (int64_t)f->peak);
+    put_integer(j, "least", (int64_t)f->least);
     put_integer(j, "peak_at", f->peak_at), put_integer(j, "steps", f->steps);
     cot__json_key(j, "when"), cot__json_string(j, f->when);
     cot__json_key(j, "values");

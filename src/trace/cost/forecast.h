@@ -23,6 +23,7 @@ typedef struct cot__forecast_row {
 typedef struct cot__forecast {
     int64_t            sources, stored, saved, cheap, unread; /* as in cot_memory */
     double             peak;
+    double             least;     /* a memory limit that is enough, as in cot_memory */
     int64_t            peak_at;   /* the step of it, 0 … steps - 1 */
     char               when[160]; /* in words */
     int64_t            steps;     /* nodes up, then nodes down */

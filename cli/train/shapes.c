@@ -1,0 +1,118 @@
+/* shapes.c: gpt and mnist recorded on examples, whose elements nobody computes; the memory of their
+ * tape is reserved and never touched. */
+#include "train/shapes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "models/mnist.h"
+#include "nn/nn.h"
+#include "ops/structural.h"
+#include "tape/examples.h"
+
+enum { DIGITS = 10 };
+
+/* ---- a tape whose values take no memory ------------------------------------------------------ */
+
+enum { LARGE = 1 << 16 };
+
+/* Address space instead of memory, where the system has it. */
+static void *reserve(void *user, void *ptr, size_t old_size, size_t new_size) {
+    void *fresh = NULL;
+    (void)user;
+#if defined(__linux__)
+    bool was = ptr && old_size >= LARGE, is = new_size >= LARGE;
+    if (!was && !is) {
+        if (new_size) return realloc(ptr, new_size);
+        free(ptr);
+        return NULL;
+    }
+    if (is) {
+        fresh = mmap(NULL, new_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (fresh == MAP_FAILED) return NULL;
+    } else if (new_size && !(fresh = malloc(new_size))) {
+        return NULL;
+    }
+    if (ptr && fresh) memcpy(fresh, ptr, old_size < new_size ? old_size : new_size);
+    if (was) munmap(ptr, old_size);
+    else free(ptr);
+    return fresh;
+#else
+    (void)old_size;
+    if (new_size) return realloc(ptr, new_size);
+    free(ptr);
+    return fresh;
+#endif
+}
+
+static cot_var example(cot_tape *t, cot_dtype dtype, cot_shape shape) {
+    cot__result r;
+    if (!cot__constant_open(t, &r, "full", dtype, &shape)) return COT_NONE;
+    cot__result_is_example(t, &r);
+    return cot__constant_push(t, &r);
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+/* The loss on examples; invalid after a failure. */
+static cot_var record(cot_params *p, shapes *m) {
+    cot_tape *t = cot_params_tape(p);
+    int64_t   rows = m->is_gpt ? m->batch * m->net.context : m->batch, classes = m->is_gpt ? m->net.vocabulary : DIGITS;
+    cot_var   x = m->is_gpt ? example(t, COT_I64, COT_SHAPE(m->batch, m->net.context))
+                            : example(t, COT_F32, COT_SHAPE(m->batch, 1, MNIST_SIDE, MNIST_SIDE));
+    cot_var   y;
+    cot_params_set_user(p, &m->net);
+    if (m->precision != COT_F32) {
+        cot_tape_set_precision(t, (cot_precision){.compute = m->precision});
+        cot_params_set_precision(p, "*", m->precision);
+    }
+    if (!cot__params_learn(p, "memory", m->is_gpt ? gpt_net : mnist_net, x, &y)) return COT_NONE;
+    cot_var labels = example(t, COT_I64, COT_SHAPE(rows));
+    return cot_softmax_cross_entropy(cot_reshape(y, COT_SHAPE(rows, classes)), labels);
+}
+
+bool shapes_forecast(const shapes *of, cot__forecast *a, int64_t *parameters, failure *f) {
+    shapes      m = *of;
+    cot_tape   *t = cot_tape_create(&(cot_options){.allocator = {reserve, NULL}});
+    cot_params *p = cot_params_create(t);
+    if (!p) {
+        cot_tape_destroy(t);
+        return failure_memory(f);
+    }
+    t->mode.compiling = true;
+    cot_tape_set_memory_limit(t, 0); /* one of the environment is for tapes that compute */
+    cot_var loss = record(p, &m);
+    *parameters = 0;
+    for (uint32_t k = 0; k < p->count; k++)
+        *parameters += cot__count(p->entry[k].wish.shape.ndim, p->entry[k].wish.shape.dim);
+    bool fine = cot_tape_status(t) == COT_OK;
+    if (!fine && cot_tape_status(t) != COT_MEMORY) failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(t));
+    else if (!fine || !(fine = cot__forecast_of(a, loss))) failure_memory(f);
+    /* rows of the forecast point to names of the tape: models give none */
+    cot_params_destroy(p);
+    cot_tape_destroy(t);
+    return fine;
+}
+
+/* Some blocks are recorded, however many there are: of more than MANY the others add as much as one
+ * of them does. FEW: enough that the middle of the net is inside of a block like all others. */
+enum { MANY = 200, FEW = 8 };
+
+bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f) {
+    cot__forecast less = {0};
+    int64_t       fewer, more = m->net.layers - FEW;
+    shapes        some = *m;
+    if (!m->is_gpt || m->net.layers <= MANY) return shapes_forecast(m, a, parameters, f);
+    some.net.layers = FEW - 1;
+    bool fine = shapes_forecast(&some, &less, &fewer, f);
+    some.net.layers = FEW;
+    fine = fine && shapes_forecast(&some, a, parameters, f);
+    if (fine && !cot__forecast_stretch(a, &less, more)) fine = failure_memory(f);
+    if (fine) *parameters += more * (*parameters - fewer);
+    cot__forecast_free(&less);
+    return fine;
+}

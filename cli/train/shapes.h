@@ -1,0 +1,22 @@
+/* shapes.h: what a step of a model would take, from its shapes alone. */
+#ifndef COT_CLI_SHAPES_H
+#define COT_CLI_SHAPES_H
+
+#include "io/failure.h"
+#include "models/gpt.h"
+#include "trace/cost/forecast.h"
+
+typedef struct shapes {
+    bool      is_gpt; /* otherwise it is mnist */
+    gpt       net;    /* of gpt */
+    int64_t   batch;
+    cot_dtype precision;
+} shapes;
+
+/* The forecast of a step, and how many numbers the parameters are. Call cot__forecast_free in any
+ * case. */
+bool shapes_forecast(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f);
+/* The same at once however many layers there are: of many equal ones only some are recorded. */
+bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f);
+
+#endif

@@ -1,0 +1,195 @@
+/* least.c: a limit that is enough, from shapes alone: an estimate from above of the smallest one.
+ *
+ * What cannot be dropped stays: `fixed`. Besides, at each moment:
+ *
+ *   to make a value   need = the largest of: operands, results and workspace of its operation; an
+ *                     operand's own need, with the other operands pinned beside it
+ *   on the way back   adjoints that wait; values of the operation, one of them being made; what its
+ *                     rule makes on its way, which is estimated
+ *
+ * Operands may be made in any order, and nothing is taken to be there that could be dropped: so
+ * long chains cost no more than short ones, and each place where two branches meet costs one value
+ * more. Bodies of loops, conditions and checkpoints do not count: what they take is not known from
+ * here. */
+#include "memory/memory.h"
+#include "backend/job_run.h"
+#include "tape/record_job.h"
+
+#include <math.h>
+
+enum {
+    SLACK = 1 << 17,  /* chunks of the arena, lists of a sweep and of waiting work … */
+    OF_NODE = 128,    /* … and of each operation */
+    ALIGNED = 64
+};
+
+typedef struct measure {
+    cot_tape *t;
+    uint32_t *maker;   /* the operation that can make the value of a node again; COT__NONE: none */
+    double   *need;    /* of a maker */
+    double   *adjoint; /* of a node: what its adjoint takes; 0: it has none now */
+    double    fixed, values;  /* what stays, and what can be dropped */
+    double    there, back;    /* the most at once above `fixed`: while recording, on the way back */
+    double    whole;          /* the same on the way back, with all values there */
+} measure;
+
+/* With the alignment of elements, as the allocator rounds it. */
+static double room_for(size_t bytes) { return (double)cot__cache_takes(bytes + ALIGNED); }
+
+static cot__storage *storage_at(const cot_tape *t, uint32_t i) {
+    return i != COT__NONE && cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->storage : NULL;
+}
+
+/* Bytes of the value of node i, where it can be dropped. */
+static double droppable(const measure *m, uint32_t i) {
+    return i != COT__NONE && m->maker[i] != COT__NONE ? room_for(storage_at(m->t, i)->bytes) : 0;
+}
+
+/* ---- who makes what -------------------------------------------------------------------------- */
+
+static bool is_leaf(const cot__node *n) { return n->op == OP_leaf || n->op == OP_parameter; }
+
+/* Node i is the first on its storage. */
+static uint32_t maker_of(const cot_tape *t, uint32_t i) {
+    uint32_t             by = t->nodes[i].op == OP_pick ? cot__arg(&t->nodes[i], 0) : i;
+    const cot__storage *s = storage_at(t, i);
+    return !s->borrowed && s->version == 0 && !cot__in_body(&t->nodes[i]) && cot__can_replay(t, by) ? by : COT__NONE;
+}
+
+/* What the elements of s take now. Without a limit they lie behind the header, which stays. */
+static double taken_by(const cot__storage *s) {
+    if (s->borrowed || s->aside || s->dropped) return 0;
+    return s->block ? room_for(s->bytes) : room_for(sizeof *s + s->bytes) - (double)cot__cache_takes(sizeof *s);
+}
+
+/* `before` of a storage is free between two searches (drop.c): 1 + the first node on it, and
+ * negative once it is known for that of a leaf. The first on that of a parameter is an example. */
+static void find_makers(measure *m, uint32_t end) {
+    cot_tape *t = m->t;
+    m->fixed = (double)cot__cache_used(&t->cache);
+    for (uint32_t i = 0; i < end; i++)
+        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    for (uint32_t i = 0; i < end; i++) {
+        cot__storage *s = storage_at(t, i);
+        m->maker[i] = COT__NONE;
+        if (!s) continue;
+        bool first = s->before == 0;
+        if (first) s->before = 1 + (double)i;
+        m->maker[i] = first ? maker_of(t, i) : m->maker[(uint32_t)fabs(s->before) - 1];
+        if (first) m->values += droppable(m, i);
+        bool leaf = is_leaf(&t->nodes[i]) && s->before > 0;
+        if (leaf) s->before = -s->before;
+        if (m->maker[i] != COT__NONE ? first : leaf) m->fixed -= taken_by(s);
+    }
+    for (uint32_t i = 0; i < end; i++)
+        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+}
+
+/* ---- one operation --------------------------------------------------------------------------- */
+
+static double workspace_of(const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    cot__view        x[COT__FEW_OPERANDS], z[COT__JOB_RESULTS];
+    int              count = cot__nargs(n), m = cot__results_at(t, i);
+    const cot__op   *op = cot__op_of(n->op);
+    /* others do not run by their shapes alone */
+    bool asks = n->op >= OP_structural && op->workspace && cot__can_replay(t, i) && !op->again;
+    if (!asks || count > COT__FEW_OPERANDS || m > COT__JOB_RESULTS) return 0;
+    for (int k = 0; k < count; k++) x[k] = cot__layout_at(t, cot__arg(n, k));
+    for (int k = 0; k < m; k++) z[k] = cot__layout_at(t, i + (uint32_t)k);
+    cot__job j = {.backend = t->backend, .record = op, .op = n->op, .n = count, .x = x, .z = z[0], .more = z + 1,
+                  .attr = n->extra.attr};
+    int64_t bytes = cot__job_workspace(&j);
+    return bytes > 0 ? room_for((size_t)bytes) : 0;
+}
+
+/* The values of an operation, k = 0, 1, …: operands, then results. */
+static uint32_t value_of(const cot_tape *t, uint32_t i, int k) {
+    int count = cot__nargs(&t->nodes[i]);
+    return k < count ? cot__arg(&t->nodes[i], k) : i + (uint32_t)(k - count);
+}
+
+/* What the first n values of operation i take together, one of them being made. */
+static double with_one_made(const measure *m, uint32_t i, int n) {
+    double all = 0, more = 0;
+    for (int k = 0; k < n; k++) {
+        uint32_t v = value_of(m->t, i, k);
+        double   own = droppable(m, v), extra = own > 0 && m->maker[v] != i ? m->need[m->maker[v]] - own : 0;
+        all += own;
+        if (extra > more) more = extra;
+    }
+    return all + more;
+}
+
+/* ---- the two walks --------------------------------------------------------------------------- */
+
+static void walk_up(measure *m, uint32_t end) {
+    for (uint32_t i = 0; i < end; i++) {
+        int    count = cot__nargs(&m->t->nodes[i]);
+        double own = workspace_of(m->t, i), making = with_one_made(m, i, count);
+        for (int k = 0; k < count + cot__results_at(m->t, i); k++) own += droppable(m, value_of(m->t, i, k));
+        m->need[i] = own > making ? own : making;
+        if (m->need[i] > m->there) m->there = m->need[i];
+    }
+}
+
+static double adjoint_bytes(const measure *m, uint32_t i) { return room_for((size_t)cot__bytes_at(m->t, i)); }
+
+/* What the rule of operation i makes on its way, before it hands down: the adjoint of its result in
+ * another order, what is added to adjoints that are there, workspaces as its own operation has. A
+ * rule that is no product of its adjoint takes its values once more. */
+static double made_by_rule(const measure *m, uint32_t i) {
+    const cot__node *n = &m->t->nodes[i];
+    bool             whole = n->op >= OP_structural && cot__op_of(n->op)->kind == KIND_GENERIC;
+    double           all = 2 * workspace_of(m->t, i);
+    for (int k = 0, count = cot__nargs(n); k < count + cot__results_at(m->t, i); k++) {
+        uint32_t v = value_of(m->t, i, k);
+        if (v == COT__NONE || !cot__has_axes(&m->t->nodes[v])) continue;
+        if (k >= count || m->adjoint[v] > 0) all += adjoint_bytes(m, v);
+        if (whole) all += adjoint_bytes(m, v);
+    }
+    return all;
+}
+
+/* Adjoints for the operands of node i. Those of leaves, too, count until the sweep is there. */
+static double hand_down(measure *m, uint32_t i) {
+    const cot__node *n = &m->t->nodes[i];
+    double           more = 0;
+    for (int k = 0, count = cot__nargs(n); k < count; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || m->adjoint[a] > 0 || !(m->t->nodes[a].flags & COT__ACTIVE)) continue;
+        more += m->adjoint[a] = adjoint_bytes(m, a);
+    }
+    return more;
+}
+
+static void walk_down(measure *m, uint32_t y) {
+    double live = m->adjoint[y] = adjoint_bytes(m, y);
+    for (uint32_t i = y + 1; i-- > 0;) {
+        const cot__node *n = &m->t->nodes[i];
+        if (m->adjoint[i] == 0) continue;
+        double rule = made_by_rule(m, i);
+        live += hand_down(m, i);
+        double back = live + rule + with_one_made(m, i, cot__nargs(n) + cot__results_at(m->t, i));
+        if (back > m->back) m->back = back;
+        if (live + rule > m->whole) m->whole = live + rule;
+        live -= m->adjoint[i];
+    }
+}
+
+int64_t cot__enough(cot_tape *t, uint32_t y) {
+    uint32_t end = y + 1;
+    size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
+    measure  m = {.t = t};
+    double  *memory = cot__alloc(&t->al, end * one);
+    if (!memory) return -1;
+    m.need = memory, m.adjoint = memory + end, m.maker = (uint32_t *)(memory + 2 * (size_t)end);
+    for (uint32_t i = 0; i < end; i++) m.adjoint[i] = 0;
+    find_makers(&m, end);
+    m.fixed += SLACK + OF_NODE * (double)end - (double)(end * one);
+    walk_up(&m, end);
+    walk_down(&m, y);
+    cot__free(&t->al, memory, end * one);
+    double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole;
+    return (int64_t)(m.fixed + (limit < whole ? limit : whole));
+}
