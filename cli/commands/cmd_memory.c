@@ -156,10 +156,16 @@ static bool forecast_layers(const model *m, answer *a, failure *f) {
     model  some = *m;
     if (!is_gpt(m) || m->net.layers <= MANY) return forecast_model(&some, a, f);
     some.net.layers = FEW - 1;
-    bool fine = forecast_model(&some, &less, f);
+    bool fine = forecast_model(&some, &less, f), fits = true;
     some.net.layers = FEW;
     fine = fine && forecast_model(&some, a, f);
-    if (fine && !cot__forecast_stretch(&a->f, &less.f, m->net.layers - FEW)) fine = failure_memory(f);
+    if (fine && !cot__forecast_stretch(&a->f, &less.f, m->net.layers - FEW, &fits)) fine = failure_memory(f);
+    if (fine && !fits)
+        fine = failure_set(f, EXIT_RUN, "run",
+                           "[memory] a step of %lld blocks takes more than 2^63 - 1 bytes; ask for fewer, or a smaller "
+                           "--width",
+                           (long long)m->net.layers);
+    /* their gradients are in the peak, so they are fewer */
     if (fine) a->parameters += (m->net.layers - FEW) * (a->parameters - less.parameters);
     cot__forecast_free(&less.f);
     return fine;
