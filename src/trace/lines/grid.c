@@ -51,8 +51,8 @@ static size_t longest(const cot__grid *g) {
     return most + sizeof "…";
 }
 
-/* The part of a cell that stands in this line of so many columns, in `buf`, which has room for every
- * cell; *rest becomes what is left for the lines below. */
+/* The part of a cell that stands in this line of so many columns, in `buf`, which has room for
+ * every cell; *rest becomes what is left for the lines below. */
 static void take(cot__grid_column kind, int columns, const char **rest, char *buf, size_t size) {
     size_t n = kind == COT__WRAP ? cot__line(*rest, columns) : strlen(*rest);
     if (kind == COT__CUT) cot__fit(*rest, columns, buf, size);
