@@ -60,7 +60,8 @@ bool cot__c_tree_put(cot__text *x, const cot__c_tree *with, const cot__tree *tre
 bool cot__c_plain(int op);
 /* The definition of a function of that name if plain C lacks it, else NULL. */
 const char *cot__c_helper(int op);
-/* Has plain C this name, or one of those functions? Or may a header have a macro or a type of it? */
+/* Has plain C this name, or one of those functions? Or may a header have it, for a macro or a
+ * type? */
 bool cot__c_reserved(const char *name);
 
 /* The call that records node `id`, which has these operands as texts. False when there is none. */

@@ -63,7 +63,7 @@ static void every_kind_of_finding_has_a_cure(void **state) {
     }
 }
 
-/* Copies the expression that begins here, up to the comma, blank or point behind it; n becomes 2. */
+/* Copies the expression that begins here, up to the comma, blank or point behind it; 2 for n. */
 static void expression_at(const char *text, char *made, size_t size) {
     size_t n = 0;
     assert_non_null(text);

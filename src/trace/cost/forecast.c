@@ -189,7 +189,7 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
 
 /* ---- more blocks ----------------------------------------------------------------------------- */
 
-/* v becomes what it is with more blocks; `was`: with one less. False: int64_t has no such number. */
+/* v becomes what it is with more blocks; `was`: with one less. False: no int64_t holds it. */
 static bool grow(int64_t *v, int64_t was, int64_t times) {
     int64_t more;
     return !__builtin_mul_overflow(*v - was, times, &more) && !__builtin_add_overflow(*v, more, v);
