@@ -12,7 +12,7 @@
 static void print_explanation(const problem *p, FILE *out, look how, const cot_array *value, int findings,
                               const char *explanation, int kinks, const char *report) {
     const char *cures[CURES_MOST];
-    int         helps = cures_find(findings ? explanation : "", kinks ? report : "", cures);
+    int         helps = cures_find(findings ? explanation : "", kinks ? report : "", p->o->dtype == COT_F32, cures);
     if (p->o->json) {
         cot__json j = cot__json_to(out);
         cot__json_open(&j, '{');

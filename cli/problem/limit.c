@@ -1,47 +1,34 @@
 /* limit.c: bytes as people write them. */
 #include "problem/limit.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/number.h"
 
-/* A number above 0 and what stands behind it. */
-static bool number_and_unit(const char *text, double *number, const char **unit) {
-    char *end;
-    *number = cot__read_number(text, &end);
-    if (end == text || !(*number > 0)) return false;
-    while (*end == ' ') end++;
-    *unit = end;
-    return true;
-}
-
-static bool read_bytes(const char *text, double *bytes) {
-    static const char *const units[] = {"", "KiB", "MiB", "GiB", "TiB"};
-    const char              *unit;
-    double                   v;
-    if (!number_and_unit(text, &v, &unit)) return false;
-    for (int k = 0; k < 5; k++)
-        if (strcmp(unit, units[k]) == 0) return *bytes = ldexp(v, 10 * k), true;
-    return false;
-}
-
 bool read_limit(const char *text, double *limit, failure *f) {
-    *limit = 0;
-    if (!text || read_bytes(text, limit)) return true;
-    return failure_usage(f, "--limit is \"%.40s\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it",
+    *limit = text ? cot__read_bytes(text) : 0;
+    return !text || *limit > 0 ||
+           failure_usage(f,
+                         "--limit is \"%.40s\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it",
                          text);
 }
 
+/* "30 %": the number, or -1. */
+static double percents(const char *text) {
+    char  *end;
+    double v = cot__read_number(text, &end);
+    while (*end == ' ') end++;
+    return end != text && strcmp(end, "%") == 0 && v > 0 && v <= 100 ? v : -1;
+}
+
 bool read_memory(const char *text, memory_wish *wish, failure *f) {
-    const char *unit;
-    double      v;
     *wish = (memory_wish){0};
     if (!text) return true;
-    if (read_bytes(text, &v) && v >= 1 && v < 0x1p63) return wish->bytes = (int64_t)v, true;
-    if (number_and_unit(text, &v, &unit) && strcmp(unit, "%") == 0 && v <= 100) return wish->part = v / 100, true;
+    double bytes = cot__read_bytes(text), part = percents(text);
+    if (bytes >= 1 && bytes < 0x1p63) return wish->bytes = (int64_t)bytes, true;
+    if (part > 0) return wish->part = part / 100, true;
     return failure_usage(f,
-                         "--memory is \"%.40s\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it, or "
-                         "with %% and at most 100",
+                         "--memory is \"%.40s\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it, "
+                         "or with %% and at most 100",
                          text);
 }

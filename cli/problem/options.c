@@ -97,7 +97,7 @@ static const option table[] = {
     {TEXT, "model", 0, "DIR", OPT_COMPILE, "the trained mnist or gpt in DIR, not an expression"},
     {TRAINING_STEP, "training-step", 0, NULL, OPT_COMPILE, "of --model: the step that trains it, of --batch examples"},
     {TEXT, "model", 0, "NAME", OPT_MEMORY, "gpt or mnist, of these sizes, not an expression"},
-    {TEXT, "limit", 0, "BYTES", OPT_MEMORY, "is so much enough? (KiB, MiB, GiB or TiB may follow)"},
+    {TEXT, "limit", 0, "BYTES", OPT_MEMORY, "is so much enough? (B, KiB, MiB, GiB or TiB may follow)"},
     {OUTPUT, "output", 'o', "FILE", OPT_COMPILE, "write FILE, which ends in .c, and its header"},
     {INPUTS, "inputs", 0, "N", OPT_SIZES, "this many inputs, without an expression"},
     {OUTPUTS, "outputs", 0, "M", OPT_SIZES, "this many outputs, without an expression"},

@@ -5,6 +5,8 @@
 #ifndef COT_CLI_CURES_H
 #define COT_CLI_CURES_H
 
+#include <stdbool.h>
+
 /* What a finding says of the operation that it names. */
 typedef enum ailment {
     NOT_FINITE, /* it made the value NaN or infinite, or the gradient */
@@ -13,11 +15,11 @@ typedef enum ailment {
     ZERO_WINS   /* its partial is infinite, and its adjoint 0 */
 } ailment;
 
-/* The advice; there is always one. */
-const char *cure_of(ailment what, const char *op);
+/* The advice; there is always one. f32: its numbers are large enough to count in f32. */
+const char *cure_of(ailment what, const char *op, bool f32);
 
 /* The different cures of all findings in both texts, at most `most`. Returns how many. */
 enum { CURES_MOST = 8 };
-int cures_find(const char *explanation, const char *report, const char *cures[CURES_MOST]);
+int cures_find(const char *explanation, const char *report, bool f32, const char *cures[CURES_MOST]);
 
 #endif

@@ -105,13 +105,20 @@ enum { MANY = 200, FEW = 8 };
 bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f) {
     cot__forecast less = {0};
     int64_t       fewer, more = m->net.layers - FEW;
+    bool          fits = true;
     shapes        some = *m;
     if (!m->is_gpt || m->net.layers <= MANY) return shapes_forecast(m, a, parameters, f);
     some.net.layers = FEW - 1;
     bool fine = shapes_forecast(&some, &less, &fewer, f);
     some.net.layers = FEW;
     fine = fine && shapes_forecast(&some, a, parameters, f);
-    if (fine && !cot__forecast_stretch(a, &less, more)) fine = failure_memory(f);
+    if (fine && !cot__forecast_stretch(a, &less, more, &fits)) fine = failure_memory(f);
+    if (fine && !fits)
+        fine = failure_set(f, EXIT_RUN, "run",
+                           "[memory] a step of %lld blocks takes more than 2^63 - 1 bytes; ask for fewer, or a smaller "
+                           "--width",
+                           (long long)m->net.layers);
+    /* their gradients are in the peak, so they are fewer */
     if (fine) *parameters += more * (*parameters - fewer);
     cot__forecast_free(&less);
     return fine;

@@ -244,3 +244,16 @@ float cot__read_float(const char *text) {
     if (rewrite(text, plain)) return strtof(plain, NULL);
     return is_word(text) ? strtof(text, NULL) : 0;
 }
+
+double cot__read_bytes(const char *text) {
+    static const struct { const char *unit; int power; } units[] = {{"", 0},    {"B", 0},    {"KiB", 10},
+                                                                    {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
+    char  *end;
+    double number = cot__read_number(text, &end);
+    if (end == text || !(number >= 0)) return -1;
+    while (*end == ' ') end++;
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++)
+        if (strcmp(end, units[k].unit) == 0 && ldexp(number, units[k].power) < 0x1p63)
+            return ldexp(number, units[k].power);
+    return -1;
+}

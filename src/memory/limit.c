@@ -12,17 +12,7 @@ const char *cot__spill_always = NULL;
 /* ---- "1.5 GiB" ------------------------------------------------------------------------------- */
 
 /* Bytes, or -1. */
-static int64_t bytes_of(const char *text) {
-    static const struct { const char *unit; double bytes; } units[] = {
-        {"", 1}, {"B", 1}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}};
-    char  *end;
-    double number = cot__read_number(text, &end);
-    if (end == text || !(number >= 0)) return -1;
-    while (*end == ' ') end++;
-    for (size_t k = 0; k < COUNTOF(units); k++)
-        if (!strcmp(end, units[k].unit) && number * units[k].bytes < 9.0e18) return (int64_t)(number * units[k].bytes);
-    return -1;
-}
+static int64_t bytes_of(const char *text) { return (int64_t)cot__read_bytes(text); }
 
 /* ---- setting it ------------------------------------------------------------------------------ */
 

@@ -606,13 +606,25 @@ cot__run *cot__run_create_with(const cot__program *p, const cot__backend *backen
     return create(p, backend, al, &(wishes){.parts = parts, .lent = lent}, caller);
 }
 
-bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
-                      const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller, int64_t *bytes) {
-    cot__run *r = create(p, backend, al, &(wishes){.parts = parts, .lent = lent, .measured = true}, caller);
+static bool measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al, const wishes *w,
+                    const cot__caller *caller, int64_t *bytes, int64_t *arena) {
+    cot__run *r = create(p, backend, al, w, caller);
     if (!r) return false;
     *bytes = (int64_t)r->held;
+    *arena = (int64_t)cot__run_arena_bytes(r);
     cot__run_destroy(r);
     return true;
+}
+
+bool cot__run_measure_arena(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                            const cot__lent *lent, const cot__caller *caller, int64_t *bytes, int64_t *arena) {
+    return measure(p, backend, al, &(wishes){.lent = lent, .measured = true}, caller, bytes, arena);
+}
+
+bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                      const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller, int64_t *bytes) {
+    int64_t arena;
+    return measure(p, backend, al, &(wishes){.parts = parts, .lent = lent, .measured = true}, caller, bytes, &arena);
 }
 
 void cot__run_destroy(cot__run *r) {

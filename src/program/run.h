@@ -94,5 +94,8 @@ size_t cot__run_arena_bytes(const cot__run *r);
  * telling the caller why there is no such run. */
 bool cot__run_measure(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
                       const cot__run_parts *parts, const cot__lent *lent, const cot__caller *caller, int64_t *bytes);
+/* The same without parts, and those of its arena alone. */
+bool cot__run_measure_arena(const cot__program *p, const cot__backend *backend, const cot_allocator *al,
+                            const cot__lent *lent, const cot__caller *caller, int64_t *bytes, int64_t *arena);
 
 #endif

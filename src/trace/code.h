@@ -6,8 +6,8 @@
  * structural operations what their rules record. Each rule runs once, on an adjoint of ones, and
  * what it recorded is forgotten.
  *
- * In plain C a zero adjoint does not win over an infinite partial, as it does in the library
- * (cot_smul, cot_sdiv). */
+ * A zero wins over an infinite factor as it does in the library: where one may be infinite at this
+ * point, plain C says smul(f_bar, …) and sdiv(f_bar, …) instead of * and /. */
 #ifndef COT_CODE_H
 #define COT_CODE_H
 
@@ -44,20 +44,24 @@ const char *cot__c_number(double v, char *buf);
 enum { COT__C_TEXT = 4096 };
 
 /* An expression of the rules' words. operand[k], result and adjoint are texts; where operand k is a
- * plain number, number[k] points to it. calls: in functions of the library, else in plain C. */
+ * plain number, number[k] points to it. calls: in functions of the library, else in plain C, for
+ * which `at` are their values at this point; NaN: not known. uses[op] is set for each function that
+ * plain C calls, unless it is NULL. */
 typedef struct cot__c_tree {
     const char   *operand[3], *result, *adjoint;
     const double *number[3];
     bool          calls;
+    double        at[3], at_result, at_adjoint;
+    bool         *uses;
 } cot__c_tree;
 /* False when C has no such function. */
 bool cot__c_tree_put(cot__text *x, const cot__c_tree *with, const cot__tree *tree);
-/* Can plain C say value and partials of this operation? calls[op] is set for each function that
- * they call. */
-bool cot__c_plain(int op, bool *calls);
+/* Can plain C say value and partials of this operation? */
+bool cot__c_plain(int op);
 /* The definition of a function of that name if plain C lacks it, else NULL. */
 const char *cot__c_helper(int op);
-/* Has plain C this name, or one of those functions? */
+/* Has plain C this name, or one of those functions? Or may a header have it, for a macro or a
+ * type? */
 bool cot__c_reserved(const char *name);
 
 /* The call that records node `id`, which has these operands as texts. False when there is none. */

@@ -9,6 +9,7 @@
 #include "rules/structural_ids.h"
 #include "tape/scope.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,11 @@ typedef struct named {
     cot__c_tree tree;
 } named;
 
+/* A plain value at this point, for what depends on it. */
+static double plain_value(const cot__trace_node *n) {
+    return is_plain(n) && !n->overwritten ? cot__load_f64(n->value.data, n->value.dtype) : NAN;
+}
+
 /* The names of an elementwise node's operands, of itself and of its adjoint. */
 static const cot__c_tree *names_of(const cot__trace *tr, int64_t node, bool calls, named *to) {
     const cot__trace_node *n = &tr->nodes[node];
@@ -39,9 +45,13 @@ static const cot__c_tree *names_of(const cot__trace *tr, int64_t node, bool call
             const cot__view *v = from < 0 ? NULL : &tr->nodes[from].value;
             to->number[k] = v ? cot__load_f64(v->data, v->dtype) : n->number;
             to->tree.number[k] = &to->number[k];
-        } else
+        } else {
             to->tree.operand[k] = cot__c_name(tr, from, to->text[k]);
+            to->tree.at[k] = plain_value(&tr->nodes[from]);
+        }
     }
+    to->tree.at_result = plain_value(n);
+    to->tree.at_adjoint = NAN;
     to->tree.result = cot__c_name(tr, node, to->text[NAMED]);
     snprintf(to->text[NAMED + 1], COT__C_NAME, "%.180s_bar", to->tree.result);
     to->tree.adjoint = to->text[NAMED + 1];
@@ -66,6 +76,8 @@ typedef struct sweep_code {
     const cot__trace *tr;
     cot__code_lines  *lines;
     bool              calls;
+    bool              uses[OP_elementwise_count]; /* functions that plain C calls */
+    double            adjoint; /* of the step, in plain C */
     const char       *stopped; /* the operation that cannot be said */
     /* of the rule that runs: its node, what it records from `first` on, and the next temporary */
     int64_t           node;
@@ -115,6 +127,8 @@ static void elementwise_step(sweep_code *c) {
     named                        names;
     bool                         first = true;
     names_of(c->tr, c->node, c->calls, &names);
+    names.tree.at_adjoint = c->adjoint;
+    names.tree.uses = c->uses;
     for (int k = 0; k < e->arity; k++) {
         int64_t to = n->args[k] == COT__NONE ? -1 : cot__trace_find(c->tr, n->args[k]);
         if (to < 0 || !e->partial[k] || !c->tr->nodes[to].active) continue;
@@ -293,15 +307,14 @@ static void structural_step(sweep_code *c) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* Can the forward pass and all partials be said in plain C? called[op]: a function that they
- * call. */
-static bool all_plain(const cot__trace *tr, bool *called) {
+/* Can the forward pass and all partials be said in plain C? */
+static bool all_plain(const cot__trace *tr) {
     bool seen[OP_elementwise_count] = {false};
     for (int64_t i = 0; i < tr->node_count; i++) {
         int op = tr->nodes[i].op;
         if (!is_plain(&tr->nodes[i])) return false;
         if (op >= OP_structural || seen[op]) continue;
-        if (!cot__c_plain(op, called)) return false;
+        if (!cot__c_plain(op)) return false;
         seen[op] = true;
     }
     return tr->seed.ndim == 0;
@@ -317,9 +330,11 @@ static void put_forward(sweep_code *c) {
         named                  names;
         if (n->op == OP_constant && !n->name) continue;
         cot__putf(&x, "    double %s = ", cot__c_name(tr, i, name));
-        if (n->op < OP_structural)
-            cot__c_tree_put(&x, names_of(tr, i, false, &names), cot__elementwise_table[n->op].value);
-        else
+        if (n->op < OP_structural) {
+            names_of(tr, i, false, &names);
+            names.tree.uses = c->uses;
+            cot__c_tree_put(&x, &names.tree, cot__elementwise_table[n->op].value);
+        } else
             cot__put(&x, cot__c_number(cot__load_f64(n->value.data, n->value.dtype), number));
         cot__put(&x, ";");
         put_line(c, line, i, false);
@@ -361,29 +376,42 @@ static void put_results(sweep_code *c) {
     }
 }
 
+static void put_steps(sweep_code *c) {
+    const cot__trace *tr = c->tr;
+    for (int64_t i = 0; i < tr->step_count && !c->stopped; i++) {
+        cot__kind kind = cot__op_of(tr->nodes[c->node = tr->steps[i].node].op)->kind;
+        c->adjoint = c->calls ? NAN : cot__load_f64(tr->steps[i].adjoint.data, tr->steps[i].adjoint.dtype);
+        if (kind == KIND_SOURCE) continue;
+        if (kind == KIND_PICK) c->stopped = "pick";
+        else if (tr->nodes[c->node].op < OP_structural) elementwise_step(c);
+        else structural_step(c);
+    }
+}
+
+/* The functions that libm lacks, found by writing the sweep to nobody. */
+static void put_helpers(sweep_code *c, cot__code_lines *lines) {
+    c->lines = NULL;
+    put_forward(c);
+    put_steps(c);
+    c->lines = lines;
+    for (int op = 0; op < OP_elementwise_count && !c->stopped; op++)
+        if (c->uses[op] && cot__c_helper(op)) put_line(c, cot__c_helper(op), -1, false);
+}
+
 const char *cot__code_sweep(const cot__trace *tr, cot__code_lines *lines) {
-    sweep_code c = {.sweep = {.t = tr->t}, .tr = tr, .lines = lines};
-    bool       called[OP_elementwise_count] = {false};
-    c.calls = !all_plain(tr, called);
+    sweep_code c = {.sweep = {.t = tr->t}, .tr = tr, .lines = lines, .calls = !all_plain(tr)};
     if (tr->step_count == 0) return NULL;
     if (c.calls) {
         put_line(&c, "static void by_hand(cot_tape *t) {", -1, false);
         if ((c.stopped = cot__code_forward(tr, lines))) return c.stopped;
     } else {
-        for (int op = 0; op < OP_elementwise_count; op++)
-            if (called[op] && cot__c_helper(op)) put_line(&c, cot__c_helper(op), -1, false);
+        put_helpers(&c, lines);
         put_line(&c, "static void by_hand(void) {", -1, false);
         put_forward(&c);
     }
     put_bars(&c);
     put_seed(&c);
-    for (int64_t i = 0; i < tr->step_count && !c.stopped; i++) {
-        cot__kind kind = cot__op_of(tr->nodes[c.node = tr->steps[i].node].op)->kind;
-        if (kind == KIND_SOURCE) continue;
-        if (kind == KIND_PICK) c.stopped = "pick";
-        else if (tr->nodes[c.node].op < OP_structural) elementwise_step(&c);
-        else structural_step(&c);
-    }
+    put_steps(&c);
     if (c.stopped) return c.stopped;
     put_results(&c);
     put_line(&c, "}", -1, true);

@@ -12,7 +12,8 @@
 /* How tightly C binds. */
 enum { CHOICE = 1, OR_ELSE, AND_ALSO, EQUALITY, COMPARISON, SUM, PRODUCT, SIGN, ATOM };
 
-/* A word in plain C: an operator between two, or a function; its definition, if libm lacks it. */
+/* A word in plain C: an operator between two, or a function; its definition, if libm lacks it. Of
+ * smul and sdiv the operator where it does the same, else the function. */
 typedef struct word {
     const char *sign;
     int         binds;
@@ -23,9 +24,11 @@ static const word words[OP_elementwise_count] = {
     [OP_add] = {" + ", SUM, 0, 0},
     [OP_sub] = {" - ", SUM, 0, 0},
     [OP_mul] = {" * ", PRODUCT, 0, 0},
-    [OP_smul] = {" * ", PRODUCT, 0, 0},
+    [OP_smul] = {" * ", PRODUCT, "smul",
+                 "static double smul(double x, double y) { return isnan(x * y) && (x == 0 || y == 0) ? 0 : x * y; }"},
     [OP_div] = {" / ", PRODUCT, 0, 0},
-    [OP_sdiv] = {" / ", PRODUCT, 0, 0},
+    [OP_sdiv] = {" / ", PRODUCT, "sdiv",
+                 "static double sdiv(double x, double y) { return isnan(x / y) && x == 0 ? 0 : x / y; }"},
     [OP_equal] = {" == ", EQUALITY, 0, 0},
     [OP_not_equal] = {" != ", EQUALITY, 0, 0},
     [OP_less] = {" < ", COMPARISON, 0, 0},
@@ -103,17 +106,22 @@ static bool is_said(int op) {
     return signs || words[op].sign || words[op].function;
 }
 
-bool cot__c_plain(int op, bool *calls) {
+bool cot__c_plain(int op) {
     const cot__elementwise_info *e = &cot__elementwise_table[op];
     const cot__tree             *trees[] = {e->value, e->partial[0], e->partial[1], e->partial[2]};
     bool                         said = true;
     for (int k = 0; k <= e->arity; k++)
         for (const cot__tree *p = trees[k], *end = p ? cot__tree_after(p) : NULL; p < end; p++)
-            if (p->what == TREE_OP) {
-                said = said && is_said(p->op);
-                calls[p->op] = true;
-            }
+            said = said && (p->what != TREE_OP || is_said(p->op));
     return said;
+}
+
+/* Two capitals or more and no small letter (M_PI, BUFSIZ), or _ as one of the first two (L_tmpnam,
+ * _Bool). W1 is nobody's. */
+static bool may_be_a_macro(const char *name) {
+    int capitals = 0, small = 0;
+    for (const char *p = name; *p; p++) capitals += *p >= 'A' && *p <= 'Z', small += *p >= 'a' && *p <= 'z';
+    return (capitals > 1 && small == 0) || name[0] == '_' || (name[0] >= 'A' && name[0] <= 'Z' && name[1] == '_');
 }
 
 bool cot__c_reserved(const char *name) {
@@ -123,12 +131,14 @@ bool cot__c_reserved(const char *name) {
         "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "bool",
         "true", "false", "nullptr", "typeof", "alignas", "alignof", "constexpr", "static_assert", "thread_local",
         "asm", "linux", "unix", "NAN", "INFINITY", "NULL", "EOF", "errno", "stdin", "stdout", "stderr", "printf",
-        "malloc", "free", "main", "t", "show", "recorded", "by_hand"};
+        "malloc", "free", "main", "t", "show", "recorded", "by_hand", "math_errhandling"};
     for (int k = 0; k < COUNTOF(others); k++)
         if (strcmp(name, others[k]) == 0) return true;
     for (int op = 0; op < OP_elementwise_count; op++)
         if (words[op].function && strcmp(name, words[op].function) == 0) return true;
-    return strncmp(name, "cot_", 4) == 0 || strncmp(name, "COT_", 4) == 0;
+    size_t n = strlen(name);
+    bool   type = n > 2 && strcmp(name + n - 2, "_t") == 0;
+    return type || may_be_a_macro(name) || strncmp(name, "cot_", 4) == 0;
 }
 
 const char *cot__c_number(double v, char *buf) {
@@ -179,6 +189,55 @@ static const cot__tree *plainer(const writing *w, const cot__tree *e) {
     return e;
 }
 
+/* ---- where a zero wins ----------------------------------------------------------------------- */
+
+/* A number that stands in the tree: of the rule, of an operand, the result or the adjoint. NULL:
+ * it is an operation. */
+static const double *value_of(const writing *w, const cot__tree *e, double *buf) {
+    if (known(w, e, buf)) return buf;
+    return e->what == TREE_OPERAND  ? &w->with->at[e->op]
+           : e->what == TREE_RESULT ? &w->with->at_result
+           : e->what == TREE_G      ? &w->with->at_adjoint
+                                    : NULL;
+}
+
+/* No larger magnitude has the tree at this point. INFINITY: it may be infinite, or NaN. */
+static double magnitude(const writing *w, const cot__tree *e) {
+    double        buf;
+    const double *v = value_of(w, e = plainer(w, e), &buf);
+    if (v) return isfinite(*v) ? fabs(*v) : INFINITY;
+    double a = magnitude(w, operand(e, 0)), most = INFINITY;
+    switch (e->op) {
+    case OP_neg: case OP_abs: return a;
+    case OP_sin: case OP_cos: case OP_tanh: case OP_sigmoid: case OP_erf: case OP_sign: return a < INFINITY ? 1 : a;
+    case OP_square: most = a * a; break;
+    case OP_add: case OP_sub: most = a + magnitude(w, operand(e, 1)); break;
+    case OP_mul: case OP_smul: most = a * magnitude(w, operand(e, 1)); break;
+    case OP_where: return fmax(magnitude(w, operand(e, 1)), magnitude(w, operand(e, 2)));
+    default: break;
+    }
+    return isnan(most) ? INFINITY : most;
+}
+
+/* Is the tree a number at this point, and not 0? Of the few operations that divisors have. */
+static bool is_not_zero(const writing *w, const cot__tree *e) {
+    double        buf;
+    const double *v = value_of(w, e = plainer(w, e), &buf);
+    if (v) return *v != 0 && !isnan(*v);
+    if (e->op == OP_neg) return is_not_zero(w, operand(e, 0));
+    if (e->op != OP_mul) return false;
+    v = value_of(w, plainer(w, operand(e, 1)), &buf);
+    return known(w, operand(e, 0), &(double){0}) && is_not_zero(w, operand(e, 0)) && v && fabs(*v) > 1e-200;
+}
+
+/* Does smul or sdiv do more than the operator at this point, perhaps? */
+static bool zero_may_win(const writing *w, const cot__tree *e) {
+    if (e->op == OP_smul) return !(magnitude(w, operand(e, 0)) < INFINITY && magnitude(w, operand(e, 1)) < INFINITY);
+    return e->op == OP_sdiv && !is_not_zero(w, operand(e, 1));
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
 static int binding(const writing *w, const cot__tree *e) {
     double v;
     if (known(w, e, &v)) return v < 0 ? SIGN : ATOM;
@@ -187,7 +246,7 @@ static int binding(const writing *w, const cot__tree *e) {
     case OP_where: return CHOICE;
     case OP_neg: case OP_logical_not: return SIGN;
     case OP_reciprocal: case OP_rsqrt: return PRODUCT;
-    default: return words[e->op].sign ? words[e->op].binds : ATOM;
+    default: return words[e->op].sign && !zero_may_win(w, e) ? words[e->op].binds : ATOM;
     }
 }
 
@@ -217,13 +276,14 @@ static void write_plain(writing *w, const cot__tree *e) {
         cot__put(w->to, e->op == OP_rsqrt ? "1.0 / sqrt(" : "1.0 / ");
         write(w, operand(e, 0), e->op == OP_rsqrt ? CHOICE : ATOM);
         if (e->op == OP_rsqrt) cot__put(w->to, ")");
-    } else if (in->sign) {
+    } else if (in->sign && !zero_may_win(w, e)) {
         write(w, operand(e, 0), in->binds);
         cot__put(w->to, in->sign);
         write(w, operand(e, 1), in->binds + 1);
-    } else if (in->function)
+    } else if (in->function) {
+        if (w->with->uses) w->with->uses[e->op] = true;
         write_call(w, "", in->function, e);
-    else
+    } else
         w->missing = true;
 }
 

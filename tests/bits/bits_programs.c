@@ -137,6 +137,39 @@ void bits_family_implicit(void) {
     }
 }
 
+/* (a + 2) x less its neighbours, or less those on one side: symmetric and positive definite, or
+ * not. */
+typedef struct neighbours {
+    cot_var a;
+    bool    both;
+} neighbours;
+
+static int less_neighbours(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const neighbours *w = user;
+    int64_t           size = cot_size(xs[0]);
+    cot_var           zero = cot_zeros(xs[0].tape, cot_dtype_of(xs[0]), COT_SHAPE(1));
+    cot_var           before = cot_concat(2, (cot_var[]){zero, cot_slice(xs[0], 0, 0, size - 1, 1)}, 0);
+    cot_var           behind = cot_concat(2, (cot_var[]){cot_slice(xs[0], 0, 1, COT_END, 1), zero}, 0);
+    (void)n, (void)m;
+    ys[0] = cot_sub(cot_mul(cot_add(w->a, 2.0), xs[0]), w->both ? cot_add(before, behind) : before);
+    return 0;
+}
+
+/* More unknowns than are eliminated, and no multiple of 8: GMRES, then conjugate gradients. */
+void bits_family_solvers(void) {
+    for (int d = 0; d < 2; d++)
+        for (int both = 0; both < 2; both++) {
+            cot_tape  *t = cot_tape_create(NULL);
+            cot_var    xs[2] = {bits_leaf(t, DTYPE(d), COT_SHAPE(101), 1, -1, 1),
+                                bits_leaf(t, DTYPE(d), COT_SHAPE(101), 2, 0.1, 1)};
+            neighbours w = {xs[1], both};
+            bits_item("%s %s", both ? "conjugate gradients" : "gmres", cot_dtype_name(DTYPE(d)));
+            bits_derivatives(
+                cot_linear_solve(less_neighbours, &w, xs[0], &(cot_solve_options){.positive_definite = both}), 2, xs);
+            bits_close(t);
+        }
+}
+
 /* ---- optimisers and networks ----------------------------------------------------------------- */
 
 typedef struct trainer {

@@ -91,6 +91,23 @@ static void scalars_are_plain_c(void **state) {
     assert_non_null(strstr(last.out, "    x2_bar += v1_bar * x1;\n"));
 }
 
+/* A zero wins over an infinite factor here too. */
+static void a_zero_adjoint_wins_as_in_the_library(void **state) {
+    (void)state;
+    agrees("'where(x > 0, sqrt(x), 0)*1' x=0", "x", true);
+    agrees("'where(y > 0, x/y, 0)*1 + where(z > 0, log(z), 0)' x=1 y=0 z=0", "x y z", true);
+    agrees("'where(x > 0, 1, x*y)*1' x=2 y=inf", "x y", true);
+    agrees("'where(x > 0, 1, 1e200*x*x*x)*1' x=1e100", "x", true);
+    /* the other way: an infinite adjoint, a factor of 0 */
+    sh("cotangent trace --c 'sqrt(x*y)' x=0 y=2 > made.c && " BUILD);
+    assert_string_equal(last.out, "f = 0\nx_bar = inf\ny_bar = 0\nx_bar = inf\ny_bar = 0\n");
+    /* operators where nothing is infinite */
+    sh("cotangent trace --c 'sqrt(x)*y + x/y + x**2' x=2 y=3");
+    assert_non_null(strstr(last.out, " / (2.0 * "));
+    assert_null(strstr(last.out, "smul("));
+    assert_null(strstr(last.out, "sdiv("));
+}
+
 static void arrays_are_calls_with_their_arguments(void **state) {
     (void)state;
     agrees("'mean((A @ x - b)**2)' A=[[1,2],[3,4]] x=[1,2] b=[0,1]", "A x b", false);
@@ -115,6 +132,18 @@ static void names_that_c_has_are_changed(void **state) {
     assert_non_null(strstr(last.out, "double__bar = 2.5244129544236893\n"));
     assert_non_null(strstr(last.out, "x_bar__bar = 3.2418138352088386\n"));
     assert_non_null(strstr(last.out, "v1___bar = 1\n"));
+    /* macros of the headers; the sweep with doubles, and in calls */
+    const char *const values[] = {"2", "[2]"};
+    for (int k = 0; k < 2; k++) {
+        sh("cotangent trace --c 'M_PI*x + BUFSIZ*x + sum(L_tmpnam*math_errhandling + int64_t*W1)' --seed 1 M_PI=2 x=3 "
+           "BUFSIZ=1 L_tmpnam=%s math_errhandling=2 int64_t=%s W1=7 > made.c && " BUILD, values[k], values[k]);
+        if (last.status) print_error("%s", last.err);
+        assert_int_equal(last.status, 0);
+        assert_non_null(strstr(last.out, "M_PI__bar = 3\n"));
+        assert_non_null(strstr(last.out, "x_bar = 3\n"));
+        assert_non_null(strstr(last.out, "int64_t__bar = 7\n"));
+        assert_non_null(strstr(last.out, "W1_bar = 2\n")); /* no header's */
+    }
 }
 
 static void what_no_function_says_is_told(void **state) {
@@ -141,6 +170,7 @@ static void what_no_function_says_is_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scalars_are_plain_c),
+        cmocka_unit_test(a_zero_adjoint_wins_as_in_the_library),
         cmocka_unit_test(arrays_are_calls_with_their_arguments),
         cmocka_unit_test(names_that_c_has_are_changed),
         cmocka_unit_test(what_no_function_says_is_told),

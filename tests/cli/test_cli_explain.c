@@ -36,6 +36,7 @@ static void every_kind_of_finding_has_a_cure(void **state) {
         {"'1/x' x=0", "x/where(y == 0, 1, y)"},
         {"'log(sum(exp(x)))' x=[1000,1]", "logsumexp(x)"},
         {"'exp(x) - 1' x=1000", "expm1(x)"},
+        {"'log1p(x)' x=-1 --dtype f32", "log1p(clamp(x, -1 + 1e-6, inf))"},
         {"'asin(x)' x=2", "clamp(x, -1 + 1e-12, 1 - 1e-12)"},
         {"'acosh(x)' x=0", "acosh(clamp(x, 1 + 1e-12, inf))"},
         {"'x + y' x=inf y=1", "where(isfinite(x), x, 0)"},
@@ -62,39 +63,85 @@ static void every_kind_of_finding_has_a_cure(void **state) {
     }
 }
 
-/* An expression that a cure proposes can be computed. */
-static void cures_are_expressions(void **state) {
-    (void)state;
-    static const char *const lines[] = {
-        "'log(clamp(x, 1e-12, inf))' x=0", "'log(where(x > 0, x, 1))' x=0", "'sqrt(where(x > 0, x, 1))' x=0",
-        "'x/where(y == 0, 1, y)' x=1 y=0", "'logsumexp(x)' x=[1000,1]", "'softplus(k*x)/k' x=0 k=10",
-        "'logaddexp(k*x, k*y)/k' x=1 y=1 k=10", "'lerp(a, b, sigmoid(k*x))' a=1 b=2 k=3 x=0",
-        "'sum(where(isfinite(x), x, 0))' x=[inf,1]", "'hypot(x, 1e-6)' x=0",
-        "'sum(inv(A + 1e-9*eye(2)))' A=[[1,1],[1,1]]", "'sum(A + diag(1e-9*arange(2)))' A=[[1,0],[0,1]]",
-        "'bce_with_logits(x, t)' x=[1,2] t=[0,1]",
-    };
-    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
-        assert_int_equal(sh("cotangent eval %s", lines[k]), 0);
-        assert_null(strstr(last.out, "inf"));
-        assert_null(strstr(last.out, "nan"));
+/* Copies the expression that begins here, up to the comma, blank or point behind it; 2 for n. */
+static void expression_at(const char *text, char *made, size_t size) {
+    size_t n = 0;
+    assert_non_null(text);
+    for (int depth = 0; *text && *text != '\n' && n + 1 < size; text++) {
+        bool sum = *text == ' ' && (text[1] == '+' || text[-1] == '+');
+        if (depth == 0 && n > 0 && strchr(",;. ", *text) && !sum) break;
+        depth += (*text == '(') - (*text == ')');
+        made[n++] = *text == 'n' && text[-1] == '(' && text[1] == ')' ? '2' : *text;
     }
+    made[n] = 0;
+}
+
+/* `form` with the expression in parentheses for every @. */
+static void put_inside(const char *form, const char *made, char *whole, size_t size) {
+    size_t n = 0;
+    for (whole[0] = 0; *form && n + 1 < size; form++)
+        n += (size_t)snprintf(whole + n, size - n, *form == '@' ? "(%s)" : "%.1s", *form == '@' ? made : form);
+}
+
+/* Expressions that a cure proposes, as explain prints them, in each dtype: they and their gradients
+ * are finite where what they cure is not. */
+static void cures_are_finite_in_every_dtype(void **state) {
+    (void)state;
+    static const struct {
+        const char *sick, *cure, *form, *inputs;
+    } cases[] = {
+        {"'log(x)' x=0", "log(clamp(x, ", "@", "x=0"},
+        {"'log(x)' x=0", "log(where(x > 0, x, 1))", "@", "x=0"},
+        {"'log1p(x)' x=-1", "log1p(clamp(x, ", "@", "x=-1"},
+        {"'sqrt(x)' x=0", "sqrt(x + ", "@", "x=0"},
+        {"'sqrt(x)' x=0", "sqrt(where(x > 0, x, 1))", "@", "x=0"},
+        {"'x/y' x=1 y=0", "x/(y + ", "@", "x=1 y=0"},
+        {"'x/y' x=1 y=0", "x/where(y == 0, 1, y)", "@", "x=1 y=0"},
+        {"'exp(x)' x=1000", "clamp(x, -50, 50)", "exp(@)", "x=1000"},
+        {"'log(sum(exp(x)))' x=[1000,1]", "logsumexp(x)", "@", "x=[1000,1]"},
+        {"'asin(x)' x=1", "clamp(x, -1", "asin(@)", "x=1"},
+        {"'acos(x)' x=-1", "clamp(x, -1", "acos(@)", "x=-1"},
+        {"'atanh(x)' x=1", "clamp(x, -1", "atanh(@)", "x=-1"},
+        {"'erfinv(x)' x=1", "clamp(x, -1", "erfinv(@)", "x=1"},
+        {"'acosh(x)' x=1", "acosh(clamp(x, ", "@", "x=1"},
+        {"'abs(x)' x=0", "hypot(x, ", "@", "x=0"},
+        {"'relu(x)' x=0", "softplus(k*x)/k", "@", "x=0 k=10"},
+        {"'maximum(x, y)' x=1 y=1", "logaddexp(k*x, k*y)/k", "@", "x=1 y=1 k=10"},
+        {"'where(x > 0, 1, x)' x=1", "lerp(a, b, sigmoid(k*x))", "@", "a=1 b=2 k=3 x=0"},
+        {"'x + y' x=inf y=1", "where(isfinite(x), x, 0)", "sum(@)", "x=[inf,1]"},
+        {"'sigmoid(x)' x=1000", "bce_with_logits(x, t)", "@", "x=[1,2] t=[0,1]"},
+        {"'sum(inv(A))' A=[[1,1],[1,1]]", "A + ", "sum(inv(@))", "A=[[1,1],[1,1]]"},
+        /* they differ */
+        {"'sum(eigvalsh(A))' A=[[1,0],[0,1]]", "A + diag", "1/(eigvalsh(@)[1] - eigvalsh(@)[0])", "A=[[1,0],[0,1]]"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int single = 0; single < 2; single++) {
+            char        made[120], whole[400];
+            const char *dtype = single ? "f32" : "f64";
+            assert_int_equal(sh("COLUMNS=900 cotangent explain %s --dtype %s", cases[k].sick, dtype), 0);
+            expression_at(strstr(last.out, cases[k].cure), made, sizeof made);
+            put_inside(cases[k].form, made, whole, sizeof whole);
+            if (sh("cotangent grad '%s' %s --dtype %s", whole, cases[k].inputs, dtype)) fail_msg("%s", last.err);
+            if (strstr(last.out, "inf") || strstr(last.out, "nan")) fail_msg("%s in %s: %s", whole, dtype, last.out);
+        }
 }
 
 static void every_operation_has_a_cure(void **state) {
     (void)state;
     for (int i = 0; i < cot__listing_count(); i++)
         for (int what = NOT_FINITE; what <= ZERO_WINS; what++)
-            assert_non_null(cure_of((ailment)what, cot__listing_name(i)));
+            assert_true(cure_of((ailment)what, cot__listing_name(i), false) &&
+                        cure_of((ailment)what, cot__listing_name(i), true));
     const char *cures[CURES_MOST];
-    assert_int_equal(cures_find("", "", cures), 0);
-    assert_int_equal(cures_find("nothing known", "no brackets", cures), 0);
+    assert_int_equal(cures_find("", "", false, cures), 0);
+    assert_int_equal(cures_find("nothing known", "no brackets", true, cures), 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(findings_wrap_and_offer_cures),
         cmocka_unit_test(every_kind_of_finding_has_a_cure),
-        cmocka_unit_test(cures_are_expressions),
+        cmocka_unit_test(cures_are_finite_in_every_dtype),
         cmocka_unit_test(every_operation_has_a_cure),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -75,8 +75,22 @@ static void a_million_layers_are_answered_at_once(void **state) {
     assert_int_equal(sh("grep -c '<svg' m.svg"), 0);
 }
 
+static void what_int64_does_not_hold_is_refused(void **state) {
+    (void)state;
+    fails("cotangent memory --model gpt --layers 1000000000 --width 65536 --heads 8", 3,
+          "[memory] a step of 1000000000 blocks takes more than 2^63 - 1 bytes; ask for fewer, or a smaller --width",
+          "");
+    /* what it does hold is counted */
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 1000000000 --width 8192 --heads 8"), 0);
+    assert_true(number("stored") > 1e17 && number("stored") < 0x1p63);
+    assert_true(number("peak") > 1e18 && number("parameters") > 1e17);
+}
+
 static void a_limit_is_judged_and_drawn(void **state) {
     (void)state;
+    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1TiB --svg m.svg"), 0);
+    assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit '5 B'"), 1);
+    assert_non_null(strstr(last.out, "a limit of 5 B is not enough\n"));
     assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1TiB --svg m.svg"), 0);
     assert_non_null(strstr(last.out, "a limit of 1.00 TiB is enough as it is\n"));
     assert_int_equal(sh("cotangent memory --model mnist --batch 64 --limit 1000"), 1);
@@ -109,7 +123,7 @@ static void what_it_does_not_know_it_says(void **state) {
     fails("cotangent memory --model mnist --layers 3", 2,
           "--layers, --heads, --width and --context are for gpt; mnist has one shape", "");
     fails("cotangent memory --model gpt --limit lots", 2,
-          "--limit is \"lots\"; it is a number of bytes, or with KiB, MiB, GiB or TiB behind it", "");
+          "--limit is \"lots\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it", "");
     fails("cotangent memory --model gpt --precision f8", 2, "--precision is \"f8\"; it is bf16, f16 or f32", "");
     fails("cotangent memory 'sum(x)' x=[1] --layers 3", 2,
           "--layers, --heads, --width, --context, --batch and --precision are of --model; an expression has its own "
@@ -126,6 +140,7 @@ int main(void) {
         cmocka_unit_test(a_model_of_any_size_is_answered_at_once),
         cmocka_unit_test(a_parameter_that_is_used_twice_is_stored_once),
         cmocka_unit_test(a_million_layers_are_answered_at_once),
+        cmocka_unit_test(what_int64_does_not_hold_is_refused),
         cmocka_unit_test(a_limit_is_judged_and_drawn),
         cmocka_unit_test(what_it_does_not_know_it_says),
     };

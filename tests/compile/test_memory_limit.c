@@ -142,6 +142,33 @@ static void a_limit_below_the_smallest_is_refused_by_name(void **state) {
     assert_refused(&m, &(cot_compile_options){.memory_limit = smallest - 1}, COT_MEMORY, text);
 }
 
+/* Requests for memory that compiling within a limit makes. */
+static long requests_within(limit_model *m, int64_t limit) {
+    counting     c = {0};
+    cot_program *p = limit_compile(m, &(cot_compile_options){.allocator = {counting_alloc, &c}, .memory_limit = limit});
+    cot_program_destroy(p);
+    return c.requests;
+}
+
+/* A long chain of short vectors: what computes again takes more than it spares. */
+BODY(thin_loss) {
+    UNUSED;
+    cot_var x = xs[0];
+    for (int i = 0; i < 300; i++) x = cot_tanh(cot_mul(x, xs[1]));
+    ys[0] = cot_sum(x, COT_ALL);
+    return 0;
+}
+
+/* Not all of the ladder is climbed down, whose last steps make the longest programs. */
+static void a_limit_is_refused_before_all_budgets_are_tried(void **state) {
+    (void)state;
+    const cot_type vector = {COT_F32, COT_SHAPE(64)};
+    limit_model    m = {"thin chain", thin_loss, 1, 2, {vector, vector}};
+    int64_t        smallest = smallest_limit(&m);
+    long           kept = requests_within(&m, smallest), refused = requests_within(&m, smallest - 1);
+    if (refused > 2 * kept) fail_msg("%ld requests for memory to refuse, %ld to compile", refused, kept);
+}
+
 static void options_that_do_not_go_with_a_limit_are_refused(void **state) {
     (void)state;
     limit_model m = short_stack(1);
@@ -316,6 +343,7 @@ int main(void) {
         cmocka_unit_test(convolutions_keep_their_bits_at_every_limit),
         cmocka_unit_test(a_transformer_keeps_its_bits_at_every_limit),
         cmocka_unit_test(a_limit_below_the_smallest_is_refused_by_name),
+        cmocka_unit_test(a_limit_is_refused_before_all_budgets_are_tried),
         cmocka_unit_test(options_that_do_not_go_with_a_limit_are_refused),
         cmocka_unit_test(outputs_that_cannot_be_made_where_they_are_wanted_are_refused),
         cmocka_unit_test(a_step_that_owns_its_parameters_keeps_to_the_limit),

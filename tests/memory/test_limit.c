@@ -246,9 +246,11 @@ static void the_environment_sets_the_limit(void **state) {
     assert_int_equal(limit_from("64 KiB", said), 65536);
     assert_int_equal(limit_from("1.5GiB", said), 1610612736);
     assert_int_equal(limit_from("2MiB", said), 2097152);
+    assert_int_equal(limit_from("2 TiB", said), 2199023255552);
+    assert_int_equal(limit_from("70000 B", said), 70000);
     assert_int_equal(limit_from("", said), 0);
     assert_string_equal(said, "");
-    const char *const bad[] = {"much", "3 MB", "-1", "nan", "1e300", "5 KiB "};
+    const char *const bad[] = {"much", "3 MB", "-1", "nan", "1e300", "1e9 TiB", "5 KiB "};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         char whole[256];
         assert_int_equal(limit_from(bad[k], said), 0);

@@ -4,6 +4,8 @@
 #include "trace/lines/grid.h"
 #include "trace/trace.h"
 
+#include <string.h>
+
 static char text[4096];
 
 static const char *printed(cot__grid *g) {
@@ -55,6 +57,25 @@ static void cells_give_way_where_the_terminal_ends(void **state) {
     assert_string_equal(printed(&g), "x̄x̄x̄x̄x̄x̄x̄x̄  ab\nx̄x̄\n");
 }
 
+static void a_newline_in_a_cell_begins_a_line(void **state) {
+    (void)state;
+    cot__grid g = {.columns = 2, .column = {COT__WRAP, COT__LEFT}};
+    PUT(&g, "ab\ncdef\n\ng", "x", "h", "y");
+    assert_string_equal(printed(&g), "ab    x\ncdef\n\ng\nh     y\n");
+}
+
+/* Longer than a buffer of any usual size. */
+static void long_cells_are_not_cut(void **state) {
+    (void)state;
+    char      cell[1500], want[3100];
+    cot__grid g = {.columns = 2, .column = {COT__LEFT, COT__RIGHT}, .width = 80};
+    memset(cell, 'a', sizeof cell - 1);
+    cell[sizeof cell - 1] = 0;
+    PUT(&g, cell, cell);
+    snprintf(want, sizeof want, "%s  %s\n", cell, cell);
+    assert_string_equal(printed(&g), want);
+}
+
 static void paragraphs_break_at_blanks(void **state) {
     (void)state;
     FILE *f = tmpfile();
@@ -83,6 +104,8 @@ int main(void) {
         cmocka_unit_test(columns_are_as_wide_as_their_widest_cell),
         cmocka_unit_test(the_last_cell_uses_the_rest_of_its_line),
         cmocka_unit_test(cells_give_way_where_the_terminal_ends),
+        cmocka_unit_test(a_newline_in_a_cell_begins_a_line),
+        cmocka_unit_test(long_cells_are_not_cut),
         cmocka_unit_test(paragraphs_break_at_blanks),
         cmocka_unit_test(inks_are_written_when_asked),
     };

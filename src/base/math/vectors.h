@@ -17,6 +17,14 @@ static inline double cot__dot(int64_t n, const double *a, const double *b) {
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
+/* aᵀb as one chain. The iterations of cot_linear_solve are results with promised bits
+ * (docs/bits.md), and have always added so. */
+static inline double cot__dot_chain(int64_t n, const double *a, const double *b) {
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++) sum += a[k] * b[k];
+    return sum;
+}
+
 /* The largest absolute value; NaN where any is. 0 of none. */
 static inline double cot__largest(int64_t n, const double *v) {
     double most = 0;
@@ -32,16 +40,20 @@ static inline double cot__power_near(double x) {
     return ldexp(1, e - 1);
 }
 
-/* |v|, also where squares of its elements are too large or too small for a number. */
-static inline double cot__length(int64_t n, const double *v) {
-    double sum = cot__dot(n, v, v);
-    if (sum > 1e-250 && sum < 1e250) return sqrt(sum); /* no square of weight was */
-    double most = cot__largest(n, v);
+/* |v|, also where squares of its elements are too large or too small for a number: as one chain of
+ * squares, scaled by a power of two. */
+static inline double cot__length_chain(int64_t n, const double *v) {
+    double most = cot__largest(n, v), sum = 0;
     if (most == 0 || !isfinite(most)) return most;
     double scale = cot__power_near(most);
-    sum          = 0;
     for (int64_t k = 0; k < n; k++) sum += (v[k] / scale) * (v[k] / scale);
     return sqrt(sum) * scale;
+}
+
+/* The same in eight sums, where no scale is needed. */
+static inline double cot__length(int64_t n, const double *v) {
+    double sum = cot__dot(n, v, v);
+    return sum > 1e-250 && sum < 1e250 ? sqrt(sum) /* no square of weight was */ : cot__length_chain(n, v);
 }
 
 #endif

@@ -21,7 +21,7 @@ static bool not_positive(const cot__system *a, double bend, int step) {
 static bool look(const cot__system *a, const double *b, double scale, const double *x, double *r, double *square) {
     if (!a->apply(a->ctx, x, r)) return false;
     for (int64_t k = 0; k < a->size; k++) r[k] = b[k] / scale - r[k];
-    *square = cot__dot(a->size, r, r);
+    *square = cot__dot_chain(a->size, r, r);
     return true;
 }
 
@@ -32,7 +32,7 @@ bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, 
     if (most_of_b == 0 || !isfinite(most_of_b)) return true; /* the residual says so */
     double scale = cot__power_near(most_of_b);
     for (int64_t k = 0; k < n; k++) r[k] = b[k] / scale; /* x is 0 */
-    square = cot__dot(n, r, r);
+    square = cot__dot_chain(n, r, r);
     goal *= sqrt(square);
     while (*steps < most && sqrt(square) > goal && square < before) {
         before = square; /* a search that gains nothing is the last */
@@ -40,11 +40,11 @@ bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, 
         while (*steps < most && sqrt(square) > goal) {
             ++*steps;
             if (!a->apply(a->ctx, p, q)) return false;
-            double bend = cot__dot(n, p, q), step = square / bend;
+            double bend = cot__dot_chain(n, p, q), step = square / bend;
             if (bend <= 0) return not_positive(a, bend, *steps);
             if (!isfinite(step)) break; /* the residual says so */
             for (int64_t k = 0; k < n; k++) x[k] += step * p[k], r[k] -= step * q[k];
-            double next = cot__dot(n, r, r), turn = next / square;
+            double next = cot__dot_chain(n, r, r), turn = next / square;
             for (int64_t k = 0; k < n; k++) p[k] = r[k] + turn * p[k];
             square = next;
         }
@@ -58,7 +58,7 @@ bool cot__conjugate_gradients(const cot__system *a, const double *b, double *x, 
 bool cot__system_is_symmetric(const cot__system *a, const double *u, const double *v, const double *of_u,
                               const double *of_v) {
     int64_t n = a->size;
-    double  there = cot__dot(n, u, of_v), back = cot__dot(n, v, of_u);
+    double  there = cot__dot_chain(n, u, of_v), back = cot__dot_chain(n, v, of_u);
     double  size = cot__length(n, u) * cot__length(n, of_v) + cot__length(n, v) * cot__length(n, of_u);
     if (!(fabs(there - back) > sqrt(cot__eps_of(a->dtype)) * size)) return true;
     return cot__refuse(a->caller, COT_VALUE,

@@ -34,7 +34,7 @@ static bool solve_dense(const cot__system *a, const double *b, double *x, double
         row[j] = 1;
         if (!a->apply(a->ctx, row, matrix + j * n)) return false;
     }
-    *size = sqrt(cot__dot(n * n, matrix, matrix));
+    *size = sqrt(cot__dot_chain(n * n, matrix, matrix));
     return a->eliminate(a->ctx, matrix, b, x);
 }
 
@@ -52,7 +52,7 @@ static double gmres_cycle(const cot__system *a, const double *b, double *x, doub
     int     k = 0;
     if (!a->apply(a->ctx, x, v)) return -1;
     for (int64_t i = 0; i < n; i++) v[i] = b[i] - v[i];
-    double start = sqrt(cot__dot(n, v, v));
+    double start = sqrt(cot__dot_chain(n, v, v));
     if (!(start > goal)) return start;
     for (int64_t i = 0; i < n; i++) v[i] /= start;
     for (g[0] = start; k < RESTART && *steps < most && fabs(g[k]) > goal; k++) {
@@ -60,11 +60,11 @@ static double gmres_cycle(const cot__system *a, const double *b, double *x, doub
         if (!a->apply(a->ctx, v + k * n, w)) return -1;
         for (int pass = 0; pass < 2; pass++) /* two passes of orthogonalisation are enough */
             for (int j = 0; j <= k; j++) {
-                double d = cot__dot(n, v + j * n, w);
+                double d = cot__dot_chain(n, v + j * n, w);
                 h[j][k] = pass ? h[j][k] + d : d;
                 for (int64_t i = 0; i < n; i++) w[i] -= d * v[j * n + i];
             }
-        h[k + 1][k] = sqrt(cot__dot(n, w, w));
+        h[k + 1][k] = sqrt(cot__dot_chain(n, w, w));
         if (h[k + 1][k] > 0)
             for (int64_t i = 0; i < n; i++) v[(k + 1) * n + i] = w[i] / h[k + 1][k];
         for (int j = 0; j < k; j++) {
@@ -94,7 +94,7 @@ static double gmres_cycle(const cot__system *a, const double *b, double *x, doub
 static bool residual_of(const cot__system *a, const double *b, const double *x, double *work, double *norm) {
     if (!a->apply(a->ctx, x, work)) return false;
     for (int64_t i = 0; i < a->size; i++) work[i] -= b[i];
-    *norm = cot__length(a->size, work);
+    *norm = cot__length_chain(a->size, work);
     return true;
 }
 
@@ -151,7 +151,7 @@ static bool refuse_solution(const cot__system *a, double norm, double residual, 
 bool cot__system_solve(const cot__system *a, const double *b, double *x, double *work) {
     int64_t n = a->size;
     bool    dense = is_dense(a);
-    double  norm = cot__length(n, b), residual = 0, size = 0;
+    double  norm = cot__length_chain(n, b), residual = 0, size = 0;
     double  relative = cot__solve_tolerance(&a->options, a->dtype, 1e-12, 1e-5);
     int     steps = 0, most = cot__system_most(&a->options);
     memset(x, 0, (size_t)n * sizeof *x);
@@ -165,7 +165,7 @@ bool cot__system_solve(const cot__system *a, const double *b, double *x, double 
         if (!(before > relative * norm) || steps >= most || steps == done) break;
     }
     ok = ok && residual_of(a, b, x, work, &residual);
-    double allowed = residual_allowed(a, relative, size * sqrt(cot__dot(n, x, x)) / norm);
+    double allowed = residual_allowed(a, relative, size * sqrt(cot__dot_chain(n, x, x)) / norm);
     if (!ok || residual == 0 || (isfinite(norm) && residual <= allowed * norm)) return ok;
     return refuse_solution(a, norm, residual, size, allowed, steps, most);
 }
@@ -179,7 +179,7 @@ bool cot__system_solve(const cot__system *a, const double *b, double *x, double 
 bool cot__system_is_linear(const cot__system *a, const double *x, double *work) {
     int64_t n = a->size;
     double *v = work, *u = v + n, *sum = u + n, *of_u = sum + n, *of_v = of_u + n, *of_sum = of_v + n;
-    double  scale = sqrt(cot__dot(n, x, x) / (double)n);
+    double  scale = sqrt(cot__dot_chain(n, x, x) / (double)n);
     for (int64_t k = 0; k < n; k++) {
         v[k] = (scale > 0 ? scale : 1) * cot__mixed_direction((uint64_t)k);
         u[k] = scale > 0 ? x[k] : cot__mixed_direction((uint64_t)(n + k));
@@ -187,9 +187,10 @@ bool cot__system_is_linear(const cot__system *a, const double *x, double *work) 
     }
     if (!a->apply(a->ctx, u, of_u) || !a->apply(a->ctx, v, of_v) || !a->apply(a->ctx, sum, of_sum)) return false;
     if (a->options.positive_definite && !cot__system_is_symmetric(a, u, v, of_u, of_v)) return false;
-    double size = sqrt(cot__dot(n, of_u, of_u)) + sqrt(cot__dot(n, of_v, of_v)) + sqrt(cot__dot(n, of_sum, of_sum));
+    double size = sqrt(cot__dot_chain(n, of_u, of_u)) + sqrt(cot__dot_chain(n, of_v, of_v)) +
+                  sqrt(cot__dot_chain(n, of_sum, of_sum));
     for (int64_t k = 0; k < n; k++) of_sum[k] -= of_u[k] + of_v[k];
-    double off = sqrt(cot__dot(n, of_sum, of_sum));
+    double off = sqrt(cot__dot_chain(n, of_sum, of_sum));
     if (!(off > sqrt(cot__eps_of(a->dtype)) * size)) return true;
     return cot__refuse(a->caller, COT_VALUE,
                        "the function is not linear: f(u + v) is not f(u) + f(v), by %.2g of their size; for other "

@@ -3,14 +3,18 @@
  *
  * Budgets are the steps of a ladder, which does not depend on the limit: so a limit that was told
  * to be the smallest one is found again. A smaller budget mostly makes a smaller run; where that is
- * not so, all steps are tried before a limit is refused. */
+ * not so, steps are tried one by one before a limit is refused, until runs become no smaller.
+ * Smaller budgets gain nothing where the program is too long already, or where the lists of its
+ * operations, of which they need more, take as many bytes as a whole run does that was found. None
+ * of this depends on the limit. */
 #include "program/limit/limit.h"
 #include "program/limit/again.h"
 #include "program/passes/passes.h"
 #include "program/plan.h"
 #include "program/run.h"
 
-enum { STEPS = 48, FINER = 4 };
+/* PATIENCE: after so many steps without a smaller run there is none to come. */
+enum { STEPS = 48, FINER = 4, PATIENCE = 8 };
 #define STEP 0.93 /* of the budget before; the last is 3 % of the first */
 
 typedef struct search {
@@ -21,6 +25,7 @@ typedef struct search {
     cot__program             *best;  /* the one of the largest budget that fits */
     int64_t                   smallest; /* bytes of the smallest run that was found, … */
     cot__program             *small; /* … of this program */
+    int64_t                   last;  /* bytes of the run that was measured last */
     bool                      failed; /* the caller was told why */
 } search;
 
@@ -35,10 +40,13 @@ static void take(cot__program **to, const cot__program *p) {
     *to = cot__program_share(p);
 }
 
-static bool measure(search *s, const cot__program *p, int64_t *bytes) {
+/* *lists: those of the bytes that are not the arena's. */
+static bool measure(search *s, const cot__program *p, int64_t *bytes, int64_t *lists) {
     const cot__limit_options *o = s->o;
-    if (!cot__run_measure(p, o->backend, o->al, NULL, o->lent, o->caller, bytes)) return s->failed = true, false;
+    if (!cot__run_measure_arena(p, o->backend, o->al, o->lent, o->caller, bytes, lists))
+        return s->failed = true, false;
     *bytes += o->besides;
+    *lists = *bytes - *lists;
     if (s->small && *bytes >= s->smallest) return true;
     s->smallest = *bytes;
     take(&s->small, p);
@@ -46,47 +54,66 @@ static bool measure(search *s, const cot__program *p, int64_t *bytes) {
 }
 
 /* What was made at first and is read nowhere, because all read it from where it was made again,
- * goes. NULL: there is none within this budget, or the caller was told why. */
-static cot__program *build(search *s, int64_t budget) {
+ * goes. NULL: there is none within this budget (*too_long), or the caller was told why. */
+static cot__program *build(search *s, int64_t budget, bool *too_long) {
     cot__pass_options options = {.al = s->o->al, .caller = s->o->caller, .backend = s->o->backend};
-    bool              too_long;
-    cot__program     *made = cot__compute_again(&s->units, budget, &options, &too_long);
-    if (!made) return s->failed |= !too_long, NULL;
+    cot__program     *made = cot__compute_again(&s->units, budget, &options, too_long);
+    if (!made) return s->failed |= !*too_long, NULL;
     cot__program *lean = cot__pass_dead(made, &options);
     cot__program_release(made);
     s->failed |= !lean;
     return lean;
 }
 
+/* LAST: it does not fit, and no smaller budget does. */
+typedef enum outcome { FITS, TOO_LARGE, LAST } outcome;
+
 /* Does a run keep to the limit with this budget? Then it is the best one. */
-static bool fits(search *s, int64_t budget) {
-    int64_t       bytes = 0;
-    cot__program *p = build(s, budget);
-    bool          fit = p && measure(s, p, &bytes) && bytes <= s->o->bytes;
-    if (fit) take(&s->best, p);
+static outcome attempt(search *s, int64_t budget) {
+    int64_t       bytes, lists;
+    bool          too_long = false;
+    cot__program *p = build(s, budget, &too_long);
+    outcome       end = too_long ? LAST : TOO_LARGE;
+    if (p && measure(s, p, &bytes, &lists)) {
+        s->last = bytes;
+        if (bytes <= s->o->bytes) end = FITS, take(&s->best, p);
+        else if (lists >= s->smallest) end = LAST;
+    }
     cot__program_release(p);
-    return fit;
+    return end;
 }
 
 /* Between a budget that is too large and one that fits. */
 static void look_closer(search *s, int64_t large, int64_t fitting) {
     for (int i = 0; i < FINER && !s->failed; i++) {
         int64_t middle = fitting + (large - fitting) / 2;
-        if (fits(s, middle)) fitting = middle;
+        if (attempt(s, middle) == FITS) fitting = middle;
         else large = middle;
     }
 }
 
-static void look(search *s) {
-    int large = -1, fitting = STEPS + 1;
-    while (fitting - large > 1 && !s->failed) {
-        int middle = large + (fitting - large) / 2;
-        if (fits(s, budget_of(s, middle))) fitting = middle;
-        else large = middle;
+/* From the largest budget down, as long as something is gained. The step that fits, or -1. */
+static int look_at_all(search *s) {
+    int64_t smallest = INT64_MAX;
+    for (int i = 0, idle = 0; i <= STEPS && idle < PATIENCE && !s->failed; i++, idle++) {
+        outcome end = attempt(s, budget_of(s, i));
+        if (end == FITS) return i;
+        if (end == LAST) break;
+        if (s->last < smallest) smallest = s->last, idle = 0;
     }
-    for (int i = 0; fitting > STEPS && i <= STEPS && !s->failed; i++)
-        if (fits(s, budget_of(s, i))) fitting = i;
-    if (fitting > 0 && fitting <= STEPS) look_closer(s, budget_of(s, fitting - 1), budget_of(s, fitting));
+    return -1;
+}
+
+static void look(search *s) {
+    int large = -1, small = STEPS + 1, fitting = -1;
+    while (small - large > 1 && !s->failed) {
+        int     middle = large + (small - large) / 2;
+        outcome end = attempt(s, budget_of(s, middle));
+        if (end == FITS) fitting = middle;
+        *(end == TOO_LARGE ? &large : &small) = middle;
+    }
+    if (fitting < 0) fitting = look_at_all(s);
+    if (fitting > 0) look_closer(s, budget_of(s, fitting - 1), budget_of(s, fitting));
 }
 
 static double work_in(const cot__program *p) {
@@ -118,9 +145,9 @@ static void search_with(search *s, const cot__plan *plan) {
 cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again) {
     search    s = {.p = p, .o = o};
     cot__plan plan;
-    int64_t   bytes;
+    int64_t   bytes, lists;
     *again = 0;
-    if (measure(&s, p, &bytes) && bytes <= o->bytes) s.best = cot__program_share(p);
+    if (measure(&s, p, &bytes, &lists) && bytes <= o->bytes) s.best = cot__program_share(p);
     else if (!s.failed && cot__plan_open_lent(&plan, p, o->backend, o->al, NULL, true, o->lent, o->caller)) {
         search_with(&s, &plan);
         cot__plan_close(&plan);
@@ -144,9 +171,10 @@ cot__program *cot__limit_tightest(const cot__program *p, const cot__backend *bac
     search             s = {.p = p, .o = &o};
     cot__program      *made = NULL;
     cot__plan          plan;
+    bool               too_long;
     if (!cot__plan_open(&plan, p, backend, al, NULL, true, &caller)) return cot__program_share(p);
     if (cot__units_open(&s.units, &plan, al, &caller)) {
-        made = build(&s, 0);
+        made = build(&s, 0, &too_long);
         cot__units_close(&s.units);
     }
     cot__plan_close(&plan);

@@ -192,20 +192,33 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
 
 /* ---- more blocks ----------------------------------------------------------------------------- */
 
-static void stretch_rows(cot__forecast *f, const cot__forecast *less, int64_t times) {
+/* v becomes what it is with more blocks; `was`: with one less. False: no int64_t holds it. */
+static bool grow(int64_t *v, int64_t was, int64_t times) {
+    int64_t more;
+    return !__builtin_mul_overflow(*v - was, times, &more) && !__builtin_add_overflow(*v, more, v);
+}
+
+static bool stretch_rows(cot__forecast *f, const cot__forecast *less, int64_t times) {
+    bool fit = true;
     for (int64_t k = 0; k < f->row_count; k++) {
         cot__forecast_row *r = &f->rows[k];
         for (int64_t i = 0; i < less->row_count; i++) {
             const cot__forecast_row *was = &less->rows[i];
             if (was->op != r->op || was->name != r->name) continue;
-            r->count += times * (r->count - was->count);
-            r->bytes += times * (r->bytes - was->bytes);
-            r->saved += times * (r->saved - was->saved);
+            fit = fit && grow(&r->count, was->count, times) && grow(&r->bytes, was->bytes, times) &&
+                  grow(&r->saved, was->saved, times);
             r->again += (double)times * (r->again - was->again);
             break;
         }
     }
     qsort(f->rows, (size_t)f->row_count, sizeof *f->rows, larger_first);
+    return fit;
+}
+
+static bool stretch_sums(cot__forecast *f, const cot__forecast *less, int64_t times) {
+    return grow(&f->stored, less->stored, times) && grow(&f->sources, less->sources, times) &&
+           grow(&f->saved, less->saved, times) && grow(&f->cheap, less->cheap, times) &&
+           grow(&f->unread, less->unread, times);
 }
 
 /* Bytes at point i of f as they are with more blocks, and its step. Points are counted from the
@@ -214,13 +227,11 @@ static double stretched(const cot__forecast *f, const cot__forecast *less, int64
     int64_t n = f->steps / 2, was = less->steps / 2, back = i >= n, at = i - back * n;
     bool    end = at >= n / 2;
     double  before = less->bytes[back * was + (end ? was - (n - at) : at)];
-    *place = (double)(i + times * (n - was) * (back + end));
+    *place = (double)i + (double)times * (double)((n - was) * (back + end));
     return f->bytes[i] + (double)times * (f->bytes[i] - before);
 }
 
-bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times) {
-    double *place = malloc((size_t)f->points * sizeof *place);
-    if (!place) return false;
+static void stretch_points(cot__forecast *f, const cot__forecast *less, int64_t times, double *place) {
     f->peak = 0;
     for (int64_t i = 0, at = 0; i < f->points; i++) {
         f->bytes[i] = stretched(f, less, times, i, &place[i]);
@@ -230,15 +241,17 @@ bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t 
         snprintf(f->when, sizeof f->when, "%s %s", at < f->steps / 2 ? "when it records" : "on the way back, at",
                  f->op[at]);
     }
-    f->place = place;
+}
+
+bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times, bool *fits) {
+    int64_t steps = f->steps;
+    *fits = grow(&steps, less->steps, times);
+    f->place = malloc((size_t)f->points * sizeof *f->place);
+    if (!f->place || !*fits) return f->place != NULL;
+    stretch_points(f, less, times, f->place);
+    f->steps = steps;
     f->least += (double)times * (f->least - less->least);
-    f->stored += times * (f->stored - less->stored);
-    f->sources += times * (f->sources - less->sources);
-    f->saved += times * (f->saved - less->saved);
-    f->cheap += times * (f->cheap - less->cheap);
-    f->unread += times * (f->unread - less->unread);
-    stretch_rows(f, less, times);
-    f->steps += times * (f->steps - less->steps);
+    *fits = f->peak < 0x1p63 && stretch_sums(f, less, times) && stretch_rows(f, less, times);
     return true;
 }
 

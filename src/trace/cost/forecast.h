@@ -40,9 +40,9 @@ bool cot__forecast_of(cot__forecast *f, cot_var y);
 void cot__forecast_free(cot__forecast *f);
 /* Makes f, of a net of equal blocks, the forecast of a net with `times` blocks more. `less` is that
  * of one block less; both have some blocks. Every number grows by as much with each block; in the
- * middle, whose steps are left out, bytes lie between those at both ends. False when memory is
- * short. */
-bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times);
+ * middle, whose steps are left out, bytes lie between those at both ends. !*fits: an int64_t does
+ * not hold one of the numbers, and f must not be shown. False when memory is short. */
+bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times, bool *fits);
 /* False when memory is short. */
 bool cot__forecast_table(FILE *out, const cot__forecast *f);
 /* The members of an object, which the caller opens and closes. */

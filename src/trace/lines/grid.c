@@ -1,6 +1,7 @@
 /* grid.c: see grid.h. */
 #include "trace/lines/grid.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +12,7 @@ typedef struct cot__grid_cell {
     char       *text;
 } cell;
 
-/* CELL: the longest text, in bytes. */
-enum { GAP = 2, NARROWEST = 8, CELL = 1024 };
+enum { GAP = 2, NARROWEST = 8 };
 
 void cot__grid_put(cot__grid *g, const char *ink, const char *text) {
     if (g->count == g->room) {
@@ -41,6 +41,26 @@ void cot__grid_integer(cot__grid *g, int64_t v) {
     cot__grid_put(g, NULL, text);
 }
 
+/* ---- cells ----------------------------------------------------------------------------------- */
+
+/* Room for any cell, and for the "…" of one that is cut. */
+static size_t longest(const cot__grid *g) {
+    size_t most = 0;
+    for (int64_t i = 0; i < g->count; i++)
+        if (strlen(g->cells[i].text) > most) most = strlen(g->cells[i].text);
+    return most + sizeof "…";
+}
+
+/* The part of a cell that stands in this line of so many columns, in `buf`, which has room for
+ * every cell; *rest becomes what is left for the lines below. */
+static void take(cot__grid_column kind, int columns, const char **rest, char *buf, size_t size) {
+    size_t n = kind == COT__WRAP ? cot__line(*rest, columns) : strlen(*rest);
+    if (kind == COT__CUT) cot__fit(*rest, columns, buf, size);
+    else memcpy(buf, *rest, n), buf[n] = 0;
+    *rest += n;
+    *rest += **rest == '\n' ? 1 : strspn(*rest, " ");
+}
+
 /* ---- widths ---------------------------------------------------------------------------------- */
 
 static bool gives_way(const cot__grid *g, int k) { return g->column[k] == COT__CUT || g->column[k] == COT__WRAP; }
@@ -52,11 +72,22 @@ static int used(const cot__grid *g, int64_t row) {
     return n;
 }
 
-static void measure(const cot__grid *g, int *width) {
+/* The columns of a cell, as long as nothing gives way. */
+static int columns_of(cot__grid_column kind, const char *text, char *buf, size_t size) {
+    int most = 0;
+    do {
+        take(kind == COT__WRAP ? COT__WRAP : COT__LEFT, INT_MAX, &text, buf, size);
+        int n = cot__columns(buf);
+        if (n > most) most = n;
+    } while (*text);
+    return most;
+}
+
+static void measure(const cot__grid *g, int *width, char *buf, size_t size) {
     for (int64_t r = 0; r < g->count / g->columns; r++) {
         int n = used(g, r);
         for (int k = 0; k < n; k++) {
-            int  w = cot__columns(g->cells[r * g->columns + k].text);
+            int  w = columns_of(g->column[k], g->cells[r * g->columns + k].text, buf, size);
             bool free = k == n - 1 && k < g->columns - 1 && g->column[k] != COT__RIGHT;
             if (!free && w > width[k]) width[k] = w;
         }
@@ -74,22 +105,14 @@ static void measure(const cot__grid *g, int *width) {
 
 /* ---- lines ----------------------------------------------------------------------------------- */
 
-/* The part of a cell that stands in this line; *rest becomes what is left for the lines below. */
-static void take(cot__grid_column kind, int room, const char **rest, char *buf, size_t size) {
-    size_t n = kind == COT__WRAP ? cot__line(*rest, room) : strlen(*rest);
-    if (kind == COT__CUT) cot__fit(*rest, room, buf, size);
-    else snprintf(buf, size, "%.*s", (int)n, *rest);
-    *rest += n + strspn(*rest + n, " ");
-}
-
 /* Writes one line of a row. `rest` has what is still to be written of each cell. */
-static void put_line(FILE *out, const cot__grid *g, int64_t row, const int *width, const char **rest) {
+static void put_line(FILE *out, const cot__grid *g, int64_t row, const int *width, const char **rest, char *text,
+                     size_t size) {
     int owed = 0; /* blanks before the next text */
     for (int k = 0, at = 0, n = used(g, row); k < n; at += width[k++] + GAP) {
-        char        text[CELL];
         const char *ink = g->cells[row * g->columns + k].ink;
         bool        right = g->column[k] == COT__RIGHT, all = k == n - 1 && g->width - at > width[k];
-        take(g->column[k], all ? g->width - at : width[k], &rest[k], text, sizeof text);
+        take(g->column[k], all ? g->width - at : width[k], &rest[k], text, size);
         int pad = width[k] - cot__columns(text);
         if (!*text) {
             owed += width[k] + GAP;
@@ -106,17 +129,20 @@ static void put_line(FILE *out, const cot__grid *g, int64_t row, const int *widt
 bool cot__grid_print(FILE *out, cot__grid *g) {
     int         width[COT__GRID_COLUMNS] = {0};
     const char *rest[COT__GRID_COLUMNS];
-    bool        fine = !g->short_of_memory;
-    if (fine) measure(g, width);
+    size_t      size = longest(g);
+    char       *text = malloc(size);
+    bool        fine = text && !g->short_of_memory;
+    if (fine) measure(g, width, text, size);
     for (int64_t r = 0; fine && r < g->count / g->columns; r++) {
         bool more = true;
         for (int k = 0; k < g->columns; k++) rest[k] = g->cells[r * g->columns + k].text;
         while (more) {
-            put_line(out, g, r, width, rest);
+            put_line(out, g, r, width, rest, text, size);
             more = false;
             for (int k = 0; k < g->columns; k++) more = more || *rest[k];
         }
     }
+    free(text);
     for (int64_t i = 0; i < g->count; i++) free(g->cells[i].text);
     free(g->cells);
     g->cells = NULL;

@@ -11,8 +11,8 @@
 
 /* How a column stands: LEFT and RIGHT are never cut. Where the table would be wider than the
  * terminal, the columns CUT and WRAP give way: a cell is cut, with "…", or goes on in a line below
- * it. The last cell of a row that is not empty may use the rest of its line, unless it stands
- * RIGHT. */
+ * it; a newline in a WRAP cell begins such a line, too. The last cell of a row that is not empty
+ * may use the rest of its line, unless it stands RIGHT. */
 typedef enum cot__grid_column { COT__LEFT, COT__RIGHT, COT__CUT, COT__WRAP } cot__grid_column;
 
 enum { COT__GRID_COLUMNS = 8 };
