@@ -255,7 +255,8 @@ static void the_environment_sets_the_limit(void **state) {
         char whole[256];
         assert_int_equal(limit_from(bad[k], said), 0);
         snprintf(whole, sizeof whole,
-                 "[tape_create] COTANGENT_MEMORY_LIMIT is \"%s\"; it must be a number of bytes, or of KiB, MiB, GiB or TiB",
+                 "[tape_create] COTANGENT_MEMORY_LIMIT is \"%s\"; it must be a number of bytes, or of KiB, MiB, GiB "
+                 "or TiB",
                  bad[k]);
         assert_string_equal(said, whole);
     }
