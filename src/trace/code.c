@@ -118,7 +118,8 @@ static const char *put_node(const cot__trace *tr, int64_t node, cot__code_lines 
 const char *cot__code_forward(const cot__trace *tr, cot__code_lines *lines) {
     char line[COT__C_TEXT];
     for (int64_t i = 0; i < tr->node_count; i++) {
-        const char *stopped = is_number(&tr->nodes[i]) ? NULL : put_node(tr, i, lines);
+        bool        in_place = is_number(&tr->nodes[i]) && i != tr->output;
+        const char *stopped = in_place ? NULL : put_node(tr, i, lines);
         if (stopped) return stopped;
     }
     if (tr->step_count == 0 || tr->seed.ndim == 0) return NULL;

@@ -152,6 +152,10 @@ static void what_no_function_says_is_told(void **state) {
     assert_int_equal(last.status, 3);
     assert_string_equal(last.err, "cotangent: [trace] --c has no line for lu_factors yet, which the function records; "
                                   "`cotangent compile` may have\n");
+    /* a result that is a number */
+    sh("cotangent trace --c 'x if x > 0 else 5' x=-1 > made.c && " BUILD);
+    assert_int_equal(last.status, 0);
+    assert_string_equal(last.out, "_5 = 5\n");
     /* the program can be said, the sweep cannot */
     sh("cotangent trace --c 'sum(take_along_axis(A, [[0,1],[1,1]], axis=0))' A=[[1,2],[3,4]] > made.c && " BUILD);
     assert_int_equal(last.status, 0);
