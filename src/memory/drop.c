@@ -13,7 +13,9 @@
  * less, or if they cannot be made again. What lies there is in no chain. */
 #include "memory/memory.h"
 
-enum { FEW = 4096 }; /* of more storages several go at once, by the same numbers */
+#include <stdlib.h>
+
+enum { MANY = 1024, SPARE = 32 }; /* of more storages a part of the limit goes at once */
 
 /* ---- what can be dropped --------------------------------------------------------------------- */
 
@@ -167,15 +169,66 @@ static bool let_all_arrive(cot_tape *t) {
     return any;
 }
 
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+/* Of many storages each look costs as much as they are, so more are let go at once than are needed:
+ * the cheapest of one look, but none whose price has risen since, because a neighbour has gone. */
+
+typedef struct offer { double price; cot__storage *s; } offer;
+
+static int by_price(const void *a, const void *b) {
+    const offer *x = a, *y = b;
+    return (x->price > y->price) - (x->price < y->price);
+}
+
+/* What has gone since the look, around s. */
+static void look_around(const cot_tape *t, cot__storage *s) {
+    const cot__node *n = s->maker < t->count ? &t->nodes[s->maker] : NULL;
+    for (int k = 0, count = n ? cot__nargs(n) : 0; k < count; k++) {
+        const cot__storage *x = operand(t, n, k);
+        if (x && is_in_chain(x) && x->before + x->cost > s->before) s->before = x->before + x->cost;
+    }
+}
+static void tell_operands(const cot_tape *t, const cot__storage *s) {
+    const cot__node *n = is_in_chain(s) && s->maker < t->count ? &t->nodes[s->maker] : NULL;
+    for (int k = 0, count = n ? cot__nargs(n) : 0; k < count; k++) {
+        cot__storage *x = operand(t, n, k);
+        if (x && s->behind + s->cost > x->behind) x->behind = s->behind + s->cost;
+    }
+}
+
+/* False: nothing went, or there is no memory to look so. */
+static bool drop_many(cot_tape *t, size_t bytes) {
+    size_t room = t->storages.count * sizeof(offer);
+    offer *list = cot__alloc(&t->cache.below, room);
+    size_t n = 0, more = t->cache.limit / SPARE;
+    bool   any = false, well = true;
+    if (!list) return false;
+    measure_before(t);
+    measure_behind(t);
+    for (uint32_t i = 0; i < t->storages.count; i++) {
+        cot__storage *s = t->storages.list[i];
+        if (!s->dropped && (s->replays || s->moves)) list[n++] = (offer){price(t, s), s};
+    }
+    qsort(list, n, sizeof *list, by_price);
+    for (size_t k = 0; k < n && well && is_short(t, bytes + more); k++) {
+        look_around(t, list[k].s);
+        if (price(t, list[k].s) > list[k].price) continue;
+        any |= well = let_go(t, list[k].s);
+        tell_operands(t, list[k].s);
+    }
+    cot__free(&t->cache.below, list, room);
+    return any;
+}
+
 static void drop_until(cot_tape *t, size_t bytes) {
     while (t->cache.limit && is_short(t, bytes)) {
+        if (t->storages.count > MANY && drop_many(t, bytes)) continue;
         measure_before(t);
         measure_behind(t);
-        for (uint32_t k = 0; k <= t->storages.count / FEW && is_short(t, bytes); k++) {
-            cot__storage *s = cheapest(t);
-            if (!s && !let_all_arrive(t)) return;
-            if (!s || !let_go(t, s)) break;
-        }
+        cot__storage *s = cheapest(t);
+        if (!s && !let_all_arrive(t)) return;
+        if (s) let_go(t, s);
     }
 }
 

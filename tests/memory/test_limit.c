@@ -427,6 +427,28 @@ static void a_pure_function_is_called_again(void **state) {
     }
 }
 
+/* So many values that several are let go at once. */
+static void a_long_tape_has_the_same_gradients(void **state) {
+    enum { LAYERS = 2000, SIZE = 512 };
+    (void)state;
+    double  x[SIZE], g[2][SIZE];
+    int64_t peak = 0;
+    for (int k = 0; k < SIZE; k++) x[k] = 0.001 * k;
+    for (int percent = 100; percent >= 20; percent -= percent > 60 ? 50 : 15) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = peak * percent / 100});
+        cot_var   v = cot_tensor(t, COT_F64, COT_SHAPE(SIZE), x), h = v;
+        for (int k = 0; k < LAYERS; k++) h = cot_tanh(cot_mul(h, 1.01));
+        cot_backward(cot_sum(h, COT_ALL));
+        cot_read_grad(v, g[percent < 100], SIZE);
+        assert_ok(t);
+        assert_true(!peak || cot_tape_peak_bytes(t) <= peak * percent / 100);
+        assert_true(t->memory.replayed < 8 * LAYERS); /* chains of what was let go stay short */
+        if (percent == 100) peak = cot_tape_peak_bytes(t);
+        else assert_memory_equal(g[0], g[1], sizeof g[0]);
+        cot_tape_destroy(t);
+    }
+}
+
 /* y = y·x + x */
 static int horner(int n, const cot_var *in, int m, cot_var *out, void *user) {
     (void)n, (void)m, (void)user;
@@ -456,6 +478,7 @@ int main(void) {
         cmocka_unit_test(the_least_that_is_told_is_enough),
         cmocka_unit_test(a_report_may_lack_memory),
         cmocka_unit_test(the_allocator_never_sees_more),
+        cmocka_unit_test(a_long_tape_has_the_same_gradients),
         cmocka_unit_test(old_values_can_be_read_in_any_order),
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
         cmocka_unit_test(limits_that_are_none_are_refused),
