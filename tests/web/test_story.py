@@ -398,7 +398,8 @@ class StoryTest(unittest.TestCase):
         self.open("#p=first&mode=forward&step=0")
         browser.js("""const e = document.getElementById("expression"); e.value = "A @ x";
             e.dispatchEvent(new Event("input"));""")
-        browser.wait("return !document.body.dataset.busy && document.getElementById('input-A')", "the new inputs")
+        browser.wait("return !document.body.dataset.busy && document.getElementById('input-A') !== null",
+                     "the new inputs")
         texts = browser.js("return ['A', 'x'].map(n => document.getElementById('input-' + n).value)")
         self.assertEqual(texts, ["[[1, 2], [3, 4]]", "[5, 6]"])
         self.assertEqual(browser.js("return document.querySelectorAll('.error:not([hidden])').length"), 0)
