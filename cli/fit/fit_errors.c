@@ -51,7 +51,7 @@ static int last_place(double error) {
 
 const char *fit_rounded(double v, double error, char *buf) {
     int place = error > 0 && isfinite(error) ? last_place(error) : 0;
-    int first = v != 0 ? (int)floor(log10(fabs(v))) : place;
+    int first = v != 0 && isfinite(v) ? (int)floor(log10(fabs(v))) : place;
     /* an error of rounding alone, or none: all digits */
     if (!(error > 0) || !isfinite(error) || !isfinite(v) || first - place > 15) return cot__shortest(v, buf);
     if (place <= 0 && place >= -8 && first < 9) cot__format(buf, 32, "%.*f", -place, v);

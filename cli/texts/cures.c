@@ -134,8 +134,8 @@ int cures_find(const char *explanation, const char *report, bool f32, const char
     for (size_t k = 0; k < sizeof said / sizeof *said; k++)
         for (const char *p = explanation; (p = strstr(p, said[k].phrase));)
             n = add_named(said[k].what, p += strlen(said[k].phrase), f32, cures, n);
-    for (const char *line = report; line && *line; line = strchr(line, '\n'), line += line != NULL) {
-        const char *end = strchr(line, '\n');
+    for (const char *line = report, *end; line && *line; line = end ? end + 1 : NULL) {
+        end = strchr(line, '\n');
         size_t      length = end ? (size_t)(end - line) : strlen(line);
         char        text[512];
         snprintf(text, sizeof text, "%.*s", length < 500 ? (int)length : 500, line);

@@ -52,16 +52,13 @@ static void find_lost(cot__tape_file *f) {
     }
 }
 
-/* What loops and solvers are in a program is put together on the tape, and forgotten. */
+/* What loops are in a program is put together in the arena, and forgotten. */
 static bool make_program(cot__tape_file *f, int n, const uint32_t *vars, const cot__caller *caller) {
     cot__not_yet not_yet;
     cot_mark     m = cot__mark(f->t);
-    bool         compiling = f->t->mode.compiling;
-    f->t->mode.compiling = true;
     f->p = cot__tape_lower(f->t, &f->t->al, n, vars, f->value, caller, &not_yet);
     if (!f->p && not_yet.why)
         cot__refuse(caller, COT_LIMIT, "%s cannot be saved yet: %s", not_yet.op, not_yet.why);
-    f->t->mode.compiling = compiling;
     cot__rewind(f->t, m);
     return f->p != NULL;
 }

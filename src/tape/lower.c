@@ -138,8 +138,8 @@ static const char *is_unfit_for_files(const lowering *l, uint32_t node) {
     const cot__op *op = cot__op_of(id);
     bool           theirs = op->users_rule && op->users_rule(&(cot__rule){.t = l->t, .node = node});
     if (!op->bodies || theirs) return "it calls a function of the user's";
-    if (id == OP_loop || id == OP_call || id == OP_linear_solve) return NULL;
-    return "it holds a derivative, which is recorded anew on each tape";
+    if (id == OP_loop || id == OP_call) return NULL;
+    return "its bodies may be others when they are recorded again";
 }
 
 /* The bodies of the node become programs first; where one cannot, this cannot either. */

@@ -99,7 +99,7 @@ static bool find_room(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_
     }
     if (run->store) to->at = run->free_at;
     else to->state = run->free;
-    run->free += run->store ? 0 : bytes;
+    if (!run->store) run->free += bytes;
     run->free_at += bytes;
     run->left -= bytes;
     return true;
