@@ -5,26 +5,18 @@
 
 #include "base/file/bytes.h"
 
+#include "counted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { CENTRAL = 46, LOCAL = 30, MOST_MEMORY = 1 << 22 };
+enum { CENTRAL = 46, LOCAL = 30 };
 
 static void broken(const char *what) {
     fprintf(stderr, "fuzz_archive: %s\n", what);
     abort();
-}
-
-/* A packed member may claim a thousand times its bytes; more than this is refused. */
-static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
-    size_t *used = user;
-    if (new_size > MOST_MEMORY) return NULL;
-    if (new_size == 0) return *used -= old_size, free(ptr), NULL;
-    void *p = realloc(ptr, new_size);
-    if (p) *used += new_size - (ptr ? old_size : 0);
-    return p;
 }
 
 /* The sums of members that are stored as they are, where the directory says that they lie. */

@@ -5,6 +5,8 @@
 #include <cotangent.h>
 
 #include <stdio.h>
+#include "counted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +17,6 @@ enum { MOST_BYTES = 4096, MOST_ELEMENTS = 64 };
 static void broken(const char *what) {
     fprintf(stderr, "fuzz_plan: %s\n", what);
     abort();
-}
-
-static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
-    size_t *used = user;
-    if (new_size > (1 << 24)) return NULL;
-    if (new_size == 0) {
-        *used -= ptr ? old_size : 0;
-        free(ptr);
-        return NULL;
-    }
-    void *moved = realloc(ptr, new_size);
-    if (moved) *used += new_size - (ptr ? old_size : 0);
-    return moved;
 }
 
 static void put_sum(uint8_t *bytes, size_t size) {

@@ -9,6 +9,8 @@
 #include "program/run.h"
 #include "rules/structural_ids.h"
 
+#include "counted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,19 +18,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { MOST_BYTES = 4096, HEAD = 24, PART = 12, SUM = 8 };
 /* Of programs that are run. */
-enum { MOST_INPUTS = 64, MOST_ELEMENTS = 4096, MOST_MEMORY = 1 << 24, MOST_STEPS = 64 };
+enum { MOST_INPUTS = 64, MOST_ELEMENTS = 4096, MOST_STEPS = 64 };
 
 static void broken(const char *what) {
     fprintf(stderr, "fuzz_saved: %s\n", what);
     abort();
-}
-
-static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
-    size_t *used = user;
-    if (new_size > MOST_MEMORY) return NULL;
-    *used += new_size - (ptr ? old_size : 0);
-    if (new_size == 0) return free(ptr), NULL;
-    return realloc(ptr, new_size);
 }
 
 /* Memory is in proportion to the file: what asks for much more has believed it. */

@@ -7,26 +7,18 @@
 #include "program/loop_form.h"
 #include "rules/structural_ids.h"
 
+#include "counted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST_BYTES = 4096, MOST_VARS = 4, HEAD = 24, PART = 12, SUM = 8, MOST_MEMORY = 1 << 22 };
+enum { MOST_BYTES = 4096, MOST_VARS = 4, HEAD = 24, PART = 12, SUM = 8 };
 
 static void broken(const char *what) {
     fprintf(stderr, "fuzz_tape: %s\n", what);
     abort();
-}
-
-/* A view may have as many elements as it likes; what copies it is refused for want of memory. */
-static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
-    size_t *used = user;
-    if (new_size > MOST_MEMORY) return NULL;
-    if (new_size == 0) return *used -= old_size, free(ptr), NULL;
-    void *p = realloc(ptr, new_size);
-    if (p) *used += new_size - (ptr ? old_size : 0);
-    return p;
 }
 
 static void correct_one(uint8_t *bytes, size_t size) {
