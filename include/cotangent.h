@@ -286,7 +286,7 @@ typedef struct cot_options {
      * at each of these three, and elsewhere a look at every operation on the way. */
     bool          smooth COT__OR_0;
     /* of cot_tape_load: how many steps the loops of the file, and of programs that it
-     * calls, may take in all; 0: 2^24 */
+     * calls, may take in all, evaluations by solvers included; 0: 2^24 */
     int64_t       load_steps COT__OR_0;
     /* bytes that the tape may have in use, as cot_tape_peak_bytes counts them; 0: what
      * COTANGENT_MEMORY_LIMIT says, or no limit. See cot_tape_set_memory_limit. */

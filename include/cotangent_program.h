@@ -177,21 +177,21 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
  * wanted back then, in this order. Names and source lines are saved too, so a loaded tape is
  * printed, explained and differentiated as the one that was saved, and its values keep their
  * numbers, up to the first body: what nothing needs of bodies is left out, and so are their source
- * lines. Loops, conditions, checkpoints and called programs run again when they are loaded; where
- * a loop spills its states to is not saved, nor whether a called program is to be native. What was
- * written over in place is there again if it can be computed. Gradients of leaves are not saved.
- * The file is replaced as a whole or stays as it was; `why` as for cot_program_save. The tape stays
- * as it is, its status too. What cannot be saved: solvers, the way back through a loop as one
- * operation (a recorded gradient of a cot_while in a body, or of a loop whose states are bounded),
- * functions of the user's, also in bodies and called programs (each is named in the error), and a
- * tape in which a leaf or constant was assigned after something had read it. */
+ * lines. Loops, conditions, checkpoints, called programs and solvers run again when they are
+ * loaded; where a loop spills its states to is not saved, nor whether a called program is to be
+ * native. What was written over in place is there again if it can be computed. Gradients of leaves
+ * are not saved. The file is replaced as a whole or stays as it was; `why` as for cot_program_save.
+ * The tape stays as it is, its status too. What cannot be saved: functions of the user's, also
+ * solvers, in bodies and in called programs (each is named in the error), a tape in which a leaf or
+ * constant was assigned after something had read it, and a cot_root, cot_linear_solve or their like
+ * of which something it read was written over in place. */
 COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
 /* A new tape with what is in the file. vars gets the n values that were given when it was saved; n
  * must be as many. NULL when there is no memory for the tape; after any other failure it has the
  * error (cot_tape_status, cot_tape_message), and vars are invalid. The file is believed in nothing.
  * It says how many steps its loops have, and loading does them all: up to options->load_steps
- * together, those of loops inside of loops counted each time, and a file with more is refused. NULL
- * options for the defaults. */
+ * together, those of loops inside of loops counted each time, and each time that a solver evaluates
+ * its function. A file with more is refused. NULL options for the defaults. */
 COT_API cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars);
 /* The value that has this name (cot_name), the newest of several; COT_NONE if none has. */
 COT_API cot_var cot_tape_named(cot_tape *t, const char *name);

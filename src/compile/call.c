@@ -15,6 +15,7 @@
 #include "compile/replay.h"
 #include "compile/variants.h"
 #include "compile/verify.h"
+#include "diff/loops/loop.h"
 #include "ops/structural.h"
 #include "tape/examples.h"
 #include "tape/record_job.h"
@@ -112,10 +113,20 @@ static bool make_room(calling *c, const cot_program *p, int leading) {
     return true;
 }
 
+/* A file that is loaded may say any number of steps: they are counted, which native code does
+ * not. */
+static bool go_counted(cot_tape *t, cot__run *r, const calling *c) {
+    cot__run_bound(r, &t->steps_left);
+    bool ok = cot__run_go(r, c->input, c->output);
+    cot__run_bound(r, NULL);
+    return ok;
+}
+
 static bool run(calling *c, cot_program *p) {
     cot__run *r = cot__idle_take(p, c->t->backend, &c->caller);
     if (!r) return false;
-    bool ok = cot__program_go(p, c->t->backend, r, c->input, c->output);
+    bool ok = cot__is_loading(c->t) ? go_counted(c->t, r, c)
+                                    : cot__program_go(p, c->t->backend, r, c->input, c->output);
     if (!ok) cot__fail(c->t, cot__run_status(r), "%s", cot__run_message(r));
     else if (cot__run_note(r)[0]) cot__note(c->t, "%s", cot__run_note(r));
     cot__idle_give(p, c->t->backend, r);

@@ -24,6 +24,8 @@ static inline int cot__result_of_output(int leading, int k) { return k == leadin
 /* Parts of its record: the operations of the program, recorded; and the call as an operation of a
  * program. */
 bool  cot__call_inlined(cot__rule *r, const cot_var *xs, cot_var *zs);
+/* A call stands in a body: sets the error. Always false. */
+bool  cot__call_nested(cot_tape *t);
 bool  cot__call_plain(cot__rule *r, struct cot__plain *to);
 int   cot__call_job_results(const cot__job *j);
 bool  cot__call_job_infer(const cot__job *j, cot__type *z);

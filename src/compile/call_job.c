@@ -7,7 +7,6 @@
 #include "compile/call.h"
 
 #include "compile/replay.h"
-#include "diff/loops/loop.h"
 #include "ops/structural.h"
 #include "rules/structural_ids.h"
 #include "tape/lower.h"
@@ -135,16 +134,18 @@ void cot__recalled_close(cot__recalled *all) {
     for (; all; all = all->next) cot_program_destroy(all->made);
 }
 
-/* A program runs its loops to their ends. Recorded operation by operation they are counted, if
- * there is a bound. */
-static bool count_steps(cot_tape *t, const cot__program *body, const cot_var *xs) {
-    if (!cot__take_steps(t, 1)) return false;
-    if (t->steps_left == INT64_MAX || !body->bodies) return true;
-    cot_mark m = cot__mark(t);
-    cot_var *ys = cot__arena(t, ((size_t)body->outputs + 1) * sizeof *ys, NAME);
-    bool     ok = ys && cot__replay(t, body, xs, ys);
-    cot__rewind(t, m);
-    return ok;
+bool cot__call_nested(cot_tape *t) {
+    cot__fail(t, COT_VALUE, "[%s] a call inside of a body; on tapes its operations stand there instead", NAME);
+    return false;
+}
+
+/* Bodies nest no deeper than a file may say. */
+static bool holds_a_call(const cot__program *p) {
+    for (uint32_t k = 0; k < p->operations; k++)
+        if (p->operation[k].op == OP_call) return true;
+    for (uint32_t k = 0; k < p->bodies; k++)
+        if (holds_a_call(p->body[k])) return true;
+    return false;
 }
 
 bool cot__call_replay(cot_tape *t, const cot__program *p, uint32_t k, const cot_var *xs, cot__recalled **all,
@@ -153,7 +154,8 @@ bool cot__call_replay(cot_tape *t, const cot__program *p, uint32_t k, const cot_
     int                   bodies = cot__operation_bodies(p, k), m = o->results;
     cot__program         *body = p->body[o->body + (uint32_t)bodies - 1];
     int64_t               options = cot__operation_attr(p, k)->ints[OPTIONS];
-    cot_program          *made = count_steps(t, body, xs) ? called(t, body, options, all) : NULL;
+    if (holds_a_call(body)) return cot__call_nested(t);
+    cot_program          *made = called(t, body, options, all);
     cot_var               z = made ? cot__call_node_on(t, made, xs) : INVALID(t);
     if (t->status != COT_OK) return false;
     if (cot__failed(z) || cot__results_at(t, cot__index(z)) != m) {

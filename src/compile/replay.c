@@ -62,8 +62,7 @@ static void replay_way_back(cot__replaying *r, uint32_t k) {
 static void replay_call(cot__replaying *r, uint32_t k) {
     const uint32_t *x = cot__operation_operand(r->p, k);
     if (r->nested) {
-        cot__fail(r->t, COT_VALUE,
-                  "[program_call] a call inside of a body; on tapes its operations stand there instead");
+        cot__call_nested(r->t);
         return;
     }
     for (int i = 0; i < cot__operation_operands(r->p, k); i++) r->x[i] = r->value[x[i]];

@@ -155,6 +155,8 @@ static void record_operation(loading *l, uint32_t k) {
     }
     cot__replay_operation(&l->r, k);
     if (cut) cot_no_grad_close(l->t);
+    if (l->t->status == COT_OK && cot__operation_bodies(l->p, k))
+        cot__filed_add(l->t, cot__index(l->r.value[l->p->operation[k].result]), l->p, k);
 }
 
 static void record_name(loading *l, uint32_t v) {
@@ -187,9 +189,16 @@ static void record_site(loading *l, uint32_t v) {
     cot_sited(l->r.value[v], *site.file ? copy : NULL);
 }
 
+static uint32_t operations_with_bodies(const cot__program *p) {
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < p->operations; k++) count += cot__operation_bodies(p, k) > 0;
+    return count;
+}
+
 static void record_all(loading *l) {
     cot__walk w = {0};
     uint32_t  k;
+    cot__filed_open(l->t, operations_with_bodies(l->p), NAME);
     for (int kind; l->t->status == COT_OK && (kind = cot__walk_on(l->p, &w, &k)) >= 0;) {
         uint32_t last = w.value - 1;
         if (kind == COT__ENTRY_INPUT) record_leaf(l, last);
@@ -240,6 +249,7 @@ static bool bound_steps(cot_tape *t) {
     if (most < 0)
         cot__fail(t, COT_VALUE, "[%s] load_steps is %lld; 0 is the default, 1 and more a bound", NAME, (long long)most);
     t->steps_left = most ? most : LOAD_STEPS;
+    if (most == INT64_MAX) t->steps_left--; /* which would mean that none is loaded */
     return t->status == COT_OK;
 }
 

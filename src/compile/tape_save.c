@@ -4,6 +4,7 @@
 
 #include "base/file/replace.h"
 #include "diff/engine/saved_values.h"
+#include "rules/structural_ids.h"
 #include "tape/lower.h"
 #include "tape/record_job.h"
 #include "tape/show.h"
@@ -52,7 +53,22 @@ static void find_lost(cot__tape_file *f) {
     }
 }
 
-/* What loops are in a program is put together in the arena, and forgotten. */
+/* What is lost is computed from zeros when it is loaded, and then replaced. From zeros an equation
+ * may have no solution. */
+static bool equations_can_be_solved(const cot__tape_file *f, const cot__caller *caller) {
+    char solver[160];
+    for (uint32_t i = 0; i < f->nodes; i++) {
+        int op = f->t->nodes[i].op;
+        if (f->lost[i] && (op == OP_linear_solve || op == OP_root || op == OP_loop_adjoint))
+            return cot__refuse(caller, COT_STALE,
+                               "%s has read what was written over in place since; it is solved again from what it has "
+                               "read",
+                               cot__describe(f->t, i, solver, sizeof solver));
+    }
+    return true;
+}
+
+/* What operations with bodies are in a program is recorded on the tape, and forgotten. */
 static bool make_program(cot__tape_file *f, int n, const uint32_t *vars, const cot__caller *caller) {
     cot__not_yet not_yet;
     cot_mark     m = cot__mark(f->t);
@@ -185,7 +201,7 @@ static bool write_all(cot__tape_file *f, cot__sink *to, const cot__caller *calle
 bool cot__tape_file_open(cot__tape_file *f, cot_tape *t, int n, const uint32_t *vars, const cot__caller *caller) {
     cot__sink counted = {0};
     *f = (cot__tape_file){.t = t, .nodes = t->count};
-    if (!sources_are_intact(t, caller) || !make_lists(f, caller) ||
+    if (!sources_are_intact(t, caller) || !make_lists(f, caller) || !equations_can_be_solved(f, caller) ||
         !make_program(f, n, vars, caller) || !write_all(f, &counted, caller))
         return false;
     f->bytes = counted.count;

@@ -46,10 +46,8 @@ static void *counted(void *user, void *ptr, size_t old_size, size_t new_size) {
     return to;
 }
 
-/* Is the allocator that of a run that is measured? Then so is what it is given to. */
-static bool belongs_to_measured(const cot_allocator *al) {
-    return al && al->alloc == counted && ((const cot__run *)al->user)->measured;
-}
+/* The run whose allocator it is; NULL: none's. */
+static cot__run *run_of(const cot_allocator *al) { return al && al->alloc == counted ? al->user : NULL; }
 
 static bool no_memory(const cot__caller *caller, size_t bytes) {
     return cot__refuse(caller, COT_MEMORY, "out of memory: %zu bytes to run a program", bytes);
@@ -583,7 +581,8 @@ static cot__run *create(const cot__program *p, const cot__backend *backend, cons
     r->below = al ? *al : (cot_allocator){0};
     r->al = (cot_allocator){counted, r};
     r->held = sizeof *r;
-    r->measured = w->measured || belongs_to_measured(al);
+    r->outermost = run_of(al) ? run_of(al)->outermost : r;
+    r->measured = w->measured || r->outermost->measured;
     r->caller = (cot__caller){"program", r, hear_error, hear_note, NULL};
     r->failed_at = r->noted_at = COT__NO_VALUE;
     if (prepare(r, w, caller)) return r;

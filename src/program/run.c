@@ -173,6 +173,18 @@ static bool go_straight(const cot__run *r, const void *const *inputs, void *cons
     return true;
 }
 
+void cot__run_bound(cot__run *r, int64_t *left) { r->left = left; }
+
+static bool may_begin(cot__run *r) {
+    int64_t *left = r->outermost->left;
+    if (LIKELY(!left)) return true;
+    if (*left > 0) return --*left, true;
+    forget_last(r);
+    r->caller.fail(&r->caller, COT_LIMIT, COT__TOO_MANY_STEPS);
+    return false;
+}
+
 bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs) {
+    if (!may_begin(r)) return false;
     return r->straight ? go_straight(r, inputs, outputs) : cot__run_go_by(r, NULL, inputs, outputs);
 }

@@ -62,6 +62,13 @@ void      cot__run_destroy(cot__run *r);
  * written (direct.h). False: a check of data has refused something. Then no output was written. */
 bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs);
 
+/* Runs that it and the runs of its bodies may begin: each takes one of *left, and where none is
+ * left it is refused, as too much for a file. NULL: as many as they like. Parts are not counted. */
+void cot__run_bound(cot__run *r, int64_t *left);
+#define COT__TOO_MANY_STEPS                                                                                            \
+    "[tape_load] the loops of the file take more steps than load_steps of the options, 2^24 if not given; "            \
+    "allow more if the file is to be trusted"
+
 /* The same with a function for each part; without one (NULL) as if there were no parts. Outputs
  * NULL: cot__run_give writes them, or nobody does. */
 bool cot__run_go_by(cot__run *r, cot__part_fn *const *functions, const void *const *inputs, void *const *outputs);

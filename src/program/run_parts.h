@@ -50,6 +50,8 @@ struct cot__run {
     const cot__backend *backend;
     cot_allocator       below, al; /* `al` counts in `held` what it takes from the one below */
     size_t              held;
+    cot__run           *outermost; /* the run that it belongs to, as that of a body; or itself */
+    int64_t            *left; /* of the outermost: see cot__run_bound */
     bool                measured; /* to know what it takes: it has no arena, and cannot run */
     char               *block, *arena; /* of the backend; the arena is the aligned part */
     size_t              block_bytes, arena_bytes;

@@ -25,6 +25,7 @@ typedef struct lowering {
     bool               whole; /* of a tape: each node is one value, and gradients are not cut */
     /* for a file: bodies know no source lines, and nothing of the user's is in them */
     bool               filed;
+    const struct filed *loaded; /* operations of the tape that came out of a file; NULL: none */
 } lowering;
 
 /* ---- may it be? ------------------------------------------------------------------------------ */
@@ -131,27 +132,35 @@ static bool lower_bodies(lowering *l, const cot__plain *plain, cot__program **bo
     return true;
 }
 
-/* Why a node with bodies or functions cannot be in a file; NULL: it can. A file is what its tape
- * would be saved as again, so all bodies must be told by the node alone. */
+/* Why a node with bodies or functions cannot be in a file; NULL: it can. */
 static const char *is_unfit_for_files(const lowering *l, uint32_t node) {
-    int            id = l->t->nodes[node].op;
-    const cot__op *op = cot__op_of(id);
+    const cot__op *op = cot__op_of(l->t->nodes[node].op);
     bool           theirs = op->users_rule && op->users_rule(&(cot__rule){.t = l->t, .node = node});
-    if (!op->bodies || theirs) return "it calls a function of the user's";
-    if (id == OP_loop || id == OP_call) return NULL;
-    return "its bodies may be others when they are recorded again";
+    return op->bodies && !theirs ? NULL : "it calls a function of the user's";
+}
+
+static bool as_in_its_file(const lowering *l, uint32_t node, cot__plain *to);
+
+/* What the node is in a program. For a file it is what it would be in a program that is compiled:
+ * what a solver needs besides its bodies is recorded on examples, of which nothing is computed. */
+static bool make_plain(lowering *l, uint32_t node, cot__plain *to) {
+    cot__rule r = {.t = l->t, .node = node};
+    bool      compiling = l->t->mode.compiling;
+    if (as_in_its_file(l, node, to)) return true;
+    l->t->mode.compiling |= l->filed;
+    bool made = cot__op_of(l->t->nodes[node].op)->plain(&r, to);
+    l->t->mode.compiling = compiling;
+    return made;
 }
 
 /* The bodies of the node become programs first; where one cannot, this cannot either. */
 static uint32_t lower_plain(lowering *l, uint32_t node, cot__append *o) {
-    cot__rule     r = {.t = l->t, .node = node};
     cot__plain    plain = {0};
     cot__program *body[COT__PLAIN_BODIES] = {NULL};
     uint32_t      z = COT__NO_VALUE;
-    const cot__op *op = cot__op_of(l->t->nodes[node].op);
-    const char    *unfit = l->filed ? is_unfit_for_files(l, node) : NULL;
+    const char   *unfit = l->filed ? is_unfit_for_files(l, node) : NULL;
     if (unfit) *l->not_yet = (cot__not_yet){cot__op_name(l->t, node), unfit}, l->b.failed = true;
-    else if (!op->plain(&r, &plain)) l->b.failed = true;
+    else if (!make_plain(l, node, &plain)) l->b.failed = true;
     else if (plain.why) *l->not_yet = (cot__not_yet){plain.name, plain.why}, l->b.failed = true;
     else if (!lower_bodies(l, &plain, body)) l->b.failed = true;
     else {
@@ -237,6 +246,75 @@ cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_all
     return lower(&l, al, &caller);
 }
 
+/* ---- out of a file --------------------------------------------------------------------------- */
+
+typedef struct filed_operation {
+    uint32_t      node;
+    const char   *name;
+    cot__attr    *attr;
+    int           bodies;
+    cot__program *body[COT__PLAIN_BODIES];
+} filed_operation;
+
+/* In the order of nodes; in the arena. */
+typedef struct filed {
+    uint32_t        count, room;
+    filed_operation operation[];
+} filed;
+
+static void forget_filed(void *list) {
+    filed *f = list;
+    for (uint32_t k = 0; k < f->count; k++)
+        for (int b = 0; b < f->operation[k].bodies; b++) cot__program_release(f->operation[k].body[b]);
+    f->count = 0;
+}
+
+/* What the tape keeps is known by who lets it go. */
+static filed *filed_of(const cot_tape *t) {
+    for (uint32_t k = 0; k < t->kept.count; k++)
+        if (t->kept.list[k].release == forget_filed) return t->kept.list[k].object;
+    return NULL;
+}
+
+bool cot__filed_open(cot_tape *t, uint32_t operations, const char *op) {
+    filed *f = cot__arena(t, sizeof *f + operations * sizeof *f->operation, op);
+    if (!f) return false;
+    f->count = 0, f->room = operations;
+    return cot__tape_keep(t, f, forget_filed, op);
+}
+
+bool cot__filed_add(cot_tape *t, uint32_t node, const cot__program *p, uint32_t k) {
+    filed           *f = filed_of(t);
+    const char      *name = cot__operation_name(p, k);
+    const cot__attr *a = cot__operation_attr(p, k);
+    char            *copy = cot__arena(t, strlen(name) + 1, name);
+    filed_operation  o = {.node = node, .name = copy, .bodies = cot__operation_bodies(p, k)};
+    /* no operation of a tape has so many: it will be another when it is saved */
+    if (!f || f->count == f->room || !a || o.bodies > COT__PLAIN_BODIES) return true;
+    o.attr = copy ? cot__attr_make(t, name, (int)a->nints, a->ints, 0, NULL) : NULL;
+    if (!o.attr) return false;
+    memcpy(copy, name, strlen(name) + 1);
+    o.attr->number = a->number;
+    for (int b = 0; b < o.bodies; b++)
+        o.body[b] = cot__program_share(p->body[p->operation[k].body + (uint32_t)b]);
+    f->operation[f->count++] = o;
+    return true;
+}
+
+static bool as_in_its_file(const lowering *l, uint32_t node, cot__plain *to) {
+    uint32_t low = 0, high = l->loaded ? l->loaded->count : 0;
+    while (low < high) { /* the first that is not before the node */
+        uint32_t middle = low + (high - low) / 2;
+        if (l->loaded->operation[middle].node < node) low = middle + 1;
+        else high = middle;
+    }
+    if (!l->loaded || low == l->loaded->count || l->loaded->operation[low].node != node) return false;
+    const filed_operation *o = &l->loaded->operation[low];
+    *to = (cot__plain){.attr = o->attr, .name = o->name, .bodies = o->bodies};
+    memcpy(to->program, o->body, sizeof o->body);
+    return true;
+}
+
 /* ---- a whole tape ---------------------------------------------------------------------------- */
 
 /* Nodes of bodies that are over belong to the operations that play them. But a body that was played
@@ -271,7 +349,8 @@ static uint32_t lower_tape_node(lowering *l, uint32_t node, uint64_t *ref) {
 
 cot__program *cot__tape_lower(cot_tape *t, const cot_allocator *al, int m, const uint32_t *outputs, uint32_t *value,
                               const cot__caller *caller, cot__not_yet *not_yet) {
-    lowering      l = {.t = t, .value = value, .whole = true, .filed = true, .not_yet = not_yet};
+    lowering      l = {.t = t, .value = value, .whole = true, .filed = true, .not_yet = not_yet,
+                         .loaded = filed_of(t)};
     cot__program *p = NULL;
     uint64_t     *ref = NULL;
     uint32_t      count = t->count; /* what an operation holds may be recorded behind */

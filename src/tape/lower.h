@@ -48,6 +48,18 @@ cot__known *cot__tape_known(cot_tape *t);
  * *not_yet says why, it cannot be. */
 cot__program *cot__tape_lower(cot_tape *t, const cot_allocator *al, int m, const uint32_t *outputs, uint32_t *value,
                               const cot__caller *caller, cot__not_yet *not_yet);
+/* ---- operations that came out of a file ---- */
+
+/* A tape that was loaded saves an operation with bodies as it stood in its file. Its bodies were
+ * recorded again: they compute the same, but may be other operations, since what reads constants
+ * alone is computed once; and what was derived of them for the file might be derived otherwise
+ * here.
+ *
+ * Makes a list for so many operations, kept by the tape. False after an error. */
+bool cot__filed_open(cot_tape *t, uint32_t operations, const char *op);
+/* The node is operation k of p, in the file. */
+bool cot__filed_add(cot_tape *t, uint32_t node, const cot__program *p, uint32_t k);
+
 /* The way back: records a program on operands xs, and gives its outputs. False after an error. */
 typedef bool cot__replayer(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys);
 /* Has the node no gradient, though it reads what has one: was it recorded in a no-grad scope? */

@@ -48,8 +48,10 @@ static void correct(uint8_t *bytes, size_t size) {
  * all. */
 static bool has_few_steps(const cot__program *p) {
     for (uint32_t k = 0; k < p->operations; k++) {
-        if (p->operation[k].op == OP_linear_solve && cot__operation_attr(p, k)->ints[0] > 64) return false;
-        if (p->operation[k].op != OP_loop) continue;
+        int op = p->operation[k].op;
+        if (op == OP_linear_solve && cot__operation_attr(p, k)->ints[0] > 64) return false;
+        if (op == OP_root && cot__operation_attr(p, k)->ints[2] > 64) return false;
+        if (op != OP_loop && op != OP_loop_adjoint) continue;
         cot__form f = cot__form_of(cot__operation_attr(p, k));
         if (f.tests || f.length > 64) return false;
     }

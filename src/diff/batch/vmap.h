@@ -13,8 +13,9 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
 /* Tells which results will have the batch, without playing. False: out of memory. */
 bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is);
 
-/* Elements that the operations of a function make for a whole batch, from where on cot_vmap runs
- * them as a program if it may; a test may set it. */
+/* Elements that the operations of a function make for a whole batch, those of elementwise ones
+ * counted four times, from where on cot_vmap runs them as a program if it may; a test may set
+ * it. */
 extern int64_t cot__vmap_program_from;
 
 #endif

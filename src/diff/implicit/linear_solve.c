@@ -5,6 +5,7 @@
  * captures of A get the gradient of -<λ, A x>. */
 #include "rules/structural_ids.h"
 #include "diff/implicit/implicit.h"
+#include "diff/loops/loop.h"
 #include "ops/structural.h"
 #include "tape/record_job.h"
 
@@ -43,6 +44,7 @@ static bool apply_operator(void *ctx, const double *v, double *out) {
     cot_mark  m = cot__mark(t);
     cot_dtype dtype = cot__dtype_at(&t->nodes[a->b]);
     cot_var   y;
+    if (!cot__take_steps(t, 1)) return false;
     for (int64_t k = 0; k < a->size; k++) cot__store_f64((char *)a->raw + k * cot__dtype_size(dtype), dtype, v[k]);
     a->player.value[0] = cot_data(t, dtype, cot__shape_at(t, a->b), a->raw);
     bool ok = t->status == COT_OK && cot__play(&a->player, &y);

@@ -162,11 +162,8 @@ cot_var cot__linear_solve_replay(cot_tape *t, const cot__program *p, uint32_t op
     cot__linsolve      *l = name ? cot__arena(t, sizeof *l, name) : NULL;
     cot__replaying_body body = {t, p->body[p->operation[operation].body], xs + 1, replay};
     if (!l) return INVALID(t);
-    cot_solve_options options = options_of(a);
-    bool              eliminates = cot__has_elimination(cot_size(xs[0]), options.positive_definite);
-    if (!cot__take_steps(t, eliminates ? 1 : cot__system_most(&options))) return INVALID(t);
     *l = (cot__linsolve){.name = name, .wanted = a->ints[WANTED] ? COT__FOR_A_DERIVATIVE : NULL,
-                         .proven = a->ints[FACTS] & LINEAR, .options = options};
+                         .proven = a->ints[FACTS] & LINEAR, .options = options_of(a)};
     l->a = cot__region_record(t, name, cot__replay_body, &body, 1, xs, 1);
     return l->a ? cot__linear_solve_record(t, l, xs[0]) : INVALID(t);
 }

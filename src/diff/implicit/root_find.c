@@ -2,6 +2,7 @@
  * forgotten. */
 #include "backend/elements.h"
 #include "diff/implicit/implicit.h"
+#include "diff/loops/loop.h"
 #include "diff/implicit/search.h"
 #include "ops/structural.h"
 #include "tape/record_job.h"
@@ -30,7 +31,7 @@ static double norm_of(const cot_tape *t, cot_var y) {
 static cot_var *values_at(const searching *s, const void *raw) {
     cot_tape *t = s->t;
     cot_var  *values = cot__arena(t, (size_t)cot__root_operands(s->q) * sizeof *values + 8, s->q->name);
-    if (!values) return NULL;
+    if (!values || !cot__take_steps(t, 1)) return NULL;
     for (int k = 0; k < cot__root_operands(s->q); k++) values[k] = VAR(t, s->args[k]);
     values[0] = cot_data(t, s->x->dtype, s->x->shape, raw);
     return t->status == COT_OK ? values : NULL;

@@ -121,6 +121,7 @@ void cot__stepper_close(cot__stepper *s);
 /* May so many steps be taken? Those that a file claims are counted while it is loaded. False after
  * setting the error. */
 bool cot__take_steps(cot_tape *t, int64_t steps);
+static inline bool cot__is_loading(const cot_tape *t) { return t->steps_left != INT64_MAX; }
 /* The first state: the values of the carried operands. */
 void cot__state_first(cot__stepper *s);
 /* Plays step k (counted in the order of running) from the state; the results are in s->out. `as` is

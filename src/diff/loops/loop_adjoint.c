@@ -504,9 +504,9 @@ static bool loop_adjoint_plain(cot__rule *r, cot__plain *to) {
 /* Operand k of the program's loop among those of the loop that was recorded again; -1: its bodies
  * do not read it. */
 static int operand_again(const cot__loop *l, const uint32_t *args, const cot_var *xs, int k) {
-    int first = cot__loop_first_capture(l);
-    if (k < first) return k;
-    for (int i = first; i < cot__loop_operands(l) - (l->test ? l->test->captures : 0); i++)
+    int first = cot__loop_first_capture(l), end = cot__loop_operands(l) - (l->test ? l->test->captures : 0);
+    if (k < first || (k < end && args[k] == cot__index(xs[k]))) return k;
+    for (int i = first; i < end; i++)
         if (args[i] == cot__index(xs[k])) return i;
     return -1;
 }
@@ -534,8 +534,10 @@ bool cot__loop_adjoint_replay(cot_tape *t, const cot__program *p, uint32_t opera
     int              operands = cot__form_operands(&f), n = cot__operation_operands(p, operation);
     const int64_t   *has = attr->ints + COT__LOOP_INTS, *of = has + cot__form_results(&f);
     cot_var         *xs = cot__arena(t, ((size_t)n + 1) * sizeof *xs, OP);
-    /* a node of its own for each that gets an adjoint, so that it is found among the captures */
-    for (int k = 0; xs && k < n; k++) xs[k] = k < operands && of[k] ? cot__fresh_input(given[k]) : given[k];
+    /* a node of its own for each that gets an adjoint, so that it is found among the captures;
+     * those of a tape's file are where they were, and the file has no such nodes */
+    for (int k = 0; xs && k < n; k++)
+        xs[k] = k < operands && of[k] && !cot__is_loading(t) ? cot__fresh_input(given[k]) : given[k];
     const cot__loop *l = xs && t->status == COT_OK ? cot__loop_record_again(t, p, operation, xs, replay) : NULL;
     uint32_t        *args = l ? cot__loop_list_operands(t, l, xs, n - operands) : NULL;
     adjoint         *a = args ? adjoint_again(t, l, has, of, operands, xs, args) : NULL;

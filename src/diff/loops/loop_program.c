@@ -67,7 +67,7 @@ static bool has_bodies(const cot_tape *t, const cot__region *r) {
 
 /* NULL: it is to be played, or there is an error. */
 static const cot__program *program_of(cot_tape *t, const cot__region *r) {
-    return t->steps_left != INT64_MAX && has_bodies(t, r) ? NULL : cot__region_program(t, r);
+    return cot__is_loading(t) && has_bodies(t, r) ? NULL : cot__region_program(t, r);
 }
 
 bool cot__stepper_lower(cot__stepper *s) {

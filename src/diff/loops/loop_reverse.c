@@ -180,6 +180,7 @@ static bool step_back(back *b, int64_t k) {
     cot_tape        *t = b->s.t;
     const cot__loop *l = b->s.loop;
     int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
+    if (!cot__take_steps(t, 1)) return false;
     if (b->way.run) return cot__way_step(&b->way, at);
     cot_mark         m = cot__mark(t);
     uint32_t         from = t->count;

@@ -296,13 +296,11 @@ static void copy_given_out(const cot__stepper *s, const cot__view *y, int64_t at
 }
 
 bool cot__take_steps(cot_tape *t, int64_t steps) {
-    if (LIKELY(t->steps_left == INT64_MAX)) return true;
+    if (LIKELY(!cot__is_loading(t))) return true;
     t->steps_left -= steps;
     if (t->steps_left >= 0) return true;
     t->steps_left = 0;
-    cot__fail(t, COT_LIMIT,
-              "[tape_load] the loops of the file take more steps than load_steps of the options, 2^24 if not given; "
-              "allow more if the file is to be trusted");
+    cot__fail(t, COT_LIMIT, "%s", COT__TOO_MANY_STEPS);
     return false;
 }
 

@@ -91,12 +91,16 @@ static bool outgrows_factors(const cot_tape *t, uint32_t node) {
     return (uint64_t)cot__size_at(t, node) >= cot__product_times * (uint64_t)read;
 }
 
-/* Is the work large, and none of it better left to wait? */
+/* Is the work large, and none of it better left to wait? A program saves the writing of what
+ * elementwise operations give; kernels of others do the same either way. */
 static bool is_large(const cot_tape *t, const batch *b) {
+    enum { SAVED = 4 }; /* what such an element counts for */
     int64_t all = 0;
     for (uint32_t s = 0; s < b->r->steps; s++) {
-        if (outgrows_factors(t, b->r->node[s])) return false;
-        all = cot__size_add(all, cot__size_at(t, b->r->node[s]));
+        uint32_t node = b->r->node[s];
+        if (outgrows_factors(t, node)) return false;
+        int64_t counts = t->nodes[node].op < OP_structural ? SAVED : 1;
+        all = cot__size_add(all, cot__size_mul(cot__size_at(t, node), counts));
     }
     return cot__size_mul(all, b->extent) >= cot__vmap_program_from;
 }

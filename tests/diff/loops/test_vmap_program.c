@@ -149,16 +149,29 @@ static void what_may_have_a_derivative_is_recorded(void **state) {
     cot_tape_destroy(t);
 }
 
+static int sums_of_sums(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_cumsum(cot_cumsum(xs[0], 0, false), 0, false);
+    return 0;
+}
+
 static void small_work_is_recorded(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   x = cot_zeros(t, COT_F64, COT_SHAPE(10, 7)), w = cot_constant(t, 0.5), y;
     (void)state;
-    cot__vmap_program_from = 10 * 7 * 60 + 1; /* 60 operations, 7 elements for each of ten */
+    /* 60 elementwise operations, 7 elements for each of ten, which count four times */
+    cot__vmap_program_from = 4 * 10 * 7 * 60 + 1;
     cot_vmap(chain, &w, 1, &x, NULL, 1, &y, NULL);
     assert_false(is_program(y));
     cot__vmap_program_from--;
     cot_vmap(chain, &w, 1, &x, NULL, 1, &y, NULL);
     assert_true(is_program(y));
+    cot__vmap_program_from = 10 * 7 * 2; /* two other operations, which count once */
+    cot_vmap(sums_of_sums, NULL, 1, &x, NULL, 1, &y, NULL);
+    assert_true(is_program(y));
+    cot__vmap_program_from++;
+    cot_vmap(sums_of_sums, NULL, 1, &x, NULL, 1, &y, NULL);
+    assert_false(is_program(y));
     assert_ok(t);
     cot_tape_destroy(t);
 }

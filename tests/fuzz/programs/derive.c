@@ -9,6 +9,7 @@
  *   - sparse Jacobians and Hessians agree with dense ones, and entries that the pattern lacks are
  *     zero;
  *   - a Taylor series has the tangent as its first derivative;
+ *   - the tape comes out of a file as it went in (through_file.c);
  *   - the tape is well formed.
  *
  * Where rounding may differ, half of the digits must agree (as in cot_sparse_check), relative to Σ
@@ -23,7 +24,7 @@
 
 static const double half_digits = 1.0 / (1 << 26);
 
-enum { MOST_INPUTS = 4096, MOST_DENSE = 48 };
+enum { MOST_DENSE = 48 };
 
 typedef struct state {
     frame  *f;
@@ -304,6 +305,8 @@ void derive(frame *f) {
     if (s.n > 0) {
         make_loss(&s);
         in_numbers(&s);
+        if (s.r->way == ways && cot_is_valid(s.loss) && cot_tape_status(s.r->tape) == COT_OK)
+            through_file(s.r, s.loss, s.n, s.xs, s.swept && s.size ? s.gradient : NULL);
     }
     if (s.n > 0 && s.size > 0) {
         recorded(&s);

@@ -11,6 +11,7 @@
  *   step_*.c, steps.c   make the calls, one family each; steps.c is their table
  *   outcome.c           keeps the results of a run
  *   derive.c            differentiates the result in every mode
+ *   through_file.c      saves its tape and loads it
  *   ways.c              is the table of ways to run
  *   trial.c             runs one program in all ways and gives the verdict
  *   fuzz_program.c      is the target for libFuzzer
@@ -28,7 +29,8 @@ enum {
     MOST_VALUES   = 80,
     MOST_LEAVES   = 6,
     MOST_DEPTH    = 3,
-    MOST_ELEMENTS = 2000
+    MOST_ELEMENTS = 2000,
+    MOST_INPUTS   = 4096 /* elements of all leaves by which a loss is differentiated */
 };
 
 /* Bits of the first byte of the head. */
@@ -261,17 +263,21 @@ typedef struct body {
 body body_of(frame *f, chooser *c);
 int  body_play(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 
-/* ---- derive.c, trial.c ----------------------------------------------------------------------- */
+/* ---- derive.c, through_file.c, trial.c ------------------------------------------------------- */
 
 /* Computes values and derivatives of all modes at the end of a program, with the checks that one
  * run allows. */
 void derive(frame *f);
 
+/* Saves the tape and loads it: is the loss the same, and are its gradients by the n leaves xs? NULL
+ * gradient: there is none. */
+void through_file(run *r, cot_var loss, int n, const cot_var *xs, const double *gradient);
+
 /* Runs a program one way. */
 void run_program(const program *p, const way *w, outcome *o, double shake, FILE *listing);
 /* Counts how much programs really do, in the first way: this shows what the generator is worth. */
 typedef struct tally {
-    int64_t programs, values, errors, gradients, judged, sparse;
+    int64_t programs, values, errors, gradients, judged, sparse, files;
 } tally;
 extern tally total;
 /* Runs a program in all ways. False, with the reason in `why`, if something is wrong. */

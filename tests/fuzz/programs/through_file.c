@@ -1,0 +1,46 @@
+/* through_file.c: the tape of a program, saved and loaded. What comes out of the file has the bits
+ * of what went in, and sweeps give the same gradients. */
+#include "program.h"
+
+#include <cotangent_program.h>
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool same(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
+
+/* Zeros of either sign are the same gradient. */
+static void compare(run *r, cot_var loss, cot_var again, int n, const cot_var *xs, const double *gradient) {
+    static double g[MOST_INPUTS];
+    if (!same(cot_value(loss), cot_value(again)))
+        outcome_wrong(r->out, "the loss is %.17g, and %.17g out of a file", cot_value(loss), cot_value(again));
+    if (!gradient) return;
+    cot_backward(again);
+    for (int k = 0; k < n; k++) {
+        int64_t size = cot_size(xs[k]);
+        if (cot_read_grad(xs[k], g, size) != COT_OK)
+            outcome_wrong(r->out, "a sweep out of a file: %s", cot_tape_message(again.tape));
+        for (int64_t i = 0; i < size && cot_tape_status(again.tape) == COT_OK; i++)
+            if (!same(g[i], gradient[i]) && g[i] != gradient[i])
+                outcome_wrong(r->out, "gradient %lld of leaf %d is %.17g, and %.17g out of a file", (long long)i, k,
+                              gradient[i], g[i]);
+        gradient += size;
+    }
+}
+
+/* What cannot be saved, as a function of the user's, is left alone. */
+void through_file(run *r, cot_var loss, int n, const cot_var *xs, const double *gradient) {
+    char    path[64];
+    cot_var vars[1 + MOST_LEAVES] = {loss};
+    memcpy(vars + 1, xs, (size_t)n * sizeof *xs);
+    snprintf(path, sizeof path, "%s/cotangent-program-%ld.tape", P_tmpdir, (long)getpid());
+    if (cot_tape_save(r->tape, 1 + n, vars, path, NULL, 0) != COT_OK) return;
+    bool      smooth = (r->flags & SMOOTH) && (r->flags & SMOOTH_TOO);
+    cot_tape *t = cot_tape_load(path, &(cot_options){.strict = r->flags & STRICT, .smooth = smooth}, 1 + n, vars);
+    if (t && cot_tape_status(t) == COT_OK) compare(r, loss, vars[0], n, vars + 1, gradient);
+    else if (t) outcome_wrong(r->out, "a file that was saved does not load: %s", cot_tape_message(t));
+    cot_tape_destroy(t);
+    unlink(path);
+    total.files++;
+}
