@@ -3,7 +3,8 @@
  *
  * Both take turns of several products each. In a pause between them the threads of the other side
  * fall asleep. Times are the least. Without OpenBLAS only our numbers are printed. Products of
- * vectors and matrices are compared with gemv, of two vectors with dot. */
+ * vectors and matrices are compared with gemv, of two vectors with dot. Then come products of bf16,
+ * as they are and with `fast`, in turn with f32's. */
 #include "openblas.h"
 #include "workloads/measure.h"
 
@@ -84,6 +85,40 @@ static void bench(const shape *s, cot_dtype d, const openblas *blas, double seco
     free(a), free(b), free(c);
 }
 
+/* One product on its tape, the least time of a turn. */
+static double turn(cot_tape *t, cot_var x, cot_var y, double seconds) {
+    cot_mark start = cot_tape_mark(t);
+    double   least = INFINITY, until = now() + seconds;
+    pause_for_threads();
+    for (int i = 0; i < 3 || now() < until; i++) {
+        double t0 = now();
+        cot_matmul(x, y);
+        least = fmin(least, now() - t0);
+        cot_tape_rewind(t, start);
+    }
+    return least;
+}
+
+static void bench_bf16(const shape *s, double seconds) {
+    enum { F32, BF16, FAST, WAYS };
+    static const char *const name[WAYS] = {"f32", "bf16", "bf16 fast"};
+    cot_tape *t[WAYS];
+    cot_var   x[WAYS], y[WAYS];
+    double    time[WAYS] = {INFINITY, INFINITY, INFINITY};
+    for (int k = 0; k < WAYS; k++) {
+        t[k] = must(cot_tape_create(&(cot_options){.fast = k == FAST}));
+        x[k] = cot_normal(t[k], cot_key_of(1), k == F32 ? COT_F32 : COT_BF16, COT_SHAPE(s->m, s->k));
+        y[k] = cot_normal(t[k], cot_key_of(2), k == F32 ? COT_F32 : COT_BF16, COT_SHAPE(s->k, s->n));
+    }
+    for (int i = 0; i < TURNS; i++)
+        for (int k = 0; k < WAYS; k++) time[k] = fmin(time[k], turn(t[k], x[k], y[k], seconds / (WAYS * TURNS)));
+    printf("%-12s %5d x %5d x %5d", s->of, s->m, s->n, s->k);
+    for (int k = 0; k < WAYS; k++) printf("  %s %8.1f GFLOP/s", name[k], 2e-9 * s->m * s->n * s->k / time[k]);
+    printf("  fast is %5.2f times as fast as f32\n", time[F32] / time[FAST]);
+    fflush(stdout);
+    for (int k = 0; k < WAYS; k++) cot_tape_destroy(t[k]);
+}
+
 int main(int argc, char **argv) {
     settings s = read_arguments(argc, argv, "gemm");
     openblas blas;
@@ -96,5 +131,7 @@ int main(int argc, char **argv) {
     for (int d = COT_F64; d <= COT_F32; d++)
         for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
             bench(&shapes[i], d == COT_F64 ? COT_F32 : COT_F64, there ? &blas : NULL, s.seconds);
+    for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
+        if (shapes[i].m > 1 || shapes[i].n > 1) bench_bf16(&shapes[i], s.seconds);
     return 0;
 }

@@ -285,6 +285,14 @@ typedef struct cot_options {
      * are seen by cot_backward, cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep
      * at each of these three, and elsewhere a look at every operation on the way. */
     bool          smooth COT__OR_0;
+    /* let products of bf16 matrices have bits of their own: where the processor has AMX or AVX-512
+     * BF16 (and Linux gives leave), those of 4096 terms or more are done by these, several times
+     * as fast as f32, with f32 sums in another order, in which subnormal numbers count as zeros.
+     * An element is within n 2^-24 Σ|a||b| of the product of its n terms before it is rounded to
+     * bf16. It has the same bits at any number of threads, but not on another processor, nor in
+     * a product of another size. Elsewhere, and for all other operations, nothing changes. See
+     * cot_compile_options.fast, which allows it too. */
+    bool          fast COT__OR_0;
     /* of cot_tape_load: how many steps the loops of the file, and of programs that it
      * calls, may take in all, evaluations by solvers included; 0: 2^24 */
     int64_t       load_steps COT__OR_0;
@@ -366,6 +374,7 @@ typedef struct cot_memory {
     int64_t cheap;      /* of those saved: made by elementwise operations, so cheap to make again */
     int64_t unread;     /* no rule reads them: a scope (cot_scope_close) would let them go */
     int64_t spilled;    /* bytes of elements that lie in the folder of cot_options.spill now */
+    int64_t packed;     /* of those saved: kept as bf16 (cot_precision.saved), 2 bytes an element */
     int64_t peak;       /* cot_tape_peak_bytes */
     /* A memory limit that is enough for what is recorded and a sweep back from the last value:
      * estimated from above, so smaller ones may do. Without what bodies of loops, conditions and
@@ -554,7 +563,8 @@ COT_API void cot_no_grad_close(cot_tape *t);
  *     cot_scope_close(t, 1, &y);                             up is no more; y goes on
  *
  * Closing makes all other vars of values made inside invalid (using one is an error that names the
- * scope) and frees what no derivative rule reads. The n kept ones are written again, and only these
+ * scope) and frees what no derivative rule reads; the rest takes half the memory if the tape's
+ * policy says so (cot_precision.saved). The n kept ones are written again, and only these
  * copies are good. Under a memory limit nothing is freed, because the limit itself lets values go.
  * Gradients have the same bits. Scopes nest; at most 16 are open. A rewind to a
  * mark made before a scope forgets it; marks made inside are good until it closes. What else reads
@@ -580,10 +590,23 @@ typedef struct cot_precision {
     /* those that compute in f32 where their operands are narrower; NULL: losses, "*cross_entropy
      * mse bce_with_logits huber nll kl_div" */
     const char *wide;
+    /* COT_BF16: values that a scope leaves to derivative rules alone are kept as bf16, in half the
+     * memory (cot_scope_close); other floats: as they are */
+    cot_dtype   saved;
 } cot_precision;
 /* From now on, for operations that this program calls (derivatives compute as what they are derived
  * from did). Returns what held before, to give back. The lists live as long as they hold. Only
- * operations of several values, matmul to losses, ask; other words are errors. All 0 for NULL. */
+ * operations of several values, matmul to losses, ask; other words are errors. All 0 for NULL.
+ *
+ * With saved = COT_BF16 operations compute as they would without: in f32, if no more is asked for.
+ * When a scope is closed, the f32 values that were made in it (with the policy set), that are not
+ * kept and that rules read are rounded to bf16, once, to nearest even. Rules read them so: a
+ * derivative is that formula, at the rounded values of what a scope has closed over and at the
+ * exact ones of all others (kept ones, leaves, what is in no scope), the same for cot_backward and
+ * cot_grad_of to the bit, in both modes and at every order. What stays f32: values in bodies of
+ * loops, those that were written in place, operands and results of loops, conditions, checkpoints,
+ * solvers, programs and cot_call, and statistics of norms and attention. Not beside a memory limit,
+ * which would compute values again from rounded ones: an error, here or there. */
 COT_API cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how);
 
 /* ==== Writing

@@ -48,10 +48,11 @@ typedef struct cot_compile_options {
      * the function by rounding, which is within the error of the function's own arithmetic where
      * that is well conditioned; signs of zeros are not kept; and inputs, sums and products are
      * taken to be finite. A zero stays strong beside what may have a pole, so branches that are not
-     * taken leave no NaN. Still the same inputs give the same bits, on any number of threads and in
-     * native code. Derivatives are those of the function as it was recorded, and are then made fast
-     * like it. It is no part of a saved program: cot_program_load asks for it anew. Exported C has
-     * the bits of the function. Together with `verify` it is refused. */
+     * taken leave no NaN. Products of bf16 matrices are those of cot_options.fast, on whatever tape
+     * the program is called. Still the same inputs give the same bits, on any number of threads and
+     * in native code. Derivatives are those of the function as it was recorded, and are then made
+     * fast like it. It is no part of a saved program: cot_program_load asks for it anew. Exported C
+     * has the bits of the function. Together with `verify` it is refused. */
     bool          fast COT__OR_0;
     /* compile it to native code in the background, see cot_program_native */
     bool          native COT__OR_0;

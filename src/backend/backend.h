@@ -148,6 +148,9 @@ typedef struct cot__picks {
 
 typedef struct cot__backend {
     const char *name;
+    /* the same device, with products whose bits are not those of docs/bits.md, for tapes and
+     * programs that allow it (`fast`); NULL: it has none */
+    const struct cot__backend *fast;
     /* 0-d values live in the nodes of the tape, and the host computes with them; every entry must
      * be able to load from there. Otherwise each is an array of rank 0 on the device. Plain numbers
      * stay on the host (cot__number_view). */

@@ -12,6 +12,10 @@
 /* Can the host load and store elements itself? Then a function of the user's gets them where they
  * are, and otherwise a copy. */
 static inline bool cot__on_host(const cot__backend *b) { return !b->alloc; }
+/* b, or its table of other bits where these are allowed and it has one. */
+static inline const cot__backend *cot__backend_of(const cot__backend *b, bool fast) {
+    return fast && b->fast ? b->fast : b;
+}
 
 /* Element `at` of a view, counted row-major. */
 static inline double cot__element_f64(const cot__backend *b, const cot__view *v, int64_t at) {

@@ -1,8 +1,15 @@
 /* cpu.c: see cpu.h. */
+#define _GNU_SOURCE /* syscall */
 #include "base/cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#if COT__HAS_BF16
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #if defined(__aarch64__)
 static const char *const names[] = {"plain", "neon"};
@@ -14,6 +21,8 @@ static const char *const names[] = {"sse2", "avx2", "avx512"};
 atomic_int cot__cpu_chosen;
 /* One more than the choice of the bits of plain kernels; 0 before it is made. */
 static atomic_int chosen_bits;
+/* One more than the choice; 0 before it is made. */
+static atomic_int chosen_bf16;
 
 cot__isa cot__cpu_best(void) {
 #if defined(__x86_64__)
@@ -66,4 +75,42 @@ cot__bits cot__cpu_bits(void) {
     if (COT__ISAS == 1 || cot__cpu_isa() != COT__ISA_PLAIN) return COT__BITS_PORTABLE;
     int c = atomic_load_explicit(&chosen_bits, memory_order_relaxed);
     return c > 0 ? (cot__bits)(c - 1) : choose_bits();
+}
+
+/* ---- bf16 ------------------------------------------------------------------------------------ */
+
+#if COT__HAS_BF16
+
+/* Registers of tiles are 8 KiB, which Linux keeps only for processes that ask. */
+static _Bool tiles_are_given(void) {
+    enum { REQUEST = 0x1023, TILE_DATA = 18 };
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
+
+static cot__bf16_unit best_bf16(void) {
+    enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AVX512_BF16 = 1 << 5 };
+    unsigned a, b, c, d, tiles;
+    if (cot__cpu_best() != COT__ISA_AVX512 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || a < 1) return COT__BF16_NONE;
+    tiles = d & (AMX_BF16 | AMX_TILE);
+    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & AVX512_BF16)) return COT__BF16_NONE;
+    return tiles == (AMX_BF16 | AMX_TILE) && tiles_are_given() ? COT__BF16_AMX : COT__BF16_AVX512;
+}
+
+#else
+
+static cot__bf16_unit best_bf16(void) { return COT__BF16_NONE; }
+
+#endif
+
+_Bool cot__cpu_use_bf16(cot__bf16_unit unit) {
+    if (unit > best_bf16()) return 0;
+    atomic_store_explicit(&chosen_bf16, (int)unit + 1, memory_order_relaxed);
+    return 1;
+}
+
+cot__bf16_unit cot__cpu_bf16(void) {
+    int c = atomic_load_explicit(&chosen_bf16, memory_order_relaxed);
+    if (!COT__HAS_BF16 || cot__cpu_isa() != COT__ISA_AVX512) return COT__BF16_NONE;
+    if (c == 0) cot__cpu_use_bf16((cot__bf16_unit)(c = (int)best_bf16())), c++;
+    return (cot__bf16_unit)(c - 1);
 }

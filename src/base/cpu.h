@@ -35,6 +35,22 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
 #define COT__BASELINE
 #endif
 
+/* Instructions that multiply bf16 and add in f32: dot products of pairs, or products of tiles, for
+ * which the system must give leave. Their bits are their own. A lesser COTANGENT_ISA has none. */
+typedef enum cot__bf16_unit { COT__BF16_NONE, COT__BF16_AVX512, COT__BF16_AMX } cot__bf16_unit;
+#if defined(__x86_64__) && defined(__linux__) && defined(__has_include)
+#if __has_include(<avx512bf16intrin.h>) && __has_include(<amxbf16intrin.h>)
+#define COT__HAS_BF16 1
+#endif
+#endif
+#ifndef COT__HAS_BF16
+#define COT__HAS_BF16 0
+#endif
+cot__bf16_unit cot__cpu_bf16(void);
+/* For tests and benchmarks: use this one from now on. False: the machine has not, and nothing
+ * changes. */
+_Bool          cot__cpu_use_bf16(cot__bf16_unit unit);
+
 typedef enum cot__bits { COT__BITS_FAST, COT__BITS_PORTABLE } cot__bits;
 
 cot__isa    cot__cpu_isa(void);

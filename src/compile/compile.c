@@ -72,7 +72,7 @@ static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text
  * native code in. */
 static void optimise(cot_program *p, bool within, bool limited) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
-    cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = &cot__cpu_backend, .fast = p->fast,
+    cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = cot__program_backend(p), .fast = p->fast,
                            .within = within};
     if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
     p->wants_native = !limited && cot__native_wanted(p->wants_native);
@@ -111,7 +111,7 @@ void cot__program_donate(cot_program *p, const cot_compile_options *o) {
 /* What a run takes without. */
 static bool measure_unlimited(cot_program *p, const cot__caller *caller) {
     cot__lent lent = {.donated = p->donated};
-    bool      ok = cot__run_measure(p->runs, &cot__cpu_backend, &p->al, NULL, &lent, caller, &p->unlimited);
+    bool      ok = cot__run_measure(p->runs, cot__program_backend(p), &p->al, NULL, &lent, caller, &p->unlimited);
     p->unlimited += (int64_t)sizeof(cot_run);
     return ok;
 }
@@ -121,7 +121,7 @@ void cot__program_limit(cot_program *p, const cot_compile_options *options) {
     if (p->status != COT_OK || options->memory_limit == 0) return;
     p->memory_limit = options->memory_limit;
     cot__lent          lent = cot__program_lent(p);
-    cot__limit_options o = {&p->al, &cot__cpu_backend, &lent, p->memory_limit, sizeof(cot_run), &caller};
+    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, sizeof(cot_run), &caller};
     cot__program      *runs = measure_unlimited(p, &caller) ? cot__limit(p->runs, &o, &p->again) : NULL;
     if (!runs) return;
     cot__program_release(p->runs);

@@ -11,6 +11,8 @@
 
 #include <cotangent_program.h>
 
+#include "backend/cpu/table/cpu.h"
+#include "backend/elements.h"
 #include "base/parallel.h"
 #include "native/native.h"
 #include "program/program.h"
@@ -79,6 +81,10 @@ cot_compile_options cot__program_options(const cot_program *p);
 /* Holds the form that runs to the limit of the options (program/limit), if they have one. It is
  * called when the donated inputs are known. What is wrong stays on the program. */
 void cot__program_limit(cot_program *p, const cot_compile_options *options);
+/* The table that it runs by on the CPU: its own option decides, whatever tape it is called on. */
+static inline const cot__backend *cot__program_backend(const cot_program *p) {
+    return cot__backend_of(&cot__cpu_backend, p->fast);
+}
 /* What cot_program_run may count on. */
 static inline cot__lent cot__program_lent(const cot_program *p) {
     return (cot__lent){p->donated, p->memory_limit > 0};

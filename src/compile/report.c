@@ -19,7 +19,7 @@ static cot_status open_plan(cot__plan *plan, const cot_program *p) {
     cot__caller caller = {"program_report", &status, hear, ignore, NULL};
     if (cot_program_status(p) != COT_OK) return cot_program_status(p);
     cot__lent lent = cot__program_lent(p);
-    cot__plan_open_lent(plan, p->runs, &cot__cpu_backend, &p->al, NULL, true, &lent, &caller);
+    cot__plan_open_lent(plan, p->runs, cot__program_backend(p), &p->al, NULL, true, &lent, &caller);
     return status;
 }
 
@@ -85,7 +85,8 @@ static cot_status measure_run(cot_program *p, cot_program_facts *f) {
     cot__caller           caller = {"program_report", &status, hear, ignore, NULL};
     const cot__run_parts *parts = cot__native_parts(p->native);
     cot__lent             lent = cot__program_lent(p);
-    if (!cot__run_measure(p->runs, &cot__cpu_backend, &p->al, parts, &lent, &caller, &f->run_bytes)) return status;
+    const cot__backend *b = cot__program_backend(p);
+    if (!cot__run_measure(p->runs, b, &p->al, parts, &lent, &caller, &f->run_bytes)) return status;
     int64_t aside = (int64_t)cot__native_aside(p->native);
     f->run_bytes = cot__size_add(f->run_bytes, cot__size_add((int64_t)sizeof(cot_run), aside));
     f->memory_limit = p->memory_limit;

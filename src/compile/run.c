@@ -19,13 +19,14 @@ static void ignored(const cot__caller *c, const char *text) { (void)c, (void)tex
 
 cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const cot__lent *lent,
                                 const cot__caller *caller) {
-    const cot__run_parts *parts = backend == &cot__cpu_backend ? cot__native_parts(p->native) : NULL;
-    return cot__run_create_with(p->runs, backend, &p->al, parts, lent, caller);
+    bool                  here = cot__is_cpu(backend);
+    const cot__run_parts *parts = here ? cot__native_parts(p->native) : NULL;
+    return cot__run_create_with(p->runs, here ? cot__program_backend(p) : backend, &p->al, parts, lent, caller);
 }
 
 bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,
                      void *const *outputs) {
-    if (backend != &cot__cpu_backend) return cot__run_go(r, inputs, outputs);
+    if (!cot__is_cpu(backend)) return cot__run_go(r, inputs, outputs);
     bool   due = cot__native_look(p->native, false) == COT__NATIVE_LOADED;
     size_t bytes = due ? cot__native_aside(p->native) : 0;
     void  *aside = bytes ? cot__alloc(&p->al, bytes) : NULL;

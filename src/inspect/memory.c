@@ -48,7 +48,7 @@ static bool add(cot_tape *t, rows *r, cot_memory *m, uint32_t i) {
     const cot__node    *n = &t->nodes[i];
     const cot__storage *s = n->value.tensor->storage;
     row                *to = row_of(t, r, n->op, (n->flags & COT__NAMED) ? cot__name_of(t, i) : NULL);
-    int64_t             bytes = (int64_t)s->bytes;
+    int64_t             bytes = (int64_t)(s->packed ? s->bytes / 2 : s->bytes);
     if (!to) return false;
     bool saved = s->saver_version != UINT32_MAX && cot__has_saver(t, s, s->saver_version);
     m->stored += bytes;
@@ -63,6 +63,7 @@ static bool add(cot_tape *t, rows *r, cot_memory *m, uint32_t i) {
     else m->unread += bytes;
     if (saved && n->op < OP_structural) m->cheap += bytes;
     if (cot__is_stored(s)) m->spilled += bytes;
+    if (s->packed) m->packed += bytes;
     return true;
 }
 
@@ -118,6 +119,7 @@ static void put_table(const cot_tape *t, FILE *out, const rows *r, const cot_mem
               (long long)m->stored, (long long)m->sources, (long long)m->saved, (long long)m->cheap,
               (long long)m->unread);
     if (m->spilled) cot__putf(&x, "%lld bytes lie in files\n", (long long)m->spilled);
+    if (m->packed) cot__putf(&x, "%lld bytes are kept as bf16\n", (long long)m->packed);
     cot__putf(&x, "the most at once so far, without leaves and gradients: %lld bytes\n", (long long)m->peak);
     cot__putf(&x, "a memory limit of %lld bytes is enough\n", (long long)m->least);
 }

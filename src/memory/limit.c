@@ -20,7 +20,7 @@ static void set_limit(cot_tape *t, int64_t bytes) {
     t->cache.limit = (size_t)bytes;
     t->cache.make_room = cot__drop_for;
     t->cache.of = t;
-    t->memory.on = bytes > 0 || cot__drop_always || cot__spill_always;
+    t->memory.on = bytes > 0 || cot__drop_always || cot__spill_always || cot__packs(t);
 }
 
 void cot__memory_begin(cot_tape *t, const cot_options *options) {
@@ -45,6 +45,11 @@ void cot__memory_begin(cot_tape *t, const cot_options *options) {
 cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes) {
     if (!cot__usable(t)) return cot_tape_status(t);
     int64_t before = (int64_t)t->cache.limit;
+    if (bytes > 0 && (t->memory.packed || cot__packs(t))) {
+        cot__fail(t, COT_VALUE, "[tape_set_memory_limit] values are kept as bf16 for derivatives, from which a limit "
+                                "would compute others again; ask for one of them");
+        return t->status;
+    }
     if (bytes < 0) {
         cot__fail(t, COT_VALUE, "[tape_set_memory_limit] a limit of %lld bytes; it must not be negative",
                   (long long)bytes);
@@ -63,6 +68,8 @@ cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes) {
     return t->status;
 }
 
+bool cot__limited(const cot_tape *t) { return t->cache.limit || cot__drop_always || cot__spill_always; }
+
 int64_t cot_tape_memory_limit(const cot_tape *t) { return t ? (int64_t)t->cache.limit : 0; }
 
 /* ---- while there is one ---------------------------------------------------------------------- */
@@ -76,6 +83,7 @@ void cot__memory_next(cot_tape *t) {
     t->memory.clock++;
     if (may_hold_addresses(t)) return;
     t->memory.pinned_from = t->memory.clock;
+    if (t->memory.wide) cot__pack_again(t);
     if (cot__drop_always || cot__spill_always) cot__drop_for(t, SIZE_MAX / 2);
     if (t->memory.store && t->cache.limit) cot__look_behind(t);
 }

@@ -8,11 +8,12 @@
  * again that made them, by their records (job/job.h), without recording anything. Where the tape
  * has a spill folder, what is dear or not possible to make again lies in its store meanwhile
  * (spill.c), where a thread brings it before memory is short, and from where it reads ahead.
+ * Without a limit values may be kept as bf16 for rules (pack.c): they are dropped between readers.
  *
  * Invariants:
- *   - a dropped value lies in the store, or can be made again: its operands are as its operation
- *     saw them, or are dropped values themselves, but for leaves, constants and wrapped memory,
- *     whose writes are found then;
+ *   - a dropped value lies in the store, is packed, or can be made again: its operands are as its
+ *     operation saw them, or are dropped values themselves, but for leaves, constants and wrapped
+ *     memory, whose writes are found then;
  *   - what is being computed with is not dropped: elements that were asked for since the last
  *     operation was over (read_at), and what a replay holds (pins);
  *   - nothing recurses: a replay keeps what is to be made in a list.
@@ -64,6 +65,13 @@ bool cot__drop_passed(cot_tape *t, size_t bytes);
 /* When memory begins to be short, the next value that would go to the store is written there
  * (drop.c). */
 void cot__look_behind(cot_tape *t);
+
+/* ---- bf16 for rules alone (pack.c) ---- */
+
+/* The elements of a packed value are there as f32. False: there is no memory. */
+bool cot__pack_read(cot_tape *t, cot__storage *s);
+/* Those that nobody computes with any more go again. */
+void cot__pack_again(cot_tape *t);
 
 /* For the tests: what can be spilled is, as soon as an operation is over, to this folder. NULL:
  * the usual. */

@@ -295,6 +295,7 @@ static bool go_on(steps *s) {
 bool cot__make_again(const cot_tape *tape, cot__storage *wanted) {
     cot_tape *t = (cot_tape *)(uintptr_t)tape; /* what can be seen of it does not change */
     steps     s = {.t = t};
+    if (wanted->packed) return cot__pack_read(t, wanted) || no_memory(t, wanted->owner, wanted->bytes);
     bool      done = push(&s, wanted);
     while (done && s.list[0].operation != COT__NONE) done = go_on(&s);
     unpin_until(&s, 0);
@@ -327,7 +328,7 @@ bool cot__memory_before_write(cot_tape *t, cot__storage *s) {
     for (uint32_t i = 0; i < t->storages.count; i++) {
         cot__storage *other = t->storages.list[i];
         if (other->maker >= t->count || (other->maker != maker && !reads(t, &t->nodes[other->maker], s))) continue;
-        if (other->dropped && !cot__is_stored(other) && !cot__make_again(t, other)) return false;
+        if (other->dropped && !other->packed && !cot__is_stored(other) && !cot__make_again(t, other)) return false;
         other->maker = COT__NONE;
     }
     return true;

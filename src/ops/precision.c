@@ -73,10 +73,24 @@ static bool is_legal(cot_tape *t, const cot_precision *how) {
     return false;
 }
 
+static bool can_save(cot_tape *t, cot_dtype d) {
+    if (d == COT_F64 || d == COT_F32) return true;
+    if (d != COT_BF16)
+        cot__fail(t, COT_VALUE,
+                  "[tape_set_precision] saved is %s; COT_BF16 is asked for, COT_F32 or COT_F64 for none",
+                  (unsigned)d < COT_DTYPE_COUNT ? cot_dtype_name(d) : "no dtype");
+    else if (t->cache.limit)
+        cot__fail(t, COT_VALUE, "[tape_set_precision] saved is bf16 and the tape has a memory limit, which would "
+                                "compute values again from rounded ones; ask for one of them");
+    return t->status == COT_OK;
+}
+
 cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how) {
-    cot_precision before = {COT_F64, NULL, NULL};
+    cot_precision before = {0};
     if (!t) return before;
     before = t->precision;
-    if (is_legal(t, &how)) t->precision = how;
+    if (!is_legal(t, &how) || !can_save(t, how.saved)) return before;
+    t->precision = how;
+    t->memory.on |= cot__packs(t); /* elements apart from headers, from now on */
     return before;
 }

@@ -11,7 +11,7 @@ cot_dtype cot__precision_of(const cot_tape *t, const char *op, cot_dtype dtype);
 /* Sweeps record rules, which compute as what they belong to: the policy is not theirs. */
 static inline cot_precision cot__precision_pause(cot_tape *t) {
     cot_precision before = t->precision;
-    t->precision = (cot_precision){COT_F64, NULL, NULL};
+    t->precision = (cot_precision){.saved = before.saved};
     return before;
 }
 

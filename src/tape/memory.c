@@ -321,6 +321,7 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
         if (s->dropped && s->block) s->dropped = false, t->memory.dropped--; /* they were coming */
     }
     if (UNLIKELY(s->touched) && cot__pending_keeps(t, s)) return;
+    if (UNLIKELY(s->packed)) cot__pack_end(t, s);
     if (s->aside) cot__cache_set_aside(&t->cache, aside_bytes(s), false);
     if (s->block) cot__payload_drop(t, s);
     if (s->dropped) t->memory.dropped--;

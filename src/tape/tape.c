@@ -7,6 +7,7 @@
 #include "tape/show.h"
 
 #include "backend/cpu/table/cpu.h"
+#include "backend/elements.h"
 #include "program/known/known.h"
 #include "base/number.h"
 #include "base/poison.h"
@@ -29,7 +30,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->options.strict = options->strict;
     t->options.smooth = options->smooth;
     t->options.load_steps = options->load_steps;
-    t->backend = cot__new_tape_backend;
+    t->backend = cot__backend_of(cot__new_tape_backend, options->fast);
     t->active_mask = COT__ACTIVE;
     t->stamp = 1;
     t->steps_left = INT64_MAX;

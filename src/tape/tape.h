@@ -71,6 +71,10 @@ typedef struct cot__storage {
     uint32_t   owner;
     uint32_t   stored_version; /* what lies in `stored` is the value of this version */
     cot__extent stored;        /* in the spill folder; store NULL: it is not there */
+    /* its elements as bf16 (pack.c), for rules alone; NULL: it is not packed. Then f32 elements
+     * are there only while somebody computes with them: `dropped` says whether. */
+    uint16_t   *packed;
+    struct cot__storage *next_wide; /* the next of those that are there */
 } cot__storage;
 
 /* Shape, strides and place of a tensor value. Lives in the tape's arena. */
@@ -383,6 +387,8 @@ struct cot_tape {
         int64_t  brought;     /* values that were read back from it */
         bool     dropping;    /* while room is made: what needs memory for that finds none */
         uint64_t next_behind; /* before this time nothing more is written behind */
+        uint32_t packed;      /* values that are kept as bf16 */
+        cot__storage *wide;   /* those of them whose elements are there; NULL: none */
         /* where the elements of a value seem to lie that could not be made again: one zero */
         double   nothing[2];
     } memory;
@@ -620,6 +626,14 @@ void cot__memory_expect(cot_tape *t, size_t bytes);
 /* Storage s is about to be written in place: what is made from its present elements is made
  * first. False after setting the error. */
 bool cot__memory_before_write(cot_tape *t, cot__storage *s);
+/* May values be dropped now, and made again from others? */
+bool cot__limited(const cot_tape *t);
+/* Has a scope that closes its values packed, where nobody but rules reads them? */
+static inline bool cot__packs(const cot_tape *t) { return t->precision.saved == COT_BF16 && !t->cache.limit; }
+/* The f32 elements of s are kept as bf16 from now on; where that cannot be, they stay. */
+void cot__pack(cot_tape *t, cot__storage *s);
+/* s goes: so does what it holds as bf16. */
+void cot__pack_end(cot_tape *t, cot__storage *s);
 /* One more reference on storage s, whose elements are there from now on. False after setting the
  * error. */
 bool cot__storage_share(cot_tape *t, cot__storage *s);

@@ -61,8 +61,16 @@ size_t cot__gemm_alone_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_
 /* Rows first … end - 1 of c = a b with depth 1, f64 or f32, on this thread; the rows of c are
  * contiguous. The same bits. */
 void cot__outer_rows(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, int64_t first, int64_t end);
+/* bf16 products with bits of their own (gemm_bf16.c): are there instructions for it, and is it
+ * large enough? Then c = a b, whose rows are contiguous, with memory of these bytes. */
+bool   cot__gemm_bf16_takes(cot_dtype d, int64_t rows, int64_t cols, int64_t depth);
+size_t cot__gemm_bf16_workspace(int64_t rows, int64_t cols, int64_t depth);
+void   cot__gemm_bf16(cot__matrix a, cot__matrix b, cot__matrix c, void *memory);
 size_t cot__matmul_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n);
 void   cot__matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch);
+/* The same where bits need not be kept. */
+size_t cot__matmul_fast_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n);
+void   cot__matmul_fast(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch);
 /* What is done with rows i … i_end - 1, columns j … j_end - 1 of a product, on the thread that has
  * made them last; and, before these are made, to have in cache what that will read. */
 typedef struct cot__product_end {

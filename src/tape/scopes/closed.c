@@ -3,13 +3,13 @@
  * Closing gives all nodes of the scope a new stamp, so that no var of the user's fits them any more
  * but those that are kept, which are written again. The memory of a value goes if no rule reads it:
  * its shape stays, and its version is none that a storage has, so who reads it all the same finds a
- * stale value. */
+ * stale value. What rules read stays, as bf16 if the tape's policy says so (src/memory/pack.c). */
 #include "tape/scopes/closed.h"
 
 #include <string.h>
 
 /* What a scope may do with a storage that was made in it. */
-enum { OLDER, UNUSED, FREE };
+enum { OLDER, HELD, FREE, RULES };
 
 /* ---- scopes that are open -------------------------------------------------------------------- */
 
@@ -69,31 +69,66 @@ static bool remember(cot_tape *t, const cot__open_scope *s, uint32_t stamp) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-static void is_read(cot_tape *t, uint32_t i) {
-    if (i != COT__NONE && cot__is_tensor(&t->nodes[i])) t->nodes[i].value.tensor->storage->scoped = UNUSED;
+static void mark(cot_tape *t, uint32_t i, uint8_t as) {
+    if (i != COT__NONE && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->scoped)
+        t->nodes[i].value.tensor->storage->scoped = as;
 }
 
-/* Marks as FREE the storages of values that were made in the scope; then no more those that are
- * kept, that a rule reads, and that are constants of bodies or leaves. */
-static void mark_free(cot_tape *t, const cot__open_scope *s, int n, const cot_var *keep) {
-    for (uint32_t k = s->storages; k < t->storages.count; k++) t->storages.list[k]->scoped = UNUSED;
+/* What rules read of node i, alone: RULES. */
+static void mark_saved(cot_tape *t, uint32_t i) {
+    const cot__node *x = &t->nodes[i];
+    uint32_t         mask = x->op == OP_pick ? 0 : cot__saved_mask(t, i);
+    for (int k = 0, count = mask ? cot__nargs(x) : 0; k < count; k++)
+        if (cot__saves_operand(mask, k)) mark(t, cot__arg(x, k), RULES);
+    /* rules may read any result where there are several: the statistics of a norm, say */
+    int  results = x->op == OP_pick ? 0 : cot__results_at(t, i);
+    bool all = (mask & COT__SAVES_Z) || (results > 1 && (x->flags & COT__ACTIVE));
+    for (int k = 0; all && k < results; k++) mark(t, i + (uint32_t)k, RULES);
+}
+
+/* Marks the storages of values that were made in the scope: RULES if rules read them, otherwise
+ * FREE; but HELD where they are kept, borrowed, written in place, leaves, or constants of
+ * bodies. */
+static void mark_all(cot_tape *t, const cot__open_scope *s, int n, const cot_var *keep) {
+    for (uint32_t k = s->storages; k < t->storages.count; k++) t->storages.list[k]->scoped = HELD;
+    for (uint32_t i = s->from; i < t->count; i++) mark(t, i, FREE);
+    for (uint32_t i = s->from; i < t->count; i++) mark_saved(t, i);
     for (uint32_t i = s->from; i < t->count; i++) {
         const cot__node *x = &t->nodes[i];
-        if (cot__is_tensor(x) && x->value.tensor->storage->scoped == UNUSED && !x->value.tensor->storage->borrowed)
-            x->value.tensor->storage->scoped = FREE;
+        if (x->op == OP_leaf || cot__in_body(x) || (x->flags & COT__IN_PLACE) ||
+            (cot__is_tensor(x) && x->value.tensor->storage->borrowed))
+            mark(t, i, HELD);
     }
     for (int k = 0; k < n; k++)
-        if (!cot__is_number(keep[k])) is_read(t, cot__index(keep[k]));
+        if (!cot__is_number(keep[k])) mark(t, cot__index(keep[k]), HELD);
+}
+
+static void hold(cot_tape *t, uint32_t i) {
+    if (i != COT__NONE && cot__is_tensor(&t->nodes[i]) && t->nodes[i].value.tensor->storage->scoped == RULES)
+        mark(t, i, HELD);
+}
+
+/* Rules of loops, solvers, programs and functions of the user's compute again from what they read,
+ * so that must be what they saw. Second results are statistics, which are small: of attention a
+ * logarithm, whose last digits count. */
+static void hold_some(cot_tape *t, const cot__open_scope *s) {
     for (uint32_t i = s->from; i < t->count; i++) {
         const cot__node *x = &t->nodes[i];
-        if (x->op == OP_leaf || cot__in_body(x) || (x->flags & COT__IN_PLACE)) is_read(t, i);
-        uint32_t mask = x->op == OP_pick ? 0 : cot__saved_mask(t, i);
-        for (int k = 0, count = mask ? cot__nargs(x) : 0; k < count; k++)
-            if (cot__saves_operand(mask, k)) is_read(t, cot__arg(x, k));
-        /* rules may read any result where there are several: the statistics of a norm, say */
-        int  results = x->op == OP_pick ? 0 : cot__results_at(t, i);
-        bool all = (mask & COT__SAVES_Z) || (results > 1 && (x->flags & COT__ACTIVE));
-        for (int k = 0; all && k < results; k++) is_read(t, i + (uint32_t)k);
+        if (x->op == OP_pick) hold(t, i);
+        if (x->op < OP_structural || !cot__op_of(x->op)->open) continue;
+        for (int k = 0, count = cot__nargs(x); k < count; k++) hold(t, cot__arg(x, k));
+        hold(t, i);
+    }
+}
+
+/* Of what stays, the f32 values that rules alone read. */
+static void pack(cot_tape *t, const cot__open_scope *s) {
+    hold_some(t, s);
+    for (uint32_t i = s->from; i < t->count; i++) {
+        const cot__node *x = &t->nodes[i];
+        if (!cot__is_tensor(x) || x->value.tensor->storage->scoped != RULES) continue;
+        if (cot__dtype_at(x) == COT_F32) cot__pack(t, x->value.tensor->storage);
+        x->value.tensor->storage->scoped = HELD; /* once is enough */
     }
 }
 
@@ -142,9 +177,13 @@ cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep) {
     cot__next_stamp(t);
     if (remember(t, s, t->stamp)) {
         /* Under a limit everything may go and is made again from what is let go here. */
-        bool limited = t->memory.on || t->memory.dropped > 0;
+        bool limited = cot__limited(t);
         t->storages.count = made; /* it is not a value's */
-        if (!limited) mark_free(t, s, n, keep), let_go(t, s, none);
+        if (!limited) {
+            mark_all(t, s, n, keep);
+            if (cot__packs(t)) pack(t, s);
+            let_go(t, s, none);
+        }
         t->storages.count = made + 1;
         for (uint32_t i = s->from; i < t->count; i++)
             t->nodes[i].stamp = t->stamp | (t->nodes[i].stamp & COT__BODY_STAMP);

@@ -5,6 +5,7 @@
  *   gemm_blocks.c    cuts products into tiles
  *   gemm_thin.c      multiplies vectors with matrices
  *   dot.c            multiplies vectors with vectors
+ *   gemm_bf16.c      multiplies bf16 by instructions for it, with bits of its own
  *   gemm.c           chooses
  *
  * Strides are in elements, pointers are to elements of the kernels' type.

@@ -121,6 +121,48 @@ void cot__matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, int
         }
 }
 
+/* ---- where bits need not be kept ------------------------------------------------------------- */
+
+static bool takes_bf16(const cot__view *a, int64_t m, int64_t n) {
+    return cot__gemm_bf16_takes(a->dtype, m, n, a->shape[a->ndim - 1]);
+}
+
+/* Products that are too large for one thread share their work themselves. */
+static products bf16_products(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
+    enum { SHARED = 1 << 24, MOST_PARTS = 32 };
+    products x = products_of(a, b, c, m, n, scratch);
+    int64_t  k = a->shape[a->ndim - 1];
+    double   work = (double)m * (double)n * (double)k;
+    if (work < SHARED) x.parts = cot__parts(x.batches, (int64_t)(work / 64), MOST_PARTS);
+    x.room = (cot__gemm_bf16_workspace(m, n, k) + 63) / 64 * 64;
+    return x;
+}
+
+static void some_bf16_products(void *ctx, int64_t part) {
+    const products *x = ctx;
+    cot__matrix     a, b, c;
+    for (int64_t i = cot__part_start(x->batches, x->parts, part); i < cot__part_start(x->batches, x->parts, part + 1);
+         i++) {
+        product_at(x, i, &a, &b, &c);
+        cot__gemm_bf16(a, b, c, x->scratch + (size_t)part * x->room);
+    }
+}
+
+size_t cot__matmul_fast_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n) {
+    if (!takes_bf16(a, m, n)) return cot__matmul_workspace(a, b, m, n);
+    products x = bf16_products(a, b, NULL, m, n, NULL);
+    return x.room * (size_t)x.parts;
+}
+
+void cot__matmul_fast(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
+    if (!takes_bf16(a, m, n)) {
+        cot__matmul(a, b, c, m, n, scratch);
+        return;
+    }
+    products x = bf16_products(a, b, c, m, n, scratch);
+    cot__parallel(x.parts, some_bf16_products, &x);
+}
+
 bool cot__matmul_ended(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch,
                        const cot__product_end *end) {
     if (m > 0 && n > 0 && !is_outer(a))

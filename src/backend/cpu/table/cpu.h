@@ -9,6 +9,8 @@
 #include "backend/backend.h"
 
 extern const cot__backend cot__cpu_backend;
+/* Is it the CPU, by either of its tables? */
+static inline bool cot__is_cpu(const cot__backend *b) { return b == &cot__cpu_backend || b == cot__cpu_backend.fast; }
 
 /* An elementwise operation on numbers of the host, which no tape has: x, y, w and z are values of
  * the compute type (F64, F32 or I64), those it does not take are not read. */
