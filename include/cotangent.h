@@ -376,9 +376,10 @@ typedef struct cot_memory {
     int64_t spilled;    /* bytes of elements that lie in the folder of cot_options.spill now */
     int64_t packed;     /* of those saved: kept as bf16 (cot_precision.saved), 2 bytes an element */
     int64_t peak;       /* cot_tape_peak_bytes */
-    /* A memory limit that is enough for what is recorded and a sweep back from the last value:
-     * estimated from above, so smaller ones may do. Without what bodies of loops, conditions and
-     * checkpoints take inside of them. */
+    /* A memory limit that is enough for what is recorded and a sweep back from the last value: the
+     * smallest, but for a few per cent, and never above the peak. With bodies, programs, cot_call
+     * or more than 2048 operations it is estimated from above, without what they take inside of
+     * them. */
     int64_t least;
 } cot_memory;
 /* Counts them (memory may be NULL), and writes a table to `out` (NULL: none): for each operation

@@ -67,6 +67,10 @@ static void cnn_destroy(void *state) {
     free(state);
 }
 
+static cot_var recorded_loss(void *state) { return cnn_loss(state); }
+
+const recorded cnn_recorded = {"cnn", cnn_make, recorded_loss, cnn_step, cnn_destroy};
+
 const workload cnn_workloads[3] = {
     {"cnn", "f32", cnn_make, cnn_step, cnn_destroy, 2.295677, 1e-6, NULL},
     {"cnn_function", "f32", cnn_make, cnn_function, cnn_destroy, 2.295677, 1e-6, NULL},

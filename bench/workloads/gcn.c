@@ -126,6 +126,13 @@ static void gcn_destroy(void *state) {
 static void *make_dense(void) { return make(false); }
 static void *make_sparse(void) { return make(true); }
 
+static cot_var recorded_loss(void *state) {
+    gcn *m = state;
+    return loss_of(m, net(m->p, m->x));
+}
+
+const recorded gcn_recorded = {"gcn_cora", make_dense, recorded_loss, gcn_step, gcn_destroy};
+
 const workload gcn_workloads[2] = {
     {"gcn_cora", "f32", make_dense, gcn_step, gcn_destroy, 1.9454365, 1e-6, NULL},
     {"gcn_cora_sparse", "f32", make_sparse, gcn_step, gcn_destroy, 1.9454365, 1e-6, NULL},

@@ -121,6 +121,10 @@ static void *make_small(void) { return mlp_make(16, 3, (int64_t[]){10, 32, 32, 1
 static void *make_mlp(void) { return mlp_make(128, 3, (int64_t[]){784, 512, 512, 10}, false); }
 static void *make_wide(void) { return mlp_make(512, 3, (int64_t[]){1024, 4096, 4096, 1000}, false); }
 
+static cot_var recorded_loss(void *state) { return mlp_loss(state); }
+
+const recorded mlp_recorded = {"mlp", make_mlp, recorded_loss, mlp_step, mlp_destroy};
+
 /* The known losses have six or seven digits. */
 const workload mlp_workloads[11] = {
     {"mlp_small", "f32", make_small, mlp_step, mlp_destroy, 0.270273, 3e-6, NULL},

@@ -10,6 +10,17 @@ extern const workload mlp_workloads[11], cnn_workloads[3], gpt_workloads[3], num
     deep_workloads[3], compiled_workloads[7], gpt_compiled_workloads[1], cnn_compiled_workloads[1], layer_workloads[4],
     gcn_workloads[2], gcn_compiled_workloads[2];
 
+/* A workload whose loss can be recorded without the rest of a step, for tests. The state begins
+ * with its tape. */
+typedef struct recorded {
+    const char *name;
+    void *(*make)(void);
+    cot_var (*loss)(void *state);
+    double (*step)(void *state);
+    void (*destroy)(void *state);
+} recorded;
+extern const recorded mlp_recorded, cnn_recorded, gcn_recorded;
+
 /* A leaf of U(seed) f32 numbers. */
 static inline cot_var weights(cot_tape *t, uint64_t seed, cot_shape shape, double scale) {
     int64_t n = 1;

@@ -27,6 +27,9 @@ typedef struct answer {
     double        limit;      /* 0: none */
 } answer;
 
+/* The most that is in use at once. */
+static double most_of(const answer *a) { return a->f.whole > 0 ? a->f.whole : a->f.peak; }
+
 static bool configure(shapes *m, const options *o, failure *f) {
     const train_settings *s = &o->train;
     m->is_gpt = strcmp(s->model, "gpt") == 0;
@@ -56,17 +59,14 @@ static bool forecast_segments(const shapes *m, answer *a, failure *f) {
     answer one = {0}, two = {0};
     shapes small = *m;
     small.net.layers = 1;
-    bool fine = shapes_forecast(&small, &one.f, &one.parameters, f);
+    bool fine = shapes_forecast(&small, false, &one.f, &one.parameters, f);
     small.net.layers = 2;
-    fine = fine && shapes_forecast(&small, &two.f, &two.parameters, f);
+    fine = fine && shapes_forecast(&small, false, &two.f, &two.parameters, f);
     if (fine) {
         double block = two.f.peak - one.f.peak, rest = one.f.peak - block, width = m->precision == COT_F32 ? 4 : 2;
         double between = (double)m->batch * (double)m->net.context * (double)m->net.width * width;
         a->segments = (int64_t)ceil(sqrt((double)m->net.layers));
-        /* all parameters stay, whatever is cut */
-        double own = 4.0 * (double)(two.parameters - one.parameters), whole = (double)m->net.layers;
-        a->cut = rest + whole * own + (double)a->segments * between +
-                 ceil(whole / (double)a->segments) * (block - own);
+        a->cut = rest + (double)a->segments * between + ceil((double)m->net.layers / (double)a->segments) * block;
     }
     cot__forecast_free(&one.f);
     cot__forecast_free(&two.f);
@@ -114,7 +114,7 @@ static void put_table(FILE *out, const answer *a, failure *f) {
                 (long long)a->segments, cot__bytes_text(a->cut, b));
     if (a->limit > 0)
         fprintf(out, "a limit of %s %s\n", cot__bytes_text(a->limit, b),
-                a->f.peak <= a->limit                   ? "is enough as it is"
+                most_of(a) <= a->limit                  ? "is enough as it is"
                 : a->f.least <= a->limit                ? "is enough, with values computed again"
                 : a->segments && a->cut <= a->limit     ? "is enough with checkpoints"
                                                         : "is not enough");
@@ -130,7 +130,7 @@ static void put_json(FILE *out, const answer *a) {
     if (a->segments) cot__json_number(&j, a->cut);
     else cot__json_null(&j);
     cot__json_key(&j, "fits");
-    if (a->limit > 0) cot__json_bool(&j, a->f.peak <= a->limit);
+    if (a->limit > 0) cot__json_bool(&j, most_of(a) <= a->limit);
     else cot__json_null(&j);
     cot__json_close(&j, '}');
     fputs("\n", out);
@@ -156,7 +156,7 @@ static bool takes_all(const options *o, failure *f) {
 
 /* Enough as it is, by computing values again, or with the checkpoints that are proposed. */
 static bool is_enough(const answer *a) {
-    return a->limit == 0 || a->f.peak <= a->limit || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
+    return a->limit == 0 || most_of(a) <= a->limit || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
 }
 
 int run_memory(const options *o, FILE *out, look how, failure *f) {
@@ -176,7 +176,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
             show(o, out, &a, f);
     } else {
         if (problem_for_derivatives(&p, o, f)) {
-            if (cot__forecast_of(&a.f, p.y)) show(o, out, &a, f);
+            if (cot__forecast_of(&a.f, p.y) && cot__forecast_least(&a.f, p.y)) show(o, out, &a, f);
             else failure_memory(f);
         }
         problem_close(&p);

@@ -2,52 +2,12 @@
  * tape is reserved and never touched. */
 #include "train/shapes.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "models/mnist.h"
 #include "nn/nn.h"
 #include "ops/structural.h"
 #include "tape/examples.h"
 
 enum { DIGITS = 10 };
-
-/* ---- a tape whose values take no memory ------------------------------------------------------ */
-
-enum { LARGE = 1 << 16 };
-
-/* Address space instead of memory, where the system has it. */
-static void *reserve(void *user, void *ptr, size_t old_size, size_t new_size) {
-    void *fresh = NULL;
-    (void)user;
-#if defined(__linux__)
-    bool was = ptr && old_size >= LARGE, is = new_size >= LARGE;
-    if (!was && !is) {
-        if (new_size) return realloc(ptr, new_size);
-        free(ptr);
-        return NULL;
-    }
-    if (is) {
-        fresh = mmap(NULL, new_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (fresh == MAP_FAILED) return NULL;
-    } else if (new_size && !(fresh = malloc(new_size))) {
-        return NULL;
-    }
-    if (ptr && fresh) memcpy(fresh, ptr, old_size < new_size ? old_size : new_size);
-    if (was) munmap(ptr, old_size);
-    else free(ptr);
-    return fresh;
-#else
-    (void)old_size;
-    if (new_size) return realloc(ptr, new_size);
-    free(ptr);
-    return fresh;
-#endif
-}
 
 static cot_var example(cot_tape *t, cot_dtype dtype, cot_shape shape) {
     cot__result r;
@@ -75,9 +35,9 @@ static cot_var record(cot_params *p, shapes *m) {
     return cot_softmax_cross_entropy(cot_reshape(y, COT_SHAPE(rows, classes)), labels);
 }
 
-bool shapes_forecast(const shapes *of, cot__forecast *a, int64_t *parameters, failure *f) {
+bool shapes_forecast(const shapes *of, bool least, cot__forecast *a, int64_t *parameters, failure *f) {
     shapes      m = *of;
-    cot_tape   *t = cot_tape_create(&(cot_options){.allocator = {reserve, NULL}});
+    cot_tape   *t = cot_tape_create(&(cot_options){.allocator = {cot__reserve, NULL}});
     cot_params *p = cot_params_create(t);
     if (!p) {
         cot_tape_destroy(t);
@@ -91,7 +51,7 @@ bool shapes_forecast(const shapes *of, cot__forecast *a, int64_t *parameters, fa
         *parameters += cot__count(p->entry[k].wish.shape.ndim, p->entry[k].wish.shape.dim);
     bool fine = cot_tape_status(t) == COT_OK;
     if (!fine && cot_tape_status(t) != COT_MEMORY) failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(t));
-    else if (!fine || !(fine = cot__forecast_of(a, loss))) failure_memory(f);
+    else if (!(fine = fine && cot__forecast_of(a, loss) && (!least || cot__forecast_least(a, loss)))) failure_memory(f);
     /* rows of the forecast point to names of the tape: models give none */
     cot_params_destroy(p);
     cot_tape_destroy(t);
@@ -99,26 +59,31 @@ bool shapes_forecast(const shapes *of, cot__forecast *a, int64_t *parameters, fa
 }
 
 /* Some blocks are recorded, however many there are: of more than MANY the others add as much as one
- * of them does. FEW: enough that the middle of the net is inside of a block like all others. */
+ * of them does. FEW: enough that the middle of the net is inside of a block like all others; more
+ * are not rehearsed, which would take long. */
 enum { MANY = 200, FEW = 8 };
 
 bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f) {
-    cot__forecast less = {0};
-    int64_t       fewer, more = m->net.layers - FEW;
-    bool          fits = true;
+    cot__forecast less = {0}, few = {0};
+    int64_t       fewer, all, more = m->net.layers - FEW;
+    bool          fits = true, whole = m->net.layers <= MANY;
     shapes        some = *m;
-    if (!m->is_gpt || m->net.layers <= MANY) return shapes_forecast(m, a, parameters, f);
+    if (!m->is_gpt || more <= 0) return shapes_forecast(m, true, a, parameters, f);
     some.net.layers = FEW - 1;
-    bool fine = shapes_forecast(&some, &less, &fewer, f);
+    bool fine = shapes_forecast(&some, true, &less, &fewer, f);
     some.net.layers = FEW;
-    fine = fine && shapes_forecast(&some, a, parameters, f);
-    if (fine && !cot__forecast_stretch(a, &less, more, &fits)) fine = failure_memory(f);
+    fine = fine && shapes_forecast(&some, true, whole ? &few : a, parameters, f);
+    if (fine && whole) {
+        fine = shapes_forecast(m, false, a, &all, f);
+        cot__forecast_deepen(a, &few, &less, more);
+        cot__forecast_free(&few);
+    } else if (fine && !cot__forecast_stretch(a, &less, more, &fits)) fine = failure_memory(f);
     if (fine && !fits)
         fine = failure_set(f, EXIT_RUN, "run",
                            "[memory] a step of %lld blocks takes more than 2^63 - 1 bytes; ask for fewer, or a smaller "
                            "--width",
                            (long long)m->net.layers);
-    /* their gradients are in the peak, so they are fewer */
+    /* their bytes are among the sources, so they are fewer */
     if (fine) *parameters += more * (*parameters - fewer);
     cot__forecast_free(&less);
     return fine;

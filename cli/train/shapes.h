@@ -13,10 +13,11 @@ typedef struct shapes {
     cot_dtype precision;
 } shapes;
 
-/* The forecast of a step, and how many numbers the parameters are. Call cot__forecast_free in any
- * case. */
-bool shapes_forecast(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f);
-/* The same at once however many layers there are: of many equal ones only some are recorded. */
+/* The forecast of a step, with what is enough if `least`, and how many numbers the parameters are.
+ * Call cot__forecast_free in any case. */
+bool shapes_forecast(const shapes *m, bool least, cot__forecast *a, int64_t *parameters, failure *f);
+/* The same, with what is enough, at once however many layers there are: of many equal ones only
+ * some are recorded. */
 bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *parameters, failure *f);
 
 #endif

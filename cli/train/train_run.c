@@ -152,7 +152,7 @@ static bool unlimited_peak(const training *r, const trainable *m, double *peak, 
         shapes s;
         m->shapes(r, &s);
         fine = shapes_forecast_layers(&s, &a, &parameters, f);
-        *peak = a.peak;
+        *peak = a.whole > 0 ? a.whole : a.peak;
         cot__forecast_free(&a);
         return fine;
     }

@@ -155,6 +155,8 @@ typedef struct cot__backend {
      * be able to load from there. Otherwise each is an array of rank 0 on the device. Plain numbers
      * stay on the host (cot__number_view). */
     bool        scalars_in_nodes;
+    /* It computes nothing (hollow.c): what is on its tapes has shapes, and no numbers. */
+    bool        hollow;
 
     /* ---- memory ---- */
 
@@ -200,7 +202,8 @@ typedef struct cot__backend {
      * stable, max-shifted; all -inf gives -inf, any +inf gives +inf. */
     void (*reduce)(cot__reduction what, const cot__view *x, uint32_t axes, const cot__view *z);
     /* The same for an x that is not written, but would be at x->data, among what the recipe makes:
-     * with the same bits. False, and nothing is done: writing it first is better. */
+     * with the same bits. False, and nothing is done: writing it first is better. Without a recipe
+     * it only tells. */
     bool (*reduce_made)(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                         const cot__view *z);
     /* z (a float, 0-d) = the mean of (x - y)² of two arrays of one shape, in f64, block by

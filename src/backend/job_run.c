@@ -62,7 +62,7 @@ int64_t cot__job_workspace(const cot__job *j) {
 }
 
 bool cot__job_check(const cot__job *j) {
-    return j->op < OP_structural || !j->record->check || j->record->check(j);
+    return j->backend->hollow || j->op < OP_structural || !j->record->check || j->record->check(j);
 }
 
 void cot__job_found(const cot__job *j, int64_t found[2]) {
@@ -72,6 +72,10 @@ void cot__job_found(const cot__job *j, int64_t found[2]) {
 }
 
 void cot__job_run(const cot__job *j) {
+    if (UNLIKELY(j->backend->hollow)) {
+        j->backend->fill(&j->z, 1); /* one without axes: hollow.c */
+        return;
+    }
     if (j->op < OP_structural) run_elementwise(j);
     else j->record->run(j);
 }

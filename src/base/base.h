@@ -91,5 +91,9 @@ static inline bool cot__is_contiguous(int ndim, const int64_t *shape, const int6
 void *cot__alloc(const cot_allocator *al, size_t size);
 void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size);
 void  cot__free(const cot_allocator *al, void *ptr, size_t size);
+/* For arrays that nobody will touch: large blocks take address space and no memory, where the
+ * system has it; small ones are asked of `allocator`, NULL: libc. The function of a
+ * cot_allocator. */
+void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size);
 
 #endif

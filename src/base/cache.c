@@ -59,7 +59,7 @@ static void shrink(cot__cache *c, size_t most) {
 void cot__cache_trim(cot__cache *c) { shrink(c, 0); }
 
 bool cot__cache_room(cot__cache *c, size_t bytes) {
-    if (!c->limit || c->beside || c->held - c->aside + bytes <= c->limit) return true;
+    if (!c->limit || c->beside || c->held + bytes <= c->limit + c->aside) return true;
     /* what is asked for may be above the limit by itself */
     size_t most = c->limit + c->aside > bytes ? c->limit + c->aside - bytes : 0;
     shrink(c, most);
@@ -67,7 +67,7 @@ bool cot__cache_room(cot__cache *c, size_t bytes) {
         c->make_room(c->of, bytes);
         shrink(c, most);
     }
-    return c->held - c->aside + bytes <= c->limit;
+    return c->held + bytes <= c->limit + c->aside;
 }
 
 static void add_live(cot__cache *c, size_t bytes) {
@@ -116,7 +116,7 @@ static void give(cot__cache *c, void *block, size_t size) {
     int    class;
     size_t bytes = round_up(size, &class);
     c->live -= bytes;
-    if (class < 0 || UNLIKELY(c->limit && c->held - c->aside > c->limit)) {
+    if (class < 0 || UNLIKELY(c->limit && c->held > c->limit + c->aside)) {
         cot__free(&c->below, block, bytes);
         c->held -= bytes;
         return;

@@ -43,7 +43,7 @@ void cot__cache_set_aside(cot__cache *c, size_t size, bool aside);
 bool cot__cache_room(cot__cache *c, size_t bytes);
 /* Memory that was taken from below without the cache grew from old_size to new_size bytes. */
 void cot__cache_count(cot__cache *c, size_t old_size, size_t new_size);
-/* Bytes in use that count. */
-static inline size_t cot__cache_used(const cot__cache *c) { return c->live - c->aside; }
+/* Bytes in use that count. More may be set aside than is in use: room for gradients to come. */
+static inline size_t cot__cache_used(const cot__cache *c) { return c->live > c->aside ? c->live - c->aside : 0; }
 
 #endif

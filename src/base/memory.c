@@ -8,6 +8,7 @@
 #include "base/base.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -52,3 +53,29 @@ void cot__free(const cot_allocator *al, void *ptr, size_t size) {
     if (al && al->alloc) al->alloc(al->user, ptr, at_least_one(size), 0);
     else free(ptr);
 }
+
+/* ---- address space --------------------------------------------------------------------------- */
+
+#if defined(__linux__)
+enum { LARGE = 1 << 16 };
+
+static void *address_space(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size) {
+    bool was = ptr && old_size >= LARGE, is = new_size >= LARGE;
+    if (!was && !is) return cot__resize(allocator, ptr, old_size, new_size);
+    void *fresh = !new_size ? NULL : is ? address_space(new_size) : cot__alloc(allocator, new_size);
+    if (new_size && !fresh) return NULL;
+    if (ptr && fresh) memcpy(fresh, ptr, old_size < new_size ? old_size : new_size);
+    if (was) munmap(ptr, old_size);
+    else cot__free(allocator, ptr, old_size);
+    return fresh;
+}
+#else
+void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size) {
+    return cot__resize(allocator, ptr, old_size, new_size);
+}
+#endif

@@ -1,6 +1,10 @@
-/* least.c: a limit that is enough, from shapes alone: an estimate from above of the smallest one.
+/* least.c: a limit that is enough, from shapes alone.
  *
- * What cannot be dropped stays: `fixed`. Besides, at each moment:
+ * Where a step can be rehearsed (rehearse.c), the smallest limit under which it succeeds is sought
+ * by halving. Whether one does need not be monotone, because under another limit other values are
+ * dropped; so the limit that is told is one of three neighbours that all do.
+ *
+ * Else it is estimated from above. What cannot be dropped stays: `fixed`. Besides, at each moment:
  *
  *   to make a value   need = the largest of: operands, results and workspace of its operation; an
  *                     operand's own need, with the other operands pinned beside it
@@ -13,6 +17,7 @@
  * here. */
 #include "memory/memory.h"
 #include "backend/job_run.h"
+#include "pending/pending.h"
 #include "tape/record_job.h"
 
 #include <math.h>
@@ -85,9 +90,17 @@ static void find_makers(measure *m, uint32_t end) {
         if (storage_at(t, i)) storage_at(t, i)->before = 0;
 }
 
+double cot__undroppable(cot_tape *t, uint32_t end) {
+    measure m = {.t = t};
+    if (end && !(m.maker = cot__alloc(&t->al, end * sizeof *m.maker))) return -1;
+    find_makers(&m, end);
+    cot__free(&t->al, m.maker, end * sizeof *m.maker);
+    return m.fixed - (double)cot__cache_takes(end * sizeof *m.maker);
+}
+
 /* ---- one operation --------------------------------------------------------------------------- */
 
-static double workspace_of(const cot_tape *t, uint32_t i) {
+int64_t cot__workspace_at(const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
     cot__view        x[COT__FEW_OPERANDS], z[COT__JOB_RESULTS];
     int              count = cot__nargs(n), m = cot__results_at(t, i);
@@ -100,7 +113,12 @@ static double workspace_of(const cot_tape *t, uint32_t i) {
     cot__job j = {.backend = t->backend, .record = op, .op = n->op, .n = count, .x = x, .z = z[0], .more = z + 1,
                   .attr = n->extra.attr};
     int64_t bytes = cot__job_workspace(&j);
-    return bytes > 0 ? room_for((size_t)bytes) : 0;
+    return bytes > 0 ? bytes : 0;
+}
+
+static double workspace_of(const cot_tape *t, uint32_t i) {
+    int64_t bytes = cot__workspace_at(t, i);
+    return bytes ? room_for((size_t)bytes) : 0;
 }
 
 /* The values of an operation, k = 0, 1, …: operands, then results. */
@@ -151,14 +169,15 @@ static double made_by_rule(const measure *m, uint32_t i) {
     return all;
 }
 
-/* Adjoints for the operands of node i. Those of leaves, too, count until the sweep is there. */
+/* Adjoints for the operands of node i. Those of leaves are gradients, and do not count. */
 static double hand_down(measure *m, uint32_t i) {
     const cot__node *n = &m->t->nodes[i];
     double           more = 0;
     for (int k = 0, count = cot__nargs(n); k < count; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE || m->adjoint[a] > 0 || !(m->t->nodes[a].flags & COT__ACTIVE)) continue;
-        more += m->adjoint[a] = adjoint_bytes(m, a);
+        m->adjoint[a] = adjoint_bytes(m, a);
+        if (!is_leaf(&m->t->nodes[a])) more += m->adjoint[a];
     }
     return more;
 }
@@ -173,11 +192,11 @@ static void walk_down(measure *m, uint32_t y) {
         double back = live + rule + with_one_made(m, i, cot__nargs(n) + cot__results_at(m->t, i));
         if (back > m->back) m->back = back;
         if (live + rule > m->whole) m->whole = live + rule;
-        live -= m->adjoint[i];
+        if (!is_leaf(n)) live -= m->adjoint[i];
     }
 }
 
-int64_t cot__enough(cot_tape *t, uint32_t y) {
+static int64_t estimate(cot_tape *t, uint32_t y) {
     uint32_t end = y + 1;
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
     measure  m = {.t = t};
@@ -192,4 +211,44 @@ int64_t cot__enough(cot_tape *t, uint32_t y) {
     cot__free(&t->al, memory, end * one);
     double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole;
     return (int64_t)(m.fixed + (limit < whole ? limit : whole));
+}
+
+/* ---- by rehearsals --------------------------------------------------------------------------- */
+
+enum { PART = 64, NEIGHBOURS = 3 }; /* a limit is sought to a part of 1 / PART of it */
+
+static bool is_enough(cot_tape *t, uint32_t y, size_t beside, size_t limit, bool *failed) {
+    cot__rehearsal r = {.limit = limit, .beside = beside};
+    bool           enough = cot__rehearse(t, y, &r);
+    *failed |= r.failed;
+    return enough;
+}
+
+/* No more than `most`, the peak without a limit. */
+static int64_t seek(cot_tape *t, uint32_t y, size_t beside, size_t most, bool *failed) {
+    size_t low = beside, high = most;
+    while (high - low > high / PART && !*failed) {
+        size_t mid = low + (high - low) / 2;
+        if (is_enough(t, y, beside, mid, failed)) high = mid;
+        else low = mid;
+    }
+    for (int well = 1; well < NEIGHBOURS && high < most && !*failed;) {
+        high += high / PART;
+        well = is_enough(t, y, beside, high, failed) ? well + 1 : 0;
+    }
+    return (int64_t)(high < most ? high : most);
+}
+
+int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
+    cot__rehearsal r = {0};
+    bool           failed = false;
+    *whole = 0;
+    if (!cot__can_rehearse(t, y) || !cot__rehearse(t, y, &r)) return r.failed ? -1 : estimate(t, y);
+    /* a sweep makes lists of its own, which are there from an earlier one */
+    double own = (double)(t->sweep.adjoints.reserved ? 0 : t->sweep.adjoints.bytes) + (double)cot__pending_lists(t);
+    double beside = cot__undroppable(t, y + 1) - r.lists - own;
+    size_t more = beside > 0 ? (size_t)beside : 0;
+    *whole = (int64_t)(r.peak + more);
+    int64_t least = seek(t, y, more, r.peak + more, &failed);
+    return failed ? -1 : least;
 }

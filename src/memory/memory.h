@@ -31,9 +31,32 @@ double cot__cost_again(const cot_tape *t, uint32_t operation);
 /* Can the operation be done again without recording it? (replay.c) */
 bool cot__can_replay(const cot_tape *t, uint32_t operation);
 
-/* A limit that is enough to record nodes 0 … y and to sweep back from y, from above (least.c).
- * Computes nothing. -1: memory is short. */
-int64_t cot__enough(cot_tape *t, uint32_t y);
+/* A limit that is enough to record nodes 0 … y and to sweep back from y (least.c): found by
+ * rehearsals, or where there can be none, estimated from above. *whole is the most that is in use
+ * at once without a limit; 0: not known. Computes nothing. -1: memory is short. */
+int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole);
+/* What is in use without the elements that can be dropped, of nodes 0 … end - 1 (least.c). -1:
+ * memory is short. */
+double  cot__undroppable(cot_tape *t, uint32_t end);
+/* Bytes of workspace of an operation, from shapes alone (least.c). */
+int64_t cot__workspace_at(const cot_tape *t, uint32_t operation);
+
+/* ---- rehearsals (rehearse.c, hollow.c) ---- */
+
+typedef struct cot__rehearsal {
+    size_t limit;  /* 0: none */
+    size_t beside; /* what the tape has in use besides its nodes and values: names, say */
+    size_t peak;   /* told: the most in use at once … */
+    double lists;  /* … without values after it was recorded … */
+    bool   failed; /* … and whether the tape's allocator had no memory */
+} cot__rehearsal;
+/* Are nodes 0 … y such that they can be rehearsed? */
+bool cot__can_rehearse(const cot_tape *t, uint32_t y);
+/* Records nodes 0 … y and sweeps back from y, without computing anything. False: the limit is not
+ * enough, or there is no memory, or no address space for what it would be of. */
+bool cot__rehearse(cot_tape *t, uint32_t y, cot__rehearsal *r);
+/* A backend that computes nothing. */
+void cot__hollow_backend(cot__backend *b);
 
 /* Lets elements go until `bytes` more are within the limit, if it can (drop.c): what a cache asks
  * when memory is short. */

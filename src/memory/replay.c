@@ -31,7 +31,7 @@ bool cot__can_replay(const cot_tape *t, uint32_t operation) {
 cot_var cot__note_made_so(cot_tape *t, cot_var z, const cot__made_so *g, size_t bytes) {
     cot__node  *n = cot_is_valid(z) ? &t->nodes[cot__index(z)] : NULL;
     cot__made_so *copy = NULL;
-    if (!t->memory.on || !n || !cot__is_tensor(n)) return z;
+    if (!n || !cot__is_tensor(n)) return z;
     if (!(copy = cot__arena(t, bytes, "constant"))) return INVALID(t);
     memcpy(copy, g, bytes);
     n->value.tensor->storage->given = copy;

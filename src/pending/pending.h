@@ -33,6 +33,8 @@ void        cot__pending_resume(cot_tape *t, cot__paused before);
 /* Does all that waits. Only code that reads memory without cot__look needs to call it. */
 void cot__pending_finish(const cot_tape *t);
 bool cot__pending_any(const cot_tape *t);
+/* Bytes of the lists that it stands in, also while they are empty. */
+size_t cot__pending_lists(const cot_tape *t);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 

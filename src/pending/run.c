@@ -135,6 +135,16 @@ void cot__pending_forget(cot_tape *t) {
     t->pending.work = NULL;
 }
 
+size_t cot__pending_lists(const cot_tape *t) {
+    const cot__pending *q = t->pending.work;
+    if (!q) return 0;
+    size_t bytes = cot__cache_takes(q->room * COT__WAITING_BYTES) +
+                   cot__cache_takes(q->touched_room * sizeof *q->touched) +
+                   cot__cache_takes(q->orphan_room * sizeof *q->orphan) + cot__cache_takes(sizeof *q);
+    for (const cot__numbers *n = q->numbers; n; n = n->next) bytes += cot__cache_takes(sizeof *n);
+    return bytes;
+}
+
 static bool room_for_orphan(cot__pending *q) {
     uint32_t more = q->orphan_room ? 2 * q->orphan_room : 32;
     if (q->orphans < q->orphan_room) return true;

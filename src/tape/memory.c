@@ -314,7 +314,11 @@ cot__storage *cot__storage_in_store(cot_tape *t, size_t bytes, size_t least, con
 }
 
 void cot__storage_release(cot_tape *t, cot__storage *s) {
-    if (!s || --s->refs > 0) return;
+    if (!s) return;
+    if (--s->refs > 0) {
+        if (UNLIKELY(s->refs == s->gradients)) cot__storage_set_aside(t, s);
+        return;
+    }
     if (UNLIKELY(s->product)) cot__product_drop(s);
     if (UNLIKELY(s->stored.store)) {
         cot__extent_give(&s->stored);

@@ -43,6 +43,9 @@ typedef struct cot__storage {
     uint32_t writer;
     bool     borrowed;
     bool     aside;              /* a leaf's or a gradient: it does not count (cot__cache.aside) */
+    /* of its references: those for which it will be a leaf's gradient. When no others are left it
+     * is set aside */
+    uint32_t gradients;
     /* 1 + its number among the storages that waiting work touches; 0: none does (src/pending) */
     uint32_t touched;
     /* its elements are not there: waiting work writes them, or they are those of an example */

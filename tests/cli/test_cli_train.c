@@ -206,7 +206,7 @@ static void a_limit_leaves_the_same_model(void **state) {
     works("cotangent train mnist --quiet --data digits --steps 3 --checkpoint digits-whole");
     works("COTANGENT_MEMORY_LIMIT=1000 cotangent train mnist --quiet --data digits --steps 3 --checkpoint digits-less "
           "--memory 50%");
-    assert_non_null(strstr(last.out, " MiB of memory at most, of a limit of 12.79 MiB\n"));
+    assert_non_null(strstr(last.out, " MiB of memory at most, of a limit of "));
     same_files("digits-whole/model.safetensors", "digits-less/model.safetensors");
     works("cotangent train ode --quiet --memory 100% --steps 2");
     /* what the forecast tells is enough */

@@ -149,6 +149,26 @@ static void results_of_functions_of_the_users_are_spilled(void **state) {
     (void)state;
     only_a_folder_makes_room(by_call, LIMIT);
 }
+/* States that the way back begins from take most of the limit: they go to the folder, though the
+ * loop's own options do not name one. */
+static void states_of_loops_go_to_the_folder(void **state) {
+    (void)state;
+    enum { N = 4096, TURNS = 90, MOST = 40 * N * 8 };
+    static double start[N], grad[2][N];
+    for (int k = 0; k < N; k++) start[k] = 0.001 * k - 2;
+    for (int limited = 0; limited < 2; limited++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limited * MOST, .spill = limited ? "/tmp" : NULL});
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(N), start), y = x;
+        cot_scan(half_step, NULL, TURNS, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+        cot_backward(cot_sum(cot_tanh(y), COT_ALL));
+        cot_read_grad(x, grad[limited], N);
+        assert_ok(t);
+        assert_true(limited ? cot_tape_peak_bytes(t) <= MOST : cot_tape_peak_bytes(t) > TURNS * N * 8);
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
+}
+
 static void results_of_loops_are_spilled(void **state) {
     (void)state;
     only_a_folder_makes_room(by_loop, 20 * BYTES);
@@ -453,6 +473,7 @@ int main(void) {
         cmocka_unit_test(a_convolutional_net_has_the_same_gradients),
         cmocka_unit_test(a_transformer_has_the_same_gradients),
         cmocka_unit_test(results_of_functions_of_the_users_are_spilled),
+        cmocka_unit_test(states_of_loops_go_to_the_folder),
         cmocka_unit_test(results_of_loops_are_spilled),
         cmocka_unit_test(results_of_writes_are_spilled),
         cmocka_unit_test(constants_are_spilled),

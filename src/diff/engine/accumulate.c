@@ -2,7 +2,10 @@
  *
  * A first contribution to a tensor's adjoint is kept by reference; a second makes a row-major copy
  * that belongs to the sweep, and from then on contributions are added in place. A copy belongs
- * to the sweep if it has one reference, the sweep's. */
+ * to the sweep if it has one reference, the sweep's.
+ *
+ * What will be the gradient of a leaf does not count against a memory limit, from the moment in
+ * which nobody else has it (cot__storage.gradients). */
 #include "rules/elementwise_ids.h"
 #include "diff/engine/sweep.h"
 
@@ -73,6 +76,20 @@ static cot__acc *acc_make(cot__sweep *s, uint32_t node) {
     return &s->accs[i];
 }
 
+/* Of the accumulator of a node, which has got its storage: will that be the gradient of a leaf? A
+ * part of something larger will not. */
+static void claim(const cot__sweep *s, uint32_t node, cot__acc *a) {
+    if (!s->gradients || s->t->nodes[node].op != OP_leaf) return;
+    a->gradient = !a->storage->borrowed && a->storage->bytes == cot__bytes_at(s->t, node);
+    a->storage->gradients += a->gradient;
+    if (a->storage->refs == a->storage->gradients) cot__storage_set_aside(s->t, a->storage);
+}
+
+static void let_go(cot_tape *t, cot__acc *a) {
+    if (a->gradient) a->storage->gradients--;
+    cot__storage_release(t, a->storage);
+}
+
 cot__bound cot__acc_bound(cot__sweep *s, uint32_t node, int64_t *stride) {
     cot__acc  *a = acc_of(s, node);
     cot__bound b = {cot__layout_at(s->t, node), a->storage};
@@ -90,19 +107,22 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
     a->storage = storage;
     a->offset = offset;
     memcpy(a->stride, stride, (size_t)cot__ndim_at(s->t, node) * sizeof *stride);
+    claim(s, node, a);
     return true;
 }
 
 bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
     cot__view  v = cot__layout_at(s->t, node);
     cot__acc  *a = acc_of(s, node);
-    if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride))
+    bool       gradient = s->gradients && s->t->nodes[node].op == OP_leaf;
+    if (a && a->storage->refs == 1 && !a->storage->borrowed && cot__is_contiguous(v.ndim, v.shape, a->stride) &&
+        a->gradient == gradient)
         return true;
     if (!a && !(a = acc_make(s, node))) return false;
     size_t        bytes = (size_t)(cot__count(v.ndim, v.shape) * cot__dtype_size(v.dtype));
     bool          zeros = !a->storage && zeros_if_empty;
     cot__storage *fresh = zeros ? NULL : cot__pending_reuse(s->t, bytes);
-    if (!fresh) fresh = cot__storage_create(s->t, bytes, "backward");
+    if (!fresh) fresh = (gradient ? cot__storage_create_aside : cot__storage_create)(s->t, bytes, "backward");
     if (!fresh) return false;
     int64_t stride[COT_MAX_NDIM];
     cot__strides(v.ndim, v.shape, stride);
@@ -110,12 +130,13 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
         int64_t    old[COT_MAX_NDIM];
         cot__bound to = {{fresh->data, v.dtype, v.ndim, v.shape, stride}, fresh}, from = cot__acc_bound(s, node, old);
         cot__pending_copy(s->t, &to, &from);
-        cot__storage_release(s->t, a->storage);
+        let_go(s->t, a);
     } else if (zeros)
         s->t->backend->fill(&(cot__view){fresh->data, v.dtype, v.ndim, v.shape, stride}, 0);
     a->storage = fresh;
     a->offset = 0;
     memcpy(a->stride, stride, sizeof stride);
+    claim(s, node, a);
     return true;
 }
 
@@ -130,7 +151,7 @@ bool cot__acc_add(cot__sweep *s, uint32_t node, const cot__bound *v) {
 void cot__acc_drop(cot__sweep *s, uint32_t node) {
     cot__acc *a = acc_of(s, node);
     if (!a) return;
-    cot__storage_release(s->t, a->storage);
+    let_go(s->t, a);
     a->storage = NULL;
     a->offset = s->acc_free;
     s->acc_free = (uint32_t)(a - s->accs) + 1;
@@ -144,10 +165,12 @@ bool cot__arrive(cot__sweep *s, uint32_t node) {
     cot__arrival *to = &s->arrivals[s->arrival_count];
     *to = (cot__arrival){.node = node};
     if (cot__is_tensor(&s->t->nodes[node])) {
+        bool is_leaf = s->t->nodes[node].op == OP_leaf;
+        if (is_leaf && s->gradients && !acc_of(s, node)->gradient && !cot__acc_own(s, node, false)) return false;
         to->tensor = *acc_of(s, node);
         to->tensor.storage->refs++;
-        bool is_gradient = s->t->nodes[node].op == OP_leaf;
-        if (is_gradient) cot__storage_set_aside(s->t, to->tensor.storage);
+        to->tensor.storage->gradients += to->tensor.gradient;
+        if (is_leaf && !s->gradients) cot__storage_set_aside(s->t, to->tensor.storage);
     } else
         to->scalar = cot__slot_get(s->t, node);
     s->arrival_count++;
@@ -169,8 +192,11 @@ cot__arrival *cot__arrival_at(const cot__sweep *s, uint32_t node) {
 
 void cot__sweep_close(cot__sweep *s, bool consumed) {
     cot_tape *t = s->t;
-    for (uint32_t i = 0; i < s->acc_count; i++) cot__storage_release(t, s->accs[i].storage);
-    for (uint32_t i = 0; i < s->arrival_count; i++) cot__storage_release(t, s->arrivals[i].tensor.storage);
+    for (uint32_t i = 0; i < s->acc_count; i++)
+        if (s->accs[i].storage) let_go(t, &s->accs[i]);
+    for (uint32_t i = 0; i < s->arrival_count; i++)
+        if (s->arrivals[i].tensor.storage) let_go(t, &s->arrivals[i].tensor);
+    t->cache.aside -= s->owed;
     cot__free(&t->al, s->accs, s->acc_capacity * sizeof *s->accs);
     cot__free(&t->al, s->arrivals, s->arrival_capacity * sizeof *s->arrivals);
     cot__free(&t->al, s->reach, s->reach_bytes);

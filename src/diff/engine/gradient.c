@@ -149,7 +149,7 @@ static cot_status backward(cot_var y, const cot_var *given, const char *op) {
         return t->status;
     }
     cot_mark    m = cot__mark(t);
-    cot__sweep  s = {.t = t, .lo = i, .top = i};
+    cot__sweep  s = {.t = t, .gradients = true, .lo = i, .top = i};
     const char *before = cot__ask(t, op);
     if (is_smooth(t, op, i, 0, NULL) && make_seed(t, op, i, given, &seed) &&
         cot__leaves_unassigned(t, op, 1, &i, 0, NULL) && cot__slots(t, i, 1, op)) {

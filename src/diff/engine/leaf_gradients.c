@@ -43,6 +43,8 @@ bool cot__own_arrivals(cot__sweep *s) {
         cot__view from = {(char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype), v.dtype,
                           v.ndim, v.shape, a->tensor.stride};
         t->backend->copy(&to, &from);
+        if (a->tensor.gradient) a->tensor.storage->gradients--;
+        a->tensor.gradient = false;
         cot__storage_release(t, a->tensor.storage);
         a->tensor.storage = fresh;
         a->tensor.offset = 0;
@@ -55,6 +57,7 @@ bool cot__own_arrivals(cot__sweep *s) {
 static void commit_tensor(cot_tape *t, cot__arrival *a, cot__storage **grad) {
     if (!*grad) {
         *grad = a->tensor.storage;
+        (*grad)->gradients = 0;
         a->tensor.storage = NULL;
         return;
     }

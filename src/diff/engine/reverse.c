@@ -381,16 +381,43 @@ static void run_with_all(cot__sweep *s, cot__rule *r, uint32_t last) {
     if (gs && adjoints_of(s, r, last, gs, m)) run_rule(r);
 }
 
+/* What a rule makes for leaves that have no adjoint yet: room is set aside for it before it is
+ * made, so that a gradient never counts. */
+static size_t room_for_gradients(const cot__sweep *s, const cot__rule *r) {
+    const cot__node *n = cot__rule_node(r);
+    size_t           bytes = 0;
+    for (int k = 0, count = s->gradients ? cot__nargs(n) : 0; k < count; k++) {
+        uint32_t a = cot__arg(n, k);
+        if (a == COT__NONE || r->t->nodes[a].op != OP_leaf || !cot__is_tensor(&r->t->nodes[a])) continue;
+        if (*cot__slot(r->t, a) == 0 && cot__rule_wants(r, k)) bytes += cot__bytes_at(r->t, a);
+    }
+    return bytes;
+}
+
+/* The rule is over, and its gradients are set aside themselves. Where it has given a leaf what
+ * others have too, the room may be in use otherwise, until that becomes the leaf's alone. */
+static void take_back(cot__sweep *s, size_t room) {
+    cot__cache *c = &s->t->cache;
+    s->owed += room;
+    if (LIKELY(!s->owed)) return;
+    c->aside -= s->owed;
+    if (cot__cache_room(c, 0)) s->owed = 0;
+    else c->aside += s->owed;
+}
+
 /* Any other node, in numbers: its rule runs in recorded operations, which are forgotten. last: the
  * last result that the sweep meets. */
 static bool forgotten_numbers(cot__sweep *s, cot__rule *r, uint32_t last) {
     cot_tape *t = s->t;
     cot_mark  m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
+    size_t     room = room_for_gradients(s, r);
+    t->cache.aside += room;
     if (last > r->node) run_with_all(s, r, last);
     else if (r->g = cot__slot_var(s, r->node), t->status == COT_OK) run_rule(r);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
+    take_back(s, room);
     return t->status == COT_OK;
 }
 

@@ -29,6 +29,7 @@ typedef struct cot__acc {
     cot__storage *storage; /* NULL: free */
     int64_t       offset;  /* of a free one: the next free one, as in acc_free */
     int64_t       stride[COT_MAX_NDIM];
+    bool          gradient; /* it will be the gradient of a leaf (cot__storage.gradients) */
 } cot__acc;
 
 /* An adjoint that has arrived at a node where it was wanted. */
@@ -41,6 +42,9 @@ typedef struct cot__arrival {
 typedef struct cot__sweep {
     cot_tape     *t;
     bool          recording;
+    bool          gradients;    /* what arrives at leaves is added to their gradients */
+    /* room that was set aside for gradients and is in use otherwise (reverse.c) */
+    size_t        owed;
     uint32_t      lo, top;      /* the slots in use */
     cot__acc     *accs;
     uint32_t      acc_count, acc_capacity;

@@ -264,6 +264,9 @@ bool cot__widen(cot__wide *w);
  * one. */
 bool cot__wide_play(cot__wide *w, const cot_var *xs, cot_var mask, cot_var *ys);
 
+/* The folder for so many states of these bytes: the one that the loop's options name, or that of
+ * the tape's, where they would take much of its limit. NULL: they stay in memory. */
+const char *cot__states_folder(const cot_tape *t, const cot__loop *l, int64_t states, size_t bytes);
 /* Keeps the state before step k at the end of the list, which has room. False after an error. There
  * is no tape and no loop (NULL) where the list, and memory at `free`, suffice for all states. */
 bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_t k, const void *state, size_t bytes);

@@ -399,7 +399,8 @@ enum { FEW_BYTES = 1 << 20 };
 static bool keeps_all(const cot__stepper *s, const cot__loop_run *run) {
     const cot__loop *l = s->loop;
     size_t           bytes = s->steps.bytes ? s->steps.bytes : 1;
-    if (!run->at || l->test || l->spill || run->length < 1 || s->t->mode.body) return false;
+    if (!run->at || l->test || run->length < 1 || s->t->mode.body) return false;
+    if (cot__states_folder(s->t, l, run->length, bytes)) return false;
     return run->length <= run->room || (!l->asked && (uint64_t)run->length <= FEW_BYTES / bytes);
 }
 

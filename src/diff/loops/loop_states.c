@@ -80,6 +80,19 @@ static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
     return count > 1 ? count * bytes : bytes;
 }
 
+enum { PART = 8 }; /* of the limit: states that take more go to the tape's folder */
+
+const char *cot__states_folder(const cot_tape *t, const cot__loop *l, int64_t states, size_t bytes) {
+    if (l->spill || !t->memory.store || !t->cache.limit) return l->spill;
+    return (double)states * (double)bytes > (double)t->cache.limit / PART ? cot__store_folder(t->memory.store) : NULL;
+}
+
+/* The first state decides for all of a run. */
+static const char *folder_of(const cot_tape *t, const cot__loop *l, const cot__loop_run *run, size_t bytes) {
+    if (run->store) return cot__store_folder(run->store);
+    return run->free ? NULL : cot__states_folder(t, l, (int64_t)run->room + 1, bytes);
+}
+
 /* Room for one more state, used before or new. It stays with the tape until the loop is
  * forgotten. */
 static bool find_room(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes, cot__kept *to) {
@@ -89,8 +102,9 @@ static bool find_room(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_
         return true;
     }
     if ((!run->free && !run->store) || run->left < bytes) {
-        cot__storage *s = l->spill ? cot__storage_in_store(t, file_bytes(run, bytes), bytes, l->spill, l->name)
-                                   : cot__storage_create(t, block_bytes(run, bytes), l->name);
+        const char   *folder = folder_of(t, l, run, bytes);
+        cot__storage *s = folder ? cot__storage_in_store(t, file_bytes(run, bytes), bytes, folder, l->name)
+                                 : cot__storage_create(t, block_bytes(run, bytes), l->name);
         if (!s || !cot__storage_keep(t, s, l->name)) return false;
         run->store = s->stored.store;
         run->free = s->data;

@@ -71,10 +71,12 @@ typedef struct walk {
     bool     *given;   /* of an owner: it is the example of a parameter */
 } walk;
 
+static bool is_leaf(const cot__node *n) { return n->op == OP_leaf || n->op == OP_parameter; }
+
 /* Does the memory of node i count? That of leaves does not, nor what the user has lent. */
 static bool counts(const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
-    return n->op != OP_leaf && n->op != OP_parameter && !cot__in_body(n) && cot__has_axes(n) &&
+    return !is_leaf(n) && !cot__in_body(n) && cot__has_axes(n) &&
         !n->value.tensor->storage->borrowed;
 }
 
@@ -142,6 +144,7 @@ static void walk_down(cot__forecast *f, walk *w, uint32_t y, double live) {
             w->arrived[a] = true;
             /* the adjoint of a view that has all elements once is a view of an adjoint */
             bool moves = w->owner[i] != i && cot__bytes_at(t, a) == cot__bytes_at(t, i);
+            if (is_leaf(&t->nodes[a])) continue; /* a gradient does not count */
             w->adjoint[a] = moves ? w->adjoint[i] : (double)cot__bytes_at(t, a);
             if (moves) w->adjoint[i] = 0;
             else live += w->adjoint[a];
@@ -181,13 +184,20 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     if (ok) {
         if (t->nodes[at].flags & COT__ACTIVE) walk_down(f, &w, at, live);
         say_when(f, &w, at);
-        int64_t enough = cot__enough(t, at);
-        f->least = (double)enough, ok = enough >= 0;
         qsort(f->rows, (size_t)f->row_count, sizeof *f->rows, larger_first);
     }
     free(w.owner);
     free(w.adjoint);
     return ok;
+}
+
+bool cot__forecast_least(cot__forecast *f, cot_var y) {
+    uint32_t  at;
+    int64_t   whole = 0, least = -1;
+    cot_tape *t = cot__tape_of(1, &y);
+    if (t && cot__operand(t, y, "memory", "", &at)) least = cot__enough(t, at, &whole);
+    f->whole = (double)whole, f->least = (double)least;
+    return least >= 0;
 }
 
 /* ---- more blocks ----------------------------------------------------------------------------- */
@@ -221,6 +231,16 @@ static bool stretch_sums(cot__forecast *f, const cot__forecast *less, int64_t ti
            grow(&f->unread, less->unread, times);
 }
 
+enum { OF_NODE = 1024, MARGIN = 32 }; /* a node with its shapes, attributes and storage */
+
+/* However many blocks there are, one at a time is made again, from values that are dropped
+ * themselves; so only lists grow. The rest grows by as much with each block. */
+void cot__forecast_deepen(cot__forecast *f, const cot__forecast *some, const cot__forecast *less, int64_t times) {
+    double nodes = (double)(some->steps - less->steps) / 2;
+    f->whole = some->whole + (double)times * (some->whole - less->whole);
+    f->least = some->least + some->least / MARGIN + (double)times * nodes * OF_NODE;
+}
+
 /* Bytes at point i of f as they are with more blocks, and its step. Points are counted from the
  * nearer end of each way, where the same is done however many blocks there are. */
 static double stretched(const cot__forecast *f, const cot__forecast *less, int64_t times, int64_t i, double *place) {
@@ -245,13 +265,13 @@ static void stretch_points(cot__forecast *f, const cot__forecast *less, int64_t 
 
 bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t times, bool *fits) {
     int64_t steps = f->steps;
+    cot__forecast_deepen(f, f, less, times);
     *fits = grow(&steps, less->steps, times);
     f->place = malloc((size_t)f->points * sizeof *f->place);
     if (!f->place || !*fits) return f->place != NULL;
     stretch_points(f, less, times, f->place);
     f->steps = steps;
-    f->least += (double)times * (f->least - less->least);
-    *fits = f->peak < 0x1p63 && stretch_sums(f, less, times) && stretch_rows(f, less, times);
+    *fits = f->peak < 0x1p63 && f->whole < 0x1p63 && stretch_sums(f, less, times) && stretch_rows(f, less, times);
     return true;
 }
 
@@ -298,8 +318,10 @@ bool cot__forecast_table(FILE *out, const cot__forecast *f) {
             cot__bytes_text((double)(f->stored - f->sources), a), cot__bytes_text((double)f->saved, b),
             cot__bytes_text((double)f->cheap, c), cot__bytes_text((double)f->unread, d));
     fprintf(out, "the most at once: %s, %s\n", cot__bytes_text(f->peak, a), f->when);
-    /* that of a small tape is above: it has the tape's own lists in it */
-    if (f->least < f->peak)
+    if (f->whole > 0)
+        fprintf(out, "with the tape's lists, what rules make on their way and what kernels need: %s\n",
+                cot__bytes_text(f->whole, a));
+    if (f->least < (f->whole > 0 ? f->whole : f->peak))
         fprintf(out, "a memory limit of %s is enough, with values computed again\n", cot__bytes_text(f->least, a));
     return true;
 }
@@ -309,7 +331,7 @@ static void put_integer(cot__json *j, const char *key, int64_t v) { cot__json_ke
 void cot__forecast_json(cot__json *j, const cot__forecast *f) {
     put_integer(j, "stored", f->stored), put_integer(j, "sources", f->sources), put_integer(j, "saved", f->saved);
     put_integer(j, "cheap", f->cheap), put_integer(j, "unread", f->unread), put_integer(j, "peak", (int64_t)f->peak);
-    put_integer(j, "least", (int64_t)f->least);
+    put_integer(j, "whole", (int64_t)f->whole), put_integer(j, "least", (int64_t)f->least);
     put_integer(j, "peak_at", f->peak_at), put_integer(j, "steps", f->steps);
     cot__json_key(j, "when"), cot__json_string(j, f->when);
     cot__json_key(j, "values");

@@ -3,8 +3,8 @@
  * elements are never looked at, so the values may be examples (tape/examples.h).
  *
  * Values stay on the tape until it is rewound, and an adjoint from its first contribution to its
- * own step; that of a leaf to the end of the sweep. Leaves themselves do not count, as in
- * cot_tape_peak_bytes. What the kernels need for themselves is not in it. */
+ * own step. Leaves and their gradients do not count, as in cot_tape_peak_bytes. What rules make on
+ * their way, and what kernels need for themselves, is in `whole` and `least` alone. */
 #ifndef COT_FORECAST_H
 #define COT_FORECAST_H
 
@@ -23,7 +23,9 @@ typedef struct cot__forecast_row {
 typedef struct cot__forecast {
     int64_t            sources, stored, saved, cheap, unread; /* as in cot_memory */
     double             peak;
-    double             least;     /* a memory limit that is enough, as in cot_memory */
+    /* told by cot__forecast_least: all that is in use at once (0: not known), and a memory limit
+     * that is enough, as in cot_memory */
+    double             whole, least;
     int64_t            peak_at;   /* the step of it, 0 … steps - 1 */
     char               when[160]; /* in words */
     int64_t            steps;     /* nodes up, then nodes down */
@@ -37,6 +39,12 @@ typedef struct cot__forecast {
 
 /* Of the sweep of y by all leaves and parameters. False when memory is short, or y is no value. */
 bool cot__forecast_of(cot__forecast *f, cot_var y);
+/* Finds `whole` and `least`, by rehearsals (memory.h): of some thousand nodes that takes a second.
+ * False when memory is short. */
+bool cot__forecast_least(cot__forecast *f, cot_var y);
+/* The same of a net of equal blocks, from those of a net that has `times` blocks less, and of one
+ * that has still one less. */
+void cot__forecast_deepen(cot__forecast *f, const cot__forecast *some, const cot__forecast *less, int64_t times);
 void cot__forecast_free(cot__forecast *f);
 /* Makes f, of a net of equal blocks, the forecast of a net with `times` blocks more. `less` is that
  * of one block less; both have some blocks. Every number grows by as much with each block; in the

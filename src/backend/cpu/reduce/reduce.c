@@ -241,6 +241,7 @@ bool cot__reduce_made(cot__reduction what, const cot__view *x, const cot__recipe
     plan(&f, &kept, x, axes, z->stride, z->stride, stride);
     bool runs = f.alone ? f.slice.ndim == 0 || (f.slice.ndim == 1 && f.slice.stride[0][0] == 1) : f.step == 1;
     if (!runs || what == COT__ARGMAX || what == COT__ARGMIN || what == COT__LOGSUMEXP) return false;
+    if (!made) return true;
     cot__recipe ready;
     cot__recipe_ready(made, &ready);
     reduce(what, x, &ready, axes, z);

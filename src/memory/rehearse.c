@@ -1,0 +1,146 @@
+/* rehearse.c: a step is rehearsed under a limit: a tape of the same nodes is laid out, whose
+ * storages have addresses and no numbers, and swept by a backend that computes nothing (hollow.c).
+ * What is dropped, made again and asked of the allocator is what a step drops, makes and asks for.
+ * So it is seen, not reckoned, whether a limit is enough.
+ *
+ * Nodes keep their numbers, so that attributes, which name nodes, serve both tapes. Bodies, loops,
+ * programs and functions of the user's are not rehearsed: they would have to be run. */
+#include "memory/memory.h"
+#include "backend/elements.h"
+#include "rules/structural_ids.h"
+#include "tape/record_job.h"
+
+#include <string.h>
+
+enum { MOST_NODES = 2048 }; /* more would take long */
+
+/* ---- which tapes ----------------------------------------------------------------------------- */
+
+static bool is_source(const cot__node *n) { return n->op == OP_parameter || cot__op_of(n->op)->kind == KIND_SOURCE; }
+
+bool cot__can_rehearse(const cot_tape *t, uint32_t y) {
+    if (y >= MOST_NODES || !cot__on_host(t->backend) || !cot__scalars_in_nodes(t)) return false;
+    for (uint32_t i = 0; i <= y; i++) {
+        const cot__node *n = &t->nodes[i];
+        const cot__op   *op = cot__op_of(n->op);
+        if (cot__in_body(n)) return false;
+        if (n->op < OP_structural || is_source(n) || op->kind == KIND_PICK) continue;
+        if (op->needs_tape || op->again || !(op->run || op->view)) return false;
+    }
+    return true;
+}
+
+/* ---- laying it out --------------------------------------------------------------------------- */
+
+/* `before` of a storage is free between two searches (drop.c). Here it is 1 + the number of the
+ * storage that stands for it; 0: none yet; -1: none yet, and it is a leaf's. */
+static void mark_leaves(const cot_tape *of, uint32_t end, bool clear) {
+    for (uint32_t i = 0; i < end; i++)
+        if (cot__is_tensor(&of->nodes[i])) of->nodes[i].value.tensor->storage->before = 0;
+    for (uint32_t i = 0; i < end && !clear; i++) {
+        const cot__node *n = &of->nodes[i];
+        if (cot__is_tensor(n) && (n->op == OP_leaf || n->op == OP_parameter)) n->value.tensor->storage->before = -1;
+    }
+}
+
+/* For the storage of node i, the first on it. */
+static cot__storage *stand_in(cot_tape *t, const cot_tape *of, uint32_t i) {
+    const cot__storage *s = of->nodes[i].value.tensor->storage;
+    cot__storage       *z = s->borrowed    ? cot__storage_wrap(t, s->data, s->bytes, "memory")
+                            : s->before < 0 ? cot__storage_create_aside(t, s->bytes, "memory")
+                                            : cot__storage_create(t, s->bytes, "memory");
+    if (!z || !cot__storage_keep(t, z, "memory")) return NULL;
+    z->version = s->version, z->writer = s->writer, z->given = s->given;
+    z->saver = s->saver, z->saver_version = s->saver_version;
+    if (t->memory.on && !s->borrowed && s->before == 0) {
+        z->maker = z->owner = of->nodes[i].op == OP_pick ? cot__arg(&of->nodes[i], 0) : i;
+        z->used_at = z->read_at = t->memory.clock;
+    }
+    return z;
+}
+
+static bool lay_tensor(cot_tape *t, const cot_tape *of, uint32_t i, cot__node *n) {
+    const cot__tensor *x = of->nodes[i].value.tensor;
+    size_t             bytes = sizeof *x + 2 * (size_t)x->ndim * sizeof *x->dims;
+    cot__storage      *s = x->storage->before > 0 ? t->storages.list[(uint32_t)x->storage->before - 1]
+                                                  : stand_in(t, of, i);
+    cot__tensor       *v = s ? cot__arena(t, bytes, "memory") : NULL;
+    if (!v) return false;
+    if (!(x->storage->before > 0)) x->storage->before = t->storages.count;
+    memcpy(v, x, bytes);
+    v->storage = s;
+    n->value.tensor = v;
+    return true;
+}
+
+static bool lay_leaf(cot_tape *t, cot__node *n) {
+    void *list = t->leaves.list;
+    n->op = OP_leaf;
+    n->flags &= (uint8_t)~(COT__HAS_GRAD | COT__NARY);
+    if (!cot__is_tensor(n)) return n->extra.number = 0, true;
+    n->extra.grad = NULL;
+    if (!cot__grow(t, &list, &t->leaves.capacity, t->leaves.count, sizeof *t->leaves.list, "memory")) return false;
+    t->leaves.list = list;
+    t->leaves.list[t->leaves.count++] = t->count;
+    return true;
+}
+
+/* An operation reads its operands, which may have to be made again, and has a workspace. */
+static bool lay_node(cot_tape *t, const cot_tape *of, uint32_t i) {
+    cot__node n = of->nodes[i];
+    bool      computes = !is_source(&n) && n.op != OP_pick && !(n.op >= OP_structural && cot__op_of(n.op)->view);
+    for (int k = 0, count = computes ? cot__nargs(&n) : 0; k < count; k++)
+        if (cot__arg(&n, k) != COT__NONE) cot__look(t, cot__arg(&n, k));
+    if (t->status != COT_OK || !cot__room(t, "memory")) return false;
+    n.flags &= (uint8_t)~(COT__WANTED | COT__RETAIN | COT__NAMED);
+    if (cot__is_tensor(&n) && !lay_tensor(t, of, i, &n)) return false;
+    if ((n.op == OP_leaf || n.op == OP_parameter) && !lay_leaf(t, &n)) return false;
+    t->nodes[i] = n;
+    t->count = i + 1;
+    int64_t bytes = computes ? (int64_t)cot__workspace_at(t, i) : 0;
+    void   *workspace = bytes ? cot__workspace_open(t, "memory", bytes) : NULL;
+    cot__workspace_close(t, workspace, bytes);
+    cot__memory_tick(t);
+    return t->status == COT_OK;
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+/* Elements take address space and no memory (cot__reserve). What is small is asked of the allocator
+ * of the tape that is rehearsed. */
+typedef struct supply { const cot_allocator *of; bool failed; } supply;
+
+static void *small_block(void *user, void *ptr, size_t old_size, size_t new_size) {
+    supply *s = user;
+    void   *block = cot__resize(s->of, ptr, old_size, new_size);
+    s->failed |= new_size && !block;
+    return block;
+}
+
+bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
+    cot__backend  hollow;
+    supply        from = {.of = &of->cache.below};
+    cot_allocator small = {small_block, &from};
+    cot_tape     *t = cot_tape_create(&(cot_options){.allocator = {cot__reserve, &small}, .memory_limit = 1});
+    if (!t) return r->failed = true, false;
+    cot__hollow_backend(&hollow);
+    t->backend = &hollow;
+    t->memory.store = NULL;
+    cot_tape_clear_error(t);
+    cot_tape_set_memory_limit(t, 0);
+    t->cache.limit = r->limit, t->memory.on = r->limit > 0;
+    t->stamp = of->stamp;
+    cot__cache_count(&t->cache, 0, r->beside);
+    mark_leaves(of, y + 1, false);
+    uint32_t i = 0;
+    while (i <= y && lay_node(t, of, i)) i++;
+    mark_leaves(of, y + 1, true);
+    t->scalars_from = of->scalars_from < t->count ? of->scalars_from : t->count;
+    r->lists = cot__undroppable(t, t->count);
+    if (t->status == COT_OK && (t->nodes[y].flags & COT__ACTIVE)) (cot_backward_seeded)(VAR(t, y), cot_number(1));
+    bool enough = t->status == COT_OK;
+    r->peak = t->cache.peak;
+    cot_tape_destroy(t);
+    r->failed = from.failed;
+    return enough;
+}
