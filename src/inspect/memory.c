@@ -126,7 +126,7 @@ static void put_table(const cot_tape *t, FILE *out, const rows *r, const cot_mem
 static bool find_least(cot_tape *t, cot_memory *m) {
     uint32_t y = t->count;
     while (y > 0 && !(t->nodes[y - 1].flags & COT__ACTIVE)) y--;
-    if (t->count) m->least = cot__enough(t, y ? y - 1 : t->count - 1);
+    if (t->count) m->least = cot__enough(t, y ? y - 1 : t->count - 1, NULL);
     if (m->least >= 0) return true;
     cot__fail(t, COT_MEMORY, "[tape_memory] out of memory: %lld operations to look at", (long long)t->count);
     return false;

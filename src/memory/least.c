@@ -177,7 +177,7 @@ static void walk_down(measure *m, uint32_t y) {
     }
 }
 
-int64_t cot__enough(cot_tape *t, uint32_t y) {
+int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole_too) {
     uint32_t end = y + 1;
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
     measure  m = {.t = t};
@@ -191,5 +191,6 @@ int64_t cot__enough(cot_tape *t, uint32_t y) {
     walk_down(&m, y);
     cot__free(&t->al, memory, end * one);
     double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole;
+    if (whole_too) *whole_too = (int64_t)(m.fixed + whole);
     return (int64_t)(m.fixed + (limit < whole ? limit : whole));
 }

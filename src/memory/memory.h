@@ -30,9 +30,10 @@ double cot__cost_again(const cot_tape *t, uint32_t operation);
 /* Can the operation be done again without recording it? (replay.c) */
 bool cot__can_replay(const cot_tape *t, uint32_t operation);
 
-/* A limit that is enough to record nodes 0 … y and to sweep back from y, from above (least.c).
- * Computes nothing. -1: memory is short. */
-int64_t cot__enough(cot_tape *t, uint32_t y);
+/* A limit that is enough to record nodes 0 … y and to sweep back from y, from above (least.c), and
+ * in *whole, unless it is NULL, one under which nothing is dropped. Computes nothing. -1: memory is
+ * short. */
+int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole);
 
 /* Lets elements go until `bytes` more are within the limit, if it can (drop.c): what a cache asks
  * when memory is short. */

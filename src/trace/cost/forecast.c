@@ -181,8 +181,8 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     if (ok) {
         if (t->nodes[at].flags & COT__ACTIVE) walk_down(f, &w, at, live);
         say_when(f, &w, at);
-        int64_t enough = cot__enough(t, at);
-        f->least = (double)enough, ok = enough >= 0;
+        int64_t whole = 0, enough = cot__enough(t, at, &whole);
+        f->least = (double)enough, f->whole = (double)whole, ok = enough >= 0;
         qsort(f->rows, (size_t)f->row_count, sizeof *f->rows, larger_first);
     }
     free(w.owner);
@@ -251,7 +251,8 @@ bool cot__forecast_stretch(cot__forecast *f, const cot__forecast *less, int64_t 
     stretch_points(f, less, times, f->place);
     f->steps = steps;
     f->least += (double)times * (f->least - less->least);
-    *fits = f->peak < 0x1p63 && stretch_sums(f, less, times) && stretch_rows(f, less, times);
+    f->whole += (double)times * (f->whole - less->whole);
+    *fits = f->peak < 0x1p63 && f->whole < 0x1p63 && stretch_sums(f, less, times) && stretch_rows(f, less, times);
     return true;
 }
 
@@ -309,7 +310,7 @@ static void put_integer(cot__json *j, const char *key, int64_t v) { cot__json_ke
 void cot__forecast_json(cot__json *j, const cot__forecast *f) {
     put_integer(j, "stored", f->stored), put_integer(j, "sources", f->sources), put_integer(j, "saved", f->saved);
     put_integer(j, "cheap", f->cheap), put_integer(j, "unread", f->unread), put_integer(j, "peak", (int64_t)f->peak);
-    put_integer(j, "least", (int64_t)f->least);
+    put_integer(j, "least", (int64_t)f->least), put_integer(j, "whole", (int64_t)f->whole);
     put_integer(j, "peak_at", f->peak_at), put_integer(j, "steps", f->steps);
     cot__json_key(j, "when"), cot__json_string(j, f->when);
     cot__json_key(j, "values");

@@ -23,7 +23,9 @@ typedef struct cot__forecast_row {
 typedef struct cot__forecast {
     int64_t            sources, stored, saved, cheap, unread; /* as in cot_memory */
     double             peak;
-    double             least;     /* a memory limit that is enough, as in cot_memory */
+    /* memory limits that are enough, as in cot_memory, and enough to drop nothing; both count what
+     * cot_tape_peak_bytes does */
+    double             least, whole;
     int64_t            peak_at;   /* the step of it, 0 … steps - 1 */
     char               when[160]; /* in words */
     int64_t            steps;     /* nodes up, then nodes down */
