@@ -583,7 +583,8 @@ typedef struct cot_precision {
 } cot_precision;
 /* From now on, for operations that this program calls (derivatives compute as what they are derived
  * from did). Returns what held before, to give back. The lists live as long as they hold. Only
- * operations of several values, matmul to losses, ask; other words are errors. All 0 for NULL. */
+ * operations of several values, matmul to losses, ask; other words are errors, and so is an
+ * operation that both lists name, where both are given. All 0 for NULL. */
 COT_API cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how);
 
 /* ==== Writing
