@@ -597,7 +597,8 @@ typedef struct cot_precision {
 } cot_precision;
 /* From now on, for operations that this program calls (derivatives compute as what they are derived
  * from did). Returns what held before, to give back. The lists live as long as they hold. Only
- * operations of several values, matmul to losses, ask; other words are errors. All 0 for NULL.
+ * operations of several values, matmul to losses, ask; other words are errors, and so is an
+ * operation that both lists name, where both are given. All 0 for NULL.
  *
  * With saved = COT_BF16 operations compute as they would without: in f32, if no more is asked for.
  * When a scope is closed, the f32 values that were made in it (with the policy set), that are not

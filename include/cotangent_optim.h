@@ -91,9 +91,10 @@ typedef struct cot_optim_group {
 
 typedef struct cot_optim_options {
     cot_optim_kind         kind COT__OR_0;
-    double                 rate COT__OR_0; /* not read where there is a schedule */
+    /* not read where there is a schedule; 0, also when it is left out, moves nothing */
+    double                 rate COT__OR_0;
     double                 decay COT__OR_0;
-    double                 momentum COT__OR_0; /* COT_SGD, COT_RMSPROP */
+    double                 momentum COT__OR_0; /* COT_SGD, COT_RMSPROP; of others an error */
     bool                   nesterov COT__OR_0; /* COT_SGD; needs a momentum */
     bool                   centered COT__OR_0; /* COT_RMSPROP */
     double                 alpha COT__OR_0;    /* 0: 0.99 */

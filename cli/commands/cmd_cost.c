@@ -29,6 +29,7 @@ static int64_t log2_of(int64_t n) {
 
 static int cost_of_depth(const options *o, FILE *out, failure *f) {
     const loop_sizes *given = &o->sizes;
+    cot__loop_plan    plans[COT__LOOP_PLANS];
     cot__loop_sizes   s = {.depth = given->depth,
                            .width = given->width ? given->width : 1,
                            .batch = given->batch ? given->batch : 1};
@@ -44,10 +45,10 @@ static int cost_of_depth(const options *o, FILE *out, failure *f) {
     else if (s.micro > s.batch)
         failure_usage(f, "--micro is %lld, --batch is %lld; a part has at least one of the batch", (long long)s.micro,
                       (long long)s.batch);
-    else if (!(o->json ? cot__loop_cost_json(&j, &s) : cot__loop_cost_table(out, &s)))
+    else if (!(o->json ? cot__loop_cost_json(&j, &s) : cot__loop_cost_table(out, &s)) || !cot__loop_plans(&s, plans))
         failure_memory(f);
     if (o->json) fputs("\n", out);
-    return EXIT_FINE;
+    return f->status != EXIT_FINE ? f->status : cot__loop_plan_fits(&s, plans) ? EXIT_FINE : EXIT_DISAGREES;
 }
 
 int run_cost(const options *o, FILE *out, look how, failure *f) {

@@ -19,11 +19,18 @@ static void bad_start(fit *x, failure *f) {
         if (!(fabs(x->r[i]) <= fabs(x->r[row]))) row = i;
     /* a row that is not finite may be the mistake, and not the start: a logarithm of a negative
      * number */
-    bool finite = isfinite(x->r[row]);
-    failure_set(f, EXIT_DISAGREES, "start", "[fit] the model is %s in row %lld%s at the start, %s; choose another%s",
-                isnan(x->r[row]) ? "nan" : finite ? "too far from the data" : "infinite", (long long)row + 1,
-                finite ? "" : fit_row(x, row, there, sizeof there), fit_point(x, at, sizeof at),
-                finite ? "" : ", or leave the row out where none helps");
+    char number[32];
+    if (isfinite(x->r[row]))
+        failure_set(f, EXIT_DISAGREES, "start",
+                    "[fit] the model is off by %s in row %lld at the start, %s, and no double holds the sum of such "
+                    "squares; choose another, or divide the data by a power of ten",
+                    cot__shortest(fabs(x->r[row]), number), (long long)row + 1, fit_point(x, at, sizeof at));
+    else
+        failure_set(f, EXIT_DISAGREES, "start",
+                    "[fit] the model is %s in row %lld%s at the start, %s; choose another, or leave the row out where "
+                    "none helps",
+                    isnan(x->r[row]) ? "nan" : "infinite", (long long)row + 1, fit_row(x, row, there, sizeof there),
+                    fit_point(x, at, sizeof at));
 }
 
 /* Reports a fit without a result. True: there is a result, perhaps without convergence. */

@@ -73,6 +73,13 @@ static bool forecast_segments(const shapes *m, answer *a, failure *f) {
     return fine;
 }
 
+/* Enough as it is, by computing values again, or with the checkpoints that are proposed. A limit
+ * means what the library means by it: bytes that the tape has in use above leaves, gradients and
+ * the states of optimisers, its own lists included. */
+static bool is_enough(const answer *a) {
+    return a->limit == 0 || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
+}
+
 /* ---- output ---------------------------------------------------------------------------------- */
 
 static void as_svg(const void *x, FILE *to, failure *f) {
@@ -103,7 +110,7 @@ static void as_svg(const void *x, FILE *to, failure *f) {
 }
 
 static void put_table(FILE *out, const answer *a, failure *f) {
-    char b[32];
+    char b[32], c[32];
     if (!cot__forecast_table(out, &a->f)) failure_memory(f);
     if (a->parameters)
         fprintf(out, "%lld parameters: %s, as much for gradients, twice as much for the moments of Adam\n",
@@ -112,12 +119,14 @@ static void put_table(FILE *out, const answer *a, failure *f) {
         fprintf(out,
                 "with its blocks in %lld checkpoints (cot_checkpoint_sequential): about %s, for one forward more\n",
                 (long long)a->segments, cot__bytes_text(a->cut, b));
-    if (a->limit > 0)
+    if (a->limit > 0 && !is_enough(a))
+        fprintf(out, "a limit of %s is not enough, as far as shapes tell; %s is\n", cot__bytes_text(a->limit, b),
+                cot__bytes_text(a->f.least, c));
+    else if (a->limit > 0)
         fprintf(out, "a limit of %s %s\n", cot__bytes_text(a->limit, b),
-                most_of(a) <= a->limit                  ? "is enough as it is"
-                : a->f.least <= a->limit                ? "is enough, with values computed again"
-                : a->segments && a->cut <= a->limit     ? "is enough with checkpoints"
-                                                        : "is not enough");
+                most_of(a) <= a->limit   ? "is enough as it is"
+                : a->f.least <= a->limit ? "is enough, with values computed again"
+                                         : "is enough with checkpoints");
 }
 
 static void put_json(FILE *out, const answer *a) {
@@ -130,7 +139,7 @@ static void put_json(FILE *out, const answer *a) {
     if (a->segments) cot__json_number(&j, a->cut);
     else cot__json_null(&j);
     cot__json_key(&j, "fits");
-    if (a->limit > 0) cot__json_bool(&j, most_of(a) <= a->limit);
+    if (a->limit > 0) cot__json_bool(&j, is_enough(a));
     else cot__json_null(&j);
     cot__json_close(&j, '}');
     fputs("\n", out);
@@ -152,11 +161,6 @@ static bool takes_all(const options *o, failure *f) {
     if (s->model && (o->dtype != COT_F64 || o->wrt))
         return failure_usage(f, "--dtype and --wrt are of an expression; a model computes in --precision");
     return true;
-}
-
-/* Enough as it is, by computing values again, or with the checkpoints that are proposed. */
-static bool is_enough(const answer *a) {
-    return a->limit == 0 || most_of(a) <= a->limit || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
 }
 
 int run_memory(const options *o, FILE *out, look how, failure *f) {

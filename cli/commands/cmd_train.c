@@ -8,7 +8,6 @@
 #include "base/number.h"
 #include "io/system.h"
 #include "problem/limit.h"
-#include "train/pictures.h"
 #include "train/train.h"
 
 /* What each run gave. */
@@ -20,6 +19,7 @@ typedef struct outcome {
 
 typedef struct totals {
     int64_t  runs, room;
+    int64_t  ended; /* of these runs; one that was interrupted is the last */
     outcome *each;
     double   seconds;
     bool     stopped;
@@ -33,18 +33,23 @@ static double of(const outcome *o, measure what) {
                                : exp(o->test_loss);
 }
 
+/* Means are of the runs that ended; of one that was interrupted where there is no other. */
+static int64_t counted(const totals *a) { return a->ended ? a->ended : a->runs; }
+
 static double mean(const totals *a, measure what) {
-    double sum = 0;
-    for (int64_t k = 0; k < a->runs; k++) sum += of(&a->each[k], what);
-    return a->runs ? sum / (double)a->runs : NAN;
+    double  sum = 0;
+    int64_t n = counted(a);
+    for (int64_t k = 0; k < n; k++) sum += of(&a->each[k], what);
+    return n ? sum / (double)n : NAN;
 }
 
 /* Of one run it is 0; over several, by n - 1. */
 static double deviation(const totals *a, measure what) {
-    double m = mean(a, what), squares = 0;
-    if (a->runs < 2) return isnan(m) ? NAN : 0;
-    for (int64_t k = 0; k < a->runs; k++) squares += (of(&a->each[k], what) - m) * (of(&a->each[k], what) - m);
-    return sqrt(squares / (double)(a->runs - 1));
+    double  m = mean(a, what), squares = 0;
+    int64_t n = counted(a);
+    if (n < 2) return isnan(m) ? NAN : 0;
+    for (int64_t k = 0; k < n; k++) squares += (of(&a->each[k], what) - m) * (of(&a->each[k], what) - m);
+    return sqrt(squares / (double)(n - 1));
 }
 
 static bool add_outcome(totals *a, const training *r, failure *f) {
@@ -93,7 +98,11 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
     cot__json_key(&j, "data");
     cot__json_string(&j, text);
     cot__json_key(&j, "seeds");
-    cot__json_integer(&j, a->runs);
+    cot__json_integer(&j, a->ended);
+    if (a->stopped) {
+        cot__json_key(&j, "interrupted");
+        cot__json_bool(&j, true);
+    }
     cot__json_key(&j, "steps");
     cot__json_integer(&j, r->step);
     number(&j, "loss", mean(a, LOSS));
@@ -106,7 +115,7 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
     number(&j, "memory_peak", r->limit ? (double)cot_tape_peak_bytes(r->t) : NAN);
     runs_json(&j, a);
     if (m->tells_perplexity) number(&j, "perplexity", mean(a, PERPLEXITY));
-    if (m->show_json) m->show_json(r, &j, f);
+    if (m->show_json && !a->stopped) m->show_json(r, &j, f);
     cot__json_close(&j, '}');
     fputs("\n", out);
 }
@@ -141,8 +150,8 @@ static bool run_seeds(training *r, const trainable *m, totals *a, failure *f) {
         train_end(r);
         r->seed = r->o->train.seed + (uint64_t)k;
         if (!train_run(r, m, &a->stopped, f)) return false;
-        if (a->stopped) break;
         if (!add_outcome(a, r, f)) return false;
+        if (!a->stopped) a->ended++;
     }
     a->seconds = system_seconds() - start;
     return true;
@@ -182,14 +191,14 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
     const trainable *m = train_find(o->positionals[0], f);
     bool             fine = m && takes_all(m, &o->train, f);
     /* a folder that cannot be written is told before hours of training, not after */
-    if (fine && o->train.pictures) fine = picture_folder(o->train.pictures, f);
+    if (fine && o->train.pictures) fine = system_make_folder(o->train.pictures, f);
     r.model = fine ? m->open(o, f) : NULL;
     if (!r.model) return f->status;
     system_stop_gently();
-    if (run_seeds(&r, m, &a, f) && !a.stopped) {
+    if (run_seeds(&r, m, &a, f)) {
         if (o->json) {
             train_json(out, m, &r, &a, f);
-        } else {
+        } else if (!a.stopped) {
             train_text(out, m, &r, &a);
             if (m->show) m->show(&r, out, how, f);
         }
@@ -197,5 +206,5 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
     train_end(&r);
     m->close(r.model);
     free(a.each);
-    return f->status;
+    return f->status == EXIT_FINE && a.stopped ? system_stop_status() : f->status;
 }

@@ -52,8 +52,9 @@ static int last_place(double error) {
 const char *fit_rounded(double v, double error, char *buf) {
     int place = error > 0 && isfinite(error) ? last_place(error) : 0;
     int first = v != 0 && isfinite(v) ? (int)floor(log10(fabs(v))) : place;
-    /* an error of rounding alone, or none: all digits */
-    if (!(error > 0) || !isfinite(error) || !isfinite(v) || first - place > 15) return cot__shortest(v, buf);
+    if (!(error > 0) || !isfinite(error) || !isfinite(v)) return cot__shortest(v, buf);
+    /* an error of rounding alone: as many digits as every double holds */
+    if (first - place > 14) return cot__format(buf, 32, "%.15g", v), buf;
     if (place <= 0 && place >= -8 && first < 9) cot__format(buf, 32, "%.*f", -place, v);
     else cot__format(buf, 32, "%.*e", first > place ? first - place : 0, v);
     return buf;

@@ -20,14 +20,15 @@
  * the file exists, and cleared when the file has its final name. */
 static char *volatile unfinished;
 
-/* What the first signal does to a computation that wants to end in order. */
+/* What the first signal does to a computation that wants to end in order; its number. */
 static volatile sig_atomic_t gentle, asked;
 
 static void interrupted(int signal_number) {
     if (gentle && !asked && signal_number != SIGHUP) {
         static const char said[] = "\ncotangent: this step ends, then the run; once more ends it at once\n";
-        asked = 1;
-        if (write(STDERR_FILENO, said, sizeof said - 1) < 0) asked = 1; /* nobody is to be told */
+        asked = signal_number;
+        /* nobody is to be told, perhaps */
+        if (write(STDERR_FILENO, said, sizeof said - 1) < 0) asked = signal_number;
         return;
     }
     if (unfinished) unlink(unfinished);
@@ -54,7 +55,8 @@ void system_stop_gently(void) {
     gentle = 1;
 }
 
-bool system_stop_asked(void) { return asked; }
+bool system_stop_asked(void) { return asked != 0; }
+int  system_stop_status(void) { return 128 + (int)asked; }
 
 double system_peak_memory(void) {
     struct rusage used;
@@ -74,6 +76,7 @@ static void guard(char *path) { unfinished = path; }
 void   system_start(void) {}
 void   system_stop_gently(void) {}
 bool   system_stop_asked(void) { return false; }
+int    system_stop_status(void) { return 0; }
 double system_peak_memory(void) { return 0; }
 
 int system_width(FILE *file) {
@@ -156,6 +159,14 @@ bool system_put_file(const char *path, const char *bytes, size_t n, failure *f) 
     system_put_safely(stderr, path);
     fputs("\n", stderr);
     return true;
+}
+
+bool system_make_folder(const char *path, failure *f) {
+    struct stat about;
+    int         error = mkdir(path, 0777) != 0 && errno != EEXIST ? errno : 0;
+    if (!error && stat(path, &about) == 0 && !S_ISDIR(about.st_mode)) error = ENOTDIR;
+    if (!error && access(path, W_OK | X_OK) != 0) error = errno;
+    return !error || failure_file(f, "write", path, error);
 }
 
 void system_put_safely(FILE *file, const char *text) {

@@ -18,8 +18,10 @@ void system_start(void);
 /* From now on the first SIGINT (Ctrl-C) or SIGTERM only sets a flag, so that a long computation can
  * end in order and keep what it has; the second one ends the command at once, as ever. */
 void system_stop_gently(void);
-/* Has that signal come? */
+/* Has that signal come? And how a command that it has ended in order is to end: 128 and the number
+ * of the signal, as shells have it; 130 after Ctrl-C. */
 bool system_stop_asked(void);
+int  system_stop_status(void);
 
 bool   system_is_terminal(FILE *file);
 /* true for a terminal, unless NO_COLOR or TERM=dumb forbid it */
@@ -37,6 +39,9 @@ double system_peak_memory(void);  /* bytes that the process has held at most; 0 
  * directory is never replaced, nor is a file that may not be written. A device, a pipe or the
  * standard output is written to directly. */
 bool system_put_file(const char *path, const char *bytes, size_t n, failure *f);
+
+/* Makes a folder if it is not there, and sees that files can be put into it. */
+bool system_make_folder(const char *path, failure *f);
 
 /* Writes all bytes. False when the other end of a pipe is closed (no failure is set, because nobody
  * reads) or the write failed. */

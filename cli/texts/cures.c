@@ -13,8 +13,10 @@ typedef struct cure {
 
 static const cure table[] = {
     {NOT_FINITE, " log log2 log10 ",
-     "Keep the argument above 0: log(clamp(x, 1e-12, inf)). Of 1 + x write log1p(x), which is exact for small "
-     "x too. Where a branch is not used, choose its argument, not its result: log(where(x > 0, x, 1)).", NULL},
+     "Keep the argument above 0: log(x + 1e-12) for x >= 0; log(clamp(x, 1e-12, inf)) is finite too, but has no "
+     "gradient below the bound. Of softmax(x) write log_softmax(x), of sigmoid(x) log_sigmoid(x), of sum(exp(x)) "
+     "logsumexp(x), of 1 + x log1p(x), which is exact for small x too. Where a branch is not used, choose its "
+     "argument, not its result: log(where(x > 0, x, 1)).", NULL},
     {NOT_FINITE, " log1p ",
      "Keep the argument above -1: log1p(clamp(x, -1 + 1e-12, inf)).",
      "Keep the argument above -1: log1p(clamp(x, -1 + 1e-6, inf))."},
@@ -37,7 +39,14 @@ static const cure table[] = {
      "Keep the argument above 1: acosh(clamp(x, 1 + 1e-6, inf))."},
     {NOT_FINITE, " leaf constant parameter ",
      "It was given so: look at the data; where(isfinite(x), x, 0) leaves such elements out.", NULL},
-    {NOT_FINITE, " solve lu_solve triangular_solve inv det cholesky lstsq lu lu_factors logabsdet cofactors "
+    {NOT_FINITE, " cholesky ",
+     "The matrix is not positive definite. If only rounding made it so, add a little to its diagonal, A + "
+     "1e-9*eye(n). One with a negative eigenvalue (eigvalsh(A) lists them) has no such factor: add more than that "
+     "eigenvalue, or take solve(A, b), lu(A) or eigh(A) instead.",
+     "The matrix is not positive definite. If only rounding made it so, add a little to its diagonal, A + "
+     "1e-6*eye(n). One with a negative eigenvalue (eigvalsh(A) lists them) has no such factor: add more than that "
+     "eigenvalue, or take solve(A, b), lu(A) or eigh(A) instead."},
+    {NOT_FINITE, " solve lu_solve triangular_solve inv det lstsq lu lu_factors logabsdet cofactors "
                  "eigh svd qr ",
      "The matrix is singular, or nearly: add a little to its diagonal, A + 1e-9*eye(n), or solve by lstsq(A, "
      "b).",
@@ -58,7 +67,8 @@ static const cure table[] = {
      "the argument itself: bce_with_logits(x, t), softmax_cross_entropy(x, labels).", NULL},
     {CUT, " clamp minimum maximum max min max_pool ",
      "Beyond the bound, or below the winner, nothing depends on it: widen the bounds, or take a smooth one: "
-     "softplus(x), logsumexp(x), logaddexp(x, y).", NULL},
+     "softplus(x), logsumexp(x), logaddexp(x, y). To keep a logarithm finite, log(x + 1e-12) or log(softplus(x)) has "
+     "a gradient where log(clamp(x, 1e-12, inf)) has none.", NULL},
     {CUT, " where ",
      "The other branch was chosen at this point: try a point on its side, or mix the two: lerp(a, b, "
      "sigmoid(k*x)).", NULL},

@@ -1,23 +1,14 @@
 /* pictures.c: files of pictures. */
 #include "train/pictures.h"
 
-#include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "io/memory_file.h"
 #include "io/system.h"
-
-bool picture_folder(const char *folder, failure *f) {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) return failure_file(f, "write", folder, errno);
-    return access(folder, W_OK | X_OK) == 0 || failure_file(f, "write", folder, errno);
-}
 
 bool picture_file(training *r, const char *folder, const char *name, void (*draw)(training *r, FILE *out), FILE *out,
                   failure *f) {
     char        path[4096];
     memory_file m;
-    if (!picture_folder(folder, f)) return false;
+    if (!system_make_folder(folder, f)) return false;
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (!memory_file_open(&m, f)) return false;
     draw(r, m.file);

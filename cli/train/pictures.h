@@ -4,8 +4,6 @@
 
 #include "train/train.h"
 
-/* Makes the folder if it is not there, and sees that files can be put into it. */
-bool picture_folder(const char *folder, failure *f);
 /* Makes the folder if it is not there, writes the file whole or not at all, and says on `out` where
  * it is. Where draw writes nothing, memory was short. */
 bool picture_file(training *r, const char *folder, const char *name, void (*draw)(training *r, FILE *out), FILE *out,

@@ -21,8 +21,12 @@ typedef struct training {
     cot_loader    *loader; /* NULL: the model sees all its data at each step */
     cot_key        key;    /* of the seed; that of a step is cot_key_at its number */
     int64_t        step, steps; /* steps done, and to be done */
+    bool           resumed, again; /* of train_resume */
+    int64_t        planned;     /* the steps that a resumed run was to have before */
+    char           torn[900];   /* a checkpoint that was passed over; "": none */
+    uint64_t       data;        /* the checksum of its data, where a run is saved */
     watch         *w;
-    double         loss;   /* of the last step */
+    double         loss, rate; /* of the last step; the rate is 0 where none was taken here */
     int            shown;  /* numbers of the last validation, which validate sets */
     watch_number   numbers[8];
     int                batch_arrays; /* of the last batch; 0: there is none */
@@ -45,11 +49,15 @@ typedef struct trainable {
     int64_t     steps; /* where --steps does not say */
     int64_t     every; /* steps between two rows of validation; 0: none */
     double      clip;  /* the norm that gradients may have; 0: any */
+    bool        scheduled; /* the rate of a step depends on how many there will be */
+    const char *unit;  /* what the examples of a step are called; NULL: "examples" */
     bool        tells_perplexity; /* its losses are of a token each */
     /* Reads the data and checks the options; NULL after a failure. */
     void *(*open)(const options *o, failure *f);
     /* "the karate club: 34 nodes, …" */
     void (*describe)(const void *model, char *text, size_t room);
+    /* A checksum of the data, by which a run that goes on knows them. False: f says why not. */
+    bool (*sum)(const void *model, uint64_t *sum, failure *f);
     /* Makes the parameters, the optimiser and perhaps a loader of a run, on its tape. */
     bool (*begin)(training *r, failure *f);
     /* The shapes of a step, from which its memory is known. NULL: only a step can tell. */
@@ -97,10 +105,15 @@ double train_rate(const training *r, double rate);
 bool train_run(training *r, const trainable *m, bool *stopped, failure *f);
 void train_end(training *r);
 
-/* train_files.c: checkpoints and the model at the end, in --checkpoint DIR or --resume DIR. */
+/* train_files.c: checkpoints and the model at the end, in --checkpoint DIR or --resume DIR, which
+ * is made here: one that cannot be is told before the first step. */
 bool train_folder(const options *o, const char **folder, failure *f);
-/* Goes on where a checkpoint ends; without one it says so and begins at 0. */
+/* Goes on where a checkpoint ends; without one r->resumed stays false. Where --steps is left out
+ * and the run had other steps than r->steps, r->steps becomes those and r->again says that the
+ * optimiser must be made for them: begin and resume again. */
 bool train_resume(training *r, const char *folder, failure *f);
+/* What became of --resume, for people. */
+void train_tell_resumed(const training *r, const trainable *m, const char *folder);
 bool train_save(training *r, const char *folder, failure *f);
 bool train_save_model(training *r, const trainable *m, const char *folder, failure *f);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "data/file/source.h"
 #include "io/system.h"
 #include "train/train.h"
@@ -28,7 +29,9 @@ bool train_folder(const options *o, const char **folder, failure *f) {
     if (s->resume && s->checkpoint && strcmp(s->resume, s->checkpoint) != 0)
         return failure_usage(f, "--resume %s goes on saving there; leave out --checkpoint %s", s->resume,
                              s->checkpoint);
-    if (!s->checkpoint || s->resume) return true;
+    if (!*folder) return true;
+    if (!system_make_folder(*folder, f)) return false;
+    if (s->resume) return true;
     /* a folder with a run in it */
     snprintf(marker, sizeof marker, "%s/model.safetensors", s->checkpoint);
     if (!cot__source_exists(marker) && !has_checkpoint(s->checkpoint)) return true;
@@ -36,15 +39,17 @@ bool train_folder(const options *o, const char **folder, failure *f) {
                          s->checkpoint, s->checkpoint);
 }
 
-/* What a run was told, as numbers: one that goes on must be told the same, but for its length. */
+/* What a run was told, as numbers: one that goes on must be told the same, but for its length. The
+ * last two are that length and the checksum of its data, as many of its bits as a double holds. */
 static const char *const told[] = {"seed", "rate", "batch", "width", "layers", "heads", "context", "precision"};
-enum { TOLD = sizeof told / sizeof *told, EXTRAS = 8 };
+enum { SAME = sizeof told / sizeof *told, STEPS = SAME, DATA, TOLD, EXTRAS = 8 };
 
 static void tell(const training *r, double *numbers) {
     const train_settings *s = &r->o->train;
     double all[TOLD] = {(double)r->seed,    s->rate,           (double)s->batch,  (double)s->width,
                         (double)s->layers, (double)s->heads, (double)s->context,
-                        r->precision == COT_F32 ? 0 : (double)r->precision};
+                        r->precision == COT_F32 ? 0 : (double)r->precision,
+                        (double)r->steps,  (double)(r->data >> 11)};
     memcpy(numbers, all, sizeof all);
 }
 
@@ -72,11 +77,11 @@ static bool same_told(const training *r, const double *was, const char *folder, 
     double now[TOLD];
     char   before[40] = "left out", after[40] = "left out";
     tell(r, now);
-    for (int k = 0; k < TOLD; k++) {
+    for (int k = 0; k < SAME; k++) {
         if (now[k] == was[k]) continue;
         if (was[k] != 0 || k == 0) cot__format(before, sizeof before, "%.17g", was[k]);
         if (now[k] != 0 || k == 0) cot__format(after, sizeof after, "%.17g", now[k]);
-        if (k == TOLD - 1) { /* the last one has names */
+        if (k == SAME - 1) { /* the last one has names */
             if (was[k] > 0 && was[k] < COT_DTYPE_COUNT)
                 snprintf(before, sizeof before, "%s", cot_dtype_name((cot_dtype)was[k]));
             if (now[k] > 0) snprintf(after, sizeof after, "%s", cot_dtype_name(r->precision));
@@ -84,29 +89,51 @@ static bool same_told(const training *r, const double *was, const char *folder, 
         return failure_usage(f, "--%s was %s in the run that is saved in %s, and is %s now; it goes on with the same",
                              told[k], before, folder, after);
     }
-    return true;
+    if (now[DATA] == was[DATA]) return true;
+    return failure_usage(f, "--data has other contents than the run that is saved in %s was trained on; it goes on "
+                            "with the same", folder);
+}
+
+/* A length may change, but not below what is done. */
+static bool set_length(training *r, int64_t planned, const char *folder, failure *f) {
+    r->planned = planned;
+    r->again = !r->o->train.steps && r->steps != planned;
+    if (r->again) r->steps = planned;
+    return r->steps >= r->step ||
+           failure_usage(f, "--steps is %lld, and the run that is saved in %s has done %lld; give as many or more, or "
+                            "train in another folder", (long long)r->steps, folder, (long long)r->step);
 }
 
 bool train_resume(training *r, const char *folder, failure *f) {
-    char         why[900], text[1200];
     lists        all;
     double       was[TOLD] = {0};
     cot_training t = parts(r, &all, was);
-    cot_status   status = cot_training_resume(folder, &t, why, sizeof why);
-    if (!failed(f, status, why)) return false;
-    if (t.resumed && !same_told(r, was, folder, f)) return false;
-    if (t.resumed) r->step = t.step;
-    if (t.resumed && r->precision == COT_F16)
+    cot_status   status = cot_training_resume(folder, &t, r->torn, sizeof r->torn);
+    r->again = false;
+    r->resumed = t.resumed;
+    if (!failed(f, status, r->torn)) return false;
+    if (!t.resumed) return true;
+    if (!same_told(r, was, folder, f)) return false;
+    r->step = t.step;
+    if (r->precision == COT_F16)
         r->scale = (cot_loss_scale){
             .scale = r->mixed[0], .good = (int64_t)r->mixed[1], .skipped = (int64_t)r->mixed[2]};
-    if (t.resumed && why[0])
-        snprintf(text, sizeof text, "%s; the run goes on after step %lld\n", why, (long long)r->step);
-    else if (t.resumed)
-        snprintf(text, sizeof text, "the run goes on after step %lld\n", (long long)r->step);
-    else
-        snprintf(text, sizeof text, "there is no checkpoint in %s; the run begins at 0\n", folder);
+    return set_length(r, (int64_t)was[STEPS], folder, f);
+}
+
+void train_tell_resumed(const training *r, const trainable *m, const char *folder) {
+    char      text[2400];
+    cot__text to = cot__text_buffer(text, sizeof text);
+    if (r->torn[0]) cot__putf(&to, "%s; ", r->torn);
+    if (!r->resumed) cot__putf(&to, "there is no checkpoint in %s; the run begins at 0", folder);
+    else if (r->step == r->steps)
+        cot__putf(&to, "the run has done its %lld steps; more --steps would train it further", (long long)r->step);
+    else cot__putf(&to, "the run goes on after step %lld", (long long)r->step);
+    if (r->resumed && r->steps != r->planned)
+        cot__putf(&to, "; it has %lld steps now instead of %lld%s", (long long)r->steps, (long long)r->planned,
+                  m->scheduled ? ", and the rate goes on as if it had had them from the beginning" : "");
+    cot__put(&to, "\n");
     system_put_safely(stderr, text);
-    return true;
 }
 
 bool train_save(training *r, const char *folder, failure *f) {

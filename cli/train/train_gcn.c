@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/bytes.h"
 #include "models/gcn.h"
 #include "train/gcn_shown.h"
 
@@ -50,6 +51,22 @@ static void describe(const void *model, char *text, size_t room) {
     const gcn_task *a = model;
     snprintf(text, room, "%s: %lld nodes, %lld edges, %lld words, %lld classes", a->from, (long long)a->g.nodes,
              (long long)a->g.edges, (long long)a->g.words, (long long)a->g.classes);
+}
+
+static uint64_t sum_of(uint64_t sum, const int64_t *v, int64_t n) {
+    return v ? cot__checksum(sum, v, (size_t)n * sizeof *v) : sum;
+}
+
+static bool sum(const void *model, uint64_t *sum, failure *f) {
+    const graph *g = &((const gcn_task *)model)->g;
+    int64_t      sizes[] = {g->nodes, g->words, g->classes, g->edges, g->train.n, g->val.n, g->test.n};
+    (void)f;
+    *sum = sum_of(0, sizes, sizeof sizes / sizeof *sizes);
+    *sum = sum_of(sum_of(*sum, g->from, g->edges), g->to, g->edges);
+    *sum = sum_of(sum_of(*sum, g->word_start, g->nodes + 1), g->word, g->word_start[g->nodes]);
+    *sum = sum_of(sum_of(*sum, g->label, g->nodes), g->train.node, g->train.n);
+    *sum = sum_of(sum_of(*sum, g->val.node, g->val.n), g->test.node, g->test.n);
+    return true;
 }
 
 static bool begin(training *r, failure *f) {
@@ -116,6 +133,7 @@ const trainable train_gcn = {
     .every = 1,
     .open = open_task,
     .describe = describe,
+    .sum = sum,
     .begin = begin,
     .loss = loss,
     .validate = validate,

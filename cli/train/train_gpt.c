@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/bytes.h"
 #include "io/system.h"
 #include "models/gpt.h"
 #include "train/gpt_text.h"
@@ -85,6 +86,20 @@ static void describe(const void *model, char *text, size_t room) {
     const task *a = model;
     snprintf(text, room, "%.200s: %lld %s of %lld, a tenth of them to validate", a->text.path, (long long)a->text.n,
              a->text.characters ? "characters" : "tokens", (long long)a->net.vocabulary);
+}
+
+/* In parts, since a file of tokens may be larger than the memory. */
+static bool sum(const void *model, uint64_t *sum, failure *f) {
+    enum { AT_ONCE = 4096 };
+    const gpt_text *x = &((const task *)model)->text;
+    int64_t         some[AT_ONCE];
+    *sum = 0;
+    for (int64_t k = 0; k < x->n; k += AT_ONCE) {
+        int64_t n = x->n - k < AT_ONCE ? x->n - k : AT_ONCE;
+        if (!gpt_text_read(x, k, n, some, f)) return false;
+        *sum = cot__checksum(*sum, some, (size_t)n * sizeof *some);
+    }
+    return true;
 }
 
 static void make_optimiser(training *r) {
@@ -223,10 +238,13 @@ const trainable train_gpt = {
     .about     = "a transformer; --data a text, or a .bin of tokens",
     .steps     = 1000,
     .every     = 100,
+    .unit      = "tokens",
     .tells_perplexity = true,
     .clip      = GPT_CLIP,
     .open      = open_task,
+    .scheduled = true,
     .describe  = describe,
+    .sum       = sum,
     .begin     = begin,
     .shapes    = shapes_of,
     .work      = work,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file/bytes.h"
 #include "base/number.h"
 #include "data/file/source.h"
 #include "draw/pictures.h"
@@ -91,6 +92,14 @@ static void describe(const void *model, char *text, size_t room) {
     const task *a = model;
     snprintf(text, room, "%s: %lld digits to train, %lld to test", a->folder, (long long)a->train.n,
              (long long)a->test.n);
+}
+
+static bool sum(const void *model, uint64_t *sum, failure *f) {
+    const mnist_digits *d = &((const task *)model)->train;
+    (void)f;
+    *sum = cot__checksum(0, d->pixels, (size_t)d->n * MNIST_PIXELS * sizeof *d->pixels);
+    *sum = cot__checksum(*sum, d->labels, (size_t)d->n * sizeof *d->labels);
+    return true;
 }
 
 static bool begin(training *r, failure *f) {
@@ -191,7 +200,9 @@ const trainable train_mnist = {
     .about = "digits by a convolutional network; --data a folder of IDX files",
     .steps = 1400,
     .open = open_task,
+    .scheduled = true,
     .describe = describe,
+    .sum = sum,
     .begin = begin,
     .shapes = shapes_of,
     .work = work,

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/file/bytes.h"
 #include "base/number.h"
 #include "draw/chart.h"
 #include "models/lotka.h"
@@ -44,6 +45,14 @@ static void *open_task(const options *o, failure *f) {
 static void describe(const void *model, char *text, size_t room) {
     const task *a = model;
     snprintf(text, room, "%s: %lld counts of prey and predators", a->from, (long long)a->counts.n);
+}
+
+static bool sum(const void *model, uint64_t *sum, failure *f) {
+    const lotka *c = &((const task *)model)->counts;
+    (void)f;
+    *sum = cot__checksum(0, c->time, (size_t)c->n * sizeof *c->time);
+    *sum = cot__checksum(*sum, c->count, 2 * (size_t)c->n * sizeof *c->count);
+    return true;
 }
 
 static cot_var unknown(cot_params *p, cot_var x) {
@@ -127,7 +136,9 @@ const trainable train_ode = {
     .about = "the rates of prey and predators; --data a table of time, prey, predators",
     .steps = 500,
     .open = open_task,
+    .scheduled = true,
     .describe = describe,
+    .sum = sum,
     .begin = begin,
     .loss = loss,
     .test = test,

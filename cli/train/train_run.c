@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -84,18 +83,41 @@ static bool open_watch(training *r, const trainable *m, failure *f) {
                                .resumed = r->step,
                                .log = r->seed == s->seed ? s->log : NULL,
                                .tensorboard = r->seed == s->seed ? s->tensorboard : NULL,
+                               .unit = m->unit,
                                .quiet = s->quiet};
     if (m->work) m->work(r, &o.examples, &o.flops);
     r->w = watch_open(&o, f);
     return r->w != NULL;
 }
 
+/* The first parameter that has an element which is no finite number; NULL: there is none. */
+static const char *spoilt(const training *r) {
+    for (int k = 0; k < cot_params_count(r->p); k++) {
+        cot_param one = cot_params_at(r->p, k);
+        double    fine = cot_value(cot_all(cot_isfinite(cot_detach(one.var)), COT_ALL));
+        if (cot_tape_status(r->t) == COT_OK && fine == 0) return one.name;
+    }
+    return NULL;
+}
+
+/* Where the loss before was a number and the weights are none, the step between has made them so:
+ * an explanation of this loss would only say that it was given such weights. */
+static void explain_loss(const training *r, cot_var loss, char *why, size_t room) {
+    const char *name = r->step > 0 ? spoilt(r) : NULL;
+    if (!name) {
+        cot_explain(loss, why, room);
+        return;
+    }
+    cot__format(why, room, "The weights are to blame: %.200s became infinite or nan in step %lld, at a rate of %.3g. A "
+                           "smaller --rate helps; so do other starting values, where --initial gave them.",
+                name, (long long)r->step, r->rate);
+}
+
 /* The loss is NaN or infinite: says why, before anything is written over, and keeps the batch. */
 static bool not_a_number(training *r, cot_var loss, const char *folder, failure *f) {
     char why[900], path[4096] = "", trouble[400];
-    cot_explain(loss, why, sizeof why);
+    explain_loss(r, loss, why, sizeof why);
     if (folder && r->batch_arrays) {
-        mkdir(folder, 0777); /* there may be no checkpoint yet */
         snprintf(path, sizeof path, "%s/bad-batch.safetensors", folder);
         if (cot_file_save(path, r->batch_arrays, r->batch_names, r->batch, NULL, trouble, sizeof trouble)) path[0] = 0;
     }
@@ -123,6 +145,7 @@ static bool one_step(training *r, const trainable *m, const char *folder, failur
     cot_tape_zero_grads(r->t);
     if (!train_fine(r, f)) return false;
     r->step++;
+    r->rate = rate;
     r->numbers[0] = (watch_number){"rate", rate};
     r->numbers[1] = (watch_number){"gradient_norm", norm};
     r->shown = m->clip > 0 ? 2 : 1;
@@ -228,8 +251,9 @@ static void put_options(cot__text *to, const train_settings *s) {
                    {"layers", s->layers}, {"heads", s->heads},      {"context", s->context}, {"every", s->every}};
     const struct {
         const char *name, *value;
-    } texts[] = {{"data", s->data},         {"tokenizer", s->tokenizer},     {"pictures", s->pictures},
-                 {"log", s->log},           {"tensorboard", s->tensorboard}, {"memory", s->memory}};
+    } texts[] = {{"data", s->data},         {"tokenizer", s->tokenizer},     {"initial", s->initial},
+                 {"pictures", s->pictures}, {"log", s->log},                 {"tensorboard", s->tensorboard},
+                 {"memory", s->memory}};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (texts[k].value) cot__putf(to, " --%s ", texts[k].name), put_word(to, texts[k].value);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
@@ -272,11 +296,22 @@ static bool steps(training *r, const trainable *m, const char *folder, bool *sto
     return true;
 }
 
+/* Goes on with a saved run, whose optimiser is made for the steps of that run. */
+static bool resume(training *r, const trainable *m, const char *folder, failure *f) {
+    if (!train_resume(r, folder, f)) return false;
+    if (r->again) {
+        train_end(r);
+        if (!begin(r, m, f) || !train_resume(r, folder, f)) return false;
+    }
+    train_tell_resumed(r, m, folder);
+    return true;
+}
+
 bool train_run(training *r, const trainable *m, bool *stopped, failure *f) {
     const char *folder;
     r->steps = r->o->train.steps > 0 ? r->o->train.steps : m->steps;
-    if (!train_folder(r->o, &folder, f) || !begin(r, m, f)) return false;
-    if (r->o->train.resume && !train_resume(r, folder, f)) return false;
+    if (!train_folder(r->o, &folder, f) || (folder && !m->sum(r->model, &r->data, f)) || !begin(r, m, f)) return false;
+    if (r->o->train.resume && !resume(r, m, folder, f)) return false;
     if (!open_watch(r, m, f)) return false;
     if (!steps(r, m, folder, stopped, f)) return false;
     if (*stopped) {

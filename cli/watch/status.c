@@ -67,7 +67,8 @@ const char *status_text(const run_status *s, int width, char *buf, size_t size) 
         snprintf(text, sizeof text, "%.40s %lld", s->name, (long long)s->step);
     field(buf, size, width, &fits, text);
     cot__format(text, sizeof text, "loss %.4g", isnan(s->loss) ? fabs(s->loss) : s->loss);
-    if (s->step > 0) field(buf, size, width, &fits, text);
+    /* a run that has just gone on has none */
+    if (s->weight > 0 || !isfinite(s->loss)) field(buf, size, width, &fits, text);
     if (!(s->rate > 0)) return buf;
     if (s->steps > s->step) {
         duration(text, sizeof text, (double)(s->steps - s->step) / s->rate);
@@ -76,7 +77,9 @@ const char *status_text(const run_status *s, int width, char *buf, size_t size) 
     amount(text, sizeof text, s->rate, "", " steps/s");
     field(buf, size, width, &fits, text);
     if (s->examples > 0) {
-        amount(text, sizeof text, s->rate * s->examples, "", " examples/s");
+        char unit[32];
+        snprintf(unit, sizeof unit, " %.20s/s", s->unit ? s->unit : "examples");
+        amount(text, sizeof text, s->rate * s->examples, "", unit);
         field(buf, size, width, &fits, text);
     }
     if (s->memory > 0) {

@@ -15,6 +15,7 @@ typedef struct run_status {
     double      rate_at;     /* when it was measured, and at which step */
     int64_t     rate_step;
     double      examples, flops; /* of a step */
+    const char *unit;            /* what those examples are called; NULL: "examples" */
     double      peak;            /* such operations a second of a matrix product; 0: unknown */
     double      memory;          /* bytes */
 } run_status;

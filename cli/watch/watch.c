@@ -63,6 +63,7 @@ watch *watch_open(const watch_options *o, failure *f) {
                               .steps     = o->steps,
                               .rate_step = o->resumed,
                               .examples  = o->examples,
+                              .unit      = o->unit,
                               .flops     = o->flops};
     bool fine  = !o->log || run_log_open(&w->log, o, f);
     fine       = fine && (!o->tensorboard || events_open(&w->events, o->tensorboard, o->resumed, system_date(), f));

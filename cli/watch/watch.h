@@ -31,6 +31,7 @@ typedef struct watch_options {
     int64_t     steps;       /* how many there will be; 0: unknown */
     int64_t     resumed;     /* steps that were done before, by the checkpoint; 0: none */
     double      examples;    /* of a step; 0: not shown */
+    const char *unit;        /* what they are called: "tokens"; NULL: "examples" */
     double      flops;       /* floating-point operations of a step; 0: speed is not shown */
     const char *log;         /* the file of JSON lines; NULL: none */
     const char *tensorboard; /* the folder of event files, made if it is missing; NULL: none */

@@ -198,7 +198,7 @@ static bool sources_unwritten(cot_tape *t, uint32_t operation) {
         cot__fail(t, COT_STALE,
                   "[%s] the value of %s was dropped under the memory limit of %zu bytes, and computing it again would "
                   "read %s, which was overwritten by %s; read it before the write, or raise the limit",
-                  t->sweep.asked ? t->sweep.asked : "look", cot__describe(t, operation, a, sizeof a), t->cache.limit,
+                  t->sweep.asked ? t->sweep.asked : "read", cot__describe(t, operation, a, sizeof a), t->cache.limit,
                   cot__describe(t, x, b, sizeof b), c);
         return false;
     }
@@ -269,7 +269,7 @@ static bool is_lost(cot_tape *t, const cot__storage *s) {
     if (s->maker < t->count && s->version == 0 && cot__can_replay(t, s->maker)) return false;
     const char *why = t->memory.store ? cot__store_trouble(t->memory.store) : NULL;
     cot__fail(t, COT_MEMORY, "[%s] the value of %s was spilled to a file in %s and could not be read back: %s",
-              t->sweep.asked ? t->sweep.asked : "look", cot__describe(t, s->owner, text, sizeof text),
+              t->sweep.asked ? t->sweep.asked : "read", cot__describe(t, s->owner, text, sizeof text),
               t->memory.store ? cot__store_folder(t->memory.store) : "", why ? why : "unknown");
     return true;
 }

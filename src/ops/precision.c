@@ -56,6 +56,14 @@ cot_dtype cot__precision_of(const cot_tape *t, const char *op, cot_dtype dtype) 
     return dtype;
 }
 
+/* Is there an operation that both lists name? Which. */
+static bool name_both(const cot_precision *how, word which) {
+    const char *names = NAMES;
+    while (how->narrow && how->wide && next_word(&names, which))
+        if (is_listed(how->narrow, which) && is_listed(how->wide, which)) return true;
+    return false;
+}
+
 static bool is_legal(cot_tape *t, const cot_precision *how) {
     word wrong;
     bool is_float = (unsigned)how->compute < COT_DTYPE_COUNT && cot__dtype_is_float(how->compute), narrow;
@@ -66,7 +74,13 @@ static bool is_legal(cot_tape *t, const cot_precision *how) {
         return false;
     }
     narrow = !names_operations(how->narrow, wrong);
-    if (!narrow && names_operations(how->wide, wrong)) return true;
+    if (!narrow && names_operations(how->wide, wrong)) {
+        if (!name_both(how, wrong)) return true;
+        cot__fail(t, COT_VALUE,
+                  "[tape_set_precision] %s is in both lists, narrow and wide; an operation computes in one of them",
+                  wrong);
+        return false;
+    }
     cot__fail(t, COT_VALUE,
               "[tape_set_precision] \"%s\" in the list `%s` names no operation that asks; matmul to losses do, "
               "elementwise ones compute in the dtype of their operands", wrong, narrow ? "narrow" : "wide");

@@ -46,6 +46,11 @@ bool cot__optim_check(cot_tape *t, const char *op, const cot_optim_options *o) {
                   o->momentum, o->eps, o->decay);
     else if (o->nesterov && (o->momentum == 0 || o->kind != COT_SGD))
         cot__fail(t, COT_VALUE, "[%s] nesterov is set; it is for COT_SGD with a momentum", op);
+    else if (o->momentum != 0 && adaptive(o))
+        cot__fail(t, COT_VALUE, "[%s] the momentum is %g; it is for COT_SGD and COT_RMSPROP, of Adam it is beta1", op,
+                  o->momentum);
+    else if (o->centered && o->kind != COT_RMSPROP)
+        cot__fail(t, COT_VALUE, "[%s] centered is set; it is for COT_RMSPROP", op);
     else if (o->eps_hat && !adaptive(o))
         cot__fail(t, COT_VALUE, "[%s] eps_hat is set; it is for COT_ADAM and COT_ADAMW", op);
     else return check_groups(t, op, o);

@@ -38,9 +38,11 @@ static void spell(const char *label, char *buf) {
 static bool is_taken(const char *name) {
     size_t n = strlen(name), digits = strspn(name + (*name != 0), "0123456789");
     bool   counted = (*name == 'v' || *name == 'c') && digits > 0 && digits + 1 == n;
-    bool   bar = n >= 4 && strcmp(name + n - 4, "_bar") == 0, data = n >= 5 && strcmp(name + n - 5, "_data") == 0;
-    return counted || bar || data || name[n - 1] == '_' || strncmp(name, "part", 4) == 0 || strcmp(name, "seed") == 0 ||
-           cot__c_reserved(name);
+    const char *last = strrchr(name, '_');
+    bool        result = last && last[1] == 'r' && last[2] && strspn(last + 2, "0123456789") == strlen(last + 2);
+    bool        bar = last && strcmp(last, "_bar") == 0, data = last && strcmp(last, "_data") == 0;
+    return counted || result || bar || data || name[n - 1] == '_' || strncmp(name, "part", 4) == 0 ||
+           strcmp(name, "seed") == 0 || cot__c_reserved(name);
 }
 
 const char *cot__c_name(const cot__trace *tr, int64_t node, char *buf) {
@@ -61,7 +63,8 @@ static void put_line(cot__code_lines *lines, const char *text, int64_t node, boo
 static bool is_number(const cot__trace_node *n) { return n->op == OP_constant && n->value.ndim == 0 && !n->name; }
 
 static bool has_array(const cot__trace_node *n) {
-    return (n->op == OP_leaf || n->op == OP_constant) && cot__count(n->value.ndim, n->value.shape) > COT__C_FEW;
+    bool written = n->op == OP_leaf || n->op == OP_constant || cot__c_is_given(n->op);
+    return written && cot__count(n->value.ndim, n->value.shape) > COT__C_FEW;
 }
 
 /* Operands as texts. Elementwise functions take plain numbers beside a value; others take none. */
@@ -76,7 +79,10 @@ static const char **operands_of(const cot__trace *tr, int64_t node, char **memor
     for (int k = 0; operand && *memory && k < n->nargs; k++) {
         char   *buf = *memory + (size_t)k * COT__C_NAME;
         int64_t from = n->args[k] == COT__NONE ? -1 : cot__trace_find(tr, n->args[k]);
-        if (from < 0) operand[k] = cot__c_number(n->number, buf);
+        bool integer = !cot__dtype_is_float(n->value.dtype) && n->value.dtype != COT_BOOL;
+        if (from < 0 && integer) /* it stays one */
+            snprintf(buf, COT__C_NAME, "%lld", (long long)n->number), operand[k] = buf;
+        else if (from < 0) operand[k] = cot__c_number(n->number, buf);
         else if (is_number(&tr->nodes[from]) && mixes && tr->nodes[from].value.dtype == COT_F64)
             operand[k] = cot__c_number(cot__load_f64(tr->nodes[from].value.data, COT_F64), buf);
         else if (is_number(&tr->nodes[from])) {
@@ -97,10 +103,14 @@ static const char *put_node(const cot__trace *tr, int64_t node, cot__code_lines 
     char                   line[COT__C_TEXT], name[COT__C_NAME], data[COT__C_NAME];
     cot__text              x = cot__text_buffer(line, sizeof line);
     bool                   said;
+    if (cot__c_has_no_line(tr->t, n->id)) return NULL;
     cot__c_name(tr, node, name);
-    cot__putf(&x, "    cot_var %s = ", name);
+    bool statement = cot__c_is_statement(tr->t, n->id);
+    if (!statement) cot__putf(&x, "    cot_var %s = ", name);
     snprintf(data, sizeof data, "%.180s_data", name);
-    if (cot__op_of(n->op)->kind == KIND_SOURCE) said = cot__c_source_put(&x, tr->t, n->id, has_array(n) ? data : NULL);
+    if (statement) said = cot__c_statement_put(&x, tr, node);
+    else if (cot__op_of(n->op)->kind == KIND_SOURCE || cot__c_is_given(n->op))
+        said = cot__c_source_put(&x, tr->t, n->id, has_array(n) ? data : NULL);
     else {
         char        *memory;
         const char **operand = operands_of(tr, node, &memory);
@@ -110,6 +120,7 @@ static const char *put_node(const cot__trace *tr, int64_t node, cot__code_lines 
         free(memory);
     }
     cot__put(&x, ";");
+    if (cot__c_is_given(n->op)) cot__putf(&x, "  /* %s, at this point */", cot__op_of(n->op)->name);
     if (!said || x.used + 1 >= x.size) return cot__op_name(tr->t, n->id);
     put_line(lines, line, node, false);
     return NULL;

@@ -4,7 +4,8 @@
  * The sweep of a tape of f64 scalars is plain C with doubles (v1_bar += f_bar * x2). Any other one
  * is written in calls of the library: elementwise partials from the trees of rules.def, and of
  * structural operations what their rules record. Each rule runs once, on an adjoint of ones, and
- * what it recorded is forgotten.
+ * what it recorded is forgotten. Where that has no public name (the way back of a pooling), the
+ * code does the operation once more on leaves and asks cot_vjp for its rule.
  *
  * A zero wins over an infinite factor as it does in the library: where one may be infinite at this
  * point, plain C says smul(f_bar, …) and sdiv(f_bar, …) instead of * and /. */
@@ -66,12 +67,29 @@ bool cot__c_reserved(const char *name);
 
 /* The call that records node `id`, which has these operands as texts. False when there is none. */
 bool cot__c_call_put(cot__text *x, const cot_tape *t, uint32_t id, const char *const *operand);
-/* `to` with updates added at positions of each row along the last axis, for which there is no
+/* `to` with updates added at positions along an axis, others for each row, for which there is no
  * public function, in calls of others. */
-void cot__c_along_put(cot__text *x, const char *to, const char *index, const char *updates, const cot_shape *shape,
-                      cot_dtype dtype);
-/* A constant or leaf with its elements; data: the name of an array that has them, NULL: they are
- * written here. */
+typedef struct cot__c_along {
+    const char *to, *index, *updates;
+    cot_shape   shape; /* of `to` */
+    int         axis;  /* counted from the front */
+    cot_dtype   dtype;
+} cot__c_along;
+void cot__c_along_put(cot__text *x, const cot__c_along *a);
+/* code_results.c: is node `id` a statement of its own, because a public function gives its result
+ * back through a pointer? */
+bool cot__c_is_statement(const cot_tape *t, uint32_t id);
+bool cot__c_statement_put(cot__text *x, const cot__trace *tr, int64_t node);
+/* Has it no line, because that of another node has made it, or makes it again? */
+bool cot__c_has_no_line(const cot_tape *t, uint32_t id);
+/* What a node is called: as cot__c_name, also where it is a further result that the trace does not
+ * have. NULL: the code does not have it either. */
+const char *cot__c_result_name(const cot__trace *tr, uint32_t id, char *buf);
+/* Is it a list of places that no public function gives? It is written as numbers, those of this
+ * point. */
+bool cot__c_is_given(int op);
+/* A constant or leaf, or what is given, with its elements; data: the name of an array that has
+ * them, NULL: they are written here. */
 bool cot__c_source_put(cot__text *x, const cot_tape *t, uint32_t id, const char *data);
 /* Arrays with more elements have a name of their own. */
 enum { COT__C_FEW = 64 };

@@ -81,7 +81,7 @@ typedef struct sweep_code {
     const char       *stopped; /* the operation that cannot be said */
     /* of the rule that runs: its node, what it records from `first` on, and the next temporary */
     int64_t           node;
-    uint32_t          first;
+    uint32_t          first, adjoints; /* as many of these are the adjoints of its results */
     char            **text; /* of each recorded node */
     int               temporaries;
     given             given[64];
@@ -165,8 +165,7 @@ static void give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
 
 static void give_scatter(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
     sweep_code *c = r->driver;
-    int         last = cot__rule_shape(r, k).ndim - 1;
-    if (index.id == UINT64_MAX || (along && axis != last && axis != -1)) c->stopped = r->op->name;
+    if (index.id == UINT64_MAX) c->stopped = r->op->name;
     else note(r, k, v, (given){.how = along ? ALONG : SCATTER, .axis = axis, .index = cot__index(index)});
 }
 
@@ -175,7 +174,7 @@ static const char *text_of(const sweep_code *c, uint32_t id, char *buf) {
     if (id >= c->first) return c->text[id - c->first];
     int64_t   node = cot__trace_find(c->tr, id);
     cot__text x = cot__text_buffer(buf, COT__C_TEXT);
-    if (node < 0) return NULL;
+    if (node < 0 || cot__c_has_no_line(c->tr->t, id)) return cot__c_result_name(c->tr, id, buf);
     const cot__trace_node *n = &c->tr->nodes[node];
     if (n->op == OP_constant && n->value.ndim == 0) cot__c_source_put(&x, c->tr->t, id, NULL);
     else cot__c_name(c->tr, node, buf);
@@ -254,9 +253,10 @@ static void put_given(sweep_code *c, const given *g, bool first) {
     if (g->how == ALONG) {
         cot__text x = cot__text_buffer(form, sizeof form);
         cot_shape shape = cot__shape_at(c->tr->t, c->tr->nodes[to].id);
+        int       axis = g->axis < 0 ? g->axis + shape.ndim : g->axis;
         char      bar[COT__C_NAME];
         bar_of(c, to, bar);
-        cot__c_along_put(&x, bar, at, amount, &shape, c->tr->nodes[to].value.dtype);
+        cot__c_along_put(&x, &(cot__c_along){bar, at, amount, shape, axis, c->tr->nodes[to].value.dtype});
     }
     put_addition(c, to, g->how == ALONG ? form : amount, g->how == SLICE || g->how == SCATTER ? form : NULL,
                  g->how == ALONG, first);
@@ -265,7 +265,7 @@ static void put_given(sweep_code *c, const given *g, bool first) {
 /* Says what the rule has recorded. */
 static void put_recorded(sweep_code *c) {
     uint32_t count = (uint32_t)c->tr->t->count - c->first;
-    for (uint32_t i = 1; i < count && !c->stopped; i++) { /* the first is the adjoint */
+    for (uint32_t i = c->adjoints; i < count && !c->stopped; i++) {
         int uses = uses_of(c, c->first + i);
         if (uses == 0) continue;
         if (!(c->text[i] = recorded_text(c, c->first + i))) return;
@@ -274,32 +274,106 @@ static void put_recorded(sweep_code *c) {
     for (int k = 0; k < c->given_count && !c->stopped; k++) put_given(c, &c->given[k], k == 0);
 }
 
+enum { MOST_RESULTS = 8 };
+
+/* An adjoint of ones for each result that has one; what is recorded from then on is the rule's. */
+static void open_adjoints(sweep_code *c, cot__rule *r, cot_var *more) {
+    cot_tape *t = c->tr->t;
+    int       results = cot__results_at(t, r->node);
+    r->g = cot_ones(t, cot__dtype_at(&t->nodes[r->node]), cot__shape_at(t, r->node));
+    for (int k = 1; k < MOST_RESULTS; k++) more[k - 1] = INVALID(t);
+    for (int k = 1; k < results && k < MOST_RESULTS; k++) {
+        uint32_t id = r->node + (uint32_t)k;
+        int64_t  node = cot__trace_find(c->tr, id);
+        if (node < 0 || !c->tr->nodes[node].active) continue;
+        more[k - 1] = cot_ones(t, cot__dtype_at(&t->nodes[id]), cot__shape_at(t, id));
+    }
+    c->adjoints = (uint32_t)t->count - c->first;
+    if (results > MOST_RESULTS) c->stopped = r->op->name;
+}
+
+/* The names of those adjoints, then what the rule has recorded. */
+static void say_recorded(sweep_code *c) {
+    cot_tape *t = c->tr->t;
+    uint32_t  count = (uint32_t)t->count - c->first, at = 0;
+    if (c->stopped) return;
+    c->text = calloc((size_t)count + 1, sizeof *c->text);
+    for (int k = 0; c->text && at < c->adjoints; k++) {
+        int64_t node = cot__trace_find(c->tr, c->tr->nodes[c->node].id + (uint32_t)k);
+        if (k > 0 && (node < 0 || !c->tr->nodes[node].active)) continue;
+        if (!(c->text[at] = malloc(COT__C_NAME))) break;
+        bar_of(c, node, c->text[at++]);
+    }
+    if (c->text && at == c->adjoints) put_recorded(c);
+    else c->stopped = cot__code_no_memory;
+    for (uint32_t i = 0; c->text && i < count; i++) free(c->text[i]);
+    free(c->text);
+    c->text = NULL;
+}
+
+/* ---- rules that only the library has --------------------------------------------------------- */
+
+/* The operation once more, on leaves with the values of its operands, and its rule by cot_vjp. */
+static void put_rule(sweep_code *c) {
+    const cot__trace_node *n = &c->tr->nodes[c->node];
+    const char            *operand[MOST_RESULTS];
+    char                   names[MOST_RESULTS][COT__C_TEXT], line[2 * COT__C_TEXT], amount[COT__C_NAME];
+    int                    leaves = 0, of[MOST_RESULTS], part = c->temporaries + 1;
+    cot__text              x = cot__text_buffer(line, sizeof line);
+    c->stopped = cot__op_of(n->op)->name;
+    if (c->adjoints != 1 || n->nargs > MOST_RESULTS) return;
+    cot__putf(&x, "    cot_var part%d[] = {", part);
+    for (int k = 0; k < n->nargs; k++) {
+        const char *name = text_of(c, n->args[k], names[k]);
+        int64_t     from = cot__trace_find(c->tr, n->args[k]);
+        operand[k] = name;
+        if (from < 0 || !name || !c->tr->nodes[from].active || cot__op_of(n->op)->inactive >> k & 1) continue;
+        cot__putf(&x, leaves ? ", cot_leaf(%s)" : "cot_leaf(%s)", name);
+        snprintf(names[k], sizeof names[k], "part%d[%d]", part, leaves);
+        operand[k] = names[k], of[leaves++] = k;
+    }
+    cot__putf(&x, "}, part%d[%d];", part + 1, leaves);
+    if (!leaves) return;
+    put_line(c, line, c->node, true);
+    x = cot__text_buffer(line, sizeof line);
+    cot__put(&x, "    cot_vjp(");
+    if (!cot__c_call_put(&x, c->tr->t, n->id, operand)) return;
+    bar_of(c, c->node, amount);
+    cot__put(&x, ", "), cot__put(&x, amount);
+    cot__putf(&x, ", %d, part%d, part%d);  /* the rule of %s is the library's */", leaves, part, part + 1,
+              cot__op_of(n->op)->name);
+    if (!fits(&x)) return;
+    put_line(c, line, c->node, true);
+    c->temporaries += 2;
+    c->stopped = NULL;
+    for (int k = 0; k < leaves; k++) {
+        snprintf(amount, sizeof amount, "part%d[%d]", part + 1, k);
+        put_addition(c, cot__trace_find(c->tr, n->args[of[k]]), amount, NULL, false, false);
+    }
+}
+
 static void structural_step(sweep_code *c) {
     cot_tape              *t = c->tr->t;
     const cot__trace_node *n = &c->tr->nodes[c->node];
     const cot__op         *op = cot__op_of(n->op);
-    cot__rule              r = {.t = t, .node = n->id, .op = op, .driver = c,
+    cot_var                more[MOST_RESULTS];
+    cot__rule              r = {.t = t, .node = n->id, .op = op, .driver = c, .gs = more,
                                 .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
-    if (cot__results_at(t, n->id) > 1) {
-        c->stopped = op->name;
-        return;
-    }
     cot_mark   m = cot__mark(t);
     cot__scope scope = cot__scope_open(t, 0);
     c->first = (uint32_t)t->count;
     c->given_count = 0;
-    r.g = cot_ones(t, n->value.dtype, cot__shape_at(t, n->id));
-    if (t->status == COT_OK) cot__run_vjp(&r);
-    uint32_t count = (uint32_t)t->count - c->first;
-    c->text = t->status == COT_OK ? calloc((size_t)count + 1, sizeof *c->text) : NULL;
-    if (c->text && (c->text[0] = malloc(COT__C_NAME))) {
-        bar_of(c, c->node, c->text[0]);
-        if (!c->stopped) put_recorded(c);
-    } else
-        c->stopped = cot__code_no_memory;
-    for (uint32_t i = 0; c->text && i < count; i++) free(c->text[i]);
-    free(c->text);
-    c->text = NULL;
+    open_adjoints(c, &r, more);
+    if (t->status == COT_OK && !c->stopped) cot__run_vjp(&r);
+    if (t->status != COT_OK) c->stopped = cot__code_no_memory;
+    /* first to nobody: what cannot be said in full is said in another way */
+    cot__code_lines *lines = c->lines;
+    int              temporaries = c->temporaries;
+    c->lines = NULL;
+    say_recorded(c);
+    c->lines = lines, c->temporaries = temporaries;
+    if (!c->stopped) say_recorded(c);
+    else if (c->stopped != cot__code_no_memory) put_rule(c);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     if (t->status != COT_OK) cot_tape_clear_error(t);
@@ -381,9 +455,9 @@ static void put_steps(sweep_code *c) {
     for (int64_t i = 0; i < tr->step_count && !c->stopped; i++) {
         cot__kind kind = cot__op_of(tr->nodes[c->node = tr->steps[i].node].op)->kind;
         c->adjoint = c->calls ? NAN : cot__load_f64(tr->steps[i].adjoint.data, tr->steps[i].adjoint.dtype);
-        if (kind == KIND_SOURCE) continue;
-        if (kind == KIND_PICK) c->stopped = "pick";
-        else if (tr->nodes[c->node].op < OP_structural) elementwise_step(c);
+        /* the adjoint of a further result is read by the rule of its operation */
+        if (kind == KIND_SOURCE || kind == KIND_PICK) continue;
+        if (tr->nodes[c->node].op < OP_structural) elementwise_step(c);
         else structural_step(c);
     }
 }

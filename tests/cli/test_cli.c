@@ -212,9 +212,13 @@ static void cost_of_many_steps(void **state) {
     assert_non_null(strstr(last.out, "{\"name\":\"plain\",\"kept\":10,\"runs\":10,\"time\":40,\"bytes\":160}"));
     assert_non_null(strstr(last.out, "\"bytes\":2,\"limit\":64,"));
     assert_non_null(strstr(last.out, "{\"name\":\"limit\",\"kept\":4,"));
-    assert_int_equal(sh("cotangent cost --depth 100 --dtype f32 --limit 5"), 0);
+    assert_int_equal(sh("cotangent cost --depth 100 --dtype f32 --limit 5"), 1);
     assert_non_null(strstr(last.out, "number of 4 bytes"));
-    assert_non_null(strstr(last.out, "which is less than any plan needs: this is the least that there is"));
+    assert_non_null(strstr(last.out, "less than any plan needs: this is the smallest"));
+    assert_int_equal(sh("cotangent cost --depth 100 --batch 4 --limit 1500"), 0);
+    assert_non_null(strstr(last.out, "limit: the fastest within 1500 bytes, which is sqrt\n"));
+    assert_int_equal(sh("cotangent cost --depth 9 --batch 64 --limit 1000"), 0);
+    assert_non_null(strstr(last.out, "none keeps to it, this is the smallest; micro does\n"));
     fails("cotangent cost --depth 3 --precision f32", 2, "--precision is bf16 or f16, not 'f32'", "");
     fails("cotangent cost --inputs 3 --limit 5", 2, "--precision and --limit of cost go with --depth", "");
 }

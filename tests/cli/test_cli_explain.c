@@ -14,10 +14,13 @@ static void findings_wrap_and_offer_cures(void **state) {
            "log (f) sits on its kink x = 0; its derivative there: inf,\n"
            "  the limit from the right.\n"
            "what helps:\n"
-           "Keep the argument above 0: log(clamp(x, 1e-12, inf)). Of 1 +\n"
-           "  x write log1p(x), which is exact for small x too. Where a\n"
-           "  branch is not used, choose its argument, not its result:\n"
-           "  log(where(x > 0, x, 1)).\n");
+           "Keep the argument above 0: log(x + 1e-12) for x >= 0;\n"
+           "  log(clamp(x, 1e-12, inf)) is finite too, but has no\n"
+           "  gradient below the bound. Of softmax(x) write\n"
+           "  log_softmax(x), of sigmoid(x) log_sigmoid(x), of\n"
+           "  sum(exp(x)) logsumexp(x), of 1 + x log1p(x), which is\n"
+           "  exact for small x too. Where a branch is not used, choose\n"
+           "  its argument, not its result: log(where(x > 0, x, 1)).\n");
     prints_json("cotangent explain 'y*x' x=1 y=0 --json");
     assert_non_null(strstr(last.out, ",\"kinks\":0,\"report\":\"\",\"cures\":[\"The other factor is 0 here"));
     prints_json("cotangent explain 'x*x' x=1 --json");
@@ -46,6 +49,9 @@ static void every_kind_of_finding_has_a_cure(void **state) {
         {"'relu(x)' x=-1", "leaky_relu(x, 0.01)"},
         {"'sigmoid(x)' x=1000", "bce_with_logits(x, t)"},
         {"'clamp(x, 0, 1)' x=2", "widen the bounds"},
+        {"'log(clamp(x, 1e-12, inf))' x=-1", "log(softplus(x)) has a gradient where log(clamp(x, 1e-12, "},
+        {"'sum(cholesky(A))' A=[[1,2],[2,1]]",
+         "One with a negative eigenvalue (eigvalsh(A) lists them) has no such factor"},
         {"'where(x > 0, 1, x)' x=1", "lerp(a, b, sigmoid(k*x))"},
         {"'floor(x)' x=1.5", "tanh(k*x) for sign(x)"},
         {"'detach(x)*2' x=1", "leave it out where the gradient is wanted"},
@@ -91,6 +97,9 @@ static void cures_are_finite_in_every_dtype(void **state) {
         const char *sick, *cure, *form, *inputs;
     } cases[] = {
         {"'log(x)' x=0", "log(clamp(x, ", "@", "x=0"},
+        {"'log(x)' x=0", "log(x + 1e-12)", "@", "x=0"},
+        {"'sum(log(softmax(x)))' x=[-1000,1]", "log_softmax(x)", "sum(@)", "x=[-1000,1]"},
+        {"'log(clamp(x, 1e-12, inf))' x=-1", "log(softplus(x))", "@", "x=-1"},
         {"'log(x)' x=0", "log(where(x > 0, x, 1))", "@", "x=0"},
         {"'log1p(x)' x=-1", "log1p(clamp(x, ", "@", "x=-1"},
         {"'sqrt(x)' x=0", "sqrt(x + ", "@", "x=0"},

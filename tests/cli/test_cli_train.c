@@ -175,7 +175,7 @@ static void a_resumed_run_has_the_same_bits(void **state) {
     works("cotangent train gcn --quiet --data generated --checkpoint whole --steps 30");
     works("cotangent train gcn --quiet --data generated --checkpoint parts --steps 11");
     works("cotangent train gcn --quiet --data generated --resume parts --steps 30");
-    assert_string_equal(last.err, "the run goes on after step 11\n");
+    assert_string_equal(last.err, "the run goes on after step 11; it has 30 steps now instead of 11\n");
     same_files("whole/model.safetensors", "parts/model.safetensors");
 
     /* 100 digits to train, 4 steps an epoch. The rate is that of 10 steps in both: the run goes
@@ -183,7 +183,7 @@ static void a_resumed_run_has_the_same_bits(void **state) {
     works("cotangent train mnist --quiet --data digits --batch 25 --checkpoint w2 --steps 10 --every 3");
     works("cp -r w2 w3 && rm w3/model.safetensors w3/step-000000000010.safetensors");
     assert_true(is_there("w3/step-000000000009.safetensors"));
-    works("cotangent train mnist --quiet --data digits --batch 25 --resume w3 --steps 10");
+    works("cotangent train mnist --quiet --data digits --batch 25 --resume w3");
     assert_string_equal(last.err, "the run goes on after step 9\n");
     same_files("w2/model.safetensors", "w3/model.safetensors");
 }
@@ -241,6 +241,9 @@ static void folders_are_not_written_over(void **state) {
                "there is a run in once already; go on with it by --resume once, or choose another folder");
     works("cotangent train gcn --quiet --resume fresh --steps 3");
     assert_string_equal(last.err, "there is no checkpoint in fresh; the run begins at 0\n");
+    fails_with("cotangent train gcn --quiet --checkpoint once/model.safetensors", 3,
+               "cannot write once/model.safetensors: Not a directory"); /* before the first step */
+    fails_with("cotangent train gcn --quiet --resume no/where", 3, "cannot write no/where: No such file or directory");
     same_files("once/model.safetensors", "fresh/model.safetensors");
     fails_with("cotangent train gcn --quiet --resume once --checkpoint fresh", 2,
                "--resume once goes on saving there; leave out --checkpoint fresh");
@@ -259,6 +262,26 @@ static void options_are_not_passed_over(void **state) {
     fails_with("cotangent train gcn --quiet --resume first --steps 5 --rate 0.02 --seed 7", 2,
                "--seed was 0 in the run that is saved in first, and is 7 now; it goes on with the same");
     works("cotangent train gcn --quiet --resume first --steps 5 --rate 0.02");
+    fails_with("cotangent train gcn --quiet --resume first --steps 4 --rate 0.02", 2,
+               "--steps is 4, and the run that is saved in first has done 5; give as many or more, or train in another "
+               "folder");
+    /* a run keeps its own length, and a longer one has another schedule */
+    works("cotangent train ode --quiet --checkpoint waves --steps 4");
+    works("cotangent train ode --json --resume waves");
+    assert_non_null(strstr(last.err, "the run has done its 4 steps; more --steps would train it further\n"
+                                     "ode 4/4 100%"));
+    assert_null(strstr(last.err, "loss"));
+    assert_true(number_of("steps") == 4);
+    works("cotangent train ode --quiet --resume waves --steps 6");
+    assert_string_equal(last.err, "the run goes on after step 4; it has 6 steps now instead of 4, and the rate goes on "
+                                  "as if it had had them from the beginning\n");
+    put_text("now.csv", "time,prey,predators\n0,30,4\n2,60,10\n4,40,50\n");
+    put_text("then.csv", "time,prey,predators\n0,30,4\n2,60,10\n4,40,51\n");
+    works("cotangent train ode --quiet --data now.csv --checkpoint counted --steps 2");
+    fails_with("cotangent train ode --quiet --data then.csv --resume counted --steps 3", 2,
+               "--data has other contents than the run that is saved in counted was trained on; it goes on with the "
+               "same");
+    works("mv now.csv moved.csv && cotangent train ode --quiet --data moved.csv --resume counted --steps 3");
     fails_with("cotangent train gcn --quiet --heads 3", 2, "--heads is for gpt; gcn has nothing that it would set");
     fails_with("cotangent train ode --quiet --batch 3", 2,
                "--batch is for mnist and gpt; ode has nothing that it would set");
@@ -290,13 +313,18 @@ static int interrupted(const char *run, char *const *words) {
 }
 
 static void ctrl_c_ends_in_order(void **state) {
-    char  line[] = "cotangent train ode --steps 700 --rate 0.0625 --every 1 --log it's.jsonl --checkpoint held";
+    char  line[] = "cotangent train ode --json --steps 700 --rate 0.0625 --every 1 --log it's.jsonl --checkpoint held";
     char *words[16];
     int   n = 0;
     (void)state;
     for (char *word = strtok(line, " "); word; word = strtok(NULL, " ")) words[n++] = word;
     words[n] = NULL;
-    assert_int_equal(interrupted("held", words), 0);
+    assert_int_equal(interrupted("held", words), 128 + SIGINT);
+    char *out = slurp(place(".out"));
+    if (strncmp(out, "{\"model\":\"ode\",", 15) != 0 || !strstr(out, "\"seeds\":0,\"interrupted\":true,\"steps\":"))
+        fail_msg("%s", out);
+    assert_string_equal(json_value(out), "\n");
+    free(out);
     char *err = slurp(place(".err")), *said = strstr(err, "stopped after step ");
     if (!said) fail_msg("%s", err);
     int step = atoi(said + strlen("stopped after step "));
@@ -305,7 +333,7 @@ static void ctrl_c_ends_in_order(void **state) {
                                  "--every 1 --rate 0.0625 --resume held"));
     assert_false(is_there("held/model.safetensors"));
     free(err);
-    works("cotangent train ode --steps 700 --rate 0.0625 --resume held --quiet");
+    works("cotangent train ode --rate 0.0625 --resume held --quiet");
     assert_int_equal(atoi(strstr(last.err, "after step ") + strlen("after step ")), step);
     works("cotangent train ode --quiet --steps 700 --rate 0.0625 --checkpoint straight");
     same_files("held/model.safetensors", "straight/model.safetensors");
@@ -322,6 +350,12 @@ static void a_loss_that_is_no_number_stops(void **state) {
     works("cotangent eval 'sum(a)*0 + 1' a=@burst/bad-batch.safetensors:images");
     fails_with("cotangent train mnist --quiet --data digits --batch 25 --rate 1e6 --steps 60", 1,
                "; the step was not taken. The result, softmax_cross_entropy ");
+    /* the weights are made so by the step before */
+    works("for i in $(seq 300); do echo \"the quick brown fox $i jumps over\"; done > words.txt");
+    fails_with("cotangent train gpt --quiet --data words.txt --layers 1 --width 16 --context 16 --batch 4 --steps 100 "
+               "--rate 1000", 1, "; the step was not taken. The weights are to blame: ");
+    assert_non_null(strstr(last.err, " became infinite or nan in step "));
+    assert_non_null(strstr(last.err, ". A smaller --rate helps"));
     fails_with("cotangent train ode --quiet --rate 1000 --steps 5", 3, "[while] still going on after 1000000 steps");
 }
 

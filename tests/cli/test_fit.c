@@ -284,6 +284,9 @@ static void digits_are_those_that_errors_justify(void **state) {
         {12.5, 0.996, "12.5"},                 {1, 9.96, "1"},          {0, 0.5, "0.00"},
         {1.25, 0, "1.25"},                     {1.25, NAN, "1.25"},     {1e20, 1, "1e+20"},
         {0.004, 70, "0"},                      {0.1, 1e-30, "0.1"},
+        /* of an error of rounding alone: what every double holds */
+        {1.9999999999999991, 8.9e-16, "2"},    {2.0000000000000027, 8.9e-16, "2"},
+        {2.00000000000027, 8.9e-14, "2.00000000000027"},
     };
     char buf[32];
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
@@ -439,7 +442,8 @@ static void data_that_cannot_be_fitted_are_refused(void **state) {
           "out where none helps",
           "");
     fails("cotangent fit 'x*a' l.csv a=1e200", 1,
-          "[fit] the model is too far from the data in row 3 at the start, a = 1e+200; choose another", "");
+          "[fit] the model is off by 3.5e+200 in row 3 at the start, a = 1e+200, and no double holds the sum of such "
+          "squares; choose another, or divide the data by a power of ten", "");
     fails("cotangent fit 'sqrt(a)*x' l.csv a=0", 1,
           "[fit] a derivative of the model is not finite at a = 0; try another start", "");
     fails("cotangent fit 'b + 0*c*x' l.csv b=2 c=1", 1,

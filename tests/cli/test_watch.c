@@ -284,6 +284,7 @@ static void the_line_says_where_the_run_is(void **state) {
                     .step     = 1234,
                     .steps    = 10000,
                     .loss     = 0.31239,
+                    .weight   = 1,
                     .rate     = 412.4,
                     .examples = 64,
                     .flops    = 1e8,
@@ -299,10 +300,13 @@ static void the_line_says_where_the_run_is(void **state) {
     assert_string_equal(status_text(&s, 80, buf, sizeof buf), "a 7  loss nan  0.01 steps/s");
     s = (run_status){.name = "a", .step = 0, .steps = 5};
     assert_string_equal(status_text(&s, 80, buf, sizeof buf), "a 0/5 0%");
-    s = (run_status){.name = "a", .step = 1, .steps = 5001, .rate = 1};
+    s = (run_status){.name = "a", .step = 1, .steps = 5001, .rate = 1, .weight = 1};
     assert_string_equal(status_text(&s, 80, buf, sizeof buf), "a 1/5001 0%  loss 0  1:23:20 left  1.00 steps/s");
     s.rate = 0.01;
     assert_string_equal(status_text(&s, 80, buf, sizeof buf), "a 1/5001 0%  loss 0  5d 18h left  0.01 steps/s");
+    /* a resumed run that has done no step yet has no loss */
+    s = (run_status){.name = "a", .step = 5, .steps = 5, .rate = 2, .examples = 1024, .unit = "tokens"};
+    assert_string_equal(status_text(&s, 80, buf, sizeof buf), "a 5/5 100%  2.00 steps/s  2.05k tokens/s");
 }
 
 static void losses_are_smoothed_and_rates_forget(void **state) {

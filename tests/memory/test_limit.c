@@ -383,7 +383,7 @@ static void a_leaf_that_was_written_makes_dropped_values_stale(void **state) {
     cot_assign(w, 5.0);
     cot_read(y, out, 3);
     assert_error(t, COT_STALE,
-                 "[look] the value of exp (v₁) was dropped under the memory limit of 0 bytes, and computing it again "
+                 "[read] the value of exp (v₁) was dropped under the memory limit of 0 bytes, and computing it again "
                  "would read leaf (w), which was overwritten by cot_assign; read it before the write, or raise "
                  "the limit");
     cot_tape_destroy(t);

@@ -270,7 +270,7 @@ static void a_lost_value_is_an_error(void **state) {
     double    out[SIZE];
     cot_read(y, out, SIZE);
     assert_error(t, COT_MEMORY,
-                 "[look] the value of cube (v₂) was spilled to a file in /tmp and could not be read back: its checksum "
+                 "[read] the value of cube (v₂) was spilled to a file in /tmp and could not be read back: its checksum "
                  "differs");
     cot_tape_clear_error(t);
     cot_read(y, out, SIZE); /* it stays lost */

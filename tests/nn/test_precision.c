@@ -85,8 +85,10 @@ static void a_policy_that_says_nothing_is_refused(void **state) {
         {{.compute = COT_BF16, .wide = "mse matmull*"},
          "[tape_set_precision] \"matmull*\" in the list `wide` names no operation that asks; matmul to losses do, "
          "elementwise ones compute in the dtype of their operands"},
+        {{.compute = COT_BF16, .narrow = "m*", .wide = "mse"},
+         "[tape_set_precision] mse is in both lists, narrow and wide; an operation computes in one of them"},
     };
-    for (int k = 0; k < 3; k++) {
+    for (int k = 0; k < 4; k++) {
         cot_tape *t = cot_tape_create(NULL);
         cot_tape_set_precision(t, (cot_precision){.compute = COT_F16});
         assert_int_equal(cot_tape_set_precision(t, wrong[k].how).compute, COT_F16);

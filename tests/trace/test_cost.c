@@ -206,6 +206,9 @@ static void a_limit_keeps_what_fits(void **state) {
         assert_true(cot__loop_plans(&s, p));
         assert_true(p[COT__LIMIT].bytes <= s.limit || states < 3);
         assert_true(p[COT__LIMIT].runs >= before);
+        /* and never more than with √depth states, where those fit */
+        if (p[COT__SQRT].bytes <= s.limit) assert_true(p[COT__LIMIT].time <= p[COT__SQRT].time);
+        assert_int_equal(cot__loop_plan_fits(&s, p), p[COT__LIMIT].bytes <= s.limit);
         if (states == 100) assert_int_equal(p[COT__LIMIT].runs, 100);
         before = p[COT__LIMIT].runs;
     }

@@ -101,7 +101,13 @@ static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, int64
     cot__cost_of_sizes(&one, 1, 1);
     double state = state_bytes(sizes, part);
     return (cot__loop_plan){name, kept, runs, (double)runs + one.reverse_sweep * (double)sizes->depth,
-                            state * (double)kept};
+                            state * (double)kept, NULL};
+}
+
+/* The fastest that fits; where none does, the smallest. */
+static bool better(const cot__loop_plan *a, const cot__loop_plan *b, double limit) {
+    if (a->bytes <= limit && b->bytes <= limit) return a->time < b->time;
+    return a->bytes < b->bytes;
 }
 
 bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOOP_PLANS]) {
@@ -121,8 +127,16 @@ bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOO
     double  room = floor(sizes->limit / state_bytes(sizes, whole));
     int64_t states = room >= (double)n ? n : room > 3 ? (int64_t)room - 2 : 1;
     runs = states >= n ? n : cot__loop_schedule(n, states, &held, NULL, NULL);
-    plans[COT__LIMIT] = plan("limit", sizes, whole, states >= n ? n : held, runs);
+    plans[COT__LIMIT] = plan("binomial", sizes, whole, states >= n ? n : held, runs);
+    for (int k = COT__PLAIN; k <= COT__SQRT; k++)
+        if (better(&plans[k], &plans[COT__LIMIT], sizes->limit)) plans[COT__LIMIT] = plans[k];
+    plans[COT__LIMIT].as = plans[COT__LIMIT].name;
+    plans[COT__LIMIT].name = "limit";
     return runs != 0;
+}
+
+bool cot__loop_plan_fits(const cot__loop_sizes *sizes, const cot__loop_plan plans[COT__LOOP_PLANS]) {
+    return sizes->limit <= 0 || plans[COT__LIMIT].bytes <= sizes->limit || plans[COT__MICRO].bytes <= sizes->limit;
 }
 
 /* ---- shown ----------------------------------------------------------------------------------- */
@@ -163,6 +177,7 @@ bool cot__loop_cost_json(cot__json *j, const cot__loop_sizes *sizes) {
         integer(j, "runs", plans[k].runs);
         cot__json_key(j, "time"), cot__json_number(j, plans[k].time);
         cot__json_key(j, "bytes"), cot__json_number(j, plans[k].bytes);
+        if (plans[k].as) cot__json_key(j, "as"), cot__json_string(j, plans[k].as);
         cot__json_close(j, '}');
     }
     cot__json_close(j, ']');
@@ -198,8 +213,12 @@ bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     fprintf(out, "binomial: at most %lld state%s besides the first and the last; micro: %lld part%s\n",
             (long long)sizes->states, sizes->states == 1 ? "" : "s", (long long)sizes->micro,
             sizes->micro == 1 ? "" : "s");
-    if (sizes->limit > 0) fprintf(out, "limit: as many states as %s bytes hold\n", cot__shortest(sizes->limit, a));
-    if (sizes->limit > 0 && plans[COT__LIMIT].bytes > sizes->limit)
-        fputs("       which is less than any plan needs: this is the least that there is\n", out);
+    if (sizes->limit <= 0) return true;
+    fprintf(out, "limit: the fastest within %s bytes, which is %s\n", cot__shortest(sizes->limit, a),
+            plans[COT__LIMIT].as);
+    if (plans[COT__LIMIT].bytes > sizes->limit)
+        fputs(cot__loop_plan_fits(sizes, plans)
+                  ? "       with the whole batch at once none keeps to it, this is the smallest; micro does\n"
+                  : "       less than any plan needs: this is the smallest\n", out);
     return true;
 }

@@ -9,7 +9,8 @@
  *   binomial   at most `states`, besides the first and the last, as cot_loop_options says; the
  *              schedule is that of diff/loops (cot__revolve_split)
  *   micro      all of them, of one part of the batch at a time; gradients are added up
- *   limit      as many as fit into a number of bytes, kept as in the binomial plan
+ *   limit      as many as fit into a number of bytes: the fastest of plain, sqrt and binomial that
+ *              fits
  *
  * Time counts evaluations of a step, with a sweep as in cot__cost_of_sizes. */
 #ifndef COT_COST_LOOP_H
@@ -32,6 +33,7 @@ typedef struct cot__loop_plan {
     int64_t     kept;  /* states held at once */
     int64_t     runs;  /* evaluations of a step, the first ones included */
     double      time, bytes;
+    const char *as;    /* of the plan for a limit: the one that it is; else NULL */
 } cot__loop_plan;
 
 typedef enum cot__loop_event { COT__LOOP_KEEP, COT__LOOP_RUN, COT__LOOP_BACK } cot__loop_event;
@@ -49,6 +51,9 @@ int64_t cot__loop_schedule(int64_t depth, int64_t states, int64_t *held,
 /* All plans for these sizes; the name of a plan that there is not is NULL. False when memory is
  * short. */
 bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOOP_PLANS]);
+
+/* Does a plan keep to the limit of these sizes? Without a limit: all do. */
+bool cot__loop_plan_fits(const cot__loop_sizes *sizes, const cot__loop_plan plans[COT__LOOP_PLANS]);
 
 /* The plans as an object and as a table. Up to a depth of COT__LOOP_SHOWN the object has the
  * schedule too. False when memory is short. */
