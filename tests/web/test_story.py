@@ -102,6 +102,32 @@ class StoryTest(unittest.TestCase):
         self.set("#nudge-input", "x2", "change")
         self.assertEqual(self.nudge()[1], "exact")  # x2 is only a factor
 
+    def test_a_seed_is_said_wherever_the_gradient_is(self):
+        self.open("#e=x1*x2%2Bsin(x1)&i=x1:pi/4&i=x2:3&seed=5&mode=reverse&step=99")
+        self.assertEqual(self.nudge()[1], "good")
+        words = browser.text("#end")
+        self.assertIn("∂(5·f)/∂x1 = 18.536: when x1 grows by 0.01, 5·f grows by about 0.185, so f itself grows by "
+            "about 0.0371", words)
+        self.assertIn("5·f really moves", words)
+        self.assertIn("∇(5·f)", browser.text("#answer"))
+        self.set("#seed", "0")
+        self.assertEqual(self.nudge()[1], "odd")
+        self.assertNotIn("does not move f", browser.text("#end"))
+        self.assertIn("a seed of 0 asks for nothing", browser.text("#end"))
+
+    def test_a_corner_and_a_stopped_gradient_say_that_f_moves_all_the_same(self):
+        for preset, said, kind, words in (
+                ("kink", "∂f/∂x = 0: by convention. There is a corner", "kink", "at a corner"),
+                ("teacher", "∂f/∂t = 0: stop_gradient cuts the way back. f does move with t", "hidden",
+                "stop_gradient hides it")):
+            self.open(f"#p={preset}&mode=reverse&step=99")
+            self.assertEqual(self.nudge()[1], kind)
+            self.assertIn(said, browser.text("#end"))
+            self.assertIn(words, browser.text("#nudge"))
+            self.assertNotIn("does not move f", browser.text("#end"))
+        self.assertNotIn("detach", browser.text("#registers"))
+        self.assertIn("stop_gradient(v₁)", browser.text("#registers"))
+
     # ---- lessons ---------------------------------------------------------------------------------
 
     def test_the_lessons_are_a_path_and_each_can_be_walked_to_its_end(self):

@@ -156,7 +156,7 @@ export class Tangents {
     const sums = n => isTensor(tape.trace.grad[n]) ? "(an array)" : show(tape.trace.grad[n]);
     $("tangent-table").replaceChildren(el("thead", null, el("tr", null, el("th", null, "input"),
       el("th", { class: "t" }, `${names.length} walk${names.length === 1 ? "" : "s"} of tangents`),
-      el("th", { class: "r" }, "1 walk back"))),
+      el("th", { class: "r" }, `1 walk back${tape.weighted === "f" ? "" : `, of ${tape.weighted}`}`))),
     el("tbody", null, names.map(n => el("tr", { "data-walk": n }, el("th", { scope: "row" }, n),
       el("td", { class: "number t" }, this.walked.has(n) ? full(this.walked.get(n)) : "not walked yet"),
       el("td", { class: "number r" }, sums(n))))));
