@@ -207,6 +207,22 @@ class StoryTest(unittest.TestCase):
             ["t", "s"])
         self.assertIn("It does not move with t", browser.text("#now"))
 
+    def test_a_vector_moves_in_one_place_at_a_time(self):
+        self.open("#p=dot&mode=tangent&step=99&along=x[1]")
+        self.assertEqual(browser.js("return [...document.getElementById('tangent-input').options].map(o => o.value)"),
+            ["x[0]", "x[1]", "x[2]", "y[0]", "y[1]", "y[2]"])
+        self.assertIn("That is the derivative of f by x[1]", browser.text("#now"))
+        self.assertEqual(browser.texts("[data-walk='x[1]'] td"), ["5", "5"])  # in both directions
+        self.assertIn("All 6 numbers of the inputs need 6 walks; the backward pass needs one", browser.text("#end"))
+        self.assertIn("1 of 6 walks", browser.text("#tangent-count"))
+        self.click("#tab-cost")
+        self.assertEqual(browser.js("return document.querySelector('#cost-own [data-row=sweeps] td').dataset.value"),
+            "6")
+        many = ",".join(["1"] * 25)  # too many for a walk each
+        self.open(f"#e=sum(x*x)&i=x:[{many}]&mode=tangent&step=99")
+        self.assertIn("along x as a whole", browser.text("#now"))
+        self.assertIn("One number at a time takes 25 walks", browser.text("#tangent-count"))
+
     # ---- predictions -----------------------------------------------------------------------------
 
     def ask(self, kind):

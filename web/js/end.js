@@ -6,6 +6,7 @@ import { placeOf } from "./lessons.js";
 import { Nudge } from "./nudge.js";
 import { isTensor, show, toNumber } from "./numbers.js";
 import { meetsKink, meetsStop } from "./reach.js";
+import { allWalks } from "./tangents.js";
 
 const moves = (whose, d) => `${whose} ${d > 0 ? "grows" : "shrinks"} by about ${show(Math.abs(d) * 0.01, 3)}`;
 
@@ -77,10 +78,11 @@ export class End {
   }
 
   tangent(tape) {
-    const n = tape.trace.inputs.filter(i => tape.node(i.node)?.active).length;
-    return [el("h3", null, "One walk, one input"),
-      el("p", null, n > 1 ? `Tangents tell about one input at a time. All ${n} inputs need ${n} walks; ` +
-        "the backward pass needs one." : "There is one input, so one walk of tangents tells as much as one sweep."),
+    const n = allWalks(tape), sweeps = tape.trace.cost?.reverse.sweeps ?? 1;
+    return [el("h3", null, "One walk, one number"),
+      el("p", null, n > 1 ? `Tangents tell about one number at a time. All ${n} numbers of the inputs need ${n} ` +
+        `walks; the backward pass needs ${sweeps > 1 ? `${sweeps}, one for each number of the result` : "one"}.`
+        : "There is one input number, so one walk of tangents tells as much as one sweep."),
       this.walk("reverse", "Compare: one walk back →", "end-compare")];
   }
 }
