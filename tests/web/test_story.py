@@ -449,9 +449,28 @@ class StoryTest(unittest.TestCase):
     def test_reverse_mode_keeps_more_where_a_function_is_deeper(self):
         self.open("#p=first&mode=cost&n=100&m=1&size=10,1,1,2,1")
         kept = "return [...document.querySelectorAll('[data-row=kept] [data-value]')].map(c => Number(c.dataset.value))"
-        self.assertEqual(browser.js(kept), [0, 10 * 100 * 8])
+        own = [0, 16]  # of the function on the page: x1 and x2
+        self.assertEqual(browser.js(kept), [0, 10 * 100 * 8, *own])
         self.set("#memory-depth", 17)
-        self.assertEqual(browser.js(kept), [0, 1000 * 100 * 8])
+        self.assertEqual(browser.js(kept), [0, 1000 * 100 * 8, *own])
+
+    def test_cost_has_the_colours_of_the_walks_and_explains_its_words(self):
+        self.open("#p=states&mode=cost&n=1&m=1&size=16,512,64,3,8")
+        green = "const c = getComputedStyle(document.querySelector(arguments[0])).color.match(/\\d+/g).map(Number); " \
+            "return c[1] > c[0] && c[1] > c[2]"
+        self.assertTrue(browser.js(green, ".compare thead th"))
+        self.assertIn("Forward mode (tangents)", browser.text(".compare thead"))
+        self.assertNotIn("0.5 output", browser.text("#cost .verdict"))  # there are no half outputs
+        means = browser.js("return [...document.querySelectorAll('#memory input[aria-describedby]')].map(e => "
+            "document.getElementById(e.getAttribute('aria-describedby')).textContent.length)")
+        self.assertEqual(len(means), 7)
+        self.assertTrue(all(length > 20 for length in means), means)
+        self.set("#rewind-at", 1)
+        self.assertIn("So far 1 run, 0 of them again; 1 state is held", browser.text("#rewind-said"))
+        self.set("#rewind-at", 12)  # step 10 runs, from a state that is kept
+        edges = "return [...document.querySelectorAll('.rewind .kept')].map(e => getComputedStyle(e).stroke)"
+        self.assertEqual(len(set(browser.js(edges))), 1)
+        self.assertEqual(len(browser.js(edges)), 3)
 
     def test_the_checkpointed_sweep_shows_what_is_kept_and_what_runs_again(self):
         self.open("#p=states&mode=cost&size=8,1,1,2,1")
