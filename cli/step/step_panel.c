@@ -9,7 +9,7 @@
  * formula shows */
 enum { WIDE = 64, OPERANDS = 6 };
 
-static const char *walk_input(const step_view *v, int walk) { return v->x->inputs[v->tangents->w.input[walk]].name; }
+static const char *walk_name(const step_view *v, int walk) { return v->tangents->w.walk[walk].name; }
 
 const char *panel_title(const step_view *v, char *buf, size_t size) {
     int64_t    index;
@@ -22,8 +22,8 @@ const char *panel_title(const step_view *v, char *buf, size_t size) {
         if (v->tangents->on) {
             int64_t node;
             int     walk = tangents_walk(v->tangents, index, &node, v->x);
-            snprintf(buf, size, "tangents: %.60s moves, walk %d of %d", walk_input(v, walk), walk + 1,
-                     v->tangents->w.inputs);
+            snprintf(buf, size, "tangents: %.60s moves, walk %d of %d", walk_name(v, walk), walk + 1,
+                     v->tangents->w.walks);
             break;
         }
         snprintf(buf, size, "reverse: step %lld of %lld", k, (long long)v->m->steps); break;
@@ -215,9 +215,8 @@ static void addition_line(const step_view *v, int64_t step, int64_t line, step_l
 static void start_tangents_line(const step_view *v, int64_t line, step_line *l) {
     char text[256];
     if (line == 0)
-        snprintf(text, sizeof text,
-                 "A tangent says how a value moves with an input. There is a walk for each input: %d.",
-                 v->tangents->w.inputs);
+        snprintf(text, sizeof text, "A tangent says how a value moves with an input. Each number has a walk: %d.",
+                 v->tangents->w.walks);
     else if (line == 1)
         snprintf(text, sizeof text, "The input that moves has the tangent 1, all others have 0;");
     else
@@ -243,7 +242,8 @@ static void tangent_line(const step_view *v, int64_t step, int64_t line, step_li
     label(v, node, own, sizeof own);
     if (line == 1) tangent_value(v, node, step + 1, l);
     else if (step % (1 + v->tangents->count) == 0) {
-        snprintf(text, sizeof text, "%s moves: by 1, in each element.", walk_input(v, walk));
+        bool whole = v->tangents->w.walk[walk].place < 0;
+        snprintf(text, sizeof text, "%s moves: by 1%s.", walk_name(v, walk), whole ? ", in each element" : "");
         step_put(l, line ? INK_PLAIN : INK_TANGENT, l->left, line ? "All other inputs stay." : text);
     } else if (line == 0) {
         snprintf(text, sizeof text, "%s = %s", own, cot__trace_call(v->x->trace, node, rule, sizeof rule));
@@ -255,7 +255,7 @@ static void tangent_line(const step_view *v, int64_t step, int64_t line, step_li
 /* The tangent of the value at the end of each walk. */
 static void derivative_line(const step_view *v, int64_t line, step_line *l) {
     char text[256];
-    snprintf(text, sizeof text, "along %.100s: ", walk_input(v, (int)line));
+    snprintf(text, sizeof text, "along %.100s: ", walk_name(v, (int)line));
     step_put(l, INK_PLAIN, l->left, text);
     tangent_value(v, v->x->trace->output, (line + 1) * (1 + v->tangents->count), l);
 }
@@ -306,7 +306,7 @@ int64_t panel_lines(const step_view *v) {
     }
     int64_t n = 1;
     if (v->m->steps == 0) return step_wrapped(reason(v), v->columns, -1, NULL, 0);
-    if (v->tangents->on) return v->tangents->w.inputs;
+    if (v->tangents->on) return v->tangents->w.walks;
     while (wanted(v, n - 1)) n++;
     return n;
 }

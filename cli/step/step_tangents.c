@@ -22,12 +22,12 @@ void tangents_close(step_tangents *s) {
     *s = (step_tangents){0};
 }
 
-int64_t tangents_steps(const step_tangents *s) { return s->w.inputs * (1 + s->count); }
+int64_t tangents_steps(const step_tangents *s) { return s->w.walks * (1 + s->count); }
 
 int tangents_walk(const step_tangents *s, int64_t step, int64_t *node, const traced *x) {
     int     walk = (int)(step / (1 + s->count));
     int64_t k = step % (1 + s->count);
-    cot_var input = x->inputs[s->w.input[walk]].value;
+    cot_var input = x->inputs[s->w.walk[walk].input].value;
     *node = k ? s->moving[k - 1] : cot__trace_find(x->trace, cot__index(input));
     return walk;
 }
@@ -39,7 +39,7 @@ bool tangents_read(const step_tangents *s, const traced *x, int64_t node, int64_
     int walk = tangents_walk(s, swept - 1, &at, x);
     bool start = (swept - 1) % (1 + s->count) == 0;
     if (s->w.at[node] >= 0 && (start || node > at)) return false;
-    *v = cot__tangent(&s->w, walk, node, x->inputs);
+    *v = cot__tangent(&s->w, walk, node);
     if (!v->stride) cot__strides(v->ndim, v->shape, stride), v->stride = stride;
     return true;
 }

@@ -150,11 +150,11 @@ static void put_walk(cot__grid *g, const cot__tangents *w, int which, const cot_
     const cot__trace *tr = w->trace;
     char              name[COT__TRACE_TEXT], rule[COT__TRACE_TEXT], value[COT__TRACE_TEXT];
     for (int64_t i = 0; i < tr->node_count; i++) {
-        cot__view v = cot__tangent(w, which, i, inputs);
+        cot__view v = cot__tangent(w, which, i);
         int64_t   stride[COT_MAX_NDIM];
         if (!tr->nodes[i].active) continue;
         if (!v.stride) cot__strides(v.ndim, v.shape, stride), v.stride = stride;
-        bool own = tr->nodes[i].id == cot__index(inputs[w->input[which]].value);
+        bool own = tr->nodes[i].id == cot__index(inputs[w->walk[which].input].value);
         if (w->at[i] >= 0) cot__tangent_rule(tr, i, rule, sizeof rule);
         else snprintf(rule, sizeof rule, "%s", own ? "it moves by 1" : "it stays");
         cot__grid_put(g, green, cot__with_mark(tr->nodes[i].label, COT__DOT, name, sizeof name));
@@ -172,14 +172,14 @@ bool cot__trace_tangent_table(FILE *out, const cot__trace *tr, int n, const cot_
         fprintf(out, "%s has no tangents to show here\n", tr->nodes[tr->output].label);
         return !w.no_memory;
     }
-    for (int k = 0; fine && k < w.inputs; k++) {
+    for (int k = 0; fine && k < w.walks; k++) {
         cot__grid g = {.columns = 3,
                        .column = {COT__CUT, COT__WRAP, COT__CUT},
                        .width = total(look),
                        .colour = look.colour};
         fputs(k ? "\n" : "", out);
         title(out, look, "forward mode");
-        fprintf(out, " along %s, walk %d of %d\n", inputs[w.input[k]].name, k + 1, w.inputs);
+        fprintf(out, " along %s, walk %d of %d\n", w.walk[k].name, k + 1, w.walks);
         put_head(&g, (const char *const[]){"node", "rule", "tangent"});
         put_walk(&g, &w, k, inputs);
         fine = cot__grid_print(out, &g);

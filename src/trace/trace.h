@@ -139,7 +139,7 @@ typedef struct cot__trace_look {
 /* The forward tape, then the reverse sweep. False when memory is short. */
 bool cot__trace_table(FILE *out, const cot__trace *tr, cot__trace_look look);
 
-/* The forward tape, then forward mode: for each input a walk down the tape with the tangent of
+/* The forward tape, then forward mode: walks (tangents.h) down the tape with the tangent of
  * every node, and what its operands add to it. False when memory is short. */
 bool cot__trace_tangent_table(FILE *out, const cot__trace *tr, int n, const cot__trace_input *inputs,
                               cot__trace_look look);

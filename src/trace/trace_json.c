@@ -165,11 +165,10 @@ static void write_tangent(cot__json *j, cot__view v) {
 
 /* What came through operand k: of an elementwise node by its rule; all, if it came through no
  * other; null: not known apart. */
-static void write_part(cot__json *j, const cot__tangents *w, int walk, int64_t node, int k, bool only,
-                       const cot__trace_input *inputs) {
+static void write_part(cot__json *j, const cot__tangents *w, int walk, int64_t node, int k, bool only) {
     const cot__trace_node *n = &w->trace->nodes[node];
     cot_tape              *t = w->trace->t;
-    cot__view              g = cot__tangent(w, walk, cot__trace_find(w->trace, n->args[k]), inputs), out;
+    cot__view              g = cot__tangent(w, walk, cot__trace_find(w->trace, n->args[k])), out;
     int64_t                own[COT_MAX_NDIM], stride[COT_MAX_NDIM];
     char                   buf[COT__TRACE_TEXT];
     bool                   rule = n->op < OP_structural && cot__on_host(t->backend);
@@ -180,7 +179,7 @@ static void write_part(cot__json *j, const cot__tangents *w, int walk, int64_t n
     void *data = rule ? cot__contribution(t, n->id, k, &g, &out, stride) : NULL;
     cot__json_key(j, "amount");
     if (data) cot__json_tensor(j, &out);
-    else if (only) write_tangent(j, cot__tangent(w, walk, node, inputs));
+    else if (only) write_tangent(j, cot__tangent(w, walk, node));
     else cot__json_null(j);
     if (data) cot__contribution_free(t, data, &out);
     cot__json_close(j, '}');
@@ -193,34 +192,34 @@ static bool passes(const cot__trace *tr, const cot__trace_node *n, int k) {
            (n->op >= OP_structural || cot__elementwise_table[n->op].partial[k]);
 }
 
-static void write_moved(cot__json *j, const cot__tangents *w, int walk, int64_t node, const cot__trace_input *inputs) {
+static void write_moved(cot__json *j, const cot__tangents *w, int walk, int64_t node) {
     const cot__trace_node *n = &w->trace->nodes[node];
     cot__json_open(j, '{');
     cot__json_key(j, "node"), cot__json_integer(j, n->id);
-    cot__json_key(j, "tangent"), write_tangent(j, cot__tangent(w, walk, node, inputs));
+    cot__json_key(j, "tangent"), write_tangent(j, cot__tangent(w, walk, node));
     cot__json_key(j, "parts");
     cot__json_open(j, '[');
     int moved = 0;
     for (int k = 0; k < n->nargs; k++) moved += passes(w->trace, n, k);
     for (int k = 0; k < n->nargs; k++)
-        if (passes(w->trace, n, k)) write_part(j, w, walk, node, k, moved == 1, inputs);
+        if (passes(w->trace, n, k)) write_part(j, w, walk, node, k, moved == 1);
     cot__json_close(j, ']');
     cot__json_close(j, '}');
 }
 
-/* Forward mode: for each input, how everything moves when it moves by one (an array: by ones), the
- * inputs too. */
+/* Forward mode: for each number of the inputs, "x" or "x[2]", how everything moves when it moves by
+ * one, the inputs too; where they are many, for each input, when all of it moves by ones. */
 static bool write_tangents(cot__json *j, const cot__trace *tr, int n, const cot__trace_input *inputs) {
     cot__tangents w;
     cot__json_key(j, "tangents");
     cot__json_open(j, '{');
     if (cot__tangents_open(&w, tr, n, inputs)) {
-        for (int walk = 0; walk < w.inputs; walk++) {
-            cot__json_key(j, inputs[w.input[walk]].name);
+        for (int walk = 0; walk < w.walks; walk++) {
+            cot__json_key(j, w.walk[walk].name);
             cot__json_open(j, '[');
             for (int64_t i = 0; i < tr->node_count; i++)
                 if (w.at[i] >= 0 || (tr->nodes[i].active && tr->nodes[i].nargs == 0))
-                    write_moved(j, &w, walk, i, inputs);
+                    write_moved(j, &w, walk, i);
             cot__json_close(j, ']');
         }
         cot__tangents_close(&w);

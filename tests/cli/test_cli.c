@@ -272,10 +272,10 @@ static void explain_names_the_operation(void **state) {
 static void forward_mode_is_tables_and_needs_no_seed(void **state) {
     (void)state;
     prints("cotangent trace 'x**2' x=[1,2] --mode forward | tail -n 4",
-           "forward mode along x, walk 1 of 1\n"
+           "forward mode along x[1], walk 2 of 2\n"
            "node  rule           tangent\n"
-           "ẋ     it moves by 1  [1 1]\n"
-           "ḟ     ẋ·2·x          [2 4]\n");
+           "ẋ     it moves by 1  [0 1]\n"
+           "ḟ     ẋ·2·x          [0 4]\n");
     static const char *const others[] = {"--json", "--html t.html", "--dot t.dot", "--c", "--seed 1"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
         assert_int_equal(sh("cotangent trace 'x*y' x=1 y=2 --mode forward %s", others[k]), 2);

@@ -139,7 +139,7 @@ static void forward_mode_is_walked_too(void **state) {
     at_step("step 1/15");
     send("r");
     sees_line(3, "  node        operation                 value               tangent");
-    sees_line(10, "A tangent says how a value moves with an input. There is a walk for each input:…");
+    sees_line(10, "A tangent says how a value moves with an input. Each number has a walk: 2.");
     send("n");
     sees_line(4, "> x1          leaf                      2                   1");
     sees_line(5, "  x2          leaf                      5                   0");

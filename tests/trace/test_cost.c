@@ -224,6 +224,8 @@ static void sizes_alone(void **state) {
     assert_int_equal(c.cheaper, 1);
     cot__cost_of_sizes(&c, 1, 1000000);
     assert_int_equal(c.cheaper, -1);
+    cot__cost_of_sizes(&c, 1, 1);
+    assert_non_null(strstr(c.why, "(3 evaluations each): reverse mode costs more for any number of outputs"));
     cot__cost_of_sizes(&c, 2, 1);
     assert_int_equal(c.cheaper, 0);
     FILE     *f = tmpfile();

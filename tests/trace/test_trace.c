@@ -194,13 +194,13 @@ static void tangents_are_walked_for_each_input(void **state) {
     cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = e.f, .input_count = 2, .inputs = inputs}, why);
     cot__tangents w;
     assert_true(cot__tangents_open(&w, tr, 2, inputs));
-    assert_int_equal(w.inputs, 2);
+    assert_int_equal(w.walks, 2);
     for (int k = 0; k < 2; k++) {
-        cot__view t = cot__tangent(&w, k, tr->output, inputs), g;
+        cot__view t = cot__tangent(&w, k, tr->output), g;
         assert_true(cot__trace_adjoint(tr, k, &g));
         assert_near(*(double *)t.data, *(double *)g.data, 1e-15);
-        assert_true(*(double *)cot__tangent(&w, k, k, inputs).data == 1);
-        assert_true(*(double *)cot__tangent(&w, k, 1 - k, inputs).data == 0);
+        assert_true(*(double *)cot__tangent(&w, k, k).data == 1);
+        assert_true(*(double *)cot__tangent(&w, k, 1 - k).data == 0);
     }
     assert_string_equal(cot__tangent_filled(tr, 2, 0, buf, sizeof buf), "ẋ1·x2");
     assert_string_equal(cot__tangent_filled(tr, 3, 0, buf, sizeof buf), "ẋ1·cos(x1)");
@@ -216,6 +216,42 @@ static void tangents_are_walked_for_each_input(void **state) {
                                        "v̇₃    v̇₁ + v̇₂        2\n"));
     cot__trace_free(tr);
     cot_tape_destroy(e.t);
+}
+
+/* An array moves in one place at a time while it has few; with many it moves as a whole. */
+static void tangents_are_walked_for_each_place(void **state) {
+    (void)state;
+    const struct {
+        int64_t     n;
+        int         walks;
+        const char *second;
+    } cases[] = {{3, 4, "x[1]"}, {23, 24, "x[1]"}, {24, 2, "y"}};
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        cot_tape *t = cot_tape_create(NULL);
+        int64_t   n = cases[c].n;
+        double    twos[24];
+        for (int i = 0; i < 24; i++) twos[i] = 2;
+        cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(n), twos), y = cot_scalar(t, 5);
+        const cot__trace_input inputs[] = {{"x", x, true}, {"y", y, true}};
+        char                   why[512];
+        cot_var                f = cot_sum(cot_mul(cot_square(x), y), COT_ALL);
+        cot__trace *tr = cot__trace_make(&(cot__trace_request){.y = f, .input_count = 2, .inputs = inputs}, why);
+        cot__tangents w;
+        assert_true(cot__tangents_open(&w, tr, 2, inputs));
+        assert_int_equal(w.walks, cases[c].walks);
+        assert_string_equal(w.walk[1].name, cases[c].second);
+        bool each = w.walks > 2;
+        for (int k = 0; k < w.walks; k++) {
+            bool          own = k < w.walks - 1;
+            const double *dx = cot__tangent(&w, k, 0).data, *df = cot__tangent(&w, k, tr->output).data;
+            for (int64_t i = 0; i < n; i++) assert_true(dx[i] == (own && (!each || i == k)));
+            /* 2·x·y in each place that moves; Σ x² along y */
+            assert_true(*df == (own ? 20.0 * (double)(each ? 1 : n) : 4.0 * (double)n));
+        }
+        cot__tangents_close(&w);
+        cot__trace_free(tr);
+        cot_tape_destroy(t);
+    }
 }
 
 static void a_kink_is_reported_as_json(void **state) {
@@ -788,6 +824,7 @@ int main(void) {
         cmocka_unit_test(the_worked_example_as_data), cmocka_unit_test(the_worked_example_as_a_table),
         cmocka_unit_test(colours_when_asked),         cmocka_unit_test(the_worked_example_as_json),
         cmocka_unit_test(a_kink_is_reported_as_json), cmocka_unit_test(tangents_are_walked_for_each_input),
+        cmocka_unit_test(tangents_are_walked_for_each_place),
         cmocka_unit_test(the_worked_example_as_a_graph), cmocka_unit_test(a_reused_variable),
         cmocka_unit_test(a_kink_and_a_zero),          cmocka_unit_test(a_nan),
         cmocka_unit_test(an_inactive_value),          cmocka_unit_test(only_what_y_depends_on),

@@ -168,6 +168,25 @@ class PictureTest(unittest.TestCase):
             "getComputedStyle(e).animationName === 'none' && getComputedStyle(e).transitionDuration === '0s')"
         self.assertTrue(browser.js(still))
 
+    def test_boxes_show_the_numbers_of_a_moved_input(self):
+        seen = "return [[...document.querySelectorAll('#graph .box .value')].map(e => e.textContent), " \
+            "[...document.querySelectorAll('#registers .value')].slice(1).map(e => e.textContent)]"
+        move = "const e = document.getElementById('input-' + arguments[0]); e.value = arguments[1]; " \
+            "e.dispatchEvent(new Event('input'))"
+        self.open("#p=first&mode=reverse&step=3&card=open")
+        # the second needs a wider box
+        for text, x1 in (("pi/2", "1.5708"), ("-1.23456e-7*pi", "−3.8785e−7")):
+            browser.js(move, "x1", text)
+            boxes, table = browser.js(seen)
+            self.assertEqual(boxes, table)
+            self.assertEqual(boxes[0], x1)
+            self.assertEqual(browser.js(FAULTS + "return faults"), [])
+        self.open("#p=kink&mode=forward&step=1&card=open")
+        corners = "return [...document.querySelectorAll('#graph .kinky')].filter(e => e.checkVisibility()).length"
+        self.assertEqual(browser.js(corners), 2)
+        browser.js(move, "x", "1")
+        self.assertEqual(browser.js(corners), 1)
+
     # ---- the frame -------------------------------------------------------------------------------
 
     def zoom(self):

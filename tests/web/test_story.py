@@ -102,6 +102,32 @@ class StoryTest(unittest.TestCase):
         self.set("#nudge-input", "x2", "change")
         self.assertEqual(self.nudge()[1], "exact")  # x2 is only a factor
 
+    def test_a_seed_is_said_wherever_the_gradient_is(self):
+        self.open("#e=x1*x2%2Bsin(x1)&i=x1:pi/4&i=x2:3&seed=5&mode=reverse&step=99")
+        self.assertEqual(self.nudge()[1], "good")
+        words = browser.text("#end")
+        self.assertIn("∂(5·f)/∂x1 = 18.536: when x1 grows by 0.01, 5·f grows by about 0.185, so f itself grows by "
+            "about 0.0371", words)
+        self.assertIn("5·f really moves", words)
+        self.assertIn("∇(5·f)", browser.text("#answer"))
+        self.set("#seed", "0")
+        self.assertEqual(self.nudge()[1], "odd")
+        self.assertNotIn("does not move f", browser.text("#end"))
+        self.assertIn("a seed of 0 asks for nothing", browser.text("#end"))
+
+    def test_a_corner_and_a_stopped_gradient_say_that_f_moves_all_the_same(self):
+        for preset, said, kind, words in (
+                ("kink", "∂f/∂x = 0: by convention. There is a corner", "kink", "at a corner"),
+                ("teacher", "∂f/∂t = 0: stop_gradient cuts the way back. f does move with t", "hidden",
+                "stop_gradient hides it")):
+            self.open(f"#p={preset}&mode=reverse&step=99")
+            self.assertEqual(self.nudge()[1], kind)
+            self.assertIn(said, browser.text("#end"))
+            self.assertIn(words, browser.text("#nudge"))
+            self.assertNotIn("does not move f", browser.text("#end"))
+        self.assertNotIn("detach", browser.text("#registers"))
+        self.assertIn("stop_gradient(v₁)", browser.text("#registers"))
+
     # ---- lessons ---------------------------------------------------------------------------------
 
     def test_the_lessons_are_a_path_and_each_can_be_walked_to_its_end(self):
@@ -180,6 +206,22 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(browser.js("return [...document.getElementById('tangent-input').options].map(o => o.value)"),
             ["t", "s"])
         self.assertIn("It does not move with t", browser.text("#now"))
+
+    def test_a_vector_moves_in_one_place_at_a_time(self):
+        self.open("#p=dot&mode=tangent&step=99&along=x[1]")
+        self.assertEqual(browser.js("return [...document.getElementById('tangent-input').options].map(o => o.value)"),
+            ["x[0]", "x[1]", "x[2]", "y[0]", "y[1]", "y[2]"])
+        self.assertIn("That is the derivative of f by x[1]", browser.text("#now"))
+        self.assertEqual(browser.texts("[data-walk='x[1]'] td"), ["5", "5"])  # in both directions
+        self.assertIn("All 6 numbers of the inputs need 6 walks; the backward pass needs one", browser.text("#end"))
+        self.assertIn("1 of 6 walks", browser.text("#tangent-count"))
+        self.click("#tab-cost")
+        self.assertEqual(browser.js("return document.querySelector('#cost-own [data-row=sweeps] td').dataset.value"),
+            "6")
+        many = ",".join(["1"] * 25)  # too many for a walk each
+        self.open(f"#e=sum(x*x)&i=x:[{many}]&mode=tangent&step=99")
+        self.assertIn("along x as a whole", browser.text("#now"))
+        self.assertIn("One number at a time takes 25 walks", browser.text("#tangent-count"))
 
     # ---- predictions -----------------------------------------------------------------------------
 
@@ -407,9 +449,28 @@ class StoryTest(unittest.TestCase):
     def test_reverse_mode_keeps_more_where_a_function_is_deeper(self):
         self.open("#p=first&mode=cost&n=100&m=1&size=10,1,1,2,1")
         kept = "return [...document.querySelectorAll('[data-row=kept] [data-value]')].map(c => Number(c.dataset.value))"
-        self.assertEqual(browser.js(kept), [0, 10 * 100 * 8])
+        own = [0, 16]  # of the function on the page: x1 and x2
+        self.assertEqual(browser.js(kept), [0, 10 * 100 * 8, *own])
         self.set("#memory-depth", 17)
-        self.assertEqual(browser.js(kept), [0, 1000 * 100 * 8])
+        self.assertEqual(browser.js(kept), [0, 1000 * 100 * 8, *own])
+
+    def test_cost_has_the_colours_of_the_walks_and_explains_its_words(self):
+        self.open("#p=states&mode=cost&n=1&m=1&size=16,512,64,3,8")
+        green = "const c = getComputedStyle(document.querySelector(arguments[0])).color.match(/\\d+/g).map(Number); " \
+            "return c[1] > c[0] && c[1] > c[2]"
+        self.assertTrue(browser.js(green, ".compare thead th"))
+        self.assertIn("Forward mode (tangents)", browser.text(".compare thead"))
+        self.assertNotIn("0.5 output", browser.text("#cost .verdict"))  # there are no half outputs
+        means = browser.js("return [...document.querySelectorAll('#memory input[aria-describedby]')].map(e => "
+            "document.getElementById(e.getAttribute('aria-describedby')).textContent.length)")
+        self.assertEqual(len(means), 7)
+        self.assertTrue(all(length > 20 for length in means), means)
+        self.set("#rewind-at", 1)
+        self.assertIn("So far 1 run, 0 of them again; 1 state is held", browser.text("#rewind-said"))
+        self.set("#rewind-at", 12)  # step 10 runs, from a state that is kept
+        edges = "return [...document.querySelectorAll('.rewind .kept')].map(e => getComputedStyle(e).stroke)"
+        self.assertEqual(len(set(browser.js(edges))), 1)
+        self.assertEqual(len(browser.js(edges)), 3)
 
     def test_the_checkpointed_sweep_shows_what_is_kept_and_what_runs_again(self):
         self.open("#p=states&mode=cost&size=8,1,1,2,1")

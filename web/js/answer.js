@@ -2,6 +2,7 @@
 // is there once its sweep is done, in whatever walk one is then.
 import { $, el } from "./dom.js";
 import { inTable, isTensor, show } from "./numbers.js";
+import { inBrackets } from "./tape.js";
 
 export class Answer {
   everywhere = true;
@@ -11,6 +12,8 @@ export class Answer {
     const swept = tape.trace.sweep.length > 0 && steps.reverse >= tape.sweep.length;
     const entries = swept ? Object.entries(tape.trace.grad ?? {}) : [];
     const none = tape.trace.sweep.length ? "comes with the sweep" : "none: the result depends on no input";
+    $("nabla").textContent = `∇${inBrackets(tape.weighted)}`;
+    $("nabla").setAttribute("aria-label", `gradient of ${tape.weighted}`);
     $("gradient").replaceChildren(entries.length ? el("dl", null, entries.map(([name, v]) => entry(tape, name, v)))
       : el("p", { class: "hint" }, none));
   }
@@ -18,6 +21,7 @@ export class Answer {
 
 function entry(tape, name, v) {
   const { shape } = tape.node(tape.trace.inputs.find(i => i.name === name).node);
-  return el("div", null, el("dt", null, `∂f/∂${name}`), el("dd", { "data-grad": name, "data-value": JSON.stringify(v),
-    title: isTensor(v) ? null : String(v) }, inTable(v, shape)));
+  return el("div", null, el("dt", null, tape.partial(name)),
+    el("dd", { "data-grad": name, "data-value": JSON.stringify(v), title: isTensor(v) ? null : String(v) },
+      inTable(v, shape)));
 }

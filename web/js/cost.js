@@ -1,5 +1,6 @@
 // cost.js: what derivatives cost. Forward mode needs one sweep for each input, reverse mode one for
-// each output; the rest is drawing it.
+// each output; the rest is drawing it. Forward mode is green like its tangents: blue is the forward
+// pass, which both modes begin with.
 import { chart } from "./chart.js";
 import { el } from "./dom.js";
 import { costOf, costOfDepth, engineReady } from "./engine.js";
@@ -32,8 +33,9 @@ export class CostPanel {
     this.any = el("section", { class: "card", "aria-labelledby": "any-title" },
       el("h2", { id: "any-title" }, "Any function from n inputs to m outputs"),
       el("p", { class: "about" },
-        "Forward mode follows one input at a time through the whole tape; reverse mode follows one output " +
-          "at a time back. So the shape of the function decides: a training loss has a million inputs and one output."),
+        "Forward mode walks with tangents: it follows one input at a time through the whole tape. Reverse mode " +
+          "follows one output at a time back. So the shape of the function decides: a training loss has a million " +
+          "inputs and one output."),
       slider("n", "Inputs n"), slider("m", "Outputs m"), this.drawn);
     this.memory = new Memory(() => {
       this.draw(); // its depth counts here too
@@ -59,7 +61,7 @@ export class CostPanel {
       this.memory.draw();
     }
     this.own.replaceChildren(
-      el("h2", { id: "own-title" }, "The function on this page"), ...(tape ? ownCost(tape.trace.cost) : []));
+      el("h2", { id: "own-title" }, "The function on this page"), ...(tape ? ownCost(tape) : []));
   }
 
   draw() {
@@ -81,18 +83,26 @@ export class CostPanel {
   }
 }
 
-function ownCost(cost) {
+// The values that the way back will read, each counted once.
+const keptBytes = tape => [...new Set(tape.nodes.flatMap(n => n.keeps))].reduce((sum, id) =>
+  sum + tape.node(id).bytes, 0);
+
+function ownCost(tape) {
+  const { cost } = tape.trace;
   if (!cost) return [];
   const about =
     `${plural(cost.inputs, "input number")}, ${plural(cost.outputs, "output number")}; computing it once takes ` +
     `${plural(cost.function.operations, "operation")}.`;
-  return [el("p", { class: "about" }, about), comparison(cost, "operations"), verdict(cost)];
+  return [el("p", { class: "about" }, about), comparison(cost, "operations", { forward: 0, reverse: keptBytes(tape) }),
+    el("p", { class: "hint" }, "Memory is the most that is held at once. Forward mode has a tangent beside every " +
+      "value, reverse mode what it keeps, and the adjoints. In a short function the tangents can be more. " +
+      "What is kept grows with the length of the tape."), verdict(cost)];
 }
 
 const plural = (n, word) => `${showCount(n)} ${word}${n === 1 ? "" : "s"}`;
 
 function verdict(cost) {
-  const best = { reverse: ["r", "Reverse mode is cheaper here."], forward: ["f", "Forward mode is cheaper here."],
+  const best = { reverse: ["r", "Reverse mode is cheaper here."], forward: ["t", "Forward mode is cheaper here."],
     equal: [null, "Both cost the same here."] };
   const [name, text] = best[cost.cheaper];
   return el("p", { class: "verdict", role: "status" }, el("b", { class: name }, text), " ",
@@ -102,20 +112,21 @@ function verdict(cost) {
 const sentence = text => text && `${text[0].toUpperCase()}${text.slice(1)}.`;
 
 // Rows: passes, operations, memory; the bars are logarithmic, so that both can be seen.
-// kept: with so many steps of n numbers, what waits for the way back
-function comparison(cost, unit, kept = null) {
-  if (kept) cost = { ...cost, forward: { ...cost.forward, kept: kept.forward },
+// kept: what waits for the way back, {forward, reverse}, perhaps with so many steps of n numbers
+function comparison(cost, unit, kept) {
+  cost = { ...cost, forward: { ...cost.forward, kept: kept.forward },
     reverse: { ...cost.reverse, kept: kept.reverse } };
   const rows = [["Passes over the tape", "sweeps", showCount], [`Work, in ${unit}`, "operations", showCount],
-    [kept ? "Memory, for inputs, outputs and their derivatives" : "Memory", "bytes", showBytes],
-    ...(kept ? [[`Kept for the way back, with ${showCount(kept.depth)} steps of n numbers`, "kept", showBytes]] : [])];
+    [kept.depth ? "Memory, for inputs, outputs and their derivatives" : "Memory, the most at once", "bytes", showBytes],
+    [`Kept for the way back${kept.depth ? `, with ${showCount(kept.depth)} steps of n numbers` : ""}`, "kept",
+      showBytes]];
   const most = key => Math.log10(1 + Math.max(cost.forward[key], cost.reverse[key], 1));
   const size = (mode, key) => (100 * Math.log10(1 + cost[mode][key]) / most(key)).toFixed(1);
   const bar = (mode, key) => el("span", { class: `amount ${mode}`, style: `--size:${size(mode, key)}%` });
   const cell = (mode, key, text) => el("td", { "data-value": cost[mode][key] }, text(cost[mode][key]), bar(mode, key));
   const head = (name, text) => el("th", { scope: "col", class: name }, text);
   return el("table", { class: "compare" },
-    el("thead", null, el("tr", null, el("td"), head("f", "Forward mode"), head("r", "Reverse mode"))),
+    el("thead", null, el("tr", null, el("td"), head("t", "Forward mode (tangents)"), head("r", "Reverse mode"))),
     el("tbody", null, rows.map(([label, key, text]) => el("tr", { "data-row": key },
       el("th", { scope: "row" }, label), cell("forward", key, text), cell("reverse", key, text)))));
 }

@@ -5,14 +5,26 @@ import { engineReady } from "./engine.js";
 import { placeOf } from "./lessons.js";
 import { Nudge } from "./nudge.js";
 import { isTensor, show, toNumber } from "./numbers.js";
+import { meetsKink, meetsStop } from "./reach.js";
+import { allWalks } from "./tangents.js";
+
+const moves = (whose, d) => `${whose} ${d > 0 ? "grows" : "shrinks"} by about ${show(Math.abs(d) * 0.01, 3)}`;
+
+function saying(tape, name, g) {
+  const what = tape.weighted, seed = what === "f" || isTensor(tape.trace.value) ? null : toNumber(tape.seed());
+  if (seed === 0) return "a seed of 0 asks for nothing, so this says nothing about f.";
+  if (!Number.isFinite(g)) return "no finite number tells how f moves.";
+  if (meetsKink(tape, name)) return "by convention. There is a corner here, so f need not move like this: see below.";
+  if (g === 0 && meetsStop(tape, name))
+    return `stop_gradient cuts the way back. f does move with ${name}, but no derivative says so: see below.`;
+  if (g === 0) return `a small change of ${name} does not move f, or by much less than the change.`;
+  return `when ${name} grows by 0.01, ${moves(what, g)}${seed === null ? "" : `, so ${moves("f itself", g / seed)}`}.`;
+}
 
 // "∂f/∂x1 = 3.71: when x1 grows by 0.01, f grows by about 0.0371."
-function meaning(name, v) {
-  const g = toNumber(v);
-  const so = !Number.isFinite(g) ? "no finite number tells how f moves." :
-    g === 0 ? `a small change of ${name} does not move f.` :
-      `when ${name} grows by 0.01, f ${g > 0 ? "grows" : "shrinks"} by about ${show(Math.abs(g) * 0.01, 3)}.`;
-  return el("li", null, el("b", { class: "r" }, `∂f/∂${name} = ${show(v)}`), `: ${so}`);
+function meaning(tape, name, v) {
+  const so = saying(tape, name, toNumber(v));
+  return el("li", null, el("b", { class: "r" }, `${tape.partial(name)} = ${show(v)}`), `: ${so}`);
 }
 
 export class End {
@@ -51,10 +63,11 @@ export class End {
     if (engineReady()) this.nudge.show(tape, state, this.nudge.name);
     return [el("h3", null, "This is backpropagation"),
       el("p", null, "One walk forward, one walk back, and the derivative by every input is there. ",
-        single ? "" : "There are several results, so f stands for their sum, weighted by the seed."),
-      numbers.length ? el("ul", { class: "meaning" }, numbers.map(([name, v]) => meaning(name, v))) : "",
+        !single ? "There are several results. seed·f is their sum, each weighted by its number in the seed."
+          : tape.weighted === "f" ? "" : `The seed is ${show(tape.seed())}: this is the gradient of ${tape.weighted}.`),
+      numbers.length ? el("ul", { class: "meaning" }, numbers.map(([name, v]) => meaning(tape, name, v))) : "",
       arrays.length ? el("p", null, `${arrays.map(([name]) => name).join(" and ")}: one derivative for each number, ` +
-        "in the same shape. Each says how f moves with that number alone.") : "",
+        `in the same shape. Each says how ${tape.weighted} moves with that number alone.`) : "",
       engineReady() ? this.nudge.frame : "",
       place ? el("p", null, el("b", null, "You can now say: "), place.lesson.say) : "",
       el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward",
@@ -65,10 +78,11 @@ export class End {
   }
 
   tangent(tape) {
-    const n = tape.trace.inputs.filter(i => tape.node(i.node)?.active).length;
-    return [el("h3", null, "One walk, one input"),
-      el("p", null, n > 1 ? `Tangents tell about one input at a time. All ${n} inputs need ${n} walks; ` +
-        "the backward pass needs one." : "There is one input, so one walk of tangents tells as much as one sweep."),
+    const n = allWalks(tape), sweeps = tape.trace.cost?.reverse.sweeps ?? 1;
+    return [el("h3", null, "One walk, one number"),
+      el("p", null, n > 1 ? `Tangents tell about one number at a time. All ${n} numbers of the inputs need ${n} ` +
+        `walks; the backward pass needs ${sweeps > 1 ? `${sweeps}, one for each number of the result` : "one"}.`
+        : "There is one input number, so one walk of tangents tells as much as one sweep."),
       this.walk("reverse", "Compare: one walk back →", "end-compare")];
   }
 }

@@ -10,6 +10,7 @@ export function standalone(image) {
   const copy = image.cloneNode(true), all = root => [root, ...root.querySelectorAll("*")], to = all(copy);
   all(image).forEach((element, i) => {
     const style = getComputedStyle(element);
+    if (style.display === "none") return to[i].remove(); // marks that are not there now
     for (const name of kept) {
       const value = style.getPropertyValue(name);
       if (value && value !== "none" || name === "fill" || name === "stroke") to[i].style.setProperty(name, value);

@@ -70,8 +70,7 @@ export class Graph {
     const group = svg("g", { class: `box${source ? " source" : ""}${output ? " output" : ""}`, "data-node": node.id,
       onclick: () => this.onPick(node.id) },
     svg("title", null, this.title(node)), svg("rect", { x: left, y: top, width, height, rx: source ? 18 : 7 }), lines,
-    onKink(tape, node) ? svg("path", { class: "kinky", d: corner },
-      svg("title", null, "the derivative here is only a convention")) : null,
+    svg("path", { class: "kinky", d: corner }, svg("title", null, "the derivative here is only a convention")),
     svg("path", { class: "note-mark", d: `M${left + 4},${top + 4}h7v7h-4l-3,3z` },
       svg("title", null, "there is a note on it, below")), parts);
     const one = name => group.querySelector(name);
@@ -98,15 +97,17 @@ export class Graph {
   }
 
   lightBox(item, view, receiving) {
-    const { node, group } = item, lit = view.lit(node), register = view.registers?.get(node.id);
+    const { group } = item, node = this.tape.node(item.node.id); // of the tape that is shown now
+    const lit = view.lit(node), register = view.registers?.get(node.id);
     const receives = receiving.has(node.id) && node.id !== view.current;
     const noted = this.noted?.has(node.id) && "noted";
-    const classes = [item.own, noted, lit && view.mode === "forward" && "lit", register && "reached",
+    if (this.tape !== item.tape) item.kinked = onKink(this.tape, node) && "kinked";
+    const classes = [item.own, noted, item.kinked, lit && view.mode === "forward" && "lit", register && "reached",
       register?.done && "done",
       node.id === view.current && "current", receives && "receives"].filter(c => c).join(" ");
     const seen = `${classes}|${view.mode}|${view.key}|${lit}|${register ? register.parts.length : 0}`;
     if (seen === item.seen && this.tape === item.tape) return;
-    Object.assign(item, { seen, tape: this.tape });
+    Object.assign(item, { seen, tape: this.tape, node });
     group.setAttribute("class", classes);
     if (isTensor(node.value)) {
       const alone = view.mode === "forward" || !node.active;

@@ -9,20 +9,26 @@ import { Rewind } from "./rewind.js";
 const plans = {
   plain: ["Plain reverse", "keeps every state"],
   sqrt: ["√N checkpoints", "keeps every √N-th state, and the states of one stretch"],
-  binomial: ["Binomial schedule", "keeps the states you allow, in the best places"],
+  binomial: ["Binomial schedule", "keeps the first, the last and the states you allow, where binomial coefficients " +
+    "say that least runs again"],
   micro: ["Micro-batches", "keeps every state, of one part of the batch at a time"],
   limit: ["Memory limit", "keeps as many states as fit, and runs the rest again"],
 };
 
 const depths = [1, 3, 10, 30, 100, 300, 1000, 3000, 10000];
 
-// Sliders: [key, label, values that it can have].
+// Sliders: [key, label, values that it can have, what it means].
 const powers = most => Array.from({ length: Math.round(Math.log2(most)) + 1 }, (_, k) => 2 ** k);
-const controls = [["depth", "Depth N", [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 100, 200, 500, 1000]],
-  ["width", "Width", powers(4096)], ["batch", "Batch", powers(1024)],
-  ["states", "States", [1, 2, 3, 4, 5, 6, 8, 10, 16]],
-  ["micro", "Parts of it", powers(64)], ["bytes", "Precision", [8, 4, 2]],
-  ["limit", "Limit", [0, ...Array.from({ length: 11 }, (_, k) => 2 ** (15 + k))]]];
+const controls = [["depth", "Depth N", [2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 100, 200, 500, 1000],
+  "steps that follow each other: the rounds of a loop, or the layers of a network"],
+["width", "Width", powers(4096), "numbers that one step hands to the next, for one example"],
+["batch", "Batch", powers(1024), "examples that run together; a state is width × batch numbers"],
+["states", "States", [1, 2, 3, 4, 5, 6, 8, 10, 16],
+  "that the binomial schedule may keep, besides the first and the last"],
+["micro", "Parts of it", powers(64), "micro-batches: the batch is done in parts, and their gradients are added"],
+["bytes", "Precision", [8, 4, 2], "bytes of a number: 8 in f64, 4 in f32, 2 in bf16"],
+["limit", "Limit", [0, ...Array.from({ length: 11 }, (_, k) => 2 ** (15 + k))],
+  "bytes for kept states; with one there is a plan that stays below it"]];
 
 const widthName = { 8: "f64", 4: "f32", 2: "bf16" };
 const written = (key, n) => key === "bytes" ? widthName[n] : key !== "limit" ? showCount(n)
@@ -40,23 +46,26 @@ export class Memory {
     this.frame = el("section", { class: "card", id: "memory", "aria-labelledby": "memory-title" },
       el("h2", { id: "memory-title" }, "Memory and depth"),
       el("p", { class: "about" }, "Reverse mode runs forward first and keeps the state before every step, because " +
-        "the way back needs it. So memory grows with depth. One can keep less, and run steps again."),
-      controls.map(([key, label, values]) => this.slider(key, label, values)),
+        "the way back needs it. A state is all that one step hands to the next. So memory grows with depth. One can " +
+        "keep less, and run steps again."),
+      controls.map(control => this.slider(...control)),
       this.table, this.curves,
-      el("p", { class: "hint" }, "Time counts evaluations of one step. Both axes are logarithmic."),
+      el("p", { class: "hint" }, "Time counts evaluations of one step: a run is 1, a step back is 3. Both axes are " +
+        "logarithmic."),
       this.rewind.frame);
   }
 
-  slider(key, label, values) {
+  slider(key, label, values, means) {
     const range = el("input", { type: "range", id: `memory-${key}`, min: 0, max: values.length - 1, step: 1,
-      oninput: () => {
+      "aria-describedby": `memory-${key}-means`, oninput: () => {
         this.sizes[key] = values[Number(range.value)];
         this.draw();
         this.onChange();
       } });
     const out = el("output", { for: `memory-${key}` });
     this.rows.set(key, { range, out, values });
-    return el("div", { class: "row slider" }, el("label", { for: `memory-${key}` }, label), range, out);
+    return el("div", { class: "row slider" }, el("label", { for: `memory-${key}` }, label), range, out,
+      el("p", { class: "hint", id: `memory-${key}-means` }, means));
   }
 
   fields() { return { size: controls.map(([key]) => this.sizes[key]).join(",") }; }

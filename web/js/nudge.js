@@ -3,6 +3,7 @@
 import { el } from "./dom.js";
 import { Tracer } from "./engine.js";
 import { isTensor, show, toNumber } from "./numbers.js";
+import { meetsStop } from "./reach.js";
 
 const nudges = [1e-1, 1e-2, 1e-3, 1e-4];
 
@@ -38,18 +39,26 @@ export function nudgeOf(tape, name, h, after) {
   return { h, real, predicted, error: real - predicted };
 }
 
-// What the errors say. Rounding leaves some units in the last place of the result.
-export function judgeNudges(lines, value) {
+// What the errors say; `name` is the input that was moved. Rounding leaves some units in the last
+// place of the result.
+export function judgeNudges(lines, tape, name) {
+  const { value } = tape.trace, what = tape.weighted;
   const least = 16 * Number.EPSILON * Math.max(...flat(value).map(Math.abs), ...lines.map(l => Math.abs(l.real)));
   const errors = lines.map(l => Math.abs(l.error));
   if (errors.some(e => !Number.isFinite(e)))
     return ["odd", "Here the result or the derivative is not a finite number, so there is nothing to compare."];
+  if (flat(tape.seed()).every(s => s === 0))
+    return ["odd", `The seed is 0, and ${what} never moves, whatever f does. Take another seed.`];
   if (errors.every(e => e <= least))
     return ["exact", "No error but rounding: along this input the function is a straight line."];
   if (lines.every(l => l.real === 0))
-    return ["rough", "f does not move at all, although the derivative is not 0: such steps are lost in rounding."];
+    return ["rough", `${what} does not move at all, although the derivative is not 0: such steps are lost in ` +
+      "rounding."];
   const shrinks = errors.slice(1).map((e, i) => errors[i] / Math.max(e, least));
   const last = shrinks.slice(0, 2).reduce((a, b) => Math.min(a, b));
+  if (last <= 50 && meetsStop(tape, name))
+    return ["hidden", `${what} moves, but stop_gradient hides it: on the way back, what is behind it counts as a ` +
+      "constant."];
   if (last > 50)
     return ["good", "Each step is 10 times smaller, and the error about 100 times or more: the gradient is right."];
   if (last > 5)
@@ -95,13 +104,13 @@ export class Nudge {
     const select = el("select", { id: "nudge-input", "aria-label": "Input to nudge",
       onchange: () => this.show(this.tape, this.state, select.value) },
     names.map(n => el("option", { value: n, selected: n === name }, n)));
-    const head = ["step", "f really moves", "predicted", "error"];
-    const done = lines.length === nudges.length, [kind, words] = done ? judgeNudges(lines, tape.trace.value) : [];
+    const what = tape.weighted, head = ["step", `${what} really moves`, "predicted", "error"];
+    const done = lines.length === nudges.length, [kind, words] = done ? judgeNudges(lines, tape, name) : [];
     this.frame.replaceChildren(
       el("h3", null, "The nudge test"),
       el("p", null, "Move ", names.length > 1 ? select : el("b", null, name), el("b", null, place),
         " by a little step. ",
-        "Does f move as the gradient says, step times derivative?"),
+        `Does ${what} move as the gradient says, step times derivative?`),
       el("div", { class: "scroll" }, el("table", { class: "cells-plain" },
         el("thead", null, el("tr", null, head.map(h => el("th", { scope: "col" }, h)))),
         el("tbody", null, lines.map(l => el("tr", { "data-error": String(l.error), "data-step": String(l.h) },

@@ -3,7 +3,7 @@
 import { $ } from "./dom.js";
 import { Frame } from "./frame.js";
 import { Graph } from "./graph.js";
-import { bestPlan, mostTried, scaleIn } from "./plan.js";
+import { bestPlan, holds, mostTried, scaleIn } from "./plan.js";
 
 const readable = 0.85; // a scale at which a part of a large picture is shown
 
@@ -61,8 +61,11 @@ export class Picture {
     return Math.max(innerHeight - top - below - (wide ? 165 : 0), (wide ? 0.385 : 0.42) * innerHeight);
   }
 
-  // Only numbers differ.
-  replace(tape) { this.graph.tape = tape; }
+  // Only numbers differ: the boxes stay where they are, unless a number is too long for its box.
+  replace(tape) {
+    if (!holds(this.graph.plan, tape)) return this.draw(tape);
+    this.graph.tape = tape;
+  }
 
   look({ view }) {
     this.graph.light(view);

@@ -40,6 +40,12 @@ function widthsOf(tape, stacked) {
   return new Map([...widths].map(([id, width]) => [id, Math.min(widest, Math.ceil(width))]));
 }
 
+// Can a plan that was made for other numbers hold those of this tape?
+export function holds(plan, tape) {
+  const widths = widthsOf(tape, plan.stacked);
+  return [...plan.places].every(([id, place]) => place.width >= widths.get(id));
+}
+
 const between = { rows: 34, lead: 46 }; // between two rows; before the first box of each
 
 // Breaks a long layout like a text into rows of about the same length. An edge from one row to

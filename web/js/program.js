@@ -161,7 +161,9 @@ function factsCard(facts) {
     ["Never stored", showBytes(facts.fused_bytes)]];
   return el("section", { class: "card", id: "program-facts", "aria-labelledby": "facts-title" },
     el("h2", { id: "facts-title" }, "What a run takes"),
-    el("dl", { class: "gradient" }, rows.map(([name, value]) => [el("dt", null, name), el("dd", null, value)])));
+    el("dl", { class: "gradient" }, rows.map(([name, value]) => [el("dt", null, name), el("dd", null, value)])),
+    el("p", { class: "hint" }, "Memory of a run is all that a run of the program holds: its instructions and tables " +
+      "too, so it is large beside a small function. Under Cost only the numbers of the function are counted."));
 }
 
 // The report from where it speaks of groups: what comes before is in the table.

@@ -13,15 +13,17 @@ export function reverseIntro(tape) {
   const label = example(tape);
   return [
     "A bar over a name means its ", el("b", null, "adjoint"), ": ", bar(label),
-    ` says how much the result changes when ${
-      label} changes a little. From the seed at the end, every box passes its adjoint back to ` +
-      "what it was made from, times its own derivative. Where paths meet, they add up."
+    ` says how much ${resultOf(tape)} changes when ${label} changes a little. `,
+    "From the seed at the end, every box passes its adjoint back to what it was made from, " +
+      "times its own derivative. Where paths meet, they add up."
   ];
 }
 
+const resultOf = tape => tape.weighted === "f" ? "the result" : tape.weighted;
+
 export function barHint(tape) {
   const label = example(tape);
-  return [bar(label), ` is the adjoint of ${label}: the derivative of the result by ${label}.`];
+  return [bar(label), ` is the adjoint of ${label}: the derivative of ${resultOf(tape)} by ${label}.`];
 }
 
 export function reverseView(tape, step) {

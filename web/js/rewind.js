@@ -20,6 +20,8 @@ export function eventsOf(schedule) {
   return events;
 }
 
+const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
 const words = {
   run: e => `Step ${e.step + 1} runs${e.again ? " again, to get back a state that was not kept" : ""}.`,
   keep: e => `The state before step ${e.step + 1} is kept.`,
@@ -39,8 +41,8 @@ export class Rewind {
     const button = (id, text, go) => el("button", { type: "button", class: "plain small", id, onclick: go }, text);
     this.playButton = button("rewind-play", "Play", () => this.play());
     this.frame = el("div", { class: "rewinding" }, el("h3", null, "The binomial schedule at work"),
-      el("p", { class: "about" }, "A square is the state before a step: filled when it is kept. Blue runs, orange is " +
-        "reversed."), this.picture, this.said,
+      el("p", { class: "about" }, "A square is the state before a step, with a green edge while it is kept. Blue " +
+        "runs, orange is reversed."), this.picture, this.said,
       el("div", { class: "row" }, button("rewind-reset", "Reset", () => this.go(0)),
         button("rewind-step", "Step", () => this.go(this.at + 1)), this.playButton, this.range));
   }
@@ -101,7 +103,8 @@ export class Rewind {
       svg("title", null, `${depth} states, ${kept.size} kept`), boxes));
     this.range.value = at;
     this.range.setAttribute("aria-valuetext", `event ${at} of ${events.length}`);
-    this.said.textContent = last ? `${words[last.what](last)} So far ${runs} runs, ${again} of them again; ` +
-      `${kept.size} states are held.` : "Nothing has run yet. The first state is given.";
+    this.said.textContent = last ? `${words[last.what](last)} So far ${counted(runs, "run")}, ${again} of them ` +
+      `again; ${counted(kept.size, "state")} ${kept.size === 1 ? "is" : "are"} held.`
+      : "Nothing has run yet. The first state is given.";
   }
 }

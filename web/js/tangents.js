@@ -1,5 +1,6 @@
-// tangents.js: forward mode as a walk. One input moves by 1; every operation says how fast it moves
-// then, from how fast its operands move. All numbers are the engine's (`tangents` of a trace).
+// tangents.js: forward mode as a walk. One number moves by 1, an input or a place of one; every
+// operation says how fast it moves then, from how fast its operands move. All numbers are the
+// engine's (`tangents` of a trace): with very many numbers it moves whole inputs.
 import { $, dot, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { inTable, isTensor, show, showFactor, showShape } from "./numbers.js";
@@ -9,6 +10,28 @@ const moving = { name: null };
 
 export const movable = tape => Object.keys(tape.trace.tangents ?? {});
 export const movingIn = tape => movable(tape).includes(moving.name) ? moving.name : movable(tape)[0] ?? null;
+
+// "W[0,1]" -> ["W", 0, 1]
+const placeOfWalk = walk => {
+  const [, name, inside] = walk.match(/^([^[]*)(?:\[(.*)\])?$/);
+  return [name, ...(inside ? inside.split(",").map(Number) : [])];
+};
+
+// Does a walk move a whole array at once? Then it is a direction, not one derivative.
+const movesArray = (tape, walk) => {
+  const [name, ...place] = placeOfWalk(walk);
+  return tape.node(tape.trace.inputs.find(i => i.name === name).node).shape.length > place.length;
+};
+
+// How many walks tell about every number: as many as the cost of forward mode counts.
+export const allWalks = tape => movable(tape).some(w => movesArray(tape, w)) ? tape.trace.cost?.forward.sweeps ?? 0
+  : movable(tape).length;
+
+// What the walk back has for the same place: a number, or undefined.
+function derivativeBy(tape, walk) {
+  const [name, ...place] = placeOfWalk(walk);
+  return place.reduce((v, k) => v?.[k], tape.trace.grad[name]);
+}
 
 const foundTangents = new WeakMap(); // tape -> {name: Map of node to tangent}
 
@@ -39,9 +62,12 @@ export function tangentParts(tape, node) {
 export function tangentIntro(tape) {
   const name = movingIn(tape);
   if (!name) return ["No input moves this result, so there are no tangents."];
+  const whole = movesArray(tape, name);
   return ["A dot over a name means its ", el("b", null, "tangent"), ": ", dot(name), ` = 1, so ${name} moves at `,
-    "speed 1. Every box then says how fast it moves, from how fast its operands move. The last one is the " +
-    `derivative by ${name}, and by no other input.`];
+    whole ? "speed 1, in all its places at once. " : "speed 1. ",
+    "Every box then says how fast it moves, from how fast its operands move. The last one is the ",
+    whole ? `derivative along this direction: the sum of those by each number of ${name}.`
+      : `derivative by ${name}, and by nothing else.`];
 }
 
 export function tangentView(tape, step) {
@@ -89,9 +115,9 @@ export function tangentText(tape, step) {
   const ops = movedOps(tape), name = movingIn(tape);
   if (!name) return [el("p", null, "The result depends on no input with a derivative, so nothing moves.")];
   if (step === 0) {
-    const still = movable(tape).filter(n => n !== name);
+    const still = movable(tape).filter(n => n !== name).slice(0, 8);
     return [el("p", { class: "formula" }, dot(name), " = ", el("b", { class: "t" }, "1"),
-      still.map(n => [", ", dot(n), " = 0"])),
+      still.map(n => [", ", dot(n), " = 0"]), still.length < movable(tape).length - 1 ? ", …" : ""),
     el("p", null, `Only ${name} moves. Step to see what that does to each box.`)];
   }
   const node = ops[step - 1], value = tangentsOf(tape).get(node.id);
@@ -99,8 +125,9 @@ export function tangentText(tape, step) {
     el("p", { class: "formula" }, `${tape.label(node.id)} = ${tape.written(node)}, so `, formulaOf(tape, node)),
     isTensor(value) ? el("p", null, `How ${tape.label(node.id)} moves, place by place.`) : null,
     value === 0 ? el("p", null, `It does not move with ${name}.`) : null,
-    step === ops.length ? el("p", null, `That is the derivative of f by ${name}. For another input, walk again.`)
-      : null,
+    step === ops.length ? el("p", null, movesArray(tape, name)
+      ? `That is the derivative of f along ${name} as a whole: a sum over its numbers. One at a time needs more walks.`
+      : `That is the derivative of f by ${name}. For another number, walk again.`) : null,
   ];
 }
 
@@ -153,14 +180,18 @@ export class Tangents {
     if (name && step === last) this.walked.set(name, tangentsOf(tape).get(tape.trace.output));
     $("tangent-input").replaceChildren(...names.map(n => el("option", { value: n, selected: n === name }, n)));
     const full = v => isTensor(v) ? inTable(v, tape.node(tape.trace.output).shape) : show(v);
-    const sums = n => isTensor(tape.trace.grad[n]) ? "(an array)" : show(tape.trace.grad[n]);
+    const sums = n => derivativeBy(tape, n) === undefined || isTensor(derivativeBy(tape, n)) ? "(an array)"
+      : show(derivativeBy(tape, n));
+    const all = allWalks(tape);
     $("tangent-table").replaceChildren(el("thead", null, el("tr", null, el("th", null, "input"),
-      el("th", { class: "t" }, `${names.length} walk${names.length === 1 ? "" : "s"} of tangents`),
-      el("th", { class: "r" }, "1 walk back"))),
+      el("th", { class: "t" }, `${all} walk${all === 1 ? "" : "s"} of tangents`),
+      el("th", { class: "r" }, `1 walk back${tape.weighted === "f" ? "" : `, of ${tape.weighted}`}`))),
     el("tbody", null, names.map(n => el("tr", { "data-walk": n }, el("th", { scope: "row" }, n),
       el("td", { class: "number t" }, this.walked.has(n) ? full(this.walked.get(n)) : "not walked yet"),
       el("td", { class: "number r" }, sums(n))))));
-    $("tangent-count").textContent = `${this.walked.size} of ${names.length} walks done. The walk back gives all ` +
-      "at once; tangents need a walk for each input, but keep nothing.";
+    $("tangent-count").textContent = all === names.length
+      ? `${this.walked.size} of ${all} walks done. The walk back gives all at once; tangents need a walk for each ` +
+        "number of the inputs, but keep nothing."
+      : `Here a walk moves a whole array. One number at a time takes ${all} walks; the walk back gives all at once.`;
   }
 }

@@ -5,7 +5,11 @@ import { isTensor, show, showFactor } from "./numbers.js";
 const infix = { add: " + ", sub: " − ", mul: "·", div: " / ", matmul: " @ ", pow: "^",
   less: " < ", less_equal: " ≤ ", greater: " > ", greater_equal: " ≥ ", equal: " = ", not_equal: " ≠ " };
 
+const spoken = { detach: "stop_gradient" }; // one name, the one that expressions have
+
 const constants = { e: true, pi: true };
+
+export const inBrackets = name => name === "f" ? name : `(${name})`;
 
 export class Tape {
   constructor(trace) {
@@ -35,7 +39,7 @@ export class Tape {
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
     const attributes = short ? [] : n.call.match(/\b\w+=.*(?=\)$)/) ?? []; // "axes=0,1, keepdims=1"
-    return `${n.op}(${[...words, ...attributes].join(", ")})`;
+    return `${spoken[n.op] ?? n.op}(${[...words, ...attributes].join(", ")})`;
   }
 
   // The same with numbers for operands: null where there are tensors.
@@ -43,7 +47,7 @@ export class Tape {
     if (n.args.some(id => id !== null && isTensor(this.node(id).value))) return null;
     const words = n.args.map((id, k) => showFactor(id === null ? n.numbers[k] : this.node(id).value));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
-    return n.op === "neg" ? `−${words[0]}` : `${n.op}(${words.join(", ")})`;
+    return n.op === "neg" ? `−${words[0]}` : `${spoken[n.op] ?? n.op}(${words.join(", ")})`;
   }
 
   // What the way back will read: "x1", "x2", "its own value".
@@ -96,6 +100,16 @@ export class Tape {
     const first = this.trace.sweep.find(s => s.node === this.trace.output);
     return first ? first.adjoint : this.trace.seed;
   }
+
+  // What the gradient is of: f, or f times the seed, "5·f"; of several results their weighted sum.
+  get weighted() {
+    const seed = this.seed();
+    if (isTensor(this.trace.value)) return "seed·f";
+    return seed === 1 || this.trace.sweep.length === 0 ? "f" : `${showFactor(seed)}·f`;
+  }
+
+  // "∂f/∂x", "∂(5·f)/∂x"
+  partial(name) { return `∂${inBrackets(this.weighted)}/∂${name}`; }
 
   // A filled-in rule, "v̄₅·cos(x1)", as pieces: texts, and {node, adjoint} for what stands for a
   // node. The bar of an adjoint stands behind the first letter of a label.

@@ -202,13 +202,16 @@ static void compare(cot__cost *c, const char *why) {
         snprintf(c->why, sizeof c->why, "a sweep is impossible: %.200s", why);
     else if (isnan(c->crossing))
         snprintf(c->why, sizeof c->why, "a reverse sweep costs nothing here, so it is never dearer");
-    else
+    else {
+        char same[64] = "reverse mode costs more for any number of outputs";
+        if (c->crossing >= 1)
+            cot__format(same, sizeof same, "the same at %.4g output%s", c->crossing, c->crossing == 1 ? "" : "s");
         cot__format(c->why, sizeof c->why,
                     "forward mode sweeps once for each of %lld input%s (%g %s each), reverse mode once for each output "
-                    "(%g %s each): "
-                    "the same at %.4g output%s",
+                    "(%g %s each): %s",
                     (long long)c->inputs, c->inputs == 1 ? "" : "s", c->forward_sweep, unit, c->reverse_sweep, unit,
-                    c->crossing, c->crossing == 1 ? "" : "s");
+                    same);
+    }
 }
 
 bool cot__cost_of(cot__cost *c, cot_var y, int n, const cot_var *inputs, char why[512]) {
