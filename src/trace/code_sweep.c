@@ -371,9 +371,10 @@ static void structural_step(sweep_code *c) {
     int              temporaries = c->temporaries;
     c->lines = NULL;
     say_recorded(c);
-    c->lines = lines, c->temporaries = temporaries;
-    if (!c->stopped) say_recorded(c);
-    else if (c->stopped != cot__code_no_memory) put_rule(c);
+    c->lines = lines;
+    if (lines) c->temporaries = temporaries;
+    if (!c->stopped && lines) say_recorded(c);
+    else if (c->stopped && c->stopped != cot__code_no_memory) put_rule(c);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     if (t->status != COT_OK) cot_tape_clear_error(t);
