@@ -179,7 +179,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
             (!m.is_gpt || forecast_segments(&m, &a, f)))
             show(o, out, &a, f);
     } else {
-        if (problem_for_derivatives(&p, o, f)) {
+        if (shapes_of_expression(&p, o, f)) {
             if (cot__forecast_of(&a.f, p.y) && cot__forecast_least(&a.f, p.y)) show(o, out, &a, f);
             else failure_memory(f);
         }

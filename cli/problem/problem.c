@@ -99,7 +99,9 @@ static bool read_names(problem *p, const char *const *arguments, int count, fail
 static bool read_values(problem *p, const char *const *arguments, failure *f) {
     for (int i = 0; i < p->n; i++) {
         problem_input *x = &p->inputs[i];
-        if (!value_or_matrix_read(x->name, strchr(arguments[i], '=') + 1, p->o->dtype, &x->value, &x->sparse, f))
+        const char    *text = strchr(arguments[i], '=') + 1;
+        if (!(p->way && value_shape(text, p->o->dtype, &x->value)) &&
+            !value_or_matrix_read(x->name, text, p->o->dtype, &x->value, &x->sparse, f))
             return false;
         p->inputs[i].wanted = cot__dtype_is_float(p->inputs[i].value.dtype);
     }
@@ -169,13 +171,15 @@ static bool read_tangents(problem *p, failure *f) {
     return true;
 }
 
-bool problem_open(problem *p, const options *o, failure *f) {
+static bool open_in(problem *p, const options *o, const problem_way *way, failure *f) {
     const char *const *arguments;
     int                count;
-    *p = (problem){.o = o, .op = o->command->name};
+    *p = (problem){.o = o, .op = o->command->name, .way = way};
     return problem_expression(p, &arguments, &count, f) && read_names(p, arguments, count, f) &&
            read_values(p, arguments, f) && read_wrt(p, f) && read_tangents(p, f);
 }
+
+bool problem_open(problem *p, const options *o, failure *f) { return open_in(p, o, NULL, f); }
 
 cot_var problem_run(const problem *p, cot_tape *t, const cot_var *vars, cot__expr_error *error, cot__expr_span **spans,
                     int64_t *span_count) {
@@ -208,7 +212,7 @@ bool problem_record(problem *p, failure *f) {
     cot__expr_error error = {0};
     cot_var        *vars = malloc(((size_t)p->n + 1) * sizeof *vars);
     p->wanted = malloc(((size_t)p->n + 1) * sizeof *p->wanted);
-    p->t = cot_tape_create(NULL);
+    p->t = p->way ? p->way->open() : cot_tape_create(NULL);
     if (!vars || !p->wanted || !p->t) {
         free(vars);
         return failure_memory(f);
@@ -218,8 +222,9 @@ bool problem_record(problem *p, failure *f) {
         /* An input that is not asked for is a constant, so sweeps, costs and traces leave it
          * out. */
         bool leaf = x->wanted || x->tangent.data;
-        vars[k] = leaf ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
-                       : cot_data(p->t, x->value.dtype, x->value.shape, x->value.data);
+        vars[k] = p->way ? p->way->input(p->t, x, leaf)
+                  : leaf ? cot_tensor(p->t, x->value.dtype, x->value.shape, x->value.data)
+                         : cot_data(p->t, x->value.dtype, x->value.shape, x->value.data);
         x->var = cot_name(vars[k], x->name);
         if (!x->wanted) continue;
         p->wanted[p->wanted_count++] = x->var;
@@ -237,7 +242,11 @@ bool problem_record(problem *p, failure *f) {
 }
 
 bool problem_for_derivatives(problem *p, const options *o, failure *f) {
-    if (!problem_open(p, o, f)) return false;
+    return problem_for_derivatives_in(p, o, NULL, f);
+}
+
+bool problem_for_derivatives_in(problem *p, const options *o, const problem_way *way, failure *f) {
+    if (!open_in(p, o, way, f)) return false;
     p->derivatives = true;
     if (!problem_record(p, f)) return false;
     /* as in x=arange(5) */

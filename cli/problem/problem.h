@@ -19,8 +19,16 @@ typedef struct problem_input {
     cot_var      var;     /* set by problem_record */
 } problem_input;
 
+/* How a problem is recorded otherwise than by its values: floats with axes are not read where
+ * their text says their shape (uniform), and have no data. */
+typedef struct problem_way {
+    cot_tape *(*open)(void);
+    cot_var (*input)(cot_tape *t, const problem_input *x, bool leaf);
+} problem_way;
+
 typedef struct problem {
-    const options *o;
+    const options     *o;
+    const problem_way *way; /* NULL: by its values */
     const char    *text; /* the expression */
     size_t         length;
     char          *own; /* memory of the text, if it was read from a file */
@@ -56,6 +64,7 @@ bool problem_record(problem *p, failure *f);
 /* Does both. Then checks that there is a value to differentiate, and an input to differentiate
  * by. */
 bool problem_for_derivatives(problem *p, const options *o, failure *f);
+bool problem_for_derivatives_in(problem *p, const options *o, const problem_way *way, failure *f);
 /* Forgets the recording, so that the problem can be recorded again with other values. */
 void problem_forget(problem *p);
 void problem_close(problem *p);

@@ -112,14 +112,22 @@ static const char *past_shape(const char *p, cot_shape *shape) {
     return past(p, ']');
 }
 
-/* uniform(seed, [shape], scale): the scale is a constant expression of its own. */
+/* uniform(seed, [shape], scale), its scale from here to *end; NULL: it is written otherwise. */
+static const char *uniform_parts(const char *text, uint64_t *seed, cot_shape *shape, const char **end) {
+    *seed             = 0;
+    const char *p     = past_shape(past(past_natural(past(text + strlen("uniform"), '('), seed), ','), shape);
+    const char *scale = past(p, ',');
+    *end              = text + strlen(text);
+    while (*end > text && strchr(" \t\n\v\f\r", (*end)[-1])) (*end)--;
+    return !scale || (*end)[-1] != ')' || *end - 1 <= scale || *seed > UINT32_MAX ? NULL : scale;
+}
+
+/* The scale is a constant expression of its own. */
 static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure *f) {
-    uint64_t    seed = 0;
+    uint64_t    seed;
     cot_shape   shape;
-    const char *p     = past_shape(past(past_natural(past(text + strlen("uniform"), '('), &seed), ','), &shape);
-    const char *scale = past(p, ','), *end = text + strlen(text);
-    while (end > text && strchr(" \t\n\v\f\r", end[-1])) end--;
-    if (!scale || end[-1] != ')' || end - 1 <= scale || seed > UINT32_MAX)
+    const char *end, *scale = uniform_parts(text, &seed, &shape, &end);
+    if (!scale)
         return failure_usage(
             f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: "
                "uniform(1, [128, 784], 0.5)");
@@ -216,6 +224,15 @@ static bool hint_of_file(const char *text, failure *f) {
 
 /* Is it "uniform" and then, after spaces, a parenthesis? */
 static bool is_uniform(const char *text) { return strncmp(text, "uniform", 7) == 0 && past(text + 7, '(') != NULL; }
+
+bool value_shape(const char *text, cot_dtype real, cot_array *a) {
+    uint64_t    seed, bytes;
+    const char *end;
+    while (*text == ' ') text++;
+    *a = (cot_array){.dtype = real};
+    return is_uniform(text) && uniform_parts(text, &seed, &a->shape, &end) && a->shape.ndim > 0 &&
+           cot__elements_count(&a->shape, (int)cot__dtype_size(real), &a->size, &bytes) && a->size > 0;
+}
 
 bool value_read(const char *who, const char *text, cot_dtype real, cot_array *a, failure *f) {
     return value_or_matrix_read(who, text, real, a, NULL, f);

@@ -15,4 +15,8 @@ bool value_or_matrix_read(const char *who, const char *text, cot_dtype real, cot
 /* The elements of a var, as an array of its own dtype. */
 bool value_of_var(cot_var x, cot_array *a, failure *f);
 
+/* The dtype and shape of uniform(seed, [extents], scale), without its elements: data is NULL.
+ * False: the text is something else, has no axes or no elements, or a mistake in it. */
+bool value_shape(const char *text, cot_dtype real, cot_array *a);
+
 #endif

@@ -1,5 +1,5 @@
-/* shapes.c: gpt and mnist recorded on examples, whose elements nobody computes; the memory of their
- * tape is reserved and never touched. */
+/* shapes.c: gpt, mnist and expressions recorded on examples, whose elements nobody computes; the
+ * memory of their tape is reserved and never touched. */
 #include "train/shapes.h"
 
 #include "models/mnist.h"
@@ -87,4 +87,60 @@ bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *paramete
     if (fine) *parameters += more * (*parameters - fewer);
     cot__forecast_free(&less);
     return fine;
+}
+
+/* ---- expressions ----------------------------------------------------------------------------- */
+
+/* An expression is recorded on examples of its inputs. Where its shapes depend on values (x[x > 0],
+ * a if b else c), somebody looks at an example or is refused one: then the values themselves are
+ * read and recorded. */
+
+/* Floats with axes are examples; all others are as they were given. */
+static cot_var input(cot_tape *t, const problem_input *x, bool leaf) {
+    const cot_array *v = &x->value;
+    cot__result      r;
+    if (v->data) return leaf ? cot_tensor(t, v->dtype, v->shape, v->data) : cot_data(t, v->dtype, v->shape, v->data);
+    t->mode.leaf = leaf;
+    bool open = cot__constant_open(t, &r, "memory", v->dtype, &v->shape);
+    t->mode.leaf = false;
+    if (!open) return COT_NONE;
+    cot__result_is_example(t, &r);
+    cot_var z = cot__result_push(t, &r, leaf ? OP_leaf : OP_constant, 0, NULL, NULL);
+    if (leaf && !cot__failed(z)) { /* never assigned, and without a gradient */
+        cot__node *n = &t->nodes[cot__index(z)];
+        n->a = n->b = 0;
+        n->extra.grad = NULL;
+    }
+    return z;
+}
+
+static cot_tape *open_tape(void) {
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {cot__reserve, NULL}});
+    if (!t) return NULL;
+    t->mode.compiling = true;
+    cot_tape_set_memory_limit(t, 0); /* one of the environment is for tapes that compute */
+    return t;
+}
+
+/* Has nobody looked? What is looked at is an example no longer. */
+static bool is_untouched(const problem *p) {
+    for (int k = 0; k < p->n; k++)
+        if (!p->inputs[k].value.data && !cot__is_example(p->t, cot__index(p->inputs[k].var))) return false;
+    for (uint32_t i = 0; i < p->t->count; i++) {
+        const cot__node *n = &p->t->nodes[i];
+        bool             from = false;
+        for (int k = 0; cot__is_tensor(n) && k < cot__nargs(n); k++)
+            from = from || (cot__arg(n, k) != COT__NONE && cot__is_example(p->t, cot__arg(n, k)));
+        if (from && !cot__is_example(p->t, i)) return false;
+    }
+    return true;
+}
+
+bool shapes_of_expression(problem *p, const options *o, failure *f) {
+    static const problem_way by_shapes = {open_tape, input};
+    failure                  unsaid = {0};
+    if (problem_for_derivatives_in(p, o, &by_shapes, &unsaid) && is_untouched(p)) return true;
+    if (strcmp(unsaid.code, "memory") == 0) return *f = unsaid, false;
+    problem_close(p);
+    return problem_for_derivatives(p, o, f);
 }

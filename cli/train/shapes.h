@@ -1,9 +1,10 @@
-/* shapes.h: what a step of a model would take, from its shapes alone. */
+/* shapes.h: what a step of a model or an expression would take, from its shapes alone. */
 #ifndef COT_CLI_SHAPES_H
 #define COT_CLI_SHAPES_H
 
 #include "io/failure.h"
 #include "models/gpt.h"
+#include "problem/problem.h"
 #include "trace/cost/forecast.h"
 
 typedef struct shapes {
@@ -12,6 +13,10 @@ typedef struct shapes {
     int64_t   batch;
     cot_dtype precision;
 } shapes;
+
+/* The expression of the command line, recorded for a forecast: by the shapes of its inputs, unless
+ * it needs their values. Call problem_close in any case. */
+bool shapes_of_expression(problem *p, const options *o, failure *f);
 
 /* The forecast of a step, with what is enough if `least`, and how many numbers the parameters are.
  * Call cot__forecast_free in any case. */

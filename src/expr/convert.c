@@ -261,7 +261,8 @@ bool cot__as_integer(const cot__item *x, int64_t *out) {
         *out = x->as.integer;
         return true;
     }
-    if (x->kind != ITEM_VAR || cot_shape_of(x->as.var).ndim != 0 || cot__dtype_is_float(cot_dtype_of(x->as.var)))
+    if (x->kind != ITEM_VAR || cot_shape_of(x->as.var).ndim != 0 || cot__dtype_is_float(cot_dtype_of(x->as.var)) ||
+        cot__is_for_shapes(x->as.var))
         return false;
     *out = cot_value_i64(x->as.var);
     return true;

@@ -193,7 +193,7 @@ bool cot__operate_truth(cot__evaluation *r, const char *where, const char *inste
         *out = x->kind == ITEM_NUMBER ? x->as.number != 0 : x->as.integer != 0;
         return true;
     }
-    if (x->kind == ITEM_VAR && cot_size(x->as.var) == 1) {
+    if (x->kind == ITEM_VAR && cot_size(x->as.var) == 1 && !cot__is_for_shapes(x->as.var)) {
         *out = cot_value(x->as.var) != 0;
         return cot_tape_status(r->t) == COT_OK || cot__evaluation_tape_failed(r);
     }

@@ -242,6 +242,9 @@ bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) __attribu
 bool cot__evaluation_fail_at(cot__evaluation *r, size_t start, size_t stop, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 bool cot__evaluation_tape_failed(cot__evaluation *r);
+/* Has the var no number of its own, because the expression is recorded for shapes alone
+ * (tape/examples.h)? In bodies the tape itself says so. */
+static inline bool cot__is_for_shapes(cot_var x) { return x.tape && x.tape->mode.compiling && !x.tape->mode.body; }
 /* Checks a result of the library, and makes an item of it. */
 bool cot__checked(cot__evaluation *r, cot_var x, cot__item *out);
 

@@ -1,5 +1,5 @@
 /* code_sweep.c: the sweep written out: every step's additions as statements of C. */
-#include "trace/code.h"
+#include "trace/code_calls.h"
 
 #include "diff/engine/kept_adjoints.h"
 #include "ops/array/array.h"
@@ -352,6 +352,37 @@ static void put_rule(sweep_code *c) {
     }
 }
 
+/* ---- rules that are a formula ---------------------------------------------------------------- */
+
+static void formula_line(void *to, const char *text) {
+    sweep_code *c = to;
+    put_line(c, text, c->node, true);
+}
+
+static void formula_add(void *to, int operand, const char *amount) {
+    sweep_code *c = to;
+    put_addition(c, cot__trace_find(c->tr, c->tr->nodes[c->node].args[operand]), amount, NULL, false, false);
+}
+
+static bool put_formula(sweep_code *c) {
+    enum { MOST = 3 };
+    const cot__trace_node *n = &c->tr->nodes[c->node];
+    const char            *operand[MOST];
+    char                   names[MOST][COT__C_TEXT], bar[COT__C_NAME];
+    bool                   wanted[MOST] = {false};
+    if (n->nargs > MOST) return false;
+    for (int k = 0; k < n->nargs; k++) {
+        int64_t from = cot__trace_find(c->tr, n->args[k]);
+        if (from < 0 || !(operand[k] = text_of(c, n->args[k], names[k]))) return false;
+        wanted[k] = c->tr->nodes[from].active;
+    }
+    bar_of(c, c->node, bar);
+    cot__c_step s = {c->tr->t, n->id, operand, wanted, bar, c->temporaries, c, formula_line, formula_add};
+    if (!cot__c_formula_put(&s)) return false;
+    c->temporaries = s.temporaries;
+    return true;
+}
+
 static void structural_step(sweep_code *c) {
     cot_tape              *t = c->tr->t;
     const cot__trace_node *n = &c->tr->nodes[c->node];
@@ -359,10 +390,11 @@ static void structural_step(sweep_code *c) {
     cot_var                more[MOST_RESULTS];
     cot__rule              r = {.t = t, .node = n->id, .op = op, .driver = c, .gs = more,
                                 .give = give_all, .give_slice = give_slice, .give_scatter = give_scatter};
-    cot_mark   m = cot__mark(t);
-    cot__scope scope = cot__scope_open(t, 0);
     c->first = (uint32_t)t->count;
     c->given_count = 0;
+    if (put_formula(c)) return;
+    cot_mark   m = cot__mark(t);
+    cot__scope scope = cot__scope_open(t, 0);
     open_adjoints(c, &r, more);
     if (t->status == COT_OK && !c->stopped) cot__run_vjp(&r);
     if (t->status != COT_OK) c->stopped = cot__code_no_memory;
@@ -371,9 +403,10 @@ static void structural_step(sweep_code *c) {
     int              temporaries = c->temporaries;
     c->lines = NULL;
     say_recorded(c);
-    c->lines = lines, c->temporaries = temporaries;
-    if (!c->stopped) say_recorded(c);
-    else if (c->stopped != cot__code_no_memory) put_rule(c);
+    c->lines = lines;
+    if (lines) c->temporaries = temporaries;
+    if (!c->stopped && lines) say_recorded(c);
+    else if (c->stopped && c->stopped != cot__code_no_memory) put_rule(c);
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
     if (t->status != COT_OK) cot_tape_clear_error(t);

@@ -137,13 +137,18 @@ static void networks_are_calls_with_their_options(void **state) {
            " + sum(avg_pool1d(x[0], 2, stride=1, padding=1, exclude_padding=True)*2)' "
            "'x=uniform(1, [1,2,5,3], 1)' 'w=uniform(2, [2,2,2,2], 1)'", "x w", false);
     asks_for_the_rule_of("max_pool");
-    asks_for_the_rule_of("avg_pool");
+    asks_for_the_rule_of("avg_pool"); /* windows of other sizes */
+    agrees("'sum(avg_pool2d(x, [2,3], stride=[3,2], padding=[1,0])**2)' 'x=uniform(1, [1,2,6,4], 1)'", "x", true);
+    sh("grep -q 'x_bar = cot_add(x_bar, cot_conv_transpose2d(' made.c");
+    assert_int_equal(last.status, 0);
     agrees("'conv_transpose1d(x, w, stride=3, padding=1, output_padding=2, groups=2)**2' --seed 2 "
            "'x=uniform(1, [1,2,3], 1)' 'w=uniform(2, [2,1,2], 1)'", "x w", false);
     agrees("'sum(conv1d(x, w, groups=2, padding_before=2)**2)' 'x=uniform(1, [1,4,3], 1)' 'w=uniform(2, [2,2,2], 1)'",
            "x w", false);
     agrees("'sum(layer_norm(x, w, b)*x) + sum(rms_norm(x, w, eps=0.5)**2) + sum(group_norm(x[None], 1)*2*x)' "
-           "x=[[1,2,4],[3,1,2]] w=[1,2,3] b=[1,0,1]", "x w b", false);
+           "x=[[1,2,4],[3,1,2]] w=[1,2,3] b=[1,0,1]", "x w b", true);
+    sh("grep -c ';  /. [yrh] ./' made.c");
+    assert_string_equal(last.out, "9\n");
     agrees("'sum(attention(q, k, q, mask=k > 0, causal=True, scale=0.5)*q + attention(k, q, q, bias=q))' "
            "q=[[1,2],[3,1]] k=[[1,-1],[2,1]]", "q k", false);
     asks_for_the_rule_of("attention");

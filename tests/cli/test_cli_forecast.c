@@ -91,6 +91,22 @@ static void what_int64_does_not_hold_is_refused(void **state) {
     assert_true(number("peak") > 9e17 && number("whole") > 9e17 && number("parameters") > 1e17);
 }
 
+/* Nothing is computed, whatever the sizes; where shapes depend on values, these are. */
+static void expressions_are_known_by_their_shapes(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --json 'sum(tanh(A @ x))' 'A=uniform(1, [300000,300000], 1)' "
+                        "'x=uniform(2, [300000], 1)'"), 0);
+    assert_true(number("sources") == 8.0 * (300000.0 * 300000 + 300000));
+    assert_true(number("peak") == 8.0 * (300000.0 * 300000 + 4 * 300000));
+    assert_int_equal(sh("cotangent memory --json 'sum(x) if sum(x) > 9 else sum(exp(x))' 'x=uniform(1, [8], 1)'"), 0);
+    assert_non_null(strstr(last.out, "{\"op\":\"exp\""));
+    assert_int_equal(sh("cotangent memory --json 'sum(x[x > 2]*x[x > 2])' 'x=uniform(1, [8], 1)'"), 0);
+    assert_non_null(strstr(last.out, "{\"op\":\"mul\",\"name\":null,\"count\":1,\"bytes\":0,"));
+    fails("cotangent memory 'sum(x)' 'x=uniform(1, 3)'", 2,
+          "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, "
+          "[128, 784], 0.5)", "");
+}
+
 #define SMALL "'sum(exp(tanh(x)*x)*x)' 'x=uniform(1, [100000], 1)'"
 
 static void a_limit_is_judged_and_drawn(void **state) {
@@ -158,6 +174,7 @@ int main(void) {
         cmocka_unit_test(a_parameter_that_is_used_twice_is_stored_once),
         cmocka_unit_test(a_million_layers_are_answered_at_once),
         cmocka_unit_test(what_int64_does_not_hold_is_refused),
+        cmocka_unit_test(expressions_are_known_by_their_shapes),
         cmocka_unit_test(a_limit_is_judged_and_drawn),
         cmocka_unit_test(what_it_does_not_know_it_says),
     };
