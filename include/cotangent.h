@@ -571,8 +571,7 @@ COT_API void cot_no_grad_close(cot_tape *t);
  * mark made before a scope forgets it; marks made inside are good until it closes. What else reads
  * values of the tape later (second derivatives, cot_explain) may find one that was let go: an
  * error (COT_STALE) that names it. In the body of a loop values are examples, and closing does
- * nothing. An error: no scope is open, a leaf was assigned inside (the running statistics of a
- * batch norm in training are, too): then rewind to a mark before it. */
+ * nothing. An error: no scope is open. */
 COT_API void       cot_scope_open(cot_tape *t, const char *name);
 COT_API cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep);
 

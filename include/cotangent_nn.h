@@ -85,9 +85,9 @@ COT_API cot_status cot_params_init_with(cot_params *p, const char *pattern, cot_
  * where that is no float. */
 COT_API void cot_params_set_dtype(cot_params *p, cot_dtype dtype);
 /* Layers whose name matches compute in this dtype, COT_BF16 or COT_F16: they read their input and
- * parameters through recorded casts, and give a result of that dtype, but for graph convolutions
- * and recurrent layers, whose graph and first state are wider. Parameters stay what they are, f32
- * say, and so do their gradients and statistics. COT_F32 and COT_F64: as parameters and
+ * parameters through recorded casts, and give a result of that dtype. Sums over a graph, and what
+ * adds up over steps (the state c of an LSTM, h of a GRU), are f32. Parameters stay what they are,
+ * f32 say, and so do their gradients and statistics. COT_F32 and COT_F64: as parameters and
  * input are. Of several patterns the last that matches counts; one that matches nothing does no
  * harm. "*" is every layer; "h.*" those of the blocks of a transformer. */
 COT_API cot_status cot_params_set_precision(cot_params *p, const char *pattern, cot_dtype dtype);

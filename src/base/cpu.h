@@ -39,7 +39,8 @@ typedef enum cot__isa { COT__ISA_PLAIN, COT__ISA_AVX2, COT__ISA_AVX512, COT__ISA
  * which the system must give leave. Their bits are their own. A lesser COTANGENT_ISA has none. */
 typedef enum cot__bf16_unit { COT__BF16_NONE, COT__BF16_AVX512, COT__BF16_AMX } cot__bf16_unit;
 #if defined(__x86_64__) && defined(__linux__) && defined(__has_include)
-#if __has_include(<avx512bf16intrin.h>) && __has_include(<amxbf16intrin.h>)
+/* gcc's header, or clang's */
+#if __has_include(<avx512bf16intrin.h>) && (__has_include(<amxbf16intrin.h>) || __has_include(<amxintrin.h>))
 #define COT__HAS_BF16 1
 #endif
 #endif

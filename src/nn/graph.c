@@ -1,6 +1,7 @@
 /* graph.c: layers on the nodes of a graph, which is a matrix of compressed rows: row i has an entry
  * for each node that node i reads. Convolutions weigh by its values, attention makes weights of its
- * own at the same places. */
+ * own at the same places. Sums over the graph are f32, if not wider, also where the layer's result
+ * is of 16 bits. */
 #include "nn/nn.h"
 
 /* ---- convolution ----------------------------------------------------------------------------- */
@@ -29,13 +30,15 @@ cot_var cot_nn_gcn(cot_params *p, const char *name, cot_csr graph, cot_var x, in
     if (!cot__layer_axes(p, x, 2)) return cot__layer_close(p, cot__layer_none(p, x));
     cot_shape s = cot_shape_of(x);
     cot_var   w = weight_of(p, x, s.dim[s.ndim - 1], units);
-    return cot__layer_close(p, biased(p, cot_csr_matmul(graph, cot_matmul(x, w)), x, units, bias));
+    cot_var   y = cot__layer_narrowed(p, cot_csr_matmul(graph, cot_matmul(x, w)));
+    return cot__layer_close(p, biased(p, y, x, units, bias));
 }
 
 cot_var cot_nn_gcn_csr(cot_params *p, const char *name, cot_csr graph, cot_csr x, int64_t units, bool bias) {
     if (!cot__layer_open(p, "nn_gcn_csr", name, &x.values)) return cot__layer_none(p, x.values);
     cot_var w = weight_of(p, x.values, x.columns, units);
-    return cot__layer_close(p, biased(p, cot_csr_matmul(graph, cot_csr_matmul(x, w)), x.values, units, bias));
+    cot_var y = cot__layer_narrowed(p, cot_csr_matmul(graph, cot_csr_matmul(x, w)));
+    return cot__layer_close(p, biased(p, y, x.values, units, bias));
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
@@ -71,7 +74,8 @@ static cot_var gat(cot_params *p, cot_csr graph, cot_var x, int64_t units, const
     e.values     = cot_leaky_relu(e.values, o->slope != 0 ? o->slope : 0.2);
     cot_csr read = cot_csr_softmax(e);
     if (p->training && o->dropout != 0) read.values = cot_dropout(read.values, o->dropout, cot__layer_key(p));
-    cot_var y = cot_permute(cot_csr_matmul(read, h), COT_AXES(1, 0, 2)); /* (nodes, heads, units) */
+    /* (nodes, heads, units) */
+    cot_var y = cot__layer_narrowed(p, cot_permute(cot_csr_matmul(read, h), COT_AXES(1, 0, 2)));
     if (o->mean) return biased(p, cot_mean(y, COT_AXES(1)), x, units, !o->no_bias);
     return biased(p, cot_reshape(y, COT_SHAPE(s.dim[0], heads * units)), x, heads * units, !o->no_bias);
 }

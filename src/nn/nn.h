@@ -90,6 +90,8 @@ static inline cot_tape *cot__params_on(const cot_params *p) { return cot__usable
 /* Opens a layer: checks p, name and x, and pushes the name. x becomes what the layer computes in
  * (cot_params_set_precision). False after setting the error. */
 bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var *x);
+/* x in what the layer that is open computes in. */
+cot_var cot__layer_narrowed(const cot_params *p, cot_var x);
 /* What a layer that did not open returns. */
 cot_var cot__layer_none(const cot_params *p, cot_var x);
 /* The parameter `wish`, found or made. */

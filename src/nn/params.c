@@ -147,8 +147,7 @@ void cot_params_pop(cot_params *p) {
         cot__fail(p->on, COT_VALUE, "[params_pop] no name is pushed; each pop belongs to a push before it");
 }
 
-/* x as a layer that computes in `narrow` reads it. */
-static cot_var narrowed(const cot_params *p, cot_var x) {
+cot_var cot__layer_narrowed(const cot_params *p, cot_var x) {
     bool is = (p->narrow == COT_BF16 || p->narrow == COT_F16) && cot_dtype_of(x) == COT_F32;
     return is ? cot_cast(x, p->narrow) : x;
 }
@@ -180,7 +179,7 @@ bool cot__layer_open(cot_params *p, const char *op, const char *name, cot_var *x
     else if (p->rows)
         cot__summary_open(p);
     /* without the dot behind the name */
-    if (fine && p->precisions) p->narrow = precision_at(p, p->level[p->depth] - 1u), *x = narrowed(p, *x);
+    if (fine && p->precisions) p->narrow = precision_at(p, p->level[p->depth] - 1u), *x = cot__layer_narrowed(p, *x);
     return fine;
 }
 
@@ -336,7 +335,7 @@ cot_var cot__layer_get(cot_params *p, const cot__wish *wish) {
     int64_t before = p->rows ? cot_tape_storage_bytes(p->on) : 0;
     cot_var x      = checked(p, e, in_use(p, e), &wish->shape);
     if (p->rows) cot__summary_asked(p, e, cot_size(x), cot_tape_storage_bytes(p->on) - before);
-    return e->wish.statistic ? x : narrowed(p, x);
+    return e->wish.statistic ? x : cot__layer_narrowed(p, x);
 }
 
 /* An entry by its full name; NULL after setting the error. */

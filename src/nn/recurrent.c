@@ -1,4 +1,7 @@
-/* recurrent.c: LSTM and GRU: the inputs of all steps in one product, then a loop over the steps. */
+/* recurrent.c: LSTM and GRU: the inputs of all steps in one product, then a loop over the steps.
+ *
+ * In 16 bits products and gates are narrow, and so is what a step gives. What adds up over the
+ * steps has the dtype of the parameters: c of an LSTM, h of a GRU. */
 #include "nn/nn.h"
 
 /* What the body of a loop takes from outside. */
@@ -6,6 +9,12 @@ typedef struct cell {
     cot_var weight, bias; /* of h */
     int64_t units;
 } cell;
+
+/* x as narrow as the layer is, if it is: of 16 bits. */
+static cot_var narrowed(const cell *l, cot_var x) {
+    cot_dtype d = cot_dtype_of(l->weight);
+    return d == COT_BF16 || d == COT_F16 ? cot_cast(x, d) : x;
+}
 
 static cot_var gate(cot_var x, int k, int64_t units) { return cot_slice(x, -1, k * units, (k + 1) * units, 1); }
 
@@ -17,19 +26,20 @@ static int lstm_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_var     g = cot_tanh(gate(all, 2, l->units)), o = cot_sigmoid(gate(all, 3, l->units));
     (void)n, (void)m;
     ys[1] = cot_add(cot_mul(f, xs[1]), cot_mul(i, g));
-    ys[0] = ys[2] = cot_mul(o, cot_tanh(ys[1]));
+    ys[0] = ys[2] = narrowed(l, cot_mul(o, cot_tanh(ys[1])));
     return 0;
 }
 
 /* xs: h, what x gives to the gates; ys: h, h. (1 - z) n + z h = n + z (h - n) */
 static int gru_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cell *l = user;
-    cot_var     h = cot_add(cot_matmul(xs[0], l->weight), l->bias);
+    cot_var     h = cot_add(cot_matmul(narrowed(l, xs[0]), l->weight), l->bias);
     cot_var     r = cot_sigmoid(cot_add(gate(xs[1], 0, l->units), gate(h, 0, l->units)));
     cot_var     z = cot_sigmoid(cot_add(gate(xs[1], 1, l->units), gate(h, 1, l->units)));
     cot_var new   = cot_tanh(cot_add(gate(xs[1], 2, l->units), cot_mul(r, gate(h, 2, l->units))));
     (void)n, (void)m;
-    ys[0] = ys[1] = cot_add(new, cot_mul(z, cot_sub(xs[0], new)));
+    ys[0] = cot_add(new, cot_mul(z, cot_sub(xs[0], new)));
+    ys[1] = narrowed(l, ys[0]);
     return 0;
 }
 
@@ -50,13 +60,14 @@ static cot_var recurrent(cot_params *p, cot_var x, int64_t units, cot_var *state
         w[k].dtype = d, w[k].how.kind = COT_INIT_UNIFORM, w[k].fan_in = (double)units, w[k].fan_out = (double)all;
         got[k] = cot__layer_get(p, &w[k]);
     }
+    cell l = {got[1], got[3], units};
     for (int k = 0; k < carried; k++) {
         cot_shape h = {s.ndim - 1, {0}};
         for (int i = 1; i + 1 < s.ndim; i++) h.dim[i - 1] = s.dim[i];
         h.dim[h.ndim - 1] = units;
         begin[k]          = state && state[k].tape ? state[k] : cot_zeros(p->on, d, h);
+        if (k + 1 < carried) begin[k] = narrowed(&l, begin[k]);
     }
-    cell    l      = {got[1], got[3], units};
     cot_var inputs = cot_add(cot_matmul(x, got[0]), got[2]);
     if (cot_scan(step, &l, -1, carried, begin, 1, &inputs, end, 1, ys, NULL) != COT_OK) return INVALID(p->on);
     for (int k = 0; state && k < carried; k++) state[k] = end[k];

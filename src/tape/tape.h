@@ -234,6 +234,7 @@ typedef struct cot__modes {
 enum { COT__DEEPEST_SCOPE = 16, COT__SCOPE_NAME = 32 };
 typedef struct cot__open_scope {
     uint32_t    from, storages; /* the first node, and storage, that is recorded in it */
+    uint32_t    stamp;          /* the tape's when it was opened */
     const char *body;           /* the body that was recorded when it was opened */
     char        name[COT__SCOPE_NAME];
 } cot__open_scope;

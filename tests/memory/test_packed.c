@@ -16,8 +16,8 @@ typedef struct result {
 } result;
 
 /* A deep net, a scope for each few layers. */
-static cot_var deep(cot_tape *t, cot_var x, cot_var w) {
-    for (int k = 0; k < LAYERS; k += BLOCK) {
+static cot_var deep(cot_tape *t, cot_var x, cot_var w, int layers) {
+    for (int k = 0; k < layers; k += BLOCK) {
         cot_scope_open(t, "block");
         for (int l = 0; l < BLOCK; l++) x = cot_tanh(cot_matmul(cot_sin(x), w));
         cot_scope_close(t, 1, &x);
@@ -29,7 +29,7 @@ static void run(cot_dtype saved, result *r) {
     cot_tape  *t = cot_tape_create(NULL);
     cot_memory m;
     cot_tape_set_precision(t, (cot_precision){.saved = saved});
-    cot_var x = normal(t, 1, 1), w = cot_leaf(normal(t, 2, 0.15)), y = deep(t, x, w), g;
+    cot_var x = normal(t, 1, 1), w = cot_leaf(normal(t, 2, 0.15)), y = deep(t, x, w, LAYERS), g;
     r->loss = cot_value(y);
     cot_tape_memory(t, &m, NULL);
     r->saved = m.saved, r->packed = m.packed;
@@ -161,7 +161,7 @@ static void every_allocation_may_fail(void **state) {
         if (t) {
             cot_tape_set_precision(t, (cot_precision){.saved = COT_BF16});
             cot_mark start = cot_tape_mark(t);
-            cot_var  w = cot_leaf(normal(t, 2, 0.15)), y = deep(t, normal(t, 1, 1), w);
+            cot_var  w = cot_leaf(normal(t, 2, 0.15)), y = deep(t, normal(t, 1, 1), w, 2 * BLOCK);
             cot_backward(y);
             if (cot_tape_status(t) != COT_OK) assert_int_equal(cot_tape_status(t), COT_MEMORY);
             cot_tape_rewind(t, start);

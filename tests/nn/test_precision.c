@@ -2,6 +2,8 @@
  * name; losses that are scaled; saved bytes that halve. */
 #include "support/tape_test.h"
 
+#include <cotangent_sparse.h>
+
 enum { ROWS = 32, IN = 24, WIDTH = 40 };
 
 static cot_var net(cot_params *p, cot_var x) {
@@ -151,6 +153,75 @@ static void layers_compute_in_what_their_name_says(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- layers over steps and graphs ---- */
+
+enum { STEPS = 3, BATCH = 4, UNITS = 8 };
+
+static cot_csr ring(cot_tape *t) {
+    static const int64_t from[8] = {0, 1, 2, 3, 4, 5, 6, 7}, to[8] = {1, 2, 3, 4, 5, 6, 7, 0};
+    return cot_csr_gcn(t, COT_F32, ROWS, 8, from, to);
+}
+static cot_var rows_of(cot_var x) { return cot_reshape(x, COT_SHAPE(STEPS, BATCH, ROWS * IN / (STEPS * BATCH))); }
+static cot_var lstm(cot_params *p, cot_var x) { return cot_nn_lstm(p, "l", rows_of(x), UNITS, NULL); }
+static cot_var gru(cot_params *p, cot_var x) { return cot_nn_gru(p, "l", rows_of(x), UNITS, NULL); }
+static cot_var gcn(cot_params *p, cot_var x) { return cot_nn_gcn(p, "l", ring(cot_tape_of(x)), x, UNITS, true); }
+static cot_var gat(cot_params *p, cot_var x) { return cot_nn_gat(p, "l", ring(cot_tape_of(x)), x, UNITS, NULL); }
+
+static void layers_over_steps_and_graphs_give_16_bits_too(void **state) {
+    (void)state;
+    static cot_var (*const layers[])(cot_params *, cot_var) = {lstm, gru, gcn, gat};
+    const cot_dtype narrow[] = {COT_BF16, COT_F16};
+    for (int k = 0; k < 8; k++) {
+        static double wide[ROWS * UNITS], got[ROWS * UNITS];
+        cot_tape     *t = cot_tape_create(NULL);
+        cot_params   *p = cot_params_create(t);
+        cot_var       x = cot_mul(normal(t, 1, ROWS, IN), 0.3);
+        cot_params_init(p, layers[k / 2], x, cot_key_of(0));
+        cot_var y = layers[k / 2](p, x);
+        cot_read(y, wide, cot_size(y));
+        cot_params_set_precision(p, "*", narrow[k % 2]);
+        y = layers[k / 2](p, x);
+        assert_int_equal(cot_dtype_of(y), narrow[k % 2]);
+        cot_read(y, got, cot_size(y));
+        assert_memory_not_equal(wide, got, sizeof wide);
+        /* a few roundings of values below 2 in each of the steps */
+        double each = narrow[k % 2] == COT_BF16 ? 0x1p-8 : 0x1p-11;
+        for (int64_t i = 0; i < cot_size(y); i++) assert_true(fabs(got[i] - wide[i]) <= STEPS * 8 * each);
+        cot_backward(cot_sum(cot_cast(y, COT_F32), COT_ALL));
+        for (int w = 0; w < cot_params_count(p); w++)
+            assert_int_equal(cot_dtype_of(cot_grad(cot_params_at(p, w).var)), COT_F32);
+        assert_ok(t);
+        cot_params_destroy(p);
+        cot_tape_destroy(t);
+    }
+}
+
+/* The state goes from one sequence to the next: c of an LSTM and h of a GRU in f32, so that a
+ * sequence in two parts gives what it gives in one. */
+static void states_of_16_bits_go_on(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        static double whole[BATCH * UNITS], parts[BATCH * UNITS];
+        cot_tape     *t = cot_tape_create(NULL);
+        cot_params   *p = cot_params_create(t);
+        cot_var       x = normal(t, 1, ROWS, IN), all = rows_of(x), carried[2] = {{0}};
+        cot_params_set_precision(p, "*", COT_BF16);
+        cot_params_init(p, k ? gru : lstm, x, cot_key_of(0));
+        cot_read(cot_index(k ? gru(p, x) : lstm(p, x), 0, STEPS - 1), whole, BATCH * UNITS);
+        for (int s = 0; s < STEPS; s++) {
+            cot_var one = cot_slice(all, 0, s, s + 1, 1);
+            cot_var y = k ? cot_nn_gru(p, "l", one, UNITS, carried) : cot_nn_lstm(p, "l", one, UNITS, carried);
+            cot_read(cot_index(y, 0, 0), parts, BATCH * UNITS);
+        }
+        assert_int_equal(cot_dtype_of(carried[0]), k ? COT_F32 : COT_BF16);
+        if (!k) assert_int_equal(cot_dtype_of(carried[1]), COT_F32);
+        assert_ok(t);
+        assert_memory_equal(whole, parts, sizeof whole);
+        cot_params_destroy(p);
+        cot_tape_destroy(t);
+    }
+}
+
 /* Norms compute in f32, and read their input so: without one. */
 static cot_var plain(cot_params *p, cot_var x) {
     x = cot_relu(cot_nn_dense(p, "fc1", x, WIDTH));
@@ -264,6 +335,8 @@ int main(void) {
         cmocka_unit_test(a_batch_computes_as_its_function_chose),
         cmocka_unit_test(a_policy_casts_the_operations_that_it_names),
         cmocka_unit_test(layers_compute_in_what_their_name_says),
+        cmocka_unit_test(layers_over_steps_and_graphs_give_16_bits_too),
+        cmocka_unit_test(states_of_16_bits_go_on),
         cmocka_unit_test(a_policy_that_says_nothing_is_refused),
         cmocka_unit_test(a_scale_that_is_no_scale_is_refused),
         cmocka_unit_test(saved_bytes_halve),

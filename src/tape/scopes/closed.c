@@ -24,7 +24,8 @@ void cot_scope_open(cot_tape *t, const char *name) {
         return;
     }
     cot__open_scope *s = &t->scopes.open[t->scopes.depth++];
-    *s = (cot__open_scope){.from = t->count, .storages = t->storages.count, .body = t->mode.body};
+    *s = (cot__open_scope){.from = t->count, .storages = t->storages.count, .stamp = t->stamp,
+                           .body = t->mode.body};
     snprintf(s->name, sizeof s->name, "%s", name);
 }
 
@@ -35,9 +36,6 @@ static const cot__open_scope *to_close(cot_tape *t) {
     else if (s->body != t->mode.body)
         cot__fail(t, COT_VALUE, "[scope_close] scope \"%s\" was opened outside of the body that is recorded; close it "
                                 "where it was opened", s->name);
-    else if (t->assigned_at > s->from)
-        cot__fail(t, COT_VALUE, "[scope_close] a leaf was assigned since scope \"%s\" was opened; assign after it is "
-                                "closed", s->name);
     return t->status == COT_OK ? s : NULL;
 }
 
@@ -154,6 +152,18 @@ static void let_go(cot_tape *t, const cot__open_scope *s, cot__storage *none) {
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
+/* The nodes of the scope get the tape's new stamp, and so do the times of leaves and constants that
+ * were assigned in it: who read one before its assignment is found as it was. */
+static void stamp_again(cot_tape *t, const cot__open_scope *s) {
+    for (uint32_t i = s->from; i < t->count; i++)
+        t->nodes[i].stamp = t->stamp | (t->nodes[i].stamp & COT__BODY_STAMP);
+    for (uint32_t i = 0; i < t->count && t->assigned_at > s->from; i++) {
+        cot__node *x = &t->nodes[i];
+        if (cot__was_assigned(x) && x->a >= s->from && x->b / COT__ASSIGNERS >= s->stamp)
+            x->b = t->stamp * COT__ASSIGNERS + x->b % COT__ASSIGNERS;
+    }
+}
+
 /* Are all of them values? Otherwise sets the error. */
 static bool are_values(cot_tape *t, int n, const cot_var *keep) {
     uint32_t i;
@@ -185,8 +195,7 @@ cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep) {
             let_go(t, s, none);
         }
         t->storages.count = made + 1;
-        for (uint32_t i = s->from; i < t->count; i++)
-            t->nodes[i].stamp = t->stamp | (t->nodes[i].stamp & COT__BODY_STAMP);
+        stamp_again(t, s);
         for (int k = 0; k < n; k++)
             if (!cot__is_number(keep[k])) keep[k] = VAR(t, cot__index(keep[k]));
     }
