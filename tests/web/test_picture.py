@@ -154,7 +154,7 @@ class PictureTest(unittest.TestCase):
             self.assertTrue(any("current" in c for c in classes), classes)
         self.open("#p=first&mode=reverse&step=3")
         reverse = self.arrows()
-        self.assertEqual(sorted(reverse["labels"]), ["0.7854 × 1 = 0.7854", "3 × 1 = 3"])
+        self.assertEqual(sorted(reverse["labels"]), ["1 × 0.7854 = 0.7854", "1 × 3 = 3"])
         self.assertEqual(len(reverse["heads"]), 2)
         for classes in reverse["heads"]:
             self.assertTrue(any("receives" in c for c in classes), classes)
@@ -223,7 +223,7 @@ class PictureTest(unittest.TestCase):
     # ---- the first screen ------------------------------------------------------------------------
 
     def test_the_card_folds_with_the_first_step_and_opens_again(self):
-        self.open()
+        self.open("#p=first")
         self.assertNotIn("folded", self.classes())
         top = "return document.getElementById('graph').getBoundingClientRect().top"
         before = browser.js(top)
@@ -338,7 +338,7 @@ class PictureTest(unittest.TestCase):
         self.fail(f"{element} is not reached by the keyboard")
 
     def test_everything_is_done_by_keyboard_alone(self):
-        self.open()
+        self.open("#p=first")
         browser.now("document.body.tabIndex = -1; document.body.focus()")
         for element in ("preset", "fold", "expression", "input-x1", "tab-forward", "step"):
             self.tab_to(element)

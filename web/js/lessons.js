@@ -22,7 +22,8 @@ export const lessons = [
     source: `${goodfellow}, section 6.5.2` },
   { id: "twice", name: "Sharing: one value, two users",
     ask: "The square gives 2x = 6. Why is the derivative 7?",
-    answer: "x is also an operand of the sum, which gives 1 more. Contributions add up.",
+    answer: "x is also an operand of the sum, which gives 1 more. x moves both its users at once, and f feels both " +
+      "moves: so they add.",
     say: "A value that is used twice gets two contributions, and its adjoint is their sum.",
     source: `${griewank}, section 3.2` },
   { id: "paths", name: "Every path counts",
@@ -38,7 +39,8 @@ export const lessons = [
   { id: "reused", name: "A variable used again",
     ask: "Double x2. Does the derivative by x2 change?",
     answer: "No: it is x1. But the derivative by x1 grows, because x2 is in it.",
-    say: "A derivative depends on the point: move an input, and the others' derivatives may move.",
+    say: "Contributions add, also where f is a product: f feels every move of x1. And a derivative depends on the " +
+      "point: move x2, and the derivative by x1 moves.",
     source: `${goodfellow}, section 6.5` },
   { id: "shared", name: "A value computed once",
     ask: "Why does the sweep not go through the product twice?",

@@ -10,7 +10,7 @@ import { offerFiles } from "./export.js";
 import { Fold } from "./fold.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
-import { Lessons, placeOf } from "./lessons.js";
+import { Lessons, lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames, productInputs } from "./names.js";
 import { Notes } from "./notes.js";
@@ -26,7 +26,9 @@ import { Tape } from "./tape.js";
 import { nextMoving, setMoving, Tangents } from "./tangents.js";
 import { isWalk, walks } from "./walks.js";
 
-const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+// Who comes without a link begins with the first lesson.
+const atFirst = () => ({ state: stateOf(presets.find(p => p.id === lessons[0].id)),
+  view: { mode: "forward", step: 0 } });
 
 const firstSteps = () => Object.fromEntries(Object.keys(walks).map(name => [name, 0]));
 
@@ -52,7 +54,7 @@ const page = {
       if (this.tape && isWalk(this.view.mode)) this.look();
     });
     this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
-      new End(mode => this.walk(mode), id => this.openPreset(id))];
+      this.end = new End(mode => this.walk(mode), id => this.openPreset(id))];
     if (!RECORDED)
       this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
@@ -304,8 +306,14 @@ const page = {
     const next = placeOf(this.state.preset)?.next;
     if (mode === "forward" && this.tape.trace.sweep.length)
       return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
+    const { end, stepper } = this;
     if (mode === "reverse" && next)
-      return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+      return { get word() { return end.unread ? "What it means" : "Next lesson"; }, name: "forward", plays: false,
+        go: () => {
+          if (!end.unread) return this.openPreset(next.id);
+          end.read();
+          stepper.show();
+        } };
     const other = mode === "tangent" ? nextMoving(this.tape) : null;
     if (other) return { word: `Now along ${other}`, name: "tangent", plays: true, go: () => this.walkAlong(other) };
     if (mode === "tangent" && this.tape.trace.sweep.length)
