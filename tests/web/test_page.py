@@ -237,7 +237,7 @@ class PageTest(unittest.TestCase):
                 ("W @ v", {"W": "1", "v": "1"}, "1", ["Enter a matrix for W, for example [[1, 2], [3, 4]]",
                 "a vector for v"], ["cot_"]),
                 ("x*x", {"x": "@file.npy"}, "1", ["files cannot be read here; paste the numbers"], ["No such file"]),
-                ("x*x", {"x": "2"}, "[1, 2]", ["The seed has shape (2,)"], ["--"]),
+                ("x*x", {"x": "2"}, "[1, 2]", ["The seed has shape (2,), and the result is one number"], ["--", "()"]),
                 ("x*x", {"x": "2"}, "foo", ["The seed: "], ["--"]),
                 ("x*x", {"x": ""}, "1", ["Enter a value for x"], []),
                 ("sum(x)", {"x": "uniform(1,[3000,3000],1)"}, "1", ["9,000,000 numbers", "up to 4 million"], []),

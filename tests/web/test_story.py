@@ -265,7 +265,7 @@ class StoryTest(unittest.TestCase):
         self.open("#p=first&mode=reverse&step=1")
         self.forget()
         self.open("#p=first&mode=reverse&step=1")
-        self.assertIn("Which sign will adjoint of x1 have?", self.spoken("#guess-question"))
+        self.assertIn("Which sign will adjoint of x1 have after this step, so far?", self.spoken("#guess-question"))
         self.choose("negative")
         self.assertIn("Not negative", browser.text("#guess-answer"))
         self.assertIn("Try once more", browser.text("#guess-answer"))
@@ -304,8 +304,17 @@ class StoryTest(unittest.TestCase):
         self.guess("3")
         self.assertIn("they add up", browser.text("#guess-answer"))
         self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
-        self.guess("3.7071")
+        self.guess("0.7071 + 3")
         self.assertIn("Right, to within", browser.text("#guess-answer"))
+        # what was right stands above what is asked next
+        self.assertTrue(browser.js("return !!(document.getElementById('guess-answer').compareDocumentPosition("
+            "document.getElementById('guess-question')) & Node.DOCUMENT_POSITION_FOLLOWING)"))
+        for text, right in (("cos(pi/4)", True), ("0.71", True), ("sqrt(2)/2", True), ("2**-(1/2)", True),
+                ("cos(pi/4", False), ("alert(1)", False), ("1 2", False)):
+            self.open("#p=first&mode=reverse&step=1")
+            self.ask("number")
+            self.guess(text)
+            self.assertIn("ight" if right else "Write a number", browser.text("#guess-answer"), text)
         for text, words in (("-0.70711", "the sign is not"), ("0.75", "Close: off by 6.1 %"), ("1", "multiplied by"),
                 ("100", "Too large"), ("inf", "Not quite")):
             self.open("#p=first&mode=reverse&step=1")
@@ -518,7 +527,18 @@ class StoryTest(unittest.TestCase):
         browser.wait("return !!document.getElementById('lesson-try')", "the lesson")
         self.click("#lesson-try")
         browser.wait("return document.body.classList.contains('stale')", "the refusal")
+        self.assertIn("y[0] = … would write into the array y. The tape may have kept y", browser.text("#error"))
         self.assertIn("only names can be assigned to", browser.text("#error"))
+        self.assertEqual(browser.text("#lesson-back"), "Back to lesson 17")
+        self.click("#lesson-back")
+        self.assertIn("Lesson 17 of", browser.text("#lessons"))
+        self.click("#lesson-next")
+        self.open("#e=x%2Bx&i=x:1")  # nothing was tried here
+        self.assertEqual(browser.text("#lesson-start"), "Start at lesson 1")
+
+    def test_the_last_lesson_has_a_last_word(self):
+        self.open("#p=precision&mode=reverse&step=99")
+        self.assertIn("That was the last lesson", browser.text("#end"))
 
 
 if __name__ == "__main__":

@@ -92,6 +92,9 @@ export class End {
       engineReady() ? this.nudge.frame : "",
       ...(place ? question(place.lesson) : []),
       place ? el("p", null, el("b", null, "You can now say: "), place.lesson.say) : "",
+      place && !place.next ? el("p", { id: "end-last" }, "That was the last lesson. Forward, backward, sums over " +
+        "paths, seeds, conventions, memory: you have seen it all. Now write a function of your own above, and walk " +
+        "it.") : "",
       el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward",
         id: "end-next", onclick: () => this.onLesson(place.next.id) }, `Next lesson: ${place.next.name} →`) : "",
       place?.lesson.cost ? el("button", { type: "button", class: "plain", id: "end-cost",

@@ -48,7 +48,10 @@ const page = {
     // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
     // kept in the address, and recall(fields, isLink), called for every new function.
     this.picture = new Picture(id => this.pick(id), () => this.remember());
-    const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
+    const redraw = () => {
+      this.fit(); // a field that was hidden has no height
+      if (this.tape) this.picture.draw(this.tape);
+    };
     const present = new Present(() => {
       redraw();
       if (this.tape && isWalk(this.view.mode)) this.look();
@@ -193,6 +196,7 @@ const page = {
 
   fit() {
     const area = $("expression");
+    if (!area.checkVisibility()) return;
     area.style.height = "auto"; // as tall as its text
     area.style.height = `${area.scrollHeight + 2}px`;
   },
@@ -216,6 +220,7 @@ const page = {
     document.body.classList.toggle("empty", !this.tape);
     document.body.dataset.ready = "true";
     this.stepper.enable(false);
+    this.lessons?.look({ state: this.state });
     this.remember();
   },
 
