@@ -6,8 +6,8 @@
 set(web ${CMAKE_CURRENT_LIST_DIR})
 # An order in which every file comes after those it imports from.
 set(modules dom numbers names wasi engine tape layout plan wires heat kinks frame graph picture export source
-    play stepper fold present forward softmax reverse reach tangents walks registers answer store questions guess notes
-    chart rewind memory cost presets lessons nudge end code link inputs refuse program page)
+    play stepper fold present forward softmax reverse reach tangents walks registers answer store calculate questions
+    guess notes chart rewind memory cost presets lessons nudge end code link inputs refuse program page)
 
 file(READ ${web}/index.html page)
 file(READ ${web}/style.css style)

@@ -94,7 +94,7 @@ class PageTest(unittest.TestCase):
     # ---- stepping --------------------------------------------------------------------------------
 
     def test_example_1_steps_forward_and_lights_its_nodes_in_order(self):
-        self.open()
+        self.open("#p=first")
         self.assertEqual(browser.js("return document.querySelector('#expression').value"), "x1*x2 + sin(x1)")
         lit = "return [...document.querySelectorAll('.box.lit .what')].map(e => e.textContent)"
         self.assertEqual(len(browser.js(lit)), 2)  # the inputs
@@ -114,7 +114,7 @@ class PageTest(unittest.TestCase):
         self.assertEqual(len(browser.js(lit)), 2)
 
     def test_example_1_steps_backward_and_fills_the_registers(self):
-        self.open()
+        self.open("#p=first")
         browser.click("#tab-reverse")
         self.assertEqual(self.registers(), {"x1": None, "x2": None, "v₁": None, "v₂": None, "f": "1"})
         self.step()
@@ -141,7 +141,7 @@ class PageTest(unittest.TestCase):
         self.assertTrue(browser.js("return document.getElementById('error').hidden"))
 
     def test_keys_step_scrub_and_play(self):
-        self.open()
+        self.open("#p=first")
         at = "return document.getElementById('scrub').value"
         browser.js("document.activeElement.blur()")
         for key, want in [("Right", "1"), ("Right", "2"), ("Left", "1"), ("End", "3"), ("Home", "0")]:
@@ -237,7 +237,7 @@ class PageTest(unittest.TestCase):
                 ("W @ v", {"W": "1", "v": "1"}, "1", ["Enter a matrix for W, for example [[1, 2], [3, 4]]",
                 "a vector for v"], ["cot_"]),
                 ("x*x", {"x": "@file.npy"}, "1", ["files cannot be read here; paste the numbers"], ["No such file"]),
-                ("x*x", {"x": "2"}, "[1, 2]", ["The seed has shape (2,)"], ["--"]),
+                ("x*x", {"x": "2"}, "[1, 2]", ["The seed has shape (2,), and the result is one number"], ["--", "()"]),
                 ("x*x", {"x": "2"}, "foo", ["The seed: "], ["--"]),
                 ("x*x", {"x": ""}, "1", ["Enter a value for x"], []),
                 ("sum(x)", {"x": "uniform(1,[3000,3000],1)"}, "1", ["9,000,000 numbers", "up to 4 million"], []),

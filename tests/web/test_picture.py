@@ -154,7 +154,7 @@ class PictureTest(unittest.TestCase):
             self.assertTrue(any("current" in c for c in classes), classes)
         self.open("#p=first&mode=reverse&step=3")
         reverse = self.arrows()
-        self.assertEqual(sorted(reverse["labels"]), ["0.7854 × 1 = 0.7854", "3 × 1 = 3"])
+        self.assertEqual(sorted(reverse["labels"]), ["1 × 0.7854 = 0.7854", "1 × 3 = 3"])
         self.assertEqual(len(reverse["heads"]), 2)
         for classes in reverse["heads"]:
             self.assertTrue(any("receives" in c for c in classes), classes)
@@ -223,7 +223,7 @@ class PictureTest(unittest.TestCase):
     # ---- the first screen ------------------------------------------------------------------------
 
     def test_the_card_folds_with_the_first_step_and_opens_again(self):
-        self.open()
+        self.open("#p=first")
         self.assertNotIn("folded", self.classes())
         top = "return document.getElementById('graph').getBoundingClientRect().top"
         before = browser.js(top)
@@ -231,6 +231,13 @@ class PictureTest(unittest.TestCase):
         self.assertIn("folded", self.classes())
         self.assertLess(browser.js(top), before - 100)
         self.assertIn("x1*x2 + sin(x1)", browser.text("#function"))
+        browser.click("#tab-program")
+        self.assertLess(browser.js("return document.querySelector('#program .choose').clientHeight"), 60)
+        browser.click("#tab-forward")
+        self.choose("dot")
+        self.assertIn("x = [1, 2, 3]", browser.js("return document.getElementById('given').textContent"))
+        self.choose("first")
+        browser.click("#step")
         browser.click("#fold")
         browser.click("#step")
         self.assertNotIn("folded", self.classes())  # who opened it keeps it
@@ -285,10 +292,26 @@ class PictureTest(unittest.TestCase):
             browser.wait("return !document.body.classList.contains('present')", "the end")
             self.assertGreater(large, browser.js(letters))
         browser.size(1280, 800)
+        browser.size(1280, 720)
+        self.open("#p=first&mode=reverse&step=3&present=1")
+        self.assertEqual(browser.js("const n = document.querySelector('.now'); return [n.scrollHeight - "
+            "n.clientHeight, document.getElementById('note').checkVisibility()]"), [0, False])
+        browser.size(1280, 800)
+        browser.press("n")  # a text that is set while it is hidden
+        browser.press("Escape")
+        self.assertGreater(browser.js("return document.getElementById('expression').clientHeight"), 30)
         self.open("#p=valley&mode=reverse&step=2&present=1")
         self.assertIn("present", self.classes())
         browser.click("#present-end")
         self.assertNotIn("present", self.classes())
+        browser.size(390, 844)
+        self.open("#p=first&mode=reverse&step=3&present=1")
+        self.assertEqual(browser.js(FAULTS + "return faults"), [])
+        covered = browser.js("""const [now, bar, end] = [".now", ".bar", "#present-bar"].map(s =>
+            document.querySelector(s).getBoundingClientRect());
+            return [now.bottom <= bar.top + 1, bar.bottom <= end.top + 1, end.bottom <= innerHeight + 1]""")
+        self.assertEqual(covered, [True, True, True])
+        browser.size(1280, 800)
 
     # ---- files, speed ----------------------------------------------------------------------------
 
@@ -338,7 +361,7 @@ class PictureTest(unittest.TestCase):
         self.fail(f"{element} is not reached by the keyboard")
 
     def test_everything_is_done_by_keyboard_alone(self):
-        self.open()
+        self.open("#p=first")
         browser.now("document.body.tabIndex = -1; document.body.focus()")
         for element in ("preset", "fold", "expression", "input-x1", "tab-forward", "step"):
             self.tab_to(element)

@@ -62,10 +62,33 @@ class StoryTest(unittest.TestCase):
         self.assertIn("This is backpropagation", browser.text("#end"))
         self.assertIn("when x grows by 0.01, f grows by about 0.03", browser.text("#end"))
         self.assertIn("You can now say: In a product", browser.text("#end"))
+        # the next key leads to the card, and only the one after it to the next lesson
+        self.assertEqual(browser.text("#step-text"), "What it means")
+        browser.press("Right")
+        self.assertEqual(self.mode(), "reverse")
+        top = browser.js("return document.getElementById('end').getBoundingClientRect().top / innerHeight")
+        self.assertTrue(0 <= top < 0.5, top)
         self.assertEqual(browser.text("#step-text"), "Next lesson")
         browser.press("Right")
         self.assertEqual(self.mode(), "forward")
         self.assertIn("Lesson 2 of", browser.text("#lessons"))
+
+    def test_the_answer_of_a_lesson_comes_to_who_commits_to_one(self):
+        self.open()
+        self.assertIn("Lesson 1 of", browser.text("#lessons"))  # without a link
+        self.open("#p=twice&mode=reverse&step=99")
+        self.assertIn("The question was: The square gives 2x = 6. Why is the derivative 7?", browser.text("#end"))
+        send = "document.querySelector('#end form').requestSubmit()"
+        browser.js(send)
+        self.assertIn("Write your answer first", browser.text("#end-answer"))
+        self.set("#end-guess", "the sum")
+        browser.js(send)
+        self.assertIn("x moves both its users at once, and f feels both moves: so they add",
+            browser.text("#end-answer"))
+
+    def test_nearly_zero_is_said_to_be_zero(self):
+        self.open("#e=x1*x2%2Bsin(x1)&i=x1:pi/2&i=x2:3&mode=reverse&step=2")
+        self.assertIn("6.1232e−17 is 0 up to rounding", browser.text("#now"))
 
     def test_play_runs_through_both_walks_and_stops_at_the_end(self):
         self.open("#p=product&mode=forward&step=0&speed=4")
@@ -179,7 +202,7 @@ class StoryTest(unittest.TestCase):
         self.assertEqual({k for k, v in self.tangents().items() if v}, {"0", "1"})
         self.click("#step")
         self.assertIn("tangent of x1·x2 + tangent of x2·x1 = 1·3 + 0·0.7854 = 3", self.spoken("#now"))
-        self.assertIn("3 × 1 = 3", " ".join(browser.js("return [...document.querySelectorAll('#graph .flow-label')]"
+        self.assertIn("1 × 3 = 3", " ".join(browser.js("return [...document.querySelectorAll('#graph .flow-label')]"
             ".map(e => [...e.querySelectorAll('text')].map(t => t.textContent).join(' '))")))
         for name in ("x1", "x2"):
             browser.press("End")
@@ -242,7 +265,7 @@ class StoryTest(unittest.TestCase):
         self.open("#p=first&mode=reverse&step=1")
         self.forget()
         self.open("#p=first&mode=reverse&step=1")
-        self.assertIn("Which sign will adjoint of x1 have?", self.spoken("#guess-question"))
+        self.assertIn("Which sign will adjoint of x1 have after this step, so far?", self.spoken("#guess-question"))
         self.choose("negative")
         self.assertIn("Not negative", browser.text("#guess-answer"))
         self.assertIn("Try once more", browser.text("#guess-answer"))
@@ -281,8 +304,17 @@ class StoryTest(unittest.TestCase):
         self.guess("3")
         self.assertIn("they add up", browser.text("#guess-answer"))
         self.assertEqual(browser.text("#scrub-label"), "Step 2 of 3")
-        self.guess("3.7071")
+        self.guess("0.7071 + 3")
         self.assertIn("Right, to within", browser.text("#guess-answer"))
+        # what was right stands above what is asked next
+        self.assertTrue(browser.js("return !!(document.getElementById('guess-answer').compareDocumentPosition("
+            "document.getElementById('guess-question')) & Node.DOCUMENT_POSITION_FOLLOWING)"))
+        for text, right in (("cos(pi/4)", True), ("0.71", True), ("sqrt(2)/2", True), ("2**-(1/2)", True),
+                ("cos(pi/4", False), ("alert(1)", False), ("1 2", False)):
+            self.open("#p=first&mode=reverse&step=1")
+            self.ask("number")
+            self.guess(text)
+            self.assertIn("ight" if right else "Write a number", browser.text("#guess-answer"), text)
         for text, words in (("-0.70711", "the sign is not"), ("0.75", "Close: off by 6.1 %"), ("1", "multiplied by"),
                 ("100", "Too large"), ("inf", "Not quite")):
             self.open("#p=first&mode=reverse&step=1")
@@ -495,7 +527,18 @@ class StoryTest(unittest.TestCase):
         browser.wait("return !!document.getElementById('lesson-try')", "the lesson")
         self.click("#lesson-try")
         browser.wait("return document.body.classList.contains('stale')", "the refusal")
+        self.assertIn("y[0] = … would write into the array y. The tape may have kept y", browser.text("#error"))
         self.assertIn("only names can be assigned to", browser.text("#error"))
+        self.assertEqual(browser.text("#lesson-back"), "Back to lesson 17")
+        self.click("#lesson-back")
+        self.assertIn("Lesson 17 of", browser.text("#lessons"))
+        self.click("#lesson-next")
+        self.open("#e=x%2Bx&i=x:1")  # nothing was tried here
+        self.assertEqual(browser.text("#lesson-start"), "Start at lesson 1")
+
+    def test_the_last_lesson_has_a_last_word(self):
+        self.open("#p=precision&mode=reverse&step=99")
+        self.assertIn("That was the last lesson", browser.text("#end"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // end.js: what stands where a walk has ended. No walk is a dead end: the forward pass leads to the
 // backward pass, and that one to what the gradient means, a test of it, and the next lesson.
-import { $, el } from "./dom.js";
+import { $, calm, el } from "./dom.js";
 import { engineReady } from "./engine.js";
 import { placeOf } from "./lessons.js";
 import { Nudge } from "./nudge.js";
@@ -27,10 +27,30 @@ function meaning(tape, name, v) {
   return el("li", null, el("b", { class: "r" }, `${tape.partial(name)} = ${show(v)}`), `: ${so}`);
 }
 
+// The question of the lesson, now that the walk is done. Its answer comes to who has written one.
+function question({ ask, answer }) {
+  const own = el("input", { type: "text", id: "end-guess", autocomplete: "off", "aria-label": "Your answer",
+    placeholder: "Your answer, in a few words" });
+  const said = el("p", { id: "end-answer", role: "status" });
+  return [el("p", null, el("b", null, "The question was: "), ask),
+    el("form", { class: "row", onsubmit: e => {
+      e.preventDefault();
+      said.textContent = own.value.trim() ? `The answer: ${answer}` : "Write your answer first. A guess is enough.";
+    } }, own, el("button", { type: "submit", class: "plain" }, "Commit")), said];
+}
+
 export class End {
   // onWalk(mode): another walk, from its start; onLesson(id)
   constructor(onWalk, onLesson) {
-    Object.assign(this, { onWalk, onLesson, nudge: new Nudge(), key: null });
+    Object.assign(this, { onWalk, onLesson, nudge: new Nudge(), key: null, seen: false });
+  }
+
+  // Nobody was led to the card yet: the key for the next step does that before it leaves.
+  get unread() { return !this.seen && !document.body.classList.contains("present"); }
+
+  read() {
+    this.seen = true;
+    $("end").scrollIntoView({ block: "start", behavior: calm() ? "auto" : "smooth" });
   }
 
   look({ tape, state, mode, step, last }) {
@@ -42,6 +62,7 @@ export class End {
   draw(at, tape, state) {
     const swept = tape.trace.sweep.length > 0, parts = at === "forward" ? (swept ? this.forward() : []) :
       at === "reverse" ? this.reverse(tape, state) : at === "tangent" ? this.tangent(tape) : [];
+    this.seen = false;
     $("end").hidden = parts.length === 0;
     $("end").replaceChildren(...parts);
   }
@@ -69,7 +90,11 @@ export class End {
       arrays.length ? el("p", null, `${arrays.map(([name]) => name).join(" and ")}: one derivative for each number, ` +
         `in the same shape. Each says how ${tape.weighted} moves with that number alone.`) : "",
       engineReady() ? this.nudge.frame : "",
+      ...(place ? question(place.lesson) : []),
       place ? el("p", null, el("b", null, "You can now say: "), place.lesson.say) : "",
+      place && !place.next ? el("p", { id: "end-last" }, "That was the last lesson. Forward, backward, sums over " +
+        "paths, seeds, conventions, memory: you have seen it all. Now write a function of your own above, and walk " +
+        "it.") : "",
       el("div", { class: "row wrap" }, place?.next ? el("button", { type: "button", class: "step forward",
         id: "end-next", onclick: () => this.onLesson(place.next.id) }, `Next lesson: ${place.next.name} →`) : "",
       place?.lesson.cost ? el("button", { type: "button", class: "plain", id: "end-cost",

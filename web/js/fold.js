@@ -1,9 +1,11 @@
 // fold.js: the card of the function folds into a line with the first step, so that the graph has
 // the screen; who opens it again keeps it open.
 import { $ } from "./dom.js";
-import { isTensor, show } from "./numbers.js";
+import { isTensor, show, showShape } from "./numbers.js";
 
-const inLine = node => `${node.name} = ${isTensor(node.value) ? node.shape.join("×") : show(node.value)}`;
+// Of an array its numbers where they are few, else its size, without an "=".
+const inLine = node => isTensor(node.value) && (node.shape.length > 1 || node.shape[0] > 6)
+  ? `${node.name}: ${showShape(node.shape)}` : `${node.name} = ${show(node.value)}`;
 
 export class Fold {
   // onFold(): there is more room now, or less

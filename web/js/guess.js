@@ -3,7 +3,8 @@
 // for three hints, and has a second try.
 import { $, el } from "./dom.js";
 import { Tracer, traceArguments } from "./engine.js";
-import { judgeNumber, moveQuestion, nextOf, readGuess } from "./questions.js";
+import { calculated } from "./calculate.js";
+import { judgeNumber, moveQuestion, nextOf } from "./questions.js";
 import { numberQuestion, signQuestion, sizeQuestion } from "./questions.js";
 import { keepHere, recallHere } from "./store.js";
 
@@ -86,8 +87,8 @@ export class Guesses {
 
   typed() {
     if (!this.question) return;
-    const guess = readGuess($("guess-value").value);
-    if (guess === null) return this.say("wrong", "Write a number, like 0.5 or 3/4.");
+    const guess = calculated($("guess-value").value);
+    if (guess === null) return this.say("wrong", "Write a number, like 0.5, 3/4 or cos(pi/4).");
     const { verdict, text } = judgeNumber(this.question, guess);
     $("guess-value").value = "";
     this.settle(verdict, [text]);

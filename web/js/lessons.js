@@ -22,7 +22,8 @@ export const lessons = [
     source: `${goodfellow}, section 6.5.2` },
   { id: "twice", name: "Sharing: one value, two users",
     ask: "The square gives 2x = 6. Why is the derivative 7?",
-    answer: "x is also an operand of the sum, which gives 1 more. Contributions add up.",
+    answer: "x is also an operand of the sum, which gives 1 more. x moves both its users at once, and f feels both " +
+      "moves: so they add.",
     say: "A value that is used twice gets two contributions, and its adjoint is their sum.",
     source: `${griewank}, section 3.2` },
   { id: "paths", name: "Every path counts",
@@ -38,7 +39,8 @@ export const lessons = [
   { id: "reused", name: "A variable used again",
     ask: "Double x2. Does the derivative by x2 change?",
     answer: "No: it is x1. But the derivative by x1 grows, because x2 is in it.",
-    say: "A derivative depends on the point: move an input, and the others' derivatives may move.",
+    say: "Contributions add, also where f is a product: f feels every move of x1. And a derivative depends on the " +
+      "point: move x2, and the derivative by x1 moves.",
     source: `${goodfellow}, section 6.5` },
   { id: "shared", name: "A value computed once",
     ask: "Why does the sweep not go through the product twice?",
@@ -136,9 +138,15 @@ export class Lessons {
       presets.find(p => p.expression === state.expression && p.seed === (state.seed === "1" ? undefined : state.seed))
         ?.id ?? null;
     if (id === this.shown) return;
+    if (id !== null) this.tried = null;
     this.shown = id;
     const place = placeOf(id);
     $("lessons").replaceChildren(this.line(place, id), this.details(place));
+  }
+
+  attempt(lesson) {
+    this.tried = lesson.id;
+    this.onTry(lesson.try.text);
   }
 
   line(place, id) {
@@ -146,8 +154,10 @@ export class Lessons {
       "aria-label": lesson ? `${label}: ${lesson.name}` : label, title: lesson?.name, "aria-disabled": String(!lesson),
       onclick: () => lesson && this.onOpen(lesson.id) }, text);
     const where = id ? "An example beside the path of lessons. " : "Your own function. ";
+    const from = placeOf(this.tried); // what is tried belongs to a lesson
     if (!place) return el("p", { class: "lesson-line" }, el("span", null, where),
-      go(lessons[0], "Start at lesson 1", "Start", "start"));
+      from ? go(from.lesson, `Back to lesson ${from.number}`, "Back", "back")
+        : go(lessons[0], "Start at lesson 1", "Start", "start"));
     const { lesson, number, before, next } = place;
     return el("div", { class: "lesson-line" }, go(before, "←", "Lesson before", "before"),
       el("p", null, el("b", null, `Lesson ${number} of ${lessons.length}: ${lesson.name}`),
@@ -162,7 +172,7 @@ export class Lessons {
       el("p", null, el("b", null, "Question. "), lesson.ask),
       el("details", { class: "reveal" }, el("summary", null, "Show the answer"), el("p", null, lesson.answer)),
       lesson.try && el("button", { type: "button", class: "plain small", id: "lesson-try",
-        onclick: () => this.onTry(lesson.try.text) }, lesson.try.what),
+        onclick: () => this.attempt(lesson) }, lesson.try.what),
       el("p", null, el("b", null, "After it you can say: "), lesson.say),
       el("p", { class: "hint" }, before ? `Before: ${before.name}. ` : "This is the first lesson. ",
         next ? `Next: ${next.name}.` : "This is the last lesson."),

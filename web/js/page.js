@@ -10,7 +10,7 @@ import { offerFiles } from "./export.js";
 import { Fold } from "./fold.js";
 import { Guesses } from "./guess.js";
 import { defaultInput, InputForm } from "./inputs.js";
-import { Lessons, placeOf } from "./lessons.js";
+import { Lessons, lessons, placeOf } from "./lessons.js";
 import { fragmentOf, readFragment } from "./link.js";
 import { inputNames, productInputs } from "./names.js";
 import { Notes } from "./notes.js";
@@ -26,7 +26,9 @@ import { Tape } from "./tape.js";
 import { nextMoving, setMoving, Tangents } from "./tangents.js";
 import { isWalk, walks } from "./walks.js";
 
-const atFirst = () => ({ state: stateOf(presets[0]), view: { mode: "forward", step: 0 } });
+// Who comes without a link begins with the first lesson.
+const atFirst = () => ({ state: stateOf(presets.find(p => p.id === lessons[0].id)),
+  view: { mode: "forward", step: 0 } });
 
 const firstSteps = () => Object.fromEntries(Object.keys(walks).map(name => [name, 0]));
 
@@ -46,13 +48,16 @@ const page = {
     // view}; one with `everywhere` also where there is no walk. It may have fields(), texts to be
     // kept in the address, and recall(fields, isLink), called for every new function.
     this.picture = new Picture(id => this.pick(id), () => this.remember());
-    const redraw = () => { if (this.tape) this.picture.draw(this.tape); };
+    const redraw = () => {
+      this.fit(); // a field that was hidden has no height
+      if (this.tape) this.picture.draw(this.tape);
+    };
     const present = new Present(() => {
       redraw();
       if (this.tape && isWalk(this.view.mode)) this.look();
     });
     this.panels = [new Fold(redraw), new Answer(), new RegistersTable($("registers")), present, this.picture,
-      new End(mode => this.walk(mode), id => this.openPreset(id))];
+      this.end = new End(mode => this.walk(mode), id => this.openPreset(id))];
     if (!RECORDED)
       this.panels.unshift(this.lessons = new Lessons(id => this.openPreset(id), text => this.rewrite(text)));
     offerFiles(() => this.picture.graph.image,
@@ -191,6 +196,7 @@ const page = {
 
   fit() {
     const area = $("expression");
+    if (!area.checkVisibility()) return;
     area.style.height = "auto"; // as tall as its text
     area.style.height = `${area.scrollHeight + 2}px`;
   },
@@ -214,6 +220,7 @@ const page = {
     document.body.classList.toggle("empty", !this.tape);
     document.body.dataset.ready = "true";
     this.stepper.enable(false);
+    this.lessons?.look({ state: this.state });
     this.remember();
   },
 
@@ -304,8 +311,14 @@ const page = {
     const next = placeOf(this.state.preset)?.next;
     if (mode === "forward" && this.tape.trace.sweep.length)
       return { word: "Now backward", name: "reverse", plays: true, go: () => this.walk("reverse") };
+    const { end, stepper } = this;
     if (mode === "reverse" && next)
-      return { word: "Next lesson", name: "forward", plays: false, go: () => this.openPreset(next.id) };
+      return { get word() { return end.unread ? "What it means" : "Next lesson"; }, name: "forward", plays: false,
+        go: () => {
+          if (!end.unread) return this.openPreset(next.id);
+          end.read();
+          stepper.show();
+        } };
     const other = mode === "tangent" ? nextMoving(this.tape) : null;
     if (other) return { word: `Now along ${other}`, name: "tangent", plays: true, go: () => this.walkAlong(other) };
     if (mode === "tangent" && this.tape.trace.sweep.length)

@@ -34,6 +34,7 @@ export class Picture {
     this.element.replaceChildren(this.graph.image);
     this.frame.set(this.graph.image, plan, { width: now.width, height }, scale);
     this.frame.asText = part;
+    this.height = this.element.clientHeight;
     this.still = part !== ""; // a part that was asked for stays, until the next step
     this.at = undefined;
     this.wanted = "";
@@ -68,6 +69,9 @@ export class Picture {
   }
 
   look({ view }) {
+    // on the whole screen what stands above may have become higher
+    if (document.body.classList.contains("present") && this.element.clientHeight < this.height)
+      this.draw(this.graph.tape);
     this.graph.light(view);
     const place = this.graph.place(view), moves = view.current !== this.at && !this.still;
     this.at = view.current;

@@ -10,7 +10,8 @@ export const presets = [
     about: "x1 is used twice, in the product and in the sine. So two contributions meet in its register.",
     expression: "x1*x2 + sin(x1)", inputs: { x1: ["pi/4", -4, 4], x2: ["3", -5, 5] } },
   { group: "First steps", id: "reused", title: "A variable used again",
-    about: "x1 reaches the result twice, by way of the sum and as a factor. Its derivative is x1 + (x1 + x2).",
+    about: "x1 is in both factors. When it moves, it moves both at once, and f feels both moves. So even in a " +
+      "product the contributions add: x1 + (x1 + x2).",
     expression: "(x1 + x2) * x1", inputs: { x1: ["3", -10, 10], x2: ["4", -10, 10] } },
   { group: "First steps", id: "product", title: "One multiplication",
     about: "The smallest tape there is: one operation. On the way back each factor gets the other one.",
@@ -19,7 +20,8 @@ export const presets = [
     about: "Two operations behind each other. Their derivatives are multiplied on the way back: the chain rule.",
     expression: "(x + y)**2", inputs: { x: ["2", -5, 5], y: ["1", -5, 5] } },
   { group: "First steps", id: "twice", title: "A value used twice",
-    about: "x goes into the square and into the sum. Both ways back end in the same register, and they add up.",
+    about: "x goes into the square and into the sum. When x moves, it moves both at once, and f feels both moves: so " +
+      "both ways back add up in one register.",
     expression: "x**2 + x", inputs: { x: ["3", -5, 5] } },
   { group: "First steps", id: "paths", title: "Two inputs, two paths each",
     about: "x and y go into the product and into the sum. Each register gets one contribution for each path.",

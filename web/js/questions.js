@@ -46,8 +46,10 @@ function nextAdjoint(tape, step) {
   return {
     answer: first(add.sum), name: [name],
     next: [`Next is ${written} = ${tape.written(node)}. `, ...holds], held, place: placeIn(tape.node(add.to).shape),
+    when: " after this step, so far",
     hints: [
-      ["The rule is: its own adjoint g, times its own derivative. Here that is ", el("code", null, add.rule), "."],
+      [`Each operand of ${written} gets the adjoint of ${written}, called g, times its own derivative: `,
+        el("code", null, add.rule), add.rule === "g" ? ". The derivative is 1 here, so g goes on as it is." : "."],
       ["With names: ", ...formula(tape, entry, add, registers, "names"), ".", ...then],
       scalar ? ["With numbers: ", ...formula(tape, entry, add, registers, "numbers"), "."]
         : ["Look at the adjoint and the values in the table, place by place."]],
@@ -89,7 +91,8 @@ function nextTangent(tape, step) {
 
 export function signQuestion(next) {
   const right = signOf(next.answer);
-  return { ...next, kind: "sign", text: [...next.next, " Which sign will ", ...next.name, `${next.place} have?`],
+  return { ...next, kind: "sign",
+    text: [...next.next, " Which sign will ", ...next.name, `${next.place} have${next.when ?? ""}?`],
     choices: signs, right,
     reveal: ["It is ", right, ": ", ...next.name, ` = ${show(next.answer)}.`],
     reason: given => [`Not ${given}. Look at the sign of every part`,
@@ -99,26 +102,15 @@ export function signQuestion(next) {
 export function sizeQuestion(next) {
   const right = Math.abs(next.answer) > 1 ? "more" : Math.abs(next.answer) < 1 ? "less" : "one";
   return { ...next, kind: "size", 
-    text: [...next.next, " How large will ", ...next.name, `${next.place} be, without its sign?`],
+    text: [...next.next, " How large will ", ...next.name, `${next.place} be${next.when ?? ""}, without its sign?`],
     choices: [["less", "below 1"], ["one", "exactly 1"], ["more", "above 1"]], right,
     reveal: ["Its size is ", show(Math.abs(next.answer)), "."],
     reason: () => ["Not so. Do the factors make it larger, or smaller?"] };
 }
 
 export const numberQuestion = next => ({ ...next, kind: "number", choices: null,
-  text: [...next.next, " What will ", ...next.name, `${next.place} be?`],
+  text: [...next.next, " What will ", ...next.name, `${next.place} be${next.when ?? ""}?`],
   reveal: ["It is ", show(next.answer), "."] });
-
-// A number as typed: 0.5, -1e3, 3/4, inf.
-export function readGuess(text) {
-  const t = text.trim().replaceAll("−", "-").replace(",", ".");
-  if (/^[+-]?(inf|infinity|∞)$/i.test(t)) return t.startsWith("-") ? -Infinity : Infinity;
-  if (/^nan$/i.test(t)) return NaN;
-  const number = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-  const parts = t.split("/").map(p => p.trim());
-  if (parts.length > 2 || !parts.every(p => number.test(p))) return null;
-  return parts.length === 2 ? Number(parts[0]) / Number(parts[1]) : Number(parts[0]);
-}
 
 // A typed number against the true one: {verdict: "right" | "close" | "wrong", text}. No text tells
 // the answer: there is a second try.
@@ -130,6 +122,8 @@ export function judgeNumber(q, guess) {
   const off = Math.abs(guess - answer), relative = off / Math.abs(answer);
   if (relative <= 0.005 || off < 1e-12)
     return { verdict: "right", text: `Right, to within ${percent(relative)}: it is ${show(answer)}.` };
+  if ([2, 3, 4].some(digits => Number(answer.toPrecision(digits)) === guess)) // rounded well
+    return { verdict: "right", text: `Right, in the digits you gave: it is ${show(answer)}.` };
   if (relative <= 0.1) return { verdict: "close", text: `Close: off by ${percent(relative)}.` };
   const near = v => Number.isFinite(v) && v !== 0 && Math.abs(guess - v) <= 0.005 * Math.abs(v);
   if (near(-answer)) return { verdict: "wrong", text: "The size is right, the sign is not." };

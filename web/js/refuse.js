@@ -54,8 +54,21 @@ export function inPageWords(error, state) {
                     .replace(/\bcot_(\w+)/g, (_, name) => operators[name] ?? name)
                     .replace(/(\d)\.0\b/g, "$1")
                     .replace(/^\[(\w+)\] /, "$1: ");
-  return { ...error, message: singleNumbers(error, state) ?? message };
+  return { ...error, message: singleNumbers(error, state) ?? inPlace(message, state) ?? oneSeed(message) };
 }
+
+// y[0] = 3 is refused because a tape may not forget what it keeps; the sentence says so.
+function inPlace(message, state) {
+  const written = state.expression.match(/([A-Za-z_]\w*)\s*\[[^\]]*\]\s*[-+*/]?=(?!=)/);
+  if (!written || !message.includes("only names can be assigned to")) return null;
+  const [what, name] = written;
+  return `${what.trim()} … would write into the array ${name}. The tape may have kept ${name} for the way back, and ` +
+    `the derivative would be wrong. So it is refused, and only names can be assigned to: ${name} = … makes a new one.`;
+}
+
+// "(2,), and the value has ()": the result is one number.
+const oneSeed = message =>
+  message.replace(/,? and the value has \(\);.*$/, ", and the result is one number. Write one number, like 1.");
 
 // Names begin as the number 1. Where that has the wrong shape, say what to enter.
 function singleNumbers(error, state) {

@@ -3,7 +3,7 @@ import { bar, el } from "./dom.js";
 import { heatFigure } from "./heat.js";
 import { conventions, onKink } from "./kinks.js";
 import { softmaxFigures, softmaxText } from "./softmax.js";
-import { inTable, isTensor, show, showFactor } from "./numbers.js";
+import { inTable, isTensor, show, showFactor, toNumber } from "./numbers.js";
 
 // An input to explain by: one that is differentiated.
 const example = tape => tape.trace.inputs.find(i => tape.node(i.node)?.active)?.name ?? tape.label(tape.trace.output);
@@ -23,7 +23,8 @@ const resultOf = tape => tape.weighted === "f" ? "the result" : tape.weighted;
 
 export function barHint(tape) {
   const label = example(tape);
-  return [bar(label), ` is the adjoint of ${label}: the derivative of ${resultOf(tape)} by ${label}.`];
+  return [bar(label), ` is the adjoint of ${label}: the derivative of ${resultOf(tape)} by ${label}. `,
+    "At an arrow: adjoint × derivative of the box = what is handed back."];
 }
 
 export function reverseView(tape, step) {
@@ -41,8 +42,9 @@ export function reverseView(tape, step) {
   };
 }
 
-// What is written at the arrows of a step: local derivative × adjoint = contribution. Of numbers
-// the derivative is the quotient of the two others; else the rule says it.
+// What is written at the arrows of a step: adjoint × local derivative = contribution, in the order
+// of the rule beside it, with the derivative in ink. Of numbers the derivative is the quotient of
+// the two others; else the rule says it.
 function flowsOf(tape, entry) {
   const flows = new Map();
   for (const add of entry.adds) {
@@ -56,7 +58,7 @@ function flowsOf(tape, entry) {
 function flowLine(tape, entry, add) {
   const { adjoint } = entry, { amount } = add, plain = v => typeof v === "number" && Number.isFinite(v);
   if (plain(adjoint) && plain(amount) && adjoint !== 0)
-    return [showFactor(amount / adjoint, 4), `× ${showFactor(adjoint, 4)}`, `= ${show(amount, 4)}`];
+    return [showFactor(adjoint, 4), [{ own: `× ${showFactor(amount / adjoint, 4)}` }], `= ${show(amount, 4)}`];
   const rule = tape.pieces(entry, add).map(p => typeof p === "string" ? p :
     p.adjoint ? { bar: tape.label(p.node) } : tape.label(p.node));
   const length = rule.reduce((sum, p) => sum + (p.bar ?? p).length, 0);
@@ -82,6 +84,15 @@ export function formula(tape, entry, add, registers, part = "all") {
   const amount =
     isTensor(add.amount) ? "" : [kink ? ", by convention " : " = ", el("b", { class: "r" }, show(add.amount))];
   return [whole ? "" : [bar(tape.label(add.to)), " gets "], rule, numbers && !whole ? ` = ${numbers}` : "", amount];
+}
+
+// cos(π/2) is 6e−17 and not 0, because π/2 itself is rounded.
+function roundedZero({ adds, adjoint }) {
+  const tiny = ({ amount }) => typeof amount === "number" && amount !== 0 &&
+    Math.abs(amount) < 4 * Number.EPSILON * Math.abs(toNumber(adjoint));
+  const found = adds.find(tiny);
+  return found ? el("p", { class: "hint" }, `${show(found.amount)} is 0 up to rounding: numbers here have 16 digits.`)
+    : null;
 }
 
 export function reverseText(tape, step) {
@@ -119,6 +130,7 @@ export function reverseText(tape, step) {
         "Its adjoint is zero, so it hands nothing on and its rule is not even looked at: a zero stays a zero, " +
           "whatever the rule would say."),
     asks ? el("p", { class: "hint" }, "A condition in brackets counts as 1 where it holds, as 0 where not.") : null,
+    roundedZero(entry),
     softmaxText(tape, entry),
     conventions(tape, node),
     step === tape.sweep.length ? el("p", null, "The sweep is done: the registers of the inputs are the gradient.") :

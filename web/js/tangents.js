@@ -95,7 +95,7 @@ function flowsOfNode(tape, node) {
     flows.set(from, flow);
   };
   for (const { from, partial, tangent } of products ?? [])
-    add(from, [showFactor(partial, 4), `× ${showFactor(tangent, 4)}`, `= ${show(partial * tangent, 4)}`]);
+    add(from, [showFactor(tangent, 4), [{ own: `× ${showFactor(partial, 4)}` }], `= ${show(partial * tangent, 4)}`]);
   // of arrays: what comes through an operand, by its rule if that is short
   if (!products)
     for (const { from, filled, amount } of tape.trace.tangents[movingIn(tape)].find(t => t.node === node.id).parts)

@@ -42,7 +42,7 @@ function pointsAlong(points, down) {
   return list.map((p, i) => [Math.abs(i - middle), p]).sort((a, b) => a[0] - b[0]).map(([, p]) => p);
 }
 
-const textOf = part => typeof part === "string" ? part : part.bar;
+const textOf = part => typeof part === "string" ? part : part.bar ?? part.own;
 
 // Ways to break the lines of a label: not at all, before "=", at each word.
 const shapesOf = lines => [lines, lines.flatMap(line => [line.slice(0, -1), line.slice(-1)].filter(l => l.length)),
@@ -77,8 +77,9 @@ function passes(p, box, taken) {
   return taken.some(other => overlap(line, other));
 }
 
-// lines: lists of words, a word a text or a list of texts and {bar}; taken: rectangles to avoid;
-// bounds: where labels may be. Returns {box, lines, size, anchor}, or null where there is no room.
+// lines: lists of words, a word a text or a list of texts, {bar}, and {own}, what belongs to the
+// operation itself; taken: rectangles to avoid; bounds: where labels may be. Returns {box, lines,
+// size, anchor}, or null where there is no room.
 export function placeLabel(lines, points, down, size, taken, bounds) {
   let best = null;
   const anchors = pointsAlong(points, down);
@@ -105,5 +106,6 @@ export function drawLabel({ box, lines, size, anchor }, mode) {
     svg("rect", { x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, rx: 5 }),
     lines.map((line, i) => svg("text", { x, y: box.top + (i + 1) * size * lineHeight - size * 0.3,
       style: `font-size:${size}px`, "text-anchor": "middle" },
-    inWords(line).map(part => typeof part === "string" ? part : svgBar(part.bar)))));
+    inWords(line).map(part => typeof part === "string" ? part
+      : part.bar ? svgBar(part.bar) : svg("tspan", { class: "own" }, part.own)))));
 }
