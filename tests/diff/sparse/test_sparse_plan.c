@@ -103,7 +103,7 @@ static void every_allocation_may_fail(void **state) {
     assert_int_equal(want.made, 4);
     cot_tape_destroy(t);
     assert_int_equal(c.live, 0);
-    long total = c.requests, step = test_small() ? 5 : 1;
+    long total = c.requests, step = test_small() ? 23 : 1;
     assert_true(total > 100);
     for (long n = 2; n <= total; n += step) {
         answer a = {0};
