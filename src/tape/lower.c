@@ -159,6 +159,7 @@ static uint32_t lower_plain(lowering *l, uint32_t node, cot__append *o) {
     cot__program *body[COT__PLAIN_BODIES] = {NULL};
     uint32_t      z = COT__NO_VALUE;
     const char   *unfit = l->filed ? is_unfit_for_files(l, node) : NULL;
+    cot_mark      before = cot__mark(l->t);
     if (unfit) *l->not_yet = (cot__not_yet){cot__op_name(l->t, node), unfit}, l->b.failed = true;
     else if (!make_plain(l, node, &plain)) l->b.failed = true;
     else if (plain.why) *l->not_yet = (cot__not_yet){plain.name, plain.why}, l->b.failed = true;
@@ -169,6 +170,7 @@ static uint32_t lower_plain(lowering *l, uint32_t node, cot__append *o) {
         z = cot__build_operation(&l->b, o);
     }
     for (int k = 0; k < COT__PLAIN_BODIES; k++) cot__program_release(body[k]);
+    if (l->whole) cot__rewind(l->t, before); /* a tape may have very many of them */
     return z;
 }
 

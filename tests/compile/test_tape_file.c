@@ -469,6 +469,39 @@ static void solvers_have_second_derivatives_behind_a_file(void **state) {
     cot_tape_destroy(t), cot_tape_destroy(u), cot_tape_destroy(v);
 }
 
+static int of_both(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const cot_var *both = user;
+    (void)n, (void)m;
+    ys[0] = cot_sub(cot_mul(xs[0], both[0]), cot_sin(both[1]));
+    return 0;
+}
+static int kept_of_both(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var both[2] = {*(const cot_var *)user, xs[1]};
+    (void)n;
+    cot_checkpoint(of_both, both, 1, &xs[1], m, ys);
+    ys[0] = cot_mul(ys[0], xs[0]);
+    return 0;
+}
+
+/* Recorded for the batch, the checkpoint reads one value in two places that it has captured. */
+static void a_value_that_was_captured_twice_comes_back(void **state) {
+    (void)state;
+    double    a[4] = {0.5, -1, 2, 0.25}, want[4], have[4];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), a), y, vars[2];
+    cot_vmap(kept_of_both, &x, 2, (cot_var[]){x, x}, (int[]){0, COT_NOT_BATCHED}, 1, &y, NULL);
+    y = cot_sum(cot_square(y), COT_ALL);
+    bytes b = bytes_of(t, 2, (cot_var[]){y, x});
+    assert_ok(t);
+    cot_tape *u = loaded(&b, 2, vars);
+    cot_backward(y), cot_backward(vars[0]);
+    assert_int_equal(cot_read_grad(x, want, 4), COT_OK);
+    assert_int_equal(cot_read_grad(vars[1], have, 4), COT_OK);
+    assert_memory_equal(want, have, sizeof want);
+    free(b.at);
+    cot_tape_destroy(t), cot_tape_destroy(u);
+}
+
 /* ---- what cannot be saved -------------------------------------------------------------------- */
 
 static void refused(cot_tape *t, int n, const cot_var *vars, const char *path, cot_status status, const char *want) {
@@ -928,6 +961,7 @@ int main(void) {
         cmocka_unit_test(a_file_with_calls_inside_of_calls_is_refused),
         cmocka_unit_test(a_smooth_tape_is_loaded_as_one),
         cmocka_unit_test(solvers_have_second_derivatives_behind_a_file),
+        cmocka_unit_test(a_value_that_was_captured_twice_comes_back),
         cmocka_unit_test(what_cannot_be_saved_is_told),
         cmocka_unit_test(a_failed_tape_tells_its_own_error),
         cmocka_unit_test(a_leaf_that_was_assigned_first_is_saved),

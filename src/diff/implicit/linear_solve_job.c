@@ -164,6 +164,6 @@ cot_var cot__linear_solve_replay(cot_tape *t, const cot__program *p, uint32_t op
     if (!l) return INVALID(t);
     *l = (cot__linsolve){.name = name, .wanted = a->ints[WANTED] ? COT__FOR_A_DERIVATIVE : NULL,
                          .proven = a->ints[FACTS] & LINEAR, .options = options_of(a)};
-    l->a = cot__region_record(t, name, cot__replay_body, &body, 1, xs, 1);
+    l->a = cot__record_again(&body, name, NULL, 1, xs, 1);
     return l->a ? cot__linear_solve_record(t, l, xs[0]) : INVALID(t);
 }

@@ -340,6 +340,6 @@ cot_var cot__root_replay(cot_tape *t, const cot__program *p, uint32_t operation,
     for (int k = 0; k < n; k++) index[k] = cot__index(xs[k]);
     *q = (cot__root){.name = name, .least = a->ints[LEAST], .solver = a->pointer ? solver_of(a) : NULL,
                      .user = (void *)(uintptr_t)a->pointer2, .options = options_of(a)};
-    q->f = cot__region_record(t, name, cot__replay_body, &body, n, xs, 1 + q->least);
+    q->f = cot__record_again(&body, name, NULL, n, xs, 1 + q->least);
     return q->f ? cot__root_record(t, q, index) : INVALID(t);
 }

@@ -5,6 +5,7 @@
 #include "ops/structural.h"
 
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { ASKED = 1, BOUNDED = 2, OPEN = 4, KEEPS_END = 8 };
@@ -351,7 +352,7 @@ bool cot__loop_plain(cot__rule *r, cot__plain *to) {
 
 /* ---- and back -------------------------------------------------------------------------------- */
 
-int cot__replay_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+static int replay_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cot__replaying_body *p = user;
     cot_var                   *all = cot__arena(p->t, ((size_t)p->body->inputs + 1) * sizeof *all, "program_call");
     (void)m;
@@ -360,6 +361,53 @@ int cot__replay_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     for (uint32_t k = (uint32_t)n; k < p->body->inputs; k++) all[k] = p->captured[k - (uint32_t)n];
     p->replay(p->t, p->body, all, ys);
     return 0;
+}
+
+typedef struct capture { uint32_t node; int place; } capture;
+
+static int by_node(const void *a, const void *b) {
+    const capture *x = a, *y = b;
+    if (x->node != y->node) return x->node > y->node ? 1 : -1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+/* Two captures of an operation in a tape's file may be one value, as in a function that a batch
+ * gives what it has from outside, too. But a body captures a value once. So each but the first
+ * becomes a node of its own, an example; the list has the nodes that they stand for at its
+ * beginning. NULL after an error. */
+static capture *tell_apart(cot_tape *t, const char *op, int n, cot_var *captured, int *apart) {
+    capture *at = cot__arena(t, ((size_t)n + 1) * sizeof *at, op);
+    *apart = 0;
+    if (!at) return NULL;
+    for (int k = 0; k < n; k++) at[k] = (capture){cot__index(captured[k]), k};
+    if (n > 1) qsort(at, (size_t)n, sizeof *at, by_node);
+    for (int k = 1; k < n && t->status == COT_OK; k++) {
+        if (at[k].node != at[k - 1].node) continue;
+        captured[at[k].place] = cot__parameter(t, at[k].node);
+        at[(*apart)++].node = at[k].node;
+    }
+    return t->status == COT_OK ? at : NULL;
+}
+
+cot__region *cot__record_again(const cot__replaying_body *b, const char *op, const char *part, int n,
+                               const cot_var *examples, int m) {
+    cot_tape           *t = b->t;
+    int                 captures = (int)b->body->inputs - n, apart = 0;
+    cot_var            *captured = cot__arena(t, ((size_t)captures + 1) * sizeof *captured, op);
+    cot__replaying_body of = {t, b->body, captured, b->replay};
+    uint32_t            from = t->count;
+    if (!captured) return NULL;
+    memcpy(captured, b->captured, (size_t)captures * sizeof *captured);
+    const capture *real = cot__is_loading(t) ? tell_apart(t, op, captures, captured, &apart) : NULL;
+    if (t->status != COT_OK) return NULL;
+    cot__region *r = part ? cot__region_record_part(t, op, part, replay_body, &of, n, examples, m)
+                          : cot__region_record(t, op, replay_body, &of, n, examples, m);
+    cot__examples_over(t, from, from + (uint32_t)apart);
+    for (int k = 0; r && k < r->captures && apart; k++) {
+        uint32_t *node = (uint32_t *)(uintptr_t)&r->captured[k];
+        if (*node >= from && *node < from + (uint32_t)apart) *node = real[*node - from].node;
+    }
+    return r;
 }
 
 const char *cot__copy_name(cot_tape *t, const char *name) {
@@ -402,14 +450,11 @@ static bool replay_bodies(cot_tape *t, cot__loop *l, const cot__form *f, struct 
     cot__replaying_body test = {t, f->tests ? body[1 + f->chosen] : NULL, xs + cot__form_first_tested(f), replay};
     if (!examples) return false;
     if (f->tests)
-        l->test = cot__region_record_part(t, l->name, "test", cot__replay_body, &test, f->carry, examples + f->consts,
-                                          1);
+        l->test = cot__record_again(&test, l->name, "test", f->carry, examples + f->consts, 1);
     int n = cot__form_own_inputs(f), m = cot__form_results(f);
     for (int b = 0; b < 1 + f->chosen && t->status == COT_OK; b++) {
         cot__replaying_body r = {t, body[b], captured, replay};
-        l->body[b] = f->chosen
-                         ? cot__region_record_part(t, l->name, cot__branch(b), cot__replay_body, &r, n, examples, m)
-                         : cot__region_record(t, l->name, cot__replay_body, &r, n, examples, m);
+        l->body[b] = cot__record_again(&r, l->name, f->chosen ? cot__branch(b) : NULL, n, examples, m);
         captured += f->captures[b];
     }
     cot__examples_over(t, from, to);

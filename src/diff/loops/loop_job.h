@@ -31,7 +31,10 @@ typedef struct cot__replaying_body {
     const cot_var      *captured;
     cot__replayer      *replay;
 } cot__replaying_body;
-int cot__replay_body(int n, const cot_var *xs, int m, cot_var *ys, void *replaying);
+/* Records it as the body of an operation; part: see cot__region_record_part, NULL: it is the only
+ * one. NULL after an error. */
+cot__region *cot__record_again(const cot__replaying_body *b, const char *op, const char *part, int n,
+                               const cot_var *examples, int m);
 /* The name of an operation, for a tape: the program may be gone before it. NULL: no memory. */
 const char *cot__copy_name(cot_tape *t, const char *name);
 

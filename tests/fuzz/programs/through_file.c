@@ -10,13 +10,16 @@
 
 static bool same(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
 
+static bool is_smooth(const run *r) { return (r->flags & SMOOTH) && (r->flags & SMOOTH_TOO); }
+
 /* Zeros of either sign are the same gradient. */
 static void compare(run *r, cot_var loss, cot_var again, int n, const cot_var *xs, const double *gradient) {
     static double g[MOST_INPUTS];
     if (!same(cot_value(loss), cot_value(again)))
         outcome_wrong(r->out, "the loss is %.17g, and %.17g out of a file", cot_value(loss), cot_value(again));
     if (!gradient) return;
-    cot_backward(again);
+    /* what was written over is there again, and a smooth tape then sees that it sits on a kink */
+    if (cot_backward(again) == COT_GRAD && is_smooth(r)) return;
     for (int k = 0; k < n; k++) {
         int64_t size = cot_size(xs[k]);
         if (cot_read_grad(xs[k], g, size) != COT_OK)
@@ -36,8 +39,8 @@ void through_file(run *r, cot_var loss, int n, const cot_var *xs, const double *
     memcpy(vars + 1, xs, (size_t)n * sizeof *xs);
     snprintf(path, sizeof path, "%s/cotangent-program-%ld.tape", P_tmpdir, (long)getpid());
     if (cot_tape_save(r->tape, 1 + n, vars, path, NULL, 0) != COT_OK) return;
-    bool      smooth = (r->flags & SMOOTH) && (r->flags & SMOOTH_TOO);
-    cot_tape *t = cot_tape_load(path, &(cot_options){.strict = r->flags & STRICT, .smooth = smooth}, 1 + n, vars);
+    cot_options how = {.strict = r->flags & STRICT, .smooth = is_smooth(r)};
+    cot_tape   *t = cot_tape_load(path, &how, 1 + n, vars);
     if (t && cot_tape_status(t) == COT_OK) compare(r, loss, vars[0], n, vars + 1, gradient);
     else if (t) outcome_wrong(r->out, "a file that was saved does not load: %s", cot_tape_message(t));
     cot_tape_destroy(t);
