@@ -42,6 +42,13 @@ static void *reserve_address_space(size_t bytes) { (void)bytes; return NULL; }
 static void  release_address_space(void *p, size_t bytes) { (void)p, (void)bytes; }
 #endif
 
+/* How large it should be next. Where it takes much of a limit, twice as much would soon be more
+ * than there is. */
+static size_t next_bytes(const cot_tape *t, const cot__array *a) {
+    bool is_much = t->cache.limit && a->bytes > t->cache.limit / 16;
+    return a->bytes + (is_much ? a->bytes / 8 : a->bytes);
+}
+
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     if (bytes <= a->bytes) return true;
     /* A user's allocator is asked for everything; only the default one may go around malloc. */
@@ -57,7 +64,7 @@ bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
         }
     }
     if (a->reserved) return false;
-    size_t want = a->bytes * 2 > bytes ? a->bytes * 2 : bytes;
+    size_t next = next_bytes(t, a), want = next > bytes ? next : bytes;
     if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
     void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
     if (!p) return false;

@@ -248,11 +248,9 @@ bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dty
 bool cot__room(cot_tape *t, const char *op) { return cot__room_for(t, op, 1); }
 
 bool cot__room_for(cot_tape *t, const char *op, uint32_t n) {
-    size_t need = (size_t)t->count + n, want = t->capacity ? (size_t)t->capacity * 2 : 64;
+    size_t need = (size_t)t->count + n, want = need > 64 ? need : 64;
     if (LIKELY(need <= t->capacity)) return true;
-    if (want < need) want = need;
-    if (want > COT__MAX_NODES) want = COT__MAX_NODES;
-    if (need > want) {
+    if (need > COT__MAX_NODES) {
         cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes",
                   op, t->count);
         return false;

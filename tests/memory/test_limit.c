@@ -359,6 +359,30 @@ static void a_limit_of_64_kib_holds_tensors(void **state) {
     assert_memory_equal(grad[0], grad[1], sizeof grad[0]);
 }
 
+/* Of numbers without axes nothing is dropped: what they take must fit, and little more. */
+static void a_limit_holds_scalars_that_fit(void **state) {
+    (void)state;
+    enum { MANY_NODES = 1200000, ENOUGH = MANY_NODES * 48 }; /* a node has 32 bytes, an adjoint 8 */
+    double grad[2];
+    for (int limited = 0; limited < 2; limited++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limited ? ENOUGH : 0});
+        cot_var   x = cot_scalar(t, 0.5), y = x;
+        for (int k = 1; k < MANY_NODES; k++) y = cot_sin(y);
+        cot_backward(y);
+        assert_ok(t);
+        grad[limited] = cot_grad_value(x);
+        assert_true(!limited || cot_tape_peak_bytes(t) <= ENOUGH);
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(&grad[0], &grad[1], sizeof *grad);
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = 1 << 20});
+    cot_var   x = cot_scalar(t, 0.5);
+    for (int k = 0; k < 1 << 16; k++) x = cot_sin(x);
+    assert_int_equal(cot_tape_status(t), COT_MEMORY);
+    assert_non_null(strstr(cot_tape_message(t), " bytes for the tape; the memory limit is 1048576 bytes, and "));
+    cot_tape_destroy(t);
+}
+
 /* ---- writes ---------------------------------------------------------------------------------- */
 
 /* A tape on which everything that can be dropped is. */
@@ -565,6 +589,7 @@ int main(void) {
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(the_environment_sets_the_limit),
         cmocka_unit_test(a_limit_of_64_kib_holds_tensors),
+        cmocka_unit_test(a_limit_holds_scalars_that_fit),
         cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),

@@ -94,9 +94,16 @@ static void make_loss(state *s) {
     fine(s);
 }
 
+/* In some ways the sweep is rehearsed before: it must not show. */
+static void report(state *s) {
+    cot_memory told;
+    if (s->r->way->grain || s->r->way->drops) cot_tape_memory(s->r->tape, &told, NULL);
+}
+
 static void in_numbers(state *s) {
     double *g = s->gradient;
     cot_tape_zero_grads(s->r->tape);
+    report(s);
     outcome_open(s->r->out, "status of cot_backward");
     cot_backward(s->loss);
     s->swept = fine(s);
