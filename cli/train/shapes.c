@@ -2,6 +2,8 @@
  * memory of their tape is reserved and never touched. */
 #include "train/shapes.h"
 
+#include <string.h>
+
 #include "models/mnist.h"
 #include "nn/nn.h"
 #include "ops/structural.h"
