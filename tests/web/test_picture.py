@@ -162,6 +162,33 @@ class PictureTest(unittest.TestCase):
         self.open("#p=gcn&mode=reverse&step=6")  # matrices: the rule
         self.assertTrue(all(any(letter in label for letter in "@ᵀ") for label in self.arrows()["labels"]))
 
+    def test_what_is_written_at_an_arrow_is_near_it_and_on_no_other(self):
+        # how far labels are from their arrows, and how many other lines run under them
+        near = """const rect = e => e.getBoundingClientRect(), under = (r, w) => { const path = w.querySelector("path"),
+                m = path.getScreenCTM(), n = path.getTotalLength();
+            return Array.from({ length: 60 }, (_, k) => path.getPointAtLength(n * k / 59).matrixTransform(m)).some(p =>
+                p.x > r.left && p.x < r.right && p.y > r.top && p.y < r.bottom); };
+            const labels = [...document.querySelectorAll("#graph .flow-label")];
+            return [Math.max(0, ...labels.map(l => l.querySelector(".leader")?.getTotalLength() ?? 0)),
+                labels.map(l => [...document.querySelectorAll("#graph .wire:not(.now)")].filter(w =>
+                    under(rect(l.querySelector("rect")), w)).length).reduce((a, b) => a + b, 0)]"""
+        for width, height, link in ((390, 844, "#p=first&mode=reverse&step=3"), (1280, 800,
+                "#p=states&mode=reverse&step=9")):
+            browser.size(width, height)
+            self.open(link)
+            far, crossing = browser.js(near)
+            self.assertLess(far, 30, link)
+            self.assertEqual(crossing, 0, link)
+        browser.size(1280, 800)
+
+    def test_on_a_phone_the_first_screen_has_the_picture(self):
+        browser.size(390, 844)
+        self.open()
+        seen = browser.js("return document.querySelector('.bar').getBoundingClientRect().top - "
+            "Math.max(...[...document.querySelectorAll('#graph .box')].map(b => b.getBoundingClientRect().bottom))")
+        self.assertGreater(seen, 0)
+        browser.size(1280, 800)
+
     def test_nothing_moves_for_those_who_want_it_still(self):
         self.open("#p=first&mode=reverse&step=1")
         still = "return [...document.querySelectorAll('#graph .wire.now path, #graph .box rect')].every(e => " \

@@ -116,7 +116,7 @@ class StoryTest(unittest.TestCase):
             self.assertAlmostEqual(error, h * h, delta=1e-13)
 
     def test_a_nudge_tells_straight_lines_corners_and_lost_digits(self):
-        for preset, kind in (("product", "exact"), ("kink", "kink"), ("precision", "rough"), ("seeds", "good"),
+        for preset, kind in (("product", "exact"), ("kink", "kink"), ("precision", "rough"), ("seeds", "exact"),
                 ("softmax", "good"), ("matrices", "exact")):
             self.open(f"#p={preset}&mode=reverse&step=99")
             self.assertEqual(self.nudge()[1], kind, preset)
@@ -179,6 +179,18 @@ class StoryTest(unittest.TestCase):
         for name in ("multiplication", "Sharing", "Seeds", "Vectors", "Matrices", "Softmax", "graph network",
                 "Vanishing", "Kinks", "No gradient", "in place", "Loops", "Checkpoints", "Precision"):
             self.assertTrue(any(name in title for title in seen), name)
+
+    def test_results_that_share_an_input_and_words_at_their_first_use(self):
+        self.open("#p=seeds&mode=reverse&step=99")
+        self.assertIn("[v₁, v₂, x]", browser.text("#registers"))
+        self.assertEqual(browser.texts("#answer dd"), ["31.1", "21"])  # 10·y + 1.1, 10·x + 1
+        self.assertIn("The Jacobian is the table of all derivatives", browser.text("#end"))
+        self.open("#p=dot&mode=reverse&step=1")
+        self.assertIn("Broadcast: one number, or a row, is copied", browser.text("#now"))
+        self.assertIn("green is positive, purple negative", browser.text("#figures"))
+        self.assertIn("axes=0", browser.js("return document.querySelector('.words').textContent"))
+        self.open("#p=softmax&mode=forward&step=0")
+        self.assertIn("softmax turns scores s into probabilities", browser.text("#about"))
 
     def test_cross_entropy_hands_back_probability_minus_truth(self):
         self.open("#p=softmax&mode=reverse&step=99")
@@ -497,6 +509,13 @@ class StoryTest(unittest.TestCase):
             "document.getElementById(e.getAttribute('aria-describedby')).textContent.length)")
         self.assertEqual(len(means), 7)
         self.assertTrue(all(length > 20 for length in means), means)
+        browser.size(390, 844)
+        try:  # no square is cut off
+            self.set("#rewind-at", 0)
+            self.assertLessEqual(browser.js("const r = document.querySelector('.rewind'); return r.scrollWidth - "
+                "r.clientWidth"), 0)
+        finally:
+            browser.size(1280, 800)
         self.set("#rewind-at", 1)
         self.assertIn("So far 1 run, 0 of them again; 1 state is held", browser.text("#rewind-said"))
         self.set("#rewind-at", 12)  # step 10 runs, from a state that is kept

@@ -32,7 +32,8 @@ export class Fold {
       $("folded").textContent = tape.trace.expression.slice(0, 400).replaceAll("\n", "; ");
       $("given").textContent = tape.trace.inputs.map(i => inLine(tape.node(i.node))).join(", ");
     }
-    if (!this.open && Object.values(steps).some(step => step > 0)) this.set(true);
+    // on a phone at once: the first screen has room for the card or for the picture
+    if (!this.open && (innerWidth < 640 || Object.values(steps).some(step => step > 0))) this.set(true);
   }
 
   // A link to a first step shows the function; "open" is kept.

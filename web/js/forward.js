@@ -39,6 +39,8 @@ export function forwardText(tape, step) {
     el("p", null, keeps.length ? ["Keeps ", el("b", null, keeps.join(" and ")), " for the way back."]
       : node.active ? "Keeps nothing: its rule for the way back needs no computed value."
         : "No derivative passes through here, so it keeps nothing."),
+    /\baxes=\d/.test(tape.written(node)) ? el("p", { class: "hint" }, "axes=0 is along the first axis, over all " +
+      "rows; axes=1 over all columns.") : null,
     conventions(tape, node),
     last ? el("p", null, "That is the result. The ", el("b", { class: "r" }, "backward pass"),
       " now asks how much each input mattered.") : null,

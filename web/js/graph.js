@@ -5,7 +5,7 @@ import { picture } from "./heat.js";
 import { onKink } from "./kinks.js";
 import { isTensor, show } from "./numbers.js";
 import { fitting, headingOf } from "./plan.js";
-import { drawLabel, headPath, placeLabel, stubPoints, wirePath } from "./wires.js";
+import { drawLabel, headPath, placeLabel, sampled, stubPoints, wirePath } from "./wires.js";
 
 const cut = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 
@@ -177,9 +177,13 @@ export class Graph {
     for (const { wire } of flows) taken.push(wire.tipRect); // arrowheads stay free
     for (const { name, points: [p] } of this.wires.values())
       if (name) taken.push({ left: p.x - 32, right: p.x, top: p.y - 9, bottom: p.y + 9 });
+    const along = new Map([...this.wires.values()].map(wire => [wire, sampled(wire.points, this.plan.down)]));
     for (const { wire, lines } of flows) {
-      const at = letters => placeLabel(lines, wire.points, this.plan.down, letters, taken, bounds);
-      const label = at(size) ?? at(0.8 * size);
+      const others = [...along].filter(([other]) => other !== wire).map(([, points]) => points);
+      const at = letters => placeLabel(lines, wire.points, this.plan.down, letters, taken, bounds, others);
+      // smaller letters rather than a place far away
+      const tried = [at(size), at(0.8 * size)].filter(label => label), [first, second] = tried;
+      const label = second && second.cost + 40 < first.cost ? second : first;
       if (!label) continue;
       taken.push(grown(label.box, 2));
       drawn.push(drawLabel(label, view.mode));

@@ -39,7 +39,8 @@ const wordsOf = title => [title].flat().map(t => t.textContent ?? t).join("");
 // numbers folded away. The title is a text, or a list of texts and elements.
 export function heatFigure(title, v, shape) {
   const rows = asMatrix(v, shape);
-  const caption = el("figcaption", null, el("b", null, title), ` ${showShape(shape)}`);
+  const caption = el("figcaption", null, el("b", null, title), ` ${showShape(shape)}`,
+    el("span", { class: "hint signs" }, " green is positive, purple negative"));
   const flat = rows.flat().filter(Number.isFinite);
   const range = flat.length ? `from ${show(Math.min(...flat))} to ${show(Math.max(...flat))}${leftOut(v, rows)}` :
                               "no finite numbers";

@@ -54,8 +54,9 @@ export const lessons = [
     source: `${griewank}, section 3.2` },
   { id: "seeds", name: "Seeds: weights",
     ask: "Which seed would give the derivative of the second result alone?",
-    answer: "[0, 1, 0]: a row of the Jacobian for each unit seed.",
-    say: "One sweep gives seedᵀ · Jacobian. The whole Jacobian needs one sweep for each result.",
+    answer: "[0, 1, 0]. Then x and y get 1 each: the derivatives of x + y.",
+    say: "The Jacobian is the table of all derivatives, a row for each result. One sweep gives the sum of its rows, " +
+      "weighted by the seed: seedᵀ · Jacobian. The whole table needs one sweep for each result.",
     source: `${baydin}, section 3.2` },
   { id: "dot", name: "Vectors",
     ask: "What does sum hand back to its three operands?",

@@ -50,7 +50,8 @@ const page = {
     this.picture = new Picture(id => this.pick(id), () => this.remember());
     const redraw = () => {
       this.fit(); // a field that was hidden has no height
-      if (this.tape) this.picture.draw(this.tape);
+      this.unsized = $("stage").hidden; // then it has no room, and is drawn when it is seen
+      if (this.tape && !this.unsized) this.picture.draw(this.tape);
     };
     const present = new Present(() => {
       redraw();
@@ -358,6 +359,7 @@ const page = {
     $("stage").hidden = false;
     $("intro").hidden = true; // as it is after the first step
     $("source").textContent ||= " ";
+    this.unsized = false;
     this.picture.draw(this.tape);
     this.mode();
   },
@@ -386,6 +388,10 @@ const page = {
       for (const panel of this.panels) if (panel.everywhere) panel.look(at);
       this.remember();
       return;
+    }
+    if (this.unsized) {
+      this.unsized = false;
+      this.picture.draw(this.tape);
     }
     const walk = walks[mode];
     $("stage").setAttribute("aria-labelledby", `tab-${mode}`);

@@ -73,9 +73,9 @@ function inRows(laid, rows) {
 
 // {down, stacked, width, height, places: Map id -> {x, y, width, height}, edges: [{from, to,
 // points}]}
-function planOf(tape, { down, stacked, roomy, rows = 1 }) {
+function planOf(tape, { down, stacked, roomy, tall = false, rows = 1 }) {
   const widths = widthsOf(tape, stacked), height = tape.matrix ? 98 : stacked ? 82 : 66;
-  const gap = down ? { across: roomy ? 40 : 16, along: 38 }
+  const gap = down ? { across: roomy ? 40 : 16, along: tall ? 58 : 38 }
     : { across: tape.matrix ? 14 : 22, along: roomy ? 96 : tape.matrix ? 28 : 46 };
   const laid = layoutOf(tape.nodes.map(n => {
     const args = n.args.filter(a => a !== null), width = widths.get(n.id);
@@ -97,13 +97,14 @@ export const scaleIn = (plan, room) =>
 // The plan for one of several rooms, each with what it is worth: {plan, room}. From where all can
 // be read with ease, larger is no better, but more room for what is written at arrows is.
 export function bestPlan(tape, rooms) {
+  const tall = rooms[0].narrow; // a phone scrolls: what is written at arrows has room there
   if (tape.nodes.length > mostTried)
-    return { plan: planOf(tape, { down: rooms[0].narrow, stacked: true, roomy: true }), room: rooms[0] };
+    return { plan: planOf(tape, { down: tall, stacked: true, roomy: true, tall }), room: rooms[0] };
   let best = null;
   for (const down of [false, true])
     for (const stacked of tape.matrix ? [true] : [false, true])
       for (const [roomy, rows] of down ? [[false, 1], [true, 1]] : [[false, 1], [true, 1], [false, 2], [false, 3]]) {
-        const plan = planOf(tape, { down, stacked, roomy, rows });
+        const plan = planOf(tape, { down, stacked, roomy, rows, tall });
         for (const room of rooms) {
           const worth = room.worth * (down && !room.narrow ? 0.9 : 1) * (roomy ? 1.06 : 1) * (rows > 1 ? 0.85 : 1);
           const score = Math.min(scaleIn(plan, room), room.letters) * worth;

@@ -36,8 +36,8 @@ export const presets = [
     about: "Three results need three weights: the seed. With [1, 1, 1] the sweep gives the gradient of their sum.",
     expression: "square(x)", inputs: { x: "[1, 2, 3]" }, seed: "[1, 1, 1]" },
   { group: "Vectors", id: "seeds", title: "Several results and a seed",
-    about: "Three results, so one sweep gives one weighted sum of their gradients. The seed holds the weights.",
-    expression: "square(x)", inputs: { x: "[1, 2, 3]" }, seed: "[10, 1, 0.1]" },
+    about: "Three results share x. One sweep gives one weighted sum of their gradients: the seed holds weights.",
+    expression: "[x*y, x + y, x]", inputs: { x: ["2", -5, 5], y: ["3", -5, 5] }, seed: "[10, 1, 0.1]" },
   { group: "Vectors", id: "dot", title: "A product of two vectors",
     about: "Three multiplications and a sum, done as two operations on vectors. Each vector gets the other one back.",
     expression: "sum(x * y)", inputs: { x: "[1, 2, 3]", y: "[4, 5, 6]" } },
@@ -74,8 +74,8 @@ export const presets = [
     about: "The result is W times x. On the way back x gets Wᵀ times the adjoint, and W gets the adjoint times xᵀ.",
     expression: "sum(W @ x)", inputs: { W: "[[1, 2], [3, 4]]", x: "[5, 6]" } },
   { group: "Matrix tapes", id: "softmax", title: "Softmax and cross-entropy",
-    about: "p = softmax(s) are probabilities, y says which class is right. What arrives at s is p − y: how much too " +
-      "sure the model was of each class.",
+    about: "softmax turns scores s into probabilities p. Cross-entropy is −log p of the class that is right, which y " +
+      "marks. What arrives at s is p − y: how much too sure the model was of each class.",
     expression: "-sum(y * log_softmax(s))", inputs: { s: "[2, 1, 0.1]", y: "[1, 0, 0]" }, fixed: ["y"] },
   { group: "Matrix tapes", id: "network", title: "A small network",
     about: "Four examples, two features, three hidden units; the loss is a mean of squares. Green is positive, " +

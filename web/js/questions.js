@@ -49,7 +49,8 @@ function nextAdjoint(tape, step) {
     when: " after this step, so far",
     hints: [
       [`Each operand of ${written} gets the adjoint of ${written}, called g, times its own derivative: `,
-        el("code", null, add.rule), add.rule === "g" ? ". The derivative is 1 here, so g goes on as it is." : "."],
+        el("code", null, add.rule.replaceAll("z\u0304", "g")),
+        add.rule === "g" ? ". The derivative is 1 here, so g goes on as it is." : "."],
       ["With names: ", ...formula(tape, entry, add, registers, "names"), ".", ...then],
       scalar ? ["With numbers: ", ...formula(tape, entry, add, registers, "numbers"), "."]
         : ["Look at the adjoint and the values in the table, place by place."]],

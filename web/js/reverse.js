@@ -130,6 +130,8 @@ export function reverseText(tape, step) {
         "Its adjoint is zero, so it hands nothing on and its rule is not even looked at: a zero stays a zero, " +
           "whatever the rule would say."),
     asks ? el("p", { class: "hint" }, "A condition in brackets counts as 1 where it holds, as 0 where not.") : null,
+    entry.adds.some(add => add.filled.includes("broadcast"))
+      ? el("p", { class: "hint" }, "Broadcast: one number, or a row, is copied to every place.") : null,
     roundedZero(entry),
     softmaxText(tape, entry),
     conventions(tape, node),

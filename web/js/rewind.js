@@ -90,16 +90,18 @@ export class Rewind {
     const kept = last?.kept ?? new Set([0]);
     const runs = done.filter(e => e.what !== "keep").length, again = done.filter(e => e.again).length;
     const reversed = new Set(done.filter(e => e.what === "back").map(e => e.step));
-    const x = k => k * (size + gap) + 2;
+    // as many in a row as there is room for
+    const across = Math.max(4, Math.floor((this.picture.clientWidth || 800) / (size + gap)) - 1), line = 58;
+    const x = k => k % across * (size + gap) + 2, y = k => Math.floor(k / across) * line;
     const boxes = Array.from({ length: depth }, (_, k) => {
       const acts = last && last.step === k ? last.what : "";
       const name = ["state", kept.has(k) && "kept", reversed.has(k) && "reversed", acts && `acts ${acts}`]
         .filter(x => x).join(" ");
-      return [svg("rect", { class: name, x: x(k), y: 8, width: size, height: size, rx: 5, "data-step": k }),
-        svg("text", { x: x(k) + size / 2, y: 52, "text-anchor": "middle" }, String(k + 1))];
+      return [svg("rect", { class: name, x: x(k), y: y(k) + 8, width: size, height: size, rx: 5, "data-step": k }),
+        svg("text", { x: x(k) + size / 2, y: y(k) + 52, "text-anchor": "middle" }, String(k + 1))];
     });
-    const width = x(depth) + 2;
-    this.picture.replaceChildren(svg("svg", { width, height: 58, viewBox: `0 0 ${width} 58`, role: "img" },
+    const width = Math.min(depth, across) * (size + gap) + 4, height = y(depth - 1) + line;
+    this.picture.replaceChildren(svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" },
       svg("title", null, `${depth} states, ${kept.size} kept`), boxes));
     this.range.value = at;
     this.range.setAttribute("aria-valuetext", `event ${at} of ${events.length}`);

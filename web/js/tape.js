@@ -38,6 +38,7 @@ export class Tape {
       : this.isNumber(id) ? showFactor(this.node(id).value) : this.label(id));
     if (infix[n.op] && words.length === 2) return words.join(infix[n.op]);
     if (n.op === "neg") return `−${words[0]}`;
+    if (n.op === "concat" && n.call.endsWith(", axis=0, new)")) return `[${words.join(", ")}]`;
     const attributes = short ? [] : n.call.match(/\b\w+=.*(?=\)$)/) ?? []; // "axes=0,1, keepdims=1"
     return `${spoken[n.op] ?? n.op}(${[...words, ...attributes].join(", ")})`;
   }

@@ -77,10 +77,18 @@ function passes(p, box, taken) {
   return taken.some(other => overlap(line, other));
 }
 
+// How many of these lines, each as points along it, pass under a box: it would seem to be theirs.
+const crossed = (box, others) => others.filter(line => line.some(p => p.x > box.left && p.x < box.right &&
+  p.y > box.top && p.y < box.bottom)).length;
+
+// Points along a line, near to each other.
+export const sampled = (points, down) =>
+  pieces(points, down).flatMap(piece => Array.from({ length: 12 }, (_, k) => at(piece, (k + 0.5) / 12)));
+
 // lines: lists of words, a word a text or a list of texts, {bar}, and {own}, what belongs to the
-// operation itself; taken: rectangles to avoid; bounds: where labels may be. Returns {box, lines,
-// size, anchor}, or null where there is no room.
-export function placeLabel(lines, points, down, size, taken, bounds) {
+// operation itself; taken: rectangles to avoid; bounds: where labels may be; others: points along
+// the arrows of others. Returns {cost, box, lines, size, anchor}, or null where there is no room.
+export function placeLabel(lines, points, down, size, taken, bounds, others) {
   let best = null;
   const anchors = pointsAlong(points, down);
   shapesOf(lines).forEach((shape, k) => {
@@ -91,7 +99,7 @@ export function placeLabel(lines, points, down, size, taken, bounds) {
         for (const side of distance ? sides : sides.slice(0, 1)) {
           const box = beside(anchor, extent, distance, side), cost = distance + 3 * i + 6 * k;
           if ((best && best.cost <= cost) || !within(box, bounds) || taken.some(other => overlap(box, other))) continue;
-          const all = cost + (distance && passes(anchor, box, taken) ? 150 : 0);
+          const all = cost + (distance && passes(anchor, box, taken) ? 150 : 0) + 25 * crossed(box, others);
           if (!best || all < best.cost) best = { cost: all, box, lines: shape, size, anchor };
         }
     });
