@@ -14,7 +14,7 @@ web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/was
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
 .PHONY: all build demo test test-peers bits web test-web bench bench-web bench-peers asan ubsan tsan msan clang fuzz
-.PHONY: install format ops-header map pictures clean help
+.PHONY: bench-memory install format ops-header map pictures clean help
 
 all: build
 
@@ -62,6 +62,9 @@ bench: build ## build and run the benchmarks
 
 bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/performance.md
 	@tools/bench_peers.sh
+
+bench-memory: build ## draw peak against time under memory limits, beside PyTorch
+	@tools/bench_memory.sh
 
 asan ubsan tsan msan clang: ## the tests with sanitizers (ubsan: clang's), or compiled by clang
 	@tools/setup.sh $(if $(filter clang ubsan msan,$@),ci,test)

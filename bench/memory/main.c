@@ -1,12 +1,17 @@
 /* memory: what a step of a deep network takes: the peak of the tape, and the time. First without
  * checkpoints and with √N segments (cot_checkpoint_sequential), then under memory limits, with a
  * folder for what is dear to compute again and without. Layers are dense with tanh, WIDTH numbers
- * wide, f32; all sides take turns, and a time is the least of several. */
+ * wide, f32; all sides take turns, and a time is the least of several. With --model it measures one
+ * of three larger nets, and with --draw it draws what was measured (one.h,
+ * tools/bench_memory.py). */
+#include "memory/one.h"
+
 #include <cotangent.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #ifdef BENCH_SMALL
@@ -122,8 +127,10 @@ static bool limits(void) {
     return true;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     static net all, parts;
+    if (argc == 4 && strcmp(argv[1], "--draw") == 0) return draw_table(argv[2], argv[3]);
+    if (argc > 1) return measure_one(argc, argv);
     printf("%8s  %14s %14s  %10s %10s  %6s\n", "layers", "peak, arrays", "in segments", "time, ms", "segments", "more");
     for (int64_t layers = LEAST; layers <= MOST; layers *= 4) {
         sample a = {0}, b = {0};

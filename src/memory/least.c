@@ -246,7 +246,8 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     if (!cot__can_rehearse(t, y) || !cot__rehearse(t, y, &r)) return r.failed ? -1 : estimate(t, y);
     /* a sweep makes lists of its own, which are there from an earlier one */
     double own = (double)(t->sweep.adjoints.reserved ? 0 : t->sweep.adjoints.bytes) + (double)cot__pending_lists(t);
-    double beside = cot__undroppable(t, y + 1) - r.lists - own;
+    double fixed = cot__undroppable(t, y + 1), beside = fixed - r.lists - own;
+    if (fixed < 0) return -1;
     size_t more = beside > 0 ? (size_t)beside : 0;
     *whole = (int64_t)(r.peak + more);
     int64_t least = seek(t, y, more, r.peak + more, &failed);

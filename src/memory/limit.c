@@ -1,6 +1,7 @@
 /* limit.c: the limit of a tape: where it comes from, and when values may be dropped. */
 #include "memory/memory.h"
 #include "base/number.h"
+#include "base/poison.h"
 #include "pending/pending.h"
 
 #include <stdlib.h>
@@ -16,7 +17,16 @@ static int64_t bytes_of(const char *text) { return (int64_t)cot__read_bytes(text
 
 /* ---- setting it ------------------------------------------------------------------------------ */
 
+/* libc keeps what is freed between blocks that are not, and a process that drops and makes again
+ * would grow: from a tape that has nothing yet, large blocks come from the system and go back
+ * there. */
+static void take_from_system(cot_tape *t) {
+    if (!COT__ADDRESS_SANITIZER && !t->cache.below.alloc && !t->cache.held)
+        t->cache.below = (cot_allocator){cot__reserve, NULL};
+}
+
 static void set_limit(cot_tape *t, int64_t bytes) {
+    if (bytes > 0) take_from_system(t);
     t->cache.limit = (size_t)bytes;
     t->cache.make_room = cot__drop_for;
     t->cache.of = t;

@@ -106,15 +106,62 @@ static bool lay_node(cot_tape *t, const cot_tape *of, uint32_t i) {
 
 /* ---- a step ---------------------------------------------------------------------------------- */
 
-/* Elements take address space and no memory (cot__reserve). What is small is asked of the allocator
- * of the tape that is rehearsed. */
-typedef struct supply { const cot_allocator *of; bool failed; } supply;
+/* Elements take address space and no memory (cot__reserve). What is small comes in chunks from the
+ * allocator of the tape that is rehearsed, and goes back there at the end; blocks that are freed
+ * meanwhile serve again by their size. */
+enum { CHUNK = 1 << 18, SIZES = 64, ALIGNED = 64 };
+
+typedef struct chunk { struct chunk *next; size_t used; } chunk;
+/* Free blocks of one size: each begins with the address of the next. */
+typedef struct spare { size_t bytes; void *first; } spare;
+typedef struct supply { const cot_allocator *of; chunk *chunks; spare spare[SIZES]; bool failed; } supply;
+
+static size_t rounded(size_t bytes) { return (bytes + ALIGNED - 1) / ALIGNED * ALIGNED; }
+
+/* The list of this size; NULL: there are too many others. */
+static spare *spare_of(supply *s, size_t bytes) {
+    for (int k = 0; k < SIZES; k++) {
+        if (!s->spare[k].bytes) s->spare[k].bytes = bytes;
+        if (s->spare[k].bytes == bytes) return &s->spare[k];
+    }
+    return NULL;
+}
+
+static void *take(supply *s, size_t bytes) {
+    spare *list = spare_of(s, bytes);
+    void  *block = list ? list->first : NULL;
+    if (block) return memcpy(&list->first, block, sizeof list->first), block;
+    if (!s->chunks || s->chunks->used + bytes > CHUNK) {
+        chunk *more = cot__alloc(s->of, CHUNK);
+        if (!more) return s->failed = true, NULL;
+        *more = (chunk){s->chunks, rounded(sizeof *more)};
+        s->chunks = more;
+    }
+    s->chunks->used += bytes;
+    return (char *)s->chunks + s->chunks->used - bytes;
+}
+
+static void put_back(supply *s, void *block, size_t bytes) {
+    spare *list = spare_of(s, bytes);
+    if (!list) return;
+    memcpy(block, &list->first, sizeof list->first);
+    list->first = block;
+}
 
 static void *small_block(void *user, void *ptr, size_t old_size, size_t new_size) {
-    supply *s = user;
-    void   *block = cot__resize(s->of, ptr, old_size, new_size);
-    s->failed |= new_size && !block;
+    void *block = new_size ? take(user, rounded(new_size)) : NULL;
+    if (new_size && !block) return NULL;
+    if (ptr && block) memcpy(block, ptr, old_size < new_size ? old_size : new_size);
+    if (ptr) put_back(user, ptr, rounded(old_size));
     return block;
+}
+
+static void close_supply(supply *s) {
+    while (s->chunks) {
+        chunk *last = s->chunks;
+        s->chunks = last->next;
+        cot__free(s->of, last, CHUNK);
+    }
 }
 
 bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
@@ -122,7 +169,7 @@ bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
     supply        from = {.of = &of->cache.below};
     cot_allocator small = {small_block, &from};
     cot_tape     *t = cot_tape_create(&(cot_options){.allocator = {cot__reserve, &small}, .memory_limit = 1});
-    if (!t) return r->failed = true, false;
+    if (!t) return close_supply(&from), r->failed = true, false;
     cot__hollow_backend(&hollow);
     t->backend = &hollow;
     t->memory.store = NULL;
@@ -141,6 +188,7 @@ bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
     bool enough = t->status == COT_OK;
     r->peak = t->cache.peak;
     cot_tape_destroy(t);
+    close_supply(&from);
     r->failed = from.failed;
     return enough;
 }
