@@ -93,7 +93,9 @@ static cot__bf16_unit best_bf16(void) {
     if (cot__cpu_best() != COT__ISA_AVX512 || !__get_cpuid_count(7, 0, &a, &b, &c, &d) || a < 1) return COT__BF16_NONE;
     tiles = d & (AMX_BF16 | AMX_TILE);
     if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(a & AVX512_BF16)) return COT__BF16_NONE;
-    return tiles == (AMX_BF16 | AMX_TILE) && tiles_are_given() ? COT__BF16_AMX : COT__BF16_AVX512;
+    if (tiles != (AMX_BF16 | AMX_TILE)) return COT__BF16_AVX512;
+    /* Where there are tiles, dot products of pairs are slower than those of f32. */
+    return tiles_are_given() ? COT__BF16_AMX : COT__BF16_NONE;
 }
 
 #else
