@@ -17,10 +17,8 @@ from pathlib import Path
 
 WORKLOADS = ["mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano", "gcn_cora", "gcn_cora_sparse", "elementwise", "chain",
     "rosenbrock_hvp", "jac_tall", "deep_ckpt"]
-# The workloads that torch_steps.py can compile, and those that have no compiled step here: a
-# checkpoint saves memory of a tape, which a program has not.
+# The workloads that torch_steps.py can compile.
 TORCH_COMPILES = {"mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano", "elementwise"}
-NOT_COMPILED = {"deep_ckpt"}
 
 ap = argparse.ArgumentParser()
 for name in ("bench", "peers", "keep"):
@@ -87,7 +85,6 @@ SYSTEMS = {
 def systems_of(workload):
     for system in SYSTEMS:
         known = system != "torch.compile" or workload in TORCH_COMPILES
-        known &= system not in ("compiled", "native") or workload not in NOT_COMPILED
         if known and (not a.systems or system in a.systems.split(",")):
             yield system
 
