@@ -389,7 +389,7 @@ static size_t room_for_gradients(const cot__sweep *s, const cot__rule *r) {
     for (int k = 0, count = s->gradients ? cot__nargs(n) : 0; k < count; k++) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE || r->t->nodes[a].op != OP_leaf || !cot__is_tensor(&r->t->nodes[a])) continue;
-        if (*cot__slot(r->t, a) == 0 && cot__rule_wants(r, k)) bytes += cot__bytes_at(r->t, a);
+        if (*cot__slot(r->t, a) == 0 && cot__rule_wants(r, k)) bytes += cot__cache_takes(cot__bytes_at(r->t, a));
     }
     return bytes;
 }

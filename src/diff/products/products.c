@@ -182,7 +182,7 @@ static bool hold(work *w, int k, int64_t at, bool arrived, double scalar, const 
 static bool reverse_lane(work *w) {
     cot_tape  *t = w->t;
     cot__side *ys = w->from, *xs = w->to;
-    cot__sweep s = {.t = t, .lo = ys->lo, .top = ys->hi, .wanted_only = true, .read_later = true};
+    cot__sweep s = {.t = t, .lo = ys->lo, .top = ys->hi, .gradients = true, .wanted_only = true, .read_later = true};
     s.reach = w->reach, s.reach_from = w->reach_from;
     int64_t    at = 0;
     bool       ok = seed(&s, w) && cot__reverse(&s);
