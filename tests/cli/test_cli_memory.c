@@ -95,7 +95,7 @@ typedef struct outcome {
     int  status; /* -1: it crashed */
     bool failed; /* an allocation did */
     /* files: names and contents of the files that it wrote */
-    char out[1 << 17], err[1 << 13], files[1 << 18];
+    char out[1 << 18], err[1 << 13], files[1 << 19];
 } outcome;
 
 static void read_into(const char *path, char *to, size_t size) {
