@@ -285,13 +285,16 @@ typedef struct cot_options {
      * are seen by cot_backward, cot_grad_of and cot_vjp, outside of bodies. Costs a second sweep
      * at each of these three, and elsewhere a look at every operation on the way. */
     bool          smooth COT__OR_0;
-    /* let products of bf16 matrices have bits of their own: where the processor has AMX or AVX-512
-     * BF16 (and Linux gives leave), those of 4096 terms or more are done by these, several times
-     * as fast as f32, with f32 sums in another order, in which subnormal numbers count as zeros.
-     * An element is within n 2^-24 Σ|a||b| of the product of its n terms before it is rounded to
-     * bf16. It has the same bits at any number of threads, but not on another processor, nor in
-     * a product of another size. Elsewhere, and for all other operations, nothing changes. See
-     * cot_compile_options.fast, which allows it too. */
+    /* let products of bf16 matrices have bits of their own: where the processor has AMX (and Linux
+     * gives leave), or without AMX has AVX-512 BF16, those of 4096 terms or more are done by it,
+     * several times as fast as f32, with f32 sums in another order, in which subnormal numbers
+     * count as zeros. Where none is met, an element is within n 2^-24 Σ|a||b| of the product of its
+     * n terms before it is rounded to bf16. It has the same bits at any number of threads, but not
+     * on another processor, nor in a product of another size. Elsewhere, and for all other
+     * operations, nothing changes. The first such product asks Linux for the registers of AMX, for
+     * the whole process: from then on an alternate signal stack needs room for them, 8 KiB more (a
+     * smaller sigaltstack fails), and where there is a small one already Linux refuses, and the
+     * product is the usual one. See cot_compile_options.fast, which allows it too. */
     bool          fast COT__OR_0;
     /* of cot_tape_load: how many steps the loops of the file, and of programs that it
      * calls, may take in all, evaluations by solvers included; 0: 2^24 */

@@ -123,6 +123,18 @@ static const char *uniform_parts(const char *text, uint64_t *seed, cot_shape *sh
 }
 
 /* The scale is a constant expression of its own. */
+static bool uniform_scale(const char *scale, const char *end, double *s, failure *f) {
+    cot_array factor;
+    if (!from_expression(scale, (size_t)(end - 1 - scale), COT_F64, &factor, f)) return false;
+    bool fine = factor.size == 1 && (factor.dtype == COT_F64 || factor.dtype == COT_I64);
+    if (fine)
+        *s = factor.dtype == COT_F64 ? *(double *)factor.data : (double)*(int64_t *)factor.data;
+    else
+        failure_usage(f, "the scale of uniform is one number");
+    free(factor.data);
+    return fine;
+}
+
 static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure *f) {
     uint64_t    seed;
     cot_shape   shape;
@@ -131,16 +143,8 @@ static bool from_uniform(const char *text, cot_dtype real, cot_array *a, failure
         return failure_usage(
             f, "uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: "
                "uniform(1, [128, 784], 0.5)");
-    cot_array factor;
-    if (!from_expression(scale, (size_t)(end - 1 - scale), COT_F64, &factor, f)) return false;
-    double s    = 0;
-    bool   fine = factor.size == 1 && (factor.dtype == COT_F64 || factor.dtype == COT_I64);
-    if (fine)
-        s = factor.dtype == COT_F64 ? *(double *)factor.data : (double)*(int64_t *)factor.data;
-    else
-        failure_usage(f, "the scale of uniform is one number");
-    free(factor.data);
-    if (!fine || !array_allocate(a, real, shape, f)) return false;
+    double s = 0;
+    if (!uniform_scale(scale, end, &s, f) || !array_allocate(a, real, shape, f)) return false;
     for (int64_t i = 0; i < a->size; i++) {
         double v = uniform_at(seed, (uint64_t)i, s);
         if (real == COT_F64)
@@ -227,10 +231,13 @@ static bool is_uniform(const char *text) { return strncmp(text, "uniform", 7) ==
 
 bool value_shape(const char *text, cot_dtype real, cot_array *a) {
     uint64_t    seed, bytes;
-    const char *end;
+    double      s;
+    const char *end, *scale;
+    failure     unsaid = {0}; /* who reads the value says it */
     while (*text == ' ') text++;
     *a = (cot_array){.dtype = real};
-    return is_uniform(text) && uniform_parts(text, &seed, &a->shape, &end) && a->shape.ndim > 0 &&
+    return is_uniform(text) && (scale = uniform_parts(text, &seed, &a->shape, &end)) &&
+           uniform_scale(scale, end, &s, &unsaid) && a->shape.ndim > 0 &&
            cot__elements_count(&a->shape, (int)cot__dtype_size(real), &a->size, &bytes) && a->size > 0;
 }
 

@@ -104,6 +104,9 @@ static bool set_length(training *r, int64_t planned, const char *folder, failure
                             "train in another folder", (long long)r->steps, folder, (long long)r->step);
 }
 
+/* A number of a file, which may be any. */
+static int64_t count_of(double v) { return v >= 0 && v < 0x1p53 ? (int64_t)v : 0; }
+
 bool train_resume(training *r, const char *folder, failure *f) {
     lists        all;
     double       was[TOLD] = {0};
@@ -117,8 +120,8 @@ bool train_resume(training *r, const char *folder, failure *f) {
     r->step = t.step;
     if (r->precision == COT_F16)
         r->scale = (cot_loss_scale){
-            .scale = r->mixed[0], .good = (int64_t)r->mixed[1], .skipped = (int64_t)r->mixed[2]};
-    return set_length(r, (int64_t)was[STEPS], folder, f);
+            .scale = r->mixed[0], .good = count_of(r->mixed[1]), .skipped = count_of(r->mixed[2])};
+    return set_length(r, count_of(was[STEPS]), folder, f);
 }
 
 void train_tell_resumed(const training *r, const trainable *m, const char *folder) {

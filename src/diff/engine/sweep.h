@@ -42,7 +42,7 @@ typedef struct cot__arrival {
 typedef struct cot__sweep {
     cot_tape     *t;
     bool          recording;
-    bool          gradients;    /* what arrives at leaves is a gradient: added to theirs, or given */
+    bool          gradients;    /* what arrives at leaves is a gradient, added or given */
     /* room that was set aside for gradients and is in use otherwise (reverse.c) */
     size_t        owed;
     uint32_t      lo, top;      /* the slots in use */
