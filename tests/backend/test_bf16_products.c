@@ -121,6 +121,28 @@ static void products_without_elements_or_terms_are_zeros(void **state) {
     cot_tape_destroy(t);
 }
 
+/* One NaN in a row makes that row NaN, one infinity infinite, and no other: ones elsewhere. */
+static void nan_and_infinity_stay_in_their_rows(void **state) {
+    (void)state;
+    enum { M = 33, N = 35, K = 37 };
+    static double  x[M * K], z[M * N];
+    cot__bf16_unit list[2];
+    int            n = units(list);
+    for (int i = 0; i < M * K; i++) x[i] = 1;
+    x[5 * K + K - 1] = NAN;
+    x[M * K - 1] = -INFINITY;
+    for (int u = 0; u < n; u++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.fast = true});
+        cot__cpu_use_bf16(list[u]);
+        cot_var a = cot_cast(cot_data(t, COT_F64, COT_SHAPE(M, K), x), COT_BF16);
+        cot_read(cot_matmul(a, cot_full(t, COT_BF16, COT_SHAPE(K, N), 1)), z, M * N);
+        for (int i = 0; i < M * N; i++)
+            assert_true(i / N == 5 ? isnan(z[i]) : z[i] == (i / N == M - 1 ? -INFINITY : K));
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
 static void bits_do_not_depend_on_threads_or_strides(void **state) {
     (void)state;
     enum { M = 70, N = 90, K = 150, BATCH = 3 };
@@ -264,6 +286,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fast_products_are_within_their_bound_for_all_shapes_and_strides),
         cmocka_unit_test(products_without_elements_or_terms_are_zeros),
+        cmocka_unit_test(nan_and_infinity_stay_in_their_rows),
         cmocka_unit_test(bits_do_not_depend_on_threads_or_strides),
         cmocka_unit_test(only_fast_tapes_and_programs_have_other_bits),
         cmocka_unit_test(a_lesser_machine_gives_the_usual_bits),

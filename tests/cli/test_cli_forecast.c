@@ -105,6 +105,7 @@ static void expressions_are_known_by_their_shapes(void **state) {
     fails("cotangent memory 'sum(x)' 'x=uniform(1, 3)'", 2,
           "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, "
           "[128, 784], 0.5)", "");
+    fails("cotangent memory 'sum(x)' 'x=uniform(1, [3], [1, 2])'", 2, "x: the scale of uniform is one number", "");
 }
 
 #define SMALL "'sum(exp(tanh(x)*x)*x)' 'x=uniform(1, [100000], 1)'"
