@@ -85,6 +85,7 @@ class StoryTest(unittest.TestCase):
         browser.js(send)
         self.assertIn("x moves both its users at once, and f feels both moves: so they add",
             browser.text("#end-answer"))
+        self.assertEqual(browser.js("return document.activeElement.id"), "end-next")  # the keys walk on
 
     def test_nearly_zero_is_said_to_be_zero(self):
         self.open("#e=x1*x2%2Bsin(x1)&i=x1:pi/2&i=x2:3&mode=reverse&step=2")
@@ -185,6 +186,9 @@ class StoryTest(unittest.TestCase):
         self.assertIn("[v₁, v₂, x]", browser.text("#registers"))
         self.assertEqual(browser.texts("#answer dd"), ["31.1", "21"])  # 10·y + 1.1, 10·x + 1
         self.assertIn("The Jacobian is the table of all derivatives", browser.text("#end"))
+        self.open("#p=seeds&mode=tangent&step=99")
+        self.assertIn("A walk back gives one weighted sum of the results; all of them need 3 walks back",
+            browser.text("#tangent-count"))
         self.open("#p=dot&mode=reverse&step=1")
         self.assertIn("Broadcast: one number, or a row, is copied", browser.text("#now"))
         self.assertIn("green is positive, purple negative", browser.text("#figures"))

@@ -35,7 +35,9 @@ function question({ ask, answer }) {
   return [el("p", null, el("b", null, "The question was: "), ask),
     el("form", { class: "row", onsubmit: e => {
       e.preventDefault();
-      said.textContent = own.value.trim() ? `The answer: ${answer}` : "Write your answer first. A guess is enough.";
+      const answered = own.value.trim() !== "";
+      said.textContent = answered ? `The answer: ${answer}` : "Write your answer first. A guess is enough.";
+      if (answered) document.getElementById("end-next")?.focus(); // so that the keys walk on
     } }, own, el("button", { type: "submit", class: "plain" }, "Commit")), said];
 }
 
@@ -108,6 +110,7 @@ export class End {
       el("p", null, n > 1 ? `Tangents tell about one number at a time. All ${n} numbers of the inputs need ${n} ` +
         `walks; the backward pass needs ${sweeps > 1 ? `${sweeps}, one for each number of the result` : "one"}.`
         : "There is one input number, so one walk of tangents tells as much as one sweep."),
-      this.walk("reverse", "Compare: one walk back →", "end-compare")];
+      this.walk("reverse", sweeps > 1 ? "Compare: a walk back, for a weighted sum of the results →"
+        : "Compare: one walk back →", "end-compare")];
   }
 }

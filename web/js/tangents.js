@@ -189,9 +189,12 @@ export class Tangents {
     el("tbody", null, names.map(n => el("tr", { "data-walk": n }, el("th", { scope: "row" }, n),
       el("td", { class: "number t" }, this.walked.has(n) ? full(this.walked.get(n)) : "not walked yet"),
       el("td", { class: "number r" }, sums(n))))));
+    const sweeps = tape.trace.cost?.reverse.sweeps ?? 1;
+    const back = sweeps > 1 ? `A walk back gives one weighted sum of the results; all of them need ${sweeps} walks back`
+      : "The walk back gives all at once";
     $("tangent-count").textContent = all === names.length
-      ? `${this.walked.size} of ${all} walks done. The walk back gives all at once; tangents need a walk for each ` +
-        "number of the inputs, but keep nothing."
-      : `Here a walk moves a whole array. One number at a time takes ${all} walks; the walk back gives all at once.`;
+      ? `${this.walked.size} of ${all} walks done. ${back}; tangents need a walk for each number of the inputs, but ` +
+        "keep nothing."
+      : `Here a walk moves a whole array. One number at a time takes ${all} walks. ${back}.`;
   }
 }
