@@ -22,7 +22,7 @@ static int64_t bytes_of(const char *text) { return (int64_t)cot__read_bytes(text
  * there. */
 static void take_from_system(cot_tape *t) {
     if (!COT__ADDRESS_SANITIZER && !t->cache.below.alloc && !t->cache.held)
-        t->cache.below = (cot_allocator){cot__reserve, NULL};
+        t->cache.below = (cot_allocator){cot__pages, NULL};
 }
 
 static void set_limit(cot_tape *t, int64_t bytes) {
