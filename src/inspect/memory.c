@@ -121,7 +121,8 @@ static void put_table(const cot_tape *t, FILE *out, const rows *r, const cot_mem
     if (m->spilled) cot__putf(&x, "%lld bytes lie in files\n", (long long)m->spilled);
     if (m->packed) cot__putf(&x, "%lld bytes are kept as bf16\n", (long long)m->packed);
     cot__putf(&x, "the most at once so far, without leaves and gradients: %lld bytes\n", (long long)m->peak);
-    cot__putf(&x, "a memory limit of %lld bytes is enough\n", (long long)m->least);
+    if (m->least) cot__putf(&x, "a memory limit of %lld bytes is enough\n", (long long)m->least);
+    else if (t->count) cot__put(&x, "there can be no memory limit: values are kept as bf16\n");
 }
 
 /* From the last value that a sweep could begin at; the last one, if there is none. */

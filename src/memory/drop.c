@@ -15,7 +15,7 @@
 
 #include <stdlib.h>
 
-enum { MANY = 1024, SPARE = 32 }; /* of more storages a part of the limit goes at once */
+enum { SPARE = 32 }; /* of many storages a part of the limit goes at once */
 
 /* ---- what can be dropped --------------------------------------------------------------------- */
 
@@ -223,7 +223,7 @@ static bool drop_many(cot_tape *t, size_t bytes) {
 
 static void drop_until(cot_tape *t, size_t bytes) {
     while (t->cache.limit && is_short(t, bytes)) {
-        if (t->storages.count > MANY && drop_many(t, bytes)) continue;
+        if (t->storages.count > COT__MANY_STORAGES && drop_many(t, bytes)) continue;
         measure_before(t);
         measure_behind(t);
         cot__storage *s = cheapest(t);

@@ -1,6 +1,6 @@
-/* hollow.c: a backend that computes nothing: the CPU's, whose entries that touch elements do not.
- * Jobs are not run at all (backend/job_run.c). Numbers without axes are written all the same, since
- * an adjoint that is 0 would end a sweep: what nobody computes is 1. */
+/* hollow.c: a backend that computes nothing: one of the CPU's, whose entries that touch elements do
+ * not. Jobs are not run at all (backend/job_run.c). Numbers without axes are written all the same,
+ * since an adjoint that is 0 would end a sweep: what nobody computes is 1. */
 #include "memory/memory.h"
 #include "backend/cpu/table/cpu.h"
 
@@ -36,8 +36,8 @@ static bool would_reduce(cot__reduction what, const cot__view *x, const cot__rec
     return cot__cpu_backend.reduce_made(what, x, NULL, axes, z);
 }
 
-void cot__hollow_backend(cot__backend *b) {
-    *b = cot__cpu_backend;
+void cot__hollow_backend(cot__backend *b, const cot__backend *like) {
+    *b = *like;
     b->name = "hollow", b->hollow = true;
     b->read = read_zeros, b->write = no_write;
     b->copy = b->copy_in = b->copy_out = no_copy;

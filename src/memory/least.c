@@ -2,7 +2,9 @@
  *
  * Where a step can be rehearsed (rehearse.c), the smallest limit under which it succeeds is sought
  * by halving. Whether one does need not be monotone, because under another limit other values are
- * dropped; so the limit that is told is one of three neighbours that all do.
+ * dropped; so the limit that is told is one of three neighbours that all do. The tighter a limit,
+ * the longer it takes: what takes too long counts as not enough, and halving ends when all together
+ * do. That is counted, not timed, so the answer is always the same.
  *
  * Else it is estimated from above. What cannot be dropped stays: `fixed`. Besides, at each moment:
  *
@@ -45,26 +47,39 @@ static cot__storage *storage_at(const cot_tape *t, uint32_t i) {
     return i != COT__NONE && cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->storage : NULL;
 }
 
-/* Bytes of the value of node i, where it can be dropped. */
+/* Bytes of the value of node i, where it can be dropped. A scope lets none go under a limit. */
 static double droppable(const measure *m, uint32_t i) {
-    return i != COT__NONE && m->maker[i] != COT__NONE ? room_for(storage_at(m->t, i)->bytes) : 0;
+    if (i == COT__NONE || m->maker[i] == COT__NONE) return 0;
+    return room_for(cot__was_let_go(m->t, i) ? (size_t)cot__bytes_at(m->t, i) : storage_at(m->t, i)->bytes);
 }
 
 /* ---- who makes what -------------------------------------------------------------------------- */
 
 static bool is_leaf(const cot__node *n) { return n->op == OP_leaf || n->op == OP_parameter; }
 
-/* Node i is the first on its storage. */
+/* Node i is the first on its storage, or a scope has let it go. */
 static uint32_t maker_of(const cot_tape *t, uint32_t i) {
     uint32_t             by = t->nodes[i].op == OP_pick ? cot__arg(&t->nodes[i], 0) : i;
     const cot__storage *s = storage_at(t, i);
-    return !s->borrowed && s->version == 0 && !cot__in_body(&t->nodes[i]) && cot__can_replay(t, by) ? by : COT__NONE;
+    bool                as_made = s->version == 0 || cot__was_let_go(t, i);
+    return !s->borrowed && as_made && !cot__in_body(&t->nodes[i]) && cot__can_replay(t, by) ? by : COT__NONE;
 }
 
 /* What the elements of s take now. Without a limit they lie behind the header, which stays. */
 static double taken_by(const cot__storage *s) {
     if (s->borrowed || s->aside || s->dropped) return 0;
     return s->block ? room_for(s->bytes) : room_for(sizeof *s + s->bytes) - (double)cot__cache_takes(sizeof *s);
+}
+
+/* A scope has let node i go, which it would not under a limit. A view has the elements of what it
+ * views. */
+static void find_maker_of_gone(measure *m, uint32_t i) {
+    const cot__node *n = &m->t->nodes[i];
+    bool             is_view = n->op >= OP_structural && cot__op_of(n->op)->view;
+    m->maker[i] = is_view ? m->maker[cot__arg(n, 0)] : maker_of(m->t, i);
+    if (is_view) return;
+    if (m->maker[i] == COT__NONE) m->fixed += room_for((size_t)cot__bytes_at(m->t, i));
+    else m->values += droppable(m, i);
 }
 
 /* `before` of a storage is free between two searches (drop.c): 1 + the first node on it, and
@@ -78,6 +93,10 @@ static void find_makers(measure *m, uint32_t end) {
         cot__storage *s = storage_at(t, i);
         m->maker[i] = COT__NONE;
         if (!s) continue;
+        if (cot__was_let_go(t, i)) {
+            find_maker_of_gone(m, i);
+            continue;
+        }
         bool first = s->before == 0;
         if (first) s->before = 1 + (double)i;
         m->maker[i] = first ? maker_of(t, i) : m->maker[(uint32_t)fabs(s->before) - 1];
@@ -215,41 +234,62 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
 
 /* ---- by rehearsals --------------------------------------------------------------------------- */
 
-enum { PART = 64, NEIGHBOURS = 3 }; /* a limit is sought to a part of 1 / PART of it */
+enum {
+    PART = 64, NEIGHBOURS = 3, /* a limit is sought to a part of 1 / PART of it */
+    LOOKS = 1 << 21,           /* of a rehearsal, and twice as many as storages squared … */
+    SHARES = 3                 /* … of which halving takes as many together */
+};
 
-static bool is_enough(cot_tape *t, uint32_t y, size_t beside, size_t limit, bool *failed) {
-    cot__rehearsal r = {.limit = limit, .beside = beside};
-    bool           enough = cot__rehearse(t, y, &r);
-    *failed |= r.failed;
+typedef struct search { cot_tape *t; uint32_t y; size_t beside; int64_t share, looks; bool failed; } search;
+
+static bool is_enough(search *s, size_t limit) {
+    cot__rehearsal r = {.limit = limit, .beside = s->beside, .most_looks = s->share};
+    bool           enough = cot__rehearse(s->t, s->y, &r);
+    s->looks += r.looks;
+    s->failed |= r.failed;
     return enough;
 }
 
-/* No more than `most`, the peak without a limit. */
-static int64_t seek(cot_tape *t, uint32_t y, size_t beside, size_t most, bool *failed) {
-    size_t low = beside, high = most;
-    while (high - low > high / PART && !*failed) {
+/* No more than `most`, which is enough. Upwards steps grow with each that is not. */
+static int64_t seek(search *s, size_t most) {
+    size_t low = s->beside, high = most;
+    while (high - low > high / PART && s->looks < SHARES * s->share && !s->failed) {
         size_t mid = low + (high - low) / 2;
-        if (is_enough(t, y, beside, mid, failed)) high = mid;
+        if (is_enough(s, mid)) high = mid;
         else low = mid;
     }
-    for (int well = 1; well < NEIGHBOURS && high < most && !*failed;) {
-        high += high / PART;
-        well = is_enough(t, y, beside, high, failed) ? well + 1 : 0;
+    size_t step = high / PART;
+    for (int well = 1; well < NEIGHBOURS && high < most && !s->failed;) {
+        high += step;
+        bool enough = high >= most || is_enough(s, high);
+        well = enough ? well + 1 : 0;
+        if (!enough) step *= 2;
     }
     return (int64_t)(high < most ? high : most);
 }
 
+/* The most in use at once under a limit that drops nothing. 0: memory is short. */
+static size_t most_under_limits(cot_tape *t, uint32_t y, size_t beside, size_t whole) {
+    bool any = false;
+    for (uint32_t i = 0; i <= y && !any; i++) any = cot__was_let_go(t, i);
+    if (!any) return whole;
+    cot__rehearsal r = {.limit = SIZE_MAX / 4, .beside = beside};
+    return cot__rehearse(t, y, &r) ? r.peak : 0;
+}
+
 int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     cot__rehearsal r = {0};
-    bool           failed = false;
     *whole = 0;
+    if (t->memory.packed || cot__packs(t)) return 0; /* there can be none */
     if (!cot__can_rehearse(t, y) || !cot__rehearse(t, y, &r)) return r.failed ? -1 : estimate(t, y);
     /* a sweep makes lists of its own, which are there from an earlier one */
     double own = (double)(t->sweep.adjoints.reserved ? 0 : t->sweep.adjoints.bytes) + (double)cot__pending_lists(t);
     double fixed = cot__undroppable(t, y + 1), beside = fixed - r.lists - own;
     if (fixed < 0) return -1;
-    size_t more = beside > 0 ? (size_t)beside : 0;
+    size_t more = beside > 0 ? (size_t)beside : 0, most = most_under_limits(t, y, more, r.peak + more);
     *whole = (int64_t)(r.peak + more);
-    int64_t least = seek(t, y, more, r.peak + more, &failed);
-    return failed ? -1 : least;
+    int64_t count = t->storages.count < COT__MANY_STORAGES ? t->storages.count : COT__MANY_STORAGES;
+    search  s = {.t = t, .y = y, .beside = more, .share = LOOKS + 2 * count * count, .failed = most == 0};
+    int64_t least = seek(&s, most);
+    return s.failed ? -1 : least;
 }

@@ -22,7 +22,7 @@ static int64_t bytes_of(const char *text) { return (int64_t)cot__read_bytes(text
  * there. */
 static void take_from_system(cot_tape *t) {
     if (!COT__ADDRESS_SANITIZER && !t->cache.below.alloc && !t->cache.held)
-        t->cache.below = (cot_allocator){cot__reserve, NULL};
+        t->cache.below = (cot_allocator){cot__pages, NULL};
 }
 
 static void set_limit(cot_tape *t, int64_t bytes) {
@@ -78,7 +78,13 @@ cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes) {
     return t->status;
 }
 
-bool cot__limited(const cot_tape *t) { return t->cache.limit || cot__drop_always || cot__spill_always; }
+/* Values that a limit dropped are made again from others also when it is gone. Packed ones are not,
+ * and stand as dropped while they are not widened. */
+bool cot__limited(const cot_tape *t) {
+    uint32_t packed = t->memory.packed;
+    for (const cot__storage *s = t->memory.wide; s; s = s->next_wide) packed--;
+    return t->cache.limit || cot__drop_always || cot__spill_always || t->memory.dropped > packed;
+}
 
 int64_t cot_tape_memory_limit(const cot_tape *t) { return t ? (int64_t)t->cache.limit : 0; }
 

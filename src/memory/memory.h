@@ -33,13 +33,20 @@ bool cot__can_replay(const cot_tape *t, uint32_t operation);
 
 /* A limit that is enough to record nodes 0 … y and to sweep back from y (least.c): found by
  * rehearsals, or where there can be none, estimated from above. *whole is the most that is in use
- * at once without a limit; 0: not known. Computes nothing. -1: memory is short. */
+ * at once without a limit; 0: not known. Computes nothing. 0: values are kept as bf16, so there can
+ * be no limit. -1: memory is short. */
 int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole);
 /* What is in use without the elements that can be dropped, of nodes 0 … end - 1 (least.c). -1:
  * memory is short. */
 double  cot__undroppable(cot_tape *t, uint32_t end);
 /* Bytes of workspace of an operation, from shapes alone (least.c). */
 int64_t cot__workspace_at(const cot_tape *t, uint32_t operation);
+
+/* Has a scope that closed let the elements of node i go? */
+static inline bool cot__was_let_go(const cot_tape *t, uint32_t i) {
+    const cot__tensor *x = cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor : NULL;
+    return x && x->storage->bytes == 0 && !x->storage->borrowed && x->version != x->storage->version;
+}
 
 /* ---- rehearsals (rehearse.c, hollow.c) ---- */
 
@@ -49,18 +56,27 @@ typedef struct cot__rehearsal {
     size_t peak;   /* told: the most in use at once … */
     double lists;  /* … without values after it was recorded … */
     bool   failed; /* … and whether the tape's allocator had no memory */
+    /* storages looked at for what to drop, and the most that may be: behind it nothing is */
+    int64_t looks, most_looks;
 } cot__rehearsal;
 /* Are nodes 0 … y such that they can be rehearsed? */
 bool cot__can_rehearse(const cot_tape *t, uint32_t y);
-/* Records nodes 0 … y and sweeps back from y, without computing anything. False: the limit is not
- * enough, or there is no memory, or no address space for what it would be of. */
+/* Records nodes 0 … y and sweeps back from y, without computing anything. Under a limit what scopes
+ * have let go is there, as it would be. False: the limit is not enough within most_looks, or there
+ * is no memory, or no address space for what it would be of. */
 bool cot__rehearse(cot_tape *t, uint32_t y, cot__rehearsal *r);
-/* A backend that computes nothing. */
-void cot__hollow_backend(cot__backend *b);
+/* A backend that computes nothing, and asks for the workspaces of `like`, of the host. */
+void cot__hollow_backend(cot__backend *b, const cot__backend *like);
 
 /* Lets elements go until `bytes` more are within the limit, if it can (drop.c): what a cache asks
  * when memory is short. */
 void cot__drop_for(void *tape, size_t bytes);
+/* Of more storages than these several are dropped for one look at them; else one. */
+enum { COT__MANY_STORAGES = 1024 };
+
+/* The function of a cot_allocator: large blocks are of the system, and go back there at once; small
+ * ones are asked of `allocator`, NULL: libc (pages.c). */
+void *cot__pages(void *allocator, void *ptr, size_t old_size, size_t new_size);
 
 /* ---- the store (spill.c) ---- */
 

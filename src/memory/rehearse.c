@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { MOST_NODES = 2048 }; /* more would take long */
+enum { MOST_NODES = 2048 };
 
 /* ---- which tapes ----------------------------------------------------------------------------- */
 
@@ -43,6 +43,13 @@ static void mark_leaves(const cot_tape *of, uint32_t end, bool clear) {
     }
 }
 
+/* z is made by the operation of node i, and may be dropped. */
+static cot__storage *made_by(cot_tape *t, cot__storage *z, const cot__node *n, uint32_t i) {
+    z->maker = z->owner = n->op == OP_pick ? cot__arg(n, 0) : i;
+    z->used_at = z->read_at = t->memory.clock;
+    return z;
+}
+
 /* For the storage of node i, the first on it. */
 static cot__storage *stand_in(cot_tape *t, const cot_tape *of, uint32_t i) {
     const cot__storage *s = of->nodes[i].value.tensor->storage;
@@ -52,21 +59,35 @@ static cot__storage *stand_in(cot_tape *t, const cot_tape *of, uint32_t i) {
     if (!z || !cot__storage_keep(t, z, "memory")) return NULL;
     z->version = s->version, z->writer = s->writer, z->given = s->given;
     z->saver = s->saver, z->saver_version = s->saver_version;
-    if (t->memory.on && !s->borrowed && s->before == 0) {
-        z->maker = z->owner = of->nodes[i].op == OP_pick ? cot__arg(&of->nodes[i], 0) : i;
-        z->used_at = z->read_at = t->memory.clock;
+    return t->memory.on && !s->borrowed && s->before == 0 ? made_by(t, z, &of->nodes[i], i) : z;
+}
+
+/* For what a scope let go, which it would not under a limit: the layout says how large it was. */
+static cot__storage *not_let_go(cot_tape *t, const cot_tape *of, uint32_t i) {
+    const cot__node *n = &of->nodes[i];
+    if (n->op >= OP_structural && cot__op_of(n->op)->view) {
+        const cot__node *x = &t->nodes[cot__arg(n, 0)];
+        if (cot__is_tensor(x)) return x->value.tensor->storage;
     }
+    cot__storage *z = cot__storage_create(t, (size_t)cot__bytes_at(of, i), "memory");
+    return z && cot__storage_keep(t, z, "memory") ? made_by(t, z, n, i) : NULL;
+}
+
+static cot__storage *storage_for(cot_tape *t, const cot_tape *of, uint32_t i) {
+    cot__storage *s = of->nodes[i].value.tensor->storage;
+    if (t->memory.on && cot__was_let_go(of, i)) return not_let_go(t, of, i);
+    if (s->before > 0) return t->storages.list[(uint32_t)s->before - 1];
+    cot__storage *z = stand_in(t, of, i);
+    s->before = t->storages.count;
     return z;
 }
 
 static bool lay_tensor(cot_tape *t, const cot_tape *of, uint32_t i, cot__node *n) {
     const cot__tensor *x = of->nodes[i].value.tensor;
     size_t             bytes = sizeof *x + 2 * (size_t)x->ndim * sizeof *x->dims;
-    cot__storage      *s = x->storage->before > 0 ? t->storages.list[(uint32_t)x->storage->before - 1]
-                                                  : stand_in(t, of, i);
+    cot__storage      *s = storage_for(t, of, i);
     cot__tensor       *v = s ? cot__arena(t, bytes, "memory") : NULL;
     if (!v) return false;
-    if (!(x->storage->before > 0)) x->storage->before = t->storages.count;
     memcpy(v, x, bytes);
     v->storage = s;
     n->value.tensor = v;
@@ -164,18 +185,37 @@ static void close_supply(supply *s) {
     }
 }
 
+/* ---- within its share ------------------------------------------------------------------------ */
+
+/* To find what to drop all storages are looked at, and the tighter a limit is, the more often. Who
+ * has looked at too many drops nothing more, so memory is refused, and the limit is not enough. */
+typedef struct share { cot_tape *t; cot__rehearsal *r; } share;
+
+enum { AGAIN = 128 }; /* looks that an operation done again is worth, with its memory */
+
+static void drop_within(void *user, size_t bytes) {
+    const share *s = user;
+    if (s->r->looks >= s->r->most_looks) return;
+    uint32_t before = s->t->memory.dropped;
+    cot__drop_for(s->t, bytes);
+    int64_t count = s->t->storages.count, gone = (int64_t)(s->t->memory.dropped - before);
+    s->r->looks += (1 + gone) * AGAIN + (count > COT__MANY_STORAGES ? count : (1 + gone) * count);
+}
+
 bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
     cot__backend  hollow;
     supply        from = {.of = &of->cache.below};
     cot_allocator small = {small_block, &from};
     cot_tape     *t = cot_tape_create(&(cot_options){.allocator = {cot__reserve, &small}, .memory_limit = 1});
     if (!t) return close_supply(&from), r->failed = true, false;
-    cot__hollow_backend(&hollow);
+    share within = {t, r};
+    cot__hollow_backend(&hollow, of->backend);
     t->backend = &hollow;
     t->memory.store = NULL;
     cot_tape_clear_error(t);
     cot_tape_set_memory_limit(t, 0);
     t->cache.limit = r->limit, t->memory.on = r->limit > 0;
+    t->cache.make_room = drop_within, t->cache.of = &within;
     t->stamp = of->stamp;
     cot__cache_count(&t->cache, 0, r->beside);
     mark_leaves(of, y + 1, false);

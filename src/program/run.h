@@ -66,8 +66,8 @@ bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs);
  * left it is refused, as too much for a file. NULL: as many as they like. Parts are not counted. */
 void cot__run_bound(cot__run *r, int64_t *left);
 #define COT__TOO_MANY_STEPS                                                                                            \
-    "[tape_load] the loops of the file take more steps than load_steps of the options, 2^24 if not given; "            \
-    "allow more if the file is to be trusted"
+    "[tape_load] the loops and solvers of the file take more steps than load_steps of the options, 2^24 if "           \
+    "not given; allow more if the file is to be trusted"
 
 /* The same with a function for each part; without one (NULL) as if there were no parts. Outputs
  * NULL: cot__run_give writes them, or nobody does. */

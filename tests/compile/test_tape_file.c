@@ -783,8 +783,8 @@ static void loops_take_no_more_steps_than_the_options_allow(void **state) {
     (void)state;
     assert_int_equal(load_within(&plain, 5, message), COT_OK);
     assert_int_equal(load_within(&plain, 4, message), COT_LIMIT);
-    assert_non_null(strstr(message, "[tape_load] the loops of the file take more steps than load_steps of the options, "
-                                    "2^24 if not given; allow more if the file is to be trusted"));
+    assert_non_null(strstr(message, "[tape_load] the loops and solvers of the file take more steps than load_steps of "
+                                    "the options, 2^24 if not given; allow more if the file is to be trusted"));
     /* five times a step, its ten and its four, and the ten once more while the body is recorded */
     assert_int_equal(load_within(&nested, 10 + 5 * 15, message), COT_OK);
     assert_int_equal(load_within(&nested, 10 + 5 * 15 - 1, message), COT_LIMIT);
@@ -834,7 +834,7 @@ static void steps_of_solvers_count(void **state) {
     int64_t steps = steps_of(&solved, 1 << 12);
     assert_true(steps > 10 && steps < 1000);
     assert_int_equal(load_within(&solved, steps - 1, message), COT_LIMIT);
-    assert_non_null(strstr(message, "[tape_load] the loops of the file take more steps than load_steps of"));
+    assert_non_null(strstr(message, "[tape_load] the loops and solvers of the file take more steps than load_steps"));
     cot_tape_rewind(t, m);
     cot_type     types[2] = {{COT_F64, COT_SHAPE(80)}, {COT_F64, COT_SCALAR}};
     cot_program *p = cot_compile(eighty, NULL, 2, types, 1, NULL);
@@ -872,7 +872,7 @@ static void steps_of_calls_count(void **state) {
     assert_ok(t);
     assert_int_equal(steps_of(&called, 100), 6);
     assert_int_equal(load_within(&called, 5, message), COT_LIMIT);
-    assert_non_null(strstr(message, "[tape_load] the loops of the file take more steps than load_steps of"));
+    assert_non_null(strstr(message, "[tape_load] the loops and solvers of the file take more steps than load_steps"));
     assert_int_equal(steps_of(&active, 100), 11);
     free(called.at), free(active.at);
     cot_program_destroy(p);

@@ -1,6 +1,7 @@
 /* Under a memory limit values and gradients have the same bits, and the limit holds; where it
  * cannot, one sentence says what was needed. */
 #include "memory/memory.h"
+#include "backend/cpu/table/cpu.h"
 #include "support/tape_test.h"
 #include "memory/models.h"
 
@@ -122,6 +123,112 @@ static void the_least_that_is_told_is_enough(void **state) {
     holds_at_least(graph, "graph");
     holds_at_least(deep_stack, "deep stack");
     holds_at_least(transformer, "12 blocks");
+}
+
+/* A limit that makes a chain be computed again and again is given up after its share, and another
+ * is told that is enough. */
+static cot_var long_chain(cot_tape *t) {
+    cot_var x = cot_tensor(t, COT_F32, COT_SHAPE(64, 64), NULL), h = x;
+    for (int k = 0; k < 170; k++) h = cot_tanh(cot_add(cot_mul(h, 0.5), x));
+    return cot_sum(h, COT_ALL);
+}
+static void a_long_chain_is_not_rehearsed_for_long(void **state) {
+    (void)state;
+    cot_tape      *t = cot_tape_create(NULL);
+    cot_memory     told;
+    uint32_t       y = cot__index(long_chain(t));
+    cot__rehearsal tight = {.limit = 300000, .most_looks = 1 << 21}, easy = {.limit = 4000000, .most_looks = 1 << 21};
+    assert_false(cot__rehearse(t, y, &tight));
+    assert_false(tight.failed);
+    assert_in_range(tight.looks, tight.most_looks, tight.most_looks + tight.most_looks / 64);
+    assert_true(cot__rehearse(t, y, &easy));
+    assert_true(easy.looks > 0 && easy.looks < easy.most_looks);
+    assert_int_equal(cot_tape_memory(t, &told, NULL), COT_OK);
+    cot_tape_destroy(t);
+    assert_true(told.least > (int64_t)tight.limit && told.least < 4000000);
+    t = cot_tape_create(&(cot_options){.memory_limit = told.least});
+    assert_int_equal(cot_backward(long_chain(t)), COT_OK);
+    cot_tape_destroy(t);
+}
+
+/* Under a limit scopes free nothing, so it must hold what they let go without one. */
+enum { EDGE = 128 };
+static cot_var one_large(cot_var x) {
+    cot_var a = cot_add(x, 1.0), b = cot_concat(4, (cot_var[]){a, a, a, a}, 0), c = cot_add(b, 2.0);
+    return cot_sum(cot_mul(cot_slice(c, 0, 0, EDGE, 1), 3.0), COT_ALL);
+}
+static cot_var transposes(cot_var x) {
+    cot_var h = x;
+    for (int k = 0; k < 6; k++) h = cot_add(cot_permute(h, COT_AXES(1, 0)), cot_matmul(h, x));
+    return cot_sum(h, COT_ALL);
+}
+static int doubled(int64_t k, int n, const cot_var *xs, cot_var *ys, void *user) {
+    (void)k, (void)n, (void)user;
+    ys[0] = cot_mul(xs[0], 2.0);
+    return 0;
+}
+static cot_var with_a_body(cot_var x) { /* it is estimated */
+    cot_var y = x;
+    cot_checkpoint_sequential(doubled, NULL, 1, 1, 1, &x, &y);
+    return cot_add(one_large(x), cot_sum(y, COT_ALL));
+}
+static cot_var in_a_scope(cot_tape *t, cot_var (*f)(cot_var)) {
+    cot_var x = cot_tensor(t, COT_F32, COT_SHAPE(EDGE, EDGE), NULL);
+    cot_scope_open(t, "s");
+    cot_var y = f(x);
+    cot_scope_close(t, 1, &y);
+    return y;
+}
+static void the_least_of_scopes_is_enough(void **state) {
+    (void)state;
+    cot_var (*const all[])(cot_var) = {one_large, transposes, with_a_body};
+    for (int k = 0; k < COUNTOF(all); k++) {
+        cot_memory told;
+        cot_tape  *t = cot_tape_create(NULL);
+        in_a_scope(t, all[k]);
+        assert_int_equal(cot_tape_memory(t, &told, NULL), COT_OK);
+        cot_tape_destroy(t);
+        t = cot_tape_create(&(cot_options){.memory_limit = told.least});
+        if (cot_backward(in_a_scope(t, all[k])) != COT_OK) fail_msg("%d: %s", k, cot_tape_message(t));
+        cot_tape_destroy(t);
+    }
+}
+
+/* Its products of bf16 need less memory on their way. */
+static void the_least_of_a_fast_tape_is_its_own(void **state) {
+    (void)state;
+    cot_memory told[2];
+    for (int fast = 0; fast < 2; fast++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.fast = fast});
+        cot_var   x = cot_tensor(t, COT_BF16, COT_SHAPE(256, 256), NULL), h = x;
+        for (int k = 0; k < 3; k++) h = cot_matmul(h, x);
+        cot_var y = cot_sum(h, COT_ALL);
+        assert_int_equal(cot_tape_memory(t, &told[fast], NULL), COT_OK);
+        assert_int_equal(cot_backward(y), COT_OK);
+        assert_true(told[fast].least <= cot_tape_peak_bytes(t));
+        cot_tape_destroy(t);
+    }
+    if (cot__cpu_backend.fast) assert_true(told[1].least < told[0].least);
+}
+
+/* Where no limit may be set, none is told. */
+static void packed_values_have_no_least(void **state) {
+    (void)state;
+    cot_tape  *t = cot_tape_create(NULL);
+    cot_memory told;
+    cot_tape_set_precision(t, (cot_precision){.saved = COT_BF16});
+    in_a_scope(t, transposes);
+    char  text[2048];
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    assert_int_equal(cot_tape_memory(t, &told, file), COT_OK);
+    assert_int_equal(told.least, 0);
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    assert_non_null(strstr(text, "there can be no memory limit: values are kept as bf16\n"));
+    assert_null(strstr(text, "is enough"));
+    cot_tape_destroy(t);
 }
 
 static void reporting_program(cot_tape *t, void *user) {
@@ -579,6 +686,10 @@ int main(void) {
         cmocka_unit_test(a_convolutional_net_has_the_same_gradients),
         cmocka_unit_test(a_transformer_has_the_same_gradients),
         cmocka_unit_test(the_least_that_is_told_is_enough),
+        cmocka_unit_test(a_long_chain_is_not_rehearsed_for_long),
+        cmocka_unit_test(the_least_of_scopes_is_enough),
+        cmocka_unit_test(the_least_of_a_fast_tape_is_its_own),
+        cmocka_unit_test(packed_values_have_no_least),
         cmocka_unit_test(a_report_may_lack_memory),
         cmocka_unit_test(the_allocator_never_sees_more),
         cmocka_unit_test(a_long_tape_has_the_same_gradients),

@@ -1,8 +1,10 @@
 /* ctest: plain-only */
 /* In a process that may have little memory (setrlimit), a net trains under a memory limit, with the
  * same gradients, and without one it finds no memory. (Sanitizers need addresses themselves.) */
+#include "memory/memory.h"
 #include "support/tape_test.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,7 +92,63 @@ static void a_limit_makes_a_small_process_enough(void **state) {
     assert_memory_equal(spilled.grad, whole.grad, sizeof whole.grad);
 }
 
+/* The flags that the system has for the mapping of an address: "rd wr mr …". */
+static void flags_of(const void *p, char *flags, size_t size) {
+    char          line[512];
+    bool          inside = false;
+    unsigned long from, to;
+    FILE         *f = fopen("/proc/self/smaps", "r");
+    assert_non_null(f);
+    *flags = 0;
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) inside = from <= (uintptr_t)p && (uintptr_t)p < to;
+        else if (inside && !strncmp(line, "VmFlags:", 8)) snprintf(flags, size, "%s", line);
+    }
+    fclose(f);
+}
+
+/* The system may refuse what it does not have, and does not end the process later ("nr": memory is
+ * not reserved). */
+static void memory_to_compute_in_is_promised(void **state) {
+    (void)state;
+    char      flags[512];
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = 1 << 24});
+    cot_var   x = cot_tensor(t, COT_F32, COT_SHAPE(512, 512), NULL);
+    flags_of(t->nodes[cot__index(x)].value.tensor->storage->data, flags, sizeof flags);
+    assert_non_null(strstr(flags, " wr "));
+    assert_null(strstr(flags, " nr "));
+    cot_tape_destroy(t);
+}
+
+/* Where the process can have no more mappings, none can be cut in two. Ends with 0 if the memory
+ * of a block in the middle went, though its addresses did not. */
+static void give_back_in_the_middle(void) {
+    enum { BLOCK = 1 << 20, PAGE = 1 << 16, MAPPINGS = 1 << 20 };
+    char *block[3];
+    for (int k = 0; k < 3; k++) {
+        block[k] = cot__pages(NULL, NULL, 0, BLOCK);
+        memset(block[k], 1, BLOCK);
+    }
+    for (int k = 0, well = 1; well && k < MAPPINGS; k++)
+        well = mmap(NULL, PAGE, k % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED;
+    bool joined = block[0] - block[1] == BLOCK && block[1] - block[2] == BLOCK;
+    cot__pages(NULL, block[1], BLOCK, 0);
+    if (!joined || msync(block[1], PAGE, MS_ASYNC) != 0) _exit(0); /* it could be cut out */
+    _exit(block[1][0] == 0 && block[1][BLOCK - 1] == 0 && block[0][0] == 1 && block[2][0] == 1 ? 0 : 1);
+}
+static void memory_goes_back_where_addresses_cannot(void **state) {
+    (void)state;
+    int   status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) give_back_in_the_middle();
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_limit_makes_a_small_process_enough)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_limit_makes_a_small_process_enough),
+                                       cmocka_unit_test(memory_to_compute_in_is_promised),
+                                       cmocka_unit_test(memory_goes_back_where_addresses_cannot)};
     return cmocka_run_group_tests_name("process_limit", tests, NULL, NULL);
 }

@@ -303,6 +303,26 @@ static void a_scope_under_a_limit_keeps_what_it_keeps(void **state) {
     cot_tape_destroy(t);
 }
 
+/* What a limit dropped is made again from values of the scope also when there is no limit any
+ * more. */
+static void a_limit_may_end_before_the_scope(void **state) {
+    (void)state;
+    enum { SIDE = 128 };
+    static double g[2][SIDE * SIDE];
+    for (int ends = 0; ends < 2; ends++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = 6 * SIDE * SIDE * 4 + 200000});
+        cot_var   x = cot_leaf(cot_normal(t, cot_key_of(1), COT_F32, COT_SHAPE(SIDE, SIDE))), h = x;
+        cot_scope_open(t, "s");
+        for (int k = 0; k < 20; k++) h = cot_sin(cot_add(cot_mul(h, 0.9), h));
+        if (ends) cot_tape_set_memory_limit(t, 0);
+        cot_scope_close(t, 1, &h);
+        if (cot_backward(cot_sum(h, COT_ALL)) != COT_OK) fail_msg("%s", cot_tape_message(t));
+        assert_int_equal(cot_read_grad(x, g[ends], SIDE * SIDE), COT_OK);
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(g[0], g[1], sizeof g[0]);
+}
+
 static void a_rewind_to_a_mark_before_a_scope_forgets_it(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -334,6 +354,7 @@ int main(void) {
         cmocka_unit_test(rules_find_every_result_that_they_read),
         cmocka_unit_test(a_number_may_be_kept),
         cmocka_unit_test(a_scope_under_a_limit_keeps_what_it_keeps),
+        cmocka_unit_test(a_limit_may_end_before_the_scope),
         cmocka_unit_test(a_rewind_to_a_mark_before_a_scope_forgets_it),
         cmocka_unit_test(leaves_may_be_assigned_inside),
         cmocka_unit_test(batch_norms_train_in_scopes),

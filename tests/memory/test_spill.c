@@ -227,6 +227,33 @@ static void a_disk_that_takes_nothing_leads_to_recomputation(void **state) {
     cot_tape_destroy(t);
 }
 
+/* The folder was not asked for by the loop: its states stay in memory, all or those that the disk
+ * did not take. */
+static void a_full_disk_leaves_states_in_memory(void **state) {
+    (void)state;
+    enum { N = 4096, TURNS = 90, MOST = 160 * N * 8 };
+    static double start[N], grad[3][N];
+    struct rlimit before, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = before;
+    for (int k = 0; k < N; k++) start[k] = 0.001 * k - 2;
+    for (int full = 0; full < 3; full++) {
+        small.rlim_cur = full == 1 ? 5 : 9 * N * 8 + 5;
+        cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = MOST, .spill = "/tmp"});
+        if (full) assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+        cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(N), start), y = x;
+        cot_scan(half_step, NULL, TURNS, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+        cot_backward(cot_sum(cot_tanh(y), COT_ALL));
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        cot_read_grad(x, grad[full], N);
+        assert_ok(t);
+        assert_string_equal(cot_tape_note(t), full ? "[scan] the disk of /tmp failed: File too large; states of the "
+                                                     "loop stay in memory" : "");
+        cot_tape_destroy(t);
+        assert_memory_equal(grad[0], grad[full], sizeof grad[0]);
+    }
+}
+
 /* Where it cannot be computed again, the limit's sentence tells of the disk. */
 static void without_a_disk_the_limit_says_so(void **state) {
     (void)state;
@@ -479,6 +506,7 @@ int main(void) {
         cmocka_unit_test(constants_are_spilled),
         cmocka_unit_test_setup(a_full_disk_leads_to_recomputation, compute_whole),
         cmocka_unit_test_setup(a_disk_that_takes_nothing_leads_to_recomputation, compute_whole),
+        cmocka_unit_test(a_full_disk_leaves_states_in_memory),
         cmocka_unit_test(without_a_disk_the_limit_says_so),
         cmocka_unit_test(damage_is_seen_and_mended),
         cmocka_unit_test(a_lost_value_is_an_error),

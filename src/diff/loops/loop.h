@@ -74,9 +74,10 @@ cot__form cot__loop_form(const cot__loop *l);
 typedef struct cot__kept {
     int64_t step;
     int     level; /* in cot__keep_online: how often this entry was moved on to a later step */
+    bool    stored;
     union {
         void    *state; /* in memory, or … */
-        uint64_t at;    /* … where it lies in the store, with the checksum `sum` */
+        uint64_t at;    /* … `stored`: where it lies in the store, with the checksum `sum` */
     };
     uint64_t sum;
 } cot__kept;
@@ -90,6 +91,7 @@ typedef struct cot__loop_run {
     int        capacity;          /* of `at`, which grows */
     cot__kept *at;                /* NULL: no state is to be kept */
     cot__store *store;            /* where states lie; NULL: in memory */
+    bool       refused;           /* the tape's folder takes no more: others lie in memory */
     /* unused room in the storage made last for states, in memory or in the store, and its bytes */
     char      *free;
     uint64_t   free_at;

@@ -30,29 +30,34 @@ static void *host_memory(cot_tape *t, const cot__loop *l, size_t bytes) {
     return host;
 }
 
-/* The state goes to where `to` says. */
+/* A folder that the loop's options do not name may fail: states stay in memory then. */
+static bool may_fail(const cot__loop *l) { return l && !l->spill; }
+
+/* The state goes to where `to` says. False: the disk has failed, which is an error unless it
+ * may_fail, or there is no memory. */
 static bool keep(cot_tape *t, const cot__loop *l, const cot__loop_run *run, cot__kept *to, const void *state,
                  size_t bytes) {
-    if (!run->store) return copy_state(run->backend, run->backend->copy, to->state, state, bytes), true;
+    if (!to->stored) return copy_state(run->backend, run->backend->copy, to->state, state, bytes), true;
     bool  here = cot__on_host(run->backend) || bytes == 0;
     void *host = here ? NULL : host_memory(t, l, bytes);
     if (!here && !host) return false;
     if (host) copy_state(run->backend, run->backend->copy_out, host, state, bytes);
     bool ok = cot__store_write(run->store, to->at, host ? host : state, bytes, &to->sum);
     cot__free(&t->al, host, host ? bytes : 0);
-    return ok || disk_failed(t, l, run, "written to", bytes);
+    return ok || (!may_fail(l) && disk_failed(t, l, run, "written to", bytes));
 }
 
+/* False as for `keep`. */
 static bool bring_back(cot_tape *t, const cot__loop *l, const cot__loop_run *run, void *state, const cot__kept *from,
                        size_t bytes) {
-    if (!run->store) return copy_state(run->backend, run->backend->copy, state, from->state, bytes), true;
+    if (!from->stored) return copy_state(run->backend, run->backend->copy, state, from->state, bytes), true;
     bool  here = cot__on_host(run->backend) || bytes == 0;
     void *host = here ? NULL : host_memory(t, l, bytes);
     if (!here && !host) return false;
     bool ok = cot__store_read(run->store, from->at, host ? host : state, bytes, from->sum);
     if (ok && host) copy_state(run->backend, run->backend->copy_in, state, host, bytes);
     cot__free(&t->al, host, host ? bytes : 0);
-    return ok || disk_failed(t, l, run, "read back from", bytes);
+    return ok || (!may_fail(l) && disk_failed(t, l, run, "read back from", bytes));
 }
 
 /* ---- memory for them ------------------------------------------------------------------------- */
@@ -83,14 +88,29 @@ static size_t block_bytes(const cot__loop_run *run, size_t bytes) {
 enum { PART = 8 }; /* of the limit: states that take more go to the tape's folder */
 
 const char *cot__states_folder(const cot_tape *t, const cot__loop *l, int64_t states, size_t bytes) {
-    if (l->spill || !t->memory.store || !t->cache.limit) return l->spill;
+    if (l->spill || !t->memory.store || !t->cache.limit || cot__store_is_broken(t->memory.store)) return l->spill;
     return (double)states * (double)bytes > (double)t->cache.limit / PART ? cot__store_folder(t->memory.store) : NULL;
 }
 
-/* The first state decides for all of a run. */
-static const char *folder_of(const cot_tape *t, const cot__loop *l, const cot__loop_run *run, size_t bytes) {
-    if (run->store) return cot__store_folder(run->store);
-    return run->free ? NULL : cot__states_folder(t, l, (int64_t)run->room + 1, bytes);
+/* From now on states stay in memory. */
+static void refuse(cot_tape *t, const cot__loop *l, cot__loop_run *run) {
+    const char *why = cot__store_trouble(t->memory.store);
+    cot__note(t, "[%s] the disk of %s failed: %s; states of the loop stay in memory", l->name,
+              cot__store_folder(t->memory.store), why ? why : "there is no room");
+    run->refused = true;
+    run->free = NULL, run->left = 0;
+}
+
+/* The first state decides for all of a run, unless the disk fails. */
+static const char *folder_of(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_t bytes) {
+    if (run->refused || (run->free && !run->store)) return NULL;
+    const char *folder = run->store ? cot__store_folder(run->store)
+                                    : cot__states_folder(t, l, (int64_t)run->room + 1, bytes);
+    cot__extent place = {0};
+    if (!folder || !may_fail(l)) return folder;
+    if (!cot__extent_take(t->memory.store, bytes, &place)) return refuse(t, l, run), NULL;
+    cot__extent_give(&place); /* where it is taken next */
+    return folder;
 }
 
 /* Room for one more state, used before or new. It stays with the tape until the loop is
@@ -101,22 +121,35 @@ static bool find_room(cot_tape *t, const cot__loop *l, cot__loop_run *run, size_
         *to = run->at[run->kept];
         return true;
     }
-    if ((!run->free && !run->store) || run->left < bytes) {
+    if ((!run->free && (!run->store || run->refused)) || run->left < bytes) {
         const char   *folder = folder_of(t, l, run, bytes);
         cot__storage *s = folder ? cot__storage_in_store(t, file_bytes(run, bytes), bytes, folder, l->name)
                                  : cot__storage_create(t, block_bytes(run, bytes), l->name);
         if (!s || !cot__storage_keep(t, s, l->name)) return false;
-        run->store = s->stored.store;
+        if (folder) run->store = s->stored.store;
         run->free = s->data;
         run->free_at = s->stored.at;
-        run->left = run->store ? s->stored.bytes : s->bytes;
+        run->left = folder ? s->stored.bytes : s->bytes;
     }
-    if (run->store) to->at = run->free_at;
+    to->stored = run->store && !run->refused;
+    if (to->stored) to->at = run->free_at;
     else to->state = run->free;
-    if (!run->store) run->free += bytes;
+    if (!to->stored) run->free += bytes;
     run->free_at += bytes;
     run->left -= bytes;
     return true;
+}
+
+/* While the loop runs: what the disk does not take stays in memory. */
+static bool keep_somewhere(cot_tape *t, const cot__loop *l, cot__loop_run *run, cot__kept *to, const void *state,
+                           size_t bytes) {
+    if (keep(t, l, run, to, state, bytes)) return true;
+    if (t->status != COT_OK) return false;
+    if (!run->refused) refuse(t, l, run);
+    cot__storage *s = cot__storage_create(t, bytes, l->name);
+    if (!s || !cot__storage_keep(t, s, l->name)) return false;
+    to->stored = false, to->state = s->data;
+    return keep(t, l, run, to, state, bytes);
 }
 
 /* Makes the list of kept states twice as long. There are no spare entries to copy: they would have
@@ -136,8 +169,31 @@ bool cot__keep_state(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64_
     if (!find_room(t, l, run, bytes, &to)) return false;
     to.step = k;
     to.level = 0;
-    if (!keep(t, l, run, &to, state, bytes)) return false;
+    if (!keep_somewhere(t, l, run, &to, state, bytes)) return false;
     run->at[run->kept++] = to;
+    return true;
+}
+
+/* On the way back, into memory of the first run: new memory would not outlive this sweep. False as
+ * for `keep`: it is not kept. */
+static bool keep_again(cot_tape *t, const cot__loop *l, cot__loop_run *run, const cot__steps *s, int64_t k) {
+    cot__kept to = run->at[run->kept];
+    to.step = k, to.level = 0;
+    if (!keep(t, l, run, &to, s->state, s->bytes)) return false;
+    run->spare--;
+    run->at[run->kept++] = to;
+    return true;
+}
+
+/* Was it the disk alone that failed, and may it? */
+static bool goes_on(const cot_tape *t, const cot__loop *l) { return may_fail(l) && t->status == COT_OK; }
+
+/* The last state that is kept and can be read; what cannot is dropped. False after an error. */
+static bool bring_last(cot_tape *t, const cot__loop *l, cot__loop_run *run, cot__steps *s) {
+    while (run->kept && !bring_back(t, l, run, s->state, &run->at[run->kept - 1], s->bytes)) {
+        if (!goes_on(t, l)) return false;
+        run->spare += --run->kept < run->room;
+    }
     return true;
 }
 
@@ -158,7 +214,7 @@ bool cot__keep_online(cot_tape *t, const cot__loop *l, cot__loop_run *run, int64
     moved.step = k;
     moved.level = i >= 0 ? 0 : moved.level + 1;
     if (i >= 0) memmove(run->at + i, run->at + i + 1, (size_t)(last - i) * sizeof *run->at);
-    bool ok = keep(t, l, run, &moved, state, bytes);
+    bool ok = keep_somewhere(t, l, run, &moved, state, bytes);
     run->at[last] = moved;
     return ok;
 }
@@ -187,17 +243,17 @@ bool cot__reach(cot_tape *t, const cot__loop *l, cot__loop_run *run, cot__steps 
     }
     /* The state of the last step was kept beyond `room`, so its memory is not used again. */
     while (run->kept && run->at[run->kept - 1].step > k) run->spare += --run->kept < run->room;
-    int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
     if (s->f.carry == 0) return true;
-    if (run->kept ? !bring_back(t, l, run, s->state, &run->at[run->kept - 1], s->bytes) : !go(to, -1)) return false;
-    /* Only memory of the first run is used: new memory would not outlive this sweep. */
-    int room = run->room;
+    if (!bring_last(t, l, run, s) || (!run->kept && !go(to, -1))) return false;
+    int64_t from = run->kept ? run->at[run->kept - 1].step : 0;
+    int     room = run->room;
     run->room = run->kept + run->spare;
     bool ok = true;
     for (int64_t next = cot__next_kept(run, from, k); ok && from < k; from++) {
         if (from == next) {
-            ok = cot__keep_state(t, l, run, from, s->state, s->bytes);
-            next = cot__next_kept(run, from, k);
+            bool kept = keep_again(t, l, run, s, from);
+            ok = kept || goes_on(t, l);
+            next = kept ? cot__next_kept(run, from, k) : -1;
         }
         ok = ok && go(to, from);
     }

@@ -321,7 +321,7 @@ bool cot__forecast_table(FILE *out, const cot__forecast *f) {
     if (f->whole > 0)
         fprintf(out, "with the tape's lists, what rules make on their way and what kernels need: %s\n",
                 cot__bytes_text(f->whole, a));
-    if (f->least < (f->whole > 0 ? f->whole : f->peak))
+    if (f->least > 0 && f->least < (f->whole > 0 ? f->whole : f->peak))
         fprintf(out, "a memory limit of %s is enough, with values computed again\n", cot__bytes_text(f->least, a));
     return true;
 }

@@ -24,7 +24,7 @@ typedef struct cot__forecast {
     int64_t            sources, stored, saved, cheap, unread; /* as in cot_memory */
     double             peak;
     /* told by cot__forecast_least: all that is in use at once (0: not known), and a memory limit
-     * that is enough, as in cot_memory */
+     * that is enough, as in cot_memory (0: there can be none) */
     double             whole, least;
     int64_t            peak_at;   /* the step of it, 0 … steps - 1 */
     char               when[160]; /* in words */
@@ -39,8 +39,8 @@ typedef struct cot__forecast {
 
 /* Of the sweep of y by all leaves and parameters. False when memory is short, or y is no value. */
 bool cot__forecast_of(cot__forecast *f, cot_var y);
-/* Finds `whole` and `least`, by rehearsals (memory.h): of some thousand nodes that takes a second.
- * False when memory is short. */
+/* Finds `whole` and `least`, by rehearsals (memory.h), which take no more than about a second
+ * together. False when memory is short. */
 bool cot__forecast_least(cot__forecast *f, cot_var y);
 /* The same of a net of equal blocks, from those of a net that has `times` blocks less, and of one
  * that has still one less. */
