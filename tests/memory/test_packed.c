@@ -3,6 +3,8 @@
  * refused. test_packed_rules.c goes through the operations. */
 #include "support/tape_test.h"
 
+#include "tape/tape.h"
+
 #include <cotangent_program.h>
 
 enum { N = 64, LAYERS = 24, BLOCK = 4 };
@@ -67,6 +69,40 @@ static void forward_bits_stay_and_saved_bytes_shrink(void **state) {
         if (how == RELU) assert_true(packed.peak < plain.peak * 7 / 10);
         if (how == GELU) assert_true(packed.peak < plain.peak * 9 / 10);
     }
+}
+
+/* Three stages of three convolutions and a pooling, a scope each: rules read the operand of a
+ * convolution and that of relu. The first operand is a constant, or kept; the last result goes to
+ * the pooling, which keeps positions. */
+static cot_var convolved(cot_tape *t, cot_var x) {
+    for (int k = 0; k < 3; k++) {
+        cot_scope_open(t, "stage");
+        for (int l = 0; l < 3; l++) {
+            cot_var w = cot_leaf(cot_mul(cot_normal(t, cot_key_of(2), COT_F32, COT_SHAPE(4, 4, 3, 3)), 0.2));
+            x = cot_relu(cot_add(cot_conv2d(x, w, COT_CONV(.padding = {1, 1})), 0.1));
+        }
+        x = cot_max_pool2d(x, COT_POOL(.window = {2, 2}));
+        cot_scope_close(t, 1, &x);
+    }
+    return cot_mean(cot_square(x), COT_ALL);
+}
+
+static void nets_of_convolutions_take_half(void **state) {
+    (void)state;
+    enum { IMAGE = 2 * 4 * 16 * 16, ALL_STAGES = IMAGE + IMAGE / 4 + IMAGE / 16 };
+    cot_memory m[2];
+    for (int k = 0; k < 2; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_tape_set_precision(t, (cot_precision){.saved = k ? COT_BF16 : COT_F32});
+        cot_var y = convolved(t, cot_normal(t, cot_key_of(1), COT_F32, COT_SHAPE(2, 4, 16, 16)));
+        cot_tape_memory(t, &m[k], NULL);
+        assert_int_equal(cot_backward(y), COT_OK);
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+    assert_int_equal(m[1].packed, 5 * ALL_STAGES * 2);
+    assert_int_equal(m[1].saved, m[0].saved - m[1].packed);
+    assert_int_equal(100 * m[1].saved / m[0].saved, 52);
 }
 
 static void both_kinds_of_gradients_agree_to_the_bit(void **state) {
@@ -291,6 +327,29 @@ static void only_kept_values_are_found_by_name(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Whoever writes a packed value all the same (nobody has a var of it) finds what he wrote. */
+static void a_write_ends_packing(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    double    was[N * N], is[N * N];
+    cot_tape_set_precision(t, (cot_precision){.saved = COT_BF16});
+    cot_var x = cot_leaf(normal(t, 1, 1));
+    cot_scope_open(t, "s");
+    cot_var  h = cot_exp(x), y = cot_sum(cot_square(h), COT_ALL);
+    uint32_t node = cot__index(h);
+    cot_scope_close(t, 1, &y);
+    h = VAR(t, node);
+    assert_int_equal(t->memory.packed, 1);
+    cot_read(h, was, N * N);
+    assert_int_equal(cot_mul_into(&h, cot_number(1.0009765625)), COT_OK);
+    assert_int_equal(t->memory.packed, 0);
+    cot_value(cot_sum(cot_exp(x), COT_ALL));
+    cot_read(h, is, N * N);
+    assert_ok(t);
+    for (int i = 0; i < N * N; i++) assert_true(is[i] == (float)(was[i] * 1.0009765625));
+    cot_tape_destroy(t);
+}
+
 static void a_packed_tape_is_not_saved(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(NULL);
@@ -363,6 +422,7 @@ static void what_is_written_in_place_stays(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_bits_stay_and_saved_bytes_shrink),
+        cmocka_unit_test(nets_of_convolutions_take_half),
         cmocka_unit_test(both_kinds_of_gradients_agree_to_the_bit),
         cmocka_unit_test(rules_read_the_rounded_value),
         cmocka_unit_test(what_the_user_holds_stays),
@@ -373,6 +433,7 @@ int main(void) {
         cmocka_unit_test(the_history_of_the_policy_does_not_count),
         cmocka_unit_test(what_is_widened_goes_again),
         cmocka_unit_test(only_kept_values_are_found_by_name),
+        cmocka_unit_test(a_write_ends_packing),
         cmocka_unit_test(a_packed_tape_is_not_saved),
         cmocka_unit_test(every_mode_and_order_reads_the_same),
         cmocka_unit_test(what_is_written_in_place_stays),
