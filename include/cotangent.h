@@ -593,8 +593,8 @@ typedef struct cot_precision {
     /* those that compute in f32 where their operands are narrower; NULL: losses, "*cross_entropy
      * mse bce_with_logits huber nll kl_div" */
     const char *wide;
-    /* COT_BF16: values that a scope leaves to derivative rules alone are kept as bf16, in half the
-     * memory (cot_scope_close); other floats: as they are */
+    /* COT_BF16: values that a scope leaves to rules of products alone are kept as bf16, in half the
+     * memory (see below); COT_F32 and COT_F64: as they are. Others are errors. */
     cot_dtype   saved;
 } cot_precision;
 /* From now on, for operations that this program calls (derivatives compute as what they are derived
@@ -603,14 +603,19 @@ typedef struct cot_precision {
  * operation that both lists name, where both are given. All 0 for NULL.
  *
  * With saved = COT_BF16 operations compute as they would without: in f32, if no more is asked for.
- * When a scope is closed, the f32 values that were made in it (with the policy set), that are not
- * kept and that rules read are rounded to bf16, once, to nearest even. Rules read them so: a
- * derivative is that formula, at the rounded values of what a scope has closed over and at the
- * exact ones of all others (kept ones, leaves, what is in no scope), the same for cot_backward and
- * cot_grad_of to the bit, in both modes and at every order. What stays f32: values in bodies of
- * loops, those that were written in place, operands and results of loops, conditions, checkpoints,
- * solvers, programs and cot_call, and statistics of norms and attention. Not beside a memory limit,
- * which would compute values again from rounded ones: an error, here or there. */
+ * When a scope closes and this policy has held since it was opened, some of the f32 values that
+ * were made in it are rounded to bf16, once, to nearest even: those that depend on leaves, that are
+ * not kept, that rules read, and that are read so by these operations alone, beside linear ones:
+ *     matmul, dot, outer, einsum, tensordot, kron, convolutions, products of sparse matrices,
+ *     mul, fma, square, exp and exp2 (their results), abs, relu, leaky_relu
+ * Their rules multiply by what they read, or read its sign: each product is off by 2^-8 of itself
+ * at most, where values are from 2^-126 to 2^127. So it is in what is made of them (prod, variance,
+ * batch_norm). All others (tanh, layer_norm, softmax, attention, max, division, losses, loops,
+ * programs, cot_call, ...) find what their rules read as f32: a rounded value could give anything.
+ * f32 are also kept values, leaves, constants, masks, values in bodies of loops, what was written
+ * in place, and what is in no scope. cot_backward and cot_grad_of read the same numbers, in both
+ * modes and at every order. Not beside a memory limit, which would compute values again from
+ * rounded ones: an error, here or there; nor can such a tape be saved (cot_tape_save). */
 COT_API cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how);
 
 /* ==== Writing

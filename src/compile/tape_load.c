@@ -289,7 +289,8 @@ cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot
 
 cot_var cot_tape_named(cot_tape *t, const char *name) {
     for (uint32_t k = t && name ? t->names.count : 0; k-- > 0;)
-        if (!strcmp(t->names.list[k].name, name) && !cot__in_body(&t->nodes[t->names.list[k].node]))
+        if (!strcmp(t->names.list[k].name, name) && !t->names.list[k].closed &&
+            !cot__in_body(&t->nodes[t->names.list[k].node]))
             return VAR(t, t->names.list[k].node);
     return COT_NONE;
 }

@@ -268,6 +268,9 @@ static bool may_be_saved(cot_tape *t, int n, const cot_var *vars, const char *pa
     if (!t) return cot__refuse(caller, COT_MEMORY, "the tape is NULL");
     if (t->status != COT_OK) return caller->fail(caller, t->status, t->errors.message), false;
     if (t->mode.body) return cot__refuse(caller, COT_VALUE, "called while the body of [%s] is recorded", t->mode.body);
+    if (t->memory.packed)
+        return cot__refuse(caller, COT_VALUE, "values are kept as bf16 for derivatives, which a file would have as f32 "
+                                              "and differentiate otherwise; save a tape without cot_precision.saved");
     if (n < 0) return cot__refuse(caller, COT_VALUE, "a negative number of values: %d", n);
     if (n > 0 && !vars) return cot__refuse(caller, COT_VALUE, "a list of %d values is NULL", n);
     return path || cot__refuse(caller, COT_VALUE, "the path is NULL");

@@ -41,6 +41,7 @@ bool cot__pack_read(cot_tape *t, cot__storage *s) {
     t->backend->copy(&wide, &narrow);
     s->next_wide = t->memory.wide;
     t->memory.wide = s;
+    t->memory.on = true; /* whatever has become of the policy: what is widened goes again */
     return true;
 }
 

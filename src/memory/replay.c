@@ -322,8 +322,9 @@ static bool reads(const cot_tape *t, const cot__node *n, const cot__storage *s) 
 bool cot__memory_before_write(cot_tape *t, cot__storage *s) {
     uint32_t maker = s->maker;
     cot__memory_settle(s);
-    if (!t->memory.on && !t->memory.dropped) return true;
     if (s->dropped && !cot__make_again(t, s)) return false;
+    if (s->packed) cot__pack_end(t, s); /* what is written is not rounded */
+    if (!t->memory.remakes && !cot__limited(t)) return true; /* nothing is made again */
     s->maker = COT__NONE; /* from now on its operation does not make what it holds */
     for (uint32_t i = 0; i < t->storages.count; i++) {
         cot__storage *other = t->storages.list[i];

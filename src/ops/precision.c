@@ -88,15 +88,15 @@ static bool is_legal(cot_tape *t, const cot_precision *how) {
 }
 
 static bool can_save(cot_tape *t, cot_dtype d) {
-    if (d == COT_F64 || d == COT_F32) return true;
+    if (d == COT_F64 || d == COT_F32 || (d == COT_BF16 && !t->cache.limit)) return true;
     if (d != COT_BF16)
         cot__fail(t, COT_VALUE,
                   "[tape_set_precision] saved is %s; COT_BF16 is asked for, COT_F32 or COT_F64 for none",
                   (unsigned)d < COT_DTYPE_COUNT ? cot_dtype_name(d) : "no dtype");
-    else if (t->cache.limit)
+    else
         cot__fail(t, COT_VALUE, "[tape_set_precision] saved is bf16 and the tape has a memory limit, which would "
                                 "compute values again from rounded ones; ask for one of them");
-    return t->status == COT_OK;
+    return false;
 }
 
 cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how) {
@@ -106,5 +106,6 @@ cot_precision cot_tape_set_precision(cot_tape *t, cot_precision how) {
     if (!is_legal(t, &how) || !can_save(t, how.saved)) return before;
     t->precision = how;
     t->memory.on |= cot__packs(t); /* elements apart from headers, from now on */
+    for (int k = 0; k < t->scopes.depth; k++) t->scopes.open[k].packs &= cot__packs(t);
     return before;
 }

@@ -107,6 +107,11 @@ void cot__note_time(cot_tape *t, uint32_t i, cot__assigner who) {
     cot__node *n = &t->nodes[i];
     n->a = t->assigned_at = t->count;
     n->b = t->stamp * COT__ASSIGNERS + who;
+    for (int k = 0; k < t->scopes.depth; k++) {
+        cot__open_scope *s = &t->scopes.open[k];
+        if (i < s->low) s->low = i;
+        if (i >= s->high) s->high = i + 1;
+    }
 }
 
 void cot__note_assign(cot_tape *t, uint32_t i, cot__assigner who) {

@@ -199,6 +199,10 @@ typedef struct cot__op {
     uint32_t unwatched;
     /* While a body is recorded it does not run, and its value is an example. */
     bool example;
+    /* What its rule reads may be kept as bf16 (cot_precision.saved): values that are off by 2^-8 of
+     * themselves give products that are off by no more than so each, or the rule reads a sign
+     * alone. Not so of 1 - z², of x == z, or of a difference beside statistics that are exact. */
+    bool rounds;
 } cot__op;
 
 /* Of elementwise operations: name, kind, inactive and saves only. */

@@ -43,7 +43,12 @@ const cot__elementwise_info cot__elementwise_table[OP_elementwise_count] = {
 #define OP3(name, a, b, c) 0
 #include "rules/words_ops.h"
 #define KIND(inactive, arity) ((inactive) == (1 << (arity)) - 1 ? KIND_NONE : KIND_GENERIC)
-#define ROW(op, arity, none, reads) {.name = #op, .kind = KIND(none, arity), .inactive = (none), .saves = (reads)},
+/* partials that are products of one value, or read a sign alone */
+#define ROUNDS(op)                                                                                                     \
+    ((op) == OP_mul || (op) == OP_smul || (op) == OP_fma || (op) == OP_square || (op) == OP_exp || (op) == OP_exp2 ||  \
+     (op) == OP_abs || (op) == OP_relu || (op) == OP_leaky_relu)
+#define ROW(op, arity, none, reads)                                                                                    \
+    {.name = #op, .kind = KIND(none, arity), .inactive = (none), .saves = (reads), .rounds = ROUNDS(OP_##op)},
 const cot__op cot__elementwise_ops[OP_elementwise_count] = {
 #define UNARY(name, cls, value, dx, lo, hi) ROW(name, 1, dx, name##_dX_saves)
 #define BINARY(name, cls, value, dx, dy, lo, hi) ROW(name, 2, (dx) | (dy) << 1, name##_dX_saves | name##_dY_saves)

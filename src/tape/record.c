@@ -378,9 +378,10 @@ static uint8_t activity(const cot_tape *t, int op, const cot__op *o, cot_dtype d
 }
 
 /* The storage of a new result can be made again by its operation. A view has none of its own. */
-static void note_maker(const cot_tape *t, const cot__result *r, uint32_t operation) {
+static void note_maker(cot_tape *t, const cot__result *r, uint32_t operation) {
     if (!r->tensor || !r->view.data) return;
-    r->tensor->storage->maker = r->tensor->storage->owner = operation;
+    r->tensor->storage->owner = operation;
+    if (cot__limited(t)) r->tensor->storage->maker = operation, t->memory.remakes = true;
     r->tensor->storage->used_at = r->tensor->storage->read_at = t->memory.clock;
 }
 

@@ -277,9 +277,8 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
     cot__next_stamp(t);
 }
 
-/* How many nodes are older than the assignment that source n remembers. Times of nodes ascend along
- * the tape. */
-static uint32_t older_nodes(const cot_tape *t, const cot__node *n) {
+/* Times of nodes ascend along the tape. */
+uint32_t cot__older_nodes(const cot_tape *t, const cot__node *n) {
     uint32_t lo = 0, hi = t->count, stamp = n->b / COT__ASSIGNERS;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2, at = t->nodes[mid].stamp & ~COT__BODY_STAMP;
@@ -299,7 +298,7 @@ static void reuse_stamps(cot_tape *t) {
     for (uint32_t i = 0; i < t->count; i++) {
         cot__node *n = &t->nodes[i];
         if (!cot__was_assigned(n)) continue;
-        uint32_t end = older_nodes(t, n);
+        uint32_t end = cot__older_nodes(t, n);
         n->a = end, n->b = stamp_before(t, end) * COT__ASSIGNERS + n->b % COT__ASSIGNERS;
     }
     t->stamp = stamp_before(t, t->count);
@@ -369,7 +368,7 @@ cot_var cot_name(cot_var x, const char *name) {
     memcpy(copy, name, length);
     if (t->names.count == 0) t->names.mixed = false;
     if (t->names.count > 0 && t->names.list[t->names.count - 1].node >= i) t->names.mixed = true;
-    t->names.list[t->names.count++] = (cot__named){i, copy};
+    t->names.list[t->names.count++] = (cot__named){.node = i, .name = copy};
     t->nodes[i].flags |= COT__NAMED;
     return x;
 }

@@ -188,7 +188,8 @@ typedef struct cot__chunk {
     double             align[]; /* payload */
 } cot__chunk;
 
-typedef struct cot__named { uint32_t node; const char *name; } cot__named;
+/* closed: a scope has closed over the value, so nobody gets a var of it any more */
+typedef struct cot__named { uint32_t node; bool closed; const char *name; } cot__named;
 /* nodes first … next run */
 typedef struct cot__site_run { uint32_t first; const cot_site *site; } cot__site_run;
 typedef struct cot__retained { uint32_t node; double scalar; cot__storage *tensor; } cot__retained;
@@ -233,8 +234,11 @@ typedef struct cot__modes {
 /* Scopes of the user's, open and closed (closed.h). */
 enum { COT__DEEPEST_SCOPE = 16, COT__SCOPE_NAME = 32 };
 typedef struct cot__open_scope {
-    uint32_t    from, storages; /* the first node, and storage, that is recorded in it */
+    uint32_t    from, storages, names; /* the first node, storage and name of it */
     uint32_t    stamp;          /* the tape's when it was opened */
+    /* leaves and constants that were assigned since are among nodes low … high - 1 */
+    uint32_t    low, high;
+    bool        packs;          /* cot_precision.saved has been COT_BF16 since */
     const char *body;           /* the body that was recorded when it was opened */
     char        name[COT__SCOPE_NAME];
 } cot__open_scope;
@@ -391,6 +395,7 @@ struct cot_tape {
         int64_t  brought;     /* values that were read back from it */
         bool     dropping;    /* while room is made: what needs memory for that finds none */
         uint64_t next_behind; /* before this time nothing more is written behind */
+        bool     remakes;     /* there was a limit: values may know the operation that makes them */
         uint32_t packed;      /* values that are kept as bf16 */
         cot__storage *wide;   /* those of them whose elements are there; NULL: none */
         /* where the elements of a value seem to lie that could not be made again: one zero */
@@ -632,11 +637,11 @@ void cot__memory_expect(cot_tape *t, size_t bytes);
 bool cot__memory_before_write(cot_tape *t, cot__storage *s);
 /* May values be dropped now, and made again from others? */
 bool cot__limited(const cot_tape *t);
-/* Has a scope that closes its values packed, where nobody but rules reads them? */
+/* Is a scope that is opened now to have its values packed, where nobody but rules reads them? */
 static inline bool cot__packs(const cot_tape *t) { return t->precision.saved == COT_BF16 && !t->cache.limit; }
 /* The f32 elements of s are kept as bf16 from now on; where that cannot be, they stay. */
 void cot__pack(cot_tape *t, cot__storage *s);
-/* s goes: so does what it holds as bf16. */
+/* s goes, or is written: so does what it holds as bf16. */
 void cot__pack_end(cot_tape *t, cot__storage *s);
 /* One more reference on storage s, whose elements are there from now on. False after setting the
  * error. */
@@ -650,6 +655,8 @@ cot_mark cot__mark(cot_tape *t);
 void     cot__rewind(cot_tape *t, cot_mark m);
 /* The tape's next stamp, after a rewind: vars that it has forgotten are recognised. */
 void cot__next_stamp(cot_tape *t);
+/* How many nodes are older than the assignment that source n remembers. */
+uint32_t cot__older_nodes(const cot_tape *t, const cot__node *n);
 
 /* The device of new tapes, the CPU. A variable only for the tests: it must not show in any
  * result. */

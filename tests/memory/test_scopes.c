@@ -134,6 +134,35 @@ static void leaves_may_be_assigned_inside(void **state) {
         }
 }
 
+/* A rewind forgets nodes, but not what was assigned after them: who reads it then reads the new
+ * numbers, and who had read it before the mark is found. */
+static void an_assignment_outlives_a_rewind_inside(void **state) {
+    (void)state;
+    for (int early = 0; early < 2; early++) {
+        cot_tape *t = cot_tape_create(NULL);
+        double    a[3] = {1, 2, 3}, b[3] = {4, 5, 6}, g[3];
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), a), s = cot_scalar(t, 2), before = s;
+        cot_scope_open(t, "s");
+        if (early) before = cot_square(s);
+        else cot_sin(cot_scalar(t, 1));
+        cot_mark m = cot_tape_mark(t);
+        for (int k = 0; k < 10; k++) cot_cos(s);
+        assert_int_equal(cot_assign_data(x, b), COT_OK);
+        assert_int_equal(cot_assign(s, cot_number(3)), COT_OK);
+        cot_tape_rewind(t, m);
+        cot_var y = cot_mul(cot_mul(s, cot_sum(cot_square(x), COT_ALL)), before);
+        cot_scope_close(t, 1, &y);
+        if (early) assert_int_equal(cot_backward(y), COT_STALE);
+        else {
+            assert_int_equal(cot_backward(y), COT_OK);
+            cot_read_grad(x, g, 3);
+            for (int i = 0; i < 3; i++) assert_true(g[i] == 9 * 2 * b[i]);
+            assert_true(cot_grad_value(s) == 2 * 3 * 77);
+        }
+        cot_tape_destroy(t);
+    }
+}
+
 static cot_var trained_norm(cot_params *p, cot_var x) {
     return cot_tanh(cot_nn_batch_norm(p, "norm", cot_sin(x), 0, 0));
 }
@@ -357,6 +386,7 @@ int main(void) {
         cmocka_unit_test(a_limit_may_end_before_the_scope),
         cmocka_unit_test(a_rewind_to_a_mark_before_a_scope_forgets_it),
         cmocka_unit_test(leaves_may_be_assigned_inside),
+        cmocka_unit_test(an_assignment_outlives_a_rewind_inside),
         cmocka_unit_test(batch_norms_train_in_scopes),
         cmocka_unit_test(steps_with_scopes_do_not_grow),
         cmocka_unit_test(the_report_tells_what_is_stored_and_why),

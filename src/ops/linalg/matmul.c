@@ -202,6 +202,7 @@ static void matmul_vjp(cot__rule *r) {
 }
 
 const cot__op cot__op_matmul = {.name = "matmul", .batch = cot__batch_matmul, .kind = KIND_BILINEAR, .saves = 3u,
+                                .rounds = true,
                                 .formula = "z = a @ b; ā += z̄ @ bᵀ, b̄ += aᵀ @ z̄",
                                 .vjp = matmul_vjp,
                                 .infer = matmul_infer, .workspace = matmul_workspace, .run = matmul_run,

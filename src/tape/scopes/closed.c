@@ -24,8 +24,8 @@ void cot_scope_open(cot_tape *t, const char *name) {
         return;
     }
     cot__open_scope *s = &t->scopes.open[t->scopes.depth++];
-    *s = (cot__open_scope){.from = t->count, .storages = t->storages.count, .stamp = t->stamp,
-                           .body = t->mode.body};
+    *s = (cot__open_scope){.from = t->count, .storages = t->storages.count, .names = t->names.count,
+                           .stamp = t->stamp, .low = UINT32_MAX, .packs = cot__packs(t), .body = t->mode.body};
     snprintf(s->name, sizeof s->name, "%s", name);
 }
 
@@ -106,16 +106,25 @@ static void hold(cot_tape *t, uint32_t i) {
         mark(t, i, HELD);
 }
 
-/* Rules of loops, solvers, programs and functions of the user's compute again from what they read,
- * so that must be what they saw. Second results are statistics, which are small: of attention a
- * logarithm, whose last digits count. */
+/* Which operands of an operation must stay as they are, as a save mask: all, unless it is linear or
+ * takes rounded ones; of elementwise ones those that a partial reads. */
+static uint32_t exact_operands(int op) {
+    const cot__op *o = cot__op_of(op);
+    if (o->rounds || o->kind == KIND_LINEAR) return 0;
+    return op < OP_structural && o->kind != KIND_NONE ? o->saves : ~0u;
+}
+
+/* Of what rules read, the values that are not to be rounded: those of operations that do not allow
+ * it (cot__op.rounds), second results, which are statistics, and what does not depend on leaves: a
+ * mask is a factor of everything. */
 static void hold_some(cot_tape *t, const cot__open_scope *s) {
     for (uint32_t i = s->from; i < t->count; i++) {
         const cot__node *x = &t->nodes[i];
-        if (x->op == OP_pick) hold(t, i);
-        if (x->op < OP_structural || !cot__op_of(x->op)->open) continue;
-        for (int k = 0, count = cot__nargs(x); k < count; k++) hold(t, cot__arg(x, k));
-        hold(t, i);
+        if (!(x->flags & COT__ACTIVE) || x->op == OP_pick) hold(t, i);
+        uint32_t exact = x->op == OP_pick ? 0 : exact_operands(x->op);
+        for (int k = 0, count = exact ? cot__nargs(x) : 0; k < count; k++)
+            if (cot__saves_operand(exact, k)) hold(t, cot__arg(x, k));
+        if (exact && (cot__saved_mask(t, i) & COT__SAVES_Z)) hold(t, i);
     }
 }
 
@@ -153,14 +162,26 @@ static void let_go(cot_tape *t, const cot__open_scope *s, cot__storage *none) {
 /* ---- closing --------------------------------------------------------------------------------- */
 
 /* The nodes of the scope get the tape's new stamp, and so do the times of leaves and constants that
- * were assigned in it: who read one before its assignment is found as it was. */
+ * were assigned in it: who read one before its assignment is found as it was. Of an assignment that
+ * a rewind has outlived, the nodes before it count, not those that were there. */
 static void stamp_again(cot_tape *t, const cot__open_scope *s) {
+    for (uint32_t i = s->low; i < s->high && i < t->count; i++) {
+        cot__node *x = &t->nodes[i];
+        if (!cot__was_assigned(x) || x->b / COT__ASSIGNERS < s->stamp) continue;
+        uint32_t older = cot__older_nodes(t, x);
+        if (older >= s->from) x->a = older, x->b = t->stamp * COT__ASSIGNERS + x->b % COT__ASSIGNERS;
+    }
     for (uint32_t i = s->from; i < t->count; i++)
         t->nodes[i].stamp = t->stamp | (t->nodes[i].stamp & COT__BODY_STAMP);
-    for (uint32_t i = 0; i < t->count && t->assigned_at > s->from; i++) {
-        cot__node *x = &t->nodes[i];
-        if (cot__was_assigned(x) && x->a >= s->from && x->b / COT__ASSIGNERS >= s->stamp)
-            x->b = t->stamp * COT__ASSIGNERS + x->b % COT__ASSIGNERS;
+}
+
+/* Only what is kept is found by its name from now on. */
+static void close_names(cot_tape *t, const cot__open_scope *s, int n, const cot_var *keep) {
+    for (uint32_t k = s->names; k < t->names.count; k++) {
+        cot__named *name = &t->names.list[k];
+        bool        kept = name->node < s->from;
+        for (int j = 0; j < n && !kept; j++) kept = !cot__is_number(keep[j]) && cot__index(keep[j]) == name->node;
+        name->closed |= !kept;
     }
 }
 
@@ -191,11 +212,12 @@ cot_status cot_scope_close(cot_tape *t, int n, cot_var *keep) {
         t->storages.count = made; /* it is not a value's */
         if (!limited) {
             mark_all(t, s, n, keep);
-            if (cot__packs(t)) pack(t, s);
+            if (s->packs) pack(t, s);
             let_go(t, s, none);
         }
         t->storages.count = made + 1;
         stamp_again(t, s);
+        close_names(t, s, n, keep);
         for (int k = 0; k < n; k++)
             if (!cot__is_number(keep[k])) keep[k] = VAR(t, cot__index(keep[k]));
     }
