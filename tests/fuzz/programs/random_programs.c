@@ -163,6 +163,9 @@ static void found(uint8_t *bytes, size_t size, const char *name) {
     printf("again: random_programs --replay %s\n\n", path);
 }
 
+/* Of many programs a part has a loss, and a tape that can be saved. */
+enum { ENOUGH = 100, FILES = 10 };
+
 static int by_seed(int64_t count, uint64_t first) {
     static uint8_t bytes[MOST_BYTES];
     uint64_t       seed     = first;
@@ -195,6 +198,10 @@ static int by_seed(int64_t count, uint64_t first) {
            (long long)n->sparse, (long long)n->files);
     printf("%lld random programs from seed %llu on, %d ways to run each: %d wrong\n", (long long)count,
            (unsigned long long)first, way_count, findings);
+    if (count >= ENOUGH && n->files < count / FILES) {
+        printf("only %lld of them were saved as files\n", (long long)n->files);
+        return 1;
+    }
     return findings > 0;
 }
 
