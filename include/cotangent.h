@@ -567,10 +567,10 @@ COT_API void cot_no_grad_close(cot_tape *t);
  *     cot_scope_close(t, 1, &y);                             up is no more; y goes on
  *
  * Closing makes all other vars of values made inside invalid (using one is an error that names the
- * scope) and frees what no derivative rule reads; the rest takes half the memory if the tape's
- * policy says so (cot_precision.saved). The n kept ones are written again, and only these
+ * scope) and frees what no derivative rule reads; the rest may take half the memory if the policy
+ * of the tape says so (cot_precision.saved). The n kept ones are written again, and only these
  * copies are good. Under a memory limit nothing is freed, because the limit itself lets values go.
- * Gradients have the same bits. Scopes nest; at most 16 are open. A rewind to a
+ * Gradients have the same bits without that policy. Scopes nest; at most 16 are open. A rewind to a
  * mark made before a scope forgets it; marks made inside are good until it closes. What else reads
  * values of the tape later (second derivatives, cot_explain) may find one that was let go: an
  * error (COT_STALE) that names it. In the body of a loop values are examples, and closing does
