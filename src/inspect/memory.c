@@ -144,7 +144,7 @@ cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out) {
     if (t->status != COT_OK) return t->status;
     m.peak = cot_tape_peak_bytes(t);
     if (add_all(t, &r, &m) && find_least(t, &m)) {
-        qsort(r.all, r.count, sizeof *r.all, larger_first);
+        if (r.count) qsort(r.all, r.count, sizeof *r.all, larger_first);
         if (memory) *memory = m;
         if (out) put_table(t, out, &r, &m);
     }

@@ -85,7 +85,8 @@ class StoryTest(unittest.TestCase):
         browser.js(send)
         self.assertIn("x moves both its users at once, and f feels both moves: so they add",
             browser.text("#end-answer"))
-        self.assertEqual(browser.js("return document.activeElement.id"), "end-next")  # the keys walk on
+        # the keys walk on
+        self.assertEqual(browser.js("return document.activeElement.id"), "end-next")
 
     def test_nearly_zero_is_said_to_be_zero(self):
         self.open("#e=x1*x2%2Bsin(x1)&i=x1:pi/2&i=x2:3&mode=reverse&step=2")

@@ -191,12 +191,15 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     return ok;
 }
 
+enum { LISTS = 4096 };
+
 bool cot__forecast_least(cot__forecast *f, cot_var y) {
     uint32_t  at;
     int64_t   whole = 0, least = -1;
     cot_tape *t = cot__tape_of(1, &y);
     if (t && cot__operand(t, y, "memory", "", &at)) least = cot__enough(t, at, &whole);
-    f->whole = (double)whole, f->least = (double)least;
+    /* products, by which the command sweeps, keep lists of their own */
+    f->whole = (double)(whole ? whole + LISTS : 0), f->least = (double)(least > 0 ? least + LISTS : least);
     return least >= 0;
 }
 
