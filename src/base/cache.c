@@ -108,7 +108,8 @@ static void *take(cot__cache *c, size_t size) {
         c->held += bytes;
     }
     add_live(c, bytes);
-    cot__unwritten(block, bytes);
+    if (c->set) cot__written(block, bytes);
+    else cot__unwritten(block, bytes);
     return block;
 }
 

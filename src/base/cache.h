@@ -26,6 +26,7 @@ typedef struct cot__cache {
     size_t        limit;   /* the most that held - aside may be; 0: no limit */
     bool          beside;  /* blocks that are asked for now are set aside */
     bool          refused; /* the last request that failed did so because of the limit */
+    bool          set;     /* what it hands out counts as written (memory/rehearse.c) */
     /* Gives blocks back until `bytes` more are within the limit, if it can. NULL: nobody can. */
     void (*make_room)(void *of, size_t bytes);
     void         *of;

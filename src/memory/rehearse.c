@@ -219,7 +219,7 @@ bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
     cot_tape_clear_error(t);
     cot_tape_set_memory_limit(t, 0);
     t->cache.limit = r->limit, t->memory.on = r->limit > 0;
-    t->cache.make_room = drop_within, t->cache.of = &within;
+    t->cache.set = true, t->cache.make_room = drop_within, t->cache.of = &within;
     t->stamp = of->stamp;
     cot__cache_count(&t->cache, 0, r->beside);
     mark_leaves(of, y + 1, false);
