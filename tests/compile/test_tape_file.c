@@ -469,6 +469,26 @@ static void solvers_have_second_derivatives_behind_a_file(void **state) {
     cot_tape_destroy(t), cot_tape_destroy(u), cot_tape_destroy(v);
 }
 
+/* What was written over is computed again, before the equation is. */
+static void a_solver_whose_operand_was_written_over_comes_back(void **state) {
+    (void)state;
+    double    want[2], have[2];
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){0.5, -1}), b = cot_sin(x), vars[2];
+    cot_var   y = (cot_linear_solve)(doubled, NULL, b, NULL), z = cot_sum(cot_square(y), COT_ALL);
+    (cot_add_into)(&b, cot_number(1));
+    assert_ok(t);
+    bytes     file = bytes_of(t, 2, (cot_var[]){z, x});
+    cot_tape *u = loaded(&file, 2, vars);
+    assert_true(cot_value(z) == cot_value(vars[0]));
+    cot_backward(z), cot_backward(vars[0]);
+    assert_int_equal(cot_read_grad(x, want, 2), COT_OK);
+    assert_int_equal(cot_read_grad(vars[1], have, 2), COT_OK);
+    assert_memory_equal(want, have, sizeof want);
+    free(file.at);
+    cot_tape_destroy(t), cot_tape_destroy(u);
+}
+
 static int of_both(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const cot_var *both = user;
     (void)n, (void)m;
@@ -961,6 +981,7 @@ int main(void) {
         cmocka_unit_test(a_file_with_calls_inside_of_calls_is_refused),
         cmocka_unit_test(a_smooth_tape_is_loaded_as_one),
         cmocka_unit_test(solvers_have_second_derivatives_behind_a_file),
+        cmocka_unit_test(a_solver_whose_operand_was_written_over_comes_back),
         cmocka_unit_test(a_value_that_was_captured_twice_comes_back),
         cmocka_unit_test(what_cannot_be_saved_is_told),
         cmocka_unit_test(a_failed_tape_tells_its_own_error),
