@@ -408,9 +408,9 @@ COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
  * the value is an error, COT_STALE: read it before the write, or rewind first, as training loops
  * do.
  * The variable COTANGENT_MEMORY_LIMIT of the environment sets the limit of tapes that are created
- * without one: "300000", "64 KiB", "1.5GiB"; text that is no such number is an error on the tape.
- * A negative limit, and one that what is in use now does not fit, is an error (COT_VALUE,
- * COT_MEMORY), and the old limit stays. */
+ * without one: "300000", "64 KiB", "1.5GiB", 0 for none; text that is no such number is an error on
+ * the tape, and so is less than a byte. A negative limit, and one that what is in use now does not
+ * fit, is an error (COT_VALUE, COT_MEMORY), and the old limit stays. */
 COT_API cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes);
 COT_API int64_t    cot_tape_memory_limit(const cot_tape *t);
 /* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the

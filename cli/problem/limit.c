@@ -9,7 +9,8 @@ bool read_limit(const char *text, double *limit, failure *f) {
     *limit = text ? cot__read_bytes(text) : 0;
     return !text || *limit > 0 ||
            failure_usage(f,
-                         "--limit is \"%.40s\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it",
+                         "--limit is \"%.40s\"; it is a number of bytes, 1 or more, or with B, KiB, MiB, GiB or TiB "
+                         "behind it",
                          text);
 }
 
@@ -28,7 +29,7 @@ bool read_memory(const char *text, memory_wish *wish, failure *f) {
     if (bytes >= 1 && bytes < 0x1p63) return wish->bytes = (int64_t)bytes, true;
     if (part > 0) return wish->part = part / 100, true;
     return failure_usage(f,
-                         "--memory is \"%.40s\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it, "
-                         "or with %% and at most 100",
+                         "--memory is \"%.40s\"; it is a number of bytes, 1 or more, or with B, KiB, MiB, GiB or TiB "
+                         "behind it, or with %% and at most 100",
                          text);
 }

@@ -252,8 +252,9 @@ double cot__read_bytes(const char *text) {
     double number = cot__read_number(text, &end);
     if (end == text || !(number >= 0)) return -1;
     while (*end == ' ') end++;
-    for (size_t k = 0; k < sizeof units / sizeof *units; k++)
-        if (strcmp(end, units[k].unit) == 0 && ldexp(number, units[k].power) < 0x1p63)
-            return ldexp(number, units[k].power);
+    for (size_t k = 0; k < sizeof units / sizeof *units; k++) {
+        double bytes = ldexp(number, units[k].power);
+        if (strcmp(end, units[k].unit) == 0 && (bytes == 0 || bytes >= 1) && bytes < 0x1p63) return bytes;
+    }
     return -1;
 }

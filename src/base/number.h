@@ -25,7 +25,7 @@ double cot__read_number(const char *text, char **end);
 /* Like strtof. */
 float cot__read_float(const char *text);
 /* Bytes as people write them: "1.5 GiB", a number that is not negative, then nothing, B, KiB, MiB,
- * GiB or TiB. -1: it is something else, or 2^63 or more. */
+ * GiB or TiB. -1: it is something else, less than a byte and not 0, or 2^63 or more. */
 double cot__read_bytes(const char *text);
 
 #endif

@@ -45,7 +45,7 @@ void cot__memory_begin(cot_tape *t, const cot_options *options) {
     if (text)
         cot__fail(t, COT_VALUE,
                   "[tape_create] COTANGENT_MEMORY_LIMIT is \"%s\"; it must be a number of bytes, or of KiB, MiB, GiB "
-                  "or TiB",
+                  "or TiB: 1 byte at least, or 0 for no limit",
                   text);
     else
         cot__fail(t, COT_VALUE, "[tape_create] a memory limit of %lld bytes; it must not be negative",

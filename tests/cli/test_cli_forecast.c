@@ -157,7 +157,7 @@ static void what_it_does_not_know_it_says(void **state) {
     fails("cotangent memory --model mnist --layers 3", 2,
           "--layers, --heads, --width and --context are for gpt; mnist has one shape", "");
     fails("cotangent memory --model gpt --limit lots", 2,
-          "--limit is \"lots\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it", "");
+          "--limit is \"lots\"; it is a number of bytes, 1 or more, or with B, KiB, MiB, GiB or TiB behind it", "");
     fails("cotangent memory --model gpt --precision f8", 2, "--precision is \"f8\"; it is bf16, f16 or f32", "");
     fails("cotangent memory 'sum(x)' x=[1] --layers 3", 2,
           "--layers, --heads, --width, --context, --batch and --precision are of --model; an expression has its own "

@@ -245,8 +245,8 @@ static void limits_that_are_none_are_told(void **state) {
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         snprintf(line, sizeof line, "cotangent train gcn --quiet --memory %s", wrong[k]);
         snprintf(text, sizeof text,
-                 "--memory is \"%s\"; it is a number of bytes, or with B, KiB, MiB, GiB or TiB behind it, or with %% "
-                 "and at most 100\n",
+                 "--memory is \"%s\"; it is a number of bytes, 1 or more, or with B, KiB, MiB, GiB or TiB "
+                 "behind it, or with %% and at most 100\n",
                  wrong[k]);
         fails_with(line, 2, text);
     }

@@ -434,15 +434,18 @@ static void the_environment_sets_the_limit(void **state) {
     assert_int_equal(limit_from("2MiB", said), 2097152);
     assert_int_equal(limit_from("2 TiB", said), 2199023255552);
     assert_int_equal(limit_from("70000 B", said), 70000);
+    assert_int_equal(limit_from("1", said), 1);
+    assert_int_equal(limit_from("0.001 KiB", said), 1);
+    assert_int_equal(limit_from("0", said), 0);
     assert_int_equal(limit_from("", said), 0);
     assert_string_equal(said, "");
-    const char *const bad[] = {"much", "3 MB", "-1", "nan", "1e300", "1e9 TiB", "5 KiB "};
+    const char *const bad[] = {"much", "3 MB", "-1", "nan", "1e300", "1e9 TiB", "5 KiB ", "0.5", "0.0001 KiB"};
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
         char whole[256];
         assert_int_equal(limit_from(bad[k], said), 0);
         snprintf(whole, sizeof whole,
                  "[tape_create] COTANGENT_MEMORY_LIMIT is \"%s\"; it must be a number of bytes, or of KiB, MiB, GiB "
-                 "or TiB",
+                 "or TiB: 1 byte at least, or 0 for no limit",
                  bad[k]);
         assert_string_equal(said, whole);
     }
