@@ -54,19 +54,22 @@ static bool configure(shapes *m, const options *o, failure *f) {
 }
 
 /* Blocks in about √layers checkpoints: what lies between them stays, and one of them at a time is
- * whole. A block takes the difference of two forecasts. */
+ * whole; the others have their nodes. A block takes the difference of two forecasts. All is counted
+ * as a limit counts. */
 static bool forecast_segments(const shapes *m, answer *a, failure *f) {
     answer one = {0}, two = {0};
     shapes small = *m;
     small.net.layers = 1;
-    bool fine = shapes_forecast(&small, false, &one.f, &one.parameters, f);
+    bool fine = shapes_forecast(&small, true, &one.f, &one.parameters, f);
     small.net.layers = 2;
-    fine = fine && shapes_forecast(&small, false, &two.f, &two.parameters, f);
-    if (fine) {
-        double block = two.f.peak - one.f.peak, rest = one.f.peak - block, width = m->precision == COT_F32 ? 4 : 2;
+    fine = fine && shapes_forecast(&small, true, &two.f, &two.parameters, f);
+    if (fine && one.f.whole > 0 && two.f.whole > one.f.whole) {
+        double block = two.f.whole - one.f.whole, rest = one.f.whole - block, width = m->precision == COT_F32 ? 4 : 2;
         double between = (double)m->batch * (double)m->net.context * (double)m->net.width * width;
         a->segments = (int64_t)ceil(sqrt((double)m->net.layers));
-        a->cut = rest + (double)a->segments * between + ceil((double)m->net.layers / (double)a->segments) * block;
+        double at_once = ceil((double)m->net.layers / (double)a->segments), others = (double)m->net.layers - at_once;
+        a->cut = rest + (double)a->segments * between + at_once * block +
+                 others * cot__forecast_lists(&two.f, &one.f);
     }
     cot__forecast_free(&one.f);
     cot__forecast_free(&two.f);

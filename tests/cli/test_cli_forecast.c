@@ -141,12 +141,28 @@ static void a_limit_is_judged_and_drawn(void **state) {
     assert_true(judged && strstr(judged, " is enough, with values computed again\n"));
     assert_int_equal(sh("cotangent memory --model mnist --limit %.0f", least - 1), 1);
     /* with the checkpoints that are proposed it is */
-    assert_int_equal(sh("cotangent memory --json --model gpt --layers 100"), 0);
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 16 --context 256 --batch 4"), 0);
     double cut = number("cut");
-    assert_true(cut < number("peak"));
-    assert_int_equal(sh("cotangent memory --model gpt --layers 100 --limit %.0f", ceil(cut)), 0);
+    assert_true(cut < number("whole"));
+    assert_int_equal(sh("cotangent memory --model gpt --layers 16 --context 256 --batch 4 --limit %.0f", ceil(cut)), 0);
     assert_non_null(strstr(last.out, " is enough with checkpoints\n"));
     assert_int_equal(sh("grep -c '<svg' m.svg"), 0);
+}
+
+/* A net of one block, which is one checkpoint, is whole when it is made again. */
+static void checkpoints_are_counted_as_a_limit_counts(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 1"), 0);
+    double whole = number("whole"), between = 4.0 * 8 * 128 * 128;
+    assert_true(number("segments") == 1);
+    assert_true(fabs(number("cut") - (whole + between)) <= 1);
+    /* each of four blocks takes as much, two at a time; the nodes of the others are there */
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 2"), 0);
+    double block = number("whole") - whole;
+    assert_int_equal(sh("cotangent memory --json --model gpt --layers 4"), 0);
+    assert_true(number("segments") == 2);
+    assert_true(number("cut") > whole + block + 2 * between);
+    assert_true(number("cut") < whole + block + 2 * between + block / 100);
 }
 
 static void what_it_does_not_know_it_says(void **state) {
@@ -177,6 +193,7 @@ int main(void) {
         cmocka_unit_test(what_int64_does_not_hold_is_refused),
         cmocka_unit_test(expressions_are_known_by_their_shapes),
         cmocka_unit_test(a_limit_is_judged_and_drawn),
+        cmocka_unit_test(checkpoints_are_counted_as_a_limit_counts),
         cmocka_unit_test(what_it_does_not_know_it_says),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -236,12 +236,15 @@ static bool stretch_sums(cot__forecast *f, const cot__forecast *less, int64_t ti
 
 enum { OF_NODE = 1024, MARGIN = 32 }; /* a node with its shapes, attributes and storage */
 
+double cot__forecast_lists(const cot__forecast *some, const cot__forecast *less) {
+    return (double)(some->steps - less->steps) / 2 * OF_NODE;
+}
+
 /* However many blocks there are, one at a time is made again, from values that are dropped
  * themselves; so only lists grow. The rest grows by as much with each block. */
 void cot__forecast_deepen(cot__forecast *f, const cot__forecast *some, const cot__forecast *less, int64_t times) {
-    double nodes = (double)(some->steps - less->steps) / 2;
     f->whole = some->whole + (double)times * (some->whole - less->whole);
-    f->least = some->least + some->least / MARGIN + (double)times * nodes * OF_NODE;
+    f->least = some->least + some->least / MARGIN + (double)times * cot__forecast_lists(some, less);
 }
 
 /* Bytes at point i of f as they are with more blocks, and its step. Points are counted from the

@@ -45,6 +45,8 @@ bool cot__forecast_least(cot__forecast *f, cot_var y);
 /* The same of a net of equal blocks, from those of a net that has `times` blocks less, and of one
  * that has still one less. */
 void cot__forecast_deepen(cot__forecast *f, const cot__forecast *some, const cot__forecast *less, int64_t times);
+/* What the nodes of one block take without its values, from forecasts with it and without it. */
+double cot__forecast_lists(const cot__forecast *some, const cot__forecast *less);
 void cot__forecast_free(cot__forecast *f);
 /* Makes f, of a net of equal blocks, the forecast of a net with `times` blocks more. `less` is that
  * of one block less; both have some blocks. Every number grows by as much with each block; in the
