@@ -323,9 +323,11 @@ bool cot__forecast_table(FILE *out, const cot__forecast *f) {
                  "that none reads\n",
             cot__bytes_text((double)(f->stored - f->sources), a), cot__bytes_text((double)f->saved, b),
             cot__bytes_text((double)f->cheap, c), cot__bytes_text((double)f->unread, d));
-    fprintf(out, "the most at once: %s, %s\n", cot__bytes_text(f->peak, a), f->when);
+    fprintf(out, "the most at once, if each adjoint had memory of its own: %s, %s\n", cot__bytes_text(f->peak, a),
+            f->when);
     if (f->whole > 0)
-        fprintf(out, "with the tape's lists, what rules make on their way and what kernels need: %s\n",
+        fprintf(out, "as it runs%s, with the tape's lists, what rules make on their way and what kernels need: %s\n",
+                f->whole < f->peak ? ", where adjoints that are handed on share it" : "",
                 cot__bytes_text(f->whole, a));
     if (f->least > 0 && f->least < (f->whole > 0 ? f->whole : f->peak))
         fprintf(out, "a memory limit of %s is enough, with values computed again\n", cot__bytes_text(f->least, a));

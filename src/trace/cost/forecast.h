@@ -3,8 +3,10 @@
  * elements are never looked at, so the values may be examples (tape/examples.h).
  *
  * Values stay on the tape until it is rewound, and an adjoint from its first contribution to its
- * own step. Leaves and their gradients do not count, as in cot_tape_peak_bytes. What rules make on
- * their way, and what kernels need for themselves, is in `whole` and `least` alone. */
+ * own step, in memory of its own; one that a rule hands on as it is shares it in fact, so `whole`
+ * may be less than `peak`. Leaves and their gradients do not count, as in cot_tape_peak_bytes. What
+ * rules make on their way, and what kernels need for themselves, is in `whole` and `least`
+ * alone. */
 #ifndef COT_FORECAST_H
 #define COT_FORECAST_H
 
