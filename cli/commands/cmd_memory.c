@@ -16,11 +16,12 @@
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-enum { VOCABULARY = 50257 };
+enum { GPT_2_TOKENS = 50257 };
 
 typedef struct answer {
     cot__forecast f;
     int64_t       parameters; /* numbers; 0: it is an expression */
+    int64_t       vocabulary; /* of gpt; else 0 */
     /* of gpt: its blocks in so many checkpoints take about `cut`; 0: not known */
     int64_t       segments;
     double        cut;
@@ -34,7 +35,7 @@ static bool configure(shapes *m, const options *o, failure *f) {
     const train_settings *s = &o->train;
     m->is_gpt = strcmp(s->model, "gpt") == 0;
     m->batch = s->batch ? s->batch : m->is_gpt ? 8 : 64;
-    m->net = (gpt){.vocabulary = VOCABULARY,
+    m->net = (gpt){.vocabulary = s->vocabulary ? s->vocabulary : GPT_2_TOKENS,
                    .context = s->context ? s->context : 128,
                    .layers = s->layers ? s->layers : 4,
                    .width = s->width ? s->width : 128};
@@ -46,8 +47,9 @@ static bool configure(shapes *m, const options *o, failure *f) {
         return failure_usage(f, "--precision is \"%s\"; it is bf16, f16 or f32", s->precision);
     if (!m->is_gpt && strcmp(s->model, "mnist") != 0)
         return failure_usage(f, "--model is \"%.60s\"; memory knows the shapes of gpt and mnist", s->model);
-    if (!m->is_gpt && (s->layers || s->heads || s->width || s->context))
-        return failure_usage(f, "--layers, --heads, --width and --context are for gpt; mnist has one shape");
+    if (!m->is_gpt && (s->layers || s->heads || s->width || s->context || s->vocabulary))
+        return failure_usage(f, "--layers, --heads, --width, --context and --vocabulary are for gpt; mnist has one "
+                                "shape");
     if (m->net.width % m->net.heads == 0) return true;
     return failure_usage(f, "a width of %lld is not divided by %lld heads; each has as many numbers as the others",
                          (long long)m->net.width, (long long)m->net.heads);
@@ -115,9 +117,11 @@ static void as_svg(const void *x, FILE *to, failure *f) {
 static void put_table(FILE *out, const answer *a, failure *f) {
     char b[32], c[32];
     if (!cot__forecast_table(out, &a->f)) failure_memory(f);
+    if (a->parameters) fprintf(out, "%lld parameters", (long long)a->parameters);
+    if (a->vocabulary) fprintf(out, ", with a vocabulary of %lld tokens", (long long)a->vocabulary);
     if (a->parameters)
-        fprintf(out, "%lld parameters: %s, as much for gradients, twice as much for the moments of Adam\n",
-                (long long)a->parameters, cot__bytes_text(4.0 * (double)a->parameters, b));
+        fprintf(out, ": %s, as much for gradients, twice as much for the moments of Adam\n",
+                cot__bytes_text(4.0 * (double)a->parameters, b));
     if (a->segments)
         fprintf(out,
                 "with its blocks in %lld checkpoints (cot_checkpoint_sequential): about %s, for one forward more\n",
@@ -137,6 +141,9 @@ static void put_json(FILE *out, const answer *a) {
     cot__json_open(&j, '{');
     cot__forecast_json(&j, &a->f);
     cot__json_key(&j, "parameters"), cot__json_integer(&j, a->parameters);
+    cot__json_key(&j, "vocabulary");
+    if (a->vocabulary) cot__json_integer(&j, a->vocabulary);
+    else cot__json_null(&j);
     cot__json_key(&j, "segments"), cot__json_integer(&j, a->segments);
     cot__json_key(&j, "cut");
     if (a->segments) cot__json_number(&j, a->cut);
@@ -158,9 +165,10 @@ static void show(const options *o, FILE *out, const answer *a, failure *f) {
 /* Is all that is given for what is asked? */
 static bool takes_all(const options *o, failure *f) {
     const train_settings *s = &o->train;
-    if (!s->model && (s->layers || s->heads || s->width || s->context || s->batch || s->precision))
-        return failure_usage(f, "--layers, --heads, --width, --context, --batch and --precision are of --model; an "
-                                "expression has its own shapes");
+    if (!s->model &&
+        (s->layers || s->heads || s->width || s->context || s->vocabulary || s->batch || s->precision))
+        return failure_usage(f, "--layers, --heads, --width, --context, --vocabulary, --batch and --precision are of "
+                                "--model; an expression has its own shapes");
     if (s->model && (o->dtype != COT_F64 || o->wrt))
         return failure_usage(f, "--dtype and --wrt are of an expression; a model computes in --precision");
     return true;
@@ -178,7 +186,9 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
     if (o->train.model) {
         if (o->file || o->positional_count)
             return failure_usage(f, "memory takes an expression or --model, not both"), f->status;
-        if (configure(&m, o, f) && shapes_forecast_layers(&m, &a.f, &a.parameters, f) &&
+        bool fine = configure(&m, o, f);
+        a.vocabulary = fine && m.is_gpt ? m.net.vocabulary : 0;
+        if (fine && shapes_forecast_layers(&m, &a.f, &a.parameters, f) &&
             (!m.is_gpt || forecast_segments(&m, &a, f)))
             show(o, out, &a, f);
     } else {

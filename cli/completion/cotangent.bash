@@ -67,7 +67,7 @@ _cotangent() {
     --x) COMPREPLY=($(compgen -P "$before" -W "step seconds" -- "$value")) ;;
     --tangent | --seed | --along)
         if [[ $value == *@* ]]; then _cotangent_files "${current%%@*}@"; fi ;;
-    --wrt | --limit | --memory | --order | --threads | --inputs | --outputs | --depth | --states | --micro | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --every | --node | --prompt | --length | --temperature | --top-p) ;;
+    --wrt | --limit | --memory | --order | --threads | --inputs | --outputs | --depth | --states | --micro | --y | --max-iterations | --tolerance | --top | --smooth | --steps | --seeds | --rate | --batch | --width | --layers | --heads | --context | --vocabulary | --every | --node | --prompt | --length | --temperature | --top-p) ;;
     *) option= ;;
     esac
     if [[ -n $option ]]; then
@@ -84,7 +84,7 @@ _cotangent() {
     jac | hess) options+=" $expression --wrt --mode --sparse" ;;
     trace) options+=" $expression --wrt --seed --mode --step --c --html --dot" ;;
     check) options+=" $expression --wrt" ;;
-    memory) options+=" $expression --wrt --model --layers --heads --width --context --batch --precision --limit --svg" ;;
+    memory) options+=" $expression --wrt --model --layers --heads --width --context --vocabulary --batch --precision --limit --svg" ;;
     cost) options+=" $expression --wrt --inputs --outputs --depth --width --batch --states --micro --precision --limit" ;;
     compile)
         options+=" $expression --wrt --seed --along --tangent --grad --vjp --jvp --hvp --jac --hess --sparse --main --libm --print --report --dot --model --training-step --batch -o --output" ;;

@@ -132,6 +132,7 @@ static const option table[] = {
     {COUNT, "layers", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: blocks (4)"},
     {COUNT, "heads", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: heads of attention (4)"},
     {COUNT, "context", 0, "N", OPT_TRAIN | OPT_MEMORY, "gpt: positions that are seen (128)"},
+    {COUNT, "vocabulary", 0, "N", OPT_MEMORY, "gpt: tokens that it knows (50257, those of GPT-2)"},
     {TEXT, "precision", 0, "TYPE", OPT_TRAIN | OPT_MEMORY, "mnist, gpt: compute in bf16 or f16; parameters stay f32"},
     {TEXT, "memory", 0, "BYTES|N%", OPT_TRAIN, "a limit that the tape keeps, with the same bits; N% of a step without"},
     {TEXT, "tokenizer", 0, "DIR", OPT_TRAIN, "gpt: byte pairs of its vocab.json and merges.txt (default: characters)"},
@@ -239,7 +240,7 @@ static void *train_setting(train_settings *s, const char *name) {
         {"seeds", &s->seeds},       {"every", &s->every},           {"layers", &s->layers},
         {"heads", &s->heads},       {"width", &s->width},           {"context", &s->context},
         {"batch", &s->batch},       {"length", &s->length},         {"rate", &s->rate},
-        {"temperature", &s->temperature}, {"top-p", &s->top_p},
+        {"temperature", &s->temperature}, {"top-p", &s->top_p},     {"vocabulary", &s->vocabulary},
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (strcmp(all[k].name, name) == 0) return all[k].where;

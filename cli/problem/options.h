@@ -17,7 +17,7 @@ typedef struct train_settings {
     const char *data, *checkpoint, *resume, *log, *tensorboard, *pictures, *initial, *prompt, *tokenizer, *model;
     const char *precision, *limit, *memory;
     int64_t     steps, seeds, every;
-    int64_t     layers, heads, width, context, batch;
+    int64_t     layers, heads, width, context, batch, vocabulary;
     int64_t     node, length;
     uint64_t    seed;
     double      rate, temperature, top_p;

@@ -54,6 +54,21 @@ static void a_model_of_any_size_is_answered_at_once(void **state) {
     assert_true(number("saved") < 0.62 * saved && number("saved") > 0.4 * saved);
 }
 
+/* A text by its characters has some 65 tokens. */
+static void a_vocabulary_is_told_and_may_be_another(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --model gpt"), 0);
+    assert_non_null(strstr(last.out, "\n7242624 parameters, with a vocabulary of 50257 tokens: 27.63 MiB, "));
+    assert_int_equal(sh("cotangent memory --model gpt --json"), 0);
+    double parameters = number("parameters");
+    assert_true(number("vocabulary") == 50257);
+    assert_int_equal(sh("cotangent memory --model gpt --vocabulary 65 --json"), 0);
+    assert_true(number("vocabulary") == 65);
+    assert_true(number("parameters") == parameters - (50257 - 65) * 128);
+    assert_int_equal(sh("cotangent memory --model mnist --json"), 0);
+    assert_non_null(strstr(last.out, "\"vocabulary\":null,"));
+}
+
 /* Tokens are embedded and told apart by one matrix. */
 static void a_parameter_that_is_used_twice_is_stored_once(void **state) {
     (void)state;
@@ -181,13 +196,15 @@ static void what_it_does_not_know_it_says(void **state) {
     fails("cotangent memory --model gpt --width 10 --heads 4", 2,
           "a width of 10 is not divided by 4 heads; each has as many numbers as the others", "");
     fails("cotangent memory --model mnist --layers 3", 2,
-          "--layers, --heads, --width and --context are for gpt; mnist has one shape", "");
+          "--layers, --heads, --width, --context and --vocabulary are for gpt; mnist has one shape", "");
+    fails("cotangent memory --model mnist --vocabulary 65", 2,
+          "--layers, --heads, --width, --context and --vocabulary are for gpt; mnist has one shape", "");
     fails("cotangent memory --model gpt --limit lots", 2,
           "--limit is \"lots\"; it is a number of bytes, 1 or more, or with B, KiB, MiB, GiB or TiB behind it", "");
     fails("cotangent memory --model gpt --precision f8", 2, "--precision is \"f8\"; it is bf16, f16 or f32", "");
     fails("cotangent memory 'sum(x)' x=[1] --layers 3", 2,
-          "--layers, --heads, --width, --context, --batch and --precision are of --model; an expression has its own "
-          "shapes",
+          "--layers, --heads, --width, --context, --vocabulary, --batch and --precision are of --model; an expression "
+          "has its own shapes",
           "");
     fails("cotangent memory --model gpt --dtype f32", 2,
           "--dtype and --wrt are of an expression; a model computes in --precision", "");
@@ -199,6 +216,7 @@ int main(void) {
         cmocka_unit_test(an_expression_is_told_by_operation),
         cmocka_unit_test(less_than_the_most_at_once_is_told_with_its_reason),
         cmocka_unit_test(a_model_of_any_size_is_answered_at_once),
+        cmocka_unit_test(a_vocabulary_is_told_and_may_be_another),
         cmocka_unit_test(a_parameter_that_is_used_twice_is_stored_once),
         cmocka_unit_test(a_million_layers_are_answered_at_once),
         cmocka_unit_test(what_int64_does_not_hold_is_refused),
