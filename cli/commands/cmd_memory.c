@@ -26,6 +26,7 @@ typedef struct answer {
     int64_t       segments;
     double        cut;
     double        limit;      /* 0: none */
+    cot_dtype     precision;  /* of a model: what its layers compute in */
 } answer;
 
 /* The most that is in use at once. */
@@ -114,9 +115,20 @@ static void as_svg(const void *x, FILE *to, failure *f) {
     free(place);
 }
 
+/* Why fewer bits may take more memory: copies, where f32 has none. */
+static void put_casts(FILE *out, const answer *a) {
+    char b[32];
+    for (int64_t k = 0; k < a->f.row_count && a->precision != COT_F32; k++)
+        if (strcmp(a->f.rows[k].op, "cast") == 0)
+            fprintf(out, "%s of the values are casts, which f32 does not have: parameters as the layers read them, in "
+                         "%s, and their results as the loss and norms do, in f32\n",
+                    cot__bytes_text((double)a->f.rows[k].bytes, b), cot_dtype_name(a->precision));
+}
+
 static void put_table(FILE *out, const answer *a, failure *f) {
     char b[32], c[32];
     if (!cot__forecast_table(out, &a->f)) failure_memory(f);
+    put_casts(out, a);
     if (a->parameters) fprintf(out, "%lld parameters", (long long)a->parameters);
     if (a->vocabulary) fprintf(out, ", with a vocabulary of %lld tokens", (long long)a->vocabulary);
     if (a->parameters)
@@ -187,6 +199,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
         if (o->file || o->positional_count)
             return failure_usage(f, "memory takes an expression or --model, not both"), f->status;
         bool fine = configure(&m, o, f);
+        a.precision = fine ? m.precision : COT_F32;
         a.vocabulary = fine && m.is_gpt ? m.net.vocabulary : 0;
         if (fine && shapes_forecast_layers(&m, &a.f, &a.parameters, f) &&
             (!m.is_gpt || forecast_segments(&m, &a, f)))

@@ -69,6 +69,20 @@ static void a_vocabulary_is_told_and_may_be_another(void **state) {
     assert_non_null(strstr(last.out, "\"vocabulary\":null,"));
 }
 
+/* Logits are cast for the loss: with many tokens and few layers 16 bits take more than 32. */
+static void what_16_bits_cost_is_told(void **state) {
+    (void)state;
+    static const char reason[] = " of the values are casts, which f32 does not have: ";
+    assert_int_equal(sh("cotangent memory --model gpt --layers 1 --json"), 0);
+    double whole = number("whole");
+    assert_int_equal(sh("cotangent memory --model gpt --layers 1 --precision bf16 --json"), 0);
+    assert_true(number("whole") > whole);
+    assert_int_equal(sh("cotangent memory --model gpt --layers 1 --precision bf16"), 0);
+    assert_non_null(strstr(last.out, reason));
+    assert_int_equal(sh("cotangent memory --model gpt --layers 1 --precision f32"), 0);
+    assert_null(strstr(last.out, reason));
+}
+
 /* Tokens are embedded and told apart by one matrix. */
 static void a_parameter_that_is_used_twice_is_stored_once(void **state) {
     (void)state;
@@ -217,6 +231,7 @@ int main(void) {
         cmocka_unit_test(less_than_the_most_at_once_is_told_with_its_reason),
         cmocka_unit_test(a_model_of_any_size_is_answered_at_once),
         cmocka_unit_test(a_vocabulary_is_told_and_may_be_another),
+        cmocka_unit_test(what_16_bits_cost_is_told),
         cmocka_unit_test(a_parameter_that_is_used_twice_is_stored_once),
         cmocka_unit_test(a_million_layers_are_answered_at_once),
         cmocka_unit_test(what_int64_does_not_hold_is_refused),
