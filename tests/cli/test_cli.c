@@ -216,9 +216,20 @@ static void cost_of_many_steps(void **state) {
     assert_non_null(strstr(last.out, "number of 4 bytes"));
     assert_non_null(strstr(last.out, "less than any plan needs: this is the smallest"));
     assert_int_equal(sh("cotangent cost --depth 100 --batch 4 --limit 1500"), 0);
-    assert_non_null(strstr(last.out, "limit: the fastest within 1500 bytes, which is sqrt\n"));
+    assert_non_null(strstr(last.out, " with the whole batch at once within 1500 bytes, which is sqrt\n"
+                                     "       micro keeps to it too, in a time of 400 steps\n"));
+    prints("cotangent cost --depth 100 --limit 1000 | tail -n 1",
+           "limit: the fastest with the whole batch at once within 1000 bytes, which is plain\n");
+    assert_int_equal(sh("cotangent cost --depth 10 --limit 1"), 1);
+    assert_non_null(strstr(last.out, " within 1 byte, which is binomial\n       less than any plan needs: "));
+    /* as many states as steps, or more: a loop runs each step twice all the same */
+    for (int states = 8; states < 50; states += 20) {
+        assert_int_equal(sh("cotangent cost --depth 10 --states %d", states), 0);
+        assert_non_null(strstr(last.out, "\nbinomial           10         20             50     80\n"));
+        assert_non_null(strstr(last.out, "binomial: all states, but as loops do: a step runs again on its way back; "));
+    }
     assert_int_equal(sh("cotangent cost --depth 9 --batch 64 --limit 1000"), 0);
-    assert_non_null(strstr(last.out, "none keeps to it, this is the smallest; micro does\n"));
+    assert_non_null(strstr(last.out, "       none keeps to it, this is the smallest; micro does\n"));
     fails("cotangent cost --depth 3 --precision f32", 2, "--precision is bf16 or f16, not 'f32'", "");
     fails("cotangent cost --inputs 3 --limit 5", 2, "--precision and --limit of cost go with --depth", "");
 }

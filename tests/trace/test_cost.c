@@ -187,9 +187,10 @@ static void plans_trade_time_for_memory(void **state) {
     assert_int_equal(p[COT__SQRT].runs, 200);
     assert_true(p[COT__MICRO].bytes == p[COT__PLAIN].bytes / 2 && p[COT__MICRO].time == p[COT__PLAIN].time);
     assert_true(p[COT__BINOMIAL].kept < p[COT__SQRT].kept && p[COT__BINOMIAL].runs > p[COT__SQRT].runs);
-    /* many more states than steps: nothing runs again */
+    /* many more states than steps: a step runs once more, on its way back */
     assert_true(cot__loop_plans(&(cot__loop_sizes){.depth = 7, .width = 1, .batch = 1, .states = 100, .micro = 1}, p));
     assert_int_equal(p[COT__BINOMIAL].runs, 14);
+    assert_int_equal(p[COT__BINOMIAL].kept, 7);
     assert_null(p[COT__LIMIT].name);
 }
 

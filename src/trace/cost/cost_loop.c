@@ -106,7 +106,7 @@ static cot__loop_plan plan(const char *name, const cot__loop_sizes *sizes, int64
 
 /* The fastest that fits; where none does, the smallest. */
 static bool better(const cot__loop_plan *a, const cot__loop_plan *b, double limit) {
-    if (a->bytes <= limit && b->bytes <= limit) return a->time < b->time;
+    if ((a->bytes <= limit && b->bytes <= limit) || a->bytes == b->bytes) return a->time < b->time;
     return a->bytes < b->bytes;
 }
 
@@ -115,21 +115,22 @@ bool cot__loop_plans(const cot__loop_sizes *sizes, cot__loop_plan plans[COT__LOO
     if (runs == 0) return false;
     /* the starts of all stretches, and the states within one of them */
     int64_t stretches = (n + c - 1) / c, within = c - 1;
-    bool    all = sizes->states >= n; /* then nothing has to run again */
     int64_t whole = sizes->batch, part = (whole + sizes->micro - 1) / sizes->micro;
     plans[COT__PLAIN] = plan("plain", sizes, whole, n, n);
     plans[COT__SQRT] = plan("sqrt", sizes, whole, stretches + within, 2 * n);
-    plans[COT__BINOMIAL] = plan("binomial", sizes, whole, all ? n : held, runs);
+    plans[COT__BINOMIAL] = plan("binomial", sizes, whole, held, runs);
     plans[COT__MICRO] = plan("micro", sizes, part, n, n);
     plans[COT__LIMIT] = (cot__loop_plan){0};
     if (sizes->limit <= 0) return true;
-    /* besides the first and the last; one at least, however small the limit */
-    double  room = floor(sizes->limit / state_bytes(sizes, whole));
-    int64_t states = room >= (double)n ? n : room > 3 ? (int64_t)room - 2 : 1;
-    runs = states >= n ? n : cot__loop_schedule(n, states, &held, NULL, NULL);
-    plans[COT__LIMIT] = plan("binomial", sizes, whole, states >= n ? n : held, runs);
-    for (int k = COT__PLAIN; k <= COT__SQRT; k++)
-        if (better(&plans[k], &plans[COT__LIMIT], sizes->limit)) plans[COT__LIMIT] = plans[k];
+    plans[COT__LIMIT] = plans[COT__PLAIN];
+    if (plans[COT__PLAIN].bytes > sizes->limit) {
+        /* besides the first and the last; one at least, however small the limit */
+        double room = floor(sizes->limit / state_bytes(sizes, whole));
+        runs = cot__loop_schedule(n, room > 3 ? (int64_t)room - 2 : 1, &held, NULL, NULL);
+        cot__loop_plan others[] = {plans[COT__SQRT], plan("binomial", sizes, whole, held, runs)};
+        for (int k = 0; k < COUNTOF(others); k++)
+            if (better(&others[k], &plans[COT__LIMIT], sizes->limit)) plans[COT__LIMIT] = others[k];
+    }
     plans[COT__LIMIT].as = plans[COT__LIMIT].name;
     plans[COT__LIMIT].name = "limit";
     return runs != 0;
@@ -191,6 +192,20 @@ bool cot__loop_cost_json(cot__json *j, const cot__loop_sizes *sizes) {
     return true;
 }
 
+/* Of micro-batches the limit says only whether they keep to it: they are another batch. */
+static void say_what_fits(FILE *out, const cot__loop_sizes *sizes, const cot__loop_plan *plans) {
+    const cot__loop_plan *found = &plans[COT__LIMIT], *micro = &plans[COT__MICRO];
+    char                  a[32];
+    bool                  parts = sizes->micro > 1 && micro->bytes <= sizes->limit;
+    fprintf(out, "limit: the fastest with the whole batch at once within %s byte%s, which is %s\n",
+            cot__shortest(sizes->limit, a), sizes->limit == 1 ? "" : "s", found->as);
+    if (found->bytes > sizes->limit)
+        fputs(parts ? "       none keeps to it, this is the smallest; micro does\n"
+                    : "       less than any plan needs: this is the smallest\n", out);
+    else if (parts && micro->time < found->time)
+        fprintf(out, "       micro keeps to it too, in a time of %s steps\n", cot__shortest(micro->time, a));
+}
+
 bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     cot__loop_plan plans[COT__LOOP_PLANS];
     char           a[32];
@@ -210,15 +225,12 @@ bool cot__loop_cost_table(FILE *out, const cot__loop_sizes *sizes) {
     }
     if (!cot__grid_print(out, &g)) return false;
     fputs("\nplain: all states; sqrt: every √depth-th, and one stretch of them\n", out);
-    fprintf(out, "binomial: at most %lld state%s besides the first and the last; micro: %lld part%s\n",
-            (long long)sizes->states, sizes->states == 1 ? "" : "s", (long long)sizes->micro,
-            sizes->micro == 1 ? "" : "s");
-    if (sizes->limit <= 0) return true;
-    fprintf(out, "limit: the fastest within %s bytes, which is %s\n", cot__shortest(sizes->limit, a),
-            plans[COT__LIMIT].as);
-    if (plans[COT__LIMIT].bytes > sizes->limit)
-        fputs(cot__loop_plan_fits(sizes, plans)
-                  ? "       with the whole batch at once none keeps to it, this is the smallest; micro does\n"
-                  : "       less than any plan needs: this is the smallest\n", out);
+    if (plans[COT__BINOMIAL].kept == sizes->depth)
+        fputs("binomial: all states, but as loops do: a step runs again on its way back", out);
+    else
+        fprintf(out, "binomial: at most %lld state%s besides the first and the last", (long long)sizes->states,
+                sizes->states == 1 ? "" : "s");
+    fprintf(out, "; micro: %lld part%s\n", (long long)sizes->micro, sizes->micro == 1 ? "" : "s");
+    if (sizes->limit > 0) say_what_fits(out, sizes, plans);
     return true;
 }

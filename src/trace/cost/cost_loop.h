@@ -10,7 +10,7 @@
  *              schedule is that of diff/loops (cot__revolve_split)
  *   micro      all of them, of one part of the batch at a time; gradients are added up
  *   limit      as many as fit into a number of bytes: the fastest of plain, sqrt and binomial that
- *              fits
+ *              fits, all with the whole batch at once
  *
  * Time counts evaluations of a step, with a sweep as in cot__cost_of_sizes. */
 #ifndef COT_COST_LOOP_H
