@@ -93,7 +93,6 @@ static void *take(cot__cache *c, size_t size) {
     int    class;
     size_t bytes = round_up(size, &class);
     void  *block = class >= 0 ? pop(c, class) : NULL;
-    c->refused = false;
     if (!block && UNLIKELY(c->limit) && !cot__cache_room(c, bytes)) return c->refused = true, NULL;
     if (!block) {
         size_t most = c->live + bytes > c->most ? c->live + bytes : c->most;
@@ -104,7 +103,7 @@ static void *take(cot__cache *c, size_t size) {
             shrink(c, 0);
             block = cot__alloc(&c->below, bytes);
         }
-        if (!block) return NULL;
+        if (!block) return c->refused = false, NULL;
         c->held += bytes;
     }
     add_live(c, bytes);
