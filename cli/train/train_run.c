@@ -10,6 +10,8 @@
 #include "io/system.h"
 #include "problem/limit.h"
 
+#define LIMIT_SAID "; the memory limit is "
+
 bool train_no_data(failure *f, const char *why) {
     if (strstr(why, "out of memory") || strstr(why, "memory is short")) return failure_memory(f);
     return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
@@ -18,7 +20,7 @@ bool train_no_data(failure *f, const char *why) {
 bool train_fine(const training *r, failure *f) {
     if (cot_tape_status(r->t) == COT_OK) return true;
     /* our own limit, not the system's */
-    bool limit = strstr(cot_tape_message(r->t), "; the memory limit is ") != NULL;
+    bool limit = strstr(cot_tape_message(r->t), LIMIT_SAID) != NULL;
     if (cot_tape_status(r->t) == COT_MEMORY && !limit) return failure_memory(f);
     return failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(r->t));
 }
@@ -164,24 +166,11 @@ static bool tested(training *r, const trainable *m, failure *f) {
 
 /* ---- the limit of memory --------------------------------------------------------------------- */
 
-/* What a step takes without one: by its shapes, or by a run of one step and a test, which is thrown
- * away. */
-static bool unlimited_peak(const training *r, const trainable *m, double *peak, failure *f) {
-    training      other = {.o = r->o, .model = r->model, .seed = r->seed, .steps = r->steps};
-    cot__forecast a = {0};
-    int64_t       parameters;
-    bool          fine;
-    if (m->shapes) {
-        shapes s;
-        m->shapes(r, &s);
-        fine = shapes_forecast_layers(&s, &a, &parameters, f);
-        *peak = a.whole > 0 ? a.whole : a.peak;
-        cot__forecast_free(&a);
-        return fine;
-    }
-    fine = open_tape(&other, f);
-    /* one that nothing reaches: under a limit small values, too, have memory of their own */
-    if (fine) cot_tape_set_memory_limit(other.t, INT64_MAX);
+/* One step and a test under a limit, of a run that is thrown away; what they take. */
+static bool tried(const training *r, const trainable *m, int64_t limit, double *peak, failure *f) {
+    training other = {.o = r->o, .model = r->model, .seed = r->seed, .steps = r->steps, .limit = limit};
+    bool     fine = open_tape(&other, f);
+    if (fine) cot_tape_set_memory_limit(other.t, limit);
     fine = fine && m->begin(&other, f) && train_fine(&other, f);
     cot_mark mark = cot_tape_mark(other.t);
     fine = fine && one_step(&other, m, NULL, f);
@@ -192,14 +181,55 @@ static bool unlimited_peak(const training *r, const trainable *m, double *peak, 
     return fine;
 }
 
+/* What a step takes without one: by its shapes, or by trying. *least: a limit that is enough; 0:
+ * not known. */
+static bool unlimited_peak(const training *r, const trainable *m, double *peak, double *least, failure *f) {
+    cot__forecast a = {0};
+    shapes        s;
+    int64_t       parameters;
+    *least = 0;
+    /* a limit that nothing reaches: under one small values, too, have memory of their own */
+    if (!m->shapes) return tried(r, m, INT64_MAX, peak, f);
+    m->shapes(r, &s);
+    bool fine = shapes_forecast_layers(&s, &a, &parameters, f);
+    *peak = a.whole > 0 ? a.whole : a.peak;
+    *least = a.least;
+    cot__forecast_free(&a);
+    return fine;
+}
+
+/* The smallest percentage that would do, by the forecast, or by trying; 0: not known. */
+static int enough_percent(const training *r, const trainable *m) {
+    double  peak, least, unused;
+    failure unsaid = {0};
+    int     low = 0, high = 100;
+    if (!unlimited_peak(r, m, &peak, &least, &unsaid)) return 0;
+    if (m->shapes) high = least > 0 ? (int)ceil(100 * least / peak) : 0;
+    while (!m->shapes && high - low > 1) {
+        int     mid = (low + high) / 2;
+        failure small = {0};
+        if (tried(r, m, (int64_t)(mid / 100.0 * peak), &unused, &small)) high = mid;
+        else low = mid;
+    }
+    return high > 0 && (double)r->limit < high / 100.0 * peak ? high : 0;
+}
+
+/* A limit that was too small fails with what would have been enough. */
+static void say_what_is_enough(const training *r, const trainable *m, failure *f) {
+    size_t said = strlen(f->message);
+    if (!r->limit || !strstr(f->message, LIMIT_SAID)) return;
+    int percent = enough_percent(r, m);
+    if (percent) snprintf(f->message + said, sizeof f->message - said, "; --memory %d%% would do", percent);
+}
+
 /* --memory, in bytes. All seeds have the limit of the first. */
 static bool set_limit(training *r, const trainable *m, failure *f) {
     memory_wish wish;
-    double      peak;
+    double      peak, least;
     if (!r->o->train.memory) return true;
     if (!read_memory(r->o->train.memory, &wish, f)) return false;
     if (!r->limit && wish.part > 0) {
-        if (!unlimited_peak(r, m, &peak, f)) return false;
+        if (!unlimited_peak(r, m, &peak, &least, f)) return false;
         wish.bytes = (int64_t)(wish.part * peak);
     }
     if (!r->limit) r->limit = wish.bytes > 0 ? wish.bytes : 1;
@@ -307,7 +337,7 @@ static bool resume(training *r, const trainable *m, const char *folder, failure 
     return true;
 }
 
-bool train_run(training *r, const trainable *m, bool *stopped, failure *f) {
+static bool run(training *r, const trainable *m, bool *stopped, failure *f) {
     const char *folder;
     r->steps = r->o->train.steps > 0 ? r->o->train.steps : m->steps;
     if (!train_folder(r->o, &folder, f) || (folder && !m->sum(r->model, &r->data, f)) || !begin(r, m, f)) return false;
@@ -319,4 +349,10 @@ bool train_run(training *r, const trainable *m, bool *stopped, failure *f) {
         return true;
     }
     return tested(r, m, f) && (!folder || train_save_model(r, m, folder, f));
+}
+
+bool train_run(training *r, const trainable *m, bool *stopped, failure *f) {
+    bool fine = run(r, m, stopped, f);
+    if (!fine) say_what_is_enough(r, m, f);
+    return fine;
 }

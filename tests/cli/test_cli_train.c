@@ -255,6 +255,30 @@ static void limits_that_are_none_are_told(void **state) {
     fails_with("cotangent train gcn --quiet --memory 1%", 3, "] out of memory: ");
 }
 
+/* A limit that is too small says the smallest that is not: a percentage less of it fails. */
+static void a_limit_that_is_too_small_says_what_would_do(void **state) {
+    static const char *const runs[] = {"gcn --memory 1%", "gcn --memory 2000", "ode --memory 20%",
+                                       "mnist --data digits --memory 1%"};
+    static const char        would[] = " are in use that cannot be dropped now; --memory ";
+    char                     line[200];
+    (void)state;
+    for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
+        int words = (int)strcspn(runs[k], "%0123456789");
+        snprintf(line, sizeof line, "cotangent train %s --quiet --steps 1", runs[k]);
+        fails_with(line, 3, would);
+        const char *at = strstr(last.err, would) + strlen(would);
+        int         percent = atoi(at);
+        assert_true(percent > 1 && percent <= 100);
+        assert_string_equal(at + (percent > 9) + (percent > 99) + 1, "% would do\n");
+        snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps 1", words, runs[k], percent);
+        works(line);
+        /* a forecast has a fifth to spare */
+        snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps 1", words, runs[k],
+                 k == 3 ? percent * 2 / 3 : percent - 1);
+        fails_with(line, 3, would);
+    }
+}
+
 static void folders_are_not_written_over(void **state) {
     (void)state;
     works("cotangent train gcn --quiet --checkpoint once --steps 3");
@@ -459,6 +483,7 @@ int main(void) {
         cmocka_unit_test(a_resumed_run_has_the_same_bits),
         cmocka_unit_test(a_limit_leaves_the_same_model),
         cmocka_unit_test(limits_that_are_none_are_told),
+        cmocka_unit_test(a_limit_that_is_too_small_says_what_would_do),
         cmocka_unit_test(folders_are_not_written_over),
         cmocka_unit_test(options_are_not_passed_over),
         cmocka_unit_test(ctrl_c_ends_in_order),
