@@ -1,9 +1,11 @@
 /* train_files.c: what a run leaves in its folder: checkpoints while it goes on, the model at the
  * end. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/text.h"
+#include "data/data.h"
 #include "data/file/source.h"
 #include "io/system.h"
 #include "train/train.h"
@@ -94,6 +96,32 @@ static bool same_told(const training *r, const double *was, const char *folder, 
                             "with the same", folder);
 }
 
+/* Has the file none of the parameters of this run? */
+static bool is_of_another(const training *r, const cot_file *file) {
+    char name[400];
+    for (int k = 0; k < cot_params_count(r->p); k++) {
+        snprintf(name, sizeof name, "model.%s", cot_params_at(r->p, k).name);
+        if (cot_file_find(file, name) >= 0) return false;
+    }
+    return true;
+}
+
+/* A checkpoint that does not fit: which option differs? True: not known. */
+static bool says_what_differs(const training *r, const char *folder, failure *f) {
+    double    was[TOLD];
+    char     *path = cot__training_newest(folder);
+    cot_file *file = path ? cot_file_open(path, NULL) : NULL;
+    int       k = cot_file_find(file, "extra.told");
+    bool      known = k >= 0 && cot_file_size(file, k) == TOLD && cot_file_read(file, k, COT_F64, was) == COT_OK;
+    if (known && is_of_another(r, file))
+        failure_usage(f, "the run that is saved in %s is of another model than %s; it goes on with the same", folder,
+                      r->o->positionals[0]);
+    else if (known) same_told(r, was, folder, f);
+    cot_file_close(file);
+    free(path);
+    return f->status == EXIT_FINE;
+}
+
 /* A length may change, but not below what is done. */
 static bool set_length(training *r, int64_t planned, const char *folder, failure *f) {
     r->planned = planned;
@@ -114,6 +142,7 @@ bool train_resume(training *r, const char *folder, failure *f) {
     cot_status   status = cot_training_resume(folder, &t, r->torn, sizeof r->torn);
     r->again = false;
     r->resumed = t.resumed;
+    if (status != COT_OK && status != COT_MEMORY && !says_what_differs(r, folder, f)) return false;
     if (!failed(f, status, r->torn)) return false;
     if (!t.resumed) return true;
     if (!same_told(r, was, folder, f)) return false;

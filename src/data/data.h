@@ -24,6 +24,10 @@ bool cot__pairs_given(const char *path, const cot__saving *w, cot__trouble *t);
 /* Are elements of tensor k of the file read in this dtype, as far as its own tells? */
 bool cot__file_can_read(const cot_file *f, int k, cot_dtype dtype);
 
+/* The newest checkpoint in a folder that is whole: its path, malloced. NULL: there is none, or
+ * memory is short. */
+char *cot__training_newest(const char *folder);
+
 /* Something that is saved and loaded under a name: a parameter, or an array of the host. */
 typedef struct cot__part {
     const char *name;

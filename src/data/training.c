@@ -304,3 +304,14 @@ cot_status cot_training_resume(const char *folder, cot_training *t, char *why, s
     cot__parts_free(&x);
     return cot__trouble_tell(&trouble, "training_resume", why, room);
 }
+
+char *cot__training_newest(const char *folder) {
+    cot__trouble trouble = {0}, torn = {0};
+    cot__keep    keep = {0};
+    steps        all = {0};
+    const char  *path = list_steps(folder, &keep, &all, &trouble) ? find_whole(folder, &keep, &all, &torn, &trouble)
+                                                                  : NULL;
+    char        *mine = path ? strdup(path) : NULL;
+    cot__keep_free(&keep);
+    return mine;
+}

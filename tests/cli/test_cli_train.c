@@ -295,7 +295,16 @@ static void folders_are_not_written_over(void **state) {
     fails_with("cotangent train gcn --quiet --seeds 2 --checkpoint another", 2, "leave out --seeds 2");
     fails_with("cotangent train gcn --quiet --every 3", 2,
                "--every says how often a run is saved; it goes with --checkpoint or --resume");
-    fails_with("cotangent train gcn --quiet --data generated --resume once", 3, "[train] ");
+    /* shapes are of data and options: those are told */
+    fails_with("cotangent train gcn --quiet --data generated --resume once", 2,
+               "--data has other contents than the run that is saved in once was trained on; it goes on with the same");
+    fails_with("cotangent train gcn --quiet --width 8 --resume once", 2,
+               "--width was left out in the run that is saved in once, and is 8 now; it goes on with the same");
+    fails_with("cotangent train ode --quiet --resume once", 2,
+               "the run that is saved in once is of another model than ode; it goes on with the same");
+    /* one that was altered is not asked */
+    works("cp -r once others && sed -i s/extra.told/extra.tale/ others/step-*");
+    fails_with("cotangent train gcn --quiet --resume others", 3, "[train] [training_resume] ");
 }
 
 /* A run that goes on is told what it was told before, and no model what it would pass over. */
