@@ -145,6 +145,9 @@ bool train_resume(training *r, const char *folder, failure *f) {
     if (status != COT_OK && status != COT_MEMORY && !says_what_differs(r, folder, f)) return false;
     if (!failed(f, status, r->torn)) return false;
     if (!t.resumed) return true;
+    if (r->o->train.initial)
+        return failure_usage(f, "--initial gives a run the parameters that it begins with, and the one in %s has done "
+                                "%lld steps; leave it out", folder, (long long)t.step);
     if (!same_told(r, was, folder, f)) return false;
     r->step = t.step;
     if (r->precision == COT_F16)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/file/bytes.h"
+#include "data/data.h"
 #include "io/system.h"
 #include "models/gpt.h"
 #include "train/gpt_text.h"
@@ -46,20 +47,25 @@ static bool configure(task *a, const options *o, failure *f) {
                          (long long)a->net.width, (long long)a->net.heads);
 }
 
-/* How many tokens the table of --initial has; 0: not known. */
-static int64_t initial_vocabulary(const char *path) {
-    cot_file *f = path ? cot_file_open(path, NULL) : NULL;
-    int       k = cot_file_find(f, "wte.weight");
-    if (k < 0) k = cot_file_find(f, "transformer.wte.weight");
-    int64_t n = k >= 0 ? cot_file_shape(f, k).dim[0] : 0;
+/* How many tokens the table of a run has that does not begin with nothing: that of --initial, or of
+ * a checkpoint. 0: not known. */
+static int64_t earlier_vocabulary(const train_settings *s) {
+    static const char *const names[] = {"wte.weight", "transformer.wte.weight", "model.wte.weight"};
+    char                    *saved = s->resume ? cot__training_newest(s->resume) : NULL;
+    const char              *path = saved ? saved : s->initial;
+    cot_file                *f = path ? cot_file_open(path, NULL) : NULL;
+    int64_t                  n = 0;
+    for (size_t k = 0; k < sizeof names / sizeof *names && n == 0; k++)
+        if (cot_file_find(f, names[k]) >= 0) n = cot_file_shape(f, cot_file_find(f, names[k])).dim[0];
     cot_file_close(f);
+    free(saved);
     return n;
 }
 
 static bool open_text(task *a, const options *o, failure *f) {
     int64_t n = a->batch * a->net.context;
     if (!gpt_text_open(&a->text, o->train.data, o->train.tokenizer, a->net.context + 1,
-                       initial_vocabulary(o->train.initial), f))
+                       earlier_vocabulary(&o->train), f))
         return false;
     a->net.vocabulary = a->text.vocabulary;
     a->window         = malloc((size_t)(a->net.context + 1) * sizeof *a->window);

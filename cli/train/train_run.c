@@ -281,9 +281,8 @@ static void put_options(cot__text *to, const train_settings *s) {
                    {"layers", s->layers}, {"heads", s->heads},      {"context", s->context}, {"every", s->every}};
     const struct {
         const char *name, *value;
-    } texts[] = {{"data", s->data},         {"tokenizer", s->tokenizer},     {"initial", s->initial},
-                 {"pictures", s->pictures}, {"log", s->log},                 {"tensorboard", s->tensorboard},
-                 {"memory", s->memory}};
+    } texts[] = {{"data", s->data},         {"tokenizer", s->tokenizer},     {"pictures", s->pictures},
+                 {"log", s->log},           {"tensorboard", s->tensorboard}, {"memory", s->memory}};
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
         if (texts[k].value) cot__putf(to, " --%s ", texts[k].name), put_word(to, texts[k].value);
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)

@@ -94,6 +94,25 @@ static void resumed_runs_end_the_same(void **state) {
     assert_int_not_equal(sh("cmp r/model.safetensors other/model.safetensors"), 0);
 }
 
+/* A run that began with a file's parameters, and its number of tokens, goes on without that file,
+ * and not with it. */
+static void a_run_begins_with_a_file_once(void **state) {
+    (void)state;
+    runs("for k in $(seq 400); do printf '\\001\\000\\003\\000'; done > few.bin");
+    runs("cotangent train gpt --data few.bin " SMALL "--steps 4 --initial r/model.safetensors --checkpoint tuned "
+         "--json");
+    assert_non_null(strstr(last.out, "800 tokens of 21"));
+    fails("cotangent train gpt --data few.bin " SMALL "--steps 6 --initial r/model.safetensors --resume tuned", 2,
+          "--initial gives a run the parameters that it begins with, and the one in tuned has done 4 steps; leave it "
+          "out", "");
+    runs("cotangent train gpt --data few.bin " SMALL "--steps 6 --resume tuned --json");
+    assert_non_null(strstr(last.out, "800 tokens of 21"));
+    /* where there is nothing to go on with, it begins with the file */
+    runs("cotangent train gpt --data few.bin " SMALL "--steps 4 --initial r/model.safetensors --resume anew");
+    runs("cotangent train gpt --data few.bin " SMALL "--steps 6 --resume anew");
+    runs("cmp anew/model.safetensors tuned/model.safetensors");
+}
+
 static void the_cache_changes_nothing(void **state) {
     enum { PROMPT = 4, DRAWN = 90 }; /* beyond the context of 24, three times */
     static const gpt_drawing ways[] = {{1, 1, 0, false}, {0.7, 0.9, 5, false}, {0, 1, 0, false}};
@@ -232,7 +251,7 @@ int main(void) {
         cmocka_unit_test(training_learns), cmocka_unit_test(perplexity_is_the_mean_over_seeds),
         cmocka_unit_test(sixteen_bits_reach_the_loss_of_f32),
         cmocka_unit_test(a_limit_leaves_the_same_model),
-        cmocka_unit_test(resumed_runs_end_the_same),
+        cmocka_unit_test(resumed_runs_end_the_same), cmocka_unit_test(a_run_begins_with_a_file_once),
         cmocka_unit_test(the_cache_changes_nothing), cmocka_unit_test(sampling_follows_its_options),
         cmocka_unit_test(tokens_come_from_files),    cmocka_unit_test(others_predict_too),
         cmocka_unit_test(trained_networks_compile),  cmocka_unit_test(what_is_wrong_is_said),
