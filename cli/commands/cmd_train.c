@@ -174,6 +174,9 @@ static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
     if (!read_memory(s->memory, &wish, f)) return false;
     if (s->every && !s->checkpoint && !s->resume)
         return failure_usage(f, "--every says how often a run is saved; it goes with --checkpoint or --resume");
+    if (s->seeds > 1 && !m->draws)
+        return failure_usage(f, "--seeds repeats a run with other random numbers, and one of %s draws none; --seed N "
+                                "gives its generated counts other noise", m->name);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (all[k].given && !strstr(all[k].models, m->name))
             return failure_usage(f, "--%s is for %s; %s has nothing that it would set", all[k].option, all[k].models,

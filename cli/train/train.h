@@ -49,6 +49,7 @@ typedef struct trainable {
     int64_t     steps; /* where --steps does not say */
     int64_t     every; /* steps between two rows of validation; 0: none */
     double      clip;  /* the norm that gradients may have; 0: any */
+    bool        draws; /* its runs draw random numbers */
     bool        scheduled; /* the rate of a step depends on how many there will be */
     const char *unit;  /* what the examples of a step are called; NULL: "examples" */
     bool        tells_perplexity; /* its losses are of a token each */

@@ -131,6 +131,7 @@ const trainable train_gcn = {
     .about = "a graph network; --data karate, generated, or a folder of .npy files",
     .steps = 200,
     .every = 1,
+    .draws = true,
     .open = open_task,
     .describe = describe,
     .sum = sum,

@@ -247,6 +247,7 @@ const trainable train_gpt = {
     .unit      = "tokens",
     .tells_perplexity = true,
     .clip      = GPT_CLIP,
+    .draws     = true,
     .open      = open_task,
     .scheduled = true,
     .describe  = describe,

@@ -199,6 +199,7 @@ const trainable train_mnist = {
     .name = "mnist",
     .about = "digits by a convolutional network; --data a folder of IDX files",
     .steps = 1400,
+    .draws = true,
     .open = open_task,
     .scheduled = true,
     .describe = describe,
