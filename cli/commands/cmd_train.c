@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "io/memory_file.h"
 #include "io/system.h"
 #include "problem/limit.h"
 #include "train/train.h"
@@ -143,6 +144,21 @@ static void train_text(FILE *out, const trainable *m, const training *r, const t
         cot__write(out, "test loss %.4f\n", mean(a, TEST_LOSS));
 }
 
+static bool logs_to_output(const options *o) { return o->train.log && strcmp(o->train.log, "-") == 0; }
+
+/* A log on the standard output stands there instead; pictures are drawn all the same. */
+static void for_people(training *r, const trainable *m, const totals *a, FILE *out, look how, failure *f) {
+    memory_file unread;
+    bool        log = logs_to_output(r->o);
+    if (log && !memory_file_open(&unread, f)) return;
+    FILE *to = log ? unread.file : out;
+    train_text(to, m, r, a);
+    if (m->show) m->show(r, to, how, f);
+    if (!log) return;
+    memory_file_close(&unread, f);
+    memory_file_free(&unread);
+}
+
 /* All seeds; the last run stays open, to be shown. */
 static bool run_seeds(training *r, const trainable *m, totals *a, failure *f) {
     double start = system_seconds();
@@ -158,7 +174,8 @@ static bool run_seeds(training *r, const trainable *m, totals *a, failure *f) {
 }
 
 /* Is everything that is given for this model? */
-static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
+static bool takes_all(const trainable *m, const options *o, failure *f) {
+    const train_settings *s = &o->train;
     const struct {
         const char *option, *models;
         bool        given;
@@ -172,6 +189,8 @@ static bool takes_all(const trainable *m, const train_settings *s, failure *f) {
     };
     memory_wish wish;
     if (!read_memory(s->memory, &wish, f)) return false;
+    if (o->json && logs_to_output(o))
+        return failure_usage(f, "only one of --json and --log - can go to the standard output");
     if (s->every && !s->checkpoint && !s->resume)
         return failure_usage(f, "--every says how often a run is saved; it goes with --checkpoint or --resume");
     if (s->seeds > 1 && !m->draws)
@@ -192,7 +211,7 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
         return EXIT_USAGE;
     }
     const trainable *m = train_find(o->positionals[0], f);
-    bool             fine = m && takes_all(m, &o->train, f);
+    bool             fine = m && takes_all(m, o, f);
     /* a folder that cannot be written is told before hours of training, not after */
     if (fine && o->train.pictures) fine = system_make_folder(o->train.pictures, f);
     r.model = fine ? m->open(o, f) : NULL;
@@ -202,8 +221,7 @@ int run_train(const options *o, FILE *out, look how, failure *f) {
         if (o->json) {
             train_json(out, m, &r, &a, f);
         } else if (!a.stopped) {
-            train_text(out, m, &r, &a);
-            if (m->show) m->show(&r, out, how, f);
+            for_people(&r, m, &a, out, how, f);
         }
     }
     train_end(&r);

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 bool append_open(append_file *a, const char *path, int64_t keep, failure *f) {
-    *a = (append_file){.fd = -1, .size = keep, .path = strdup(path)};
+    *a = (append_file){.fd = -1, .size = keep, .path = strdup(path), .lent = strcmp(path, "-") == 0};
     if (!a->path) return failure_memory(f);
-    a->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    a->fd = a->lent ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (a->lent) return true;
     /* a device or a pipe has no length to cut */
     bool fine = a->fd >= 0 && (ftruncate(a->fd, (off_t)keep) == 0 || errno == EINVAL);
     /* in parentheses: a macro of wasi-libc uses what C has not */
@@ -45,12 +46,12 @@ bool append_record(append_file *a, const void *bytes, size_t n) {
         return true;
     }
     int error = errno;
-    if (ftruncate(a->fd, (off_t)a->size) == 0) (void)(lseek)(a->fd, (off_t)a->size, SEEK_SET);
+    if (!a->lent && ftruncate(a->fd, (off_t)a->size) == 0) (void)(lseek)(a->fd, (off_t)a->size, SEEK_SET);
     return append_miss(a, error);
 }
 
 void append_close(append_file *a) {
-    if (a->path && a->fd >= 0) close(a->fd);
+    if (a->path && a->fd >= 0 && !a->lent) close(a->fd);
     free(a->path);
     a->path = NULL;
 }

@@ -12,12 +12,14 @@
 typedef struct append_file {
     char   *path; /* NULL: there is no file, and records go nowhere */
     int     fd;
+    bool    lent; /* it is the standard output: nothing in it is cut off, nor is it closed */
     int64_t size;   /* of the whole records */
     int64_t missed; /* records that could not be written */
     int     error;  /* errno of the first of them */
 } append_file;
 
-/* Opens a file for writing behind its first `keep` bytes; what follows them is cut off. */
+/* Opens a file for writing behind its first `keep` bytes; what follows them is cut off. "-" is the
+ * standard output, with keep 0. */
 bool append_open(append_file *a, const char *path, int64_t keep, failure *f);
 /* Writes one record, or counts it as missed. True unless it is the first that is missed. */
 bool append_record(append_file *a, const void *bytes, size_t n);

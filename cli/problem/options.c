@@ -140,7 +140,7 @@ static const option table[] = {
     {TEXT, "checkpoint", 0, "DIR", OPT_TRAIN, "save the run there, and the model at its end"},
     {COUNT, "every", 0, "N", OPT_TRAIN, "steps between two checkpoints (default: 100)"},
     {TEXT, "resume", 0, "DIR", OPT_TRAIN, "go on with the run that is saved there"},
-    {TEXT, "log", 0, "FILE", OPT_TRAIN, "write a JSON object a step, which `cotangent plot` draws"},
+    {TEXT, "log", 0, "FILE", OPT_TRAIN, "write a JSON object a step, for `cotangent plot` (-: standard output)"},
     {TEXT, "tensorboard", 0, "DIR", OPT_TRAIN, "write event files for TensorBoard"},
     {TEXT, "pictures", 0, "DIR", OPT_TRAIN, "draw what there is to see as SVG files there"},
     {NODE, "node", 0, "N", OPT_TRAIN, "gcn: what speaks for the class of this node"},

@@ -72,7 +72,8 @@ static bool put_head(run_log *l, const watch_options *o) {
 bool run_log_open(run_log *l, const watch_options *o, failure *f) {
     kept k = {.steps = NAN};
     *l     = (run_log){0};
-    if (o->resumed > 0 && !find_kept(o->log, o->resumed, &k, f)) return false;
+    bool standard = strcmp(o->log, "-") == 0; /* a file there is not gone on with */
+    if (o->resumed > 0 && !standard && !find_kept(o->log, o->resumed, &k, f)) return false;
     if (!append_open(&l->file, o->log, k.bytes, f)) return false;
     l->before = k.seconds;
     if (k.bytes > 0 && (o->steps <= 0 || k.steps == (double)o->steps)) return true;

@@ -33,7 +33,7 @@ typedef struct watch_options {
     double      examples;    /* of a step; 0: not shown */
     const char *unit;        /* what they are called: "tokens"; NULL: "examples" */
     double      flops;       /* floating-point operations of a step; 0: speed is not shown */
-    const char *log;         /* the file of JSON lines; NULL: none */
+    const char *log;         /* the file of JSON lines; NULL: none; "-": the standard output */
     const char *tensorboard; /* the folder of event files, made if it is missing; NULL: none */
     bool        quiet;       /* no progress on stderr */
 } watch_options;

@@ -179,6 +179,21 @@ static void several_seeds_are_summed_up(void **state) {
     assert_true(first != second && number_of("loss") == (first + second) / 2);
 }
 
+/* As soon as a step has ended, and nothing else; what was there before stays. */
+static void a_log_may_be_the_standard_output(void **state) {
+    (void)state;
+    works("cotangent train gcn --quiet --steps 3 --log run.jsonl && cotangent train gcn --quiet --steps 3 --log - "
+          "--pictures shown > said; for f in run.jsonl said; do sed 's/\"seconds\":[0-9.]*/S/' $f > $f.S; done; cmp "
+          "run.jsonl.S said.S");
+    assert_false(is_there("-"));
+    assert_true(is_there("shown/curves.svg"));
+    works("echo before > both; cotangent train gcn --quiet --steps 3 --checkpoint logged --log - >> both; cotangent "
+          "train gcn --quiet --steps 4 --resume logged --log - >> both; wc -l < both");
+    assert_string_equal(last.out, "7\n"); /* what was there, two heads and four steps */
+    assert_int_equal(sh("cotangent train gcn --quiet --steps 1 --log - --json"), 2);
+    assert_non_null(strstr(last.out, "\"only one of --json and --log - can go to the standard output\""));
+}
+
 static void pictures_are_drawn(void **state) {
     static const char *const names[] = {"drawn/curves.svg", "drawn/nodes.svg", "drawn/wrong.svg"};
     (void)state;
@@ -499,6 +514,7 @@ int main(void) {
         cmocka_unit_test(digits_are_learned_in_16_bits),
         cmocka_unit_test(rates_are_found),
         cmocka_unit_test(several_seeds_are_summed_up),
+        cmocka_unit_test(a_log_may_be_the_standard_output),
         cmocka_unit_test(pictures_are_drawn),
         cmocka_unit_test(a_resumed_run_has_the_same_bits),
         cmocka_unit_test(a_limit_leaves_the_same_model),
