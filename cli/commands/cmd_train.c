@@ -109,8 +109,9 @@ static void train_json(FILE *out, const trainable *m, training *r, const totals 
     number(&j, "loss", mean(a, LOSS));
     number(&j, "test_accuracy_mean", mean(a, ACCURACY));
     number(&j, "test_accuracy_std", deviation(a, ACCURACY));
-    number(&j, "test_loss", mean(a, TEST_LOSS));
+    number(&j, "test_loss_mean", mean(a, TEST_LOSS));
     number(&j, "test_loss_std", deviation(a, TEST_LOSS));
+    number(&j, "test_loss", mean(a, TEST_LOSS)); /* the name that it had at first */
     number(&j, "seconds", a->seconds);
     number(&j, "memory_limit", r->limit ? (double)r->limit : NAN);
     number(&j, "memory_peak", r->limit ? (double)cot_tape_peak_bytes(r->t) : NAN);

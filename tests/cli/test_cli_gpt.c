@@ -52,6 +52,9 @@ static void perplexity_is_the_mean_over_seeds(void **state) {
     }
     assert_true(each[0] != each[1]);
     assert_true(fabs(mean - (each[0] + each[1]) / 2) < 1e-12 * mean);
+    double losses = (log(each[0]) + log(each[1])) / 2;
+    assert_true(fabs(number_of("test_loss_mean") - losses) < 1e-12 * losses);
+    assert_true(number_of("test_loss_mean") == number_of("test_loss"));
 }
 
 /* Another seed ends 0.06 away; 16 bits do not matter beside that. A run with a scaled loss goes on
