@@ -189,6 +189,14 @@ static void say_inactive(search *s, uint32_t i) {
         cot__put(s->x, ", which was recorded without gradients.");
 }
 
+/* An operand of node i without elements, so that nothing comes through it; COT__NONE: none is. */
+static uint32_t empty_operand(const search *s, uint32_t i) {
+    const cot__node *n = &s->t->nodes[i];
+    for (int k = 0; k < cot__nargs(n); k++)
+        if (cot__arg(n, k) != COT__NONE && cot__size_at(s->t, cot__arg(n, k)) == 0) return cot__arg(n, k);
+    return COT__NONE;
+}
+
 static bool say_zero(search *s, uint32_t leaf) {
     char             text[200];
     cot__view        g;
@@ -198,6 +206,11 @@ static bool say_zero(search *s, uint32_t leaf) {
     cot__put(s->x, cot__has_axes(&s->t->nodes[leaf]) ? "zero everywhere" : "zero");
     if (by == leaf) {
         cot__put(s->x, ": what its uses contribute cancels.");
+        return true;
+    }
+    if (empty_operand(s, by) != COT__NONE) {
+        cot__putf(s->x, ": it is used for %s, which has no elements.",
+                  cot__describe(s->t, empty_operand(s, by), text, sizeof text));
         return true;
     }
     /* an operation that mixes elements may have received zeros already */
@@ -221,12 +234,14 @@ static bool say_zero(search *s, uint32_t leaf) {
 
 static int say_findings(search *s) {
     int      found = 0;
-    uint32_t leaves = 0;
+    uint32_t leaves = 0, empty = 0;
     for (uint32_t i = 0; i <= s->y; i++) {
         const cot__node *n = &s->t->nodes[i];
         cot__view        g;
         int64_t          count;
-        if (!s->ancestor[i] || n->op != OP_leaf || !(n->flags & COT__ACTIVE) || cot__size_at(s->t, i) == 0) continue;
+        if (!s->ancestor[i] || n->op != OP_leaf || !(n->flags & COT__ACTIVE)) continue;
+        empty += cot__size_at(s->t, i) == 0;
+        if (cot__size_at(s->t, i) == 0) continue;
         leaves++;
         bool arrived = cot__kept_adjoint(&s->w, i, &g), zero = !arrived || cot__all_zero(s->t->backend, &g);
         if (!zero && cot__first_odd(s->t->backend, &g, &count) < 0) continue;
@@ -235,7 +250,9 @@ static int say_findings(search *s) {
     }
     if (leaves == 0) {
         char text[200];
-        cot__putf(s->x, "The result, %s, depends on no leaf, so there is no gradient.",
+        cot__putf(s->x,
+                  empty ? "The result, %s, depends on leaves without elements alone, so their gradients have none."
+                        : "The result, %s, depends on no leaf, so there is no gradient.",
                   cot__describe(s->t, s->y, text, sizeof text));
         return 1;
     }

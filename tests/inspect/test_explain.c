@@ -187,6 +187,16 @@ static void detached_and_underivable_paths_are_named(void **state) {
     EXPLAINS(cot_constant(t, 3), 1, "The result, constant (3), depends on no leaf, so there is no gradient.");
 }
 
+/* A leaf with elements that are never used, and one that has none. */
+static void what_has_no_elements_is_named(void **state) {
+    (void)state;
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(0), NULL), y = cot_scalar(t, 2);
+    EXPLAINS(cot_sum(x, COT_ALL), 1,
+             "The result, sum (v₁), depends on leaves without elements alone, so their gradients have none.");
+    EXPLAINS(cot_sum(cot_mul(x, y), COT_ALL), 1,
+             "The gradient of leaf (x₂) is zero: it is used for mul (v₃), which has no elements.");
+}
+
 static void cancellation_is_named(void **state) {
     (void)state;
     cot_var x = cot_scalar(t, 1), e = (cot_exp)(x);
@@ -281,7 +291,7 @@ int main(void) {
         TEST(saturation_and_products_with_zero_are_named),
         TEST(the_other_branch_is_named),
         TEST(detached_and_underivable_paths_are_named),
-        TEST(cancellation_is_named),
+        TEST(what_has_no_elements_is_named), TEST(cancellation_is_named),
         TEST(several_findings_are_paragraphs),
         TEST(whatever_is_not_a_value_is_said_to_be_none),
         TEST(deep_tapes_are_explained_without_recursion),
