@@ -181,19 +181,17 @@ const char *cot__code_program(const cot__trace *tr, cot__code_lines *lines) {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-typedef struct file_lines { cot__code_lines lines; FILE *out; bool tape; } file_lines;
-
 static void file_line(cot__code_lines *to, const char *text, int64_t node, bool back) {
-    file_lines *f = (file_lines *)(void *)to;
     (void)node, (void)back;
-    if (strcmp(text, "static void by_hand(cot_tape *t) {") == 0) f->tape = true;
-    fprintf(f->out, "%s\n", text);
+    cot__c_function_add((cot__c_function *)(void *)to, text);
 }
 
-static void put_arrays(FILE *out, const cot__trace *tr) {
+static void put_arrays(FILE *out, const cot__trace *tr, const cot__c_function *of) {
     for (int64_t i = 0; i < tr->node_count; i++) {
-        char name[COT__C_NAME], row[COT__C_TEXT];
+        char name[COT__C_NAME], data[COT__C_NAME], row[COT__C_TEXT];
         if (!has_array(&tr->nodes[i]) || !cot__c_element_type(tr->nodes[i].value.dtype)) continue;
+        snprintf(data, sizeof data, "%.180s_data", cot__c_name(tr, i, name));
+        if (!cot__c_function_names(of, data)) continue;
         fprintf(out, "static const %s %s_data[] = {\n", cot__c_element_type(tr->nodes[i].value.dtype),
                 cot__c_name(tr, i, name));
         int64_t size = cot__count(tr->nodes[i].value.ndim, tr->nodes[i].value.shape);
@@ -206,10 +204,8 @@ static void put_arrays(FILE *out, const cot__trace *tr) {
     }
 }
 
-const char *cot__code_file(FILE *out, const cot__trace *tr) {
-    file_lines  f = {{file_line}, out, false};
-    const char *stopped = cot__code_program(tr, NULL);
-    if (stopped) return stopped;
+/* The head of the file, and what both functions need. */
+static void put_head(FILE *out, const cot__trace *tr, const cot__c_function *recorded) {
     fputs("/* A function and its gradient, twice: recorded and swept by the library, and the sweep written out.\n"
           " * cc file.c -lcotangent -lm */\n"
           "#include <cotangent.h>\n#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n\n"
@@ -223,23 +219,47 @@ const char *cot__code_file(FILE *out, const cot__trace *tr) {
           "    }\n"
           "    free(x);\n"
           "}\n\n", out);
-    put_arrays(out, tr);
-    fputs("/* The calls that record it; then the library sweeps. */\n", out);
-    if ((stopped = cot__code_program(tr, &f.lines))) return stopped;
-    bool sweep = tr->step_count > 0;
-    if (sweep && (stopped = cot__code_sweep(tr, NULL))) {
-        if (stopped == cot__code_no_memory) return stopped;
+    put_arrays(out, tr, recorded);
+}
+
+/* The sweep, or why there is none. *sweep: there is one. */
+static const char *put_sweep(FILE *out, const cot__trace *tr, cot__c_function *f, bool *sweep) {
+    const char *stopped = cot__code_sweep(tr, &f->lines);
+    *sweep = !stopped && tr->step_count > 0;
+    if (*sweep) cot__c_function_drop_unused(f);
+    if (stopped == cot__code_no_memory || f->no_memory) return cot__code_no_memory;
+    if (stopped)
         fprintf(out, "\n/* The sweep is not written out: no public function says what the rule of %s does. */\n",
                 stopped);
-        sweep = false;
-    } else if (sweep) {
+    else if (*sweep) {
         fputs("\n/* Every addition of the sweep, in its order. */\n", out);
-        if ((stopped = cot__code_sweep(tr, &f.lines))) return stopped;
+        cot__c_function_put(f, out);
     }
-    fputs("\nint main(void) {\n    cot_tape *t = cot_tape_create(NULL);\n    recorded(t);\n", out);
-    if (sweep) fputs(f.tape ? "    by_hand(t);\n" : "    by_hand();\n", out);
-    fputs("    if (cot_tape_status(t) != COT_OK) fprintf(stderr, \"%s\\n\", cot_tape_message(t));\n"
-          "    int status = cot_tape_status(t) != COT_OK;\n"
-          "    cot_tape_destroy(t);\n    return status;\n}\n", out);
     return NULL;
+}
+
+const char *cot__code_file(FILE *out, const cot__trace *tr) {
+    cot__c_function recorded = {.lines = {file_line}}, by_hand = {.lines = {file_line}};
+    bool            sweep = false;
+    const char     *stopped = cot__code_program(tr, &recorded.lines);
+    if (!stopped && recorded.no_memory) stopped = cot__code_no_memory;
+    if (!stopped) {
+        cot__c_function_drop_unused(&recorded);
+        if (recorded.no_memory) stopped = cot__code_no_memory;
+        put_head(out, tr, &recorded);
+        fputs("/* The calls that record it; then the library sweeps. */\n", out);
+        cot__c_function_put(&recorded, out);
+        if (!stopped) stopped = put_sweep(out, tr, &by_hand, &sweep);
+    }
+    if (!stopped) {
+        bool tape = cot__c_function_names(&by_hand, "cot_tape");
+        fputs("\nint main(void) {\n    cot_tape *t = cot_tape_create(NULL);\n    recorded(t);\n", out);
+        if (sweep) fputs(tape ? "    by_hand(t);\n" : "    by_hand();\n", out);
+        fputs("    if (cot_tape_status(t) != COT_OK) fprintf(stderr, \"%s\\n\", cot_tape_message(t));\n"
+              "    int status = cot_tape_status(t) != COT_OK;\n"
+              "    cot_tape_destroy(t);\n    return status;\n}\n", out);
+    }
+    cot__c_function_free(&recorded);
+    cot__c_function_free(&by_hand);
+    return stopped;
 }

@@ -32,6 +32,21 @@ const char *cot__code_file(FILE *out, const cot__trace *tr);
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
+/* code_used.c: the lines of a function, kept until it is whole. */
+typedef struct cot__c_function {
+    cot__code_lines lines; /* first, because those who write lines see it as them */
+    char          **line;  /* NULL: one that was dropped */
+    int64_t         count, room;
+    bool            no_memory;
+} cot__c_function;
+void cot__c_function_add(cot__c_function *f, const char *line);
+/* Drops the variables that no other line reads, so that compilers have nothing to say of them. */
+void cot__c_function_drop_unused(cot__c_function *f);
+/* Stands this name in a line? */
+bool cot__c_function_names(const cot__c_function *f, const char *name);
+void cot__c_function_put(const cot__c_function *f, FILE *out);
+void cot__c_function_free(cot__c_function *f);
+
 /* The lines of all nodes, for both. */
 const char *cot__code_forward(const cot__trace *tr, cot__code_lines *lines);
 

@@ -472,15 +472,18 @@ static void put_seed(sweep_code *c) {
     put_line(c, line, -1, true);
 }
 
-static void put_results(sweep_code *c) {
+static void put_result(sweep_code *c, int64_t node, const char *bar) {
     char line[3 * COT__C_NAME], name[COT__C_NAME];
-    for (int64_t i = 0; i < c->tr->node_count; i++) {
-        if (c->tr->nodes[i].op != OP_leaf || !c->tr->nodes[i].active) continue;
-        cot__c_name(c->tr, i, name);
-        if (c->calls) snprintf(line, sizeof line, "    show(\"%.180s_bar\", %.180s_bar);", name, name);
-        else snprintf(line, sizeof line, "    printf(\"%.180s_bar = %%.17g\\n\", %.180s_bar);", name, name);
-        put_line(c, line, -1, true);
-    }
+    cot__c_name(c->tr, node, name);
+    if (c->calls) snprintf(line, sizeof line, "    show(\"%.180s%s\", %.180s%s);", name, bar, name, bar);
+    else snprintf(line, sizeof line, "    printf(\"%.180s%s = %%.17g\\n\", %.180s%s);", name, bar, name, bar);
+    put_line(c, line, -1, true);
+}
+
+static void put_results(sweep_code *c) {
+    put_result(c, c->tr->output, "");
+    for (int64_t i = 0; i < c->tr->node_count; i++)
+        if (c->tr->nodes[i].op == OP_leaf && c->tr->nodes[i].active) put_result(c, i, "_bar");
 }
 
 static void put_steps(sweep_code *c) {

@@ -426,8 +426,9 @@ class StoryTest(unittest.TestCase):
             subprocess.run(["cc", "-o", path, path + ".c", "-lm"], check=True, capture_output=True)
             said = subprocess.run([path], capture_output=True, text=True).stdout
             got = [float(line.split(" = ")[1]) for line in said.splitlines()]
-        self.assertEqual(len(got), 2)
-        for name, value in zip("xy", got):  # some ten operations, each rounded
+        self.assertEqual(len(got), 3)
+        self.assertAlmostEqual(got[0], trace["value"], delta=1e-14 * abs(trace["value"]))
+        for name, value in zip("xy", got[1:]):  # some ten operations, each rounded
             self.assertAlmostEqual(value, trace["grad"][name], delta=1e-14 * abs(trace["grad"][name]))
 
     def test_the_exported_c_is_that_of_the_native_command(self):
