@@ -199,6 +199,47 @@ static bool put_solve(const cot__c_calling *c) {
     return true;
 }
 
+/* ---- sparse matrices ------------------------------------------------------------------------- */
+
+/* The struct of a matrix, of values and a pattern, which is a constant like any other. */
+static void put_csr(const cot__c_calling *c, int64_t rows, int64_t columns, const char *values, const char *pattern) {
+    cot__putf(c->to, "(cot_csr){%lld, %lld, ", (long long)rows, (long long)columns);
+    cot__put(c->to, values), cot__put(c->to, ", "), cot__put(c->to, pattern), cot__put(c->to, "}");
+}
+
+/* values, x, pattern; transposed */
+static bool put_csr_matmul(const cot__c_calling *c) {
+    cot_shape x = cot__shape_at(c->t, cot__arg(c->n, 1)), z = cot__shape_at(c->t, c->id);
+    int64_t   in = x.dim[x.ndim - 2], out = z.dim[z.ndim - 2];
+    cot__put(c->to, c->a[0] ? "cot_csr_matmul_transposed(" : "cot_csr_matmul(");
+    put_csr(c, c->a[0] ? in : out, c->a[0] ? out : in, c->operand[0], c->operand[2]);
+    cot__put(c->to, ", "), cot__put(c->to, c->operand[1]), cot__put(c->to, ")");
+    return true;
+}
+
+/* x, y, pattern: the values of the matrix are not read. */
+static bool put_csr_sddmm(const cot__c_calling *c) {
+    cot_shape x = cot__shape_at(c->t, cot__arg(c->n, 0)), y = cot__shape_at(c->t, cot__arg(c->n, 1));
+    cot_shape z = cot__shape_at(c->t, c->id);
+    char      zeros[COT__C_NAME];
+    snprintf(zeros, sizeof zeros, "cot_zeros(t, %s, COT_SHAPE(%lld))", cot__c_dtype_name(cot__dtype_at(c->n)),
+             (long long)z.dim[z.ndim - 1]);
+    cot__put(c->to, "cot_csr_sddmm(");
+    put_csr(c, x.dim[x.ndim - 2], y.dim[y.ndim - 2], zeros, c->operand[2]);
+    cot__put(c->to, ", "), cot__put(c->to, c->operand[0]), cot__put(c->to, ", "), cot__put(c->to, c->operand[1]);
+    cot__put(c->to, ").values");
+    return true;
+}
+
+/* values, pattern; rows */
+static bool put_csr_softmax(const cot__c_calling *c) {
+    cot_shape v = cot__shape_at(c->t, c->id), p = cot__shape_at(c->t, cot__arg(c->n, 1));
+    cot__put(c->to, "cot_csr_softmax(");
+    put_csr(c, c->a[0], p.dim[0] - 2 - c->a[0] - 3 * v.dim[v.ndim - 1], c->operand[0], c->operand[1]);
+    cot__put(c->to, ").values");
+    return true;
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 /* The call of an operation, in which stand for
@@ -257,6 +298,9 @@ static const struct row { int op; const char *call; bool (*put)(const cot__c_cal
     {OP_det, "cot_det(%0)", NULL},
     {OP_cholesky, "cot_cholesky(%0)", NULL},
     {OP_triangular_solve, NULL, put_flags},
+    {OP_csr_matmul, NULL, put_csr_matmul},
+    {OP_csr_sddmm, NULL, put_csr_sddmm},
+    {OP_csr_softmax, NULL, put_csr_softmax},
     {OP_sum_of, "cot_sum_of(%*)", NULL},
     {OP_logsumexp_of, "cot_logsumexp_of(%*)", NULL},
     {OP_dot_of, NULL, put_dot_of},

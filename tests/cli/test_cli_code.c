@@ -185,6 +185,30 @@ static void selections_are_calls(void **state) {
     agrees("'sum(x) + y' x=[] y=2", "y", false);
 }
 
+/* The gradient of a matrix is that of its entries, row by row. */
+static void sparse_matrices_are_structs_of_their_pattern(void **state) {
+    (void)state;
+    static const struct { const char *expression, *numbers; } cases[] = {
+        {"sum(A @ x)", "f = -0.25\nA_bar = 2 4 1 3\nx_bar = 4 1.5 0.25 -2\n"},
+        {"sum((A.T @ x[:3])**2) + sum(sum(A, axis=1)**2)",
+         "f = 169.125\nA_bar = 2 -5 80.5 13\nx_bar = 12.5 0 96.375 0\n"},
+        {"sum((x[:3] @ (2*A))*x) + sum(A.data**2)", "f = 40.8125\nA_bar = 7 4 14 18.5\nx_bar = 14 3 11 -4\n"},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char twice[400];
+        sh("cotangent trace --c '%s' A=@" COT_SOURCE_FOLDER "/tests/data/scipy/csr.npz x=[1,2,3,4] > made.c && " BUILD,
+           cases[k].expression);
+        snprintf(twice, sizeof twice, "%s%s", cases[k].numbers, cases[k].numbers);
+        if (last.status) print_error("%s", last.err);
+        assert_string_equal(last.out, twice);
+    }
+    sh("cotangent trace --c 'sum(softmax(A) @ x)' A=@" COT_SOURCE_FOLDER "/tests/data/scipy/csr.npz x=[1,2,3,4] > "
+       "made.c && " BUILD " > both; head -n 3 both > one; tail -n 3 both | cmp - one && grep -c csr_softmax made.c");
+    assert_string_equal(last.out, "2\n");
+    sh("grep -F 'cot_csr_sddmm((cot_csr){3, 4, cot_zeros(t, COT_F64, COT_SHAPE(4)), c1}, ' made.c");
+    assert_int_equal(last.status, 0);
+}
+
 /* A leaf whose array is long, and is not looked at; what only it was for goes too. */
 static void what_nobody_reads_is_left_out(void **state) {
     (void)state;
@@ -218,10 +242,10 @@ static void names_that_c_has_are_changed(void **state) {
 
 static void what_no_function_says_is_told(void **state) {
     (void)state;
-    sh("cotangent trace --c 'sum(A @ x)' A=@" COT_SOURCE_FOLDER "/tests/data/scipy/csr.npz x=[1,2,3,4]");
+    sh("cotangent trace --c 'sum(solve(A, b))' A=@" COT_SOURCE_FOLDER "/tests/data/scipy/integers.npz b=[1,2]");
     assert_int_equal(last.status, 3);
-    assert_string_equal(last.err, "cotangent: [trace] --c has no line for csr_matmul yet, which the function records; "
-                                  "`cotangent compile` may have\n");
+    assert_string_equal(last.err, "cotangent: [trace] --c has no line for linear_solve yet, which the function "
+                                  "records; `cotangent compile` may have\n");
     /* a result that is a number */
     sh("cotangent trace --c 'x if x > 0 else 5' x=-1 > made.c && " BUILD);
     assert_int_equal(last.status, 0);
@@ -243,6 +267,7 @@ int main(void) {
         cmocka_unit_test(networks_are_calls_with_their_options),
         cmocka_unit_test(factors_are_statements),
         cmocka_unit_test(selections_are_calls),
+        cmocka_unit_test(sparse_matrices_are_structs_of_their_pattern),
         cmocka_unit_test(what_nobody_reads_is_left_out),
         cmocka_unit_test(names_that_c_has_are_changed),
         cmocka_unit_test(what_no_function_says_is_told),
