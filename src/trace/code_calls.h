@@ -24,19 +24,8 @@ bool cot__c_norm_put(const cot__c_calling *c);
 bool cot__c_attention_put(const cot__c_calling *c);
 bool cot__c_fft_put(const cot__c_calling *c);
 
-/* code_formulas.c: a step of the sweep by its formula. False: it has none, and nothing is
- * written. */
-typedef struct cot__c_step {
-    const cot_tape    *t;
-    uint32_t           id;
-    const char *const *operand;
-    const bool        *wanted;      /* does an operand get something? */
-    const char        *bar;         /* the adjoint of the result */
-    int                temporaries; /* part1 … are taken */
-    void              *to;
-    void (*line)(void *to, const char *text);
-    void (*add)(void *to, int operand, const char *amount);
-} cot__c_step;
-bool cot__c_formula_put(cot__c_step *s);
+/* code_formulas.c: what the rule of node `id` gives to its only operand, by a formula of its
+ * adjoint, which is called `bar`. False: it has none. */
+bool cot__c_formula_put(cot__text *x, const cot_tape *t, uint32_t id, const char *bar);
 
 #endif

@@ -354,32 +354,13 @@ static void put_rule(sweep_code *c) {
 
 /* ---- rules that are a formula ---------------------------------------------------------------- */
 
-static void formula_line(void *to, const char *text) {
-    sweep_code *c = to;
-    put_line(c, text, c->node, true);
-}
-
-static void formula_add(void *to, int operand, const char *amount) {
-    sweep_code *c = to;
-    put_addition(c, cot__trace_find(c->tr, c->tr->nodes[c->node].args[operand]), amount, NULL, false, false);
-}
-
 static bool put_formula(sweep_code *c) {
-    enum { MOST = 3 };
     const cot__trace_node *n = &c->tr->nodes[c->node];
-    const char            *operand[MOST];
-    char                   names[MOST][COT__C_TEXT], bar[COT__C_NAME];
-    bool                   wanted[MOST] = {false};
-    if (n->nargs > MOST) return false;
-    for (int k = 0; k < n->nargs; k++) {
-        int64_t from = cot__trace_find(c->tr, n->args[k]);
-        if (from < 0 || !(operand[k] = text_of(c, n->args[k], names[k]))) return false;
-        wanted[k] = c->tr->nodes[from].active;
-    }
+    char                   amount[COT__C_TEXT], bar[COT__C_NAME];
+    cot__text              x = cot__text_buffer(amount, sizeof amount);
     bar_of(c, c->node, bar);
-    cot__c_step s = {c->tr->t, n->id, operand, wanted, bar, c->temporaries, c, formula_line, formula_add};
-    if (!cot__c_formula_put(&s)) return false;
-    c->temporaries = s.temporaries;
+    if (!cot__c_formula_put(&x, c->tr->t, n->id, bar) || !fits(&x)) return false;
+    put_addition(c, cot__trace_find(c->tr, n->args[0]), amount, NULL, false, false);
     return true;
 }
 
