@@ -79,12 +79,10 @@ static bool forecast_segments(const shapes *m, answer *a, failure *f) {
     return fine;
 }
 
-/* Enough as it is, by computing values again, or with the checkpoints that are proposed. A limit
- * means what the library means by it: bytes that the tape has in use above leaves, gradients and
- * the states of optimisers, its own lists included. */
-static bool is_enough(const answer *a) {
-    return a->limit == 0 || a->f.least <= a->limit || (a->segments && a->cut <= a->limit);
-}
+/* Enough as it is, or by computing values again; checkpoints, which do that by a fixed plan, need
+ * no less. A limit means what the library means by it: bytes that the tape has in use above leaves,
+ * gradients and the states of optimisers, its own lists included. */
+static bool is_enough(const answer *a) { return a->limit == 0 || a->f.least <= a->limit; }
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
@@ -143,9 +141,7 @@ static void put_table(FILE *out, const answer *a, failure *f) {
                 cot__bytes_text(a->f.least, c));
     else if (a->limit > 0)
         fprintf(out, "a limit of %s %s\n", cot__bytes_text(a->limit, b),
-                most_of(a) <= a->limit   ? "is enough as it is"
-                : a->f.least <= a->limit ? "is enough, with values computed again"
-                                         : "is enough with checkpoints");
+                most_of(a) <= a->limit ? "is enough as it is" : "is enough, with values computed again");
 }
 
 static void put_json(FILE *out, const answer *a) {

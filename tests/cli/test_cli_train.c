@@ -297,7 +297,7 @@ static void a_limit_that_is_too_small_says_what_would_do(void **state) {
         assert_string_equal(at + (percent > 9) + (percent > 99) + 1, "% would do\n");
         snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps 1", words, runs[k], percent);
         works(line);
-        /* a forecast has a fifth to spare */
+        /* a forecast may have some to spare */
         snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps 1", words, runs[k],
                  k == 3 ? percent * 2 / 3 : percent - 1);
         fails_with(line, 3, would);
