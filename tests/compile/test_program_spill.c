@@ -2,6 +2,7 @@
 /* Programs with a folder to spill to beside their memory limit: smaller limits are reached, what
  * may not be computed twice need not stay, every bit stays, and a run takes what was told. A disk
  * that is full or fails is done without, or is named. */
+#include "compile/compile.h"
 #include "compile/limit_test.h"
 #include "support/nameless.h"
 
@@ -11,7 +12,16 @@
 
 /* ---- nets ------------------------------------------------------------------------------------ */
 
-/* At limits of which the last two need the folder. */
+/* What is done again, within the limit. */
+static double again_within(limit_model *m, int64_t limit, const char *folder) {
+    cot_program_facts f;
+    cot_program      *p = limit_compile(m, &(cot_compile_options){.memory_limit = limit, .spill = folder});
+    assert_int_equal(cot_program_measure(p, &f), COT_OK);
+    cot_program_destroy(p);
+    return f.again;
+}
+
+/* At limits of which some need the folder. Where none does, it costs no work. */
 static void check_model(limit_model m) {
     cot_program *p = limit_compile(&m, NULL);
     cot_run     *r = cot_run_create(p);
@@ -23,6 +33,7 @@ static void check_model(limit_model m) {
     assert_true(check_limit(&m, (alone + with) / 2, "/tmp", &plain) > 0);
     assert_true(check_limit(&m, with, "/tmp", &plain) > 0);
     assert_int_equal(check_limit(&m, whole, "/tmp", &plain), 0); /* nothing has to go */
+    assert_true(again_within(&m, alone, "/tmp") <= again_within(&m, alone, NULL));
     cot_run_destroy(r);
     free_arrays(&plain);
     cot_program_destroy(p);
@@ -45,7 +56,18 @@ static void a_transformer_reaches_smaller_limits(void **state) {
 
 enum { SIDE = 48, SIZE = SIDE * SIDE, BYTES = SIZE * 4, STEPS = 12, LIMIT = 11 * BYTES };
 
-static bool damages; /* the next probe damages the file of the run */
+static bool damages; /* the next probe damages the file of the run: */
+
+/* The last byte is another: what is read back last lies there. */
+static void nameless_file_ends_otherwise(void) {
+    int           fd = nameless_file();
+    struct stat   file;
+    unsigned char b;
+    assert_int_equal(fstat(fd, &file), 0);
+    assert_int_equal(pread(fd, &b, 1, file.st_size - 1), 1);
+    b ^= 16;
+    assert_int_equal(pwrite(fd, &b, 1, file.st_size - 1), 1);
+}
 
 static int cube_value(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)user;
@@ -57,7 +79,7 @@ static int cube_value(int n, const cot_array *xs, cot_array *y, void *user) {
 static int probe_value(int n, const cot_array *xs, cot_array *y, void *user) {
     (void)n, (void)user;
     memcpy(y->data, xs[0].data, (size_t)y->size * sizeof(float));
-    if (damages) nameless_file_is_damaged();
+    if (damages) nameless_file_ends_otherwise();
     return 0;
 }
 static const cot_custom cube = {.name = "cube", .value = cube_value}, probe = {.name = "probe", .value = probe_value};
@@ -124,12 +146,16 @@ static void results_of_loops_are_spilled(void **state) {
  * with it alone. What it gives, and what it should. */
 typedef struct trial { limit_model m; cot_program *p; cot_run *r; arrays a, right; int64_t limit; } trial;
 
-static trial trial_open(bool alone) {
+/* donates: the weights. */
+static trial trial_donating(bool alone, bool donates) {
     trial        t = {.m = short_stack(12)};
+    int          donate[MOST_INPUTS];
     cot_program *plain = limit_compile(&t.m, NULL);
     cot_run     *r = cot_run_create(plain);
     t.limit = alone ? smallest_limit(&t.m) : smallest_with(&t.m, "/tmp");
-    t.p = limit_compile(&t.m, &(cot_compile_options){.memory_limit = t.limit, .spill = "/tmp"});
+    for (int k = t.m.data; k < t.m.inputs; k++) donate[k - t.m.data] = k;
+    t.p = limit_compile(&t.m, &(cot_compile_options){.memory_limit = t.limit, .spill = "/tmp", .donate = donate,
+                                                     .donations = donates ? t.m.inputs - t.m.data : 0});
     t.r = cot_run_create(t.p);
     t.a = arrays_of(plain), t.right = arrays_of(plain);
     assert_string_equal(cot_run_message(t.r), "");
@@ -138,6 +164,8 @@ static trial trial_open(bool alone) {
     cot_program_destroy(plain);
     return t;
 }
+
+static trial trial_open(bool alone) { return trial_donating(alone, false); }
 
 static void trial_close(trial *t) {
     free_arrays(&t->a), free_arrays(&t->right);
@@ -178,19 +206,22 @@ static void a_failing_disk_is_named(void **state) {
     trial_close(&t);
 }
 
-/* What was written over cannot be read again. */
+/* What was, or may have been, written over cannot be read again. */
 static void a_run_in_place_fails_with_its_disk_and_the_next_goes_on(void **state) {
     (void)state;
-    trial t = trial_open(true);
-    nameless_file_fails();
-    void *own = t.a.output[t.m.inputs - t.m.data], *last = t.a.input[t.m.inputs - 1];
-    t.a.output[t.m.inputs - t.m.data] = last; /* the gradient by the last layer lies there */
-    assert_int_equal(cot_program_run(t.r, (const void *const *)t.a.input, t.a.output), COT_MEMORY);
-    assert_non_null(strstr(cot_run_message(t.r), "[spill] the disk of /tmp failed: "));
-    t.a.output[t.m.inputs - t.m.data] = own;
-    fill(last, t.m.type[t.m.inputs - 1], t.m.inputs - 1);
-    assert_goes_without(&t);
-    trial_close(&t);
+    for (int donates = 0; donates < 2; donates++) {
+        trial t = trial_donating(true, donates);
+        int   last = t.m.inputs - 1, gradient = t.m.inputs - t.m.data;
+        void *own = t.a.output[gradient];
+        nameless_file_fails();
+        if (!donates) t.a.output[gradient] = t.a.input[last]; /* by this layer */
+        assert_int_equal(cot_program_run(t.r, (const void *const *)t.a.input, t.a.output), COT_MEMORY);
+        assert_non_null(strstr(cot_run_message(t.r), "[spill] the disk of /tmp failed: "));
+        t.a.output[gradient] = own;
+        for (int k = 0; k <= last; k++) fill(t.a.input[k], t.m.type[k], k);
+        assert_goes_without(&t);
+        trial_close(&t);
+    }
 }
 
 /* The file is the parent's, who goes on with it. */
@@ -295,6 +326,64 @@ static void the_report_tells_what_is_spilled(void **state) {
     trial_close(&t);
 }
 
+static bool reads(const cot__program *p, uint32_t k, uint32_t v) {
+    const uint32_t *x = cot__operation_operand(p, k);
+    int             i = 0, n = cot__operation_operands(p, k);
+    while (i < n && x[i] != v) i++;
+    return i < n;
+}
+
+/* How many products come between a fetch and the first that reads, or views, what it brings. */
+static int products_before_reader(const cot__program *p, uint32_t fetch) {
+    int count = 0;
+    for (uint32_t k = fetch + 1; k < p->operations && !reads(p, k, p->operation[fetch].result); k++)
+        count += !strcmp(cot__operation_name(p, k), "matmul");
+    return count;
+}
+
+/* Its reader may be the end of one product; the other one is done while the thread reads. */
+static void values_are_fetched_ahead(void **state) {
+    (void)state;
+    limit_model       m = deep_model();
+    cot_program      *plain = limit_compile(&m, NULL), *p;
+    cot_program_facts f;
+    assert_int_equal(cot_program_measure(plain, &f), COT_OK);
+    p = limit_compile(&m, &(cot_compile_options){.memory_limit = f.run_bytes / 2, .spill = "/tmp"});
+    int fetches = 0, ahead = 0;
+    for (uint32_t k = 0; k < p->runs->operations; k++) {
+        if (!cot__is_fetch(p->runs, k)) continue;
+        fetches++;
+        ahead += products_before_reader(p->runs, k) > 1;
+    }
+    if (fetches < 10 || ahead < fetches / 2) fail_msg("%d of %d fetches are ahead", ahead, fetches);
+    cot_program_destroy(plain), cot_program_destroy(p);
+}
+
+static void a_call_whose_disk_fails_is_an_error_and_the_next_is_none(void **state) {
+    (void)state;
+    static float   start[SIZE], out[2][SIZE];
+    step_function *step = by_call;
+    cot_program   *p = compile_steps(&step, LIMIT, "/tmp");
+    const cot_type type = {COT_F32, COT_SHAPE(SIDE, SIDE)};
+    fill(start, type, 1);
+    for (int k = 0; k < 3; k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_data(t, COT_F32, type.shape, start), y;
+        if (k == 1) nameless_file_fails(); /* that of the run which waits for the next call */
+        cot_program_call(p, 1, &x, 1, &y);
+        if (k == 1) {
+            assert_error(t, COT_MEMORY, "[spill] the disk of /tmp failed: No space left on device; what lay there is "
+                                        "lost, and the run with it");
+        } else {
+            cot_read_as(y, COT_F32, out[k / 2], SIZE);
+            assert_ok(t);
+        }
+        cot_tape_destroy(t);
+    }
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    cot_program_destroy(p);
+}
+
 /* A call has a file, too; without one it keeps what it would have moved. */
 static void calls_give_the_same(void **state) {
     (void)state;
@@ -312,6 +401,8 @@ static void calls_give_the_same(void **state) {
         cot_var   x = cot_data(t, COT_F32, type.shape, start), y;
         memset(folder, 'x', sizeof folder - 1); /* the name was copied */
         cot_jit_call(j, 1, &x, 1, &y);
+        int64_t bytes;
+        assert_int_equal(nameless_files(&bytes), k == 0); /* of the run, which is kept */
         cot_jit_destroy(j);
         cot_read_as(y, COT_F32, k < 0 ? whole : part, SIZE);
         assert_ok(t);
@@ -371,7 +462,9 @@ int main(void) {
         cmocka_unit_test(a_full_disk_is_told_when_a_run_is_made),
         cmocka_unit_test(a_folder_that_is_none_is_told),
         cmocka_unit_test(the_report_tells_what_is_spilled),
+        cmocka_unit_test(values_are_fetched_ahead),
         cmocka_unit_test(calls_give_the_same),
+        cmocka_unit_test(a_call_whose_disk_fails_is_an_error_and_the_next_is_none),
         cmocka_unit_test(without_memory_it_fails_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
