@@ -2,9 +2,9 @@
  *
  * Where a step can be rehearsed (rehearse.c), the smallest limit under which it succeeds is sought
  * by halving. Whether one does need not be monotone, because under another limit other values are
- * dropped; so the limit that is told is one of three neighbours that all do. The tighter a limit,
- * the longer it takes: what takes too long counts as not enough, and halving ends when all together
- * do. That is counted, not timed, so the answer is always the same.
+ * dropped; so some above the one that is told are tried as well. The tighter a limit, the longer it
+ * takes: what takes too long counts as not enough, and halving ends when all together do. That is
+ * counted, not timed, so the answer is always the same.
  *
  * Else it is estimated from above. What cannot be dropped stays: `fixed`. Besides, at each moment:
  *
@@ -235,10 +235,9 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
 /* ---- by rehearsals --------------------------------------------------------------------------- */
 
 enum {
-    PART = 64, NEIGHBOURS = 3, /* a limit is sought to a part of 1 / PART of it */
+    PART = 64,                 /* a limit is sought to a part of 1 / PART of it */
     LOOKS = 1 << 21,           /* of a rehearsal, and twice as many as storages squared … */
-    SHARES = 3,                /* … of which halving takes as many together */
-    SPARE = 5                  /* a fifth more is told: runs were seen that needed 18 % more */
+    SHARES = 3                 /* … of which halving takes as many together */
 };
 
 typedef struct search { cot_tape *t; uint32_t y; size_t beside; int64_t share, looks; bool failed; } search;
@@ -251,7 +250,8 @@ static bool is_enough(search *s, size_t limit) {
     return enough;
 }
 
-/* No more than `most`, which is enough. Upwards steps grow with each that is not. */
+/* No more than `most`, which is enough. Limits above it are tried, too, further and further away;
+ * behind one that is not enough it begins anew. */
 static int64_t seek(search *s, size_t most) {
     size_t low = s->beside, high = most;
     while (high - low > high / PART && s->looks < SHARES * s->share && !s->failed) {
@@ -259,12 +259,11 @@ static int64_t seek(search *s, size_t most) {
         if (is_enough(s, mid)) high = mid;
         else low = mid;
     }
-    size_t step = high / PART;
-    for (int well = 1; well < NEIGHBOURS && high < most && !s->failed;) {
-        high += step;
-        bool enough = high >= most || is_enough(s, high);
-        well = enough ? well + 1 : 0;
-        if (!enough) step *= 2;
+    size_t step = high / PART + 1, above = step;
+    high += step; /* a rehearsal knows small lists to some hundred bytes */
+    while (high < most && above < most - high && !s->failed) {
+        if (is_enough(s, high + above)) above += above / 2 + step;
+        else high += above + step, above = step;
     }
     return (int64_t)(high < most ? high : most);
 }
@@ -283,7 +282,8 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     *whole = 0;
     if (t->memory.packed || cot__packs(t)) return 0; /* there can be none */
     if (!cot__can_rehearse(t, y) || !cot__rehearse(t, y, &r)) return r.failed ? -1 : estimate(t, y);
-    /* a sweep makes lists of its own, which are there from an earlier one */
+    /* a sweep makes lists of its own, which are there from an earlier one; those of waiting work go
+     * before a value does */
     double own = (double)(t->sweep.adjoints.reserved ? 0 : t->sweep.adjoints.bytes) + (double)cot__pending_lists(t);
     double fixed = cot__undroppable(t, y + 1), beside = fixed - r.lists - own;
     if (fixed < 0) return -1;
@@ -291,6 +291,6 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     *whole = (int64_t)(r.peak + more);
     int64_t count = t->storages.count < COT__MANY_STORAGES ? t->storages.count : COT__MANY_STORAGES;
     search  s = {.t = t, .y = y, .beside = more, .share = LOOKS + 2 * count * count, .failed = most == 0};
-    int64_t least = seek(&s, most), safe = least + least / SPARE;
-    return s.failed ? -1 : safe < (int64_t)most ? safe : (int64_t)most;
+    int64_t least = seek(&s, most);
+    return s.failed ? -1 : least;
 }

@@ -65,6 +65,7 @@ bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     }
     if (a->reserved) return false;
     size_t next = next_bytes(t, a), want = next > bytes ? next : bytes;
+    cot__memory_expect(t, want - a->bytes);
     if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
     void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
     if (!p) return false;
@@ -85,7 +86,8 @@ void cot__array_free(cot_tape *t, cot__array *a) {
 
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op) {
     if (count < *capacity) return true;
-    uint32_t want = *capacity ? *capacity * 2 : 16;
+    uint32_t want = *capacity ? *capacity * 2 : COT__GROWS_FROM;
+    cot__memory_expect(t, want * element);
     void    *p = want > *capacity ? cot__resize(&t->al, *data, *capacity * element, want * element) : NULL;
     if (!p) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a list of the tape", op, want * element);
@@ -112,6 +114,7 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
     cot__chunk *c = t->arena;
     if (UNLIKELY(!c || c->size - c->used < bytes)) {
         size_t chunk = chunk_bytes(t) - 64, size = bytes > chunk ? bytes : chunk;
+        cot__memory_expect(t, size);
         cot__chunk *fresh = cot__alloc(&t->al, sizeof *fresh + size);
         if (!fresh) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for shapes and attributes", op, size);

@@ -690,6 +690,7 @@ bool cot__tape_keep(cot_tape *t, void *object, void (*release)(void *object), co
 void cot__release_kept(cot_tape *t, uint32_t count);
 
 /* Growing arrays of the tape: room for one more element. False after setting the error. */
+enum { COT__GROWS_FROM = 16 };
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes); /* no error is set */
 void cot__array_free(cot_tape *t, cot__array *a);
