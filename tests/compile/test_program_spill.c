@@ -29,7 +29,7 @@ static void check_model(limit_model m) {
     int64_t      whole = (int64_t)cot_run_bytes(r), alone = smallest_limit(&m), with = smallest_with(&m, "/tmp");
     run(p, &plain, r);
     if (with >= alone) fail_msg("%s: %lld, without a folder %lld", m.name, (long long)with, (long long)alone);
-    check_limit(&m, whole / 2 < with ? with : whole / 2, "/tmp", &plain);
+    if (!test_small()) check_limit(&m, whole / 2 < with ? with : whole / 2, "/tmp", &plain);
     assert_true(check_limit(&m, (alone + with) / 2, "/tmp", &plain) > 0);
     assert_true(check_limit(&m, with, "/tmp", &plain) > 0);
     assert_int_equal(check_limit(&m, whole, "/tmp", &plain), 0); /* nothing has to go */
@@ -41,7 +41,7 @@ static void check_model(limit_model m) {
 
 static void a_deep_stack_reaches_smaller_limits(void **state) {
     (void)state;
-    check_model(deep_model());
+    check_model(short_stack(test_small() ? 16 : DEEP_LAYERS));
 }
 static void convolutions_reach_smaller_limits(void **state) {
     (void)state;
@@ -148,7 +148,7 @@ typedef struct trial { limit_model m; cot_program *p; cot_run *r; arrays a, righ
 
 /* donates: the weights. */
 static trial trial_donating(bool alone, bool donates) {
-    trial        t = {.m = short_stack(12)};
+    trial        t = {.m = short_stack(test_small() ? 8 : 12)};
     int          donate[MOST_INPUTS];
     cot_program *plain = limit_compile(&t.m, NULL);
     cot_run     *r = cot_run_create(plain);
@@ -417,7 +417,7 @@ static void without_memory_it_fails_in_order(void **state) {
     limit_model m = short_stack(6);
     int64_t     smallest = smallest_with(&m, "/tmp");
     bool        done = false;
-    for (long at = 1; !done; at += at < 60 ? 7 : at < 1000 ? 97 : 411) {
+    for (long at = 1; !done; at += at < 60 ? 7 : at < 1000 && !test_small() ? 97 : 1011) {
         counting            c = {.fail_at = at, .fail_for_good = true};
         cot_compile_options o = {.allocator = {counting_alloc, &c}, .memory_limit = smallest, .spill = "/tmp"};
         cot_program        *p = limit_compile(&m, &o);
