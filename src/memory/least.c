@@ -15,8 +15,9 @@
  *
  * Operands may be made in any order, and nothing is taken to be there that could be dropped: so
  * long chains cost no more than short ones, and each place where two branches meet costs one value
- * more. Bodies of loops, conditions and checkpoints do not count: what they take is not known from
- * here. */
+ * more. A body of a loop, a condition or a checkpoint counts with all its values and adjoints: the
+ * largest one, beside the rest. What a called program or a function of the user's takes is not
+ * known from here. */
 #include "memory/memory.h"
 #include "backend/job_run.h"
 #include "pending/pending.h"
@@ -125,7 +126,8 @@ int64_t cot__workspace_at(const cot_tape *t, uint32_t i) {
     int              count = cot__nargs(n), m = cot__results_at(t, i);
     const cot__op   *op = cot__op_of(n->op);
     /* others do not run by their shapes alone */
-    bool asks = n->op >= OP_structural && op->workspace && cot__can_replay(t, i) && !op->again;
+    bool alone = cot__can_replay(t, i) || (cot__in_body(n) && n->op >= OP_structural && op->run && !op->needs_tape);
+    bool asks = n->op >= OP_structural && op->workspace && alone && !op->again;
     if (!asks || count > COT__FEW_OPERANDS || m > COT__JOB_RESULTS) return 0;
     for (int k = 0; k < count; k++) x[k] = cot__layout_at(t, cot__arg(n, k));
     for (int k = 0; k < m; k++) z[k] = cot__layout_at(t, i + (uint32_t)k);
@@ -215,6 +217,36 @@ static void walk_down(measure *m, uint32_t y) {
     }
 }
 
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+/* What playing the body of nodes `from` … takes, and sweeping it: while it goes on no value of it
+ * is dropped, each may have an adjoint, and one rule at a time makes what it needs. *to: its
+ * end. */
+static double inside(const measure *m, uint32_t from, uint32_t end, uint32_t *to) {
+    double   values = 0, rule = 0;
+    uint32_t i = from;
+    for (; i < end && cot__in_body(&m->t->nodes[i]); i++) {
+        const cot__node *n = &m->t->nodes[i];
+        double           own = made_by_rule(m, i);
+        bool             is_view = n->op >= OP_structural && cot__op_of(n->op)->view;
+        if (cot__has_axes(n) && n->op != OP_parameter && !is_view) values += adjoint_bytes(m, i);
+        if (own > rule) rule = own;
+    }
+    *to = i;
+    return 2 * values + rule;
+}
+
+/* The most that a body takes. A body inside of another lies within its nodes. */
+static double most_inside(const measure *m, uint32_t end) {
+    double most = 0;
+    for (uint32_t i = 0, to; i < end; i = to) {
+        double one = inside(m, i, end, &to);
+        if (one > most) most = one;
+        if (to == i) to++;
+    }
+    return most;
+}
+
 static int64_t estimate(cot_tape *t, uint32_t y) {
     uint32_t end = y + 1;
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
@@ -227,9 +259,9 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     m.fixed += SLACK + OF_NODE * (double)end - (double)(end * one);
     walk_up(&m, end);
     walk_down(&m, y);
+    double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole, body = most_inside(&m, end);
     cot__free(&t->al, memory, end * one);
-    double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole;
-    return (int64_t)(m.fixed + (limit < whole ? limit : whole));
+    return (int64_t)(m.fixed + (limit < whole ? limit : whole) + body);
 }
 
 /* ---- by rehearsals --------------------------------------------------------------------------- */

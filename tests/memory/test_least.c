@@ -28,7 +28,7 @@ static cot_var solved(cot_var x) {
     return cot_solve(cot_add(x, cot_mul(9.0, one)), cot_slice(x, 1, 0, 1, 1));
 }
 
-enum { MOST = 64 };
+enum { MOST = 128 };
 static double numbers[MOST * MOST];
 static const struct { net *f; const char *name; } nets[] = {
     {squares, "squares"}, {waves, "waves"}, {layers, "layers"}, {attended, "attended"},
@@ -70,15 +70,62 @@ static void holds(net *f, const char *name, int64_t n) {
 
 static void the_least_of_small_nets_is_enough(void **state) {
     (void)state;
-    const int64_t sizes[] = {1, 3, 8, 20, MOST};
-    for (int k = 0; k < MOST * MOST; k++) numbers[k] = 0.01 * (k % 97) + 0.1;
+    const int64_t sizes[] = {1, 3, 8, 20, 64};
+    for (int k = 0; k < MOST * MOST; k++) numbers[k] = 0.01 * (k % 97);
     for (int k = 0; k < COUNTOF(nets); k++)
         for (int j = 0; j < COUNTOF(sizes); j++) holds(nets[k].f, nets[k].name, sizes[j]);
+}
+
+/* ---- bodies, for which it is estimated ------------------------------------------------------- */
+
+static int layer(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m, (void)user;
+    ys[0] = cot_tanh(cot_matmul(xs[0], xs[n - 1]));
+    return 0;
+}
+static int round_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    return layer(n - 1, xs + 1, m, ys, user); /* xs[0]: its number */
+}
+static int segment(int64_t k, int n, const cot_var *xs, cot_var *ys, void *user) {
+    (void)k;
+    return layer(n, xs, 1, ys, user);
+}
+
+static cot_var checkpoints(cot_var x) {
+    cot_var h = x;
+    for (int k = 0; k < 4; k++) cot_checkpoint(layer, NULL, 2, (cot_var[]){h, x}, 1, &h);
+    return h;
+}
+static cot_var rounds(cot_var x) {
+    cot_var h;
+    cot_fori(round_of, NULL, 0, 6, 1, &x, &h, NULL);
+    return cot_sin(h);
+}
+static cot_var segments(cot_var x) {
+    cot_var h;
+    cot_checkpoint_sequential(segment, NULL, 8, 3, 1, &x, &h);
+    return h;
+}
+
+static void the_estimate_of_bodies_is_enough(void **state) {
+    (void)state;
+    net *const    all[] = {checkpoints, rounds, segments};
+    const int64_t sizes[] = {20, MOST};
+    char          why[256];
+    for (int k = 0; k < COUNTOF(all); k++)
+        for (int j = 0; j < COUNTOF(sizes); j++) {
+            cot_memory told;
+            cot_tape  *t = cot_tape_create(NULL);
+            assert_int_equal(step(t, all[k], sizes[j], &told), COT_OK);
+            cot_tape_destroy(t);
+            if (!is_enough(all[k], sizes[j], told.least, why, sizeof why)) fail_msg("%d, %d: %s", k, j, why);
+        }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_least_of_small_nets_is_enough),
+        cmocka_unit_test(the_estimate_of_bodies_is_enough),
     };
     return cmocka_run_group_tests_name("least", tests, NULL, NULL);
 }
