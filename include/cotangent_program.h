@@ -87,6 +87,23 @@ typedef struct cot_compile_options {
      * memory to be compared in: `native` is refused beside a limit, and COTANGENT_NATIVE=1 passes
      * such programs over. */
     int64_t       memory_limit COT__OR_0;
+    /* A folder for what the limit lets go and what is dear, or not possible, to compute again:
+     * each cot_run puts it into a file without a name there (Linux), which nothing outlives, and
+     * reads it back before it is needed. So smaller limits can be reached, and what may not be
+     * done twice need not stay in memory; every bit stays. What is moved is decided with the rest,
+     * and cot_program_report tells how many bytes. A thread of the run moves them while it
+     * computes; every read is compared with a checksum of what was written. cot_run_create takes
+     * the room on the disk, and a run no more. If the disk is full or fails, runs compute again
+     * what can be, if that keeps to the limit, and cot_run_note says so. Where that is not
+     * possible cot_run_create fails (COT_VALUE: no file can be made; COT_MEMORY: there is no room
+     * for it), or the run does (COT_MEMORY), and the sentence names the folder and the cause. A
+     * run whose disk fails begins again only if no output lies where an input lies and none is
+     * donated; otherwise it fails, such inputs and all outputs hold anything, and the runs after
+     * it go without the disk. In a forked process the disk of its parent's runs has failed. NULL:
+     * none. Without a limit nothing is moved. The name is copied; like the limit it is no part of
+     * a saved program, derivatives and exported C move nothing, and calls (cot_program_call,
+     * cot_jit) have a file, too, or go without. */
+    const char   *spill COT__OR_0;
 } cot_compile_options;
 
 /* The program of f for n inputs of these types and m outputs. f runs once, on a tape of its own
@@ -151,6 +168,7 @@ typedef struct cot_program_facts {
      * as a share of the work without a limit, in operations on numbers: 0.3 is 30 %. */
     int64_t memory_limit, unlimited_bytes;
     double  again;
+    int64_t spilled_bytes; /* that a run writes to the folder of `spill` */
 } cot_program_facts;
 
 /* Plans the program and its bodies, and makes the derivative that cot_program_call would; runs

@@ -116,14 +116,55 @@ static bool measure_unlimited(cot_program *p, const cot__caller *caller) {
     return ok;
 }
 
+char *cot__folder_copy(const cot_allocator *al, const char *name) {
+    char *copy = name ? cot__alloc(al, strlen(name) + 1) : NULL;
+    return copy ? memcpy(copy, name, strlen(name) + 1) : NULL;
+}
+
+void cot__folder_free(const cot_allocator *al, char *name) {
+    if (name) cot__free(al, name, strlen(name) + 1);
+}
+
+static bool moves_something(const cot__program *p) {
+    uint32_t k = 0;
+    while (k < p->operations && !cot__is_fetch(p, k)) k++;
+    return k < p->operations;
+}
+
+/* Another form for runs that cannot have their file. There may be none; and if it costs less, all
+ * runs are by it. */
+static cot__program *choose(cot_program *p, cot__program *moving, cot__limit_options o) {
+    cot__heard  h = {COT_OK, ""};
+    cot__caller quiet = cot__heard_by(&h, "compile");
+    cot__lent   lent = cot__program_lent(p);
+    double      again;
+    lent.spill = NULL;
+    o.lent = &lent;
+    o.caller = &quiet;
+    p->resident = cot__limit(p->runs, &o, &again);
+    if (!p->resident || cot__limit_price(p->resident) > cot__limit_price(moving)) return moving;
+    cot__program_release(moving);
+    moving = p->resident;
+    p->resident = NULL;
+    p->again = again;
+    return moving;
+}
+
 void cot__program_limit(cot_program *p, const cot_compile_options *options) {
     cot__caller caller = {"compile", p, hear, ignore, NULL};
     if (p->status != COT_OK || options->memory_limit == 0) return;
     p->memory_limit = options->memory_limit;
+    p->spill = cot__folder_copy(&p->al, options->spill);
+    if (options->spill && !p->spill) {
+        fail(p, COT_MEMORY, "[compile] out of memory: the name of a folder");
+        return;
+    }
     cot__lent          lent = cot__program_lent(p);
     cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, sizeof(cot_run), &caller};
     cot__program      *runs = measure_unlimited(p, &caller) ? cot__limit(p->runs, &o, &p->again) : NULL;
     if (!runs) return;
+    if (p->spill && runs != p->runs) runs = choose(p, runs, o);
+    if (runs == p->runs || !moves_something(runs)) cot__folder_free(&p->al, p->spill), p->spill = NULL;
     cot__program_release(p->runs);
     p->runs = runs;
 }
@@ -151,6 +192,8 @@ bool cot__options_are_legal(cot_program *p, const cot_compile_options *o) {
     else if (o->memory_limit && o->native)
         snprintf(text, sizeof text, "[compile] native code takes memory to be compared in, which a memory limit leaves "
                                     "none for; ask for one of them");
+    else if (o->spill && !*o->spill)
+        snprintf(text, sizeof text, "[compile] spill is \"\"; it must be the name of a folder, or NULL");
     if (text[0]) fail(p, COT_VALUE, text);
     return !text[0];
 }

@@ -35,6 +35,8 @@ struct cot_program {
     bool         *donated;       /* of each input: may a run write over it? NULL: none may */
     int64_t       memory_limit;  /* of a run, in bytes; 0: none */
     int64_t       unlimited;     /* bytes of a run without the limit */
+    char         *spill;         /* the folder where runs move values to; NULL: they move none */
+    cot__program *resident;      /* moves none, within the limit; NULL: there is no such form */
     double        again;         /* work that the limit has done again, as a share of all before */
     atomic_bool   records;       /* calls that are differentiated record its operations */
     atomic_bool   batches_record; /* calls for a batch do */
@@ -87,10 +89,13 @@ static inline const cot__backend *cot__program_backend(const cot_program *p) {
 }
 /* What cot_program_run may count on. */
 static inline cot__lent cot__program_lent(const cot_program *p) {
-    return (cot__lent){p->donated, p->memory_limit > 0};
+    return (cot__lent){p->donated, p->memory_limit > 0, p->spill};
 }
-/* A run of it on the host, by native code where that is there; lent: NULL: nothing is. NULL after
- * telling the caller. */
+/* A copy of the name of a folder, and its end. NULL is fine. */
+char *cot__folder_copy(const cot_allocator *al, const char *name);
+void  cot__folder_free(const cot_allocator *al, char *name);
+/* A run of it on the host, by native code where that is there; lent: NULL: nothing is. If it cannot
+ * have its file, it is one that moves nothing, if that may be. NULL after telling the caller. */
 cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const cot__lent *lent,
                                 const cot__caller *caller);
 /* Runs it once; takes memory for a comparison, if one is due. */

@@ -11,11 +11,12 @@ cot__run *cot__idle_take(cot_program *p, const cot__backend *backend, const cot_
     return r ? r : cot__program_make_run(p, backend, NULL, caller);
 }
 
-/* More than there is room for were in use at once; these few suffice. */
+/* More than there is room for were in use at once; these few suffice. One whose disk has failed
+ * goes. */
 void cot__idle_give(cot_program *p, const cot__backend *backend, cot__run *r) {
-    bool kept = false;
+    bool kept = false, fit = cot__on_host(backend) && !cot__run_lost(r);
     cot__lock_take(&p->lock);
-    if (p->idle_count < COT__IDLE_RUNS && cot__on_host(backend)) p->idle[p->idle_count++] = r, kept = true;
+    if (p->idle_count < COT__IDLE_RUNS && fit) p->idle[p->idle_count++] = r, kept = true;
     cot__lock_give(&p->lock);
     if (!kept) cot__run_destroy(r);
 }

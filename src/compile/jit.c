@@ -20,6 +20,7 @@ struct cot_jit {
     cot_fn              f;
     void               *user;
     cot_compile_options options;
+    char               *spill; /* that of the options */
     int                 most;
     cot__lock           lock; /* of all below */
     entry              *entries;
@@ -37,6 +38,8 @@ cot_jit *cot_jit_create(cot_fn f, void *user, const cot_jit_options *options) {
     cot_jit             *j = cot__alloc(al, sizeof *j);
     if (!j) return NULL;
     *j = (cot_jit){.f = f, .user = user, .options = options->compile};
+    j->options.spill = j->spill = cot__folder_copy(al, options->compile.spill);
+    if (options->compile.spill && !j->spill) return cot__free(al, j, sizeof *j), NULL;
     /* calls write over nothing, and the list need not live as long as this does */
     j->options.donate = NULL;
     j->options.donations = 0;
@@ -51,6 +54,7 @@ void cot_jit_destroy(cot_jit *j) {
     for (int k = 0; k < j->count; k++) cot_program_destroy(j->entries[k].p);
     cot__free(&al, j->entries, (size_t)j->most * sizeof *j->entries);
     cot__lock_close(&j->lock);
+    cot__folder_free(&al, j->spill);
     cot__free(&al, j, sizeof *j);
 }
 

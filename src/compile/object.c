@@ -21,6 +21,8 @@ void cot_program_destroy(cot_program *p) {
     cot__lock_close(&p->making);
     cot__lock_close(&p->lock);
     cot__native_close(p->native);
+    cot__program_release(p->resident);
+    cot__folder_free(&p->al, p->spill);
     if (p->donated) cot__free(&p->al, p->donated, p->source->inputs * sizeof *p->donated);
     cot__program_release(p->source);
     cot__program_release(p->runs);

@@ -76,7 +76,7 @@ static cot_program_facts facts_of(const cot__plan *plan) {
     return (cot_program_facts){.operations = f.operations, .views = f.views, .scalars = f.scalars, .fused = f.fused,
                                .groups = f.groups, .jobs = f.jobs, .input_bytes = f.inputs,
                                .constant_bytes = f.constants, .output_bytes = f.outputs,
-                               .workspace_bytes = f.workspace, .fused_bytes = f.fused_away};
+                               .workspace_bytes = f.workspace, .fused_bytes = f.fused_away, .spilled_bytes = f.stored};
 }
 
 /* What cot_run_create would take. */
@@ -130,6 +130,7 @@ static void put_facts(const cot_program *p, const cot_program_facts *f, cot__tex
         put_bytes(to, "limit", f->memory_limit, "for this");
         put_bytes(to, "unlimited", f->unlimited_bytes, "what a cot_run would take without it");
     }
+    if (f->spilled_bytes) put_bytes(to, "spilled", f->spilled_bytes, "written to a file by each run, and read back");
     put_bytes(to, "workspace", f->workspace_bytes, "of this, for the operation that needs most");
     put_bytes(to, "fused away", f->fused_bytes, "values that need no array");
     if (f->saved_bytes < 0) cot__put(to, "  no derivative as a program\n");

@@ -17,11 +17,28 @@ static void heard(const cot__caller *c, cot_status code, const char *text) {
 }
 static void ignored(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
+/* Moves nothing. A call, to which nothing is lent, has no limit to keep to. */
+static cot__run *make_resident(cot_program *p, const cot__lent *lent, const cot__caller *caller) {
+    cot__lent without = lent ? *lent : (cot__lent){0};
+    without.spill = NULL;
+    return cot__run_create_with(p->resident ? p->resident : p->runs, cot__program_backend(p), &p->al, NULL, &without,
+                                caller);
+}
+
 cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, const cot__lent *lent,
                                 const cot__caller *caller) {
     bool                  here = cot__is_cpu(backend);
     const cot__run_parts *parts = here ? cot__native_parts(p->native) : NULL;
-    return cot__run_create_with(p->runs, here ? cot__program_backend(p) : backend, &p->al, parts, lent, caller);
+    if (here) backend = cot__program_backend(p);
+    if (!here || !p->spill) return cot__run_create_with(p->runs, backend, &p->al, parts, lent, caller);
+    cot__heard  h = {COT_OK, ""};
+    cot__caller quiet = cot__heard_by(&h, caller->name);
+    cot__lent   with = lent ? *lent : (cot__lent){.spill = p->spill};
+    cot__run   *r = cot__run_create_with(p->runs, backend, &p->al, NULL, &with, &quiet);
+    if (r) return r;
+    if (p->resident || !lent) return make_resident(p, lent, caller);
+    caller->fail(caller, h.status, h.message);
+    return NULL;
 }
 
 bool cot__program_go(cot_program *p, const cot__backend *backend, cot__run *r, const void *const *inputs,
@@ -84,7 +101,11 @@ const char *cot_run_message(const cot_run *r) {
     if (!r) return "the run is NULL: cot_run_create was given no program, or found no memory";
     return r->status != COT_OK || !r->run ? r->message : cot__run_message(last(r));
 }
-const char *cot_run_note(const cot_run *r) { return r && r->run ? cot__run_note(last(r)) : ""; }
+const char *cot_run_note(const cot_run *r) {
+    const char *note = r && r->run ? cot__run_note(last(r)) : "";
+    if (*note || !r || !r->run || !r->p->resident || cot__run_program(r->run) != r->p->resident) return note;
+    return "[spill] the disk was full or has failed; values are computed again";
+}
 size_t cot_run_bytes(const cot_run *r) {
     if (!r) return 0;
     size_t runs = (r->run ? cot__run_bytes(r->run) : 0) + (r->sparing ? cot__run_bytes(r->sparing) : 0);
@@ -100,6 +121,7 @@ static bool refuse(cot_run *r, const char *format, const char *what, int k) {
 }
 
 static int64_t size_of(cot_type type) { return cot__count(type.shape.ndim, type.shape.dim); }
+static int64_t bytes_of(cot_type type) { return size_of(type) * cot__dtype_size(type.dtype); }
 
 static bool arguments_are_given(cot_run *r, const void *const *inputs, void *const *outputs) {
     int n = cot_program_inputs(r->p), m = cot_program_outputs(r->p);
@@ -118,7 +140,7 @@ static bool is_comparing(const cot_run *r) {
 
 /* A limit leaves no memory to make the output elsewhere first. */
 static bool is_unfit(cot_run *r, bool ok) {
-    if (ok || !cot__run_unfit(r->run)) return ok;
+    if (ok || !r->run || !cot__run_unfit(r->run)) return ok;
     r->status = COT_MEMORY;
     snprintf(r->message, sizeof r->message,
              "[program_run] output %u cannot be made where it is wanted: it is NULL, or what is still to be read lies "
@@ -127,13 +149,43 @@ static bool is_unfit(cot_run *r, bool ok) {
     return false;
 }
 
+/* Were no inputs written over? */
+static bool are_inputs_whole(const cot_run *r, const void *const *inputs, void *const *outputs) {
+    for (int i = 0; i < cot_program_inputs(r->p); i++)
+        for (int k = 0; k < cot_program_outputs(r->p); k++)
+            if (cot__bytes_overlap(inputs[i], bytes_of(cot_program_input_type(r->p, i)), outputs[k],
+                                   bytes_of(cot_program_output_type(r->p, k))))
+                return false;
+    return !r->p->donated;
+}
+
+/* The disk has failed: from now on runs move nothing, if that may be, and this one begins again, if
+ * it can. */
+static bool go_without_disk(cot_run *r, const void *const *inputs, void *const *outputs) {
+    cot__caller caller = {"program_run", r, heard, ignored, NULL};
+    cot__lent   lent = cot__program_lent(r->p);
+    if (!r->p->resident) return false;
+    heard(&caller, cot__run_status(r->run), cot__run_message(r->run));
+    cot__run_destroy(r->run);
+    r->run = make_resident(r->p, &lent, &caller);
+    if (!r->run || !are_inputs_whole(r, inputs, outputs)) return false;
+    r->status = COT_OK;
+    return cot__run_go(r->run, inputs, outputs);
+}
+
+static bool go_limited(cot_run *r, const void *const *inputs, void *const *outputs) {
+    bool ok = cot__native_go(r->p->native, r->run, NULL, inputs, outputs);
+    if (!ok && cot__run_lost(r->run)) ok = go_without_disk(r, inputs, outputs);
+    return is_unfit(r, ok);
+}
+
 /* Where inputs and outputs lie so that donated memory cannot be used, or where inputs are still
  * needed, another run does it. */
 static bool go(cot_run *r, const void *const *inputs, void *const *outputs) {
     cot__caller  caller = {"program_run", r, heard, ignored, NULL};
     cot__native *native = r->p->native;
     r->spared = false;
-    if (r->p->memory_limit) return is_unfit(r, cot__native_go(native, r->run, NULL, inputs, outputs));
+    if (r->p->memory_limit) return go_limited(r, inputs, outputs);
     if (!r->p->donated) return cot__native_go(native, r->run, r->aside, inputs, outputs);
     if (!is_comparing(r)) {
         if (cot__native_go(native, r->run, NULL, inputs, outputs)) return true;

@@ -14,12 +14,8 @@ bool cot__can_spill(const cot_tape *t, const cot__storage *s) {
     return cot__is_stored(s) || cot__store_has_room(t->memory.store, s->bytes);
 }
 
-/* By what disks and processors do: a byte is written at 1 GB/s and read at twice that, while some
- * ten operations are done in a nanosecond. */
-enum { WRITE_BYTE = 10, READ_BYTE = 5 };
-
 double cot__cost_to_move(const cot__storage *s) {
-    return (double)s->bytes * (cot__is_stored(s) ? READ_BYTE : WRITE_BYTE + READ_BYTE);
+    return (double)s->bytes * (cot__is_stored(s) ? COT__READ_BYTE : COT__WRITE_BYTE + COT__READ_BYTE);
 }
 
 /* ---- there ----------------------------------------------------------------------------------- */

@@ -41,6 +41,7 @@ typedef struct cot__directs {
 typedef struct cot__lent {
     const bool *donated;
     bool        outputs;
+    const char *spill; /* a folder for what fetches bring back (plan.h); NULL: none */
 } cot__lent;
 
 struct cot__planner;

@@ -16,7 +16,7 @@ typedef cot__group_search search;
 bool cot__is_fusable(const cot__program *p, uint32_t k) {
     int op = p->operation[k].op;
     if (cot__value_view(p, p->operation[k].result).ndim == 0 || cot__fused_size(p, k) == 0) return false;
-    return op < OP_structural || op == OP_copy || op == OP_cast;
+    return op < OP_structural || (op == OP_copy && !cot__is_fetch(p, k)) || op == OP_cast;
 }
 
 enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements that a fold reduces to one */

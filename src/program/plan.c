@@ -139,6 +139,44 @@ static bool choose_ways(cot__planner *q) {
     return true;
 }
 
+/* ---- what lies in a file meanwhile ----------------------------------------------------------- */
+
+static bool is_given(const cot__planner *q, uint32_t root) {
+    uint32_t k = 0;
+    while (k < q->p->outputs && q->plan->root[q->p->output[k]] != root) k++;
+    return k < q->p->outputs;
+}
+
+static bool is_fetched(const cot__planner *q, uint32_t k) {
+    if (!cot__is_fetch(q->p, k)) return false;
+    uint32_t x = cot__operation_operand(q->p, k)[0];
+    return q->plan->root[x] == x && cot__value_origin(q->p, x) == COT__FROM_OPERATION && !cot__in_slot(q->plan, x) &&
+           !is_given(q, q->p->operation[k].result);
+}
+
+static void note_fetch(cot__planner *q, uint32_t k) {
+    cot__plan *plan = q->plan;
+    uint32_t  *as = &plan->stored_as[cot__operation_operand(q->p, k)[0]];
+    if (*as == COT__NO_VALUE) plan->stored[*as = plan->stores++].value = (uint32_t)(as - plan->stored_as);
+    plan->how[k] = COT__BY_FETCH;
+    plan->extra[k] = plan->fetches++;
+}
+
+static bool find_fetches(cot__planner *q) {
+    cot__plan *plan = q->plan;
+    uint32_t   n = 0;
+    if (!q->lent.spill || !plan->slots) return true;
+    for (uint32_t k = 0; k < q->p->operations; k++) n += is_fetched(q, k);
+    if (!n) return true;
+    plan->stored_as = cot__alloc(&plan->al, q->p->values * sizeof *plan->stored_as);
+    plan->stored = cot__alloc(&plan->al, q->p->operations * sizeof *plan->stored);
+    if (!plan->stored_as || !plan->stored) return no_memory(q);
+    for (uint32_t v = 0; v < q->p->values; v++) plan->stored_as[v] = COT__NO_VALUE;
+    for (uint32_t k = 0; k < q->p->operations; k++)
+        if (is_fetched(q, k)) note_fetch(q, k);
+    return true;
+}
+
 /* ---- lifetimes ------------------------------------------------------------------------------- */
 
 static void find_last_readers(cot__planner *q) {
@@ -147,10 +185,11 @@ static void find_last_readers(cot__planner *q) {
         q->last[v] = cot__value_origin(p, v) == COT__FROM_OPERATION ? cot__value_maker(p, v) : 0;
     for (uint32_t k = 0; k < p->operations; k++) {
         const uint32_t *x = cot__operation_operand(p, k);
-        for (int i = 0; i < cot__operation_operands(p, k); i++)
+        for (int i = 0; i < cot__operation_operands(p, k) && q->plan->how[k] != COT__BY_FETCH; i++)
             if (x[i] != COT__NO_VALUE) q->last[q->plan->root[x[i]]] = k;
     }
     for (uint32_t k = 0; k < p->outputs; k++) q->last[q->plan->root[p->output[k]]] = p->operations;
+    for (uint32_t k = 0; k < q->plan->stores; k++) q->plan->stored[k].until = q->last[q->plan->stored[k].value];
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -216,14 +255,14 @@ bool cot__plan_let_operands_go(cot__planner *q, uint32_t k) {
     return true;
 }
 
-/* May the result of operation k lie where its operand i lies? Nobody reads it later, it has the
- * bytes of the result, and no other operand is another view of it. */
+/* May the result of operation k lie where its operand i lies? Nobody reads it later, no file takes
+ * it, it has the bytes of the result, and no other operand is another view of it. */
 static bool may_take_over(const cot__planner *q, uint32_t k, int i) {
     const cot__plan *plan = q->plan;
     const uint32_t  *x = cot__operation_operand(q->p, k);
     uint32_t         z = q->p->operation[k].result;
     if (x[i] == COT__NO_VALUE || plan->root[x[i]] != x[i] || q->last[x[i]] != k) return false;
-    if (cot__plan_is_callers(q, z)) return false;
+    if (cot__plan_is_callers(q, z) || cot__is_in_file(plan, x[i])) return false;
     if (cot__value_origin(q->p, x[i]) != COT__FROM_OPERATION || cot__in_slot(plan, x[i])) return false;
     if (q->p->value[x[i]].type != q->p->value[z].type) return false;
     for (int other = 0; other < cot__operation_operands(q->p, k); other++)
@@ -308,6 +347,11 @@ static bool place_move(cot__planner *q, uint32_t k) {
     return cot__plan_take_memory(q, z) && cot__plan_let_operands_go(q, k) && cot__plan_let_go(q, z, k);
 }
 
+static bool place_fetch(cot__planner *q, uint32_t k) {
+    uint32_t z = q->p->operation[k].result;
+    return cot__plan_take_memory(q, z) && cot__plan_let_go(q, z, k);
+}
+
 static bool place_operations(cot__planner *q) {
     for (uint32_t k = 0; k < q->p->operations; k++) {
         uint8_t how = q->plan->how[k];
@@ -320,6 +364,7 @@ static bool place_operations(cot__planner *q) {
         }
         bool    ok = how == COT__BY_SCALARS ? place_scalar(q, k)
                      : how == COT__BY_MOVE  ? place_move(q, k)
+                     : how == COT__BY_FETCH ? place_fetch(q, k)
                      : how == COT__BY_VIEW  ? cot__plan_let_operands_go(q, k)
                                             : place_job(q, k);
         if (!ok) return false;
@@ -399,7 +444,7 @@ bool cot__plan_open_lent(cot__plan *plan, const cot__program *p, const cot__back
     plan->slots = cot__on_host(backend);
     plan->lends_outputs = q.lent.outputs;
     bool ok = open_lists(&q) && (!fuse || cot__fusion_open(&plan->fusion, p, al, caller)) && take_inputs(&q, inputs) &&
-              choose_ways(&q);
+              choose_ways(&q) && find_fetches(&q);
     if (ok) find_last_readers(&q);
     ok = ok && cot__directs_open(&q) && place_sources(&q) && place_operations(&q);
     if (ok) move_ranges(&q);
@@ -418,6 +463,8 @@ void cot__plan_close(cot__plan *plan) {
     cot__free(al, plan->how, operations);
     cot__free(al, plan->workspace, operations * sizeof *plan->workspace);
     cot__free(al, plan->extra, operations * sizeof *plan->extra);
+    cot__free(al, plan->stored_as, values * sizeof *plan->stored_as);
+    cot__free(al, plan->stored, operations * sizeof *plan->stored);
     cot__fusion_close(&plan->fusion);
     if (plan->p) cot__directs_close(&plan->directs, plan->p, al);
     *plan = (cot__plan){0};

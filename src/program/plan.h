@@ -11,6 +11,9 @@
  *     dtype on such values are instructions (scalars.h), not jobs.
  *   - Any other result gets the smallest free range that holds it; large outputs, too, for runs in
  *     which they cannot be written where the caller wants them (direct.h).
+ *   - A value that fetches read, and for which there is a folder (cot__lent.spill), lies in a file
+ *     after all others have read it, and nothing is written in its place before: a thread writes it
+ *     meanwhile. A fetch reads it back, to memory of its own.
  *   - Tensor inputs and constants lie where they are given; nothing is written there, but outputs
  *     where the caller wants them or has donated the memory. */
 #ifndef COT_PROGRAM_PLAN_H
@@ -27,8 +30,13 @@ typedef enum cot__how {
     COT__BY_SCALARS,  /* an instruction on slots */
     COT__BY_GROUP,    /* together with the others of its group (fusion.h) */
     COT__BY_VIEW,     /* nothing is done */
-    COT__BY_MOVE      /* the one element of the view is copied to its slot */
+    COT__BY_MOVE,     /* the one element of the view is copied to its slot */
+    COT__BY_FETCH     /* it is read from a file */
 } cot__how;
+
+/* A value that lies in a file after operation `until`, the last that reads it there but for
+ * fetches. */
+typedef struct cot__stored { uint32_t value, until; } cot__stored;
 
 typedef struct cot__plan {
     const cot__program  *p;
@@ -48,7 +56,7 @@ typedef struct cot__plan {
     uint8_t             *how;
     int64_t             *workspace;
     /* Of an instruction: the place of the slot of its plain number, or -1. Of a move: the bytes
-     * from the first element of its operand's root to the element. */
+     * from the first element of its operand's root to the element. Of a fetch: its number. */
     int64_t             *extra;
     int64_t              bytes; /* of the arena */
     uint32_t             fullest; /* the operation for which it grew last */
@@ -59,7 +67,16 @@ typedef struct cot__plan {
     uint32_t             runs, folds, products; /* members of groups; folds; products with an end */
     cot__directs         directs; /* what is written where the caller wants it */
     bool                 lends_outputs; /* they have no place in the arena (direct.h) */
+    /* For each value: which of `stored` it is, or COT__NO_VALUE. NULL: none lies in a file. */
+    uint32_t            *stored_as;
+    cot__stored         *stored;
+    uint32_t             stores, fetches; /* how many there are */
 } cot__plan;
+
+/* Does it lie in a file meanwhile? */
+static inline bool cot__is_in_file(const cot__plan *plan, uint32_t v) {
+    return plan->stored_as && plan->stored_as[v] != COT__NO_VALUE;
+}
 
 /* Plans a legal program for a backend. `inputs` has a view of each input, whose strides hold for
  * every run; NULL: all are row-major. Without `fuse` each operation runs by itself. False after

@@ -78,8 +78,8 @@ static void let_pieces_go(cot__planner *q, uint32_t k, bool of_its_type) {
 
 /* May results of the group lie where this value lies, once the group has read an element? */
 static bool may_be_written(const cot__planner *q, uint32_t v, uint32_t group) {
-    return !is_inside(q, v) && q->plan->root[v] == v && !cot__in_slot(q->plan, v) && q->scattered[v] != group + 1 &&
-           cot__value_origin(q->p, v) == COT__FROM_OPERATION;
+    return !is_inside(q, v) && !cot__is_in_file(q->plan, v) && q->plan->root[v] == v && !cot__in_slot(q->plan, v) &&
+           q->scattered[v] != group + 1 && cot__value_origin(q->p, v) == COT__FROM_OPERATION;
 }
 
 /* The memory of a value that an earlier member has read last. */

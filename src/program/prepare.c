@@ -9,6 +9,7 @@
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- what it hears --------------------------------------------------------------------------- */
@@ -75,10 +76,15 @@ static int64_t arena_bytes(const cot__plan *plan) {
     return cot__size_add(bytes, STATUS_BYTES);
 }
 
-/* Runs around it hold the arena too. Nobody reads or writes at its address. */
-static bool count_arena(cot__run *r) {
+/* What is not taken, because it is only measured; runs around it would hold it too. */
+static void count(cot__run *r, size_t bytes) {
     for (cot__run *q = r; q; q = q->below.alloc == counted ? q->below.user : NULL)
-        q->held = (size_t)cot__size_add((int64_t)q->held, (int64_t)r->arena_bytes);
+        q->held = (size_t)cot__size_add((int64_t)q->held, (int64_t)bytes);
+}
+
+/* Nobody reads or writes at its address. */
+static bool count_arena(cot__run *r) {
+    count(r, r->arena_bytes);
     r->arena = (char *)(uintptr_t)64;
     return true;
 }
@@ -113,7 +119,8 @@ static size_t most_bindings(const cot__program *p, const cot__plan *plan) {
 
 /* All lists, as long as the plan says they are at most. */
 static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *parts, char *from) {
-    size_t at = 0, cuts = parts ? 2 * (size_t)parts->parts : 0, steps = 2 * (size_t)plan->jobs + 1 + cuts;
+    size_t moves = (size_t)plan->stores + plan->fetches; /* each is begun and awaited */
+    size_t at = 0, cuts = 2 * (moves + (parts ? parts->parts : 0)), steps = 2 * (size_t)plan->jobs + 1 + cuts;
     r->job = part(from, &at, plan->jobs * sizeof *r->job);
     r->view = part(from, &at, plan->views * sizeof *r->view);
     r->step = part(from, &at, steps * sizeof *r->step);
@@ -131,6 +138,8 @@ static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *
     r->product = part(from, &at, plan->products * sizeof *r->product);
     r->span = part(from, &at, plan->runs * sizeof *r->span);
     r->extent = part(from, &at, plan->runs * sizeof *r->extent);
+    r->spilled.move = part(from, &at, moves * sizeof *r->spilled.move);
+    r->spilled.extent = part(from, &at, plan->stores * sizeof *r->spilled.extent);
     return parts ? at + cot__run_lay_out_parts(r, parts, steps, cot__behind(from, at)) : at;
 }
 
@@ -509,6 +518,77 @@ static void prepare_group(cot__run *r, const cot__plan *plan, const cot__group *
     s->cost += s->folds;
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void add_move(cot__run *r, uint32_t move, cot__moving what, uint32_t k) {
+    end_scalars(r);
+    r->step[r->steps++] = (cot__step){move, COT__STEP_MOVE + (uint32_t)what, k};
+}
+
+static void await(cot__run *r, uint32_t move, uint32_t k) {
+    if (r->spilled.move[move].awaited) return;
+    r->spilled.move[move].awaited = true;
+    add_move(r, move, COT__MOVE_WAIT, k);
+}
+
+static void begin_move(cot__run *r, const cot__plan *plan, uint32_t move, cot__moving what, uint32_t v, uint32_t as,
+                       uint32_t k) {
+    r->spilled.move[move] = (cot__move){cot__run_see(r, plan, v).data, as, false};
+    add_move(r, move, what, k);
+}
+
+static void prepare_fetch(cot__run *r, const cot__plan *plan, uint32_t k) {
+    uint32_t as = plan->stored_as[cot__operation_operand(r->p, k)[0]];
+    begin_move(r, plan, plan->stores + (uint32_t)plan->extra[k], COT__MOVE_BACK, r->p->operation[k].result, as, k);
+}
+
+/* What operation k reads, or views, and a fetch brings. */
+static void await_operands(cot__run *r, const cot__plan *plan, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(r->p, k);
+    for (int i = 0; i < cot__operation_operands(r->p, k); i++) {
+        uint32_t root = x[i] == COT__NO_VALUE ? COT__NO_VALUE : plan->root[x[i]];
+        if (root == COT__NO_VALUE || cot__value_origin(r->p, root) != COT__FROM_OPERATION) continue;
+        uint32_t maker = cot__value_maker(r->p, root);
+        if (plan->how[maker] == COT__BY_FETCH) await(r, plan->stores + (uint32_t)plan->extra[maker], k);
+    }
+}
+
+/* Before its memory is another's, a value that operation k makes or reads last has been written. */
+static void await_store(cot__run *r, const cot__plan *plan, uint32_t v, uint32_t k) {
+    if (cot__is_in_file(plan, v) && plan->stored[plan->stored_as[v]].until == k) await(r, plan->stored_as[v], k);
+}
+
+static void store_results(cot__run *r, const cot__plan *plan, uint32_t k) {
+    const cot__operation *o = &r->p->operation[k];
+    const uint32_t       *x = cot__operation_operand(r->p, k);
+    for (uint32_t v = o->result; v < o->result + o->results; v++) {
+        if (!cot__is_in_file(plan, v)) continue;
+        begin_move(r, plan, plan->stored_as[v], COT__MOVE_OUT, v, plan->stored_as[v], k);
+        await_store(r, plan, v, k);
+    }
+    for (int i = 0; i < cot__operation_operands(r->p, k); i++)
+        if (x[i] != COT__NO_VALUE) await_store(r, plan, plan->root[x[i]], k);
+}
+
+/* The room on the disk is taken now, so that no run finds it full. */
+static bool open_file(cot__run *r, const cot__plan *plan, const char *folder, const cot__caller *caller) {
+    if (!plan->stores) return true;
+    if (r->measured) return count(r, cot__store_bytes(folder)), true;
+    if (!cot__moves_open(&r->spilled, &r->al, folder))
+        return errno == ENOMEM ? no_memory(caller, cot__store_bytes(folder))
+                               : cot__refuse(caller, COT_VALUE, "a file in %s could not be made: %s", folder,
+                                             strerror(errno));
+    int64_t bytes = 0;
+    for (uint32_t k = 0; k < plan->stores; k++) {
+        int64_t more = cot__planned_bytes(r->p, plan->stored[k].value);
+        bytes += more;
+        if (!cot__moves_take(&r->spilled, (size_t)more))
+            return cot__refuse(caller, COT_MEMORY, "there is no room for %lld bytes in a file in %s: %s",
+                               (long long)bytes, folder, strerror(errno));
+    }
+    return true;
+}
+
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 /* The job that was prepared last. */
@@ -517,23 +597,28 @@ static void add_job(cot__run *r) {
     r->step[r->steps++] = (cot__step){r->jobs - 1, COT__STEP_JOB, r->job[r->jobs - 1].operation};
 }
 
+/* Operation k, or the group that begins there. */
+static bool prepare_operation(cot__run *r, const cot__plan *plan, uint32_t k, const cot__run_parts *parts,
+                              const cot__caller *caller) {
+    switch ((cot__how)plan->how[k]) {
+    case COT__BY_VIEW: return true;
+    case COT__BY_SCALARS: return prepare_scalar(r, plan, k, parts), true;
+    case COT__BY_FETCH: return prepare_fetch(r, plan, k), true;
+    case COT__BY_GROUP: prepare_group(r, plan, &plan->fusion.group[plan->fusion.of[k]]); break;
+    case COT__BY_MOVE: prepare_move(r, plan, k); break;
+    default: prepare_job(r, plan, k);
+    }
+    add_job(r);
+    return open_held(r, caller);
+}
+
 static bool prepare_operations(cot__run *r, const cot__plan *plan, const cot__run_parts *parts,
                                const cot__caller *caller) {
-    for (uint32_t k = 0; k < r->p->operations; k++) {
-        uint8_t how = plan->how[k];
-        if (how == COT__BY_VIEW) continue;
-        if (how == COT__BY_SCALARS) {
-            prepare_scalar(r, plan, k, parts);
-            continue;
-        }
-        if (how == COT__BY_GROUP) {
-            const cot__group *g = &plan->fusion.group[plan->fusion.of[k]];
-            prepare_group(r, plan, g);
-            k = g->end - 1;
-        } else if (how == COT__BY_MOVE) prepare_move(r, plan, k);
-        else prepare_job(r, plan, k);
-        add_job(r);
-        if (!open_held(r, caller)) return false;
+    for (uint32_t k = 0, end; k < r->p->operations; k = end) {
+        end = plan->how[k] == COT__BY_GROUP ? plan->fusion.group[plan->fusion.of[k]].end : k + 1;
+        for (uint32_t i = k; plan->fetches && i < end; i++) await_operands(r, plan, i);
+        if (!prepare_operation(r, plan, k, parts, caller)) return false;
+        for (uint32_t i = k; plan->fetches && i < end; i++) store_results(r, plan, i);
     }
     end_scalars(r);
     if (parts) cot__run_prepare_parts(r, plan, parts);
@@ -555,7 +640,8 @@ static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
     cot__plan plan;
     if (!cot__plan_open_lent(&plan, r->p, r->backend, &r->al, w->inputs, !w->unfused, w->lent, caller)) return false;
     r->lends_outputs = plan.lends_outputs;
-    bool ok = open_arena(r, &plan, caller) && open_lists(r, &plan, w->parts, caller);
+    bool ok = open_arena(r, &plan, caller) && open_lists(r, &plan, w->parts, caller) &&
+              open_file(r, &plan, w->lent ? w->lent->spill : NULL, caller);
     if (ok) {
         place_constants(r, &plan);
         place_inputs(r, &plan);
@@ -630,6 +716,7 @@ void cot__run_destroy(cot__run *r) {
     if (!r) return;
     cot_allocator al = r->al, below = r->below;
     close_held(r);
+    cot__moves_close(&r->spilled);
     if (!r->backend->free) cot__free(&al, r->block, r->block_bytes);
     else if (r->block) r->backend->free(&al, r->block, r->block_bytes);
     cot__free(&al, r->lists, r->lists_bytes);

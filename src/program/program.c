@@ -9,6 +9,11 @@ bool cot__operation_exists(int op) {
     return (op >= 0 && op < OP_elementwise_count) || (op >= OP_structural && op < OP_count);
 }
 
+bool cot__is_fetch(const cot__program *p, uint32_t k) {
+    const cot__attr *a = p->operation[k].op == OP_copy ? cot__operation_attr(p, k) : NULL;
+    return a && a->number == COT__FETCHES;
+}
+
 #define LIST(list, length)                                                                                             \
     {offsetof(cot__program, list), offsetof(cot__program, length), sizeof *((cot__program *)0)->list},
 const cot__list_info cot__list_table[COT__LIST_COUNT] = {COT__LISTS(LIST)};

@@ -179,6 +179,10 @@ static inline bool cot__operation_has_effect(const cot__program *p, uint32_t k) 
     for (uint32_t b = p->operation[k].body; b < p->operation[k + 1].body; b++) has |= p->body[b]->effects;
     return has;
 }
+/* Is it a copy of what may lie in a file meanwhile (program/limit)? Where there is no file it is a
+ * copy like any other. */
+#define COT__FETCHES 1.0 /* the number among its attributes */
+bool cot__is_fetch(const cot__program *p, uint32_t k);
 static inline const void *cot__constant_elements(const cot__program *p, uint32_t constant) {
     return p->data + p->constant[constant].at;
 }

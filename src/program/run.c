@@ -4,6 +4,7 @@
 #include "backend/job_run.h"
 #include "program/run_parts.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* ---- what it found --------------------------------------------------------------------------- */
@@ -17,11 +18,13 @@ const cot__program *cot__run_program(const cot__run *r) { return r->p; }
 size_t      cot__run_bytes(const cot__run *r) { return r->held; }
 size_t      cot__run_arena_bytes(const cot__run *r) { return r->arena_bytes; }
 bool        cot__run_unfit(const cot__run *r) { return r->unfit; }
+bool        cot__run_lost(const cot__run *r) { return r->lost; }
 uint32_t    cot__run_unfit_output(const cot__run *r) { return r->unfit_output; }
 cot__view   cot__run_output(const cot__run *r, uint32_t k) { return r->given[k].view; }
 
 static void forget_last(cot__run *r) {
     r->code = COT_OK;
+    r->lost = false;
     r->failed_at = r->noted_at = COT__NO_VALUE;
     r->message[0] = r->note[0] = 0;
 }
@@ -103,6 +106,20 @@ static bool run_job(cot__run *r, cot__prepared *q) {
     return cot__job_run(&q->job), true;
 }
 
+/* What it had moved is of no use to the next run. */
+static bool lose(cot__run *r, const cot__step *s) {
+    const char *why = cot__store_trouble(r->spilled.store);
+    r->at = s->operation;
+    r->lost = true;
+    r->caller.name = "spill";
+    return cot__refuse(&r->caller, COT_MEMORY, "the disk of %s failed: %s; what lay there is lost, and the run with it",
+                       cot__store_folder(r->spilled.store), why ? why : strerror(errno));
+}
+
+static bool run_move(cot__run *r, const cot__step *s) {
+    return cot__moves_do(&r->spilled, s->first, (cot__moving)(s->kind - COT__STEP_MOVE)) || lose(r, s);
+}
+
 static bool run_steps(cot__run *r, cot__part_fn *const *functions) {
     cot__slot       *slots = (cot__slot *)(void *)r->arena;
     const cot__step *step = functions ? r->part_step : r->step;
@@ -111,7 +128,7 @@ static bool run_steps(cot__run *r, cot__part_fn *const *functions) {
         const cot__step *s = &step[k];
         if (s->kind == COT__STEP_PART) cot__run_do_part(r, s->first, functions[s->first]);
         else if (s->kind == COT__STEP_SCALARS) cot__scalars_run(r->scalar + s->first, slots);
-        else if (!run_job(r, &r->job[s->first])) return false;
+        else if (!(s->kind >= COT__STEP_MOVE ? run_move(r, s) : run_job(r, &r->job[s->first]))) return false;
     }
     return true;
 }
@@ -157,7 +174,7 @@ bool cot__run_go_by(cot__run *r, cot__part_fn *const *functions, const void *con
     r->unfit = !bind_callers(r, inputs, outputs);
     if (r->unfit) return false;
     if (functions) cot__run_bind_parts(r);
-    if (!run_steps(r, functions)) return false;
+    if (!run_steps(r, functions)) return cot__moves_rest(&r->spilled), false;
     if (outputs) cot__run_give(r, outputs);
     return true;
 }

@@ -80,6 +80,10 @@ bool     cot__run_unfit(const cot__run *r);
 /* Then: the output that could be made nowhere. */
 uint32_t cot__run_unfit_output(const cot__run *r);
 
+/* Did the last run end because its disk failed? It may have written outputs, and over donated
+ * inputs. */
+bool cot__run_lost(const cot__run *r);
+
 /* Where output k of the last run lies: in the arena, in a constant, in an input, or, if it is
  * large, where it was wanted. Until the next run. */
 cot__view cot__run_output(const cot__run *r, uint32_t k);

@@ -2,6 +2,7 @@
 #ifndef COT_PROGRAM_RUN_PARTS_H
 #define COT_PROGRAM_RUN_PARTS_H
 
+#include "program/memory/moves.h"
 #include "program/plan.h"
 #include "program/run.h"
 #include "program/scalars.h"
@@ -19,9 +20,9 @@ typedef struct cot__prepared {
     cot__stage stage; /* count 0: it is a job */
 } cot__prepared;
 
-/* Instructions from `first` on, up to the end; or the prepared job `first`; or the part `first`.
- * operation: its first. */
-typedef enum cot__step_kind { COT__STEP_JOB, COT__STEP_SCALARS, COT__STEP_PART } cot__step_kind;
+/* Instructions from `first` on, up to the end; or the prepared job `first`; or the part `first`; or
+ * the move `first`, from COT__STEP_MOVE on, plus its cot__moving. operation: its first. */
+typedef enum cot__step_kind { COT__STEP_JOB, COT__STEP_SCALARS, COT__STEP_PART, COT__STEP_MOVE } cot__step_kind;
 typedef struct cot__step { uint32_t first, kind, operation; } cot__step;
 
 /* A part that a function may do: where its memory begins in `part_at`. */
@@ -73,6 +74,8 @@ struct cot__run {
     cot__run_span      *span;   /* one for each run of a stage */
     int64_t            *extent; /* of those that do a part of an array */
     cot__directs        directs;
+    cot__moves          spilled; /* moves of what is stored, then fetches */
+    bool                lost;  /* the last run ended because of its disk */
     bool                lends_outputs; /* they have no place in the arena */
     bool                unfit; /* the last run did not begin, … */
     uint32_t            unfit_output; /* … since this output could be made nowhere */

@@ -1,88 +1,7 @@
 /* Programs under a memory limit: every bit is that of a program without one, a run takes no more
  * than the limit and just what was told, and a limit that cannot be reached is refused with the
  * smallest that can be. */
-#include "compile/limit_models.h"
-#include "compile/run_memory_test.h"
-#include "support/tape_test.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static int64_t bytes_of(cot_type type) {
-    int64_t n = type.dtype == COT_I64 ? 8 : 4;
-    for (int i = 0; i < type.shape.ndim; i++) n *= type.shape.dim[i];
-    return n;
-}
-
-/* ---- arrays ---------------------------------------------------------------------------------- */
-
-typedef struct arrays { void *input[MOST_INPUTS], *output[MOST_INPUTS]; int64_t bytes; } arrays;
-
-static void fill(void *to, cot_type type, int seed) {
-    int64_t bytes = bytes_of(type);
-    for (int64_t i = 0; type.dtype == COT_F32 && i < bytes / 4; i++)
-        ((float *)to)[i] = 0.6f * (float)sin((double)(i + 1) * (1 + 0.37 * seed));
-    for (int64_t i = 0; type.dtype == COT_I64 && i < bytes / 8; i++) ((int64_t *)to)[i] = (7 * i + seed) % 24;
-}
-
-static arrays arrays_of(cot_program *p) {
-    arrays a = {.bytes = 0};
-    for (int k = 0; k < cot_program_inputs(p); k++) {
-        cot_type type = cot_program_input_type(p, k);
-        a.input[k] = malloc((size_t)bytes_of(type));
-        fill(a.input[k], type, k);
-    }
-    for (int k = 0; k < cot_program_outputs(p); k++) {
-        int64_t bytes = bytes_of(cot_program_output_type(p, k));
-        a.output[k] = calloc(1, (size_t)bytes);
-        a.bytes += bytes;
-    }
-    return a;
-}
-
-static void free_arrays(arrays *a) {
-    for (int k = 0; k < MOST_INPUTS; k++) free(a->input[k]), free(a->output[k]);
-}
-
-static void run(cot_program *p, arrays *a, cot_run *r) {
-    assert_int_equal(cot_program_run(r, (const void *const *)a->input, a->output), COT_OK);
-    for (int k = 0; k < cot_program_outputs(p); k++) assert_non_null(a->output[k]);
-}
-
-static void assert_same_bits(const char *name, int64_t limit, cot_program *p, const arrays *a, const arrays *b) {
-    for (int k = 0; k < cot_program_outputs(p); k++)
-        if (memcmp(a->output[k], b->output[k], (size_t)bytes_of(cot_program_output_type(p, k))))
-            fail_msg("%s within %lld bytes: output %d has other bits", name, (long long)limit, k);
-}
-
-/* ---- limits ---------------------------------------------------------------------------------- */
-
-static int64_t smallest_limit(limit_model *m) {
-    cot_program *p = limit_compile(m, &(cot_compile_options){.memory_limit = 1});
-    const char  *told = strstr(cot_program_message(p), "the smallest that can be is ");
-    assert_int_equal(cot_program_status(p), COT_MEMORY);
-    assert_non_null(told);
-    int64_t bytes = strtoll(told + strlen("the smallest that can be is "), NULL, 10);
-    cot_program_destroy(p);
-    return bytes;
-}
-
-/* The bits of `plain`, within the limit, and as told. */
-static void check_limit(limit_model *m, int64_t limit, const arrays *plain) {
-    counting     c = {0};
-    cot_program *p = limit_compile(m, &(cot_compile_options){.allocator = {counting_alloc, &c}, .memory_limit = limit});
-    if (cot_program_status(p) != COT_OK) fail_msg("%s: %s", m->name, cot_program_message(p));
-    cot_run *r = measured_run(m->name, p, &c);
-    if ((int64_t)cot_run_bytes(r) > limit) fail_msg("%s: %zu bytes", m->name, cot_run_bytes(r));
-    arrays a = arrays_of(p);
-    size_t held = c.peak = c.live;
-    run(p, &a, r);
-    assert_int_equal(c.peak, held); /* a run takes nothing more */
-    assert_same_bits(m->name, limit, p, &a, plain);
-    cot_run_destroy(r);
-    free_arrays(&a);
-    cot_program_destroy(p);
-}
+#include "compile/limit_test.h"
 
 static void check_model(limit_model m) {
     cot_program      *p = limit_compile(&m, NULL);
@@ -96,9 +15,9 @@ static void check_model(limit_model m) {
     const int64_t percent[] = {100, 50, 30, 20};
     for (int i = 0; i < 4; i++) {
         int64_t limit = f.run_bytes * percent[i] / 100;
-        check_limit(&m, limit < smallest ? smallest : limit, &plain);
+        check_limit(&m, limit < smallest ? smallest : limit, NULL, &plain);
     }
-    check_limit(&m, smallest, &plain);
+    check_limit(&m, smallest, NULL, &plain);
     cot_run_destroy(r);
     free_arrays(&plain);
     cot_program_destroy(p);
@@ -118,12 +37,6 @@ static void a_transformer_keeps_its_bits_at_every_limit(void **state) {
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
-
-static limit_model short_stack(int layers) {
-    limit_model m = deep_model();
-    m.inputs = 2 + layers;
-    return m;
-}
 
 static void assert_refused(limit_model *m, const cot_compile_options *o, cot_status status, const char *sentence) {
     cot_program *p = limit_compile(m, o);

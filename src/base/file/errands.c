@@ -122,6 +122,8 @@ static bool start(cot__errands *e) {
     return ok;
 }
 
+size_t cot__errands_bytes(void) { return sizeof(cot__errands); }
+
 cot__errands *cot__errands_open(const cot_allocator *al) {
     cot__errands *e = cot__alloc(al, sizeof *e);
     if (!e) return NULL;

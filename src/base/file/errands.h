@@ -27,7 +27,8 @@ unsigned cot__forks(void);
  * be written is not. */
 typedef struct cot__errands cot__errands;
 
-/* NULL: there is no memory, or no thread. */
+/* Memory that they take; opening them. NULL: there is no memory, or no thread. */
+size_t        cot__errands_bytes(void);
 cot__errands *cot__errands_open(const cot_allocator *al);
 /* Does what was begun, and ends the thread. NULL is fine. */
 void cot__errands_close(cot__errands *e);

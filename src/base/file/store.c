@@ -42,6 +42,10 @@ static int open_nameless(const char *folder) {
     return fd;
 }
 
+size_t cot__store_bytes(const char *folder) {
+    return sizeof(cot__store) + strlen(folder) + 1 + cot__errands_bytes();
+}
+
 cot__store *cot__store_open(const cot_allocator *al, const char *folder) {
     size_t      bytes = sizeof(cot__store) + strlen(folder) + 1;
     cot__store *s = cot__alloc(al, bytes);
@@ -210,11 +214,16 @@ bool cot__store_read(cot__store *s, uint64_t at, void *data, size_t bytes, uint6
 
 /* ---- by the thread --------------------------------------------------------------------------- */
 
+bool cot__store_hire(cot__store *s) {
+    if (cot__store_is_broken(s)) return false;
+    if (!s->errands) s->errands = cot__errands_open(&s->al);
+    return s->errands != NULL;
+}
+
 static bool begin(cot__extent *p, bool writes, const void *data) {
     cot__store   *s = p->store;
     cot__transfer x = transfer(s, writes, p->at, data, p->bytes, p->sum);
-    if (!s->errands && !cot__store_is_broken(s)) s->errands = cot__errands_open(&s->al);
-    p->errand = s->errands && !cot__store_is_broken(s) ? cot__errands_begin(s->errands, &x) : 0;
+    p->errand = cot__store_hire(s) ? cot__errands_begin(s->errands, &x) : 0;
     return p->errand != 0;
 }
 
@@ -245,6 +254,8 @@ const char  *cot__store_folder(const cot__store *s) { return (void)s, ""; }
 const char  *cot__store_trouble(const cot__store *s) { return (void)s, NULL; }
 bool         cot__store_is_broken(const cot__store *s) { return (void)s, true; }
 cot__store **cot__store_next(cot__store *s) { return (void)s, NULL; }
+size_t       cot__store_bytes(const char *folder) { return (void)folder, 0; }
+bool         cot__store_hire(cot__store *s) { return (void)s, false; }
 bool cot__extent_take(cot__store *s, size_t bytes, cot__extent *p) { return (void)s, (void)bytes, (void)p, false; }
 void cot__extent_give(cot__extent *p) { (void)p; }
 bool cot__store_has_room(const cot__store *s, size_t bytes) { return (void)s, (void)bytes, false; }

@@ -1,12 +1,14 @@
 /* again.c: each unit has its turn in the old order. What it reads and is not in memory is made
  * first, and what that reads before it: these wait on a stack, so nothing recurses. A unit that is
- * done again does only what the wanted result needs.
+ * done again does only what the wanted result needs. What lies in a file is fetched instead, one
+ * unit ahead where there is room.
  *
  * Whatever a unit on the stack reads stays until it is done, so a value is made once for it. Units
  * on the stack are older the higher they lie, so the stack ends. */
 #include "program/limit/again.h"
 #include "program/limit/keeping.h"
 #include "program/passes/rewrite.h"
+#include "rules/structural_ids.h"
 
 #include <string.h>
 
@@ -24,6 +26,7 @@ typedef struct walk {
     uint32_t         *times;  /* for each value: how often it was made */
     uint32_t         *seen;   /* for each view: when its root was made that it is a view of */
     uint32_t         *chain;  /* views of views */
+    uint32_t         *filed;  /* for each value: the new one in the file, if it was read */
     bool              too_long;
 } walk;
 
@@ -162,6 +165,41 @@ static void do_unit(cot__rewrite *r, const waiting *f) {
     if (f->wanted == COT__NO_VALUE) each_read(w, f->unit, pass);
 }
 
+/* ---- from the file --------------------------------------------------------------------------- */
+
+static bool is_filed(const walk *w, uint32_t root) {
+    return (w->keeping.state[root] & (COT__HERE | COT__FILED)) == COT__FILED;
+}
+
+/* There is a copy of the value that was let go first; others that were read from there are not
+ * written again. */
+static void fetch(cot__rewrite *r, uint32_t root) {
+    walk       *w = r->edit->state;
+    cot__attr   mark = {.number = COT__FETCHES};
+    cot__append o = {.op = OP_copy, .n = 1, .x = &w->filed[root], .attr = &mark, .name = "copy"};
+    if (w->filed[root] == COT__NO_VALUE) w->filed[root] = r->value[root];
+    cot__keeping_make_room(&w->keeping, w->u->bytes[root]);
+    r->value[root] = cot__build_operation(&r->to, &o);
+    w->times[root]++;
+    cot__keeping_put(&w->keeping, root);
+    r->changes++;
+}
+
+/* What the next unit reads comes while this one is done, if there is room for it besides. */
+static void fetch_ahead(cot__rewrite *r) {
+    walk            *w = r->edit->state;
+    const cot__unit *now = &w->u->unit[w->keeping.now], *next = now + 1;
+    int64_t          room = w->keeping.budget - now->workspace - w->keeping.used;
+    if (w->keeping.now + 1 == w->u->count) return;
+    for (uint32_t i = now->made; i < next->made; i++) room -= w->u->bytes[w->u->made[i]];
+    for (uint32_t i = next->reads; i < next[1].reads && !r->to.failed; i++) {
+        uint32_t x = w->u->reads[i];
+        if (!is_filed(w, x) || w->u->bytes[x] > room) continue;
+        room -= w->u->bytes[x];
+        fetch(r, x);
+    }
+}
+
 /* ---- the walk -------------------------------------------------------------------------------- */
 
 static void stop_if_too_long(cot__rewrite *r) {
@@ -182,6 +220,10 @@ static void make(cot__rewrite *r, uint32_t unit, uint32_t wanted) {
             top->begun = true;
         }
         uint32_t missing = last_missing(w, top->unit);
+        if (missing != COT__NO_VALUE && is_filed(w, missing)) {
+            fetch(r, missing);
+            continue;
+        }
         if (missing != COT__NO_VALUE) {
             w->stack[w->depth++] = (waiting){cot__unit_of(w->u, missing), missing, false};
             continue;
@@ -196,6 +238,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     walk    *w = r->edit->state;
     uint32_t unit = w->keeping.now;
     if (unit == w->u->count || k + 1 != w->u->unit[unit].end) return;
+    if (w->keeping.spills) fetch_ahead(r);
     make(r, unit, COT__NO_VALUE);
     w->keeping.now++;
 }
@@ -217,21 +260,24 @@ static void open_times(walk *w) {
     for (uint32_t v = 0; v < w->u->p->values; v++) {
         w->times[v] = cot__value_origin(w->u->p, v) != COT__FROM_OPERATION;
         w->seen[v] = 0;
+        w->filed[v] = COT__NO_VALUE;
     }
 }
 
-cot__program *cot__compute_again(const cot__units *u, int64_t budget, const cot__pass_options *o, bool *too_long) {
+cot__program *cot__compute_again(const cot__units *u, int64_t budget, bool spills, const cot__pass_options *o,
+                                 bool *too_long) {
     walk          w = {.u = u};
     cot__edit     how = {.state = &w, .operation = edit_operation, .outputs = give_outputs};
     size_t        values = u->p->values, operations = u->p->operations;
     cot__program *made = NULL;
     w.stack = cot__alloc(&u->al, (u->count + (size_t)1) * sizeof *w.stack);
     w.does = cot__alloc(&u->al, operations);
-    w.times = cot__alloc(&u->al, 3 * values * sizeof *w.times);
-    bool opened = w.stack && w.does && w.times && cot__keeping_open(&w.keeping, u, budget);
+    w.times = cot__alloc(&u->al, 4 * values * sizeof *w.times);
+    bool opened = w.stack && w.does && w.times && cot__keeping_open(&w.keeping, u, budget, spills);
     if (opened) {
         w.seen = w.times + values;
         w.chain = w.seen + values;
+        w.filed = w.chain + values;
         open_times(&w);
         made = cot__rewrite_run(u->p, o, &how);
         cot__keeping_close(&w.keeping);
@@ -239,7 +285,7 @@ cot__program *cot__compute_again(const cot__units *u, int64_t budget, const cot_
         cot__refuse(o->caller, COT_MEMORY, "out of memory: a memory limit for %u operations", u->p->operations);
     cot__free(&u->al, w.stack, (u->count + (size_t)1) * sizeof *w.stack);
     cot__free(&u->al, w.does, operations);
-    cot__free(&u->al, w.times, 3 * values * sizeof *w.times);
+    cot__free(&u->al, w.times, 4 * values * sizeof *w.times);
     *too_long = w.too_long;
     return made;
 }

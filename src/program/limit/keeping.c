@@ -1,13 +1,14 @@
 /* keeping.c: see keeping.h. A choice looks at all that is kept, and at the neighbours of each: with
  * some hundred values that are large enough to matter this is little. */
 #include "program/limit/keeping.h"
+#include "base/file/store.h"
 
 #include <float.h>
 #include <string.h>
 
-bool cot__keeping_open(cot__keeping *q, const cot__units *u, int64_t budget) {
+bool cot__keeping_open(cot__keeping *q, const cot__units *u, int64_t budget, bool spills) {
     size_t n = u->p->values;
-    *q = (cot__keeping){.u = u, .budget = budget};
+    *q = (cot__keeping){.u = u, .budget = budget, .spills = spills};
     q->state = cot__alloc(&u->al, n);
     q->price = cot__alloc(&u->al, 2 * n * sizeof *q->price);
     q->wanted = cot__alloc(&u->al, 4 * n * sizeof *q->wanted);
@@ -39,7 +40,16 @@ void cot__keeping_passed(cot__keeping *q, uint32_t root) {
 /* ---- what it costs to make a value again ----------------------------------------------------- */
 
 static bool is_gone(const cot__keeping *q, uint32_t root) {
-    return (q->state[root] & (COT__HERE | COT__MADE)) == COT__MADE;
+    return (q->state[root] & (COT__HERE | COT__MADE | COT__FILED)) == COT__MADE;
+}
+
+static bool is_filed(const cot__keeping *q, uint32_t root) { return q->state[root] & COT__FILED; }
+
+/* Of what is not here: what it cost to make it when it was looked at last, or what it costs to read
+ * it. */
+static double known_price(const cot__keeping *q, uint32_t x) {
+    if (cot__is_here(q, x)) return 0;
+    return is_filed(q, x) ? (double)COT__READ_BYTE * (double)q->u->bytes[x] : q->price[x];
 }
 
 /* Of its unit, and of the dearest that this reads and that is not there. What these cost themselves
@@ -49,8 +59,8 @@ static double price_by(const cot__keeping *q, uint32_t v) {
     const cot__unit  *maker = &u->unit[cot__unit_of(u, v)];
     double            dearest = 0;
     for (uint32_t i = maker->reads; i < maker[1].reads; i++) {
-        uint32_t x = u->reads[i];
-        if (is_gone(q, x) && q->price[x] > dearest) dearest = q->price[x];
+        double price = known_price(q, u->reads[i]);
+        if (price > dearest) dearest = price;
     }
     return maker->work + dearest;
 }
@@ -85,6 +95,20 @@ static double burden(cot__keeping *q, uint32_t v) {
     return burden_by(q, v);
 }
 
+enum { LEAST_FILED = 4096 }; /* less is not worth a step of its own */
+
+/* DBL_MAX: it cannot be moved. */
+static double price_to_move(const cot__keeping *q, uint32_t v) {
+    int64_t bytes = q->u->bytes[v];
+    if (!q->spills || bytes < LEAST_FILED) return DBL_MAX;
+    return (double)bytes * (is_filed(q, v) ? COT__READ_BYTE : COT__WRITE_BYTE + COT__READ_BYTE);
+}
+
+/* Of letting it go while it is still of use. DBL_MAX: it may not be made twice. */
+static double price_to_make(cot__keeping *q, uint32_t v) {
+    return q->u->unit[cot__unit_of(q->u, v)].once ? DBL_MAX : price(q, v) + burden(q, v);
+}
+
 /* Is something made of the value that is still to be read? */
 static bool is_useful(const cot__keeping *q, uint32_t v) {
     const cot__units *u = q->u;
@@ -112,6 +136,8 @@ void cot__keeping_put(cot__keeping *q, uint32_t root) {
 
 void cot__keeping_drop(cot__keeping *q, uint32_t root) {
     if (q->place[root] == COT__NO_VALUE) return;
+    bool filed = price_to_move(q, root) < price_to_make(q, root);
+    q->state[root] = (uint8_t)(filed ? q->state[root] | COT__FILED : q->state[root] & ~COT__FILED);
     q->price[root] = price(q, root);
     q->burden[root] = burden(q, root);
     q->state[root] &= (uint8_t)~COT__HERE;
@@ -123,12 +149,13 @@ void cot__keeping_drop(cot__keeping *q, uint32_t root) {
 
 /* The lower, the sooner it goes; DBL_MAX: it stays. */
 static double score(cot__keeping *q, uint32_t v) {
-    bool over = cot__keeping_is_over(q, v);
+    bool over = cot__keeping_is_over(q, v), once = q->u->unit[cot__unit_of(q->u, v)].once;
     if (q->wanted[v]) return DBL_MAX;
-    if (q->u->unit[cot__unit_of(q->u, v)].once) return q->u->until[v] < q->now ? 0 : DBL_MAX;
-    if (over && !is_useful(q, v)) return 0;
+    if (once ? q->u->until[v] < q->now : over && !is_useful(q, v)) return 0;
+    double make = price_to_make(q, v), move = price_to_move(q, v), least = move < make ? move : make;
+    if (least == DBL_MAX) return DBL_MAX;
     uint32_t when = over ? q->u->count + q->now : q->u->reader[q->next[v]];
-    return (price(q, v) + burden(q, v)) / ((double)q->u->bytes[v] * (when - q->now + 1.0));
+    return least / ((double)q->u->bytes[v] * (when - q->now + 1.0));
 }
 
 void cot__keeping_make_room(cot__keeping *q, int64_t bytes) {

@@ -4,7 +4,8 @@
  * The one goes that costs least to make again for what it frees and for how long nobody reads it,
  * as on a tape with a limit; but here the next reader is known. Making it again costs its own unit,
  * the longest way there from what is in memory, and the longest way on to what is still read and
- * would be made of it. So a chain is not let go as a whole. */
+ * would be made of it. So a chain is not let go as a whole. Where there is a folder, a value goes
+ * to a file if moving it there and back costs less; what may not be made again always does. */
 #ifndef COT_PROGRAM_KEEPING_H
 #define COT_PROGRAM_KEEPING_H
 
@@ -14,6 +15,7 @@ typedef struct cot__keeping {
     const cot__units *u;
     int64_t           budget, used; /* bytes */
     uint32_t          now;          /* the unit whose turn it is */
+    bool              spills;       /* there is a folder */
     /* For each value, of which roots count: */
     uint8_t          *state;  /* bits of below */
     uint32_t         *wanted; /* by so many units that are about to be done: it stays */
@@ -27,11 +29,12 @@ typedef struct cot__keeping {
 
 enum {
     COT__HERE = 1, /* it lies in memory, or takes none */
-    COT__MADE = 2  /* it was made before */
+    COT__MADE = 2, /* it was made before */
+    COT__FILED = 4 /* it lies in the file: if it is not here, it is read from there */
 };
 
 /* False: there is no memory. */
-bool cot__keeping_open(cot__keeping *q, const cot__units *u, int64_t budget);
+bool cot__keeping_open(cot__keeping *q, const cot__units *u, int64_t budget, bool spills);
 void cot__keeping_close(cot__keeping *q);
 
 static inline bool cot__is_here(const cot__keeping *q, uint32_t root) {

@@ -8,8 +8,9 @@
  * operations, of which they need more, take as many bytes as a whole run does that was found. None
  * of this depends on the limit. */
 #include "program/limit/limit.h"
+#include "base/file/store.h"
 #include "program/limit/again.h"
-#include "program/passes/passes.h"
+#include "program/passes/rewrite.h"
 #include "program/plan.h"
 #include "program/run.h"
 
@@ -57,7 +58,8 @@ static bool measure(search *s, const cot__program *p, int64_t *bytes, int64_t *l
  * goes. NULL: there is none within this budget (*too_long), or the caller was told why. */
 static cot__program *build(search *s, int64_t budget, bool *too_long) {
     cot__pass_options options = {.al = s->o->al, .caller = s->o->caller, .backend = s->o->backend};
-    cot__program     *made = cot__compute_again(&s->units, budget, &options, too_long);
+    bool              spills = s->o->lent && s->o->lent->spill;
+    cot__program     *made = cot__compute_again(&s->units, budget, spills, &options, too_long);
     if (!made) return s->failed |= !*too_long, NULL;
     cot__program *lean = cot__pass_dead(made, &options);
     cot__program_release(made);
@@ -118,8 +120,15 @@ static void look(search *s) {
 
 static double work_in(const cot__program *p) {
     double sum = 0;
-    for (uint32_t k = 0; k < p->operations; k++) sum += cot__work_of(p, k);
+    for (uint32_t k = 0; k < p->operations; k++) sum += cot__is_fetch(p, k) ? 0 : cot__work_of(p, k);
     return sum;
+}
+
+double cot__limit_price(const cot__program *p) {
+    double moved = 0;
+    for (uint32_t k = 0; k < p->operations; k++)
+        if (cot__is_fetch(p, k)) moved += (double)cot__value_bytes(p, p->operation[k].result);
+    return work_in(p) + moved * (COT__WRITE_BYTE + COT__READ_BYTE);
 }
 
 static void refuse(search *s) {

@@ -1,8 +1,9 @@
 /* limit.h: programs whose runs stay within a limit of bytes.
  *
- * What the folder does: decides before the first run what a run keeps and what it computes again
- * where it is read. The result is a program like any other, with the same bits, in which some
- * operations stand more than once.
+ * What the folder does: decides before the first run what a run keeps, what it computes again
+ * where it is read, and what it moves to a file and back, if there is a folder for it. The result
+ * is a program like any other, with the same bits, in which some operations stand more than once,
+ * and copies mark what is fetched from a file (cot__is_fetch).
  *
  *   units    what is done at once: an operation, or a group of them (units.h)
  *   keeping  what lies in memory, and what is best let go when there is no more room (keeping.h)
@@ -34,6 +35,9 @@ typedef struct cot__limit_options {
  * done again, as a share of p's. NULL after telling the caller: there is no memory, or the limit
  * cannot be reached; then the sentence says which can, and that one is reached when asked for. */
 cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again);
+
+/* What a run by the program costs, in operations on numbers, moving to a file and back included. */
+double cot__limit_price(const cot__program *p);
 
 /* A new owner of the program that keeps as little as the walk can, whatever has to be computed
  * again for it: p itself if there is none, or no memory. */

@@ -2,7 +2,7 @@
  * ranges are numbers.
  *
  * What the folder does: lists and numbers that know nothing of programs: free ranges, entries by
- * their hash, and which states of a loop to keep.
+ * their hash, which states of a loop to keep, and bytes that go to a file and come back.
  *
  * May call: base. Must not touch: programs. */
 #ifndef COT_PROGRAM_RANGES_H

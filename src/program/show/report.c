@@ -31,6 +31,7 @@ cot__facts cot__plan_facts(const cot__plan *plan) {
     for (uint32_t k = 0; k < p->constants; k++) f.constants += bytes_of(p, p->constant[k].value);
     for (uint32_t v = 0; plan->fusion.inside && v < p->values; v++)
         if (plan->fusion.inside[v]) f.fused_away = cot__size_add(f.fused_away, bytes_of(p, v));
+    for (uint32_t k = 0; k < plan->stores; k++) f.stored += bytes_of(p, plan->stored[k].value);
     return f;
 }
 

@@ -36,6 +36,7 @@ typedef struct cot__facts {
     int64_t inputs, constants, outputs; /* bytes of their elements */
     int64_t workspace;                  /* bytes of the largest workspace, in the arena of a run */
     int64_t fused_away;                 /* bytes of values that live within their group */
+    int64_t stored;                     /* bytes of values that lie in a file meanwhile */
 } cot__facts;
 
 cot__facts cot__plan_facts(const cot__plan *plan);
