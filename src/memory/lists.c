@@ -34,7 +34,7 @@ static size_t in_windows(const cot_tape *t, size_t bytes) {
     return (bytes + t->memory.window - 1) / t->memory.window * t->memory.window;
 }
 
-void cot__lists_leave(cot_tape *t) {
+void cot__lists_go(cot_tape *t) {
     for (cot__mapped *m = t->memory.mapped; m; m = m->next) cot__mapped_leave(m);
 }
 
@@ -197,7 +197,7 @@ static cot__mapped *mapped_at(const cot_tape *t, const void *list) {
     return m;
 }
 
-void cot__list_free(cot_tape *t, void *list, size_t bytes) {
+void cot__list_end(cot_tape *t, void *list, size_t bytes) {
     cot__mapped *m = mapped_at(t, list);
     if (m) end(t, m);
     else cot__free(&t->al, list, bytes);
@@ -211,7 +211,7 @@ void *cot__list_resize(cot_tape *t, void *list, size_t old_size, size_t new_size
         count(t, m, t->memory.window);
         return m->data;
     }
-    if (!m) return cot__resize(&t->al, list, old_size, new_size);
+    if (!m) return list ? cot__resize(&t->al, list, old_size, new_size) : cot__alloc(&t->al, new_size);
     void *p = cot__alloc(&t->al, new_size);
     if (!p) return NULL;
     copy(t, p, list, old_size);
@@ -219,14 +219,14 @@ void *cot__list_resize(cot_tape *t, void *list, size_t old_size, size_t new_size
     return p;
 }
 
-void *cot__list_zeros(cot_tape *t, size_t bytes) {
+void *cot__list_new(cot_tape *t, size_t bytes) {
     void *list = cot__list_resize(t, NULL, 0, bytes);
     if (list && !mapped_at(t, list)) memset(list, 0, bytes);
     return list;
 }
 
-void cot__list_clear(cot_tape *t, void *at, size_t bytes) {
-    size_t part = t->memory.mapped ? t->memory.window : bytes;
+void cot__list_wipe(cot_tape *t, void *at, size_t bytes) {
+    size_t part = t->memory.window;
     for (char *p = at; bytes; p += part, bytes -= part) {
         part = part < bytes ? part : bytes;
         memset(p, 0, part);
