@@ -303,8 +303,8 @@ typedef struct cot_options {
      * COTANGENT_MEMORY_LIMIT says, or no limit. See cot_tape_set_memory_limit. */
     int64_t       memory_limit COT__OR_0;
     /* a folder for values that the limit lets go and that are dear, or not possible, to compute
-     * again: they lie in a file without a name there (Linux), which nothing outlives. NULL: none.
-     * The name is copied. See cot_tape_set_memory_limit. */
+     * again, and for the operations of a long tape: they lie in files without a name there (Linux),
+     * which nothing outlives. NULL: none. The name is copied. See cot_tape_set_memory_limit. */
     const char   *spill COT__OR_0;
 } cot_options;
 
@@ -376,7 +376,8 @@ typedef struct cot_memory {
     int64_t saved;      /* of the others: those that derivative rules read */
     int64_t cheap;      /* of those saved: made by elementwise operations, so cheap to make again */
     int64_t unread;     /* no rule reads them: a scope (cot_scope_close) would let them go */
-    int64_t spilled;    /* bytes of elements that lie in the folder of cot_options.spill now */
+    /* bytes that lie in the folder of cot_options.spill now: elements, and room for operations */
+    int64_t spilled;
     int64_t packed;     /* of those saved: kept as bf16 (cot_precision.saved), 2 bytes an element */
     int64_t peak;       /* cot_tape_peak_bytes */
     /* A memory limit that is enough for what is recorded and a sweep back from the last value, not
@@ -394,7 +395,8 @@ COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
  * When an operation or a sweep would pass it, the tape drops elements of values that it can compute
  * again, and does their operations again when somebody reads them: gradients and values have the
  * same bits under every limit that lets them be computed at all, and take longer. Values that were
- * recorded before there was a limit stay, and so do numbers without axes.
+ * recorded before there was a limit stay, and so do numbers without axes, which are part of their
+ * operations, 32 bytes each.
  * Where the tape has a folder (cot_options.spill), a value goes to a file instead if that costs
  * less than computing it again, or if it cannot be: constants, results of writes in place, of loops
  * and other functions with bodies, of programs, and of cot_call (but see cot_custom.pure). Without
@@ -402,6 +404,17 @@ COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
  * sweep will read next. Every read is compared with a checksum of what was written. A disk that is
  * full or fails costs time and no answer, as long as values can be computed again, and
  * cot_tape_note says so; a value that cannot be and is lost is an error (COT_MEMORY).
+ * The operations themselves, and what sweeps hold for each, lie in files there where they would
+ * take more than an eighth of the limit: a tape of numbers may be as long as the disk is large.
+ * They are mapped (MAP_SHARED), so the system moves their pages, and those that a walk over the
+ * tape has passed leave the process: a sixteenth of the limit of each list counts, and is what the
+ * process has of it, but for pages of operands that lie far away and, while it prints, checks or
+ * expands a tape into a series, of all that it reads. A full disk is found when the list grows: it
+ * stays in memory then if the limit lets it, else the error (COT_MEMORY) says so, and the tape can
+ * go on under a larger limit. There is no checksum of these, and a disk that does not give back
+ * what it has taken ends the process by a signal (SIGBUS). Operands of cot_sum_of and its like, and
+ * names, stay in memory. Addresses are taken for all of it (RLIMIT_AS counts them). A forked child
+ * may use such a tape as long as its parent does not.
  * Where the rest does not fit, the error (COT_MEMORY) says how much the operation needed, and what
  * was in use that could not be dropped.
  * A dropped value is computed from what it was computed from before. If a leaf, a constant or

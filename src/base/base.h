@@ -91,9 +91,12 @@ static inline bool cot__is_contiguous(int ndim, const int64_t *shape, const int6
 void *cot__alloc(const cot_allocator *al, size_t size);
 void *cot__resize(const cot_allocator *al, void *ptr, size_t old_size, size_t new_size);
 void  cot__free(const cot_allocator *al, void *ptr, size_t size);
-/* For arrays that nobody will touch: large blocks take address space and no memory, where the
- * system has it; small ones are asked of `allocator`, NULL: libc. The function of a
- * cot_allocator. */
+/* Functions of a cot_allocator: large blocks are of the system and go back there at once, small
+ * ones are asked of `allocator`, NULL: libc. The system promises the memory of cot__pages when it
+ * is asked, and may refuse: a refusal is an error on a tape, where a promise that is not kept would
+ * be the end of the process. cot__reserve is for arrays that nobody will touch: it takes addresses,
+ * and no memory. */
+void *cot__pages(void *allocator, void *ptr, size_t old_size, size_t new_size);
 void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size);
 
 #endif

@@ -4,8 +4,9 @@
  * The caller's function is asked for zero bytes only to free, so it need not know what zero means
  * elsewhere. A request for no bytes is a request for one byte, also when it is freed. Limits and
  * accounting are left to the caller. */
-#define _GNU_SOURCE /* madvise */
+#define _GNU_SOURCE /* madvise, mremap */
 #include "base/base.h"
+#include "base/poison.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,27 +55,53 @@ void cot__free(const cot_allocator *al, void *ptr, size_t size) {
     else free(ptr);
 }
 
-/* ---- address space --------------------------------------------------------------------------- */
+/* ---- large blocks of the system -------------------------------------------------------------- */
 
 #if defined(__linux__)
 enum { LARGE = 1 << 16 };
 
-static void *address_space(size_t bytes) {
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+static void *take(size_t bytes, int flags) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     return p == MAP_FAILED ? NULL : p;
 }
 
-void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size) {
+/* A process may have so many mappings that none can be cut in two: then the addresses stay taken,
+ * and the memory behind them goes. */
+static void give_back(void *p, size_t bytes) {
+    if (munmap(p, bytes) != 0) madvise(p, bytes, MADV_DONTNEED);
+}
+
+/* The pages of a block that grows go with it, so that it is never there twice. (Sanitizers do not
+ * see that.) */
+static void *moved(void *p, size_t old_size, size_t new_size) {
+    void *at = COT__ADDRESS_SANITIZER || COT__MEMORY_SANITIZER ? MAP_FAILED
+                                                               : mremap(p, old_size, new_size, MREMAP_MAYMOVE);
+    return at == MAP_FAILED ? NULL : at;
+}
+
+static void *of_the_system(void *allocator, void *ptr, size_t old_size, size_t new_size, int flags) {
     bool was = ptr && old_size >= LARGE, is = new_size >= LARGE;
     if (!was && !is) return cot__resize(allocator, ptr, old_size, new_size);
-    void *fresh = !new_size ? NULL : is ? address_space(new_size) : cot__alloc(allocator, new_size);
+    void *fresh = was && is ? moved(ptr, old_size, new_size) : NULL;
+    if (fresh) return fresh;
+    fresh = !new_size ? NULL : is ? take(new_size, flags) : cot__alloc(allocator, new_size);
     if (new_size && !fresh) return NULL;
     if (ptr && fresh) memcpy(fresh, ptr, old_size < new_size ? old_size : new_size);
-    if (was) munmap(ptr, old_size);
+    if (was) give_back(ptr, old_size);
     else cot__free(allocator, ptr, old_size);
     return fresh;
 }
+
+void *cot__pages(void *allocator, void *ptr, size_t old_size, size_t new_size) {
+    return of_the_system(allocator, ptr, old_size, new_size, 0);
+}
+void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size) {
+    return of_the_system(allocator, ptr, old_size, new_size, MAP_NORESERVE);
+}
 #else
+void *cot__pages(void *allocator, void *ptr, size_t old_size, size_t new_size) {
+    return cot__resize(allocator, ptr, old_size, new_size);
+}
 void *cot__reserve(void *allocator, void *ptr, size_t old_size, size_t new_size) {
     return cot__resize(allocator, ptr, old_size, new_size);
 }

@@ -286,6 +286,6 @@ int cot__explain_gradient(cot__text *x, cot_tape *t, uint32_t y) {
     int found = s.who ? run(&s) : -1;
     cot__kept_adjoints_close(&s.w);
     cot__free(&t->al, s.who, nodes * sizeof *s.who);
-    cot__free(&t->al, s.ancestor, nodes);
+    cot__list_free(t, s.ancestor, nodes);
     return found;
 }

@@ -70,6 +70,7 @@ static bool add(cot_tape *t, rows *r, cot_memory *m, uint32_t i) {
 /* A storage is told by the first value on it: later ones find its mark. */
 static bool add_all(cot_tape *t, rows *r, cot_memory *m) {
     bool ok = true;
+    for (const cot__mapped *list = t->memory.mapped; list; list = list->next) m->spilled += (int64_t)list->bytes;
     for (uint32_t i = 0; ok && i < t->count; i++) {
         const cot__node *n = &t->nodes[i];
         if (!cot__is_tensor(n) || cot__in_body(n) || n->value.tensor->storage->scoped) continue;

@@ -89,7 +89,7 @@ int cot_report(cot_var y, char *out, size_t size) {
         }
     for (uint32_t i = top + 1; ancestor && r.swept && i-- > 0;)
         if (ancestor[i]) find_strong_zeros(&r, i);
-    cot__free(&r.t->al, ancestor, (size_t)top + 1);
+    cot__list_free(r.t, ancestor, (size_t)top + 1);
     cot__calling_close(r.t);
     r.short_of_memory = r.short_of_memory || !ancestor || r.w.short_of_memory;
     if (!r.swept && r.f.found) cot__put(&r.f.x, "\n");

@@ -112,10 +112,12 @@ static void find_makers(measure *m, uint32_t end) {
 
 double cot__undroppable(cot_tape *t, uint32_t end) {
     measure m = {.t = t};
-    if (end && !(m.maker = cot__alloc(&t->al, end * sizeof *m.maker))) return -1;
+    size_t  used = cot__cache_used(&t->cache);
+    if (end && !(m.maker = cot__list_resize(t, NULL, 0, end * sizeof *m.maker))) return -1;
+    size_t mine = cot__cache_used(&t->cache) - used;
     find_makers(&m, end);
-    cot__free(&t->al, m.maker, end * sizeof *m.maker);
-    return m.fixed - (double)cot__cache_takes(end * sizeof *m.maker);
+    cot__list_free(t, m.maker, end * sizeof *m.maker);
+    return m.fixed - (double)mine;
 }
 
 /* ---- one operation --------------------------------------------------------------------------- */
@@ -251,16 +253,18 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     uint32_t end = y + 1;
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
     measure  m = {.t = t};
-    double  *memory = cot__alloc(&t->al, end * one);
+    size_t   used = cot__cache_used(&t->cache);
+    double  *memory = cot__list_resize(t, NULL, 0, end * one);
     if (!memory) return -1;
+    used = cot__cache_used(&t->cache) - used; /* by this list; little where it lies in a file */
     m.need = memory, m.adjoint = memory + end, m.maker = (uint32_t *)(memory + 2 * (size_t)end);
     for (uint32_t i = 0; i < end; i++) m.adjoint[i] = 0;
     find_makers(&m, end);
-    m.fixed += SLACK + OF_NODE * (double)end - (double)(end * one);
+    m.fixed += SLACK + OF_NODE * (double)end - (double)(used < end * one ? used : end * one);
     walk_up(&m, end);
     walk_down(&m, y);
     double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole, body = most_inside(&m, end);
-    cot__free(&t->al, memory, end * one);
+    cot__list_free(t, memory, end * one);
     return (int64_t)(m.fixed + (limit < whole ? limit : whole) + body);
 }
 
@@ -316,7 +320,8 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     if (!cot__can_rehearse(t, y) || !cot__rehearse(t, y, &r)) return r.failed ? -1 : estimate(t, y);
     /* a sweep makes lists of its own, which are there from an earlier one; those of waiting work go
      * before a value does */
-    double own = (double)(t->sweep.adjoints.reserved ? 0 : t->sweep.adjoints.bytes) + (double)cot__pending_lists(t);
+    const cot__array *slots = &t->sweep.adjoints;
+    double own = (double)(slots->reserved || slots->mapped ? 0 : slots->bytes) + (double)cot__pending_lists(t);
     double fixed = cot__undroppable(t, y + 1), beside = fixed - r.lists - own;
     if (fixed < 0) return -1;
     size_t more = beside > 0 ? (size_t)beside : 0, most = most_under_limits(t, y, more, r.peak + more);

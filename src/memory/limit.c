@@ -31,6 +31,7 @@ static void set_limit(cot_tape *t, int64_t bytes) {
     t->cache.make_room = cot__drop_for;
     t->cache.of = t;
     t->memory.on = bytes > 0 || cot__drop_always || cot__spill_always || cot__packs(t);
+    cot__lists_limited(t);
 }
 
 void cot__memory_begin(cot_tape *t, const cot_options *options) {

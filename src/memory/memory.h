@@ -74,10 +74,6 @@ void cot__drop_for(void *tape, size_t bytes);
 /* Of more storages than these several are dropped for one look at them; else one. */
 enum { COT__MANY_STORAGES = 1024 };
 
-/* The function of a cot_allocator: large blocks are of the system, and go back there at once; small
- * ones are asked of `allocator`, NULL: libc (pages.c). */
-void *cot__pages(void *allocator, void *ptr, size_t old_size, size_t new_size);
-
 /* ---- the store (spill.c) ---- */
 
 /* Does its present value lie in the store, or is on its way there or back? */

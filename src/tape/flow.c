@@ -4,19 +4,19 @@
  * once for each kind of edge, and read operands without calls. */
 #include "tape/flow.h"
 
-#include <string.h>
-
 #define IN_LOOP static inline __attribute__((always_inline))
+
+/* Marks are memory of the tape, and nothing that is recorded. */
+static cot_tape *writable(const cot_tape *t) { return (cot_tape *)(uintptr_t)t; }
 
 bool cot__flow_open(cot__flow *w, const cot_tape *t, uint32_t from, uint32_t end) {
     *w = (cot__flow){.t = t, .from = from, .end = end};
-    w->mark = cot__alloc(&t->al, cot__flow_bytes(w));
-    if (w->mark) memset(w->mark, 0, cot__flow_bytes(w));
+    w->mark = cot__list_zeros(writable(t), cot__flow_bytes(w));
     return w->mark != NULL;
 }
 
 void cot__flow_close(cot__flow *w) {
-    cot__free(&w->t->al, w->mark, cot__flow_bytes(w));
+    cot__list_free(writable(w->t), w->mark, cot__flow_bytes(w));
     w->mark = NULL;
 }
 
@@ -80,8 +80,9 @@ IN_LOOP bool meets(const cot__flow *w, uint32_t i, uint8_t bit, cot__edges edges
     return false;
 }
 
-IN_LOOP bool up(cot__flow *w, uint8_t bit, cot__edges edges) {
-    for (uint32_t i = w->from; i < w->end; i++) {
+/* Over the nodes from … end - 1 of the range. */
+IN_LOOP bool up(cot__flow *w, uint32_t from, uint32_t end, uint8_t bit, cot__edges edges) {
+    for (uint32_t i = from; i < end; i++) {
         if ((w->mark[i - w->from] & bit && !w->visit) || !meets(w, i, bit, edges)) continue;
         cot__onward onward = w->visit ? w->visit(w, i) : COT__FLOW_ON;
         if (onward == COT__FLOW_STOP) return false;
@@ -101,8 +102,8 @@ IN_LOOP void mark_operands(cot__flow *w, uint32_t i, uint8_t bit, cot__edges edg
     }
 }
 
-IN_LOOP bool down(cot__flow *w, uint8_t bit, cot__edges edges) {
-    for (uint32_t i = w->end; i-- > w->from;) {
+IN_LOOP bool down(cot__flow *w, uint32_t from, uint32_t end, uint8_t bit, cot__edges edges) {
+    for (uint32_t i = end; i-- > from;) {
         if (!(w->mark[i - w->from] & bit)) continue;
         cot__onward onward = w->visit ? w->visit(w, i) : COT__FLOW_ON;
         if (onward == COT__FLOW_STOP) return false;
@@ -121,8 +122,30 @@ IN_LOOP bool down(cot__flow *w, uint8_t bit, cot__edges edges) {
     default: return call(__VA_ARGS__, COT__EDGES_DIFFERENTIABLE);                                                      \
     }
 
-bool cot__flow_up(cot__flow *w, uint8_t bit, cot__edges edges) { WITH_EDGES(up, w, bit) }
-bool cot__flow_down(cot__flow *w, uint8_t bit, cot__edges edges) { WITH_EDGES(down, w, bit) }
+static bool up_between(cot__flow *w, uint32_t from, uint32_t end, uint8_t bit, cot__edges edges) {
+    WITH_EDGES(up, w, from, end, bit)
+}
+static bool down_between(cot__flow *w, uint32_t from, uint32_t end, uint8_t bit, cot__edges edges) {
+    WITH_EDGES(down, w, from, end, bit)
+}
+
+/* A window at a time, where the tape lies in a file. */
+bool cot__flow_up(cot__flow *w, uint8_t bit, cot__edges edges) {
+    int64_t window = cot__window(w->t), end = w->end;
+    for (int64_t i = w->from; i < end; i += window) {
+        if (!up_between(w, (uint32_t)i, (uint32_t)(i + window < end ? i + window : end), bit, edges)) return false;
+        cot__lists_leave(writable(w->t));
+    }
+    return true;
+}
+bool cot__flow_down(cot__flow *w, uint8_t bit, cot__edges edges) {
+    int64_t window = cot__window(w->t), from = w->from;
+    for (int64_t i = w->end; i > from; i -= window) {
+        if (!down_between(w, (uint32_t)(i - window > from ? i - window : from), (uint32_t)i, bit, edges)) return false;
+        cot__lists_leave(writable(w->t));
+    }
+    return true;
+}
 bool cot__flow_meets(const cot__flow *w, uint32_t i, uint8_t bit, cot__edges edges) { return meets(w, i, bit, edges); }
 
 uint8_t *cot__needed(const cot_tape *t, uint32_t from, uint32_t top, int n, const uint32_t *ys, cot__edges edges) {

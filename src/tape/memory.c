@@ -1,8 +1,7 @@
-/* memory.c: the memory of a tape: growing arrays, the arena of side records, counted storages.
+/* memory.c: the memory of a tape: the arena of side records, counted storages, stores of folders.
  *
  * Invariant: everything a rewind must free is reachable from a counter in a mark: chunks of the
  * arena, the list of storages, the list of tensor leaves. Nothing here walks nodes. */
-#define _GNU_SOURCE /* madvise */
 #include "tape/tape.h"
 
 #include "backend/cpu/table/cpu.h"
@@ -10,93 +9,6 @@
 
 #include <errno.h>
 #include <string.h>
-
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
-/* ---- arrays that may become huge: they pass the cache by and keep what they have ------------- */
-
-/* From this size on an array moves to reserved address space: growing it then costs page faults
- * only. */
-#define RESERVE_FROM ((size_t)1 << 21)
-#define RESERVE_BYTES ((size_t)1 << (sizeof(size_t) > 4 ? 37 : 30))
-
-#if defined(__linux__) && UINTPTR_MAX > UINT32_MAX
-/* Pages appear when touched. Huge pages, because at 10^8 nodes page faults are most of the cost. */
-static void *reserve_address_space(size_t bytes) {
-    size_t huge = (size_t)2 << 20;
-    char  *p = mmap(NULL, bytes + huge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return NULL;
-    char *aligned = (char *)(((uintptr_t)p + huge - 1) & ~(uintptr_t)(huge - 1));
-    if (aligned > p) munmap(p, (size_t)(aligned - p));
-    munmap(aligned + bytes, (size_t)(p + huge - aligned));
-#ifdef MADV_HUGEPAGE
-    madvise(aligned, bytes, MADV_HUGEPAGE);
-#endif
-    return aligned;
-}
-static void release_address_space(void *p, size_t bytes) { munmap(p, bytes); }
-#else
-static void *reserve_address_space(size_t bytes) { (void)bytes; return NULL; }
-static void  release_address_space(void *p, size_t bytes) { (void)p, (void)bytes; }
-#endif
-
-/* How large it should be next. Where it takes much of a limit, twice as much would soon be more
- * than there is. */
-static size_t next_bytes(const cot_tape *t, const cot__array *a) {
-    bool is_much = t->cache.limit && a->bytes > t->cache.limit / 16;
-    return a->bytes + (is_much ? a->bytes / 8 : a->bytes);
-}
-
-bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
-    if (bytes <= a->bytes) return true;
-    /* A user's allocator is asked for everything; only the default one may go around malloc. */
-    bool may_reserve = !t->cache.below.alloc && !t->cache.limit; /* a limit counts what grows */
-    if (!a->reserved && may_reserve && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES) {
-        void *p = reserve_address_space(RESERVE_BYTES);
-        if (p) {
-            if (a->bytes) memcpy(p, a->data, a->bytes);
-            cot__free(&t->cache.below, a->data, a->bytes);
-            cot__cache_count(&t->cache, a->bytes, 0);
-            *a = (cot__array){p, RESERVE_BYTES, true};
-            return true;
-        }
-    }
-    if (a->reserved) return false;
-    size_t next = next_bytes(t, a), want = next > bytes ? next : bytes;
-    cot__memory_expect(t, want - a->bytes);
-    if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
-    void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
-    if (!p) return false;
-    cot__cache_count(&t->cache, a->bytes, want);
-    *a = (cot__array){p, want, false};
-    return true;
-}
-
-void cot__array_free(cot_tape *t, cot__array *a) {
-    if (a->reserved)
-        release_address_space(a->data, a->bytes);
-    else {
-        cot__free(&t->cache.below, a->data, a->bytes);
-        cot__cache_count(&t->cache, a->bytes, 0);
-    }
-    *a = (cot__array){0};
-}
-
-bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op) {
-    if (count < *capacity) return true;
-    uint32_t want = *capacity ? *capacity * 2 : COT__GROWS_FROM;
-    cot__memory_expect(t, want * element);
-    void    *p = want > *capacity ? cot__resize(&t->al, *data, *capacity * element, want * element) : NULL;
-    if (!p) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a list of the tape", op, want * element);
-        return false;
-    }
-    *data = p;
-    *capacity = want;
-    return true;
-}
 
 /* ---- the arena: shapes, attributes, names ---------------------------------------------------- */
 

@@ -90,9 +90,9 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->leaves.list, t->leaves.capacity * sizeof *t->leaves.list);
     cot__free(&t->al, t->kept.list, t->kept.capacity * sizeof *t->kept.list);
     cot__free(&t->al, t->names.list, t->names.capacity * sizeof *t->names.list);
-    cot__free(&t->al, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
+    cot__list_free(t, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
     cot__free(&t->al, t->retained.list, t->retained.capacity * sizeof *t->retained.list);
-    cot__free(&t->al, t->sweep.arrived, t->sweep.arrived_capacity * sizeof *t->sweep.arrived);
+    cot__list_free(t, t->sweep.arrived, t->sweep.arrived_capacity * sizeof *t->sweep.arrived);
     cot__cache_trim(&t->cache);
     cot_allocator al = t->cache.below;
     cot__free(&al, t, sizeof *t);
@@ -208,6 +208,7 @@ static void forget(cot_tape *t, cot_mark m) {
     release_arena(t, (const void *)(uintptr_t)m.part[CHUNK], (size_t)m.part[USED]);
     t->count = (uint32_t)m.part[NODES];
     if (t->scalars_from > t->count) t->scalars_from = t->count;
+    if (UNLIKELY(t->memory.mapped)) cot__lists_rewound(t);
     t->names.count = (uint32_t)(m.part[LISTS] >> 32);
     t->sites.count = (uint32_t)m.part[LISTS];
     int scopes = (int)(m.part[RETAINED] >> SCOPES_AT);
@@ -414,7 +415,7 @@ cot_var cot_sited(cot_var x, const cot_site *site) {
     uint32_t first = t->sites.count ? t->sites.list[t->sites.count - 1].first : 0;
     if (t->sites.count && first >= t->count) return x;
     void *list = t->sites.list;
-    if (!cot__grow(t, &list, &t->sites.capacity, t->sites.count, sizeof *t->sites.list, "source line"))
+    if (!cot__list_grow(t, &list, &t->sites.capacity, t->sites.count, sizeof *t->sites.list, "source line"))
         return INVALID(t);
     t->sites.list = list;
     t->sites.list[t->sites.count++] = (cot__site_run){t->count, site};

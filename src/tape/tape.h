@@ -18,9 +18,12 @@
 
 #include "base/base.h"
 #include "base/cache.h"
+#include "base/file/mapped.h"
 #include "base/file/store.h"
 #include "backend/backend.h"
 #include "rules/rules.h"
+
+#include <string.h>
 
 /* ---- storage and tensors --------------------------------------------------------------------- */
 
@@ -180,6 +183,7 @@ typedef struct cot__array {
     void  *data;
     size_t bytes;    /* allocated */
     bool   reserved; /* by mmap: `bytes` of address space, touched as needed */
+    cot__mapped *mapped; /* it lies in a file, of which `bytes` are in use; NULL: in memory */
 } cot__array;
 
 typedef struct cot__chunk {
@@ -398,6 +402,10 @@ struct cot_tape {
         bool     remakes;     /* there was a limit: values may know the operation that makes them */
         uint32_t packed;      /* values that are kept as bf16 */
         cot__storage *wide;   /* those of them whose elements are there; NULL: none */
+        /* lists that lie in files of the spill folder (lists.c), and how many bytes of such a list
+         * are to be in memory at once */
+        cot__mapped *mapped;
+        size_t       window;
         /* where the elements of a value seem to lie that could not be made again: one zero */
         double   nothing[2];
     } memory;
@@ -692,8 +700,49 @@ void cot__release_kept(cot_tape *t, uint32_t count);
 /* Growing arrays of the tape: room for one more element. False after setting the error. */
 enum { COT__GROWS_FROM = 16 };
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
+
+/* ---- long lists (src/memory/lists.c) --------------------------------------------------------- */
+
+/* Lists that have an entry for each node, or for many: where a limit and a spill folder are, those
+ * that are long lie in files of the folder. */
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes); /* no error is set */
 void cot__array_free(cot_tape *t, cot__array *a);
+/* Like cot__resize; NULL, and no error is set, where memory is short. */
+void *cot__list_resize(cot_tape *t, void *list, size_t old_size, size_t new_size);
+void  cot__list_end(cot_tape *t, void *list, size_t bytes);
+static inline void cot__list_free(cot_tape *t, void *list, size_t bytes) {
+    if (UNLIKELY(t->memory.mapped)) cot__list_end(t, list, bytes);
+    else cot__free(&t->al, list, bytes);
+}
+/* A list of zeros. */
+void *cot__list_new(cot_tape *t, size_t bytes);
+static inline void *cot__list_zeros(cot_tape *t, size_t bytes) {
+    void *list = UNLIKELY(t->memory.store) ? cot__list_new(t, bytes) : cot__alloc(&t->al, bytes);
+    return list && !t->memory.store ? memset(list, 0, bytes) : list;
+}
+/* cot__grow for a list that cot__list_free frees. */
+bool  cot__list_grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
+/* Nodes were forgotten: recording meets the ends of windows again. */
+void cot__lists_rewound(cot_tape *t);
+/* The limit has changed: lists that are now too long go to files. */
+void cot__lists_limited(cot_tape *t);
+/* Whoever walks over the tape has passed a window: what lies in files leaves the memory. Anybody
+ * may say so at any time. */
+void cot__lists_go(cot_tape *t);
+static inline void cot__lists_leave(cot_tape *t) {
+    if (UNLIKELY(t->memory.mapped)) cot__lists_go(t);
+}
+/* Entries of a window, for walks: the nodes between two calls of cot__lists_leave. Where no list
+ * lies in a file: more than there are. */
+static inline int64_t cot__window(const cot_tape *t) {
+    return LIKELY(!t->memory.mapped) ? INT64_MAX / 2 : (int64_t)(t->memory.window / sizeof(cot__node));
+}
+/* Zeroes `bytes` of a list. */
+void cot__list_wipe(cot_tape *t, void *at, size_t bytes);
+static inline void cot__list_clear(cot_tape *t, void *at, size_t bytes) {
+    if (UNLIKELY(t->memory.mapped)) cot__list_wipe(t, at, bytes);
+    else memset(at, 0, bytes);
+}
 
 const char     *cot__name_of(const cot_tape *t, uint32_t node); /* NULL: none */
 const cot_site *cot__site_of(const cot_tape *t, uint32_t node); /* NULL: unknown */

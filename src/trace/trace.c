@@ -88,7 +88,7 @@ void cot__trace_free(cot__trace *tr) {
         cot__free(&t->al, c, c->size);
         c = prev;
     }
-    cot__free(&t->al, b->marks, b->marks ? (size_t)b->top + 1 : 0);
+    cot__list_free(t, b->marks, b->marks ? (size_t)b->top + 1 : 0);
     cot__free(&t->al, b, sizeof *b);
 }
 

@@ -2,16 +2,13 @@
  *
  * Free ranges stand in a list in the order of the file, no two side by side. When there is no
  * memory for one more, the range is forgotten: it is not used again. */
-#define _GNU_SOURCE /* mkostemp */
 #include "base/file/store.h"
 #include "base/file/errands.h"
+#include "base/file/nameless.h"
 
 #if defined(__linux__)
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 typedef struct range { uint64_t at, bytes; } range;
@@ -34,14 +31,6 @@ struct cot__store {
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int open_nameless(const char *folder) {
-    char name[4096];
-    if (snprintf(name, sizeof name, "%s/cotangent-XXXXXX", folder) >= (int)sizeof name) return errno = ENAMETOOLONG, -1;
-    int fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0) unlink(name);
-    return fd;
-}
-
 size_t cot__store_bytes(const char *folder) {
     return sizeof(cot__store) + strlen(folder) + 1 + cot__errands_bytes();
 }
@@ -55,7 +44,7 @@ cot__store *cot__store_open(const cot_allocator *al, const char *folder) {
     s->bytes = bytes;
     s->forks = cot__forks();
     memcpy(s->folder, folder, bytes - sizeof *s);
-    s->fd = open_nameless(folder);
+    s->fd = cot__nameless_open(folder);
     if (s->fd >= 0) return s;
     int why = errno;
     cot__free(al, s, bytes);
@@ -88,18 +77,11 @@ static bool failed(cot__store *s, int why) {
     return false;
 }
 
-/* Beyond the limit on the sizes of files a write would end the process by a signal. */
-static bool may_have(uint64_t size) {
-    struct rlimit most;
-    return getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur == RLIM_INFINITY || size <= most.rlim_cur;
-}
+void cot__store_blame(cot__store *s, int why) { failed(s, why); }
 
-/* The disk has room for all of the file, so that no write finds it full. */
 static bool grow(cot__store *s, uint64_t size) {
     if (size <= s->size) return true;
-    bool may = size <= INT64_MAX && may_have(size);
-    int  why = may ? EINTR : EFBIG;
-    while (why == EINTR) why = posix_fallocate(s->fd, (off_t)s->size, (off_t)(size - s->size));
+    int why = cot__nameless_grow(s->fd, s->size, size);
     if (why) return s->full = true, failed(s, why);
     s->size = size;
     return true;
@@ -252,6 +234,7 @@ cot__store *cot__store_open(const cot_allocator *al, const char *folder) {
 void         cot__store_close(cot__store *s) { (void)s; }
 const char  *cot__store_folder(const cot__store *s) { return (void)s, ""; }
 const char  *cot__store_trouble(const cot__store *s) { return (void)s, NULL; }
+void         cot__store_blame(cot__store *s, int why) { (void)s, (void)why; }
 bool         cot__store_is_broken(const cot__store *s) { return (void)s, true; }
 cot__store **cot__store_next(cot__store *s) { return (void)s, NULL; }
 size_t       cot__store_bytes(const char *folder) { return (void)folder, 0; }

@@ -35,6 +35,8 @@ void        cot__store_close(cot__store *s); /* NULL is fine */
 const char *cot__store_folder(const cot__store *s);
 /* What went wrong first, "No space left on device"; NULL: nothing. */
 const char *cot__store_trouble(const cot__store *s);
+/* Another file in its folder failed, with this errno. */
+void        cot__store_blame(cot__store *s, int why);
 /* Will it take nothing more, whatever is given back? */
 bool        cot__store_is_broken(const cot__store *s);
 /* What it costs to move a byte, in operations on numbers, by what disks and processors do: it is

@@ -18,10 +18,11 @@ bool cot__slots(cot_tape *t, uint32_t top, int lanes, const char *op) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the adjoints of the sweep", op, need);
         return false;
     }
-    /* Reserved memory is zero until touched, and touched slots are zeroed again: nothing to do, and
-     * nothing to fault in. */
-    size_t have = t->sweep.adjoints.reserved ? need : t->sweep.adjoints.bytes;
-    if (!t->sweep.adjoints.reserved)
+    /* Reserved memory, and a file, is zero until touched, and touched slots are zeroed again:
+     * nothing to do, and nothing to fault in. */
+    bool   zero = t->sweep.adjoints.reserved || t->sweep.adjoints.mapped;
+    size_t have = zero ? need : t->sweep.adjoints.bytes;
+    if (!zero)
         memset((char *)t->sweep.adjoints.data + t->sweep.zeroed, 0, have - t->sweep.zeroed);
     t->sweep.zeroed = have;
     return true;
@@ -199,8 +200,8 @@ void cot__sweep_close(cot__sweep *s, bool consumed) {
     t->cache.aside -= s->owed;
     cot__free(&t->al, s->accs, s->acc_capacity * sizeof *s->accs);
     cot__free(&t->al, s->arrivals, s->arrival_capacity * sizeof *s->arrivals);
-    cot__free(&t->al, s->reach, s->reach_bytes);
+    cot__list_free(t, s->reach, s->reach_bytes);
     if (!consumed && s->lo <= s->top && t->sweep.zeroed)
-        memset(cot__slot(t, s->lo), 0, ((size_t)s->top - s->lo + 1) * 8);
+        cot__list_clear(t, cot__slot(t, s->lo), ((size_t)s->top - s->lo + 1) * 8);
     *s = (cot__sweep){.t = t, .lo = 1};
 }

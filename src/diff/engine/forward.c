@@ -399,8 +399,9 @@ static bool visit_input(cot__sweep *s, uint32_t from, uint32_t i) {
 
 static bool walk(cot__sweep *s, uint32_t from) {
     cot_tape *t = s->t;
-    uint32_t  i = from;
+    uint32_t  i = from, last = cot__window(t) > s->top ? s->top : 0;
     while (i <= s->top) {
+        cot__windows_up(t, i, s->top, &last);
         const cot__node *n = &t->nodes[i];
         /* a pick got its tangent with the others of its operation */
         if (n->op == OP_leaf || !(n->flags & COT__ACTIVE) || n->op == OP_pick) {
@@ -409,7 +410,7 @@ static bool walk(cot__sweep *s, uint32_t from) {
             if (!visit_input(s, from, i)) return false;
             i++;
         } else if (in_run(s, n)) {
-            i = run(s, i, s->top);
+            i = run(s, i, last);
         } else {
             if (!visit_if_needed(s, from, i)) return false;
             i++;

@@ -79,11 +79,14 @@ static void commit_scalar(cot__node *n, double adjoint, double *grad) {
 
 void cot__commit_arrivals(cot__sweep *s) {
     cot_tape *t = s->t;
-    for (uint32_t i = 0; i < t->sweep.arrived_count; i++) {
-        uint32_t   leaf = t->sweep.arrived[i];
-        cot__node *n = &t->nodes[leaf];
-        commit_scalar(n, n->kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf), &n->extra.number);
-        *cot__slot(t, leaf) = 0;
+    for (int64_t i = 0, end; i < t->sweep.arrived_count; cot__lists_leave(t)) {
+        end = i + cot__window(t) < t->sweep.arrived_count ? i + cot__window(t) : t->sweep.arrived_count;
+        for (; i < end; i++) {
+            uint32_t   leaf = t->sweep.arrived[i];
+            cot__node *n = &t->nodes[leaf];
+            commit_scalar(n, n->kind == COT_F64 ? *cot__slot_f64(t, leaf) : cot__slot_get(t, leaf), &n->extra.number);
+            *cot__slot(t, leaf) = 0;
+        }
     }
     for (uint32_t i = 0; i < s->arrival_count; i++) {
         cot__arrival  *a = &s->arrivals[i];
@@ -199,7 +202,9 @@ void cot_zero_grad(cot_var x) {
 
 void cot_tape_zero_grads(cot_tape *t) {
     if (!t) return;
+    uint32_t last = 0;
     for (uint32_t i = 0; i < t->count; i++) {
+        cot__windows_up(t, i, t->count, &last);
         if (!(t->nodes[i].flags & COT__HAS_GRAD)) continue;
         cot_zero_grad(VAR(t, i));
     }

@@ -505,7 +505,7 @@ static bool visit(cot__sweep *s, uint32_t i) {
 
 /* A run stopped at this scalar elementwise node, because it is wanted or retained: its adjoint
  * arrives, then the run goes on with it. */
-static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs) {
+static bool scalar_stop(cot__sweep *s, cot__windows *w, int64_t *i, const cot__scalar_runs *runs) {
     cot__node *n = &s->t->nodes[*i];
     uint8_t    stop = n->flags & (COT__WANTED | COT__RETAIN);
     if (*cot__slot(s->t, (uint32_t)*i) == 0) {
@@ -514,18 +514,17 @@ static bool scalar_stop(cot__sweep *s, int64_t *i, const cot__scalar_runs *runs)
     }
     if (((stop & COT__WANTED) || !s->wanted_only) && !cot__arrive(s, (uint32_t)*i)) return false;
     n->flags &= (uint8_t)~stop;
-    *i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(s->t->nodes, *i, s->t->sweep.adjoints.data,
-                                                                      &s->lo);
+    *i = cot__windows_down(w, n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32, *i, &s->lo);
     n->flags |= stop;
     return true;
 }
 
 /* Scalar leaves, often many in a row, are only listed; their adjoints stay in the slots until the
  * sweep has succeeded. */
-static bool scalar_leaves(cot__sweep *s, int64_t *at) {
+static bool scalar_leaves(cot__sweep *s, const cot__windows *w, int64_t *at) {
     cot_tape *t = s->t;
-    int64_t   i = *at;
-    for (; i >= (int64_t)s->lo; i--) {
+    int64_t   i = *at, end = w->floor > (int64_t)s->lo ? w->floor : (int64_t)s->lo;
+    for (; i >= end; i--) {
         const cot__node *n = &t->nodes[i];
         if (n->op != OP_leaf || cot__is_tensor(n) || (n->flags & COT__WANTED)) break;
         if (*cot__slot(t, (uint32_t)i) == 0) continue;
@@ -535,8 +534,8 @@ static bool scalar_leaves(cot__sweep *s, int64_t *at) {
         }
         if (UNLIKELY(t->sweep.arrived_count == t->sweep.arrived_capacity)) {
             void *list = t->sweep.arrived;
-            if (!cot__grow(t, &list, &t->sweep.arrived_capacity, t->sweep.arrived_count, sizeof *t->sweep.arrived,
-                           "backward"))
+            if (!cot__list_grow(t, &list, &t->sweep.arrived_capacity, t->sweep.arrived_count,
+                                sizeof *t->sweep.arrived, "backward"))
                 return false;
             t->sweep.arrived = list;
         }
@@ -550,18 +549,19 @@ static bool walk(cot__sweep *s) {
     cot_tape        *t = s->t;
     const cot__scalar_runs *runs = cot__scalar_runs_for(1);
     int64_t          i = s->top;
+    cot__windows     w = cot__windows_open(t, i);
     while (i >= (int64_t)s->lo) {
+        cot__windows_at(&w, i);
         cot__node *n = &t->nodes[i];
         if (!s->recording && cot__in_run(n)) {
             if (n->flags & (COT__WANTED | COT__RETAIN)) {
-                if (!scalar_stop(s, &i, runs)) return false;
+                if (!scalar_stop(s, &w, &i, runs)) return false;
             } else
-                i = (n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32)(t->nodes, i, t->sweep.adjoints.data,
-                                                                                 &s->lo);
+                i = cot__windows_down(&w, n->kind == COT_F64 ? runs->reverse_f64 : runs->reverse_f32, i, &s->lo);
             continue;
         }
         if (!s->recording && n->op == OP_leaf && !cot__is_tensor(n) && !(n->flags & COT__WANTED)) {
-            if (!scalar_leaves(s, &i)) return false;
+            if (!scalar_leaves(s, &w, &i)) return false;
             continue;
         }
         if (UNLIKELY(n->op == OP_pick)) {

@@ -67,7 +67,7 @@ bool cot__smooth_between(cot_tape *t, const char *op, int m, const uint32_t *ys,
         ok = cot__flow_up(&w, 1, COT__EDGES_ALL);
         cot__flow_close(&w);
     }
-    if (needed) cot__free(&t->al, needed, (size_t)top - from + 1);
+    if (needed) cot__list_free(t, needed, (size_t)top - from + 1);
     return ok;
 }
 

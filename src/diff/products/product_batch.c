@@ -53,7 +53,7 @@ static int64_t batch_extent(cot_tape *t, const cot__side *xs, const cot__side *y
         largest = size > largest ? size : largest;
         all = cot__size_add(all, size);
     }
-    if (needed) cot__free(&t->al, needed, (size_t)(hi - lo) + 1);
+    if (needed) cot__list_free(t, needed, (size_t)(hi - lo) + 1);
     if (!ok || (!products && largest > CHEAP_ELEMENTS)) return 0;
     int64_t most = cot__batch_elements / largest, fit = ALL_ELEMENTS / all;
     most = most < fit ? most : fit;

@@ -2,7 +2,6 @@
  * side by side. */
 #include "diff/products/products.h"
 
-#include <string.h>
 
 /* The first node from i to hi that the scalar sweeps do not know. hi + 1: there is none. Most nodes
  * are elementwise and f64, which one load of the head shows. */
@@ -30,7 +29,7 @@ bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, cons
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to mark what the results depend on", op,
                   (size_t)hi - lo + 1);
     for (; all && i <= hi; i = scalar_until(t->nodes, i + 1, hi)) all = !needed[i - lo];
-    if (needed) cot__free(&t->al, needed, (size_t)hi - lo + 1);
+    if (needed) cot__list_free(t, needed, (size_t)hi - lo + 1);
     return all;
 }
 
@@ -51,8 +50,8 @@ static void slots_read(const cot__side *vars, int width, int used, double *rows)
 
 static void slots_clear(cot_tape *t, uint32_t lo, uint32_t hi, int width) {
     if (lo <= hi)
-        memset((char *)t->sweep.adjoints.data + (size_t)lo * 8 * (size_t)width, 0,
-               ((size_t)hi - lo + 1) * 8 * (size_t)width);
+        cot__list_clear(t, (char *)t->sweep.adjoints.data + (size_t)lo * 8 * (size_t)width,
+                        ((size_t)hi - lo + 1) * 8 * (size_t)width);
 }
 
 /* One reverse sweep; `used` lanes hold directions. A run stops at a wanted node: the adjoint is
@@ -63,8 +62,10 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
     int       w = runs->lanes;
     uint32_t  lo = ys->lo < xs->lo ? ys->lo : xs->lo;
     slots_add(ys, w, used, seeds);
-    int64_t i = ys->hi;
+    int64_t      i = ys->hi;
+    cot__windows windows = cot__windows_open(t, i);
     while (i >= (int64_t)xs->lo) {
+        cot__windows_at(&windows, i);
         cot__node *n = &t->nodes[i];
         if (n->op == OP_leaf || n->kind != COT_F64 || !(n->flags & COT__ACTIVE)) {
             /* a node of another kind is not needed by ys */
@@ -77,7 +78,7 @@ void cot__reverse_products(cot__side *ys, cot__side *xs, const cot__scalar_runs 
         double   adjoint[4];
         for (int l = 0; l < used && (stop & COT__WANTED); l++) adjoint[l] = slot_at(t, (uint32_t)i, w)[l];
         n->flags &= (uint8_t)~stop;
-        int64_t next = runs->reverse_f64(t->nodes, i, t->sweep.adjoints.data, &pushed);
+        int64_t next = cot__windows_down(&windows, runs->reverse_f64, i, &pushed);
         n->flags |= stop;
         for (int l = 0; l < used && (stop & COT__WANTED); l++) slot_at(t, (uint32_t)i, w)[l] += adjoint[l];
         lo = pushed < lo ? pushed : lo;
@@ -100,7 +101,9 @@ static void forward_input(cot_tape *t, uint32_t i, const cot__scalar_runs *runs,
 }
 
 void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar_runs *runs, void *slots) {
+    uint32_t last = cot__window(t) > hi ? hi : 0;
     for (uint32_t i = lo; i <= hi;) {
+        cot__windows_up(t, i, hi, &last);
         const cot__node *n = &t->nodes[i];
         /* a node that the sweep does not know is not needed by ys */
         bool known = cot__in_switch(n) && n->kind == COT_F64;
@@ -109,7 +112,7 @@ void cot__forward_lanes(cot_tape *t, uint32_t lo, uint32_t hi, const cot__scalar
         else if (n->flags & COT__WANTED)
             forward_input(t, i++, runs, slots);
         else
-            i = runs->forward_f64(t->nodes, i, hi, slots);
+            i = runs->forward_f64(t->nodes, i, last, slots);
     }
 }
 

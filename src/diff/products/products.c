@@ -270,7 +270,7 @@ static void any_nodes(work *w, bool reverse) {
     }
     cot__pending_close(w->t);
     cot__free(&w->t->al, w->held, w->capacity * sizeof *w->held);
-    cot__free(&w->t->al, w->reach, w->reach_bytes);
+    cot__list_free(w->t, w->reach, w->reach_bytes);
 }
 
 static void scalars(const char *op, work *w, bool reverse, uint32_t hi) {

@@ -7,7 +7,6 @@
 #include "rules/words/dual_words.h"
 #include "diff/second/second.h"
 
-#include <string.h>
 
 /* ---- the walk -------------------------------------------------------------------------------- */
 
@@ -91,13 +90,12 @@ bool cot__hvp_applies(const cot_tape *t, uint32_t lo, uint32_t y) {
 
 bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t lo, const double *v, double *out) {
     size_t bytes = ((size_t)y - lo + 1) * sizeof(dual);
-    dual  *bars = cot__alloc(&t->al, bytes);
+    dual  *bars = cot__list_zeros(t, bytes);
     if (!bars || !cot__slots(t, y, 1, "hvp")) {
-        if (bars) cot__free(&t->al, bars, bytes);
+        cot__list_free(t, bars, bytes);
         cot__fail(t, COT_MEMORY, "[hvp] out of memory: %zu bytes for the adjoints", bytes);
         return false;
     }
-    memset(bars, 0, bytes);
     cot__sweep s = {.t = t, .lo = lo, .top = y};
     for (int k = 0; k < n; k++) *cot__slot_f64(t, xs[k]) += v[k];
     cot__mark_wanted(t, n, xs, true);
@@ -106,7 +104,9 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
     cot__mark_wanted(t, n, xs, false);
     walk w = {t->nodes, (const double *)t->sweep.adjoints.data, bars, lo};
     bars[y - lo] = (dual){1, 0};
+    cot__windows windows = cot__windows_open(t, y);
     for (int64_t i = y; i >= (int64_t)lo; i--) {
+        cot__windows_at(&windows, i);
         const cot__node *node = &t->nodes[i];
         dual             g = bars[i - lo];
         if ((g.v == 0 && g.d == 0) || node->op == OP_leaf || !(node->flags & COT__ACTIVE)) continue;
@@ -114,6 +114,6 @@ bool cot__hvp_scalars(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32
     }
     for (int k = 0; k < n; k++) out[k] = bars[xs[k] - lo].d;
     cot__sweep_close(&s, false);
-    cot__free(&t->al, bars, bytes);
+    cot__list_free(t, bars, bytes);
     return true;
 }

@@ -238,7 +238,9 @@ bool cot__hvp_lanes(cot_tape *t, uint32_t y, int n, const uint32_t *xs, uint32_t
     cot__mark_wanted(t, n, xs, true);
     for (int l = 0; l < used; l += 2) cot__forward_lanes(t, lo, y, cot__scalar_runs_for(2), w.tangents[l / 2]);
     w.bars[y - lo].v = 1;
+    cot__windows windows = cot__windows_open(t, y);
     for (int64_t i = y; i >= (int64_t)lo; i--) {
+        cot__windows_at(&windows, i);
         const cot__node *node = &w.nodes[i];
         bar             *here = &w.bars[i - lo];
         const bar        g = {here->v, {here->d.a, here->d.b}};

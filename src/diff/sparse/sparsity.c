@@ -407,7 +407,7 @@ bool cot__sparsity(const char *op, cot_tape *t, const cot_allocator *al, int m, 
     cot_mark mark = cot__mark(t);
     ok = ok && seed_inputs(&p, n, xs) && cot__patterns_walk(&p, p.lo, hi + 1, needed) && write_rows(&p, al, m, ys, out);
     cot__rewind(t, mark);
-    cot__free(&t->al, needed, (size_t)hi - p.lo + 1);
+    cot__list_free(t, needed, (size_t)hi - p.lo + 1);
     cot__free(&t->al, index, (size_t)m * sizeof *index);
     close(&p);
     if (!ok) {

@@ -77,7 +77,7 @@ static bool walk_frame(cot__patterns *p, const frame *f, uint32_t end, int m, co
     bool     ok     = index && (needed || end == f->first);
     if (!ok) cot__patterns_short(p);
     ok = ok && (!needed || cot__patterns_walk(p, f->first, end, needed));
-    cot__free(&t->al, needed, end - f->first);
+    cot__list_free(t, needed, end - f->first);
     cot__free(&t->al, index, bytes);
     return ok;
 }

@@ -209,10 +209,8 @@ bool cot__taylor_open(cot__taylor_walk *w) {
     cot_tape *t = w->work.t;
     size_t    span = span_of(w);
     w->needed = cot__needed(t, w->work.from, w->top, 1, &w->top, COT__EDGES_MOVING);
-    w->kept = cot__alloc(&t->al, span * sizeof *w->kept);
-    w->uses = cot__alloc(&t->al, span * sizeof *w->uses);
-    if (w->kept) memset(w->kept, 0, span * sizeof *w->kept);
-    if (w->uses) memset(w->uses, 0, span * sizeof *w->uses);
+    w->kept = cot__list_zeros(t, span * sizeof *w->kept);
+    w->uses = cot__list_zeros(t, span * sizeof *w->uses);
     if (w->needed && w->kept && w->uses) return true;
     return cot__taylor_memory(t, span * (1 + sizeof *w->kept + sizeof *w->uses));
 }
@@ -222,9 +220,9 @@ void cot__taylor_close(cot__taylor_walk *w) {
     cot_tape    *t = s->t;
     size_t       span = span_of(w);
     for (uint32_t i = s->from; w->kept && i <= w->top; i++) drop(w, i);
-    cot__free(&t->al, w->needed, span);
-    cot__free(&t->al, w->kept, span * sizeof *w->kept);
-    cot__free(&t->al, w->uses, span * sizeof *w->uses);
+    cot__list_free(t, w->needed, span);
+    cot__list_free(t, w->kept, span * sizeof *w->kept);
+    cot__list_free(t, w->uses, span * sizeof *w->uses);
     cot__free(&t->al, s->where, s->where_capacity * sizeof *s->where);
     cot__free(&t->al, s->entries, s->capacity * sizeof *s->entries);
     cot__free(&t->al, s->coefficients, s->coefficient_capacity * sizeof *s->coefficients);
