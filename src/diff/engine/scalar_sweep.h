@@ -38,11 +38,11 @@ static inline void cot__windows_at(cot__windows *w, int64_t i) { /* the walk has
     if (UNLIKELY(i <= w->floor)) cot__windows_next(w, i);
 }
 /* A run down from node i, which cot__windows_at has seen; it may stop at the floor. */
-int64_t cot__windows_run(cot__windows *w, cot__reverse_run run, int64_t i, uint32_t *lo);
-static inline int64_t cot__windows_down(cot__windows *w, cot__reverse_run run, int64_t i, uint32_t *lo) {
+int64_t cot__windows_run(cot__windows *w, cot__reverse_run down, int64_t i, uint32_t *lo);
+static inline int64_t cot__windows_down(cot__windows *w, cot__reverse_run down, int64_t i, uint32_t *lo) {
     cot_tape *t = w->t;
-    if (UNLIKELY(w->floor >= 0)) return cot__windows_run(w, run, i, lo);
-    return run(t->nodes, i, -1, t->sweep.adjoints.data, lo);
+    if (UNLIKELY(w->floor >= 0)) return cot__windows_run(w, down, i, lo);
+    return down(t->nodes, i, -1, t->sweep.adjoints.data, lo);
 }
 /* A walk up to `top` has come to node i: the last node of the window, *last, changes when it has
  * passed it. */
