@@ -37,8 +37,6 @@ static row *row_of(cot_tape *t, rows *r, uint16_t op, const char *name) {
     return &r->all[r->count++];
 }
 
-static bool is_source(const cot__node *n) { return cot__op_of(n->op)->kind == KIND_SOURCE; }
-
 static double cost_of(const cot_tape *t, uint32_t i) {
     return t->nodes[i].op < OP_structural ? (double)cot__size_at(t, i) : cot__cost_of_value(t, i);
 }
@@ -58,7 +56,7 @@ static bool add(cot_tape *t, rows *r, cot_memory *m, uint32_t i) {
         to->readers |= to->reader != COT__NONE && t->nodes[to->reader].op != t->nodes[s->saver].op;
         to->reader = s->saver;
     }
-    if (is_source(n)) m->sources += bytes;
+    if (cot__is_source(n)) m->sources += bytes;
     else if (saved) m->saved += bytes;
     else m->unread += bytes;
     if (saved && n->op < OP_structural) m->cheap += bytes;

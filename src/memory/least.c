@@ -56,8 +56,6 @@ static double droppable(const measure *m, uint32_t i) {
 
 /* ---- who makes what -------------------------------------------------------------------------- */
 
-static bool is_leaf(const cot__node *n) { return n->op == OP_leaf || n->op == OP_parameter; }
-
 /* Node i is the first on its storage, or a scope has let it go. */
 static uint32_t maker_of(const cot_tape *t, uint32_t i) {
     uint32_t             by = t->nodes[i].op == OP_pick ? cot__arg(&t->nodes[i], 0) : i;
@@ -102,7 +100,7 @@ static void find_makers(measure *m, uint32_t end) {
         if (first) s->before = 1 + (double)i;
         m->maker[i] = first ? maker_of(t, i) : m->maker[(uint32_t)fabs(s->before) - 1];
         if (first) m->values += droppable(m, i);
-        bool leaf = is_leaf(&t->nodes[i]) && s->before > 0;
+        bool leaf = cot__is_leaf(&t->nodes[i]) && s->before > 0;
         if (leaf) s->before = -s->before;
         if (m->maker[i] != COT__NONE ? first : leaf) m->fixed -= taken_by(s);
     }
@@ -200,7 +198,7 @@ static double hand_down(measure *m, uint32_t i) {
         uint32_t a = cot__arg(n, k);
         if (a == COT__NONE || m->adjoint[a] > 0 || !(m->t->nodes[a].flags & COT__ACTIVE)) continue;
         m->adjoint[a] = adjoint_bytes(m, a);
-        if (!is_leaf(&m->t->nodes[a])) more += m->adjoint[a];
+        if (!cot__is_leaf(&m->t->nodes[a])) more += m->adjoint[a];
     }
     return more;
 }
@@ -215,7 +213,7 @@ static void walk_down(measure *m, uint32_t y) {
         double back = live + rule + with_one_made(m, i, cot__nargs(n) + cot__results_at(m->t, i));
         if (back > m->back) m->back = back;
         if (live + rule > m->whole) m->whole = live + rule;
-        if (!is_leaf(n)) live -= m->adjoint[i];
+        if (!cot__is_leaf(n)) live -= m->adjoint[i];
     }
 }
 

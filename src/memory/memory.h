@@ -24,6 +24,13 @@
 
 #include "tape/tape.h"
 
+/* A leaf, as it was made or as layers see it: its memory and that of its gradient do not count. */
+static inline bool cot__is_leaf(const cot__node *n) { return n->op == OP_leaf || n->op == OP_parameter; }
+/* That, or a constant: nothing computes it. */
+static inline bool cot__is_source(const cot__node *n) {
+    return n->op == OP_parameter || cot__op_of(n->op)->kind == KIND_SOURCE;
+}
+
 /* What it takes to do the operation of a node again, in operations on numbers: those of its value,
  * and one for each element that it reads or writes (cost.c). */
 double cot__cost_again(const cot_tape *t, uint32_t operation);

@@ -16,15 +16,13 @@ enum { MOST_NODES = 2048 };
 
 /* ---- which tapes ----------------------------------------------------------------------------- */
 
-static bool is_source(const cot__node *n) { return n->op == OP_parameter || cot__op_of(n->op)->kind == KIND_SOURCE; }
-
 bool cot__can_rehearse(const cot_tape *t, uint32_t y) {
     if (y >= MOST_NODES || !cot__on_host(t->backend) || !cot__scalars_in_nodes(t)) return false;
     for (uint32_t i = 0; i <= y; i++) {
         const cot__node *n = &t->nodes[i];
         const cot__op   *op = cot__op_of(n->op);
         if (cot__in_body(n)) return false;
-        if (n->op < OP_structural || is_source(n) || op->kind == KIND_PICK) continue;
+        if (n->op < OP_structural || cot__is_source(n) || op->kind == KIND_PICK) continue;
         if (op->needs_tape || op->again || !(op->run || op->view)) return false;
     }
     return true;
@@ -109,7 +107,7 @@ static bool lay_leaf(cot_tape *t, cot__node *n) {
 /* An operation reads its operands, which may have to be made again, and has a workspace. */
 static bool lay_node(cot_tape *t, const cot_tape *of, uint32_t i) {
     cot__node n = of->nodes[i];
-    bool      computes = !is_source(&n) && n.op != OP_pick && !(n.op >= OP_structural && cot__op_of(n.op)->view);
+    bool      computes = !cot__is_source(&n) && n.op != OP_pick && !(n.op >= OP_structural && cot__op_of(n.op)->view);
     for (int k = 0, count = computes ? cot__nargs(&n) : 0; k < count; k++)
         if (cot__arg(&n, k) != COT__NONE) cot__look(t, cot__arg(&n, k));
     if (t->status != COT_OK || !cot__room(t, "memory")) return false;

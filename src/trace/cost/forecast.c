@@ -28,8 +28,6 @@ static cot__forecast_row *row_of(cot__forecast *f, const char *op, const char *n
     return &f->rows[f->row_count++];
 }
 
-static bool is_source(const cot__node *n) { return n->op == OP_parameter || cot__op_of(n->op)->kind == KIND_SOURCE; }
-
 static double cost_of(const cot_tape *t, uint32_t i) {
     return t->nodes[i].op < OP_structural ? (double)cot__size_at(t, i) : cot__cost_of_value(t, i);
 }
@@ -40,8 +38,8 @@ static bool add_row(cot__forecast *f, const cot_tape *t, uint32_t i, uint32_t re
     int64_t            bytes = cot__bytes_at(t, i);
     cot__forecast_row *to = row_of(f, cot__op_of(n->op)->name, cot__name_of(t, i));
     if (!to) return false;
-    to->count++, to->bytes += bytes, to->again += is_source(n) ? 0 : cost_of(t, i);
-    to->source = is_source(n);
+    to->count++, to->bytes += bytes, to->again += cot__is_source(n) ? 0 : cost_of(t, i);
+    to->source = cot__is_source(n);
     if (reader != COT__NONE) {
         const char *name = cot__op_of(t->nodes[reader].op)->name;
         to->saved += bytes;
@@ -72,12 +70,10 @@ typedef struct walk {
     bool     *given;   /* of an owner: it is the example of a parameter */
 } walk;
 
-static bool is_leaf(const cot__node *n) { return n->op == OP_leaf || n->op == OP_parameter; }
-
 /* Does the memory of node i count? That of leaves does not, nor what the user has lent. */
 static bool counts(const cot_tape *t, uint32_t i) {
     const cot__node *n = &t->nodes[i];
-    return !is_leaf(n) && !cot__in_body(n) && cot__has_axes(n) &&
+    return !cot__is_leaf(n) && !cot__in_body(n) && cot__has_axes(n) &&
         !n->value.tensor->storage->borrowed;
 }
 
@@ -138,14 +134,14 @@ static void walk_down(cot__forecast *f, walk *w, uint32_t y, double live) {
     live += w->adjoint[y];
     for (uint32_t i = y + 1; i-- > 0;) {
         const cot__node *n = &t->nodes[i];
-        bool             swept = w->arrived[i] && (n->flags & COT__ACTIVE) && !is_source(n);
+        bool             swept = w->arrived[i] && (n->flags & COT__ACTIVE) && !cot__is_source(n);
         for (int k = 0, count = swept ? cot__nargs(n) : 0; k < count; k++) {
             uint32_t a = passes(t, n, k) ? cot__arg(n, k) : COT__NONE;
             if (a == COT__NONE || w->arrived[a]) continue;
             w->arrived[a] = true;
             /* the adjoint of a view that has all elements once is a view of an adjoint */
             bool moves = w->owner[i] != i && cot__bytes_at(t, a) == cot__bytes_at(t, i);
-            if (is_leaf(&t->nodes[a])) continue; /* a gradient does not count */
+            if (cot__is_leaf(&t->nodes[a])) continue; /* a gradient does not count */
             w->adjoint[a] = moves ? w->adjoint[i] : (double)cot__bytes_at(t, a);
             if (moves) w->adjoint[i] = 0;
             else live += w->adjoint[a];
@@ -195,7 +191,7 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
 /* The command sweeps by products, whose lists count, too. */
 static int64_t kept_by_product(const cot_tape *t, uint32_t y) {
     int leaves = 0;
-    for (uint32_t i = 0; i <= y; i++) leaves += is_leaf(&t->nodes[i]);
+    for (uint32_t i = 0; i <= y; i++) leaves += cot__is_leaf(&t->nodes[i]);
     return (int64_t)cot__product_keeps(1, leaves);
 }
 
