@@ -180,6 +180,28 @@ static void programs_with_loops_have_the_bits_of_the_tape(void **state) {
         }
 }
 
+/* How many loops the program of a loop and its gradient has: there and back; plain, once more there
+ * for the states. */
+static int loops_of(bool plain) {
+    static char  text[1 << 16];
+    which        w = {nests, true};
+    cot_program *p = cot_compile(both, &w, INPUTS, TYPES, 1 + INPUTS, &(cot_compile_options){.plain = plain});
+    FILE        *f = tmpfile();
+    int          loops = 0;
+    assert_string_equal(cot_program_message(p), "");
+    cot_program_print(p, f);
+    rewind(f);
+    while (fgets(text, sizeof text, f)) loops += text[0] == '%' && strstr(text, "= loop(");
+    fclose(f);
+    cot_program_destroy(p);
+    return loops;
+}
+static void a_gradient_goes_through_a_loop_once_there(void **state) {
+    (void)state;
+    assert_int_equal(loops_of(true), 3);
+    assert_int_equal(loops_of(false), 2);
+}
+
 static void programs_with_loops_go_through_files(void **state) {
     char path[] = "/tmp/cotangent-loops-XXXXXX", why[256];
     int  file = mkstemp(path);
@@ -447,6 +469,7 @@ static void a_run_takes_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_with_loops_have_the_bits_of_the_tape),
+        cmocka_unit_test(a_gradient_goes_through_a_loop_once_there),
         cmocka_unit_test(programs_with_loops_go_through_files),
         cmocka_unit_test(calls_of_programs_with_loops_have_gradients),
         cmocka_unit_test(second_derivatives_are_what_the_function_gives_again),

@@ -41,6 +41,8 @@ typedef struct cot__gemm_kernels {
      * strides. */
     void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t);
     void (*dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
+    /* dots for a matrix beyond the caches */
+    void (*far_dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
 
     /* c[j] = t[j], or c[j] + t[j] */
     void (*put)(void *c, int64_t cs, const void *t, int64_t n, bool add);

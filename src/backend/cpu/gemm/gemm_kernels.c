@@ -17,7 +17,6 @@
 enum {
     AHEAD = 8, /* depths fetched before they are packed */
     DOTS  = 8, /* chains side by side: as many as hide the latency of one */
-    NEAR  = 4 << 20, /* bytes of a matrix that a cache holds */
 };
 
 /* A square of 16 bytes by 16 bytes, transposed: rows `rs` apart become rows `ts` apart. */
@@ -268,10 +267,9 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TURN TURN_F32_AVX512
 #define RUN 32
 #define BESIDE 4
-#define COLUMN(i) ((i) % 4 + (i) / 4 * 8)
 #define GROUPS 2
 #define BEHIND 4
-#define FAR_DOTS turned_dots_f32_avx2 /* eight columns, as many as a set of the cache has lines */
+#define FAR_DOTS dots_f32_avx2 /* 16 places of memory at a time, not 32 */
 #include "backend/cpu/gemm/gemm_template.h"
 
 #define T double
@@ -288,7 +286,6 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TURN TURN_F64_AVX512
 #define RUN 32
 #define BESIDE 2
-#define COLUMN(i) ((i) % 2 + (i) / 2 * 4)
 #define GROUPS 2
 #define BEHIND 4
 #include "backend/cpu/gemm/gemm_template.h"

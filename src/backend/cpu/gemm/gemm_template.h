@@ -11,11 +11,11 @@
  *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
  *   GATHER, TURN    may be defined: a vector of the runs of RUN bytes (16) that lie some elements
  *                   behind pointers, which are BESIDE columns apart; turns the squares that RUN /
- *                   sizeof(T) of them hold, of which the i-th begins at column COLUMN(i)
+ *                   sizeof(T) of them hold
  *   GROUPS, BEHIND  vectors of columns that take turns, each so many lines behind the one before:
  *                   columns that are a power of two apart lie in one set of the cache, which has
  *                   room for eight
- *   FAR_DOTS        may be defined: turned_dots of another width, for a matrix beyond the caches
+ *   FAR_DOTS        may be defined: dots of another width, for a matrix beyond the caches
  *
  * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
  * in order. */
@@ -126,32 +126,30 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
 #ifndef RUN
 #define RUN 16
 #define BESIDE ((int)(RUN / sizeof(T)))
-#define COLUMN(i) (i)
 #endif
-enum { N(EIGHT) = N(VL) < 8 ? 8 / N(VL) : 1 };
 
 /* Some depths of a vector of columns, whose depths lie side by side: two runs of each column, or
  * one, turned in registers. */
-COT__INLINED TARGET V N(runs)(const int deep, const T *x, int64_t xs, const T *b, int64_t cs, V sum) {
+COT__INLINED TARGET V N(runs)(const int deep, const T *x, const T *b, int64_t cs, V sum) {
     enum { SIDE = RUN / sizeof(T), PARTS = sizeof(V) / RUN };
     V        r[2][SIDE];
-    const T *part[PARTS];
-    UNROLL for (int l = 0; l < PARTS; l++) {
+    const T *part[N(VL) / BESIDE];
+    UNROLL for (int l = 0; l < N(VL) / BESIDE; l++) {
         part[l] = b + l * BESIDE * cs;
         OPAQUE(part[l]);
     }
     UNROLL for (int i = 0; i < SIDE; i++)
-        UNROLL for (int q = 0; q < deep; q++) r[q][i] = GATHER(part, COLUMN(i) * cs + q * SIDE);
+        UNROLL for (int q = 0; q < deep; q++) r[q][i] = GATHER((part + i / BESIDE * PARTS), i % BESIDE * cs + q * SIDE);
     UNROLL for (int q = 0; q < deep; q++) {
         TURN(r[q]);
-        UNROLL for (int i = 0; i < SIDE; i++) sum = FMADD(x[(q * SIDE + i) * xs] - (V){0}, r[q][i], sum);
+        UNROLL for (int i = 0; i < SIDE; i++) sum = FMADD(x[q * SIDE + i] - (V){0}, r[q][i], sum);
     }
     return sum;
 }
 
 /* A line of the cache of each column at a time. The groups take turns, because the chain of one
- * waits for itself. Eight columns, which are for memory, fetch the same depths of the next ones. */
-COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, T *t) {
+ * waits for itself. */
+COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, const T *b, int64_t cs, T *t) {
     enum { SIDE = RUN / sizeof(T), MANY = N(VL) };
     int64_t lines = k / N(LINE), q = lines * N(LINE);
     V       sum[GROUPS];
@@ -161,32 +159,24 @@ COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, int6
             int64_t  line = l - g * BEHIND, at = line * N(LINE);
             const T *column = b + g * MANY * cs + at;
             if (line < 0 || line >= lines) continue;
-            if (groups == N(EIGHT))
-                UNROLL for (int c = 0; c < MANY; c++) __builtin_prefetch(column + (groups * MANY + c) * cs, 0, 2);
             UNROLL for (int p = 0; p < N(LINE); p += 2 * SIDE)
-                sum[g] = N(runs)(2, x + (at + p) * xs, xs, column + p, cs, sum[g]);
+                sum[g] = N(runs)(2, x + at + p, column + p, cs, sum[g]);
         }
     for (; q + SIDE <= k; q += SIDE)
-        UNROLL for (int g = 0; g < groups; g++) sum[g] = N(runs)(1, x + q * xs, xs, b + g * MANY * cs + q, cs, sum[g]);
+        UNROLL for (int g = 0; g < groups; g++) sum[g] = N(runs)(1, x + q, b + g * MANY * cs + q, cs, sum[g]);
     memcpy(t, sum, (size_t)groups * sizeof(V));
     for (int l = 0; l < groups * MANY; l++)
-        for (int64_t p = q; p < k; p++) t[l] = FMADD1(x[p * xs], b[l * cs + p], t[l]);
+        for (int64_t p = q; p < k; p++) t[l] = FMADD1(x[p], b[l * cs + p], t[l]);
 }
 
 /* The last columns are done together with some before them. False: there are not enough. */
-static TARGET bool N(turned_dots)(int64_t k, const T *x, int64_t xs, const T *b, int64_t cs, int64_t n, T *t) {
+static TARGET bool N(turned_dots)(int64_t k, const T *x, const T *b, int64_t cs, int64_t n, T *t) {
     int64_t j = 0;
     if (n < N(VL)) return false;
-    if ((double)n * (double)cs * sizeof(T) <= NEAR)
-        for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, xs, b + j * cs, cs, t + j);
-    else if (N(VL) <= 8)
-        for (; j + 8 <= n; j += 8) N(turned)(N(EIGHT), k, x, xs, b + j * cs, cs, t + j);
-#ifdef FAR_DOTS
-    else return FAR_DOTS(k, x, xs, b, cs, n, t);
-#endif
+    for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, b + j * cs, cs, t + j);
     for (; j < n; j += N(VL)) {
         if (j + N(VL) > n) j = n - N(VL);
-        N(turned)(1, k, x, xs, b + j * cs, cs, t + j);
+        N(turned)(1, k, x, b + j * cs, cs, t + j);
     }
     return true;
 }
@@ -199,7 +189,12 @@ static TARGET bool N(turned_dots)(int64_t k, const T *x, int64_t xs, const T *b,
 static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n,
                            void *t) {
 #ifndef NO_TURNS
-    if (rs == 1 && N(turned_dots)(k, x, xs, b, cs, n, t)) return;
+    T beside[COT__DEEP];
+    if (rs == 1 && n >= N(VL) && xs != 1) {
+        for (int64_t p = 0; p < k; p++) beside[p] = ((const T *)x)[p * xs];
+        x = beside, xs = 1;
+    }
+    if (rs == 1 && N(turned_dots)(k, x, b, cs, n, t)) return;
 #endif
     for (int64_t j = 0; j < n; j += DOTS) {
         int64_t  many = n - j < DOTS ? n - j : DOTS;
@@ -218,15 +213,19 @@ static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, 
     }
 }
 
+#ifndef FAR_DOTS
+#define FAR_DOTS N(dots)
+#endif
 #ifdef NARROW
 static const cot__gemm_kernels N(narrow_kernels) = {
-    sizeof(T), MR, N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows), N(dots), N(put), NULL};
+    sizeof(T), MR,       N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows),
+    N(dots),   FAR_DOTS, N(put),       NULL};
 #define N_NARROW &N(narrow_kernels)
 #else
 #define N_NARROW NULL
 #endif
-static const cot__gemm_kernels N(kernels) = {sizeof(T),  MR,            N(NR),   N(place), N(pack_a),
-                                             N(pack_b), N(along_rows), N(dots), N(put),   N_NARROW};
+static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),    N(place), N(pack_a), N(pack_b),
+                                             N(along_rows), N(dots), FAR_DOTS, N(put),   N_NARROW};
 
 #undef T
 #undef V
@@ -242,7 +241,6 @@ static const cot__gemm_kernels N(kernels) = {sizeof(T),  MR,            N(NR),  
 #undef TURN
 #undef RUN
 #undef BESIDE
-#undef COLUMN
 #undef GROUPS
 #undef BEHIND
 #undef FAR_DOTS

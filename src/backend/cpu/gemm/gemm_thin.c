@@ -1,19 +1,20 @@
 /* gemm_thin.c: products of a vector with a matrix.
  *
  * c = x b with x a row: a matrix is multiplied with a column as the transposed product. b is read
- * once, as its elements lie. The work is cut along the columns, or, where there are few, along the
- * depth: sums of depth blocks are kept and added up in order. */
+ * once, as its elements lie: of a b beyond the caches whose columns are runs of memory, a few
+ * columns from end to end at a time. The work is cut along the columns, or, where there are few,
+ * along the depth: sums of depth blocks are kept and added up in order. */
 #include "backend/cpu/gemm/gemm.h"
 
 /* parts have a multiple of this many columns: the chains that the kernels keep side by side */
-enum { UNIT = 16 };
+enum { UNIT = 16, CACHED = 4 << 20 /* bytes of a matrix that a cache holds */ };
 
 typedef struct thin {
     const cot__gemm_kernels *g;
     const char              *x, *b;
     char                    *c, *sums; /* sums[block][column] */
     int64_t                  n, k, xs, rs, cs, to; /* strides of x, b and c */
-    bool                     add;
+    bool                     add, far; /* far: b is beyond the caches */
     int64_t                  blocks, parts;
 } thin;
 
@@ -23,14 +24,15 @@ static void sums_of(const thin *w, int64_t p, int64_t j, int64_t n, char *t) {
     int64_t     k = cot__least(COT__DEEP, w->k - p);
     const char *x = w->x + p * w->xs * g->size, *b = w->b + (p * w->rs + j * w->cs) * g->size;
     if (w->cs == 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
-    else g->dots(k, x, w->xs, b, w->rs, w->cs, n, t);
+    else (w->far ? g->far_dots : g->dots)(k, x, w->xs, b, w->rs, w->cs, n, t);
 }
 
 static void some_columns(const thin *w, int64_t start, int64_t stop) {
-    double t[COT__SPAN];
-    for (int64_t j = start; j < stop; j += COT__SPAN)
+    double  t[COT__SPAN];
+    int64_t span = w->far && w->rs == 1 && w->cs != 1 ? UNIT : COT__SPAN;
+    for (int64_t j = start; j < stop; j += span)
         for (int64_t p = 0; p < w->k; p += COT__DEEP) {
-            int64_t n = cot__least(COT__SPAN, stop - j);
+            int64_t n = cot__least(span, stop - j);
             sums_of(w, p, j, n, (char *)t);
             w->g->put(w->c + j * w->to * w->g->size, w->to, t, n, w->add || p > 0);
         }
@@ -66,6 +68,7 @@ static thin thin_of(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, co
                   .cs     = b.col_stride,
                   .to     = c.col_stride,
                   .add    = add,
+                  .far    = (double)c.cols * (double)a.cols * g->size > CACHED,
                   .blocks = (a.cols + COT__DEEP - 1) / COT__DEEP,
                   .parts  = 1};
 }
@@ -83,10 +86,10 @@ size_t cot__gemm_thin_workspace(const cot__gemm_kernels *g, int64_t n, int64_t d
 void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                     cot__matrix c, bool add) {
     /* bytes: memory wants to be read in long runs, a cache does not mind */
-    enum { CACHED = 4 << 20, LONG_RUN = 4096, SHORT_RUN = 512 };
+    enum { LONG_RUN = 4096, SHORT_RUN = 512 };
     thin    w = thin_of(g, a, b, c, add);
     int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS), blocks = parts_of_depth(w.blocks, w.n);
-    int64_t run = (double)w.n * (double)w.k * g->size > CACHED ? LONG_RUN : SHORT_RUN;
+    int64_t run = w.far ? LONG_RUN : SHORT_RUN;
     columns = cot__least(columns, w.cs == 1 ? w.n * g->size / run : w.n / UNIT);
     if (!alone && blocks > 1 && columns < 4 && (size_t)(w.blocks * w.n * g->size) <= room.bytes) {
         w.sums = room.memory;
