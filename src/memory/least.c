@@ -126,8 +126,8 @@ int64_t cot__workspace_at(const cot_tape *t, uint32_t i) {
     int              count = cot__nargs(n), m = cot__results_at(t, i);
     const cot__op   *op = cot__op_of(n->op);
     /* others do not run by their shapes alone */
-    bool alone = cot__can_replay(t, i) || (cot__in_body(n) && n->op >= OP_structural && op->run && !op->needs_tape);
-    bool asks = n->op >= OP_structural && op->workspace && alone && !op->again;
+    bool has = n->op >= OP_structural && op->workspace && !op->again; /* so it is no number */
+    bool asks = has && (cot__can_replay(t, i) || (cot__in_body(n) && op->run && !op->needs_tape));
     if (!asks || count > COT__FEW_OPERANDS || m > COT__JOB_RESULTS) return 0;
     for (int k = 0; k < count; k++) x[k] = cot__layout_at(t, cot__arg(n, k));
     for (int k = 0; k < m; k++) z[k] = cot__layout_at(t, i + (uint32_t)k);

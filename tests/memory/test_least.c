@@ -101,6 +101,10 @@ static cot_var rounds(cot_var x) {
     cot_fori(round_of, NULL, 0, 6, 1, &x, &h, NULL);
     return cot_sin(h);
 }
+/* A constant without axes has no storage to ask about. */
+static cot_var beside_a_number(cot_var x) {
+    return cot_mul(checkpoints(x), cot_full(x.tape, COT_F64, COT_SCALAR, 0.5));
+}
 static cot_var segments(cot_var x) {
     cot_var h;
     cot_checkpoint_sequential(segment, NULL, 8, 3, 1, &x, &h);
@@ -109,7 +113,7 @@ static cot_var segments(cot_var x) {
 
 static void the_estimate_of_bodies_is_enough(void **state) {
     (void)state;
-    net *const    all[] = {checkpoints, rounds, segments};
+    net *const    all[] = {checkpoints, rounds, beside_a_number, segments};
     const int64_t sizes[] = {20, MOST};
     char          why[256];
     for (int k = 0; k < COUNTOF(all); k++)
