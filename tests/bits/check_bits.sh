@@ -1,8 +1,10 @@
 #!/bin/sh
 # check_bits.sh BITS_HASH EXPECTED VARIANT…: does the program print the hashes of the file EXPECTED
 # in every variant? A variant is words: settings of the environment, then arguments of the program.
+# Without one the program is run as it is.
 program=$1 expected=$2 failed=0
 shift 2
+[ $# -gt 0 ] || set -- ""
 for variant; do
     settings=$(printf '%s\n' $variant | grep = | tr '\n' ' ')
     arguments=$(printf '%s\n' $variant | grep -v = | tr '\n' ' ')
