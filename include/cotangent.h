@@ -380,10 +380,11 @@ typedef struct cot_memory {
     int64_t spilled;
     int64_t packed;     /* of those saved: kept as bf16 (cot_precision.saved), 2 bytes an element */
     int64_t peak;       /* cot_tape_peak_bytes */
-    /* A memory limit that is enough for what is recorded and a sweep back from the last value, no
-     * more than about the peak, but with scopes, which free nothing under it. A fifth above the
-     * smallest; of hundreds of operations more. With bodies, programs, cot_call or 2048 operations
-     * it is an estimate, without what is inside of them. 0: there is none (saved as bf16) */
+    /* A memory limit that is enough for what is recorded and a sweep back from the last value, not
+     * above the peak but with scopes, which free nothing under it: the smallest within a few per
+     * cent, of hundreds of operations more. With bodies, programs, cot_call or 2048 operations it
+     * is estimated, from above but for what programs and functions of yours take inside. 0: there
+     * is none (saved as bf16) */
     int64_t least;
 } cot_memory;
 /* Counts them (memory may be NULL), and writes a table to `out` (NULL: none): for each operation

@@ -81,8 +81,9 @@ static int loss_and_gradients(int n, const cot_var *xs, int m, cot_var *ys, void
 }
 
 static void *compiled_deep_make(void) {
-    /* the inputs of segments, the activations of one, and four beside them; then 1 MiB of steps */
-    enum { ACTIVATIONS = LAYERS / EACH + EACH + 4 };
+    /* three of four activations, so that the process takes less than PyTorch's with checkpoints
+     * every eight layers; then 1 MiB of steps */
+    enum { ACTIVATIONS = LAYERS / 4 * 3 };
     cot_compile_options o = {.memory_limit = (int64_t)ACTIVATIONS * BATCH * WIDTH * 4 + (1 << 20)};
     cot_type            types[LAYERS + 2];
     for (int i = 0; i < LAYERS + 2; i++)

@@ -12,6 +12,7 @@
  * Where there is a spill folder, the cost is that of moving the elements there and back, if that is
  * less, or if they cannot be made again. What lies there is in no chain. */
 #include "memory/memory.h"
+#include "pending/pending.h"
 
 #include <stdlib.h>
 
@@ -222,6 +223,7 @@ static bool drop_many(cot_tape *t, size_t bytes) {
 }
 
 static void drop_until(cot_tape *t, size_t bytes) {
+    if (t->cache.limit && is_short(t, bytes)) cot__pending_shrink(t); /* that costs nothing */
     while (t->cache.limit && is_short(t, bytes)) {
         if (t->storages.count > COT__MANY_STORAGES && drop_many(t, bytes)) continue;
         measure_before(t);

@@ -4,12 +4,12 @@
 #include "memory/memory.h"
 #include "backend/cpu/table/cpu.h"
 
-#include <string.h>
-
-/* What the host asks for is zeros. */
-static void read_zeros(const cot__view *v, int64_t first, int n, cot_dtype as, void *host) {
+/* What the host asks for is ones, which no sweep passes over; integers are 0, as they are legal
+ * indices. */
+static void read_ones(const cot__view *v, int64_t first, int n, cot_dtype as, void *host) {
     (void)v, (void)first;
-    memset(host, 0, (size_t)n * (size_t)cot__dtype_size(as));
+    int64_t size = n, step = 1;
+    cot__cpu_backend.fill(&(cot__view){host, as, 1, &size, &step}, cot__dtype_is_float(as) ? 1 : 0);
 }
 static void no_write(const cot__view *v, int64_t first, int n, cot_dtype as, const void *host) {
     (void)v, (void)first, (void)n, (void)as, (void)host;
@@ -21,7 +21,10 @@ static void no_copy(const cot__view *to, const cot__view *from) {
     (void)from;
     fill_number(to, 1);
 }
-static void no_elementwise(cot__stage *work) { (void)work; }
+static void no_elementwise(cot__stage *work) {
+    for (int k = 0; k < work->count; k++)
+        for (int i = 0; i < work->run[k].outputs; i++) fill_number(&work->run[k].out[i].to, 1);
+}
 static void no_make(const cot__recipe *r) { (void)r; }
 static void no_scatter(const cot__view *x, int axis, const cot__view *index, const cot__view *u) {
     (void)x, (void)axis, (void)index, (void)u;
@@ -33,13 +36,15 @@ static void no_draw(cot__draw_kind kind, cot_key key, const cot__view *z, double
 static bool would_reduce(cot__reduction what, const cot__view *x, const cot__recipe *made, uint32_t axes,
                          const cot__view *z) {
     (void)made;
-    return cot__cpu_backend.reduce_made(what, x, NULL, axes, z);
+    bool would = cot__cpu_backend.reduce_made(what, x, NULL, axes, z);
+    if (would) fill_number(z, 1);
+    return would;
 }
 
 void cot__hollow_backend(cot__backend *b, const cot__backend *like) {
     *b = *like;
     b->name = "hollow", b->hollow = true;
-    b->read = read_zeros, b->write = no_write;
+    b->read = read_ones, b->write = no_write;
     b->copy = b->copy_in = b->copy_out = no_copy;
     b->fill = fill_number, b->elementwise = no_elementwise, b->make = no_make, b->draw = no_draw;
     b->scatter_add = b->scatter_add_along = b->take = b->take_along = no_scatter;

@@ -2,9 +2,9 @@
  *
  * Where a step can be rehearsed (rehearse.c), the smallest limit under which it succeeds is sought
  * by halving. Whether one does need not be monotone, because under another limit other values are
- * dropped; so the limit that is told is one of three neighbours that all do. The tighter a limit,
- * the longer it takes: what takes too long counts as not enough, and halving ends when all together
- * do. That is counted, not timed, so the answer is always the same.
+ * dropped; so some above the one that is told are tried as well. The tighter a limit, the longer it
+ * takes: what takes too long counts as not enough, and halving ends when all together do. That is
+ * counted, not timed, so the answer is always the same.
  *
  * Else it is estimated from above. What cannot be dropped stays: `fixed`. Besides, at each moment:
  *
@@ -15,8 +15,9 @@
  *
  * Operands may be made in any order, and nothing is taken to be there that could be dropped: so
  * long chains cost no more than short ones, and each place where two branches meet costs one value
- * more. Bodies of loops, conditions and checkpoints do not count: what they take is not known from
- * here. */
+ * more. A body of a loop, a condition or a checkpoint counts with all its values and adjoints: the
+ * largest one, beside the rest. What a called program or a function of the user's takes is not
+ * known from here. */
 #include "memory/memory.h"
 #include "backend/job_run.h"
 #include "pending/pending.h"
@@ -127,7 +128,8 @@ int64_t cot__workspace_at(const cot_tape *t, uint32_t i) {
     int              count = cot__nargs(n), m = cot__results_at(t, i);
     const cot__op   *op = cot__op_of(n->op);
     /* others do not run by their shapes alone */
-    bool asks = n->op >= OP_structural && op->workspace && cot__can_replay(t, i) && !op->again;
+    bool alone = cot__can_replay(t, i) || (cot__in_body(n) && n->op >= OP_structural && op->run && !op->needs_tape);
+    bool asks = n->op >= OP_structural && op->workspace && alone && !op->again;
     if (!asks || count > COT__FEW_OPERANDS || m > COT__JOB_RESULTS) return 0;
     for (int k = 0; k < count; k++) x[k] = cot__layout_at(t, cot__arg(n, k));
     for (int k = 0; k < m; k++) z[k] = cot__layout_at(t, i + (uint32_t)k);
@@ -217,6 +219,36 @@ static void walk_down(measure *m, uint32_t y) {
     }
 }
 
+/* ---- bodies ---------------------------------------------------------------------------------- */
+
+/* What playing the body of nodes `from` … takes, and sweeping it: while it goes on no value of it
+ * is dropped, each may have an adjoint, and one rule at a time makes what it needs. *to: its
+ * end. */
+static double inside(const measure *m, uint32_t from, uint32_t end, uint32_t *to) {
+    double   values = 0, rule = 0;
+    uint32_t i = from;
+    for (; i < end && cot__in_body(&m->t->nodes[i]); i++) {
+        const cot__node *n = &m->t->nodes[i];
+        double           own = made_by_rule(m, i);
+        bool             is_view = n->op >= OP_structural && cot__op_of(n->op)->view;
+        if (cot__has_axes(n) && n->op != OP_parameter && !is_view) values += adjoint_bytes(m, i);
+        if (own > rule) rule = own;
+    }
+    *to = i;
+    return 2 * values + rule;
+}
+
+/* The most that a body takes. A body inside of another lies within its nodes. */
+static double most_inside(const measure *m, uint32_t end) {
+    double most = 0;
+    for (uint32_t i = 0, to; i < end; i = to) {
+        double one = inside(m, i, end, &to);
+        if (one > most) most = one;
+        if (to == i) to++;
+    }
+    return most;
+}
+
 static int64_t estimate(cot_tape *t, uint32_t y) {
     uint32_t end = y + 1;
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
@@ -231,18 +263,17 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     m.fixed += SLACK + OF_NODE * (double)end - (double)(used < end * one ? used : end * one);
     walk_up(&m, end);
     walk_down(&m, y);
+    double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole, body = most_inside(&m, end);
     cot__list_free(t, memory, end * one);
-    double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole;
-    return (int64_t)(m.fixed + (limit < whole ? limit : whole));
+    return (int64_t)(m.fixed + (limit < whole ? limit : whole) + body);
 }
 
 /* ---- by rehearsals --------------------------------------------------------------------------- */
 
 enum {
-    PART = 64, NEIGHBOURS = 3, /* a limit is sought to a part of 1 / PART of it */
+    PART = 64,                 /* a limit is sought to a part of 1 / PART of it */
     LOOKS = 1 << 21,           /* of a rehearsal, and twice as many as storages squared … */
-    SHARES = 3,                /* … of which halving takes as many together */
-    SPARE = 5                  /* a fifth more is told: runs were seen that needed 18 % more */
+    SHARES = 3                 /* … of which halving takes as many together */
 };
 
 typedef struct search { cot_tape *t; uint32_t y; size_t beside; int64_t share, looks; bool failed; } search;
@@ -255,7 +286,8 @@ static bool is_enough(search *s, size_t limit) {
     return enough;
 }
 
-/* No more than `most`, which is enough. Upwards steps grow with each that is not. */
+/* No more than `most`, which is enough. Limits above it are tried, too, further and further away;
+ * behind one that is not enough it begins anew. */
 static int64_t seek(search *s, size_t most) {
     size_t low = s->beside, high = most;
     while (high - low > high / PART && s->looks < SHARES * s->share && !s->failed) {
@@ -263,12 +295,11 @@ static int64_t seek(search *s, size_t most) {
         if (is_enough(s, mid)) high = mid;
         else low = mid;
     }
-    size_t step = high / PART;
-    for (int well = 1; well < NEIGHBOURS && high < most && !s->failed;) {
-        high += step;
-        bool enough = high >= most || is_enough(s, high);
-        well = enough ? well + 1 : 0;
-        if (!enough) step *= 2;
+    size_t step = high / PART + 1, above = step;
+    high += step; /* a rehearsal knows small lists to some hundred bytes */
+    while (high < most && above < most - high && !s->failed) {
+        if (is_enough(s, high + above)) above += above / 2 + step;
+        else high += above + step, above = step;
     }
     return (int64_t)(high < most ? high : most);
 }
@@ -287,7 +318,8 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     *whole = 0;
     if (t->memory.packed || cot__packs(t)) return 0; /* there can be none */
     if (!cot__can_rehearse(t, y) || !cot__rehearse(t, y, &r)) return r.failed ? -1 : estimate(t, y);
-    /* a sweep makes lists of its own, which are there from an earlier one */
+    /* a sweep makes lists of its own, which are there from an earlier one; those of waiting work go
+     * before a value does */
     const cot__array *slots = &t->sweep.adjoints;
     double own = (double)(slots->reserved || slots->mapped ? 0 : slots->bytes) + (double)cot__pending_lists(t);
     double fixed = cot__undroppable(t, y + 1), beside = fixed - r.lists - own;
@@ -296,6 +328,6 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     *whole = (int64_t)(r.peak + more);
     int64_t count = t->storages.count < COT__MANY_STORAGES ? t->storages.count : COT__MANY_STORAGES;
     search  s = {.t = t, .y = y, .beside = more, .share = LOOKS + 2 * count * count, .failed = most == 0};
-    int64_t least = seek(&s, most), safe = least + least / SPARE;
-    return s.failed ? -1 : safe < (int64_t)most ? safe : (int64_t)most;
+    int64_t least = seek(&s, most);
+    return s.failed ? -1 : least;
 }

@@ -137,6 +137,7 @@ static bool reserve(cot_tape *t, cot__array *a) {
 }
 
 static bool move_to_file(cot_tape *t, cot__array *a, size_t used, size_t bytes) {
+    cot__memory_expect(t, t->memory.window);
     cot__mapped *m = in_a_file(t, a->data, used, a->reserved ? 0 : a->bytes, bytes);
     if (!m) return false;
     cot__array_free(t, a);
@@ -181,6 +182,7 @@ bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     if (!a->reserved && may_reserve && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES && reserve(t, a)) return true;
     if (a->reserved) return false;
     size_t next = next_bytes(t, a), want = next > bytes ? next : bytes;
+    cot__memory_expect(t, want - a->bytes);
     if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
     void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
     if (!p) return false;
@@ -241,7 +243,8 @@ static void *in_memory(cot_tape *t, void *list, size_t old_size, size_t new_size
 
 static bool room_for_one(cot_tape *t, void **data, uint32_t *capacity, size_t element, const char *op,
                          resizer *resize) {
-    uint32_t want = *capacity ? *capacity * 2 : 16;
+    uint32_t want = *capacity ? *capacity * 2 : COT__GROWS_FROM;
+    cot__memory_expect(t, want * element);
     void    *p = want > *capacity ? resize(t, *data, *capacity * element, want * element) : NULL;
     if (!p) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for a list of the tape", op, want * element);

@@ -55,16 +55,24 @@ static bool room_for_numbers(cot__pending *q) {
     return true;
 }
 
-/* The list of waiting work with room for one more; NULL: no memory. */
-static cot__pending *ready(cot_tape *t) {
+static bool room_for_one(cot_tape *t) {
     cot__pending *q = t->pending.work;
     if (!q) {
-        if (!(q = cot__alloc(&t->al, sizeof *q))) return NULL;
+        if (!(q = cot__alloc(&t->al, sizeof *q))) return false;
         *q = (cot__pending){.t = t};
         t->pending.work = q;
     }
-    if (q->count == MOST) cot__pending_run(q);
-    return room_for_operation(q) && room_for_storages(q) && room_for_numbers(q) ? q : NULL;
+    return room_for_operation(q) && room_for_storages(q) && room_for_numbers(q);
+}
+
+/* The list of waiting work with room for one more; NULL: no memory. No value is dropped for it. */
+static cot__pending *ready(cot_tape *t) {
+    bool before = t->memory.dropping;
+    if (t->pending.work && t->pending.work->count == MOST) cot__pending_run(t->pending.work);
+    t->memory.dropping = true;
+    bool well = room_for_one(t);
+    t->memory.dropping = before;
+    return well ? t->pending.work : NULL;
 }
 
 /* ---- adding ---------------------------------------------------------------------------------- */

@@ -35,6 +35,8 @@ void cot__pending_finish(const cot_tape *t);
 bool cot__pending_any(const cot_tape *t);
 /* Bytes of the lists that it stands in, also while they are empty. */
 size_t cot__pending_lists(const cot_tape *t);
+/* Frees the lists, if nothing waits. */
+void cot__pending_shrink(cot_tape *t);
 
 /* ---- operations ------------------------------------------------------------------------------ */
 

@@ -36,6 +36,8 @@ static void run_groups(cot__pending *q) {
  * are storages like any other by then. */
 static void let_go(cot__pending *q) {
     uint32_t touches = q->touches, ownerless = 0;
+    bool     before = q->t->memory.dropping;
+    q->t->memory.dropping = true; /* the lists stay meanwhile */
     q->count = q->touches = q->orphans = 0;
     for (cot__numbers *n = q->current = q->numbers; n; n = n->next) n->used = 0;
     for (uint32_t k = 0; k < touches; k++) {
@@ -48,6 +50,7 @@ static void let_go(cot__pending *q) {
         q->touched[k].storage->refs = 1;
         cot__storage_release(q->t, q->touched[k].storage);
     }
+    q->t->memory.dropping = before;
 }
 
 void cot__pending_run(cot__pending *q) {
@@ -133,6 +136,10 @@ void cot__pending_forget(cot_tape *t) {
     cot__free(&t->al, q->orphan, q->orphan_room * sizeof *q->orphan);
     cot__free(&t->al, q, sizeof *q);
     t->pending.work = NULL;
+}
+
+void cot__pending_shrink(cot_tape *t) {
+    if (!cot__pending_any(t)) cot__pending_forget(t);
 }
 
 size_t cot__pending_lists(const cot_tape *t) {

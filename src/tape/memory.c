@@ -26,6 +26,7 @@ void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
     cot__chunk *c = t->arena;
     if (UNLIKELY(!c || c->size - c->used < bytes)) {
         size_t chunk = chunk_bytes(t) - 64, size = bytes > chunk ? bytes : chunk;
+        cot__memory_expect(t, size);
         cot__chunk *fresh = cot__alloc(&t->al, sizeof *fresh + size);
         if (!fresh) {
             cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for shapes and attributes", op, size);

@@ -698,6 +698,7 @@ bool cot__tape_keep(cot_tape *t, void *object, void (*release)(void *object), co
 void cot__release_kept(cot_tape *t, uint32_t count);
 
 /* Growing arrays of the tape: room for one more element. False after setting the error. */
+enum { COT__GROWS_FROM = 16 };
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
 
 /* ---- long lists (src/memory/lists.c) --------------------------------------------------------- */

@@ -2,9 +2,8 @@
  * the bit; what cannot be saved, and files that are cut, altered, newer or made to deceive, are
  * refused with a sentence. */
 #define COT_SOURCE_LINES
+#include "compile/tape_bytes.h"
 #include "samples/samples.h"
-#include "support/support.h"
-#include "support/tape_test.h"
 
 #include "compile/compile.h"
 #include "compile/tape_file.h"
@@ -24,31 +23,6 @@ static int  enter_folder(void **state) { return (void)state, !mkdtemp(folder) ||
 static int  leave_folder(void **state) { return (void)state, chdir("/") != 0 || rmdir(folder) != 0; }
 
 /* ---- files in memory ------------------------------------------------------------------------- */
-
-typedef struct bytes { unsigned char *at; size_t count, room; } bytes;
-
-static bool take(void *to, const void *from, size_t n) {
-    bytes *b = to;
-    if (b->count + n > b->room) b->at = realloc(b->at, b->room = 2 * (b->count + n));
-    memcpy(b->at + b->count, from, n);
-    b->count += n;
-    return true;
-}
-
-enum { MOST_VARS = TEST_MAX_INPUTS + 4 };
-
-/* Empty: it cannot be saved, and the tape says why. */
-static bytes bytes_of(cot_tape *t, int n, const cot_var *vars) {
-    cot__tape_file f;
-    cot__caller    caller = cot__tape_caller(t, "test");
-    bytes          b = {0};
-    uint32_t       nodes[MOST_VARS];
-    for (int k = 0; k < n; k++) nodes[k] = cot__index(vars[k]);
-    if (cot__tape_file_open(&f, t, n, nodes, &caller)) assert_true(cot__tape_file_write(&f, take, &b, &caller));
-    if (b.count) assert_int_equal(b.count, f.bytes);
-    cot__tape_file_close(&f);
-    return b;
-}
 
 static char *printed(const cot_tape *t) {
     char  *text = NULL;
@@ -159,7 +133,7 @@ static void through_a_file(const test_function *f, cot_dtype dtype) {
     cot_var   ys[MOST_VARS], zs[MOST_VARS];
     int       m;
     if (record(t, f, dtype, ys, &m)) {
-        bytes b = bytes_of(t, m, ys);
+        file_bytes b = bytes_of(t, m, ys);
         if (b.count) {
             cot_tape *u = cot_tape_create(NULL);
             bool      loaded = cot__tape_file_record(u, b.at, b.count, m, zs);
@@ -260,11 +234,6 @@ static cot_var calls(cot_var h, cot_var s) {
     return cot_add(sum, cot_sum(g, COT_ALL));
 }
 
-static int tridiagonal(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m;
-    ys[0] = cot_add(cot_mul(xs[0], cot_add(*(const cot_var *)user, 3)), cot_roll(xs[0], 1, 0));
-    return 0;
-}
 /* It adds to a constant, part by part: so the transposed body writes to a copy of one. */
 static int in_parts(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     cot_tape *t = xs[0].tape;
@@ -272,11 +241,6 @@ static int in_parts(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m;
     cot_update_slice(&parts, 0, 0, 3, 2, cot_mul(cot_slice(xs[0], 0, 0, 3, 2), *(const cot_var *)user));
     ys[0] = cot_add(cot_mul(xs[0], 2), parts);
-    return 0;
-}
-static int cubic(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    ys[0] = cot_sub(cot_add(cot_mul(xs[0], cot_square(xs[0])), xs[0]), xs[1]);
     return 0;
 }
 
@@ -393,7 +357,7 @@ static void a_file_with_calls_inside_of_calls_is_refused(void **state) {
     cot_program_call(p, 2, xs, 1, &z);
     assert_ok(u);
     assert_true(cot_value(z) == cot_value(y));
-    bytes b = bytes_of(u, 1, &z);
+    file_bytes b = bytes_of(u, 1, &z);
     assert_ok(u);
     assert_false(cot__tape_file_record(v, b.at, b.count, 1, &z));
     assert_string_equal(cot_tape_message(v),
@@ -435,7 +399,7 @@ static cot_var curved(cot_var y, cot_var x) {
     return of_g;
 }
 
-static cot_tape *loaded(const bytes *b, int n, cot_var *vars) {
+static cot_tape *loaded(const file_bytes *b, int n, cot_var *vars) {
     cot_tape *t = cot_tape_create(NULL);
     bool      fine = cot__tape_file_record(t, b->at, b->count, n, vars);
     if (!fine) fail_msg("%s", cot_tape_message(t));
@@ -451,17 +415,17 @@ static void solvers_have_second_derivatives_behind_a_file(void **state) {
     cot_var   h = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), a), vars[2], more[3];
     cot_var   y = solutions(h, cot_scalar(t, 0.3));
     assert_ok(t);
-    bytes     once = bytes_of(t, 2, (cot_var[]){y, h});
+    file_bytes once = bytes_of(t, 2, (cot_var[]){y, h});
     assert_ok(t);
     cot_tape *u = loaded(&once, 2, vars);
-    bytes     again = bytes_of(u, 2, vars);
+    file_bytes again = bytes_of(u, 2, vars);
     assert_int_equal(once.count, again.count);
     assert_memory_equal(once.at, again.at, once.count);
     cot_var of_t = curved(y, h), of_u = curved(vars[0], vars[1]);
     assert_int_equal(cot_read(of_t, want, 6), COT_OK);
     assert_int_equal(cot_read(of_u, have, 6), COT_OK);
     assert_memory_equal(want, have, sizeof want);
-    bytes     longer = bytes_of(u, 3, (cot_var[]){vars[0], vars[1], of_u});
+    file_bytes longer = bytes_of(u, 3, (cot_var[]){vars[0], vars[1], of_u});
     cot_tape *v = loaded(&longer, 3, more);
     assert_int_equal(cot_read(more[2], have, 6), COT_OK);
     assert_memory_equal(want, have, sizeof want);
@@ -491,7 +455,7 @@ static void a_value_that_was_captured_twice_comes_back(void **state) {
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 2), a), y, vars[2];
     cot_vmap(kept_of_both, &x, 2, (cot_var[]){x, x}, (int[]){0, COT_NOT_BATCHED}, 1, &y, NULL);
     y = cot_sum(cot_square(y), COT_ALL);
-    bytes b = bytes_of(t, 2, (cot_var[]){y, x});
+    file_bytes b = bytes_of(t, 2, (cot_var[]){y, x});
     assert_ok(t);
     cot_tape *u = loaded(&b, 2, vars);
     cot_backward(y), cot_backward(vars[0]);
@@ -616,10 +580,10 @@ static void a_leaf_that_was_assigned_first_is_saved(void **state) {
 
 /* ---- files that are not what they say -------------------------------------------------------- */
 
-static bytes a_file(void) {
+static file_bytes a_file(void) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   w, y = everything(t, &w);
-    bytes     b = bytes_of(t, 1, &y);
+    file_bytes b = bytes_of(t, 1, &y);
     assert_ok(t);
     cot_tape_destroy(t);
     return b;
@@ -646,7 +610,7 @@ static void correct(unsigned char *at, size_t n) {
 static void cut_and_altered_files_are_refused(void **state) {
     (void)state;
     char   message[512];
-    bytes  b = a_file();
+    file_bytes b    = a_file();
     size_t step = test_small() ? 5 : 1;
     for (size_t n = 0; n < b.count; n += step) {
         unsigned char *cut = malloc(n + !n); /* just so many: a sanitizer sees a read beyond */
@@ -672,7 +636,7 @@ static void cut_and_altered_files_are_refused(void **state) {
  * same is a legal tape. */
 static void altered_files_that_hide_it_are_refused_or_legal(void **state) {
     (void)state;
-    bytes       b = a_file();
+    file_bytes  b        = a_file();
     test_random random = test_random_of("tape file", 1);
     int         refusals = 0, rounds = test_small() ? 300 : 3000;
     for (int round = 0; round < rounds; round++) {
@@ -726,204 +690,6 @@ static void what_cannot_be_loaded_is_told(void **state) {
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* ---- endless loops --------------------------------------------------------------------------- */
-
-static int halve_once(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    ys[0] = cot_mul(xs[1], 0.5);
-    return 0;
-}
-static int above_one(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    ys[0] = cot_greater(xs[0], 1.0);
-    return 0;
-}
-static int half(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    ys[0] = cot_mul(xs[0], 0.5);
-    return 0;
-}
-/* Ten steps, and then four of a cot_while: from 16 times the sum to at most 1. */
-static int loops_inside(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    cot_var inner;
-    (void)n, (void)m, (void)user;
-    cot_fori(halve_once, NULL, 0, 10, 1, &xs[1], &inner, NULL);
-    inner = cot_add(cot_mul(inner, 0.0), 16.0);
-    return cot_while(above_one, half, NULL, 1, &inner, ys, NULL) != COT_OK;
-}
-
-/* The file of a loop, whose length is said to be another. */
-static bytes file_of_loop(cot_fn body, int64_t claimed) {
-    cot_tape *t = cot_tape_create(NULL);
-    cot_var   x = cot_scalar(t, 3), y;
-    cot_fori(body, NULL, 0, 5, 1, &x, &y, NULL);
-    assert_ok(t);
-    const cot__loop *l = t->nodes[cot__index(y)].extra.attr->pointer;
-    ((cot__loop *)(uintptr_t)l)->length = claimed;
-    bytes b = bytes_of(t, 1, &y);
-    assert_true(b.count > 0);
-    cot_tape_destroy(t);
-    return b;
-}
-
-static cot_status load_within(const bytes *b, int64_t steps, char message[512]) {
-    cot_tape *t = cot_tape_create(&(cot_options){.load_steps = steps});
-    cot_var   v;
-    cot__tape_file_record(t, b->at, b->count, 1, &v);
-    cot_status status = cot_tape_status(t);
-    snprintf(message, 512, "%s", cot_tape_message(t));
-    cot_tape_destroy(t);
-    return status;
-}
-
-static void loops_take_no_more_steps_than_the_options_allow(void **state) {
-    char  message[512];
-    bytes plain = file_of_loop(halve_once, 5), nested = file_of_loop(loops_inside, 5),
-          endless = file_of_loop(halve_once, INT64_MAX), deep = file_of_loop(loops_inside, INT64_MAX);
-    (void)state;
-    assert_int_equal(load_within(&plain, 5, message), COT_OK);
-    assert_int_equal(load_within(&plain, 4, message), COT_LIMIT);
-    assert_non_null(strstr(message, "[tape_load] the loops and solvers of the file take more steps than load_steps of "
-                                    "the options, 2^24 if not given; allow more if the file is to be trusted"));
-    /* five times a step, its ten and its four, and the ten once more while the body is recorded */
-    assert_int_equal(load_within(&nested, 10 + 5 * 15, message), COT_OK);
-    assert_int_equal(load_within(&nested, 10 + 5 * 15 - 1, message), COT_LIMIT);
-    assert_int_equal(load_within(&endless, 10000, message), COT_LIMIT);
-    assert_int_equal(load_within(&deep, 10000, message), COT_LIMIT);
-    assert_int_equal(load_within(&plain, -1, message), COT_VALUE);
-    assert_string_equal(message, "[tape_load] load_steps is -1; 0 is the default, 1 and more a bound");
-    if (!test_small()) assert_int_equal(load_within(&endless, 0, message), COT_LIMIT);
-    free(plain.at), free(nested.at), free(endless.at), free(deep.at);
-}
-
-static int five_steps(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    return cot_fori(halve_once, NULL, 0, 5, 1, xs, ys, NULL) != COT_OK;
-}
-
-static int eighty(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    ys[0] = cot_linear_solve(tridiagonal, (void *)(uintptr_t)&xs[1], xs[0], NULL);
-    return 0;
-}
-
-/* The least number of steps with which a file is loaded. */
-static int64_t steps_of(const bytes *b, int64_t most) {
-    char    message[512];
-    int64_t low = 1, high = most;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if (load_within(b, middle, message) == COT_OK) high = middle;
-        else low = middle + 1;
-    }
-    return low;
-}
-
-/* Each time that the function of a solver is applied is a step; those of a derivative, too. */
-static void steps_of_solvers_count(void **state) {
-    (void)state;
-    char      message[512];
-    cot_tape *t = cot_tape_create(NULL);
-    double    numbers[80];
-    for (int k = 0; k < 80; k++) numbers[k] = k * k % 7;
-    cot_var  s = cot_scalar(t, 2), b = cot_data(t, COT_F64, COT_SHAPE(80), numbers), y, z;
-    cot_var  x = cot_ones(t, COT_F64, COT_SHAPE(1));
-    cot_mark m = cot_tape_mark(t);
-    y = cot_sum(cot_linear_solve(tridiagonal, &s, b, NULL), COT_ALL);
-    bytes   solved = bytes_of(t, 1, &y);
-    int64_t steps = steps_of(&solved, 1 << 12);
-    assert_true(steps > 10 && steps < 1000);
-    assert_int_equal(load_within(&solved, steps - 1, message), COT_LIMIT);
-    assert_non_null(strstr(message, "[tape_load] the loops and solvers of the file take more steps than load_steps"));
-    cot_tape_rewind(t, m);
-    cot_type     types[2] = {{COT_F64, COT_SHAPE(80)}, {COT_F64, COT_SCALAR}};
-    cot_program *p = cot_compile(eighty, NULL, 2, types, 1, NULL);
-    cot_no_grad_open(t);
-    cot_program_call(p, 2, (cot_var[]){b, s}, 1, &z);
-    cot_no_grad_close(t);
-    z = cot_sum(z, COT_ALL);
-    bytes called = bytes_of(t, 1, &z);
-    assert_ok(t);
-    assert_true(steps_of(&called, 1 << 14) > steps);
-    cot_tape_rewind(t, m);
-    y = cot_sum(cot_root(cubic, NULL, NULL, cot_mul(x, 3), 1, &s, NULL), COT_ALL);
-    bytes root = bytes_of(t, 1, &y);
-    assert_ok(t);
-    assert_true(steps_of(&root, 1 << 12) > 5);
-    free(solved.at), free(called.at), free(root.at);
-    cot_program_destroy(p);
-    cot_tape_destroy(t);
-}
-
-/* A called program runs its loops by itself. With a derivative to come it also keeps their states,
- * which is a second loop. */
-static void steps_of_calls_count(void **state) {
-    (void)state;
-    char         message[512];
-    cot_tape    *t = cot_tape_create(NULL);
-    cot_var      x = cot_scalar(t, 3), one = cot_constant(t, 1), y;
-    cot_mark     m = cot_tape_mark(t);
-    cot_program *p = cot_compile(five_steps, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
-    cot_program_call(p, 1, &one, 1, &y);
-    bytes called = bytes_of(t, 1, &y);
-    cot_tape_rewind(t, m);
-    cot_program_call(p, 1, &x, 1, &y);
-    bytes active = bytes_of(t, 1, &y);
-    assert_ok(t);
-    assert_int_equal(steps_of(&called, 100), 6);
-    assert_int_equal(load_within(&called, 5, message), COT_LIMIT);
-    assert_non_null(strstr(message, "[tape_load] the loops and solvers of the file take more steps than load_steps"));
-    assert_int_equal(steps_of(&active, 100), 11);
-    free(called.at), free(active.at);
-    cot_program_destroy(p);
-    cot_tape_destroy(t);
-}
-
-static int slowly(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    cot_var y;
-    (void)n, (void)m, (void)user;
-    cot_fori(halve_once, NULL, 0, 3, 1, &xs[0], &y, NULL);
-    ys[0] = cot_sub(cot_add(y, cot_mul(y, cot_square(xs[0]))), xs[1]);
-    return 0;
-}
-static int slow_root(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)n, (void)m, (void)user;
-    ys[0] = cot_root(slowly, NULL, NULL, cot_mul(xs[0], 2), 1, &xs[0], NULL);
-    return 0;
-}
-
-/* The loops of a program are said to have no end. */
-static int make_endless(cot__program *p) {
-    int loops = 0;
-    for (uint32_t k = 0; k < p->operations; k++) {
-        if (p->operation[k].op != OP_loop) continue;
-        ((cot__attr *)(uintptr_t)cot__operation_attr(p, k))->ints[COT__LOOP_LENGTH] = INT64_MAX;
-        loops++;
-    }
-    return loops;
-}
-
-/* A derivative in a file is not believed to be one: what a called program runs of it is counted. */
-static void steps_of_a_false_derivative_count(void **state) {
-    (void)state;
-    char         message[512];
-    cot_tape    *t = cot_tape_create(NULL);
-    cot_var      x = cot_constant(t, 3), y;
-    cot_program *p = cot_compile(slow_root, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
-    cot_program_call(p, 1, &x, 1, &y);
-    bytes honest = bytes_of(t, 1, &y);
-    for (uint32_t k = 0; k < p->source->operations; k++)
-        if (p->source->operation[k].op == OP_root)
-            assert_true(make_endless(p->source->body[p->source->operation[k].body + 1]) > 0);
-    bytes lie = bytes_of(t, 1, &y);
-    assert_ok(t);
-    assert_int_equal(load_within(&honest, 10000, message), COT_OK);
-    assert_int_equal(load_within(&lie, 10000, message), COT_LIMIT);
-    free(honest.at), free(lie.at);
-    cot_program_destroy(p);
-    cot_tape_destroy(t);
-}
-
 static void every_allocation_may_fail(void **state) {
     (void)state;
     /* bodies are derived and programs compiled, with thousands of allocations: not each of the late
@@ -968,10 +734,6 @@ int main(void) {
         cmocka_unit_test(cut_and_altered_files_are_refused),
         cmocka_unit_test(altered_files_that_hide_it_are_refused_or_legal),
         cmocka_unit_test(what_cannot_be_loaded_is_told),
-        cmocka_unit_test(loops_take_no_more_steps_than_the_options_allow),
-        cmocka_unit_test(steps_of_calls_count),
-        cmocka_unit_test(steps_of_solvers_count),
-        cmocka_unit_test(steps_of_a_false_derivative_count),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);

@@ -75,6 +75,15 @@ class Firefox(Page):
         self._do("browsingContext.setViewport", context=self.context, viewport={"width": width, "height": height})
 
     def open(self, address):
+        # A page that is still computing writes its address when it is done. Firefox then takes that
+        # for what was asked for, and the answer to the next navigation never comes.
+        self.settle()
+        try:
+            self._navigate(address)
+        except TimeoutError:  # long addresses are written later still
+            self._navigate(address)
+
+    def _navigate(self, address):
         self._do("browsingContext.navigate", context=self.context, url=address, wait="complete")
 
     def now(self, script, *args):

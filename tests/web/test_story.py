@@ -117,6 +117,25 @@ class StoryTest(unittest.TestCase):
         for h, error in lines:  # of numbers near 10, each rounded
             self.assertAlmostEqual(error, h * h, delta=1e-13)
 
+    def test_a_corner_has_another_slope_on_its_other_side(self):
+        self.open("#e=relu(x)&i=x:0&mode=reverse&step=1")  # there the convention is 0
+        lines, kind = self.nudge()
+        self.assertEqual(kind, "kink")
+        self.assertTrue(all(h > 0 for h, _ in lines))
+        self.click("#nudge-side")
+        browser.wait("return document.querySelector('#nudge tbody tr')?.dataset.step < 0", "a step to the left")
+        lines, kind = self.nudge()
+        self.assertEqual((len(lines), kind), (4, "exact"))
+        self.assertEqual(browser.js("return document.activeElement.id"), "nudge-side")
+
+    def test_a_box_that_keeps_two_values_says_so(self):
+        self.open("#p=product&mode=forward&step=1")
+        kept = browser.js("return document.querySelector('.box.output .adjoint').textContent")
+        self.assertEqual(kept, "keeps x, y")
+        self.open("#e=rate*height&i=rate:2&i=height:3&mode=forward&step=1")
+        kept = browser.js("return document.querySelector('.box.output .adjoint').textContent")
+        self.assertEqual(kept, "keeps both")
+
     def test_a_nudge_tells_straight_lines_corners_and_lost_digits(self):
         for preset, kind in (("product", "exact"), ("kink", "kink"), ("precision", "rough"), ("seeds", "exact"),
                 ("softmax", "good"), ("matrices", "exact")):

@@ -126,7 +126,9 @@ export class Graph {
     if (register) return [this.mark(cut(this.tape.label(node.id), 8)), ` = ${show(register.sum, 4)}`];
     if (view.mode !== "forward" || !lit) return [];
     const names = this.tape.kept(node).map(k => k.replace("its own value", "itself"));
-    return names.length ? [cut(`keeps ${names.join(", ")}`, fitting(this.rects.get(node.id).width, 11))] : [];
+    if (names.length === 0) return [];
+    const room = fitting(this.rects.get(node.id).width, 11), all = `keeps ${names.join(", ")}`;
+    return [cut(all.length > room && names.length === 2 ? "keeps both" : all, room)];
   }
 
   mark(label) { return this.view.mode === "tangent" ? dotted(label) : svgBar(label); }

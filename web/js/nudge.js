@@ -70,6 +70,7 @@ export function judgeNudges(lines, tape, name) {
 export class Nudge {
   constructor() {
     this.frame = el("div", { class: "nudge", id: "nudge" });
+    this.side = 1; // -1: to the left, where a corner has another slope
     this.tracer = new Tracer((answer, asked) => this.answer(answer, asked), () => {}, evalArguments);
   }
 
@@ -86,20 +87,28 @@ export class Nudge {
   }
 
   ask() {
-    const h = Number((nudges[this.lines.length] * this.size).toPrecision(1));
+    const h = this.side * Number((nudges[this.lines.length] * this.size).toPrecision(1));
     this.tracer.ask({ state: this.state, name: this.name, shape: this.node.shape, h, of: this.tape });
   }
 
   answer(answer, asked) {
-    if (asked.of !== this.tape || asked.name !== this.name) return;
+    if (asked.of !== this.tape || asked.name !== this.name || asked.h * this.side < 0) return;
     if (answer.error) return;
     this.lines.push(nudgeOf(this.tape, this.name, asked.h, answer.value));
     this.draw();
     if (this.lines.length < nudges.length) this.ask();
   }
 
+  // The button is made anew with all else, and keeps the focus.
+  turn() {
+    this.side = -this.side;
+    this.show(this.tape, this.state, this.name);
+    this.frame.querySelector("#nudge-side").focus();
+  }
+
   draw() {
     const { tape, name, names, lines } = this;
+    const focused = document.activeElement?.id === "nudge-side" && this.frame.contains(document.activeElement);
     const place = isTensor(this.node.value) ? `[${this.node.shape.map(() => 0).join(", ")}]` : "";
     const select = el("select", { id: "nudge-input", "aria-label": "Input to nudge",
       onchange: () => this.show(this.tape, this.state, select.value) },
@@ -118,6 +127,9 @@ export class Nudge {
           [[l.real, 5], [l.predicted, 5], [l.error, 2]].map(([v, digits]) =>
             el("td", { class: "number" }, show(v, digits)))))))),
       done ? el("p", { class: `answer ${["good", "exact"].includes(kind) ? "right" : "close"}`, "data-kind": kind },
-        words) : "");
+        words) : "",
+      el("p", null, el("button", { type: "button", id: "nudge-side", class: "plain", onclick: () => this.turn() },
+        this.side > 0 ? "Nudge the other way" : "Nudge upward again")));
+    if (focused) this.frame.querySelector("#nudge-side").focus();
   }
 }

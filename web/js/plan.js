@@ -32,6 +32,7 @@ function widthsOf(tape, stacked) {
     for (const line of headingOf(tape, node, stacked)) hold(node.id, line, sizes.heading);
     if (isTensor(node.value)) continue;
     hold(node.id, show(node.value), sizes.value);
+    if (tape.kept(node).length === 2) hold(node.id, "keeps both", sizes.adjoint);
     hold(node.id, `${tape.label(node.id)} = ${show(node.value, 4)}`, sizes.adjoint);
   }
   for (const entry of tape.sweep)

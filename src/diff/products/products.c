@@ -179,6 +179,13 @@ static bool hold(work *w, int k, int64_t at, bool arrived, double scalar, const 
     return take(w, w->lane, at, cot__size_at(w->t, i), arrived ? &number : NULL);
 }
 
+size_t cot__product_keeps(int m, int n) {
+    size_t room = COT__GROWS_FROM;
+    while (room < (size_t)n) room *= 2;
+    return cot__cache_takes(room * sizeof(held)) + cot__cache_takes((size_t)m * sizeof(uint32_t)) +
+           cot__cache_takes((size_t)n * sizeof(uint32_t));
+}
+
 static bool reverse_lane(work *w) {
     cot_tape  *t = w->t;
     cot__side *ys = w->from, *xs = w->to;

@@ -52,6 +52,9 @@ cot_status cot__products_of(const char *op, bool reverse, int m, const cot_var *
 cot_status cot__products(const char *op, bool reverse, int lanes, int m, const cot_var *ys, int n, const cot_var *xs,
                          const double *in, double *out);
 
+/* Bytes that one of them keeps of its own, besides what a sweep does. */
+size_t cot__product_keeps(int m, int n);
+
 /* Is every node that a sweep between xs and ys can meet an f64 scalar that the runs over scalars
  * know? */
 bool cot__all_scalar(cot_tape *t, const char *op, uint32_t lo, uint32_t hi, const cot__side *ys);

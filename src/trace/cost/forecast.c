@@ -2,6 +2,7 @@
 #include "trace/cost/forecast.h"
 
 #include "base/number.h"
+#include "diff/products/products.h"
 #include "memory/memory.h"
 #include "ops/costs.h"
 #include "trace/cost/cost_rules.h"
@@ -191,15 +192,20 @@ bool cot__forecast_of(cot__forecast *f, cot_var y) {
     return ok;
 }
 
-enum { LISTS = 4096 };
+/* The command sweeps by products, whose lists count, too. */
+static int64_t kept_by_product(const cot_tape *t, uint32_t y) {
+    int leaves = 0;
+    for (uint32_t i = 0; i <= y; i++) leaves += is_leaf(&t->nodes[i]);
+    return (int64_t)cot__product_keeps(1, leaves);
+}
 
 bool cot__forecast_least(cot__forecast *f, cot_var y) {
     uint32_t  at;
     int64_t   whole = 0, least = -1;
     cot_tape *t = cot__tape_of(1, &y);
     if (t && cot__operand(t, y, "memory", "", &at)) least = cot__enough(t, at, &whole);
-    /* products, by which the command sweeps, keep lists of their own */
-    f->whole = (double)(whole ? whole + LISTS : 0), f->least = (double)(least > 0 ? least + LISTS : least);
+    int64_t more = least > 0 ? kept_by_product(t, at) : 0;
+    f->whole = (double)(whole ? whole + more : 0), f->least = (double)(least + more);
     return least >= 0;
 }
 

@@ -1,0 +1,131 @@
+/* The limit that cot_tape_memory names is enough for small nets too, where lists weigh as much as
+ * values: so are those above it, and it is near to the smallest that is. */
+#include "base/base.h"
+#include "support/tape_test.h"
+
+typedef cot_var net(cot_var x);
+
+static cot_var squares(cot_var x) { return cot_mul(x, x); }
+static cot_var waves(cot_var x) { return cot_add(cot_mul(cot_sin(x), cot_exp(x)), x); }
+static cot_var layers(cot_var x) {
+    for (int k = 0; k < 3; k++) x = cot_tanh(cot_matmul(x, x));
+    return x;
+}
+static cot_var attended(cot_var x) { return cot_matmul(cot_softmax(cot_matmul(x, x), 1), x); }
+static cot_var sorted(cot_var x) { return cot_sort(cot_cumsum(cot_softmax(x, 1), 0, false), 1, false); }
+static cot_var folded(cot_var x) { return cot_logsumexp(cot_matmul(x, x), COT_AXES(1)); }
+static cot_var written(cot_var x) {
+    cot_var y = cot_mul(x, 1.0);
+    for (int k = 0; k < 4; k++) {
+        cot_add_into(&y, cot_mul(0.1, x));
+        y = cot_sin(y);
+    }
+    return y;
+}
+static cot_var solved(cot_var x) {
+    int64_t n = cot_shape_of(x).dim[0];
+    cot_var one = cot_eye(cot_tape_of(x), COT_F64, n, n);
+    return cot_solve(cot_add(x, cot_mul(9.0, one)), cot_slice(x, 1, 0, 1, 1));
+}
+
+enum { MOST = 128 };
+static double numbers[MOST * MOST];
+static const struct { net *f; const char *name; } nets[] = {
+    {squares, "squares"}, {waves, "waves"}, {layers, "layers"}, {attended, "attended"},
+    {sorted, "sorted"},   {folded, "folded"}, {written, "written"}, {solved, "solved"},
+};
+
+/* A step, with what is told of it before its way back; NULL: nothing. */
+static cot_status step(cot_tape *t, net *f, int64_t n, cot_memory *told) {
+    cot_var y = cot_sum(f(cot_tensor(t, COT_F64, COT_SHAPE(n, n), numbers)), COT_ALL);
+    if (told) assert_int_equal(cot_tape_memory(t, told, NULL), COT_OK);
+    return cot_backward(y);
+}
+
+static bool is_enough(net *f, int64_t n, int64_t limit, char *why, size_t size) {
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limit});
+    bool      enough = step(t, f, n, NULL) == COT_OK;
+    snprintf(why, size, "%s", cot_tape_message(t));
+    cot_tape_destroy(t);
+    return enough;
+}
+
+static void holds(net *f, const char *name, int64_t n) {
+    cot_memory told;
+    char       why[256];
+    cot_tape  *t = cot_tape_create(NULL);
+    assert_int_equal(step(t, f, n, &told), COT_OK);
+    assert_true(told.least <= cot_tape_peak_bytes(t));
+    cot_tape_destroy(t);
+    for (int k = 0; k < 12; k++) {
+        int64_t limit = told.least + told.least * k / 16;
+        if (!is_enough(f, n, limit, why, sizeof why))
+            fail_msg("%s, %d: at %d, told %d: %s", name, (int)n, (int)limit, (int)told.least, why);
+    }
+    /* of small ones the lists are known to a few hundred bytes only, and where a limit is not
+     * enough though a smaller one is, one above both is told */
+    if (is_enough(f, n, told.least - told.least / 5 - 1024, why, sizeof why))
+        fail_msg("%s, %d: less than %d was enough", name, (int)n, (int)told.least);
+}
+
+static void the_least_of_small_nets_is_enough(void **state) {
+    (void)state;
+    const int64_t sizes[] = {1, 3, 8, 20, 64};
+    for (int k = 0; k < MOST * MOST; k++) numbers[k] = 0.01 * (k % 97);
+    for (int k = 0; k < COUNTOF(nets); k++)
+        for (int j = 0; j < COUNTOF(sizes); j++) holds(nets[k].f, nets[k].name, sizes[j]);
+}
+
+/* ---- bodies, for which it is estimated ------------------------------------------------------- */
+
+static int layer(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m, (void)user;
+    ys[0] = cot_tanh(cot_matmul(xs[0], xs[n - 1]));
+    return 0;
+}
+static int round_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    return layer(n - 1, xs + 1, m, ys, user); /* xs[0]: its number */
+}
+static int segment(int64_t k, int n, const cot_var *xs, cot_var *ys, void *user) {
+    (void)k;
+    return layer(n, xs, 1, ys, user);
+}
+
+static cot_var checkpoints(cot_var x) {
+    cot_var h = x;
+    for (int k = 0; k < 4; k++) cot_checkpoint(layer, NULL, 2, (cot_var[]){h, x}, 1, &h);
+    return h;
+}
+static cot_var rounds(cot_var x) {
+    cot_var h;
+    cot_fori(round_of, NULL, 0, 6, 1, &x, &h, NULL);
+    return cot_sin(h);
+}
+static cot_var segments(cot_var x) {
+    cot_var h;
+    cot_checkpoint_sequential(segment, NULL, 8, 3, 1, &x, &h);
+    return h;
+}
+
+static void the_estimate_of_bodies_is_enough(void **state) {
+    (void)state;
+    net *const    all[] = {checkpoints, rounds, segments};
+    const int64_t sizes[] = {20, MOST};
+    char          why[256];
+    for (int k = 0; k < COUNTOF(all); k++)
+        for (int j = 0; j < COUNTOF(sizes); j++) {
+            cot_memory told;
+            cot_tape  *t = cot_tape_create(NULL);
+            assert_int_equal(step(t, all[k], sizes[j], &told), COT_OK);
+            cot_tape_destroy(t);
+            if (!is_enough(all[k], sizes[j], told.least, why, sizeof why)) fail_msg("%d, %d: %s", k, j, why);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_least_of_small_nets_is_enough),
+        cmocka_unit_test(the_estimate_of_bodies_is_enough),
+    };
+    return cmocka_run_group_tests_name("least", tests, NULL, NULL);
+}
