@@ -137,6 +137,7 @@ static bool reserve(cot_tape *t, cot__array *a) {
 }
 
 static bool move_to_file(cot_tape *t, cot__array *a, size_t used, size_t bytes) {
+    cot__memory_expect(t, t->memory.window);
     cot__mapped *m = in_a_file(t, a->data, used, a->reserved ? 0 : a->bytes, bytes);
     if (!m) return false;
     cot__array_free(t, a);
