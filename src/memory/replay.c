@@ -268,6 +268,7 @@ static bool is_lost(cot_tape *t, const cot__storage *s) {
     char text[160];
     if (s->maker < t->count && s->version == 0 && cot__can_replay(t, s->maker)) return false;
     const char *why = t->memory.store ? cot__store_trouble(t->memory.store) : NULL;
+    t->cache.refused = false; /* it is no matter of the limit */
     cot__fail(t, COT_MEMORY, "[%s] the value of %s was spilled to a file in %s and could not be read back: %s",
               t->sweep.asked ? t->sweep.asked : "read", cot__describe(t, s->owner, text, sizeof text),
               t->memory.store ? cot__store_folder(t->memory.store) : "", why ? why : "unknown");

@@ -67,11 +67,12 @@ static bool room_for_one(cot_tape *t) {
 
 /* The list of waiting work with room for one more; NULL: no memory. No value is dropped for it. */
 static cot__pending *ready(cot_tape *t) {
-    bool before = t->memory.dropping;
+    bool before = t->memory.dropping, refused = t->cache.refused;
     if (t->pending.work && t->pending.work->count == MOST) cot__pending_run(t->pending.work);
     t->memory.dropping = true;
     bool well = room_for_one(t);
     t->memory.dropping = before;
+    t->cache.refused = refused; /* that there is none is no error */
     return well ? t->pending.work : NULL;
 }
 
