@@ -380,16 +380,16 @@ typedef struct cot_memory {
     int64_t spilled;
     int64_t packed;     /* of those saved: kept as bf16 (cot_precision.saved), 2 bytes an element */
     int64_t peak;       /* cot_tape_peak_bytes */
-    /* A memory limit that is enough for what is recorded and a sweep back from the last value, not
-     * above the peak but with scopes, which free nothing under it: the smallest within a few per
-     * cent, of hundreds of operations more. With bodies, programs, cot_call or 2048 operations it
-     * is estimated, from above but for what programs and functions of yours take inside. 0: there
-     * is none (saved as bf16) */
+    /* A memory limit that is enough for what is recorded and a sweep back from the last value: the
+     * smallest within a few per cent, of hundreds of operations more, about the peak at most but
+     * with scopes, which free nothing under it. With bodies, programs, cot_call or 2048 operations
+     * it is estimated, from above but for what programs and functions of yours take inside, and a
+     * folder is left out. 0: there is none (saved as bf16) */
     int64_t least;
 } cot_memory;
 /* Counts them (memory may be NULL), and writes a table to `out` (NULL: none): for each operation
  * and name, the largest first, what is stored, which rules read it, and how many operations would
- * make it again. For `least` steps are rehearsed, not computed: that takes up to about a second. */
+ * make it again. For `least` steps are rehearsed, not computed: that takes a second or two. */
 COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
 /* A limit in bytes on what cot_tape_peak_bytes counts; 0: none, also if the environment has one.
  * When an operation or a sweep would pass it, the tape drops elements of values that it can compute

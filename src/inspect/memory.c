@@ -142,11 +142,13 @@ cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out) {
     if (!t) return COT_MEMORY;
     if (t->status != COT_OK) return t->status;
     m.peak = cot_tape_peak_bytes(t);
-    if (add_all(t, &r, &m) && find_least(t, &m)) {
+    size_t peak = t->cache.peak; /* the lists of a report are no part of it, nor of a step */
+    if (find_least(t, &m) && add_all(t, &r, &m)) {
         if (r.count) qsort(r.all, r.count, sizeof *r.all, larger_first);
         if (memory) *memory = m;
         if (out) put_table(t, out, &r, &m);
     }
     cot__free(&t->al, r.all, r.capacity * sizeof *r.all);
+    t->cache.peak = peak;
     return t->status;
 }

@@ -110,12 +110,11 @@ static void find_makers(measure *m, uint32_t end) {
 
 double cot__undroppable(cot_tape *t, uint32_t end) {
     measure m = {.t = t};
-    size_t  used = cot__cache_used(&t->cache);
     if (end && !(m.maker = cot__list_resize(t, NULL, 0, end * sizeof *m.maker))) return -1;
-    size_t mine = cot__cache_used(&t->cache) - used;
     find_makers(&m, end);
+    size_t with = cot__cache_used(&t->cache);
     cot__list_free(t, m.maker, end * sizeof *m.maker);
-    return m.fixed - (double)mine;
+    return m.fixed - (double)(with - cot__cache_used(&t->cache)); /* without the list */
 }
 
 /* ---- one operation --------------------------------------------------------------------------- */
@@ -251,18 +250,18 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     uint32_t end = y + 1;
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
     measure  m = {.t = t};
-    size_t   used = cot__cache_used(&t->cache);
     double  *memory = cot__list_resize(t, NULL, 0, end * one);
     if (!memory) return -1;
-    used = cot__cache_used(&t->cache) - used; /* by this list; little where it lies in a file */
     m.need = memory, m.adjoint = memory + end, m.maker = (uint32_t *)(memory + 2 * (size_t)end);
     for (uint32_t i = 0; i < end; i++) m.adjoint[i] = 0;
     find_makers(&m, end);
-    m.fixed += SLACK + OF_NODE * (double)end - (double)(used < end * one ? used : end * one);
+    m.fixed += SLACK + OF_NODE * (double)end;
     walk_up(&m, end);
     walk_down(&m, y);
     double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole, body = most_inside(&m, end);
+    size_t with = cot__cache_used(&t->cache);
     cot__list_free(t, memory, end * one);
+    m.fixed -= (double)(with - cot__cache_used(&t->cache)); /* the list itself */
     return (int64_t)(m.fixed + (limit < whole ? limit : whole) + body);
 }
 
@@ -284,8 +283,8 @@ static bool is_enough(search *s, size_t limit) {
     return enough;
 }
 
-/* No more than `most`, which is enough. Limits above it are tried, too, further and further away;
- * behind one that is not enough it begins anew. */
+/* About `most` at most. Limits above it are tried, too, further and further away; behind one that
+ * is not enough it begins anew. */
 static int64_t seek(search *s, size_t most) {
     size_t low = s->beside, high = most;
     while (high - low > high / PART && s->looks < SHARES * s->share && !s->failed) {
@@ -293,20 +292,20 @@ static int64_t seek(search *s, size_t most) {
         if (is_enough(s, mid)) high = mid;
         else low = mid;
     }
-    size_t step = high / PART + 1, above = step;
+    size_t step = high / PART + 1, above = 0;
     high += step; /* a rehearsal knows small lists to some hundred bytes */
     while (high < most && above < most - high && !s->failed) {
         if (is_enough(s, high + above)) above += above / 2 + step;
-        else high += above + step, above = step;
+        else high += above + step, above = 0;
     }
-    return (int64_t)(high < most ? high : most);
+    if (high < most) return (int64_t)high;
+    for (int k = 0; k < PART && !s->failed && !is_enough(s, most); k++) most += most / PART;
+    return (int64_t)most;
 }
 
-/* The most in use at once under a limit that drops nothing. 0: memory is short. */
-static size_t most_under_limits(cot_tape *t, uint32_t y, size_t beside, size_t whole) {
-    bool any = false;
-    for (uint32_t i = 0; i <= y && !any; i++) any = cot__was_let_go(t, i);
-    if (!any) return whole;
+/* The most in use at once under a limit that drops nothing: a little more than without one, where
+ * elements lie behind their headers, and what scopes let go. 0: memory is short. */
+static size_t most_under_limits(cot_tape *t, uint32_t y, size_t beside) {
     cot__rehearsal r = {.limit = SIZE_MAX / 4, .beside = beside};
     return cot__rehearse(t, y, &r) ? r.peak : 0;
 }
@@ -322,7 +321,7 @@ int64_t cot__enough(cot_tape *t, uint32_t y, int64_t *whole) {
     double own = (double)(slots->reserved || slots->mapped ? 0 : slots->bytes) + (double)cot__pending_lists(t);
     double fixed = cot__undroppable(t, y + 1), beside = fixed - r.lists - own;
     if (fixed < 0) return -1;
-    size_t more = beside > 0 ? (size_t)beside : 0, most = most_under_limits(t, y, more, r.peak + more);
+    size_t more = beside > 0 ? (size_t)beside : 0, most = most_under_limits(t, y, more);
     *whole = (int64_t)(r.peak + more);
     int64_t count = t->storages.count < COT__MANY_STORAGES ? t->storages.count : COT__MANY_STORAGES;
     search  s = {.t = t, .y = y, .beside = more, .share = LOOKS + 2 * count * count, .failed = most == 0};

@@ -104,21 +104,28 @@ static bool lay_leaf(cot_tape *t, cot__node *n) {
     return true;
 }
 
-/* An operation reads its operands, which may have to be made again, and has a workspace. */
+/* Attributes serve both tapes, but each has memory for its own. */
+static bool lay_attributes(cot_tape *t, const cot__node *n) {
+    const cot__attr *a = n->op >= OP_structural && !cot__is_source(n) ? n->extra.attr : NULL;
+    return !a || cot__arena(t, sizeof *a + a->nints * sizeof *a->ints + a->nargs * sizeof *a->args, "memory");
+}
+
+/* As it is recorded: attributes, room for the result, then operands, which may have to be made
+ * again, then a workspace, then the node. What is dropped depends on the order. */
 static bool lay_node(cot_tape *t, const cot_tape *of, uint32_t i) {
     cot__node n = of->nodes[i];
     bool      computes = !cot__is_source(&n) && n.op != OP_pick && !(n.op >= OP_structural && cot__op_of(n.op)->view);
+    n.flags &= (uint8_t)~(COT__WANTED | COT__RETAIN | COT__NAMED);
+    if (!lay_attributes(t, &n) || (cot__is_tensor(&n) && !lay_tensor(t, of, i, &n))) return false;
+    if ((n.op == OP_leaf || n.op == OP_parameter) && !lay_leaf(t, &n)) return false;
     for (int k = 0, count = computes ? cot__nargs(&n) : 0; k < count; k++)
         if (cot__arg(&n, k) != COT__NONE) cot__look(t, cot__arg(&n, k));
-    if (t->status != COT_OK || !cot__room(t, "memory")) return false;
-    n.flags &= (uint8_t)~(COT__WANTED | COT__RETAIN | COT__NAMED);
-    if (cot__is_tensor(&n) && !lay_tensor(t, of, i, &n)) return false;
-    if ((n.op == OP_leaf || n.op == OP_parameter) && !lay_leaf(t, &n)) return false;
-    t->nodes[i] = n;
-    t->count = i + 1;
-    int64_t bytes = computes ? (int64_t)cot__workspace_at(t, i) : 0;
+    int64_t bytes = computes ? cot__workspace_at(of, i) : 0;
     void   *workspace = bytes ? cot__workspace_open(t, "memory", bytes) : NULL;
     cot__workspace_close(t, workspace, bytes);
+    if (t->status != COT_OK || !cot__room(t, "memory")) return false;
+    t->nodes[i] = n;
+    t->count = i + 1;
     cot__memory_tick(t);
     return t->status == COT_OK;
 }
