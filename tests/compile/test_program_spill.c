@@ -4,6 +4,7 @@
  * that is full or fails is done without, or is named. */
 #include "compile/compile.h"
 #include "compile/limit_test.h"
+#include "program/run_parts.h"
 #include "support/nameless.h"
 
 #include <sys/resource.h>
@@ -138,6 +139,50 @@ static void results_of_functions_of_the_users_are_spilled(void **state) {
 static void results_of_loops_are_spilled(void **state) {
     (void)state;
     only_a_folder_makes_room(by_loop);
+}
+
+/* ---- numbers between arrays ------------------------------------------------------------------ */
+
+static cot_var instructions(cot_var s, double k) { return cot_add(cot_mul(cot_sin(s), 0.9 + k), 0.1 + k); }
+
+/* Each step, there and back, is between instructions on a number. */
+BODY(there_and_back_in_time) {
+    cot_var s = xs[1], h[2 * STEPS + 1] = {xs[0]};
+    UNUSED;
+    for (int k = 0; k < 2 * STEPS; k++) s = instructions(s, 0.001 * k), h[k + 1] = by_call(h[k]);
+    ys[0] = xs[0];
+    for (int k = 2 * STEPS; k > 0; k--) s = instructions(s, 0.002 * k), ys[0] = cot_matmul(ys[0], h[k]);
+    ys[1] = instructions(s, 0.5);
+    return 0;
+}
+
+static cot_program *compile_in_time(int64_t limit) {
+    const cot_type types[] = {{COT_F32, COT_SHAPE(SIDE, SIDE)}, {COT_F32, {0}}};
+    return cot_compile(there_and_back_in_time, NULL, 2, types, 2,
+                       &(cot_compile_options){.memory_limit = limit, .spill = "/tmp"});
+}
+
+/* Every move begins another row of instructions, which its list has room for. */
+static void moves_between_rows_of_instructions_have_room(void **state) {
+    (void)state;
+    int64_t      least = smallest_told(compile_in_time(1));
+    cot_program *plain = compile_in_time(0);
+    cot_run     *q = cot_run_create(plain);
+    arrays       a = arrays_of(plain), b = arrays_of(plain);
+    run(plain, &a, q);
+    for (int more = 0; more < 8; more += 3) {
+        cot_program *p = compile_in_time(least + more * BYTES);
+        cot_run     *r = cot_run_create(p);
+        assert_string_equal(cot_run_message(r), "");
+        assert_true((const char *)(r->run->step + r->run->steps) <= (const char *)r->run->binding);
+        run(p, &b, r);
+        assert_same_bits("steps in time", least, p, &a, &b);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+    }
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(q);
+    cot_program_destroy(plain);
 }
 
 /* ---- the disk -------------------------------------------------------------------------------- */
@@ -454,6 +499,7 @@ int main(void) {
         cmocka_unit_test(a_transformer_reaches_smaller_limits),
         cmocka_unit_test(results_of_functions_of_the_users_are_spilled),
         cmocka_unit_test(results_of_loops_are_spilled),
+        cmocka_unit_test(moves_between_rows_of_instructions_have_room),
         cmocka_unit_test(a_failing_disk_leads_to_recomputation),
         cmocka_unit_test(a_failing_disk_is_named),
         cmocka_unit_test(a_run_in_place_fails_with_its_disk_and_the_next_goes_on),
