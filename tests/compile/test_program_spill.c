@@ -429,6 +429,39 @@ static void a_call_whose_disk_fails_is_an_error_and_the_next_is_none(void **stat
     cot_program_destroy(p);
 }
 
+static bool call_gives(cot_program *p, const float *start, float *out) {
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_data(t, COT_F32, COT_SHAPE(SIDE, SIDE), start), y;
+    cot_program_call(p, 1, &x, 1, &y);
+    bool ok = cot_read_as(y, COT_F32, out, SIZE) == COT_OK;
+    cot_tape_destroy(t);
+    return ok;
+}
+
+/* The run that waits for the next call has its parent's file. */
+static void a_call_of_a_forked_child_has_a_file_of_its_own(void **state) {
+    (void)state;
+    static float   start[SIZE], out[2][SIZE];
+    step_function *step = by_call;
+    cot_program   *p = compile_steps(&step, LIMIT, "/tmp");
+    int64_t        bytes;
+    fill(start, (cot_type){COT_F32, COT_SHAPE(SIDE, SIDE)}, 1);
+    assert_true(call_gives(p, start, out[0]));
+    assert_int_equal(nameless_files(&bytes), 1);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool ok = call_gives(p, start, out[1]) && nameless_files(&bytes) == 1;
+        _exit(ok && !memcmp(out[0], out[1], sizeof out[0]) ? 0 : 1);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(call_gives(p, start, out[1]));
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    cot_program_destroy(p);
+}
+
 /* A call has a file, too; without one it keeps what it would have moved. */
 static void calls_give_the_same(void **state) {
     (void)state;
@@ -511,6 +544,7 @@ int main(void) {
         cmocka_unit_test(values_are_fetched_ahead),
         cmocka_unit_test(calls_give_the_same),
         cmocka_unit_test(a_call_whose_disk_fails_is_an_error_and_the_next_is_none),
+        cmocka_unit_test(a_call_of_a_forked_child_has_a_file_of_its_own),
         cmocka_unit_test(without_memory_it_fails_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
