@@ -269,6 +269,98 @@ static void a_run_in_place_fails_with_its_disk_and_the_next_goes_on(void **state
     }
 }
 
+static int counted_calls;
+static int counted_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    memcpy(y->data, xs[0].data, (size_t)y->size * sizeof(float));
+    counted_calls++;
+    return 0;
+}
+static const cot_custom counted = {.name = "counted", .value = counted_value};
+
+/* One call, and steps that can be computed again. */
+enum { LONG = 16384 };
+BODY(calls_once) {
+    cot_var h[STEPS + 1] = {cot_call(&counted, 1, xs, NULL)};
+    UNUSED;
+    for (int k = 0; k < STEPS; k++) h[k + 1] = cot_tanh(cot_cumsum(cot_mul(h[k], 0.001 * (k + 1)), 0, false));
+    ys[0] = h[STEPS];
+    for (int k = STEPS; k > 0; k--) ys[0] = cot_cumsum(cot_mul(ys[0], h[k]), 0, false);
+    return 0;
+}
+static cot_program *compile_calls_once(int64_t limit, const char *folder) {
+    return cot_compile(calls_once, NULL, 1, &(cot_type){COT_F32, COT_SHAPE(LONG)}, 1,
+                       &(cot_compile_options){.memory_limit = limit, .spill = folder});
+}
+
+static void a_function_of_the_users_runs_once_though_the_disk_fails(void **state) {
+    (void)state;
+    cot_program *p = compile_calls_once(smallest_told(compile_calls_once(1, NULL)), "/tmp");
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p), b = arrays_of(p);
+    run(p, &a, r);
+    nameless_file_fails();
+    counted_calls = 0;
+    assert_int_equal(cot_program_run(r, (const void *const *)b.input, b.output), COT_MEMORY);
+    assert_int_equal(counted_calls, 1);
+    assert_non_null(strstr(cot_run_message(r), "[spill] the disk of /tmp failed: No space left on device; "));
+    run(p, &b, r);
+    assert_int_equal(counted_calls, 2);
+    assert_same_bits("calls once", 0, p, &a, &b);
+    assert_string_equal(cot_run_note(r), "[spill] the disk was full or has failed; values are computed again");
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
+static void without_memory_for_a_run_without_the_disk_the_next_tries_again(void **state) {
+    (void)state;
+    counting     c = {0};
+    limit_model  m = short_stack(8);
+    cot_program *p = limit_compile(&m, &(cot_compile_options){.allocator = {counting_alloc, &c}, .spill = "/tmp",
+                                                              .memory_limit = smallest_limit(&m)});
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p), b = arrays_of(p);
+    run(p, &a, r);
+    nameless_file_fails();
+    let_succeed(&c, 0);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(cot_program_run(r, (const void *const *)b.input, b.output), COT_MEMORY);
+        const char *why = k ? "[program_run] out of memory: " : "[spill] the disk of /tmp failed: ";
+        if (!strstr(cot_run_message(r), why)) fail_msg("%s", cot_run_message(r));
+    }
+    let_succeed(&c, -1);
+    run(p, &b, r);
+    assert_same_bits("again", 0, p, &a, &b);
+    assert_string_equal(cot_run_note(r), "[spill] the disk was full or has failed; values are computed again");
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    assert_int_equal(c.live, 0);
+}
+
+/* It is known before the run that the file is the parent's. */
+static void a_function_of_the_users_runs_in_a_forked_child(void **state) {
+    (void)state;
+    cot_program *p = compile_calls_once(smallest_told(compile_calls_once(1, NULL)), "/tmp");
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p);
+    run(p, &a, r);
+    counted_calls = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool ok = cot_program_run(r, (const void *const *)a.input, a.output) == COT_OK;
+        _exit(ok && counted_calls == 1 && *cot_run_note(r) ? 0 : 1);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    free_arrays(&a);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 /* The file is the parent's, who goes on with it. */
 static void a_forked_child_goes_without(void **state) {
     (void)state;
@@ -536,6 +628,9 @@ int main(void) {
         cmocka_unit_test(a_failing_disk_leads_to_recomputation),
         cmocka_unit_test(a_failing_disk_is_named),
         cmocka_unit_test(a_run_in_place_fails_with_its_disk_and_the_next_goes_on),
+        cmocka_unit_test(a_function_of_the_users_runs_once_though_the_disk_fails),
+        cmocka_unit_test(without_memory_for_a_run_without_the_disk_the_next_tries_again),
+        cmocka_unit_test(a_function_of_the_users_runs_in_a_forked_child),
         cmocka_unit_test(a_forked_child_goes_without),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(a_full_disk_is_told_when_a_run_is_made),
