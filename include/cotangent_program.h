@@ -97,12 +97,12 @@ typedef struct cot_compile_options {
      * what can be, if that keeps to the limit, and cot_run_note says so. Where that is not
      * possible cot_run_create fails (COT_VALUE: no file can be made; COT_MEMORY: there is no room
      * for it), or the run does (COT_MEMORY), and the sentence names the folder and the cause. A
-     * run whose disk fails begins again only if no output lies where an input lies and none is
-     * donated; otherwise it fails, such inputs and all outputs hold anything, and the runs after
-     * it go without the disk. In a forked process the disk of its parent's runs has failed. NULL:
-     * none. Without a limit nothing is moved. The name is copied; like the limit it is no part of
-     * a saved program, derivatives and exported C move nothing, and calls (cot_program_call,
-     * cot_jit) have a file, too, or go without. */
+     * run whose disk fails begins again only if no output lies where an input lies, no input is
+     * donated and no function is the user's; otherwise it fails, such inputs and all outputs hold
+     * anything, and the runs after it go without the disk. In a forked process the disk of its
+     * parent's runs has failed. NULL: none. Without a limit nothing is moved. The name is copied;
+     * like the limit it is no part of a saved program, derivatives and exported C move nothing,
+     * and calls (cot_program_call, cot_jit) have a file, too, or go without. */
     const char   *spill COT__OR_0;
 } cot_compile_options;
 

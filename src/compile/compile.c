@@ -69,11 +69,11 @@ static void hear(const cot__caller *c, cot_status code, const char *text) { fail
 static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
 /* within: its inputs are what another program has computed. limited: there is no memory to compare
- * native code in. */
+ * native code in, nor for states of loops that live for longer. */
 static void optimise(cot_program *p, bool within, bool limited) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
     cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = cot__program_backend(p), .fast = p->fast,
-                           .within = within};
+                           .within = within, .without = limited ? UINT32_C(1) << COT__PASS_loops : 0};
     if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
     p->wants_native = !limited && cot__native_wanted(p->wants_native);
     if (p->runs && p->wants_native) p->native = cot__native_open(p->runs, &p->al);

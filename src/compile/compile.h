@@ -61,6 +61,7 @@ struct cot_run {
      * and whether it did the last run. */
     cot__run    *sparing;
     bool         spared;
+    bool         left_disk; /* it had a file, which failed: `run` moves nothing, or is to be made */
 };
 
 /* Do the options go together? What is wrong with them stays on the program. */

@@ -3,11 +3,21 @@
 
 #include "backend/elements.h"
 
-cot__run *cot__idle_take(cot_program *p, const cot__backend *backend, const cot__caller *caller) {
+static cot__run *take_last(cot_program *p) {
     cot__run *r = NULL;
     cot__lock_take(&p->lock);
-    if (p->idle_count && cot__on_host(backend)) r = p->idle[--p->idle_count];
+    if (p->idle_count) r = p->idle[--p->idle_count];
     cot__lock_give(&p->lock);
+    return r;
+}
+
+/* In a forked child those of its parent, whose files are not the child's, go. */
+cot__run *cot__idle_take(cot_program *p, const cot__backend *backend, const cot__caller *caller) {
+    cot__run *r = cot__on_host(backend) ? take_last(p) : NULL;
+    while (r && cot__run_disk_is_broken(r)) {
+        cot__run_destroy(r);
+        r = take_last(p);
+    }
     return r ? r : cot__program_make_run(p, backend, NULL, caller);
 }
 

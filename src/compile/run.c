@@ -159,21 +159,30 @@ static bool are_inputs_whole(const cot_run *r, const void *const *inputs, void *
     return !r->p->donated;
 }
 
-/* The disk has failed: from now on runs move nothing, if that may be, and this one begins again, if
- * it can. */
-static bool go_without_disk(cot_run *r, const void *const *inputs, void *const *outputs) {
+/* From now on runs move nothing. False: there is no memory for that yet. The limit has none for two
+ * at once. */
+static bool leave_disk(cot_run *r) {
     cot__caller caller = {"program_run", r, heard, ignored, NULL};
     cot__lent   lent = cot__program_lent(r->p);
-    if (!r->p->resident) return false;
-    heard(&caller, cot__run_status(r->run), cot__run_message(r->run));
     cot__run_destroy(r->run);
     r->run = make_resident(r->p, &lent, &caller);
-    if (!r->run || !are_inputs_whole(r, inputs, outputs)) return false;
+    r->left_disk = true;
+    return r->run != NULL;
+}
+
+/* The disk has failed: the run begins again without, if it can. Functions of the user's run
+ * once. */
+static bool go_without_disk(cot_run *r, const void *const *inputs, void *const *outputs) {
+    cot__caller caller = {"program_run", r, heard, ignored, NULL};
+    if (!r->p->resident) return false;
+    heard(&caller, cot__run_status(r->run), cot__run_message(r->run));
+    if (!leave_disk(r) || r->p->runs->bound || !are_inputs_whole(r, inputs, outputs)) return false;
     r->status = COT_OK;
     return cot__run_go(r->run, inputs, outputs);
 }
 
 static bool go_limited(cot_run *r, const void *const *inputs, void *const *outputs) {
+    if (r->p->resident && cot__run_disk_is_broken(r->run) && !leave_disk(r)) return false;
     bool ok = cot__native_go(r->p->native, r->run, NULL, inputs, outputs);
     if (!ok && cot__run_lost(r->run)) ok = go_without_disk(r, inputs, outputs);
     return is_unfit(r, ok);
@@ -206,8 +215,9 @@ static void run_verified(cot_run *r, const void *const *inputs, void *const *out
 }
 
 cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs) {
-    if (!r || !r->run) return cot_run_status(r);
+    if (!r || (!r->run && !r->left_disk)) return cot_run_status(r);
     r->status = COT_OK;
+    if (!r->run && !leave_disk(r)) return r->status;
     if (!arguments_are_given(r, inputs, outputs)) return r->status;
     if (r->p->verified) run_verified(r, inputs, outputs);
     else go(r, inputs, outputs);

@@ -119,8 +119,11 @@ static size_t most_bindings(const cot__program *p, const cot__plan *plan) {
 
 /* All lists, as long as the plan says they are at most. */
 static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *parts, char *from) {
-    size_t moves = (size_t)plan->stores + plan->fetches; /* each is begun and awaited */
-    size_t at = 0, cuts = 2 * (moves + (parts ? parts->parts : 0)), steps = 2 * (size_t)plan->jobs + 1 + cuts;
+    size_t moves = (size_t)plan->stores + plan->fetches;
+    size_t others = (size_t)plan->jobs + 2 * moves; /* steps; each move is begun and awaited */
+    /* Before each of them and in the end, and where a part begins or ends, there may be a row of
+     * instructions. */
+    size_t at = 0, rows = others + 1 + 2 * (parts ? (size_t)parts->parts : 0), steps = others + rows;
     r->job = part(from, &at, plan->jobs * sizeof *r->job);
     r->view = part(from, &at, plan->views * sizeof *r->view);
     r->step = part(from, &at, steps * sizeof *r->step);
@@ -129,8 +132,7 @@ static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *
     r->load = part(from, &at, r->p->inputs * sizeof *r->load);
     r->given = part(from, &at, r->p->outputs * sizeof *r->given);
     r->strides = part(from, &at, plan->strides_count * sizeof *r->strides);
-    /* and an end for each row of them */
-    r->scalar = part(from, &at, ((size_t)plan->scalars + plan->jobs + 1 + cuts) * sizeof *r->scalar);
+    r->scalar = part(from, &at, (plan->scalars + rows) * sizeof *r->scalar); /* with ends of rows */
     r->block_run = part(from, &at, plan->runs * sizeof *r->block_run);
     r->number = part(from, &at, plan->runs * sizeof *r->number);
     r->moves = part(from, &at, plan->runs * sizeof *r->moves);

@@ -22,6 +22,10 @@ bool        cot__run_lost(const cot__run *r) { return r->lost; }
 uint32_t    cot__run_unfit_output(const cot__run *r) { return r->unfit_output; }
 cot__view   cot__run_output(const cot__run *r, uint32_t k) { return r->given[k].view; }
 
+bool cot__run_disk_is_broken(const cot__run *r) {
+    return r->spilled.store && cot__store_is_broken(r->spilled.store);
+}
+
 static void forget_last(cot__run *r) {
     r->code = COT_OK;
     r->lost = false;

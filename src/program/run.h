@@ -83,6 +83,9 @@ uint32_t cot__run_unfit_output(const cot__run *r);
 /* Did the last run end because its disk failed? It may have written outputs, and over donated
  * inputs. */
 bool cot__run_lost(const cot__run *r);
+/* Has its disk failed before, or is its file that of a parent process? Then the next run is lost,
+ * too, unless the disk is well again. */
+bool cot__run_disk_is_broken(const cot__run *r);
 
 /* Where output k of the last run lies: in the arena, in a constant, in an input, or, if it is
  * large, where it was wanted. Until the next run. */

@@ -2,6 +2,7 @@
  * than the limit and just what was told, and a limit that cannot be reached is refused with the
  * smallest that can be. */
 #include "compile/limit_test.h"
+#include "support/body_test.h"
 
 static void check_model(limit_model m) {
     cot_program      *p = limit_compile(&m, NULL);
@@ -34,6 +35,42 @@ static void convolutions_keep_their_bits_at_every_limit(void **state) {
 static void a_transformer_keeps_its_bits_at_every_limit(void **state) {
     (void)state;
     check_model(gpt_model());
+}
+
+/* ---- loops ----------------------------------------------------------------------------------- */
+
+enum { LOOPS = 8, LENGTH = 64, WIDTH = 256 }; /* 128 KiB of states each */
+
+BODY(damped) { UNUSED; ys[0] = cot_mul(cot_sin(xs[0]), 0.9); return 0; }
+BODY(gradient_through_loops) {
+    cot_var h = xs[0], y;
+    UNUSED;
+    for (int k = 0; k < LOOPS; k++, h = cot_add(y, 0.1))
+        cot_scan(damped, NULL, LENGTH, 1, &h, 0, NULL, &y, 0, NULL, NULL);
+    return cot_grad_of(cot_sum(h, COT_ALL), 1, xs, ys) != COT_OK;
+}
+
+/* Without one, the states of all loops are made on the way there; within one, each when it is
+ * read. */
+static void a_limit_lets_states_of_loops_live_shortly(void **state) {
+    (void)state;
+    cot_program_facts f;
+    double            x[WIDTH], z[2][WIDTH];
+    const cot_type    type = {COT_F64, COT_SHAPE(WIDTH)};
+    cot_program      *p = cot_compile(gradient_through_loops, NULL, 1, &type, 1, NULL), *q;
+    assert_int_equal(cot_program_measure(p, &f), COT_OK);
+    int64_t least = smallest_told(cot_compile(gradient_through_loops, NULL, 1, &type, 1,
+                                              &(cot_compile_options){.memory_limit = 1}));
+    if (least > f.run_bytes / 2) fail_msg("%lld of %lld bytes", (long long)least, (long long)f.run_bytes);
+    q = cot_compile(gradient_through_loops, NULL, 1, &type, 1, &(cot_compile_options){.memory_limit = least});
+    for (int k = 0; k < WIDTH; k++) x[k] = 0.01 * k;
+    for (int k = 0; k < 2; k++) {
+        cot_run *r = cot_run_create(k ? q : p);
+        assert_int_equal(cot_program_run(r, (const void *const[]){x}, (void *const[]){z[k]}), COT_OK);
+        cot_run_destroy(r);
+    }
+    assert_memory_equal(z[0], z[1], sizeof z[0]);
+    cot_program_destroy(p), cot_program_destroy(q);
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -255,6 +292,7 @@ int main(void) {
         cmocka_unit_test(a_deep_stack_keeps_its_bits_at_every_limit),
         cmocka_unit_test(convolutions_keep_their_bits_at_every_limit),
         cmocka_unit_test(a_transformer_keeps_its_bits_at_every_limit),
+        cmocka_unit_test(a_limit_lets_states_of_loops_live_shortly),
         cmocka_unit_test(a_limit_below_the_smallest_is_refused_by_name),
         cmocka_unit_test(a_limit_is_refused_before_all_budgets_are_tried),
         cmocka_unit_test(options_that_do_not_go_with_a_limit_are_refused),

@@ -4,6 +4,7 @@
  * that is full or fails is done without, or is named. */
 #include "compile/compile.h"
 #include "compile/limit_test.h"
+#include "program/run_parts.h"
 #include "support/nameless.h"
 
 #include <sys/resource.h>
@@ -140,6 +141,50 @@ static void results_of_loops_are_spilled(void **state) {
     only_a_folder_makes_room(by_loop);
 }
 
+/* ---- numbers between arrays ------------------------------------------------------------------ */
+
+static cot_var instructions(cot_var s, double k) { return cot_add(cot_mul(cot_sin(s), 0.9 + k), 0.1 + k); }
+
+/* Each step, there and back, is between instructions on a number. */
+BODY(there_and_back_in_time) {
+    cot_var s = xs[1], h[2 * STEPS + 1] = {xs[0]};
+    UNUSED;
+    for (int k = 0; k < 2 * STEPS; k++) s = instructions(s, 0.001 * k), h[k + 1] = by_call(h[k]);
+    ys[0] = xs[0];
+    for (int k = 2 * STEPS; k > 0; k--) s = instructions(s, 0.002 * k), ys[0] = cot_matmul(ys[0], h[k]);
+    ys[1] = instructions(s, 0.5);
+    return 0;
+}
+
+static cot_program *compile_in_time(int64_t limit) {
+    const cot_type types[] = {{COT_F32, COT_SHAPE(SIDE, SIDE)}, {COT_F32, {0}}};
+    return cot_compile(there_and_back_in_time, NULL, 2, types, 2,
+                       &(cot_compile_options){.memory_limit = limit, .spill = "/tmp"});
+}
+
+/* Every move begins another row of instructions, which its list has room for. */
+static void moves_between_rows_of_instructions_have_room(void **state) {
+    (void)state;
+    int64_t      least = smallest_told(compile_in_time(1));
+    cot_program *plain = compile_in_time(0);
+    cot_run     *q = cot_run_create(plain);
+    arrays       a = arrays_of(plain), b = arrays_of(plain);
+    run(plain, &a, q);
+    for (int more = 0; more < 8; more += 3) {
+        cot_program *p = compile_in_time(least + more * BYTES);
+        cot_run     *r = cot_run_create(p);
+        assert_string_equal(cot_run_message(r), "");
+        assert_true((const char *)(r->run->step + r->run->steps) <= (const char *)r->run->binding);
+        run(p, &b, r);
+        assert_same_bits("steps in time", least, p, &a, &b);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+    }
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(q);
+    cot_program_destroy(plain);
+}
+
 /* ---- the disk -------------------------------------------------------------------------------- */
 
 /* A run of a short stack, within a limit that is reached without the folder, too, but for more; or
@@ -222,6 +267,98 @@ static void a_run_in_place_fails_with_its_disk_and_the_next_goes_on(void **state
         assert_goes_without(&t);
         trial_close(&t);
     }
+}
+
+static int counted_calls;
+static int counted_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    memcpy(y->data, xs[0].data, (size_t)y->size * sizeof(float));
+    counted_calls++;
+    return 0;
+}
+static const cot_custom counted = {.name = "counted", .value = counted_value};
+
+/* One call, and steps that can be computed again. */
+enum { LONG = 16384 };
+BODY(calls_once) {
+    cot_var h[STEPS + 1] = {cot_call(&counted, 1, xs, NULL)};
+    UNUSED;
+    for (int k = 0; k < STEPS; k++) h[k + 1] = cot_tanh(cot_cumsum(cot_mul(h[k], 0.001 * (k + 1)), 0, false));
+    ys[0] = h[STEPS];
+    for (int k = STEPS; k > 0; k--) ys[0] = cot_cumsum(cot_mul(ys[0], h[k]), 0, false);
+    return 0;
+}
+static cot_program *compile_calls_once(int64_t limit, const char *folder) {
+    return cot_compile(calls_once, NULL, 1, &(cot_type){COT_F32, COT_SHAPE(LONG)}, 1,
+                       &(cot_compile_options){.memory_limit = limit, .spill = folder});
+}
+
+static void a_function_of_the_users_runs_once_though_the_disk_fails(void **state) {
+    (void)state;
+    cot_program *p = compile_calls_once(smallest_told(compile_calls_once(1, NULL)), "/tmp");
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p), b = arrays_of(p);
+    run(p, &a, r);
+    nameless_file_fails();
+    counted_calls = 0;
+    assert_int_equal(cot_program_run(r, (const void *const *)b.input, b.output), COT_MEMORY);
+    assert_int_equal(counted_calls, 1);
+    assert_non_null(strstr(cot_run_message(r), "[spill] the disk of /tmp failed: No space left on device; "));
+    run(p, &b, r);
+    assert_int_equal(counted_calls, 2);
+    assert_same_bits("calls once", 0, p, &a, &b);
+    assert_string_equal(cot_run_note(r), "[spill] the disk was full or has failed; values are computed again");
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
+static void without_memory_for_a_run_without_the_disk_the_next_tries_again(void **state) {
+    (void)state;
+    counting     c = {0};
+    limit_model  m = short_stack(8);
+    cot_program *p = limit_compile(&m, &(cot_compile_options){.allocator = {counting_alloc, &c}, .spill = "/tmp",
+                                                              .memory_limit = smallest_limit(&m)});
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p), b = arrays_of(p);
+    run(p, &a, r);
+    nameless_file_fails();
+    let_succeed(&c, 0);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(cot_program_run(r, (const void *const *)b.input, b.output), COT_MEMORY);
+        const char *why = k ? "[program_run] out of memory: " : "[spill] the disk of /tmp failed: ";
+        if (!strstr(cot_run_message(r), why)) fail_msg("%s", cot_run_message(r));
+    }
+    let_succeed(&c, -1);
+    run(p, &b, r);
+    assert_same_bits("again", 0, p, &a, &b);
+    assert_string_equal(cot_run_note(r), "[spill] the disk was full or has failed; values are computed again");
+    free_arrays(&a), free_arrays(&b);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    assert_int_equal(c.live, 0);
+}
+
+/* It is known before the run that the file is the parent's. */
+static void a_function_of_the_users_runs_in_a_forked_child(void **state) {
+    (void)state;
+    cot_program *p = compile_calls_once(smallest_told(compile_calls_once(1, NULL)), "/tmp");
+    cot_run     *r = cot_run_create(p);
+    arrays       a = arrays_of(p);
+    run(p, &a, r);
+    counted_calls = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool ok = cot_program_run(r, (const void *const *)a.input, a.output) == COT_OK;
+        _exit(ok && counted_calls == 1 && *cot_run_note(r) ? 0 : 1);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    free_arrays(&a);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
 }
 
 /* The file is the parent's, who goes on with it. */
@@ -384,6 +521,39 @@ static void a_call_whose_disk_fails_is_an_error_and_the_next_is_none(void **stat
     cot_program_destroy(p);
 }
 
+static bool call_gives(cot_program *p, const float *start, float *out) {
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_data(t, COT_F32, COT_SHAPE(SIDE, SIDE), start), y;
+    cot_program_call(p, 1, &x, 1, &y);
+    bool ok = cot_read_as(y, COT_F32, out, SIZE) == COT_OK;
+    cot_tape_destroy(t);
+    return ok;
+}
+
+/* The run that waits for the next call has its parent's file. */
+static void a_call_of_a_forked_child_has_a_file_of_its_own(void **state) {
+    (void)state;
+    static float   start[SIZE], out[2][SIZE];
+    step_function *step = by_call;
+    cot_program   *p = compile_steps(&step, LIMIT, "/tmp");
+    int64_t        bytes;
+    fill(start, (cot_type){COT_F32, COT_SHAPE(SIDE, SIDE)}, 1);
+    assert_true(call_gives(p, start, out[0]));
+    assert_int_equal(nameless_files(&bytes), 1);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool ok = call_gives(p, start, out[1]) && nameless_files(&bytes) == 1;
+        _exit(ok && !memcmp(out[0], out[1], sizeof out[0]) ? 0 : 1);
+    }
+    int status = 1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(call_gives(p, start, out[1]));
+    assert_memory_equal(out[0], out[1], sizeof out[0]);
+    cot_program_destroy(p);
+}
+
 /* A call has a file, too; without one it keeps what it would have moved. */
 static void calls_give_the_same(void **state) {
     (void)state;
@@ -454,9 +624,13 @@ int main(void) {
         cmocka_unit_test(a_transformer_reaches_smaller_limits),
         cmocka_unit_test(results_of_functions_of_the_users_are_spilled),
         cmocka_unit_test(results_of_loops_are_spilled),
+        cmocka_unit_test(moves_between_rows_of_instructions_have_room),
         cmocka_unit_test(a_failing_disk_leads_to_recomputation),
         cmocka_unit_test(a_failing_disk_is_named),
         cmocka_unit_test(a_run_in_place_fails_with_its_disk_and_the_next_goes_on),
+        cmocka_unit_test(a_function_of_the_users_runs_once_though_the_disk_fails),
+        cmocka_unit_test(without_memory_for_a_run_without_the_disk_the_next_tries_again),
+        cmocka_unit_test(a_function_of_the_users_runs_in_a_forked_child),
         cmocka_unit_test(a_forked_child_goes_without),
         cmocka_unit_test(damage_is_seen),
         cmocka_unit_test(a_full_disk_is_told_when_a_run_is_made),
@@ -465,6 +639,7 @@ int main(void) {
         cmocka_unit_test(values_are_fetched_ahead),
         cmocka_unit_test(calls_give_the_same),
         cmocka_unit_test(a_call_whose_disk_fails_is_an_error_and_the_next_is_none),
+        cmocka_unit_test(a_call_of_a_forked_child_has_a_file_of_its_own),
         cmocka_unit_test(without_memory_it_fails_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

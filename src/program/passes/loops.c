@@ -8,7 +8,8 @@
  * out, and bodies of the same operations; and the outputs of the first are the first of the
  * second. Loops that end by a test or have a choice stay, and so do those whose bodies have effects
  * or hold functions of the user's. What is given out lives from the first loop on, so it must be
- * small. */
+ * small, that of all loops of a program together; and the pass is left out under a memory limit,
+ * which could not undo it. */
 #include "program/loop_form.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
@@ -17,7 +18,7 @@
 
 enum {
     WINDOW = 32, /* loops before one with which it is compared */
-    SMALL  = 1 << 20, /* bytes that may live for longer */
+    SMALL  = 1 << 20, /* bytes that may live for longer, of all loops */
 };
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -97,21 +98,27 @@ static size_t bytes_of_results(const cot__program *p, uint32_t k) {
     return bytes;
 }
 
-/* Does loop j make all that loop k makes? */
-static bool gives_more(const cot__program *p, uint32_t j, uint32_t k) {
+/* What would live for longer, if loop j ran in place of loop k. */
+static size_t bytes_more(const cot__program *p, uint32_t j, uint32_t k) {
+    return bytes_of_results(p, j) - bytes_of_results(p, k);
+}
+
+/* Does loop j make all that loop k makes, and at most so many bytes more? */
+static bool gives_more(const cot__program *p, uint32_t j, uint32_t k, size_t most) {
     const cot__program *all = body_of(p, j), *some = body_of(p, k);
     int                 n = cot__operation_operands(p, k);
     return n == cot__operation_operands(p, j) &&
            same_words(cot__operation_operand(p, j), cot__operation_operand(p, k), (uint32_t)n, sizeof *p->operand) &&
            same_attributes(cot__operation_attr(p, j), cot__operation_attr(p, k)) && some->outputs <= all->outputs &&
            same_words(all->output, some->output, some->outputs, sizeof *some->output) && same_steps(all, some) &&
-           bytes_of_results(p, j) - bytes_of_results(p, k) <= SMALL;
+           bytes_more(p, j, k) <= most;
 }
 
 /* ---- the pass -------------------------------------------------------------------------------- */
 
-/* Of each operation: itself, or the other one of the two. */
-static bool find_pairs(const cot__program *p, uint32_t *other) {
+/* Of each operation: itself, or the other one of the two. *longer: the bytes that live for
+ * longer. */
+static bool find_pairs(const cot__program *p, uint32_t *other, size_t *longer) {
     uint32_t recent[WINDOW], count = 0;
     bool     found = false;
     for (uint32_t k = 0; k < p->operations; k++) other[k] = k;
@@ -119,7 +126,9 @@ static bool find_pairs(const cot__program *p, uint32_t *other) {
         if (!is_plain(p, j)) continue;
         for (uint32_t i = 0; i < (count < WINDOW ? count : WINDOW) && other[j] == j; i++) {
             uint32_t k = recent[i];
-            if (other[k] == k && gives_more(p, j, k)) other[j] = k, other[k] = j, found = true;
+            if (other[k] != k || !gives_more(p, j, k, SMALL - *longer)) continue;
+            other[j] = k, other[k] = j, found = true;
+            *longer += bytes_more(p, j, k);
         }
         recent[count++ % WINDOW] = j;
     }
@@ -140,7 +149,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
 }
 
 cot__program *cot__pass_loops(const cot__program *p, const cot__pass_options *o) {
-    size_t    bytes = p->operations * sizeof(uint32_t);
+    size_t    bytes = p->operations * sizeof(uint32_t), none = 0;
     uint32_t *other = p->bodies > 1 ? cot__alloc(o->al, bytes) : NULL;
     if (p->bodies <= 1) return cot__program_share(p);
     if (!other) {
@@ -148,7 +157,8 @@ cot__program *cot__pass_loops(const cot__program *p, const cot__pass_options *o)
         return NULL;
     }
     cot__edit     how = {.state = other, .operation = edit_operation};
-    cot__program *made = find_pairs(p, other) ? cot__rewrite_run(p, o, &how) : cot__program_share(p);
+    bool          found = find_pairs(p, other, o->longer ? o->longer : &none);
+    cot__program *made = found ? cot__rewrite_run(p, o, &how) : cot__program_share(p);
     cot__free(o->al, other, bytes);
     return made;
 }

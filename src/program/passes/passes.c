@@ -26,11 +26,14 @@ static cot__program *one_round(const cot__program *p, const cot__pass_options *o
 }
 
 cot__program *cot__optimise(const cot__program *p, const cot__pass_options *o) {
-    cot__program *now = cot__program_share(p);
-    bool          changes = true, stale[COT__PASS_COUNT];
+    cot__program     *now = cot__program_share(p);
+    bool              changes = true, stale[COT__PASS_COUNT];
+    size_t            longer = 0;
+    cot__pass_options all = *o;
+    if (!all.longer) all.longer = &longer;
     for (int k = 0; k < COT__PASS_COUNT; k++) stale[k] = true;
     for (int round = 0; round < ROUNDS && changes && now; round++) {
-        cot__program *next = one_round(now, o, stale);
+        cot__program *next = one_round(now, &all, stale);
         changes = next != now;
         cot__program_release(now);
         now = next;

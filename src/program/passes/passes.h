@@ -30,6 +30,7 @@ typedef struct cot__pass_options {
     bool                       fast;    /* what IEEE does not allow may be done, see fast.c */
     bool                       within;  /* inputs are what another program has computed */
     uint32_t                   without; /* bit COT__PASS_NAME: that pass is left out */
+    size_t                    *longer;  /* see loops.c, of all rounds; NULL: of this one */
 } cot__pass_options;
 
 /* A new owner of the program that the pass made, or of p itself if there was nothing to do. NULL

@@ -1,14 +1,35 @@
 /* ctest: labels=threads */
-/* Programs that keep as little as they can have every bit: random programs that compute again, and
- * the same where nothing may be done twice, so that all goes to a file. */
+/* Programs that keep less than they would have every bit: random programs that compute again, and
+ * the same where nothing may be done twice, so that all goes to a file. Some have numbers, in rows
+ * of instructions, between their arrays. */
 #include "random_program.h"
 #include "backend/cpu/table/cpu.h"
 #include "base/parallel.h"
 #include "program/limit/again.h"
 #include "program/plan.h"
+#include "program/run_parts.h"
 
-/* The program within a budget of no bytes; all_once: each operation is done once. */
-static cot__program *tightest(const cot__program *p, bool all_once) {
+/* A number goes through all of it, two instructions between any two other operations. */
+static cot__program *random_chain(uint64_t seed) {
+    draft   d;
+    growing g = {.d = &d, .r = {seed}, .large = true};
+    draft_open(&d, NULL);
+    uint32_t s = input(&d, COT_F32, NO_AXES);
+    keep(&g, input(&d, any_dtype(&g), any_shape(&g)));
+    for (int k = 0; k < 40 && g.values < MAX_VALUES - 16; k++) {
+        s = op(&d, OP_sin, X(op(&d, OP_mul, X(s, NUM), .number = 0.9 + 0.01 * k)));
+        keep(&g, grow(&g));
+    }
+    for (int k = 0; k < 3; k++) output(&d, any(&g));
+    output(&d, s);
+    return draft_close(&d);
+}
+
+/* How much of the arena it may have, in quarters; all_once: each operation is done once. */
+typedef struct terms { bool chain, all_once; int quarters; } terms;
+
+/* The program within its budget. */
+static cot__program *tight(const cot__program *p, const terms *t) {
     heard             h = {0};
     cot__caller       caller = {"test", &h, hear_error, hear_note, NULL};
     cot__pass_options o = {.caller = &caller, .backend = &cot__cpu_backend};
@@ -17,8 +38,8 @@ static cot__program *tightest(const cot__program *p, bool all_once) {
     bool              too_long;
     assert_true(cot__plan_open(&plan, p, &cot__cpu_backend, NULL, NULL, true, &caller));
     assert_true(cot__units_open(&units, &plan, NULL, &caller));
-    for (uint32_t k = 0; k < units.count; k++) units.unit[k].once |= all_once;
-    cot__program *made = cot__compute_again(&units, 0, true, &o, &too_long);
+    for (uint32_t k = 0; k < units.count; k++) units.unit[k].once |= t->all_once;
+    cot__program *made = cot__compute_again(&units, plan.bytes / 4 * t->quarters, true, &o, &too_long);
     cot__units_close(&units);
     cot__plan_close(&plan);
     if (!made) return assert_true(too_long), NULL;
@@ -34,6 +55,13 @@ static int fetches_in(const cot__program *p) {
     return n;
 }
 
+/* Each list of a run lies behind the other. */
+static void assert_lists_have_room(const cot__run *r) {
+    assert_true((const char *)(r->step + r->steps) <= (const char *)r->binding);
+    assert_true((const char *)(r->binding + r->bindings) <= (const char *)r->base);
+    assert_true((const char *)(r->scalar + r->scalars) <= (const char *)r->block_run);
+}
+
 /* Twice, since the second run finds what the first has left in the file. */
 static result run_spilling(const cot__program *p, void *const *in) {
     heard       h = {0};
@@ -42,6 +70,7 @@ static result run_spilling(const cot__program *p, void *const *in) {
     result      z = {.outputs = p->outputs};
     cot__run   *r = cot__run_create_with(p, &cot__cpu_backend, NULL, NULL, &lent, &caller);
     assert_non_null(r);
+    assert_lists_have_room(r);
     for (uint32_t k = 0; k < p->outputs; k++) {
         z.bytes[k] = bytes_at(p, p->output[k]);
         z.dtype[k] = cot__value_view(p, p->output[k]).dtype;
@@ -54,9 +83,9 @@ static result run_spilling(const cot__program *p, void *const *in) {
 }
 
 /* Without a folder a fetch is a copy. How many there are. */
-static int check(uint64_t seed, bool all_once) {
+static int check(uint64_t seed, terms t) {
     void         *in[4];
-    cot__program *p = random_program_of(seed, true, 40, NULL), *small = tightest(p, all_once);
+    cot__program *p = t.chain ? random_chain(seed) : random_program_of(seed, true, 40, NULL), *small = tight(p, &t);
     int           fetches = small ? fetches_in(small) : 0;
     fill_inputs(p, seed, in);
     if (small) {
@@ -71,15 +100,16 @@ static int check(uint64_t seed, bool all_once) {
     return fetches;
 }
 
-static void random_programs_keep_every_bit(void **state) {
-    (void)state;
-    int     fetches = 0, seeds = test_small() ? 40 : 400;
+/* chains: random programs have them. */
+static void check_all(bool chains) {
+    int     fetches = 0, seeds = test_small() ? 40 : chains ? 200 : 400;
     int64_t usual = cot__grain;
     cot__grain = 1;
     cot_set_threads(2);
     for (uint64_t seed = 0; seed < (uint64_t)seeds; seed++) {
-        check(seed, false);
-        fetches += check(seed, true);
+        check(seed, (terms){chains, false, 0});
+        fetches += check(seed, (terms){chains, true, 0});
+        check(seed, (terms){chains, seed % 2, 1 + (int)(seed / 2 % 3)});
     }
     cot__grain = usual;
     cot_set_threads(0);
@@ -87,9 +117,19 @@ static void random_programs_keep_every_bit(void **state) {
     test_verdict();
 }
 
+static void random_programs_keep_every_bit(void **state) {
+    (void)state;
+    check_all(false);
+}
+static void numbers_between_arrays_keep_every_bit(void **state) {
+    (void)state;
+    check_all(true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs_keep_every_bit),
+        cmocka_unit_test(numbers_between_arrays_keep_every_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

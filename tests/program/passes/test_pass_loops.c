@@ -145,6 +145,27 @@ static void what_would_live_for_longer_is_small(void **state) {
     cot__program_release(q);
 }
 
+/* Two pairs of 3/4 MiB each: the first is one loop, in every round of all passes. */
+static void all_that_would_live_for_longer_is_small(void **state) {
+    sample      one = USUAL, states;
+    draft       d;
+    heard       h;
+    cot__caller caller;
+    (void)state;
+    one.extent = 32, one.length = 3072;
+    states = one, states.given = 1;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F64, SHAPE(32)), y = op(&d, OP_sin, X(x));
+    output(&d, loop(&d, x, &one)), output(&d, loop(&d, y, &one));
+    output(&d, loop(&d, y, &states) + 1), output(&d, loop(&d, x, &states) + 1);
+    cot__program     *p = draft_close(&d), *q = after(p, cot__pass_loops);
+    cot__pass_options o = options_of(&h, &caller, NULL);
+    assert_int_equal(q->operations, 4);
+    cot__program *r = cot__optimise(p, &o);
+    assert_int_equal(r->operations, 4);
+    cot__program_release(p), cot__program_release(q), cot__program_release(r);
+}
+
 static void any_allocation_may_fail(void **state) {
     draft  d;
     sample states = USUAL;
@@ -162,6 +183,7 @@ int main(void) {
         cmocka_unit_test(loops_of_other_operands_stay),
         cmocka_unit_test(effects_and_what_is_no_float_stay),
         cmocka_unit_test(what_would_live_for_longer_is_small),
+        cmocka_unit_test(all_that_would_live_for_longer_is_small),
         cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
