@@ -7,6 +7,7 @@
 #include "support/tape_test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -371,40 +372,115 @@ static void lists_stay_in_memory_where_there_is_no_disk(void **state) {
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
+/* A chain that a parent has recorded, whose children write to what they take for their own. */
+typedef struct family {
+    cot_tape *t;
+    cot_mark  mark;
+    cot_var   x[3], y, far;
+    numbers   whole;
+} family;
+
+static void found(family *f) {
+    run_without_limit(SHORT, &f->whole);
+    f->t = limited(SHORT_LIMIT);
+    start(f->t, f->x);
+    f->mark = cot_tape_mark(f->t);
+    f->y = chain(f->x, SHORT, &f->far);
+    assert_ok(f->t);
+    assert_non_null(f->t->node_memory.mapped);
+    fflush(NULL);
+}
+
+/* 0: all of it was well. Else the signal that has ended the child. */
+static int ended(pid_t child) {
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how) || WEXITSTATUS(how) == 0);
+    return WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+}
+
+static void the_parent_has_its_own(family *f) {
+    const cot_var *x = f->x;
+    cot_backward(f->y);
+    numbers part = {
+        cot_value(f->y), cot_value(f->far), {cot_grad_value(x[0]), cot_grad_value(x[1]), cot_grad_value(x[2])}};
+    assert_ok(f->t);
+    assert_memory_equal(&part, &f->whole, sizeof part);
+    assert_int_equal(cot_tape_check(f->t, NULL, 0), COT_OK);
+    cot_tape_destroy(f->t);
+}
+
 /* The child writes to pages of its own, and has no file to make them more. */
 static void a_forked_child_leaves_its_parent_alone(void **state) {
     (void)state;
-    numbers   whole, part;
-    cot_var   x[3], far;
-    cot_tape *t = limited(SHORT_LIMIT);
-    run_without_limit(SHORT, &whole);
-    start(t, x);
-    cot_mark mark = cot_tape_mark(t);
-    cot_var  y = chain(x, SHORT, &far);
-    fflush(NULL);
+    family f;
+    found(&f);
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
-        cot_backward(y);
-        bool well = cot_grad_value(x[2]) == whole.grad[2] && cot_value(far) == whole.far;
-        cot_tape_rewind(t, mark);
-        for (int k = 0; k < SHORT / 2; k++) cot_add(x[0], 1);
-        well = well && cot_tape_status(t) == COT_OK;
-        cot_tape_set_memory_limit(t, 0); /* more than it had lies in memory */
-        for (int k = 0; k < SHORT; k++) cot_add(x[0], 1);
-        well = well && cot_tape_status(t) == COT_OK;
-        cot_tape_destroy(t);
+        cot_backward(f.y);
+        bool well = cot_grad_value(f.x[2]) == f.whole.grad[2] && cot_value(f.far) == f.whole.far;
+        cot_tape_rewind(f.t, f.mark);
+        for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
+        well = well && cot_tape_status(f.t) == COT_OK;
+        cot_tape_set_memory_limit(f.t, 0); /* more than it had lies in memory */
+        for (int k = 0; k < SHORT; k++) cot_add(f.x[0], 1);
+        well = well && cot_tape_status(f.t) == COT_OK;
+        cot_tape_destroy(f.t);
         _exit(well ? 0 : 1);
     }
-    int how;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
-    cot_backward(y);
-    part = (numbers){cot_value(y), cot_value(far), {cot_grad_value(x[0]), cot_grad_value(x[1]), cot_grad_value(x[2])}};
-    assert_ok(t);
-    assert_memory_equal(&part, &whole, sizeof whole);
-    assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
-    cot_tape_destroy(t);
+    assert_int_equal(ended(child), 0);
+    the_parent_has_its_own(&f);
+}
+
+static void limit_memory(rlim_t bytes) {
+    struct rlimit most;
+    getrlimit(RLIMIT_DATA, &most);
+    most.rlim_cur = bytes < most.rlim_max ? bytes : most.rlim_max;
+    setrlimit(RLIMIT_DATA, &most);
+}
+
+/* It can read, and its first write is its end: better than in the tape of its parent. */
+static void a_child_without_pages_leaves_its_parent_alone(void **state) {
+    (void)state;
+    family f;
+    found(&f);
+    limit_memory(4096); /* pages of one's own count, shared ones do not */
+    pid_t child = fork();
+    limit_memory(RLIM_INFINITY);
+    if (child == 0) {
+        alarm(60);
+        signal(SIGSEGV, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        if (cot_value(f.far) != f.whole.far) _exit(1);
+        cot_tape_rewind(f.t, f.mark);
+        for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
+        _exit(0); /* a system that does not count */
+    }
+    int by = ended(child);
+    assert_true(by == 0 || by == SIGSEGV);
+    the_parent_has_its_own(&f);
+}
+
+/* What a child has written is what its own child reads. */
+static void a_child_of_a_child_has_what_that_wrote(void **state) {
+    (void)state;
+    family f;
+    found(&f);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        cot_tape_rewind(f.t, f.mark);
+        cot_var h = f.x[0];
+        for (int k = 0; k < SHORT / 2; k++) h = cot_add(h, 1);
+        double is = cot_value(h);
+        pid_t  second = fork();
+        if (second == 0) _exit(cot_value(h) == is ? 0 : 1);
+        int how;
+        _exit(waitpid(second, &how, 0) == second && WIFEXITED(how) ? WEXITSTATUS(how) : 1);
+    }
+    assert_int_equal(ended(child), 0);
+    the_parent_has_its_own(&f);
 }
 
 static void *run_in_thread(void *out) {
@@ -467,6 +543,8 @@ int main(void) {
         cmocka_unit_test(a_full_disk_is_told_and_the_tape_goes_on),
         cmocka_unit_test(lists_stay_in_memory_where_there_is_no_disk),
         cmocka_unit_test(a_forked_child_leaves_its_parent_alone),
+        cmocka_unit_test(a_child_without_pages_leaves_its_parent_alone),
+        cmocka_unit_test(a_child_of_a_child_has_what_that_wrote),
         cmocka_unit_test(tapes_of_two_threads_share_a_folder),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_spilling),
     };
