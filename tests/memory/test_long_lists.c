@@ -410,7 +410,6 @@ static void the_parent_has_its_own(family *f) {
     cot_tape_destroy(f->t);
 }
 
-/* The child writes to pages of its own, and has no file to make them more. */
 static void a_forked_child_leaves_its_parent_alone(void **state) {
     (void)state;
     family f;
@@ -423,11 +422,84 @@ static void a_forked_child_leaves_its_parent_alone(void **state) {
         cot_tape_rewind(f.t, f.mark);
         for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
         well = well && cot_tape_status(f.t) == COT_OK;
-        cot_tape_set_memory_limit(f.t, 0); /* more than it had lies in memory */
+        cot_tape_set_memory_limit(f.t, 0);
         for (int k = 0; k < SHORT; k++) cot_add(f.x[0], 1);
         well = well && cot_tape_status(f.t) == COT_OK;
         cot_tape_destroy(f.t);
         _exit(well ? 0 : 1);
+    }
+    assert_int_equal(ended(child), 0);
+    the_parent_has_its_own(&f);
+}
+
+/* The chain and another one behind it, and the gradient of both. */
+static void go_on(const cot_var *x, cot_var y, numbers *out) {
+    cot_var far;
+    y = chain((cot_var[]){y, x[1], x[2]}, SHORT, &far);
+    cot_backward(y);
+    *out = (numbers){cot_value(y), cot_value(far), {cot_grad_value(x[0]), cot_grad_value(x[1]), cot_grad_value(x[2])}};
+}
+
+static void go_on_without_limit(numbers *out) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x[3], far;
+    start(t, x);
+    go_on(x, chain(x, SHORT, &far), out);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+
+/* Beyond the room of what it has inherited its lists lie in files of its own. */
+static void a_forked_child_records_more(void **state) {
+    (void)state;
+    family    f;
+    numbers   whole, part;
+    const int bytes = SHORT_LIMIT / 4;
+    go_on_without_limit(&whole);
+    found(&f);
+    cot_backward(f.y);
+    cot_tape_zero_grads(f.t);
+    char *list = cot__list_new(f.t, (size_t)bytes);
+    assert_non_null(list);
+    memset(list, 7, (size_t)bytes);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        bool well = f.t->node_memory.mapped->inherited && f.t->sweep.adjoints.mapped->inherited;
+        go_on(f.x, f.y, &part);
+        well = well && !memcmp(&part, &whole, sizeof part) && cot_tape_status(f.t) == COT_OK;
+        well = well && !f.t->node_memory.mapped->inherited && !f.t->sweep.adjoints.mapped->inherited;
+        list = cot__list_resize(f.t, list, (size_t)bytes, (size_t)bytes * 4);
+        well = well && list && list[0] == 7 && list[bytes - 1] == 7 && list[bytes] == 0;
+        for (cot__mapped *m = f.t->memory.mapped; m; m = m->next)
+            well = well && !m->inherited && m->counted == f.t->memory.window;
+        well = well && cot_tape_peak_bytes(f.t) <= SHORT_LIMIT && !*cot_tape_note(f.t);
+        cot__list_end(f.t, list, (size_t)bytes * 4);
+        cot_tape_destroy(f.t);
+        _exit(well ? 0 : 1);
+    }
+    assert_int_equal(ended(child), 0);
+    assert_true(list[0] == 7 && list[bytes - 1] == 7);
+    cot__list_end(f.t, list, (size_t)bytes);
+    the_parent_has_its_own(&f);
+}
+
+/* It has no file of its own, so the limit is in its way, and it says whose fault that is. */
+static void a_forked_child_on_a_full_disk_says_so(void **state) {
+    (void)state;
+    family  f;
+    numbers part;
+    found(&f);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        limit_files(100);
+        go_on(f.x, f.y, &part);
+        _exit(cot_tape_status(f.t) == COT_MEMORY &&
+                      strstr(cot_tape_message(f.t), "; the disk of /tmp failed: File too large") &&
+                      !strncmp(cot_tape_note(f.t), "[spill] the disk of /tmp failed: File too large", 47)
+                  ? 0
+                  : 1);
     }
     assert_int_equal(ended(child), 0);
     the_parent_has_its_own(&f);
@@ -543,6 +615,8 @@ int main(void) {
         cmocka_unit_test(a_full_disk_is_told_and_the_tape_goes_on),
         cmocka_unit_test(lists_stay_in_memory_where_there_is_no_disk),
         cmocka_unit_test(a_forked_child_leaves_its_parent_alone),
+        cmocka_unit_test(a_forked_child_records_more),
+        cmocka_unit_test(a_forked_child_on_a_full_disk_says_so),
         cmocka_unit_test(a_child_without_pages_leaves_its_parent_alone),
         cmocka_unit_test(a_child_of_a_child_has_what_that_wrote),
         cmocka_unit_test(tapes_of_two_threads_share_a_folder),
