@@ -157,10 +157,14 @@ static bool widen(cot_tape *t, cot__array *a, size_t bytes) {
     return true;
 }
 
+/* There is no memory: of the limit, or of the system. Always false. */
+static bool refuse(cot_tape *t, bool by_limit) { return t->cache.refused = by_limit, false; }
+
 /* Where the disk has no more room. */
 static bool back_to_memory(cot_tape *t, cot__array *a, size_t bytes) {
-    void *p = cot__cache_room(&t->cache, bytes) ? cot__alloc(&t->cache.below, bytes) : NULL;
-    if (!p) return t->cache.refused = t->cache.limit > 0, false;
+    if (!cot__cache_room(&t->cache, bytes)) return refuse(t, true);
+    void *p = cot__alloc(&t->cache.below, bytes);
+    if (!p) return refuse(t, false);
     copy(t, p, a->data, a->bytes);
     cot__array_free(t, a);
     cot__cache_count(&t->cache, 0, bytes);
@@ -184,12 +188,12 @@ bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     /* A user's allocator is asked for everything; only the default one may go around malloc. */
     bool may_reserve = !t->cache.below.alloc && !t->cache.limit; /* a limit counts what grows */
     if (!a->reserved && may_reserve && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES && reserve(t, a)) return true;
-    if (a->reserved) return false;
+    if (a->reserved) return refuse(t, false);
     size_t next = next_bytes(t, a), want = next > bytes ? next : bytes;
     cot__memory_expect(t, want - a->bytes);
-    if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
+    if (!cot__cache_room(&t->cache, want - a->bytes)) return refuse(t, true);
     void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
-    if (!p) return false;
+    if (!p) return refuse(t, false);
     cot__cache_count(&t->cache, a->bytes, want);
     *a = (cot__array){.data = p, .bytes = want};
     return true;

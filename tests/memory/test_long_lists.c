@@ -580,6 +580,39 @@ static int no_more_spilling(void **state) {
     return 0;
 }
 
+/* The system has no block of so many bytes, whatever the limit is. */
+static size_t most_of_the_system;
+static void *in_small_blocks(void *user, void *p, size_t old_size, size_t new_size) {
+    (void)user, (void)old_size;
+    if (new_size > most_of_the_system) return NULL;
+    if (new_size) return realloc(p, new_size);
+    free(p);
+    return NULL;
+}
+
+/* Records until there is no memory: the error does not name the limit. */
+static void record_all(const cot_options *options, rlim_t file) {
+    char      text[128];
+    cot_tape *t = cot_tape_create(options);
+    cot_var   x = cot_scalar(t, 1);
+    limit_files(file);
+    t->cache.refused = true; /* by the limit, which was no error */
+    while (cot_tape_status(t) == COT_OK) cot_add(x, 1);
+    limit_files(RLIM_INFINITY);
+    snprintf(text, sizeof text, "[add] out of memory: %zu bytes for the tape", ((size_t)t->count + 1) * 32);
+    assert_error(t, COT_MEMORY, text);
+    cot_tape_destroy(t);
+}
+
+static void a_limit_with_room_is_not_blamed(void **state) {
+    (void)state;
+    cot_options options = {.memory_limit = SHORT * 80, .allocator = {.alloc = in_small_blocks}};
+    most_of_the_system = SHORT * 8;
+    record_all(&options, RLIM_INFINITY);
+    options.spill = "/tmp"; /* where the nodes lie until its disk is full */
+    record_all(&options, SHORT * 20);
+}
+
 static void long_program(cot_tape *t, void *user) {
     (void)user;
     cot_var x[3], g[3], far;
@@ -620,6 +653,7 @@ int main(void) {
         cmocka_unit_test(a_child_without_pages_leaves_its_parent_alone),
         cmocka_unit_test(a_child_of_a_child_has_what_that_wrote),
         cmocka_unit_test(tapes_of_two_threads_share_a_folder),
+        cmocka_unit_test(a_limit_with_room_is_not_blamed),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_spilling),
     };
     return cmocka_run_group_tests_name("long_lists", tests, NULL, NULL);
