@@ -607,7 +607,7 @@ static void record_all(const cot_options *options, rlim_t file) {
 static void a_limit_with_room_is_not_blamed(void **state) {
     (void)state;
     cot_options options = {.memory_limit = SHORT * 80, .allocator = {.alloc = in_small_blocks}};
-    most_of_the_system = SHORT * 8;
+    most_of_the_system = SHORT * 12; /* more than an eighth of the limit, so that they go to a file */
     record_all(&options, RLIM_INFINITY);
     options.spill = "/tmp"; /* where the nodes lie until its disk is full */
     record_all(&options, SHORT * 20);
