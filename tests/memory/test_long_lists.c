@@ -236,6 +236,24 @@ static void many_leaves_have_gradients(void **state) {
     free(x), free(grad[0]), free(grad[1]);
 }
 
+/* Two rows at once, and an input that is the last node of the first window of the sweep. */
+static void an_input_at_the_end_of_a_window(void **state) {
+    (void)state;
+    double    rows[4];
+    cot_tape *t = limited(LIMIT);
+    cot_var   x[2] = {cot_scalar(t, 1)}, y[2] = {x[0], x[0]};
+    for (int k = 0; k < LENGTH; k++) y[1] = cot_add(y[1], 1);
+    x[1] = cot_scalar(t, 2);
+    for (int64_t k = 0; k < cot__window(t); k++) y[0] = y[1], y[1] = cot_add(y[1], x[1]);
+    size_t before = forget_the_most();
+    cot_jacobian(2, y, 2, x, COT_REVERSE, rows);
+    assert_ok(t);
+    assert_resident(before, LIMIT);
+    double uses = (double)cot__window(t);
+    assert_memory_equal(rows, ((double[]){1, uses - 1, 1, uses}), sizeof rows);
+    cot_tape_destroy(t);
+}
+
 /* ---- with tensors, bodies and loops ---------------------------------------------------------- */
 
 static int step(int n, const cot_var *in, int m, cot_var *out, void *user) {
@@ -607,7 +625,7 @@ static void record_all(const cot_options *options, rlim_t file) {
 static void a_limit_with_room_is_not_blamed(void **state) {
     (void)state;
     cot_options options = {.memory_limit = SHORT * 80, .allocator = {.alloc = in_small_blocks}};
-    most_of_the_system = SHORT * 12; /* more than an eighth of the limit, so that they go to a file */
+    most_of_the_system = SHORT * 12; /* more than the limit leaves of a list in memory */
     record_all(&options, RLIM_INFINITY);
     options.spill = "/tmp"; /* where the nodes lie until its disk is full */
     record_all(&options, SHORT * 20);
@@ -642,6 +660,7 @@ int main(void) {
         cmocka_unit_test(dead_parts_are_passed),
         cmocka_unit_test(every_derivative_has_the_same_bits),
         cmocka_unit_test(many_leaves_have_gradients),
+        cmocka_unit_test(an_input_at_the_end_of_a_window),
         cmocka_unit_test(tensors_and_loops_among_scalars),
         cmocka_unit_test(a_limit_that_is_set_late_moves_what_is_there),
         cmocka_unit_test(every_limit_gives_the_gradient_or_an_error),
