@@ -177,7 +177,7 @@ static void dead_parts_are_passed(void **state) {
 
 /* ---- other derivatives ----------------------------------------------------------------------- */
 
-typedef struct more { double hvp[3], jvp, recorded[3], second[3], hessian[9], jacobian[3]; } more;
+typedef struct more { double hvp[3], jvp, recorded[3], second[3], hessian[9], jacobian[3], series[4]; } more;
 
 static void run_more(cot_tape *t, more *out) {
     cot_var x[3], g[3], far;
@@ -186,6 +186,7 @@ static void run_more(cot_tape *t, more *out) {
     cot_hvp(y, 3, x, (double[]){1, -2, 3}, out->hvp);
     cot_hessian(y, 3, x, out->hessian);
     cot_jacobian(1, &y, 3, x, COT_REVERSE, out->jacobian);
+    cot_taylor_values(y, 3, x, 1, (double[]){1, 2, 3}, 3, out->series);
     out->jvp = cot_value(cot_jvp(y, 3, x, (cot_var[]){cot_number(1), cot_number(2), cot_number(-1)}));
     cot_grad_of(y, 3, x, g);
     for (int k = 0; k < 3; k++) out->recorded[k] = cot_value(g[k]);
