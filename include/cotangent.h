@@ -408,13 +408,13 @@ COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
  * take more than an eighth of the limit: a tape of numbers may be as long as the disk is large.
  * They are mapped (MAP_SHARED), so the system moves their pages, and those that a walk over the
  * tape has passed leave the process: a sixteenth of the limit of each list counts, and is what the
- * process has of it, but for pages of operands that lie far away and, while it prints, checks or
- * expands a tape into a series, of all that it reads. A full disk is found when the list grows: it
- * stays in memory then if the limit lets it, else the error (COT_MEMORY) says so, and the tape can
- * go on under a larger limit. There is no checksum of these, and a disk that does not give back
- * what it has taken ends the process by a signal (SIGBUS). Operands of cot_sum_of and its like, and
- * names, stay in memory. Addresses are taken for all of it (RLIMIT_AS counts them). A forked child
- * may use such a tape as long as its parent does not.
+ * process has of it, but for pages of operands that lie far away and, while it prints or checks a
+ * tape, of all that it reads. A full disk is found when the list grows: it stays in memory then if
+ * the limit lets it, else the error (COT_MEMORY) says so, and the tape can go on under a larger
+ * limit. There is no checksum of these, and a disk that does not give back what it has taken ends
+ * the process by a signal (SIGBUS). Operands of cot_sum_of and its like, names, and the Taylor
+ * series of values that are yet to be read stay in memory. RLIMIT_AS counts all of it. A forked
+ * child may use such a tape if its parent does not; a write that gets no memory ends it (SIGSEGV).
  * Where the rest does not fit, the error (COT_MEMORY) says how much the operation needed, and what
  * was in use that could not be dropped.
  * A dropped value is computed from what it was computed from before. If a leaf, a constant or

@@ -9,7 +9,7 @@
  * away come page by page, and stay to the end of the window.
  *
  * A disk that is full leaves the list in memory, or brings it back there, where the limit lets
- * it. */
+ * it. A forked child that makes an inherited list longer copies it to a file of its own. */
 #define _GNU_SOURCE /* madvise */
 #include "memory/memory.h"
 
@@ -136,9 +136,11 @@ static bool reserve(cot_tape *t, cot__array *a) {
     return true;
 }
 
+/* Also from one file to another: a forked child cannot make those of its parent longer. */
 static bool move_to_file(cot_tape *t, cot__array *a, size_t used, size_t bytes) {
+    size_t gone = a->mapped ? a->mapped->counted : a->reserved ? 0 : a->bytes;
     cot__memory_expect(t, t->memory.window);
-    cot__mapped *m = in_a_file(t, a->data, used, a->reserved ? 0 : a->bytes, bytes);
+    cot__mapped *m = in_a_file(t, a->data, used, gone, bytes);
     if (!m) return false;
     cot__array_free(t, a);
     count(t, m, t->memory.window);
@@ -155,10 +157,14 @@ static bool widen(cot_tape *t, cot__array *a, size_t bytes) {
     return true;
 }
 
+/* There is no memory: of the limit, or of the system. Always false. */
+static bool refuse(cot_tape *t, bool by_limit) { return t->cache.refused = by_limit, false; }
+
 /* Where the disk has no more room. */
 static bool back_to_memory(cot_tape *t, cot__array *a, size_t bytes) {
-    void *p = cot__cache_room(&t->cache, bytes) ? cot__alloc(&t->cache.below, bytes) : NULL;
-    if (!p) return t->cache.refused = t->cache.limit > 0, false;
+    if (!cot__cache_room(&t->cache, bytes)) return refuse(t, true);
+    void *p = cot__alloc(&t->cache.below, bytes);
+    if (!p) return refuse(t, false);
     copy(t, p, a->data, a->bytes);
     cot__array_free(t, a);
     cot__cache_count(&t->cache, 0, bytes);
@@ -175,17 +181,19 @@ static size_t next_bytes(const cot_tape *t, const cot__array *a) {
 
 bool cot__array_reserve(cot_tape *t, cot__array *a, size_t bytes) {
     if (bytes <= a->bytes) return true;
-    if (a->mapped) return widen(t, a, bytes) || back_to_memory(t, a, bytes);
+    if (a->mapped && widen(t, a, bytes)) return true;
+    if (a->mapped && a->mapped->inherited && move_to_file(t, a, a->bytes, bytes)) return true;
+    if (a->mapped) return back_to_memory(t, a, bytes);
     if (bytes > most_in_memory(t) && move_to_file(t, a, a->bytes, bytes)) return true;
     /* A user's allocator is asked for everything; only the default one may go around malloc. */
     bool may_reserve = !t->cache.below.alloc && !t->cache.limit; /* a limit counts what grows */
     if (!a->reserved && may_reserve && bytes >= RESERVE_FROM && bytes <= RESERVE_BYTES && reserve(t, a)) return true;
-    if (a->reserved) return false;
+    if (a->reserved) return refuse(t, false);
     size_t next = next_bytes(t, a), want = next > bytes ? next : bytes;
     cot__memory_expect(t, want - a->bytes);
-    if (!cot__cache_room(&t->cache, want - a->bytes)) return t->cache.refused = true, false;
+    if (!cot__cache_room(&t->cache, want - a->bytes)) return refuse(t, true);
     void *p = cot__resize(&t->cache.below, a->data, a->bytes, want);
-    if (!p) return false;
+    if (!p) return refuse(t, false);
     cot__cache_count(&t->cache, a->bytes, want);
     *a = (cot__array){.data = p, .bytes = want};
     return true;
@@ -206,12 +214,14 @@ void cot__list_end(cot_tape *t, void *list, size_t bytes) {
 }
 
 void *cot__list_resize(cot_tape *t, void *list, size_t old_size, size_t new_size) {
-    cot__mapped *m = mapped_at(t, list);
+    cot__mapped *m = mapped_at(t, list), *file = NULL;
     if (m && grow(t, m, new_size)) return m->data;
-    if (!m && new_size > most_in_memory(t) && (m = in_a_file(t, list, old_size, old_size, new_size))) {
-        cot__free(&t->al, list, old_size);
-        count(t, m, t->memory.window);
-        return m->data;
+    if (m ? m->inherited : new_size > most_in_memory(t))
+        file = in_a_file(t, list, old_size, m ? m->counted : old_size, new_size);
+    if (file) {
+        cot__list_end(t, list, old_size);
+        count(t, file, t->memory.window);
+        return file->data;
     }
     if (!m) return list ? cot__resize(&t->al, list, old_size, new_size) : cot__alloc(&t->al, new_size);
     void *p = cot__alloc(&t->al, new_size);

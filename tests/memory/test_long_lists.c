@@ -7,6 +7,7 @@
 #include "support/tape_test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,7 +177,7 @@ static void dead_parts_are_passed(void **state) {
 
 /* ---- other derivatives ----------------------------------------------------------------------- */
 
-typedef struct more { double hvp[3], jvp, recorded[3], second[3], hessian[9], jacobian[3]; } more;
+typedef struct more { double hvp[3], jvp, recorded[3], second[3], hessian[9], jacobian[3], series[4]; } more;
 
 static void run_more(cot_tape *t, more *out) {
     cot_var x[3], g[3], far;
@@ -185,6 +186,7 @@ static void run_more(cot_tape *t, more *out) {
     cot_hvp(y, 3, x, (double[]){1, -2, 3}, out->hvp);
     cot_hessian(y, 3, x, out->hessian);
     cot_jacobian(1, &y, 3, x, COT_REVERSE, out->jacobian);
+    cot_taylor_values(y, 3, x, 1, (double[]){1, 2, 3}, 3, out->series);
     out->jvp = cot_value(cot_jvp(y, 3, x, (cot_var[]){cot_number(1), cot_number(2), cot_number(-1)}));
     cot_grad_of(y, 3, x, g);
     for (int k = 0; k < 3; k++) out->recorded[k] = cot_value(g[k]);
@@ -233,6 +235,24 @@ static void many_leaves_have_gradients(void **state) {
     }
     assert_memory_equal(grad[0], grad[1], LEAVES * sizeof(double));
     free(x), free(grad[0]), free(grad[1]);
+}
+
+/* Two rows at once, and an input that is the last node of the first window of the sweep. */
+static void an_input_at_the_end_of_a_window(void **state) {
+    (void)state;
+    double    rows[4];
+    cot_tape *t = limited(LIMIT);
+    cot_var   x[2] = {cot_scalar(t, 1)}, y[2] = {x[0], x[0]};
+    for (int k = 0; k < LENGTH; k++) y[1] = cot_add(y[1], 1);
+    x[1] = cot_scalar(t, 2);
+    for (int64_t k = 0; k < cot__window(t); k++) y[0] = y[1], y[1] = cot_add(y[1], x[1]);
+    size_t before = forget_the_most();
+    cot_jacobian(2, y, 2, x, COT_REVERSE, rows);
+    assert_ok(t);
+    assert_resident(before, LIMIT);
+    double uses = (double)cot__window(t);
+    assert_memory_equal(rows, ((double[]){1, uses - 1, 1, uses}), sizeof rows);
+    cot_tape_destroy(t);
 }
 
 /* ---- with tensors, bodies and loops ---------------------------------------------------------- */
@@ -371,40 +391,187 @@ static void lists_stay_in_memory_where_there_is_no_disk(void **state) {
 
 /* ---- processes and threads ------------------------------------------------------------------- */
 
-/* The child writes to pages of its own, and has no file to make them more. */
+/* A chain that a parent has recorded, whose children write to what they take for their own. */
+typedef struct family {
+    cot_tape *t;
+    cot_mark  mark;
+    cot_var   x[3], y, far;
+    numbers   whole;
+} family;
+
+static void found(family *f) {
+    run_without_limit(SHORT, &f->whole);
+    f->t = limited(SHORT_LIMIT);
+    start(f->t, f->x);
+    f->mark = cot_tape_mark(f->t);
+    f->y = chain(f->x, SHORT, &f->far);
+    assert_ok(f->t);
+    assert_non_null(f->t->node_memory.mapped);
+    fflush(NULL);
+}
+
+/* 0: all of it was well. Else the signal that has ended the child. */
+static int ended(pid_t child) {
+    int how;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFSIGNALED(how) || WEXITSTATUS(how) == 0);
+    return WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+}
+
+static void the_parent_has_its_own(family *f) {
+    const cot_var *x = f->x;
+    cot_backward(f->y);
+    numbers part = {
+        cot_value(f->y), cot_value(f->far), {cot_grad_value(x[0]), cot_grad_value(x[1]), cot_grad_value(x[2])}};
+    assert_ok(f->t);
+    assert_memory_equal(&part, &f->whole, sizeof part);
+    assert_int_equal(cot_tape_check(f->t, NULL, 0), COT_OK);
+    cot_tape_destroy(f->t);
+}
+
 static void a_forked_child_leaves_its_parent_alone(void **state) {
     (void)state;
-    numbers   whole, part;
-    cot_var   x[3], far;
-    cot_tape *t = limited(SHORT_LIMIT);
-    run_without_limit(SHORT, &whole);
-    start(t, x);
-    cot_mark mark = cot_tape_mark(t);
-    cot_var  y = chain(x, SHORT, &far);
-    fflush(NULL);
+    family f;
+    found(&f);
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
-        cot_backward(y);
-        bool well = cot_grad_value(x[2]) == whole.grad[2] && cot_value(far) == whole.far;
-        cot_tape_rewind(t, mark);
-        for (int k = 0; k < SHORT / 2; k++) cot_add(x[0], 1);
-        well = well && cot_tape_status(t) == COT_OK;
-        cot_tape_set_memory_limit(t, 0); /* more than it had lies in memory */
-        for (int k = 0; k < SHORT; k++) cot_add(x[0], 1);
-        well = well && cot_tape_status(t) == COT_OK;
-        cot_tape_destroy(t);
+        cot_backward(f.y);
+        bool well = cot_grad_value(f.x[2]) == f.whole.grad[2] && cot_value(f.far) == f.whole.far;
+        cot_tape_rewind(f.t, f.mark);
+        for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
+        well = well && cot_tape_status(f.t) == COT_OK;
+        cot_tape_set_memory_limit(f.t, 0);
+        for (int k = 0; k < SHORT; k++) cot_add(f.x[0], 1);
+        well = well && cot_tape_status(f.t) == COT_OK;
+        cot_tape_destroy(f.t);
         _exit(well ? 0 : 1);
     }
-    int how;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    assert_int_equal(ended(child), 0);
+    the_parent_has_its_own(&f);
+}
+
+/* The chain and another one behind it, and the gradient of both. */
+static void go_on(const cot_var *x, cot_var y, numbers *out) {
+    cot_var far;
+    y = chain((cot_var[]){y, x[1], x[2]}, SHORT, &far);
     cot_backward(y);
-    part = (numbers){cot_value(y), cot_value(far), {cot_grad_value(x[0]), cot_grad_value(x[1]), cot_grad_value(x[2])}};
+    *out = (numbers){cot_value(y), cot_value(far), {cot_grad_value(x[0]), cot_grad_value(x[1]), cot_grad_value(x[2])}};
+}
+
+static void go_on_without_limit(numbers *out) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x[3], far;
+    start(t, x);
+    go_on(x, chain(x, SHORT, &far), out);
     assert_ok(t);
-    assert_memory_equal(&part, &whole, sizeof whole);
-    assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
     cot_tape_destroy(t);
+}
+
+/* Beyond the room of what it has inherited its lists lie in files of its own. */
+static void a_forked_child_records_more(void **state) {
+    (void)state;
+    family    f;
+    numbers   whole, part;
+    const int bytes = SHORT_LIMIT / 4;
+    go_on_without_limit(&whole);
+    found(&f);
+    cot_backward(f.y);
+    cot_tape_zero_grads(f.t);
+    char *list = cot__list_new(f.t, (size_t)bytes);
+    assert_non_null(list);
+    memset(list, 7, (size_t)bytes);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        bool well = f.t->node_memory.mapped->inherited && f.t->sweep.adjoints.mapped->inherited;
+        go_on(f.x, f.y, &part);
+        well = well && !memcmp(&part, &whole, sizeof part) && cot_tape_status(f.t) == COT_OK;
+        well = well && !f.t->node_memory.mapped->inherited && !f.t->sweep.adjoints.mapped->inherited;
+        list = cot__list_resize(f.t, list, (size_t)bytes, (size_t)bytes * 4);
+        well = well && list && list[0] == 7 && list[bytes - 1] == 7 && list[bytes] == 0;
+        for (cot__mapped *m = f.t->memory.mapped; m; m = m->next)
+            well = well && !m->inherited && m->counted == f.t->memory.window;
+        well = well && cot_tape_peak_bytes(f.t) <= SHORT_LIMIT && !*cot_tape_note(f.t);
+        cot__list_end(f.t, list, (size_t)bytes * 4);
+        cot_tape_destroy(f.t);
+        _exit(well ? 0 : 1);
+    }
+    assert_int_equal(ended(child), 0);
+    assert_true(list[0] == 7 && list[bytes - 1] == 7);
+    cot__list_end(f.t, list, (size_t)bytes);
+    the_parent_has_its_own(&f);
+}
+
+/* It has no file of its own, so the limit is in its way, and it says whose fault that is. */
+static void a_forked_child_on_a_full_disk_says_so(void **state) {
+    (void)state;
+    family  f;
+    numbers part;
+    found(&f);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        limit_files(100);
+        go_on(f.x, f.y, &part);
+        _exit(cot_tape_status(f.t) == COT_MEMORY &&
+                      strstr(cot_tape_message(f.t), "; the disk of /tmp failed: File too large") &&
+                      !strncmp(cot_tape_note(f.t), "[spill] the disk of /tmp failed: File too large", 47)
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(ended(child), 0);
+    the_parent_has_its_own(&f);
+}
+
+static void limit_memory(rlim_t bytes) {
+    struct rlimit most;
+    getrlimit(RLIMIT_DATA, &most);
+    most.rlim_cur = bytes < most.rlim_max ? bytes : most.rlim_max;
+    setrlimit(RLIMIT_DATA, &most);
+}
+
+/* It can read, and its first write is its end: better than in the tape of its parent. */
+static void a_child_without_pages_leaves_its_parent_alone(void **state) {
+    (void)state;
+    family f;
+    found(&f);
+    limit_memory(4096); /* pages of one's own count, shared ones do not */
+    pid_t child = fork();
+    limit_memory(RLIM_INFINITY);
+    if (child == 0) {
+        alarm(60);
+        signal(SIGSEGV, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+        if (cot_value(f.far) != f.whole.far) _exit(1);
+        cot_tape_rewind(f.t, f.mark);
+        for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
+        _exit(0); /* a system that does not count */
+    }
+    int by = ended(child);
+    assert_true(by == 0 || by == SIGSEGV);
+    the_parent_has_its_own(&f);
+}
+
+/* What a child has written is what its own child reads. */
+static void a_child_of_a_child_has_what_that_wrote(void **state) {
+    (void)state;
+    family f;
+    found(&f);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        cot_tape_rewind(f.t, f.mark);
+        cot_var h = f.x[0];
+        for (int k = 0; k < SHORT / 2; k++) h = cot_add(h, 1);
+        double is = cot_value(h);
+        pid_t  second = fork();
+        if (second == 0) _exit(cot_value(h) == is ? 0 : 1);
+        int how;
+        _exit(waitpid(second, &how, 0) == second && WIFEXITED(how) ? WEXITSTATUS(how) : 1);
+    }
+    assert_int_equal(ended(child), 0);
+    the_parent_has_its_own(&f);
 }
 
 static void *run_in_thread(void *out) {
@@ -430,6 +597,39 @@ static int no_more_spilling(void **state) {
     (void)state;
     cot__spill_always = getenv("COT_TEST_SPILL");
     return 0;
+}
+
+/* The system has no block of so many bytes, whatever the limit is. */
+static size_t most_of_the_system;
+static void *in_small_blocks(void *user, void *p, size_t old_size, size_t new_size) {
+    (void)user, (void)old_size;
+    if (new_size > most_of_the_system) return NULL;
+    if (new_size) return realloc(p, new_size);
+    free(p);
+    return NULL;
+}
+
+/* Records until there is no memory: the error does not name the limit. */
+static void record_all(const cot_options *options, rlim_t file) {
+    char      text[128];
+    cot_tape *t = cot_tape_create(options);
+    cot_var   x = cot_scalar(t, 1);
+    limit_files(file);
+    t->cache.refused = true; /* by the limit, which was no error */
+    while (cot_tape_status(t) == COT_OK) cot_add(x, 1);
+    limit_files(RLIM_INFINITY);
+    snprintf(text, sizeof text, "[add] out of memory: %zu bytes for the tape", ((size_t)t->count + 1) * 32);
+    assert_error(t, COT_MEMORY, text);
+    cot_tape_destroy(t);
+}
+
+static void a_limit_with_room_is_not_blamed(void **state) {
+    (void)state;
+    cot_options options = {.memory_limit = SHORT * 80, .allocator = {.alloc = in_small_blocks}};
+    most_of_the_system = SHORT * 12; /* more than the limit leaves of a list in memory */
+    record_all(&options, RLIM_INFINITY);
+    options.spill = "/tmp"; /* where the nodes lie until its disk is full */
+    record_all(&options, SHORT * 20);
 }
 
 static void long_program(cot_tape *t, void *user) {
@@ -461,13 +661,19 @@ int main(void) {
         cmocka_unit_test(dead_parts_are_passed),
         cmocka_unit_test(every_derivative_has_the_same_bits),
         cmocka_unit_test(many_leaves_have_gradients),
+        cmocka_unit_test(an_input_at_the_end_of_a_window),
         cmocka_unit_test(tensors_and_loops_among_scalars),
         cmocka_unit_test(a_limit_that_is_set_late_moves_what_is_there),
         cmocka_unit_test(every_limit_gives_the_gradient_or_an_error),
         cmocka_unit_test(a_full_disk_is_told_and_the_tape_goes_on),
         cmocka_unit_test(lists_stay_in_memory_where_there_is_no_disk),
         cmocka_unit_test(a_forked_child_leaves_its_parent_alone),
+        cmocka_unit_test(a_forked_child_records_more),
+        cmocka_unit_test(a_forked_child_on_a_full_disk_says_so),
+        cmocka_unit_test(a_child_without_pages_leaves_its_parent_alone),
+        cmocka_unit_test(a_child_of_a_child_has_what_that_wrote),
         cmocka_unit_test(tapes_of_two_threads_share_a_folder),
+        cmocka_unit_test(a_limit_with_room_is_not_blamed),
         cmocka_unit_test_teardown(any_allocation_may_fail, no_more_spilling),
     };
     return cmocka_run_group_tests_name("long_lists", tests, NULL, NULL);

@@ -23,11 +23,18 @@ static struct {
 static void hold(void) { pthread_mutex_lock(&all.lock); }
 static void let_go(void) { pthread_mutex_unlock(&all.lock); }
 
-/* Pages that the child writes from now on are its own. */
+/* Pages that the child writes from now on are its own. Where the system has none for it, a write
+ * ends the child; and where nothing is there any more, nobody else is to come there. */
+static void own(const cot__mapped *m) {
+    if (mmap(m->data, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, m->fd, 0) != MAP_FAILED) return;
+    if (mprotect(m->data, m->bytes, PROT_READ))
+        mmap(m->data, m->bytes, PROT_NONE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+/* What the child of a child inherits are pages already, which its parent may have written. */
 static void become_own(void) {
     for (cot__mapped *m = all.first; m; m = m->behind) {
+        if (m->bytes && !m->inherited) own(m);
         m->inherited = true;
-        if (m->bytes) mmap(m->data, m->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, m->fd, 0);
     }
     let_go();
 }

@@ -9,8 +9,8 @@
  * nobody finds: there is no checksum, and a page that cannot be read is the end of the process, as
  * it is for the program's own code.
  *
- * In a forked child a block is the child's own from the fork on, and cannot grow; parts that its
- * parent writes before the child has looked at them it sees so.
+ * In a forked child a block is its own and cannot grow; parts that its parent writes before it has
+ * looked at them it sees so. Where the system has no pages for the child, a write there ends it.
  *
  * May call: libc, threads, base. Must not touch: what the bytes mean. */
 #ifndef COT_MAPPED_H

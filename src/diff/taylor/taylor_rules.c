@@ -53,7 +53,7 @@ static bool grow(cot_tape *t, void *list, uint32_t *capacity, uint32_t need, siz
     memcpy(&p, list, sizeof p);
     while (more < need) more = more > UINT32_MAX / 2 ? UINT32_MAX : 2 * more;
     if (need > *capacity) {
-        void *fresh = cot__resize(&t->al, p, *capacity * element, more * element);
+        void *fresh = cot__list_resize(t, p, *capacity * element, more * element);
         if (!fresh) return cot__taylor_memory(t, more * element);
         memcpy(list, &fresh, sizeof fresh);
         *capacity = more;
@@ -65,7 +65,7 @@ static bool grow(cot_tape *t, void *list, uint32_t *capacity, uint32_t need, siz
 static bool where_room(cot__taylor *s) {
     uint32_t had = s->where_capacity, need = s->t->count - s->from;
     if (!grow(s->t, &s->where, &s->where_capacity, need, sizeof *s->where)) return false;
-    memset(s->where + had, 0, (s->where_capacity - had) * sizeof *s->where);
+    cot__list_clear(s->t, s->where + had, (s->where_capacity - had) * sizeof *s->where);
     return true;
 }
 

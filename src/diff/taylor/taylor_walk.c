@@ -189,8 +189,9 @@ static bool visit(cot__taylor_walk *w, uint32_t i) {
 
 bool cot__taylor_run(cot__taylor_walk *w) {
     cot_tape *t = w->work.t;
-    uint32_t  from = w->work.from;
+    uint32_t  from = w->work.from, last = from;
     for (uint32_t i = from; i <= w->top; i++) {
+        cot__windows_up(t, i, w->top, &last);
         const cot__node *n = &t->nodes[i];
         if (!w->needed[i - from] || !(n->flags & COT__ACTIVE)) continue;
         for (int k = 0, count = cot__nargs(n); k < count; k++) {
@@ -199,9 +200,12 @@ bool cot__taylor_run(cot__taylor_walk *w) {
         }
     }
     w->uses[w->top - from]++;
-    for (uint32_t i = from; i <= w->top; i++)
+    last = from;
+    for (uint32_t i = from; i <= w->top; i++) {
+        cot__windows_up(t, i, w->top, &last);
         if (w->needed[i - from] && (t->nodes[i].flags & COT__ACTIVE) && t->nodes[i].op != OP_leaf && !visit(w, i))
             return false;
+    }
     return true;
 }
 
@@ -219,11 +223,15 @@ void cot__taylor_close(cot__taylor_walk *w) {
     cot__taylor *s = &w->work;
     cot_tape    *t = s->t;
     size_t       span = span_of(w);
-    for (uint32_t i = s->from; w->kept && i <= w->top; i++) drop(w, i);
+    uint32_t     last = s->from;
+    for (uint32_t i = s->from; w->kept && i <= w->top; i++) {
+        cot__windows_up(t, i, w->top, &last);
+        drop(w, i);
+    }
     cot__list_free(t, w->needed, span);
     cot__list_free(t, w->kept, span * sizeof *w->kept);
     cot__list_free(t, w->uses, span * sizeof *w->uses);
-    cot__free(&t->al, s->where, s->where_capacity * sizeof *s->where);
-    cot__free(&t->al, s->entries, s->capacity * sizeof *s->entries);
-    cot__free(&t->al, s->coefficients, s->coefficient_capacity * sizeof *s->coefficients);
+    cot__list_free(t, s->where, s->where_capacity * sizeof *s->where);
+    cot__list_free(t, s->entries, s->capacity * sizeof *s->entries);
+    cot__list_free(t, s->coefficients, s->coefficient_capacity * sizeof *s->coefficients);
 }
