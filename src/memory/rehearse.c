@@ -117,14 +117,14 @@ static bool lay_node(cot_tape *t, const cot_tape *of, uint32_t i) {
     bool      computes = !cot__is_source(&n) && n.op != OP_pick && !(n.op >= OP_structural && cot__op_of(n.op)->view);
     n.flags &= (uint8_t)~(COT__WANTED | COT__RETAIN | COT__NAMED);
     if (!lay_attributes(t, &n) || (cot__is_tensor(&n) && !lay_tensor(t, of, i, &n))) return false;
-    if ((n.op == OP_leaf || n.op == OP_parameter) && !lay_leaf(t, &n)) return false;
     for (int k = 0, count = computes ? cot__nargs(&n) : 0; k < count; k++)
         if (cot__arg(&n, k) != COT__NONE) cot__look(t, cot__arg(&n, k));
     int64_t bytes = computes ? cot__workspace_at(of, i) : 0;
     void   *workspace = bytes ? cot__workspace_open(t, "memory", bytes) : NULL;
     cot__workspace_close(t, workspace, bytes);
     if (t->status != COT_OK || !cot__room(t, "memory")) return false;
-    t->nodes[i] = n;
+    if ((n.op == OP_leaf || n.op == OP_parameter) && !lay_leaf(t, &n)) return false;
+    t->nodes[i] = n; /* a leaf stands in a list now, so it must be there */
     t->count = i + 1;
     cot__memory_tick(t);
     return t->status == COT_OK;
