@@ -289,9 +289,20 @@ void cot__lists_rewound(cot_tape *t) {
     set_capacity(t);
 }
 
+/* Reserved address space does not count; under a limit what is used of it must. */
+static void leave_reserve(cot_tape *t, cot__array *a, size_t used) {
+    void *p = used ? cot__alloc(&t->cache.below, used) : NULL;
+    if (used && !p) return;
+    copy(t, p, a->data, used);
+    cot__array_free(t, a);
+    cot__cache_count(&t->cache, 0, used);
+    *a = (cot__array){.data = p, .bytes = used};
+}
+
 static void limit_one(cot_tape *t, cot__array *a, size_t used) {
     if (a->mapped) a->bytes = in_windows(t, used) < a->mapped->bytes ? in_windows(t, used) : a->mapped->bytes;
-    else if (used > most_in_memory(t)) move_to_file(t, a, used, used);
+    else if (used > most_in_memory(t) && move_to_file(t, a, used, used)) return;
+    else if (a->reserved && t->cache.limit) leave_reserve(t, a, used);
 }
 
 void cot__lists_limited(cot_tape *t) {
@@ -300,5 +311,5 @@ void cot__lists_limited(cot_tape *t) {
     for (cot__mapped *m = t->memory.mapped; m; m = m->next) count(t, m, t->memory.window);
     limit_one(t, &t->node_memory, t->count * sizeof *t->nodes);
     limit_one(t, &t->sweep.adjoints, t->sweep.zeroed);
-    if (t->node_memory.mapped) set_capacity(t);
+    if (!t->node_memory.reserved) set_capacity(t);
 }

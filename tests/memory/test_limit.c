@@ -388,6 +388,26 @@ static void too_small_a_limit_says_what_was_needed(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Long lists lie in address space that does not count, until there is a limit. */
+static void a_limit_counts_lists_that_were_long_before(void **state) {
+    (void)state;
+    enum { MANY = 70000, LIMIT = 6000000 };
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.5), h = x;
+    for (int k = 0; k < MANY; k++) h = cot_sin(h);
+    double value = cot_value(h);
+    assert_int_equal(cot_tape_set_memory_limit(t, LIMIT / 6), COT_MEMORY);
+    cot_tape_clear_error(t);
+    assert_int_equal(cot_tape_memory_limit(t), 0);
+    assert_int_equal(cot_tape_set_memory_limit(t, LIMIT), COT_OK);
+    assert_true(cot_value(h) == value);
+    assert_int_equal(cot_backward(h), COT_OK);
+    for (int k = 0; k < 1000000 && cot_tape_status(t) == COT_OK; k++) h = cot_sin(h);
+    assert_int_equal(cot_tape_status(t), COT_MEMORY);
+    assert_true(cot_tape_peak_bytes(t) <= LIMIT);
+    cot_tape_destroy(t);
+}
+
 static void limits_that_are_none_are_refused(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = -5});
@@ -701,6 +721,7 @@ int main(void) {
         cmocka_unit_test(a_shared_adjoint_counts_while_others_have_it),
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
         cmocka_unit_test(limits_that_are_none_are_refused),
+        cmocka_unit_test(a_limit_counts_lists_that_were_long_before),
         cmocka_unit_test(the_environment_sets_the_limit),
         cmocka_unit_test(a_limit_of_64_kib_holds_tensors),
         cmocka_unit_test(a_limit_holds_scalars_that_fit),
