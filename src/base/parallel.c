@@ -1,9 +1,11 @@
 /* parallel.c: a pool of workers with one job at a time.
  *
- * A job is open while its parts are claimed from a shared counter. A worker enters (counts itself
- * in), checks whether a job is open, claims parts until there are none, and leaves. The caller
- * claims parts too, then closes the job and waits until no worker is inside. Then all parts are
- * done, and no worker can still read the job. Workers spin for a moment after a job, because the
+ * A job is open while its parts are claimed. A worker enters (counts itself in), checks whether a
+ * job is open, claims parts until there are none, and leaves. The caller claims parts too, then
+ * closes the job and waits until no worker is inside. Then all parts are done, and no worker can
+ * still read the job. Every thread has a share of the parts, in order, and claims from the others'
+ * when its own is done: so rows that one operation made are read by the next one where they lie in
+ * the cache, and uneven parts balance. Workers spin for a moment after a job, because the
  * next one often follows at once and waking a sleeping thread takes tens of microseconds. Then they
  * sleep. */
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -21,9 +23,15 @@ enum { MOST_THREADS = 256, SPINS = 4000 };
 
 typedef struct job {
     void (*run)(void *ctx, int64_t part);
-    void   *ctx;
-    int64_t parts;
+    void *ctx;
+    int   threads; /* that have shares */
 } job;
+
+/* The parts of one thread that nobody has claimed yet; a line of the cache each. */
+typedef struct share {
+    _Alignas(64) _Atomic int64_t next;
+    int64_t end;
+} share;
 
 static struct pool {
     /* held by the caller that owns the job, and while workers are started and stopped */
@@ -35,11 +43,12 @@ static struct pool {
     int              workers;  /* started */
     _Atomic int      asked;    /* threads wanted, the caller's included; 0: not decided yet */
     job              current;
-    _Atomic int64_t  next;     /* part to claim */
+    share            shares[MOST_THREADS];
     _Atomic int      inside;   /* number of workers that may be reading `current` */
     _Atomic int      sleeping;
     _Atomic bool     waits;    /* the owner sleeps until the last worker has left */
     _Atomic uint32_t round;    /* changes when a job opens and when the workers shall stop */
+    uint32_t         first_round; /* when the workers were started */
     _Atomic bool     open, stop;
     bool             spins;    /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
@@ -55,8 +64,21 @@ static inline void relax(void) {
 #endif
 }
 
-static void claim(const job *j) {
-    for (int64_t part; (part = atomic_fetch_add(&pool.next, 1)) < j->parts;) j->run(j->ctx, part);
+static void hand_out(int64_t parts, int threads) {
+    for (int t = 0; t < threads; t++) {
+        pool.shares[t].end = cot__part_start(parts, threads, t + 1);
+        atomic_store_explicit(&pool.shares[t].next, cot__part_start(parts, threads, t), memory_order_relaxed);
+    }
+}
+
+static void claim(const job *j, int self) {
+    for (int k = 0, t = self; k < j->threads; k++, t = t + 1 < j->threads ? t + 1 : 0) {
+        share *s = &pool.shares[t];
+        while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
+            int64_t part = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
+            if (part < s->end) j->run(j->ctx, part);
+        }
+    }
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -75,13 +97,14 @@ static void wait_for_round(uint32_t seen) {
 }
 
 static void *worker(void *arg) {
-    uint32_t seen = (uint32_t)(uintptr_t)arg;
+    int      self = (int)(intptr_t)arg;
+    uint32_t seen = pool.first_round;
     for (;;) {
         wait_for_round(seen);
         seen = atomic_load(&pool.round);
         if (atomic_load(&pool.stop)) return NULL;
         atomic_fetch_add(&pool.inside, 1);
-        if (atomic_load(&pool.open)) claim(&pool.current);
+        if (atomic_load(&pool.open)) claim(&pool.current, self);
         if (atomic_fetch_sub(&pool.inside, 1) == 1 && atomic_load(&pool.waits)) {
             pthread_mutex_lock(&pool.sleep);
             pthread_cond_signal(&pool.left);
@@ -189,8 +212,9 @@ static void start_workers(void) {
     pthread_attr_setstacksize(&attributes, 1 << 20);
     sigfillset(&all); /* the program handles signals, not our threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    void *round = (void *)(uintptr_t)atomic_load(&pool.round);
-    while (pool.workers < asked - 1 && pthread_create(&pool.thread[pool.workers], &attributes, worker, round) == 0)
+    pool.first_round = atomic_load(&pool.round);
+    while (pool.workers < asked - 1 &&
+           pthread_create(&pool.thread[pool.workers], &attributes, worker, (void *)(intptr_t)(pool.workers + 1)) == 0)
         pool.workers++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
@@ -220,11 +244,11 @@ void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ct
     if (parts > 1 && become_owner()) {
         start_workers();
         if (pool.workers > 0) {
-            pool.current = (job){run, ctx, parts};
-            atomic_store(&pool.next, 0);
+            pool.current = (job){run, ctx, pool.workers + 1};
+            hand_out(parts, pool.workers + 1);
             atomic_store(&pool.open, true);
             next_round();
-            claim(&pool.current);
+            claim(&pool.current, 0);
             atomic_store(&pool.open, false);
             wait_for_leaving();
             pthread_mutex_unlock(&pool.owner);

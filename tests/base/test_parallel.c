@@ -38,6 +38,24 @@ static void each_part_runs_once(void **state) {
     cot_set_threads(0);
 }
 
+/* Part 0 ends when all others have; those of its own thread's share must be done by others. */
+static void part_that_waits(void *ctx, int64_t part) {
+    _Atomic int *done = ctx;
+    for (int64_t turns = 0; part == 0 && atomic_load(done) < PARTS - 1 && turns < 20000; turns++) usleep(1000);
+    if (part != 0 || atomic_load(done) == PARTS - 1) atomic_fetch_add(done, 1);
+}
+
+static void the_share_of_a_busy_thread_is_done_by_others(void **state) {
+    (void)state;
+    for (int k = 1; k < TEST_COUNT(counts); k++) {
+        _Atomic int done = 0;
+        cot_set_threads(counts[k]);
+        cot__parallel(PARTS, part_that_waits, &done);
+        assert_int_equal(done, PARTS);
+    }
+    cot_set_threads(0);
+}
+
 typedef struct nest { _Atomic int inner[8][8]; } nest;
 typedef struct nest_at { nest *n; int64_t outer; } nest_at;
 static void inner_part(void *ctx, int64_t part) {
@@ -385,6 +403,7 @@ static void empty_products_are_empty_or_zero(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_runs_once),
+        cmocka_unit_test(the_share_of_a_busy_thread_is_done_by_others),
         cmocka_unit_test(parts_may_call_the_pool),
         cmocka_unit_test(many_threads_share_the_pool),
         cmocka_unit_test(the_number_of_threads_is_kept),
