@@ -56,6 +56,7 @@ typedef struct plan {
 typedef struct matrix {
     char          *data;
     int64_t        cols, row_bytes, col_stride, size;
+    bool           plain; /* rows of the computing type, element beside element */
     cot__strip_fn *load, *store;
 } matrix;
 
@@ -66,7 +67,7 @@ static matrix matrix_of(const cot__view *v, int64_t head, cot_dtype wide) {
         head /= v->shape[i];
     }
     return (matrix){(char *)v->data + offset * size, v->shape[n - 1], v->stride[n - 2] * size, v->stride[n - 1], size,
-                    cot__strip(wide, v->dtype), cot__strip(v->dtype, wide)};
+                    v->dtype == wide && v->stride[n - 1] == 1, cot__strip(wide, v->dtype), cot__strip(v->dtype, wide)};
 }
 
 /* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------ */

@@ -57,15 +57,26 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
 /* Rows [first, first + rows) of a matrix to a tile, times `scale`, padded with zeros. Is every
  * element finite? */
 static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
-    T probe[PAD] = {0}, sum = 0;
+    T       probe[PAD] = {0}, sum = 0;
+    int64_t vectors = x->plain ? x->cols / PAD * PAD : 0;
     for (int64_t i = 0; i < rows; i++) {
-        T *row = to + i * ld;
-        if (x->cols > 0) x->load(row, 1, x->data + (first + i) * x->row_bytes, x->col_stride, x->cols);
+        T          *row = to + i * ld;
+        const char *from = x->data + (first + i) * x->row_bytes;
+        for (int64_t j = 0; j < vectors; j += PAD)
+            for (int l = 0; l < PAD; l++) {
+                T value = ((const T *)(const void *)from)[j + l] * scale;
+                row[j + l] = value;
+                probe[l] += value * 0;
+            }
+        if (vectors == ld) continue;
+        if (x->cols > vectors)
+            x->load(row + vectors, 1, from + vectors * x->col_stride * x->size, x->col_stride, x->cols - vectors);
         for (int64_t j = x->cols; j < ld; j++) row[j] = 0;
-        if (scale != 1)
-            for (int64_t j = 0; j < ld; j++) row[j] *= scale;
-        for (int64_t j = 0; j < ld; j += PAD)
-            for (int l = 0; l < PAD; l++) probe[l] += row[j + l] * 0;
+        for (int64_t j = vectors; j < ld; j += PAD)
+            for (int l = 0; l < PAD; l++) {
+                row[j + l] *= scale;
+                probe[l] += row[j + l] * 0;
+            }
     }
     for (int64_t i = rows * ld; i < TILE * ld; i++) to[i] = 0;
     for (int l = 0; l < PAD; l++) sum += probe[l];
