@@ -164,7 +164,7 @@ static int64_t strip_panels(int64_t panels, bool lies) {
 
 /* Groups of rows that strips are cut into: each packs its strip again, so not for a few rows. */
 static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips) {
-    int64_t groups = cot__least(m / (8 * g->rows), PARTS / strips);
+    int64_t groups = cot__least(m / (8 * g->rows), ratio_up(PARTS, strips));
     return groups < 1 ? 1 : groups;
 }
 
