@@ -71,19 +71,6 @@ void   cot__matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, i
 /* The same where bits need not be kept. */
 size_t cot__matmul_fast_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n);
 void   cot__matmul_fast(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch);
-/* What is done with rows i … i_end - 1, columns j … j_end - 1 of a product, on the thread that has
- * made them last; and, before these are made, to have in cache what that will read. */
-typedef struct cot__product_end {
-    void (*run)(void *ctx, int64_t i, int64_t i_end, int64_t j, int64_t j_end);
-    void (*fetch)(void *ctx, int64_t i, int64_t i_end, int64_t j, int64_t j_end);
-    void *ctx;
-} cot__product_end;
-/* One product of two matrices. True: its end was run for each element of c once; false: for
- * none. */
-bool cot__matmul_ended(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch,
-                       const cot__product_end *end);
-bool cot__gemm_ended(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, cot__lent room,
-                     const cot__product_end *end);
 
 void cot__bad_position(const cot__view *index, int64_t extent, bool wrap, int64_t *status);
 void    cot__take(const cot__view *x, int axis, const cot__view *index, const cot__view *z);

@@ -144,19 +144,6 @@ void cot__gemm(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bool ac
     else gemm_integer(d, a, b, c, accumulate);
 }
 
-/* Whole rows and columns of tiles, in one section: elsewhere there is little to gain. */
-static bool can_end(cot_dtype d, const cot__matrix *a, const cot__matrix *c) {
-    return (d == COT_F64 || d == COT_F32) && c->rows > 1 && c->cols > 1 && a->cols > 0 && a->cols <= LONG &&
-           !is_tiny(c->rows, c->cols, a->cols);
-}
-
-bool cot__gemm_ended(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, cot__lent room,
-                     const cot__product_end *end) {
-    if (can_end(d, &a, &c)) return cot__gemm_blocks_ended(cot__gemm_kernels_of(d), room, a, b, c, end);
-    cot__gemm(d, a, b, c, false, room);
-    return false;
-}
-
 size_t cot__gemm_alone_workspace(cot_dtype d, int64_t rows, int64_t cols, int64_t depth) {
     return float_workspace(d, true, rows, cols, depth);
 }

@@ -59,10 +59,6 @@ const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d); /* f64 or f32 */
 size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_t rows, int64_t cols, int64_t depth);
 void   cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                         cot__matrix c, bool add);
-/* c = a b; false: without the end, because depth blocks are added up when all are there. The
- * columns of a row of c are contiguous. */
-bool   cot__gemm_blocks_ended(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, cot__matrix b, cot__matrix c,
-                              const cot__product_end *end);
 size_t cot__gemm_thin_workspace(const cot__gemm_kernels *g, int64_t n, int64_t depth);
 void   cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add);

@@ -22,7 +22,6 @@ enum {
     PARTS  = 16,        /* least number of parts of a large enough C */
     PANELS = 4,         /* most panels of a strip */
     SLOTS  = 64,        /* most parts at work at a time */
-    ENDED  = 24,        /* least number of rows that the end of a product is run for */
     LINE   = 64,
     LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
 };
@@ -37,7 +36,6 @@ typedef struct job {
     const cot__gemm_kernels *g;
     cot__matrix              a, b, c;
     bool                     add;
-    const cot__product_end  *end;                 /* or NULL */
     plan                     x;
     int64_t                  i0, m, p0, k;        /* the chunk */
     int64_t                  pack_rows;           /* of A that a part packs */
@@ -121,22 +119,6 @@ static void row_of_tiles(const job *x, int64_t i, int64_t j, int64_t n, int64_t 
     }
 }
 
-/* Rows of tiles, rows i0 … end - 1 of the chunk, over one depth block. After the last one the
- * elements are done. */
-static void rows_of_tiles(const job *x, int64_t i0, int64_t end, int64_t j, int64_t n, int64_t p, int64_t k,
-                          char *bp) {
-    bool    last = x->end && x->p0 + p + k == x->a.cols;
-    int64_t done = i0;
-    for (int64_t i = i0; i < end; i += x->g->rows) {
-        int64_t next = cot__least(end, i + x->g->rows);
-        if (last) x->end->fetch(x->end->ctx, x->i0 + i, x->i0 + next, j, j + n);
-        row_of_tiles(x, i, j, n, p, k, bp);
-        if (!last || (next < end && next - done < ENDED)) continue;
-        x->end->run(x->end->ctx, x->i0 + done, x->i0 + next, j, j + n);
-        done = next;
-    }
-}
-
 /* Part: a strip of columns, some rows of it, over the chunk's depth. */
 static void strip_part(void *ctx, int64_t part) {
     job    *x = ctx;
@@ -149,7 +131,7 @@ static void strip_part(void *ctx, int64_t part) {
         if (skip < n)
             x->g->pack_b(bp + skip * k * x->g->size, element(&x->b, x->g->size, x->p0 + p, j + skip), x->b.col_stride,
                          x->b.row_stride, n - skip, k);
-        rows_of_tiles(x, i0, end, j, n, p, k, bp);
+        for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp);
     }
     atomic_store(&x->taken[slot], false);
 }
@@ -168,17 +150,6 @@ static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips)
     return groups < 1 ? 1 : groups;
 }
 
-/* The same for a product with an end, which had better see whole rows, or long ones: the widest
- * strips of which there are enough for threads to share. */
-static int64_t ended_panels(const cot__gemm_kernels *g, int64_t rows, int64_t panels) {
-    int64_t wide = cot__least(panels, PANELS);
-    for (; wide > 1; wide--) {
-        int64_t strips = ratio_up(panels, wide);
-        if (strips * row_groups(g, cot__least(rows, ROWS), strips) >= PARTS / 2) break;
-    }
-    return wide;
-}
-
 /* A is read where it lies if it is small, or if its rows lie side by side and are short: then a row
  * of tiles reads as many lines as it would of a packed panel; or if it is read once. */
 static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t rows, int64_t panels, int64_t depth,
@@ -190,12 +161,12 @@ static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t ro
 }
 
 static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *b, int64_t rows, int64_t cols,
-                    int64_t depth, bool alone, bool ended) {
+                    int64_t depth, bool alone) {
     int64_t panels = ratio_up(cols, g->cols), deep = cot__least(depth, COT__DEEP);
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (rows <= g->rows || (double)cols * (double)depth * g->size <= NEAR);
-    x.width = (ended ? ended_panels(g, rows, panels) : strip_panels(panels, x.b_lies)) * g->cols;
+    x.width = strip_panels(panels, x.b_lies) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
@@ -204,9 +175,8 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
 }
 
 static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, cot__matrix a, cot__matrix b,
-                     cot__matrix c, bool add, const cot__product_end *end, int64_t slots, spread *run) {
+                     cot__matrix c, bool add, int64_t slots, spread *run) {
     job w    = {.g     = g,
-                .end   = end,
                 .a     = a,
                 .b     = b,
                 .c     = c,
@@ -305,9 +275,7 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
     if (!large) return bytes <= LOCAL ? 0 : bytes;
-    int64_t plain = panels_at_work(g, rows, panels, strip_panels(panels, true));
-    int64_t ended = panels_at_work(g, rows, panels, ended_panels(g, rows, panels));
-    int64_t all = ended > plain ? ended : plain;
+    int64_t all = panels_at_work(g, rows, panels, strip_panels(panels, true));
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
     deep_job x = deep_of(g, rows, cols, depth);
@@ -320,42 +288,35 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
 /* A product with no more columns than a narrow tile has, of an A that is read where it lies:
  * nothing large is packed. False: it is none, or there is no room for it. */
 static bool by_narrow_tiles(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
-                            cot__matrix c, bool add, const cot__product_end *end) {
+                            cot__matrix c, bool add) {
     char    local[LOCAL], *memory = room.memory ? room.memory : local;
     int64_t bytes = room.memory ? (int64_t)room.bytes : LOCAL;
     bool    large = !alone && is_large(c.rows, c.cols, a.cols);
     if (!g || c.cols > g->cols || c.rows <= c.cols) return false;
-    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large, end != NULL);
+    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
     if (!x.a_lies || x.a_room + x.b_room + LINE > bytes) return false;
-    by_tiles(g, memory, &x, a, b, c, add, end, large ? slots_in(bytes - x.a_room - LINE, x.b_room, SLOTS) : 1,
+    by_tiles(g, memory, &x, a, b, c, add, large ? slots_in(bytes - x.a_room - LINE, x.b_room, SLOTS) : 1,
              large ? cot__parallel : spread_here);
     return true;
 }
 
-/* False: it was done along the depth, without the end. */
-static bool by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
-                      cot__matrix c, bool add, const cot__product_end *end) {
+static void by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
+                      cot__matrix c, bool add) {
     char    local[LOCAL], *memory = room.memory ? room.memory : local;
     bool    large = !alone && is_large(c.rows, c.cols, a.cols);
     int64_t slots = 1;
-    if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return false;
-    if (by_narrow_tiles(g->narrow, room, alone, a, b, c, add, end)) return true;
-    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large, end != NULL);
+    if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return;
+    if (by_narrow_tiles(g->narrow, room, alone, a, b, c, add)) return;
+    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
     if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
-    by_tiles(g, memory, &x, a, b, c, add, end, slots, large ? cot__parallel : spread_here);
-    return true;
+    by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : spread_here);
 }
 
 void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
     /* the product of transposes is the transposed product, bit for bit: a*b commutes */
     cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
-    if (by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add, NULL)) return;
-    if (c.col_stride != 1 && c.row_stride == 1) by_blocks(g, room, alone, bt, at, ct, add, NULL);
-    else by_blocks(g, room, alone, a, b, c, add, NULL);
-}
-
-bool cot__gemm_blocks_ended(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, cot__matrix b, cot__matrix c,
-                            const cot__product_end *end) {
-    return by_blocks(g, room, false, a, b, c, false, end);
+    if (by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
+    if (c.col_stride != 1 && c.row_stride == 1) by_blocks(g, room, alone, bt, at, ct, add);
+    else by_blocks(g, room, alone, a, b, c, add);
 }

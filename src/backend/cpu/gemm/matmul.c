@@ -162,12 +162,3 @@ void cot__matmul_fast(const cot__view *a, const cot__view *b, void *c, int64_t m
     products x = bf16_products(a, b, c, m, n, scratch);
     cot__parallel(x.parts, some_bf16_products, &x);
 }
-
-bool cot__matmul_ended(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch,
-                       const cot__product_end *end) {
-    if (m > 0 && n > 0 && !is_outer(a))
-        return cot__gemm_ended(a->dtype, matrix_at(a, LEFT, 0), matrix_at(b, RIGHT, 0), (cot__matrix){c, m, n, n, 1},
-                               lent(a, m, n, scratch), end);
-    cot__matmul(a, b, c, m, n, scratch);
-    return false;
-}

@@ -21,7 +21,7 @@ typedef struct cot__direct_run {
     int8_t            size;   /* of an element */
 } cot__direct_run;
 
-enum { COT__MOST_FILLED = 12 };
+enum { COT__MOST_FILLED = 6 };
 
 /* Blocks full of numbers and of rows: at most `most`, of `length` elements and a row each, in
  * `bytes` of the memory each. count is 0 at first. */

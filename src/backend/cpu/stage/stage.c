@@ -3,6 +3,7 @@
  * end. */
 #include "backend/cpu/stage/stage.h"
 #include "backend/cpu/elementwise/block_run.h"
+#include "backend/cpu/kernels.h"
 #include "backend/cpu/leaves.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/stage/direct.h"
@@ -14,7 +15,7 @@
  * cache; blocks full of numbers or of short rows, and their bytes: they have an eighth more, for
  * elements that are done again, and a row. */
 enum {
-    SHORT = 1024, NEAR_BYTES = 4096, FILLED = 6, FILLED_BYTES = NEAR_BYTES + NEAR_BYTES / 8 + COT__FILLED_ROW
+    SHORT = 1024, NEAR_BYTES = 4096, FILLED_BYTES = NEAR_BYTES + NEAR_BYTES / 8 + COT__FILLED_ROW
 };
 
 typedef struct part {
@@ -118,9 +119,9 @@ static void do_block(const part *p, cot__repeated *repeated) {
 
 /* False: there are too many numbers. */
 static __attribute__((noinline)) bool do_directly(part *p, int64_t last) {
-    _Alignas(64) char memory[FILLED * FILLED_BYTES];
+    _Alignas(64) char memory[COT__MOST_FILLED * FILLED_BYTES];
     int64_t     most = p->s->step + p->s->step / 8;
-    cot__filled f = {.most = FILLED, .bytes = FILLED_BYTES, .memory = memory};
+    cot__filled f = {.most = COT__MOST_FILLED, .bytes = FILLED_BYTES, .memory = memory};
     f.length = (int)(p->s->size < most ? p->s->size : most);
     if (!cot__direct_runs_open(p->run, p->s, &f)) return false;
     for (; p->block < last; p->block++) do_block(p, NULL);
@@ -216,7 +217,7 @@ static void prepare(cot__stage *s) {
     s->ready = true;
 }
 
-void cot__stage_blocks(cot__stage *s) {
+static void run_blocks(cot__stage *s) {
     if (s->count == 1 && !s->folds) {
         cot__block_run_now(&s->run[0]);
         return;
@@ -229,6 +230,7 @@ void cot__stage_blocks(cot__stage *s) {
 
 void cot__stage_run(cot__stage *s) {
     if (!s->ready) prepare(s);
-    if (s->product) cot__stage_product_run(s);
-    else cot__stage_blocks(s);
+    const cot__stage_product *x = s->product;
+    if (x) cot__matmul(&x->a, &x->b, x->c.data, x->c.shape[0], x->c.shape[1], x->workspace);
+    run_blocks(s);
 }

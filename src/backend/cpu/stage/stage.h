@@ -1,5 +1,5 @@
-/* stage.h: stages of elementwise work (backend/runs.h): runs and folds block by block, and runs at
- * the end of a product.
+/* stage.h: stages of elementwise work (backend/runs.h): runs and folds block by block, after the
+ * product that they read, if there is one.
  *
  * May call: base, the shared kernels, elementwise work, reductions. Must not touch: tapes, nodes,
  * vars. */
@@ -10,10 +10,5 @@
 
 /* The entry `elementwise` of the CPU's table. */
 void cot__stage_run(cot__stage *s);
-
-/* The parts of it, for a stage that is prepared: its runs and folds, without its product (stage.c);
- * all of a stage with a product (ends.c). */
-void cot__stage_blocks(cot__stage *s);
-void cot__stage_product_run(cot__stage *s);
 
 #endif
