@@ -81,8 +81,10 @@ int measure_program(const model *of, const cot_options *o, double seconds) {
     s.of = of;
     cot_program *p = make(&s, o);
     cot_run     *r = must(cot_run_create(p));
-    if (cot_run_status(r) != COT_OK) /* the limit cannot be reached, or the folder is none */
-        return fprintf(stderr, "%s\n", cot_run_message(r)), cot_program_status(p) == COT_MEMORY ? UNREACHED : 1;
+    if (cot_run_status(r) != COT_OK) { /* the limit cannot be reached, or the folder is none */
+        fprintf(stderr, "%s\n", cot_run_message(r));
+        exit(cot_program_status(p) == COT_MEMORY ? UNREACHED : 1);
+    }
     cot_program_measure(p, &f);
     forget_peak();
     double first = go(&s, r), end = now() + seconds;
