@@ -78,14 +78,15 @@ typedef struct cot_compile_options {
      * is decided what is kept and what is computed again where it is read; every bit stays, and
      * cot_program_report tells the price. Neither inputs nor outputs count: an output of 8 KiB or
      * more that is made after the last check of the data is made where the caller wants it, so it
-     * must be given (not NULL) and lie where nothing lies that is still to be read, or in a donated
-     * input; otherwise the run is refused. What has an effect, loops, conditions, solvers and
-     * functions of the user's are done once, and a loop keeps what it keeps. If the limit cannot be
-     * reached, the program has failed with COT_MEMORY: the sentence tells the smallest limit that
-     * can be, with which it compiles, and which operation needs that. It is no part of a saved
-     * program, and neither derivatives (cot_program_call) nor exported C obey it. Native code needs
-     * memory to be compared in: `native` is refused beside a limit, and COTANGENT_NATIVE=1 passes
-     * such programs over. */
+     * must be given (not NULL) and lie where nothing lies that is still to be read; otherwise the
+     * run is refused. A donated input that takes the output (cot_program_report) is read no more
+     * by then: nothing that is made from it is computed again later. What has an effect, loops,
+     * conditions, solvers and functions of the user's are done once, and a loop keeps what it
+     * keeps. If the limit cannot be reached, the program has failed with COT_MEMORY: the sentence
+     * tells the smallest limit that can be, with which it compiles, and which operation needs that.
+     * It is no part of a saved program, and neither derivatives (cot_program_call) nor exported C
+     * obey it. Native code needs memory to be compared in: `native` is refused beside a limit, and
+     * COTANGENT_NATIVE=1 passes such programs over. */
     int64_t       memory_limit COT__OR_0;
     /* A folder for what the limit lets go and what is dear, or not possible, to compute again:
      * each cot_run puts it into a file without a name there (Linux), which nothing outlives, and
@@ -96,7 +97,7 @@ typedef struct cot_compile_options {
      * the room on the disk, and a run no more. If the disk is full or fails, runs compute again
      * what can be, if that keeps to the limit, and cot_run_note says so. Where that is not
      * possible cot_run_create fails (COT_VALUE: no file can be made; COT_MEMORY: there is no room
-     * for it), or the run does (COT_MEMORY), and the sentence names the folder and the cause. A
+     * for it), or the run does (COT_MEMORY). The note or error names the folder and the cause. A
      * run whose disk fails begins again only if no output lies where an input lies, no input is
      * donated and no function is the user's; otherwise it fails, such inputs and all outputs hold
      * anything, and the runs after it go without the disk. In a forked process the disk of its
@@ -111,6 +112,10 @@ typedef struct cot_compile_options {
  * loop (cot_scan). So a C `if` is decided now, cot_where at each run. Constants that f makes
  * (cot_data) are copied into the program. What is on another tape cannot be used: pass it as an
  * input.
+ *
+ * Compiling computes nothing that depends on inputs: it takes memory for lists of operations and
+ * for constants, and of large values in between addresses alone (Linux). COTANGENT_MEMORY_LIMIT is
+ * for the tapes of users: it does not count here.
  *
  * Loops, conditions (cot_cond), checkpoints, and values that solve an equation are operations of
  * the program, whose bodies are programs of their own. (That a function of cot_linear_solve is
@@ -252,8 +257,8 @@ COT_API cot_run    *cot_run_create(cot_program *p);
 COT_API void        cot_run_destroy(cot_run *r); /* NULL is fine */
 COT_API cot_status  cot_run_status(const cot_run *r);
 COT_API const char *cot_run_message(const cot_run *r);
-/* What a user should know of the data of the last run, while everything went on (a singular
- * matrix); "" for nothing. */
+/* What a user should know of the last run, while everything went on: of its data (a singular
+ * matrix), or why it went without the disk; "" for nothing. */
 COT_API const char *cot_run_note(const cot_run *r);
 /* Bytes of all memory that it holds, beside the program's: its own, and that of the loops,
  * conditions and solvers in it. */

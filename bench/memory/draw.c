@@ -1,7 +1,6 @@
 /* draw.c: peak against time, a picture for each model and a curve for each series, by the charts of
  * the command. */
 #include "draw/chart.h"
-#include "memory/models.h"
 #include "memory/one.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-/* one.c: steps of one model under one limit. The peak is that of the process in these steps, above
- * what it had when it began, so that weights and gradients count, as they do for PyTorch. */
+/* one.c: steps of one model on a tape, under one limit. The peak is that of the process in these
+ * steps, above what it had when it began, so that weights and gradients count, as they do for
+ * PyTorch. */
 #include "memory/one.h"
-#include "memory/models.h"
 #include "workloads/measure.h"
 
 typedef struct asked {
@@ -9,6 +9,7 @@ typedef struct asked {
     cot_options  options;
     double       seconds;
     int          threads;
+    bool         program;
 } asked;
 
 static const model *find(const char *name) {
@@ -22,6 +23,7 @@ static asked read_asked(int argc, char **argv) {
     asked a = {.seconds = 3, .threads = 2};
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--model") == 0) a.of = find(argv[i + 1]);
+        else if (strcmp(argv[i], "--as") == 0 && strcmp(argv[i + 1], "program") == 0) a.program = true;
         else if (strcmp(argv[i], "--limit") == 0) a.options.memory_limit = atoll(argv[i + 1]);
         else if (strcmp(argv[i], "--folder") == 0) a.options.spill = argv[i + 1];
         else if (strcmp(argv[i], "--seconds") == 0) a.seconds = atof(argv[i + 1]);
@@ -29,8 +31,8 @@ static asked read_asked(int argc, char **argv) {
         else a.of = NULL, i = argc;
     }
     if (a.of && argc % 2 == 1) return a;
-    fprintf(stderr, "usage: %s [--model NAME [--limit BYTES] [--folder FOLDER] [--seconds S] [--threads N]]\n",
-            argv[0]);
+    fprintf(stderr, "usage: %s [--model NAME [--as program] [--limit BYTES] [--folder FOLDER] [--seconds S] "
+                    "[--threads N]]\n", argv[0]);
     exit(2);
 }
 
@@ -57,6 +59,7 @@ int measure_one(int argc, char **argv) {
     int64_t at_first = resident_bytes();
     double  least = INFINITY;
     cot_set_threads(a.threads);
+    if (a.program) return measure_program(a.of, &a.options, a.seconds);
     state s = {.t = must(cot_tape_create(&a.options))};
     s.p = must(cot_params_create(s.t));
     s.x = a.of->input(s.t);

@@ -1,6 +1,5 @@
 /* deep.c: 64 dense layers, of which only every eighth activation is kept: the others are computed
- * again on the way back. As a program there are no segments, but a memory limit of as many
- * activations as these keep. */
+ * again on the way back. As a program there are no segments, but a memory limit. */
 #include "workloads/compiled.h"
 
 enum { LAYERS = SIZED(64, 8), EACH = SIZED(8, 2), WIDTH = SIZED(1024, 64), BATCH = SIZED(512, 32) };

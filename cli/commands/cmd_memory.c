@@ -27,6 +27,7 @@ typedef struct answer {
     double        cut;
     double        limit;      /* 0: none */
     cot_dtype     precision;  /* of a model: what its layers compute in */
+    bool          all_selected; /* of an expression: by masks, though fewer may be */
 } answer;
 
 /* The most that is in use at once. */
@@ -127,6 +128,8 @@ static void put_table(FILE *out, const answer *a, failure *f) {
     char b[32], c[32];
     if (!cot__forecast_table(out, &a->f)) failure_memory(f);
     put_casts(out, a);
+    if (a->all_selected)
+        fputs("masks count as if they selected everything: how much they do depends on values\n", out);
     if (a->parameters) fprintf(out, "%lld parameters", (long long)a->parameters);
     if (a->vocabulary) fprintf(out, ", with a vocabulary of %lld tokens", (long long)a->vocabulary);
     if (a->parameters)
@@ -156,6 +159,7 @@ static void put_json(FILE *out, const answer *a) {
     cot__json_key(&j, "cut");
     if (a->segments) cot__json_number(&j, a->cut);
     else cot__json_null(&j);
+    cot__json_key(&j, "all_selected"), cot__json_bool(&j, a->all_selected);
     cot__json_key(&j, "fits");
     if (a->limit > 0) cot__json_bool(&j, is_enough(a));
     else cot__json_null(&j);
@@ -201,7 +205,7 @@ int run_memory(const options *o, FILE *out, look how, failure *f) {
             (!m.is_gpt || forecast_segments(&m, &a, f)))
             show(o, out, &a, f);
     } else {
-        if (shapes_of_expression(&p, o, f)) {
+        if (shapes_of_expression(&p, o, &a.all_selected, f)) {
             if (cot__forecast_of(&a.f, p.y) && cot__forecast_least(&a.f, p.y)) show(o, out, &a, f);
             else failure_memory(f);
         }

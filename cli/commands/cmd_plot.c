@@ -39,9 +39,10 @@ typedef struct plot {
 
 /* ---- what to draw ---------------------------------------------------------------------------- */
 
+/* loss, test/loss, val_loss */
 static bool is_loss(const char *name) {
     size_t n = strlen(name);
-    return strcmp(name, "loss") == 0 || (n > 5 && strcmp(name + n - 5, "/loss") == 0);
+    return n >= 4 && strcmp(name + n - 4, "loss") == 0 && (n == 4 || strchr("/_", name[n - 5]));
 }
 
 static bool is_listed(const char *list, const char *name) {

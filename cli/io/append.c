@@ -55,3 +55,6 @@ void append_close(append_file *a) {
     free(a->path);
     a->path = NULL;
 }
+
+const char *append_name(const append_file *a) { return a->lent ? "the standard output" : a->path; }
+bool        append_is_left(const append_file *a) { return a->lent && a->error == EPIPE; }

@@ -26,5 +26,10 @@ bool append_record(append_file *a, const void *bytes, size_t n);
 /* Counts a record that could not even be made. */
 bool append_miss(append_file *a, int error);
 void append_close(append_file *a);
+/* What messages call it. */
+const char *append_name(const append_file *a);
+/* Has whoever read the standard output, in a pipe, had enough? Then that rows are missed is no
+ * trouble. */
+bool append_is_left(const append_file *a);
 
 #endif

@@ -269,6 +269,10 @@ static bool read_rate(const option *p, const char *text, double *out, failure *f
     return true;
 }
 
+static bool lacks_value(const option *p, failure *f) {
+    return failure_usage(f, "--%s needs a value: --%s %s", p->name, p->name, p->argument);
+}
+
 static bool set(options *o, const option *p, const char *value, failure *f) {
     int64_t n = 0;
     switch (p->id) {
@@ -295,7 +299,7 @@ static bool set(options *o, const option *p, const char *value, failure *f) {
     case REPORT: o->report = true; return true;
     case OUTPUT: return set_once(p, &o->output, value, f);
     case TEXT:
-        if (!*value && strcmp(p->name, "prompt") != 0) return failure_usage(f, "--%s has an empty name", p->name);
+        if (!*value && strcmp(p->name, "prompt") != 0) return lacks_value(p, f);
         return set_once(p, train_setting(&o->train, p->name), value, f);
     case COUNT: return read_count(p, value, 1, 1000000000, train_setting(&o->train, p->name), f);
     case RATE: return read_rate(p, value, train_setting(&o->train, p->name), f);
@@ -375,11 +379,11 @@ static bool parse_one(options *o, int n, char *const *arguments, int *i, failure
     }
     if (!p->argument && value) return failure_usage(f, "--%s takes no value", p->name);
     if (p->argument && !value) {
-        if (*i + 1 == n) return failure_usage(f, "--%s needs a value: --%s %s", p->name, p->name, p->argument);
+        if (*i + 1 == n) return lacks_value(p, f);
         value = arguments[++*i];
     }
-    if (p->argument && strcmp(p->argument, "FILE") == 0 && !*value)
-        return failure_usage(f, "the FILE of --%s has an empty name", p->name);
+    bool named = p->argument && (strcmp(p->argument, "FILE") == 0 || strcmp(p->argument, "DIR") == 0);
+    if (named && !*value) return failure_usage(f, "the %s of --%s has an empty name", p->argument, p->name);
     return set(o, p, value, f);
 }
 

@@ -2,8 +2,10 @@
  * memory of their tape is reserved and never touched. */
 #include "train/shapes.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "models/mnist.h"
 #include "nn/nn.h"
 #include "ops/structural.h"
@@ -93,9 +95,10 @@ bool shapes_forecast_layers(const shapes *m, cot__forecast *a, int64_t *paramete
 
 /* ---- expressions ----------------------------------------------------------------------------- */
 
-/* An expression is recorded on examples of its inputs. Where its shapes depend on values (x[x > 0],
- * a if b else c), somebody looks at an example or is refused one: then the values themselves are
- * read and recorded. */
+/* An expression is recorded on examples of its inputs. What a mask selects of them (x[x > 0]) is
+ * all, as far as shapes tell. Where the operations themselves depend on values (a if b else c),
+ * somebody looks at an example or is refused one: then the values are read and recorded, unless
+ * they are many. */
 
 /* Floats with axes are examples; all others are as they were given. */
 static cot_var input(cot_tape *t, const problem_input *x, bool leaf) {
@@ -138,11 +141,43 @@ static bool is_untouched(const problem *p) {
     return true;
 }
 
-bool shapes_of_expression(problem *p, const options *o, failure *f) {
+static bool selects(const problem *p) {
+    for (uint32_t i = 0; i < p->t->count; i++) {
+        const cot__node *n = &p->t->nodes[i];
+        bool             counts = strcmp(cot__op_of(n->op)->name, "nonzero") == 0 && n->extra.attr->ints[0] < 0;
+        if (counts && cot__is_example(p->t, cot__arg(n, 0))) return true;
+    }
+    return false;
+}
+
+enum { COMPUTED = 1 << 30 }; /* bytes of inputs with which an expression is still computed */
+
+static double bytes_of_examples(const problem *p) {
+    double sum = 0;
+    for (int k = 0; k < p->n; k++) {
+        const cot_array *v = &p->inputs[k].value;
+        if (!v->data) sum += (double)v->size * cot__dtype_size(v->dtype);
+    }
+    return sum;
+}
+
+bool shapes_of_expression(problem *p, const options *o, bool *all_selected, failure *f) {
     static const problem_way by_shapes = {open_tape, input};
     failure                  unsaid = {0};
-    if (problem_for_derivatives_in(p, o, &by_shapes, &unsaid) && is_untouched(p)) return true;
+    char                     text[32];
+    *all_selected = false;
+    if (problem_for_derivatives_in(p, o, &by_shapes, &unsaid) && is_untouched(p))
+        return *all_selected = selects(p), true;
     if (strcmp(unsaid.code, "memory") == 0) return *f = unsaid, false;
+    double bytes = bytes_of_examples(p);
+    if (bytes > COMPUTED) {
+        if (unsaid.status == EXIT_FINE)
+            failure_set(&unsaid, EXIT_RUN, "run", "[memory] an operation reads values, which are not known");
+        size_t used = strlen(unsaid.message);
+        snprintf(unsaid.message + used, sizeof unsaid.message - used,
+                 " (from shapes alone: with inputs of %s nothing is computed)", cot__bytes_text(bytes, text));
+        return *f = unsaid, false;
+    }
     problem_close(p);
     return problem_for_derivatives(p, o, f);
 }

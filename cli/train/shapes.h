@@ -15,8 +15,9 @@ typedef struct shapes {
 } shapes;
 
 /* The expression of the command line, recorded for a forecast: by the shapes of its inputs, unless
- * it needs their values. Call problem_close in any case. */
-bool shapes_of_expression(problem *p, const options *o, failure *f);
+ * it needs their values. *all_selected: it has masks, which are taken to select everything. Call
+ * problem_close in any case. */
+bool shapes_of_expression(problem *p, const options *o, bool *all_selected, failure *f);
 
 /* The forecast of a step, with what is enough if `least`, and how many numbers the parameters are.
  * Call cot__forecast_free in any case. */

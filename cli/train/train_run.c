@@ -166,15 +166,19 @@ static bool tested(training *r, const trainable *m, failure *f) {
 
 /* ---- the limit of memory --------------------------------------------------------------------- */
 
-/* One step and a test under a limit, of a run that is thrown away; what they take. */
+enum { TRIED = 2 }; /* steps: where a solver chooses its own, the second may take another way */
+
+/* A few steps and a test under a limit, of a run that is thrown away; what they take. */
 static bool tried(const training *r, const trainable *m, int64_t limit, double *peak, failure *f) {
     training other = {.o = r->o, .model = r->model, .seed = r->seed, .steps = r->steps, .limit = limit};
     bool     fine = open_tape(&other, f);
     if (fine) cot_tape_set_memory_limit(other.t, limit);
     fine = fine && m->begin(&other, f) && train_fine(&other, f);
     cot_mark mark = cot_tape_mark(other.t);
-    fine = fine && one_step(&other, m, NULL, f);
-    if (fine) cot_tape_rewind(other.t, mark);
+    for (int k = 0; fine && k < TRIED && k < r->steps; k++) {
+        fine = one_step(&other, m, NULL, f);
+        if (fine) cot_tape_rewind(other.t, mark);
+    }
     fine = fine && tested(&other, m, f);
     *peak = fine ? (double)cot_tape_peak_bytes(other.t) : 0;
     train_end(&other);

@@ -77,7 +77,8 @@ bool run_log_open(run_log *l, const watch_options *o, failure *f) {
     if (!append_open(&l->file, o->log, k.bytes, f)) return false;
     l->before = k.seconds;
     if (k.bytes > 0 && (o->steps <= 0 || k.steps == (double)o->steps)) return true;
-    return put_head(l, o) || failure_file(f, "write", o->log, l->file.error);
+    if (put_head(l, o) || append_is_left(&l->file)) return true;
+    return failure_file(f, "write", append_name(&l->file), l->file.error);
 }
 
 bool run_log_row(run_log *l, int64_t step, double seconds, int n, const watch_number *numbers, const char *note) {

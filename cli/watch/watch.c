@@ -80,7 +80,9 @@ watch *watch_open(const watch_options *o, failure *f) {
 
 static void tell_missed(watch *w, const append_file *a) {
     char text[500];
-    snprintf(text, sizeof text, "cotangent: cannot write %.300s: %s; the run goes on", a->path, strerror(a->error));
+    if (append_is_left(a)) return;
+    snprintf(text, sizeof text, "cotangent: cannot write %.300s: %s; the run goes on", append_name(a),
+             strerror(a->error));
     say(w, text);
 }
 
@@ -122,8 +124,8 @@ void watch_say(watch *w, const char *text) { say(w, text); }
 
 static void tell_lost(watch *w, const append_file *a) {
     char text[500];
-    if (!a->path || a->missed == 0) return;
-    snprintf(text, sizeof text, "cotangent: %.300s lacks %lld row%s: %s", a->path, (long long)a->missed,
+    if (!a->path || a->missed == 0 || append_is_left(a)) return;
+    snprintf(text, sizeof text, "cotangent: %.300s lacks %lld row%s: %s", append_name(a), (long long)a->missed,
              a->missed == 1 ? "" : "s", strerror(a->error));
     say(w, text);
 }

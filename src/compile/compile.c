@@ -23,6 +23,15 @@ static void fail(cot_program *p, cot_status status, const char *message) {
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
+/* Nobody computes on it: elements of large examples take addresses and no memory. So it has no
+ * limit either, whatever the environment says of the tapes of users. */
+static cot_tape *tape_to_record_on(cot_program *p, bool smooth) {
+    cot_tape *t = cot_tape_create(&(cot_options){.allocator = {cot__reserve, &p->al}, .smooth = smooth,
+                                                 .memory_limit = INT64_MAX});
+    if (t) cot_tape_set_memory_limit(t, 0);
+    return t;
+}
+
 static bool make_examples(cot_tape *t, int n, const cot_type *types, cot_var *examples) {
     for (int k = 0; k < n && t->status == COT_OK; k++) {
         cot__result r;
@@ -241,7 +250,7 @@ cot_program *cot__compile(cot_fn f, void *user, int n, const cot_type *types, in
     cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
     if (!arguments_are_legal(p, f, n, types, m) || !cot__options_are_legal(p, options)) return p;
-    cot_tape *t = cot_tape_create(&(cot_options){.allocator = p->al, .smooth = smooth});
+    cot_tape *t = tape_to_record_on(p, smooth);
     if (t) record(p, t, f, user, n, types, m);
     else fail(p, COT_MEMORY, "[compile] out of memory: a tape to record on");
     cot_tape_destroy(t);

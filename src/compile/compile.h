@@ -62,6 +62,7 @@ struct cot_run {
     cot__run    *sparing;
     bool         spared;
     bool         left_disk; /* it had a file, which failed: `run` moves nothing, or is to be made */
+    char         note[COT__MESSAGE]; /* why runs move nothing, though they should; "": they do */
 };
 
 /* Do the options go together? What is wrong with them stays on the program. */

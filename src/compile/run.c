@@ -17,6 +17,21 @@ static void heard(const cot__caller *c, cot_status code, const char *text) {
 }
 static void ignored(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
+/* What went wrong, "[…] fact; consequence", as a note: why runs go without the disk. */
+static void note_fact(const cot__caller *c, const char *message) {
+    char        text[COT__MESSAGE];
+    const char *fact = strstr(message, "] ");
+    fact = fact ? fact + 2 : message;
+    const char *end = strstr(fact, "; what lay there");
+    int         length = (int)(end ? end - fact : (ptrdiff_t)strlen(fact));
+    snprintf(text, sizeof text, "[spill] %.*s; values are computed again", length, fact);
+    c->note(c, text);
+}
+static void noted(const cot__caller *c, const char *text) {
+    cot_run *r = c->to;
+    snprintf(r->note, sizeof r->note, "%s", text);
+}
+
 /* Moves nothing. A call, to which nothing is lent, has no limit to keep to. */
 static cot__run *make_resident(cot_program *p, const cot__lent *lent, const cot__caller *caller) {
     cot__lent without = lent ? *lent : (cot__lent){0};
@@ -36,6 +51,7 @@ cot__run *cot__program_make_run(cot_program *p, const cot__backend *backend, con
     cot__lent   with = lent ? *lent : (cot__lent){.spill = p->spill};
     cot__run   *r = cot__run_create_with(p->runs, backend, &p->al, NULL, &with, &quiet);
     if (r) return r;
+    if (p->resident && lent) note_fact(caller, h.message);
     if (p->resident || !lent) return make_resident(p, lent, caller);
     caller->fail(caller, h.status, h.message);
     return NULL;
@@ -68,7 +84,7 @@ cot_run *cot_run_create(cot_program *p) {
     if (!r) return NULL;
     memset(r, 0, sizeof *r);
     r->p = cot__program_counted(p);
-    cot__caller caller = {"run_create", r, heard, ignored, NULL};
+    cot__caller caller = {"run_create", r, heard, noted, NULL};
     if (p->status != COT_OK) heard(&caller, p->status, p->message);
     else {
         cot__lent lent = cot__program_lent(p);
@@ -103,8 +119,7 @@ const char *cot_run_message(const cot_run *r) {
 }
 const char *cot_run_note(const cot_run *r) {
     const char *note = r && r->run ? cot__run_note(last(r)) : "";
-    if (*note || !r || !r->run || !r->p->resident || cot__run_program(r->run) != r->p->resident) return note;
-    return "[spill] the disk was full or has failed; values are computed again";
+    return *note || !r || !r->run ? note : r->note;
 }
 size_t cot_run_bytes(const cot_run *r) {
     if (!r) return 0;
@@ -138,14 +153,37 @@ static bool is_comparing(const cot_run *r) {
     return r->aside && cot__native_look(r->p->native, false) == COT__NATIVE_LOADED;
 }
 
+static bool lie_together(const void *a, cot_type of_a, const void *b, cot_type of_b) {
+    return cot__bytes_overlap(a, bytes_of(of_a), b, bytes_of(of_b));
+}
+
+/* Why output k cannot be made where it is wanted; false: the input that lies there can be
+ * donated. */
+static bool tell_obstacle(const cot_run *r, int k, const void *const *inputs, void *const *outputs, char *to,
+                          size_t room) {
+    const cot_program *p = r->p;
+    cot_type           type = cot_program_output_type(p, k);
+    int                i = 0, n = cot_program_inputs(p), m = cot_program_outputs(p);
+    while (i < m && (i == k || !lie_together(outputs[k], type, outputs[i], cot_program_output_type(p, i)))) i++;
+    if (!outputs[k] || i < m)
+        return snprintf(to, room, outputs[k] ? "output %d lies there, too" : "it is NULL", i), true;
+    for (i = 0; i + 1 < n && !lie_together(outputs[k], type, inputs[i], cot_program_input_type(p, i));) i++;
+    bool donated = p->donated && p->donated[i];
+    snprintf(to, room, "input %d lies there and is still needed%s", i, donated ? ", though it is donated" : "");
+    return donated;
+}
+
 /* A limit leaves no memory to make the output elsewhere first. */
-static bool is_unfit(cot_run *r, bool ok) {
+static bool is_unfit(cot_run *r, bool ok, const void *const *inputs, void *const *outputs) {
+    char why[100];
     if (ok || !r->run || !cot__run_unfit(r->run)) return ok;
+    int  k = (int)cot__run_unfit_output(r->run);
+    bool final = tell_obstacle(r, k, inputs, outputs, why, sizeof why);
     r->status = COT_MEMORY;
     snprintf(r->message, sizeof r->message,
-             "[program_run] output %u cannot be made where it is wanted: it is NULL, or what is still to be read lies "
-             "there; under a memory limit it has no other place, so give it memory of its own or donate that input",
-             cot__run_unfit_output(r->run));
+             "[program_run] output %d cannot be made where it is wanted: %s; under a memory limit it has no other "
+             "place, so give it memory of its own%s",
+             k, why, final ? "" : " or donate that input");
     return false;
 }
 
@@ -162,8 +200,11 @@ static bool are_inputs_whole(const cot_run *r, const void *const *inputs, void *
 /* From now on runs move nothing. False: there is no memory for that yet. The limit has none for two
  * at once. */
 static bool leave_disk(cot_run *r) {
-    cot__caller caller = {"program_run", r, heard, ignored, NULL};
+    cot__caller caller = {"program_run", r, heard, noted, NULL};
     cot__lent   lent = cot__program_lent(r->p);
+    char        text[COT__MESSAGE];
+    snprintf(text, sizeof text, "the file in %s is that of the parent process", r->p->spill);
+    if (r->run) note_fact(&caller, cot__run_lost(r->run) ? cot__run_message(r->run) : text);
     cot__run_destroy(r->run);
     r->run = make_resident(r->p, &lent, &caller);
     r->left_disk = true;
@@ -185,7 +226,7 @@ static bool go_limited(cot_run *r, const void *const *inputs, void *const *outpu
     if (r->p->resident && cot__run_disk_is_broken(r->run) && !leave_disk(r)) return false;
     bool ok = cot__native_go(r->p->native, r->run, NULL, inputs, outputs);
     if (!ok && cot__run_lost(r->run)) ok = go_without_disk(r, inputs, outputs);
-    return is_unfit(r, ok);
+    return is_unfit(r, ok, inputs, outputs);
 }
 
 /* Where inputs and outputs lie so that donated memory cannot be used, or where inputs are still

@@ -242,14 +242,13 @@ const char *cot__code_file(FILE *out, const cot__trace *tr) {
     cot__c_function recorded = {.lines = {file_line}}, by_hand = {.lines = {file_line}};
     bool            sweep = false;
     const char     *stopped = cot__code_program(tr, &recorded.lines);
+    if (!stopped) cot__c_function_drop_unused(&recorded);
     if (!stopped && recorded.no_memory) stopped = cot__code_no_memory;
     if (!stopped) {
-        cot__c_function_drop_unused(&recorded);
-        if (recorded.no_memory) stopped = cot__code_no_memory;
         put_head(out, tr, &recorded);
         fputs("/* The calls that record it; then the library sweeps. */\n", out);
         cot__c_function_put(&recorded, out);
-        if (!stopped) stopped = put_sweep(out, tr, &by_hand, &sweep);
+        stopped = put_sweep(out, tr, &by_hand, &sweep);
     }
     if (!stopped) {
         bool tape = cot__c_function_names(&by_hand, "cot_tape");

@@ -32,17 +32,24 @@ const char *cot__code_file(FILE *out, const cot__trace *tr);
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* code_used.c: the lines of a function, kept until it is whole. */
+/* code_used.c: words, by their checksums: two in one slot mean a line too many, no harm. */
+typedef struct cot__c_words {
+    uint64_t *slot; /* 0: free */
+    size_t    room, count; /* room: a power of two, or 0 */
+} cot__c_words;
+
+/* The lines of a function, kept until it is whole. */
 typedef struct cot__c_function {
     cot__code_lines lines; /* first, because those who write lines see it as them */
     char          **line;  /* NULL: one that was dropped */
     int64_t         count, room;
+    cot__c_words    words; /* those of the lines that were not, once unused ones were */
     bool            no_memory;
 } cot__c_function;
 void cot__c_function_add(cot__c_function *f, const char *line);
 /* Drops the variables that no other line reads, so that compilers have nothing to say of them. */
 void cot__c_function_drop_unused(cot__c_function *f);
-/* Stands this name in a line? */
+/* Stands this name in a line that is left? */
 bool cot__c_function_names(const cot__c_function *f, const char *name);
 void cot__c_function_put(const cot__c_function *f, FILE *out);
 void cot__c_function_free(cot__c_function *f);

@@ -24,11 +24,7 @@ void cot__c_function_add(cot__c_function *f, const char *line) {
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-/* Words that were read, by their checksums: one more in a slot means a line too many, no harm. */
-typedef struct words {
-    uint64_t *slot; /* 0: free */
-    size_t    room, count; /* room: a power of two, or 0 */
-} words;
+typedef cot__c_words words;
 
 static uint64_t sum_of(const char *word, size_t n) {
     uint64_t sum = 0;
@@ -84,23 +80,15 @@ static const char *defined(const char *line, size_t *n) {
 
 /* From the last line to the first: what only a dropped line has read goes too. */
 void cot__c_function_drop_unused(cot__c_function *f) {
-    words read = {0};
     for (int64_t i = f->count; i-- > 0 && !f->no_memory;) {
         size_t      n;
         const char *name = defined(f->line[i], &n);
-        if (name && !has(&read, name, n)) free(f->line[i]), f->line[i] = NULL;
-        else if (!add_words(&read, f->line[i])) f->no_memory = true;
+        if (name && !has(&f->words, name, n)) free(f->line[i]), f->line[i] = NULL;
+        else if (!add_words(&f->words, f->line[i])) f->no_memory = true;
     }
-    free(read.slot);
 }
 
-bool cot__c_function_names(const cot__c_function *f, const char *name) {
-    size_t n = strlen(name);
-    for (int64_t i = 0; i < f->count; i++)
-        for (const char *at = f->line[i]; at && (at = strstr(at, name)); at += n)
-            if ((at == f->line[i] || !strchr(letters, at[-1])) && !(at[n] && strchr(letters, at[n]))) return true;
-    return false;
-}
+bool cot__c_function_names(const cot__c_function *f, const char *name) { return has(&f->words, name, strlen(name)); }
 
 void cot__c_function_put(const cot__c_function *f, FILE *out) {
     for (int64_t i = 0; i < f->count; i++)
@@ -110,5 +98,6 @@ void cot__c_function_put(const cot__c_function *f, FILE *out) {
 void cot__c_function_free(cot__c_function *f) {
     for (int64_t i = 0; i < f->count; i++) free(f->line[i]);
     free(f->line);
+    free(f->words.slot);
     *f = (cot__c_function){0};
 }

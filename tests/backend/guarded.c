@@ -330,84 +330,53 @@ DO(svd, (const cot__view *a, const cot__view *u, const cot__view *s, const cot__
 DO(sync, (void), (),
     0)
 
+/* The product of `fast`. */
+static size_t guarded_fast_workspace(const cot__view *a, const cot__view *b, int64_t m, int64_t n) {
+    return cot__cpu_backend.fast->matmul_workspace(a, b, m, n);
+}
+static void guarded_fast_matmul(const cot__view *a, const cot__view *b, void *c, int64_t m, int64_t n, void *scratch) {
+    entry = "matmul of fast";
+    (void)(at(a) + at(b) + in(scratch) + (m > 0 && n > 0 ? in(c) : 0));
+    enter();
+    cot__cpu_backend.fast->matmul(a, b, c, m, n, scratch);
+    leave();
+}
+
+/* All entries but the product. */
+#define ENTRIES                                                                                                        \
+    .scalars_in_nodes = false, .alloc = take_block, .free = give_block,                                                \
+    .sync = guarded_sync, .read = guarded_read, .write = guarded_write, .copy_in = guarded_copy_in,                    \
+    .copy_out = guarded_copy_out, .copy = guarded_copy, .fill = guarded_fill,                                          \
+    .elementwise = guarded_elementwise, .make = guarded_make, .reduce = guarded_reduce,                                \
+    .reduce_made = guarded_reduce_made, .mean_squares = guarded_mean_squares,                                          \
+    .mean_labelled = guarded_mean_labelled, .mean_weighted = guarded_mean_weighted, .softmax = guarded_softmax,        \
+    .cumsum = guarded_cumsum, .recurrence = guarded_recurrence, .cumargmax = guarded_cumargmax,                        \
+    .csr_matmul = guarded_csr_matmul, .csr_sddmm = guarded_csr_sddmm, .csr_softmax = guarded_csr_softmax,              \
+    .bad_position = guarded_bad_position, .take = guarded_take, .scatter_add = guarded_scatter_add,                    \
+    .take_along = guarded_take_along, .scatter_add_along = guarded_scatter_add_along,                                  \
+    .ravel_index = guarded_ravel_index, .last_writer = guarded_last_writer, .nonzero = guarded_nonzero,                \
+    .one_hot = guarded_one_hot, .equal_to = guarded_equal_to, .pick = guarded_pick,                                    \
+    .argsort_workspace = guarded_argsort_workspace, .argsort = guarded_argsort,                                        \
+    .searchsorted = guarded_searchsorted, .first_descent = guarded_first_descent, .draw = guarded_draw,                \
+    .permutation = guarded_permutation, .normalize = guarded_normalize,                                                \
+    .normalize_back = guarded_normalize_back, .normalize_workspace = guarded_normalize_workspace,                      \
+    .normalize_weights = guarded_normalize_weights, .attention_workspace = guarded_attention_workspace,                \
+    .attention_forward = guarded_attention_forward, .attention_backward = guarded_attention_backward,                  \
+    .conv_workspace = guarded_conv_workspace, .conv = guarded_conv, .max_pool = guarded_max_pool,                      \
+    .pool_take = guarded_pool_take, .pool_put = guarded_pool_put, .avg_pool = guarded_avg_pool,                        \
+    .avg_unpool = guarded_avg_unpool, .update = guarded_update, .fft_workspace = guarded_fft_workspace,                \
+    .fft = guarded_fft, .lu_workspace = guarded_lu_workspace, .lu = guarded_lu,                                        \
+    .lu_solve_workspace = guarded_lu_solve_workspace, .lu_solve = guarded_lu_solve, .lu_det = guarded_lu_det,          \
+    .lu_sign = guarded_lu_sign, .lu_split = guarded_lu_split,                                                          \
+    .triangular_workspace = guarded_triangular_workspace, .triangular = guarded_triangular,                            \
+    .cholesky_workspace = guarded_cholesky_workspace, .cholesky = guarded_cholesky,                                    \
+    .qr_workspace = guarded_qr_workspace, .qr = guarded_qr, .eigh_workspace = guarded_eigh_workspace,                  \
+    .eigh = guarded_eigh, .svd_workspace = guarded_svd_workspace, .svd = guarded_svd
+
+static const cot__backend fast_backend = {
+    .name = "guarded", .matmul_workspace = guarded_fast_workspace, .matmul = guarded_fast_matmul, ENTRIES};
+
+/* 0-d values are arrays of rank 0. */
 const cot__backend guarded_backend = {
-    .name = "guarded",
-    .scalars_in_nodes = false,
-    /* scalars_in_nodes: no */
-    .alloc = take_block,
-    .free = give_block,
-    .sync = guarded_sync,
-    .read = guarded_read,
-    .write = guarded_write,
-    .copy_in = guarded_copy_in,
-    .copy_out = guarded_copy_out,
-    .copy = guarded_copy,
-    .fill = guarded_fill,
-    .elementwise = guarded_elementwise,
-    .make = guarded_make,
-    .reduce = guarded_reduce,
-    .reduce_made = guarded_reduce_made,
-    .mean_squares = guarded_mean_squares,
-    .mean_labelled = guarded_mean_labelled,
-    .mean_weighted = guarded_mean_weighted,
-    .softmax = guarded_softmax,
-    .cumsum = guarded_cumsum,
-    .recurrence = guarded_recurrence,
-    .cumargmax = guarded_cumargmax,
-    .matmul_workspace = guarded_matmul_workspace,
-    .matmul = guarded_matmul,
-    .csr_matmul = guarded_csr_matmul,
-    .csr_sddmm = guarded_csr_sddmm,
-    .csr_softmax = guarded_csr_softmax,
-    .bad_position = guarded_bad_position,
-    .take = guarded_take,
-    .scatter_add = guarded_scatter_add,
-    .take_along = guarded_take_along,
-    .scatter_add_along = guarded_scatter_add_along,
-    .ravel_index = guarded_ravel_index,
-    .last_writer = guarded_last_writer,
-    .nonzero = guarded_nonzero,
-    .one_hot = guarded_one_hot,
-    .equal_to = guarded_equal_to,
-    .pick = guarded_pick,
-    .argsort_workspace = guarded_argsort_workspace,
-    .argsort = guarded_argsort,
-    .searchsorted = guarded_searchsorted,
-    .first_descent = guarded_first_descent,
-    .draw = guarded_draw,
-    .permutation = guarded_permutation,
-    .normalize = guarded_normalize,
-    .normalize_back = guarded_normalize_back,
-    .normalize_workspace = guarded_normalize_workspace,
-    .normalize_weights = guarded_normalize_weights,
-    .attention_workspace = guarded_attention_workspace,
-    .attention_forward = guarded_attention_forward,
-    .attention_backward = guarded_attention_backward,
-    .conv_workspace = guarded_conv_workspace,
-    .conv = guarded_conv,
-    .max_pool = guarded_max_pool,
-    .pool_take = guarded_pool_take,
-    .pool_put = guarded_pool_put,
-    .avg_pool = guarded_avg_pool,
-    .avg_unpool = guarded_avg_unpool,
-    .update = guarded_update,
-    .fft_workspace = guarded_fft_workspace,
-    .fft = guarded_fft,
-    .lu_workspace = guarded_lu_workspace,
-    .lu = guarded_lu,
-    .lu_solve_workspace = guarded_lu_solve_workspace,
-    .lu_solve = guarded_lu_solve,
-    .lu_det = guarded_lu_det,
-    .lu_sign = guarded_lu_sign,
-    .lu_split = guarded_lu_split,
-    .triangular_workspace = guarded_triangular_workspace,
-    .triangular = guarded_triangular,
-    .cholesky_workspace = guarded_cholesky_workspace,
-    .cholesky = guarded_cholesky,
-    .qr_workspace = guarded_qr_workspace,
-    .qr = guarded_qr,
-    .eigh_workspace = guarded_eigh_workspace,
-    .eigh = guarded_eigh,
-    .svd_workspace = guarded_svd_workspace,
-    .svd = guarded_svd,
-};
+    .name = "guarded", .fast = &fast_backend, .matmul_workspace = guarded_matmul_workspace, .matmul = guarded_matmul,
+    ENTRIES};

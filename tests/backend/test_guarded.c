@@ -18,13 +18,14 @@
 
 static const cot__backend *const both[2] = {&cot__cpu_backend, &guarded_backend};
 
-static cot_tape *tape_on(const cot__backend *b) {
+static cot_tape *tape_with(const cot__backend *b, const cot_options *o) {
     const cot__backend *usual = cot__new_tape_backend;
     cot__new_tape_backend = b;
-    cot_tape *t = cot_tape_create(NULL);
+    cot_tape *t = cot_tape_create(o);
     cot__new_tape_backend = usual;
     return t;
 }
+static cot_tape *tape_on(const cot__backend *b) { return tape_with(b, NULL); }
 
 /* A kernel that only the CPU's table has would be a call of NULL in the other tests. The entries
  * are words of one size, from `read` on. */
@@ -39,6 +40,26 @@ static void every_entry_of_the_cpu_has_a_guarded_one(void **state) {
                    "entry %d behind `read` of cot__backend (src/backend/backend.h) is not in tests/backend/guarded.c",
                    k - FIRST);
     test_verdict();
+}
+
+/* The table of `fast` is another one, with a product of its own. */
+static void fast_products_have_the_bits_of_the_cpus(void **state) {
+    enum { SIDE = 48 };
+    double  x[SIDE * SIDE], z[2][SIDE * SIDE];
+    int64_t before = guarded_calls();
+    (void)state;
+    for (int k = 0; k < SIDE * SIDE; k++) x[k] = (k * 7919 % 1009) / 1009.0 - 0.5;
+    for (int b = 0; b < 2; b++) {
+        cot_tape *t = tape_with(both[b], &(cot_options){.fast = true});
+        cot_var   a = cot_cast(cot_data(t, COT_F64, COT_SHAPE(SIDE, SIDE), x), COT_BF16);
+        assert_ptr_equal(t->backend, both[b]->fast);
+        assert_ptr_not_equal(t->backend->matmul, both[b]->matmul);
+        cot_read(cot_matmul(a, a), z[b], SIDE * SIDE);
+        assert_int_equal(cot_tape_status(t), COT_OK);
+        cot_tape_destroy(t);
+    }
+    assert_true(guarded_calls() > before);
+    assert_memory_equal(z[0], z[1], sizeof z[0]);
 }
 
 static void the_host_cannot_load_an_element(void **state) {
@@ -209,6 +230,7 @@ static void every_operation_on_0d_values_has_the_bits_of_the_cpu(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_entry_of_the_cpu_has_a_guarded_one),
+        cmocka_unit_test(fast_products_have_the_bits_of_the_cpus),
         cmocka_unit_test(the_host_cannot_load_an_element),
         cmocka_unit_test(a_0d_value_is_an_array_of_rank_0),
         cmocka_unit_test(every_operation_on_0d_values_has_the_bits_of_the_cpu),

@@ -25,6 +25,9 @@ static void expressions_that_are_none(void **state) {
     fails("cotangent eval -f ''", 2, "the FILE of --file has an empty name", "");
     fails("cotangent trace x x=1 --html ''", 2, "the FILE of --html has an empty name", "");
     fails("cotangent trace x x=1 --dot=", 2, "the FILE of --dot has an empty name", "");
+    fails("cotangent train gcn --resume ''", 2, "the DIR of --resume has an empty name", "");
+    fails("cotangent memory --model mnist --limit ''", 2, "--limit needs a value: --limit BYTES", "");
+    fails("cotangent train gcn --memory=", 2, "--memory needs a value: --memory BYTES|N%", "");
     fails("cotangent fit 'a*x' '' a=1", 3, "cannot read a file with an empty name: No such file or directory", "");
     fails("cotangent eval -f .", 3, "cannot read .: it is a directory", "");
 }

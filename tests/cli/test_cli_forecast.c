@@ -130,7 +130,7 @@ static void what_int64_does_not_hold_is_refused(void **state) {
     assert_true(number("peak") > 9e17 && number("whole") > 9e17 && number("parameters") > 1e17);
 }
 
-/* Nothing is computed, whatever the sizes; where shapes depend on values, these are. */
+/* Nothing is computed, whatever the sizes; where the operations depend on values, these are. */
 static void expressions_are_known_by_their_shapes(void **state) {
     (void)state;
     assert_int_equal(sh("cotangent memory --json 'sum(tanh(A @ x))' 'A=uniform(1, [300000,300000], 1)' "
@@ -139,12 +139,31 @@ static void expressions_are_known_by_their_shapes(void **state) {
     assert_true(number("peak") == 8.0 * 4 * 300000); /* leaves and their gradients do not count */
     assert_int_equal(sh("cotangent memory --json 'sum(x) if sum(x) > 9 else sum(exp(x))' 'x=uniform(1, [8], 1)'"), 0);
     assert_non_null(strstr(last.out, "{\"op\":\"exp\""));
-    assert_int_equal(sh("cotangent memory --json 'sum(x[x > 2]*x[x > 2])' 'x=uniform(1, [8], 1)'"), 0);
-    assert_non_null(strstr(last.out, "{\"op\":\"mul\",\"name\":null,\"count\":1,\"bytes\":0,"));
+    fails("cotangent memory 'sum(x) if sum(x) > 9 else 0' 'x=uniform(1, [1000000, 1000000], 1)'", 2,
+          "the condition of 'if' takes a single number, not a value of bool; where(condition, a, b) goes element by "
+          "element (from shapes alone: with inputs of 7.28 TiB nothing is computed)",
+          "sum(x) if sum(x) > 9 else 0\n          ^~~~~~~~~~\n");
     fails("cotangent memory 'sum(x)' 'x=uniform(1, 3)'", 2,
           "x: uniform is written uniform(seed, [extents], scale), with a whole seed from 0 to 4294967295: uniform(1, "
           "[128, 784], 0.5)", "");
     fails("cotangent memory 'sum(x)' 'x=uniform(1, [3], [1, 2])'", 2, "x: the scale of uniform is one number", "");
+}
+
+#define MASKS "masks count as if they selected everything: how much they do depends on values\n"
+
+/* How many elements a mask selects is not known from shapes: all, unless they are listed. */
+static void masks_count_as_selecting_everything(void **state) {
+    (void)state;
+    assert_int_equal(sh("cotangent memory --json 'sum(x[x > 2])' 'x=uniform(1, [1000000, 1000000], 1)'"), 0);
+    assert_non_null(strstr(last.out, "{\"op\":\"take\",\"name\":null,\"count\":1,\"bytes\":8000000000000,"));
+    assert_non_null(strstr(last.out, "\"all_selected\":true"));
+    assert_int_equal(sh("cotangent memory --json 'sum(compress(x[0] > 2, x, 1))' 'x=uniform(1, [1000000, 10], 1)'"), 0);
+    assert_non_null(strstr(last.out, "{\"op\":\"take\",\"name\":null,\"count\":1,\"bytes\":80000000,"));
+    assert_int_equal(sh("cotangent memory 'sum(x[x > 2])' 'x=uniform(1, [8], 1)'"), 0);
+    assert_non_null(strstr(last.out, MASKS));
+    assert_int_equal(sh("cotangent memory 'sum(x[x > 2])' 'x=[1, 2, 3]'"), 0);
+    assert_null(strstr(last.out, MASKS));
+    assert_non_null(strstr(last.out, "\ntake          1     8 B "));
 }
 
 #define SMALL "'sum(exp(tanh(x)*x)*x)' 'x=uniform(1, [100000], 1)'"
@@ -235,6 +254,7 @@ int main(void) {
         cmocka_unit_test(a_million_layers_are_answered_at_once),
         cmocka_unit_test(what_int64_does_not_hold_is_refused),
         cmocka_unit_test(expressions_are_known_by_their_shapes),
+        cmocka_unit_test(masks_count_as_selecting_everything),
         cmocka_unit_test(a_limit_is_judged_and_drawn),
         cmocka_unit_test(checkpoints_are_counted_as_a_limit_counts),
         cmocka_unit_test(what_it_does_not_know_it_says),

@@ -39,6 +39,11 @@ static void plot_says_what_it_draws(void **state) {
            "{\"x\":\"seconds\",\"log\":false,\"smooth\":3,\"series\":["
            "{\"file\":\"run.jsonl\",\"name\":\"test/accuracy\",\"points\":2,\"x\":[1.25,2.75],\"y\":[0.5,0.75],"
            "\"last\":0.75}]}\n");
+    put_run("gpt.jsonl", "{\"step\":1,\"loss\":2,\"val_loss\":3,\"gloss\":4}\n");
+    prints("cotangent plot gpt.jsonl --json",
+           "{\"x\":\"step\",\"log\":false,\"smooth\":1,\"series\":["
+           "{\"file\":\"gpt.jsonl\",\"name\":\"loss\",\"points\":1,\"x\":[1,1],\"y\":[2,2],\"last\":2},"
+           "{\"file\":\"gpt.jsonl\",\"name\":\"val_loss\",\"points\":1,\"x\":[1,1],\"y\":[3,3],\"last\":3}]}\n");
     put_run("odd.jsonl", "{\"step\":1,\"a\":-1}\n{\"step\":2,\"a\":0}\n\n{\"step\":3,\"a\":\"-inf\",\"b\":2}\n");
     prints("cotangent plot odd.jsonl --log --y=a --json",
            "{\"x\":\"step\",\"log\":true,\"smooth\":1,\"series\":[{\"file\":\"odd.jsonl\",\"name\":\"a\",\"points\":3,"

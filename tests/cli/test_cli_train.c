@@ -192,6 +192,11 @@ static void a_log_may_be_the_standard_output(void **state) {
     assert_string_equal(last.out, "7\n"); /* what was there, two heads and four steps */
     assert_int_equal(sh("cotangent train gcn --quiet --steps 1 --log - --json"), 2);
     assert_non_null(strstr(last.out, "\"only one of --json and --log - can go to the standard output\""));
+    /* a reader that has had enough is no trouble; a full disk is, by its name */
+    works("cotangent train gcn --quiet --steps 40 --log - | head -n 1 && sleep 0.1");
+    assert_string_equal(last.err, "");
+    fails_with("cotangent train gcn --quiet --steps 3 --log - > /dev/full", 3,
+               "cotangent: cannot write the standard output: No space left on device\n");
 }
 
 static void pictures_are_drawn(void **state) {
@@ -282,24 +287,29 @@ static void limits_that_are_none_are_told(void **state) {
 
 /* A limit that is too small says the smallest that is not: a percentage less of it fails. */
 static void a_limit_that_is_too_small_says_what_would_do(void **state) {
+    enum { FORECAST = 4 };
     static const char *const runs[] = {"gcn --memory 1%", "gcn --memory 2000", "ode --memory 20%",
-                                       "mnist --data digits --memory 1%"};
+                                       "ode --data counts.csv --memory 20%", "mnist --data digits --memory 1%"};
     static const char        would[] = " are in use that cannot be dropped now; --memory ";
     char                     line[200];
     (void)state;
+    /* with these the solver takes another number of steps after the first step of training */
+    works("awk 'BEGIN { print \"time,prey,predators\"; x = 10; y = 5; for (k = 0; k < 21; k++) { printf "
+          "\"%g,%.6f,%.6f\\n\", k * 0.5, x, y; for (i = 0; i < 500; i++) { u = 1.1 * x - 0.4 * x * y; "
+          "v = 0.1 * x * y - 0.4 * y; x += u * 0.001; y += v * 0.001 } } }' > counts.csv");
     for (size_t k = 0; k < sizeof runs / sizeof *runs; k++) {
-        int words = (int)strcspn(runs[k], "%0123456789");
-        snprintf(line, sizeof line, "cotangent train %s --quiet --steps 1", runs[k]);
+        int words = (int)strcspn(runs[k], "%0123456789"), steps = 1 + (k == 3);
+        snprintf(line, sizeof line, "cotangent train %s --quiet --steps %d", runs[k], steps);
         fails_with(line, 3, would);
         const char *at = strstr(last.err, would) + strlen(would);
         int         percent = atoi(at);
         assert_true(percent > 1 && percent <= 100);
         assert_string_equal(at + (percent > 9) + (percent > 99) + 1, "% would do\n");
-        snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps 1", words, runs[k], percent);
+        snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps %d", words, runs[k], percent, steps);
         works(line);
         /* a forecast may have some to spare */
-        snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps 1", words, runs[k],
-                 k == 3 ? percent * 2 / 3 : percent - 1);
+        snprintf(line, sizeof line, "cotangent train %.*s%d%% --quiet --steps %d", words, runs[k],
+                 k == FORECAST ? percent * 2 / 3 : percent - 1, steps);
         fails_with(line, 3, would);
     }
 }

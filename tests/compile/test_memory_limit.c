@@ -3,6 +3,7 @@
  * smallest that can be. */
 #include "compile/limit_test.h"
 #include "support/body_test.h"
+#include "support/resident.h"
 
 static void check_model(limit_model m) {
     cot_program      *p = limit_compile(&m, NULL);
@@ -142,10 +143,17 @@ static void outputs_that_cannot_be_made_where_they_are_wanted_are_refused(void *
         a.output[4] = places[i];
         assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_MEMORY);
         assert_string_equal(cot_run_message(r),
-                            "[program_run] output 4 cannot be made where it is wanted: it is NULL, or what is still to "
-                            "be read lies there; under a memory limit it has no other place, so give it memory of its "
-                            "own or donate that input");
+                            i ? "[program_run] output 4 cannot be made where it is wanted: input 3 lies there and is "
+                                "still needed; under a memory limit it has no other place, so give it memory of its "
+                                "own or donate that input"
+                              : "[program_run] output 4 cannot be made where it is wanted: it is NULL; under a memory "
+                                "limit it has no other place, so give it memory of its own");
     }
+    a.output[4] = a.output[3];
+    assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_MEMORY);
+    assert_string_equal(cot_run_message(r),
+                        "[program_run] output 3 cannot be made where it is wanted: output 4 lies there, too; under a "
+                        "memory limit it has no other place, so give it memory of its own");
     a.output[4] = own;
     assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_OK);
     free_arrays(&a);
@@ -192,6 +200,105 @@ static void a_step_that_owns_its_parameters_keeps_to_the_limit(void **state) {
     free_arrays(&a), free_arrays(&b);
     cot_run_destroy(r), cot_run_destroy(q);
     cot_program_destroy(p), cot_program_destroy(plain);
+}
+
+/* What is computed again is so before the weights are written over that it is made from: at every
+ * limit each step can be made in its place. */
+static void steps_are_made_in_donated_weights_at_every_limit(void **state) {
+    (void)state;
+    limit_model         m = short_stack(12);
+    descent             d = {&m};
+    int                 donate[MOST_INPUTS], weights = m.inputs - m.data;
+    cot_compile_options o = {.donate = donate, .donations = weights, .memory_limit = 1};
+    for (int k = 0; k < weights; k++) donate[k] = m.data + k;
+    int64_t least = smallest_told(cot_compile(descend, &d, m.inputs, m.type, 1 + weights, &o));
+    for (int k = 0; k < 6; k++) {
+        o.memory_limit = least + least * k / 10;
+        cot_program *p = cot_compile(descend, &d, m.inputs, m.type, 1 + weights, &o);
+        cot_run     *r = cot_run_create(p);
+        arrays       a = arrays_of(p);
+        for (int i = 0; i < weights; i++) free(a.output[1 + i]), a.output[1 + i] = a.input[m.data + i];
+        if (cot_program_run(r, (const void *const *)a.input, a.output) != COT_OK)
+            fail_msg("%lld bytes: %s", (long long)o.memory_limit, cot_run_message(r));
+        for (int i = 0; i < weights; i++) a.output[1 + i] = NULL;
+        free_arrays(&a);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+    }
+}
+
+BODY(sum_and_more) {
+    UNUSED;
+    ys[0] = cot_add(xs[0], xs[1]);
+    ys[1] = cot_mul(cot_sin(xs[0]), cot_sum(ys[0], COT_ALL));
+    return 0;
+}
+
+static void a_donated_input_that_is_still_needed_is_told(void **state) {
+    (void)state;
+    enum { N = 4096 };
+    static float        x[3][N];
+    const cot_type      types[] = {{COT_F32, COT_SHAPE(N)}, {COT_F32, COT_SHAPE(N)}};
+    cot_compile_options o = {.memory_limit = 1 << 20, .donate = (int[]){0}, .donations = 1};
+    cot_program        *p = cot_compile(sum_and_more, NULL, 2, types, 2, &o);
+    cot_run            *r = cot_run_create(p);
+    assert_int_equal(cot_program_run(r, (const void *const[]){x[0], x[1]}, (void *const[]){x[0], x[2]}), COT_MEMORY);
+    assert_string_equal(cot_run_message(r),
+                        "[program_run] output 0 cannot be made where it is wanted: input 0 lies there and is still "
+                        "needed, though it is donated; under a memory limit it has no other place, so give it memory "
+                        "of its own");
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
+/* ---- compiling itself ------------------------------------------------------------------------ */
+
+enum { TALL = 8192, WIDE = 128, MANY = 12, LITTLE = 4 << 20 }; /* 4 MiB each */
+
+BODY(tall_loss) {
+    UNUSED;
+    cot_var h = xs[0];
+    for (int k = 0; k < MANY; k++) h = cot_tanh(cot_matmul(h, xs[1]));
+    ys[0] = cot_mean(cot_square(h), COT_ALL);
+    return 0;
+}
+BODY(tall_step) {
+    UNUSED;
+    cot_var g[2];
+    bool    ok = cot_value_and_grad(tall_loss, NULL, 2, xs, &ys[0], g) == COT_OK;
+    ys[1] = g[1];
+    return !ok;
+}
+static cot_program *compile_tall(counting *c) {
+    const cot_type types[] = {{COT_F32, COT_SHAPE(TALL, WIDE)}, {COT_F32, COT_SHAPE(WIDE, WIDE)}};
+    return cot_compile(tall_step, NULL, 2, types, 2,
+                       &(cot_compile_options){.allocator = {c ? counting_alloc : NULL, c}, .memory_limit = 24000000});
+}
+
+static void compiling_takes_memory_for_lists_alone(void **state) {
+    (void)state;
+    counting c = {0};
+    size_t   before = forget_the_most();
+    cot_program_destroy(compile_tall(NULL));
+    size_t most = resident("VmHWM");
+    if (!SANITIZER && most > before + LITTLE) fail_msg("%zu bytes more", most - before);
+    cot_program *p = compile_tall(&c);
+    assert_string_equal(cot_program_message(p), "");
+    if (c.peak > LITTLE) fail_msg("%zu bytes at once", c.peak);
+    cot_program_destroy(p);
+    assert_int_equal(c.live, 0);
+}
+
+static void a_limit_of_the_environment_is_for_tapes_of_users(void **state) {
+    (void)state;
+    const char *limits[] = {"100 KiB", "no number"};
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(setenv("COTANGENT_MEMORY_LIMIT", limits[k], 1), 0);
+        cot_program *p = compile_tall(NULL);
+        unsetenv("COTANGENT_MEMORY_LIMIT");
+        assert_string_equal(cot_program_message(p), "");
+        cot_program_destroy(p);
+    }
 }
 
 /* ---- effects, calls, files, memory ----------------------------------------------------------- */
@@ -298,6 +405,10 @@ int main(void) {
         cmocka_unit_test(options_that_do_not_go_with_a_limit_are_refused),
         cmocka_unit_test(outputs_that_cannot_be_made_where_they_are_wanted_are_refused),
         cmocka_unit_test(a_step_that_owns_its_parameters_keeps_to_the_limit),
+        cmocka_unit_test(steps_are_made_in_donated_weights_at_every_limit),
+        cmocka_unit_test(a_donated_input_that_is_still_needed_is_told),
+        cmocka_unit_test(compiling_takes_memory_for_lists_alone),
+        cmocka_unit_test(a_limit_of_the_environment_is_for_tapes_of_users),
         cmocka_unit_test(what_is_refused_is_refused_as_without_a_limit),
         cmocka_unit_test(the_report_tells_the_limit_and_its_price),
         cmocka_unit_test(a_saved_program_is_loaded_within_a_limit),

@@ -1,9 +1,9 @@
 /* ctest: labels=threads */
 /* A tape of scalars under a limit that its nodes and adjoints do not fit: with a spill folder they
  * lie in files there, and everything that is computed has the same bits. */
-#include "base/poison.h"
 #include "memory/memory.h"
 #include "support/nameless.h"
+#include "support/resident.h"
 #include "support/tape_test.h"
 
 #include <pthread.h>
@@ -12,40 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A sanitizer takes its time, and memory of its own. */
-#if defined(__SANITIZE_THREAD__)
-#define SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SANITIZER 1
-#endif
-#endif
-#ifndef SANITIZER
-#define SANITIZER (COT__ADDRESS_SANITIZER || COT__MEMORY_SANITIZER)
-#endif
-
 enum { LENGTH = SANITIZER ? 200000 : 1000000, LIMIT = LENGTH * 2, SHORT = 60000, SHORT_LIMIT = 200000 };
 
 /* ---- what the process has -------------------------------------------------------------------- */
-
-/* VmRSS or VmHWM, the most since it was forgotten, in bytes. */
-static size_t resident(const char *which) {
-    char   line[256];
-    size_t kib = 0;
-    FILE  *f = fopen("/proc/self/status", "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f))
-        if (!strncmp(line, which, 5)) sscanf(line + 6, "%zu", &kib);
-    fclose(f);
-    return kib * 1024;
-}
-
-/* What the process has from now on counts for VmHWM. */
-static size_t forget_the_most(void) {
-    FILE *f = fopen("/proc/self/clear_refs", "w");
-    if (f) fputs("5", f), fclose(f);
-    return resident("VmRSS");
-}
 
 /* The limit holds for the process, too: what a read brings beside the page that it asks for, some
  * pages of the libraries and of the tests are the rest. */

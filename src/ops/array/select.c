@@ -6,6 +6,7 @@
  * infinities. */
 #include "rules/structural_ids.h"
 #include "ops/structural.h"
+#include "tape/examples.h"
 
 /* ---- gather ---------------------------------------------------------------------------------- */
 
@@ -159,7 +160,7 @@ static cot_tape *enter_compress(const char *op, cot_var x, cot_var mask, int *ax
     char      text[COT__SHAPE_TEXT];
     cot_tape *t = enter_mask(op, x, mask, xi, mi);
     if (!t || !cot__check_axis(t, op, *axis, cot__ndim_at(t, *xi), axis)) return NULL;
-    int64_t extent = cot__look(t, *xi).shape[*axis];
+    int64_t extent = cot__layout_at(t, *xi).shape[*axis];
     if (cot__ndim_at(t, *mi) == 1 && cot__size_at(t, *mi) == extent) return t;
     cot__fail(
         t, COT_SHAPE,
@@ -181,11 +182,13 @@ static bool nonzero_infer(const cot__job *j, cot__type *z) {
 
 static void nonzero_run(const cot__job *j) { j->backend->nonzero(&j->x[0], &j->z, j->status); }
 
-/* How many of the elements of node i are true; negative after setting the error. */
+/* How many of the elements of node i are true; negative after setting the error. Of an example
+ * outside of a body, which is recorded for its shapes, it is all. */
 static void    count_run(const cot__job *j) { j->backend->nonzero(&j->x[0], NULL, j->status); }
 static int64_t count_true(const char *op, cot_tape *t, uint32_t i) {
     cot__recording r;
     int64_t        found[2];
+    if (t->mode.compiling && cot__is_example(t, i)) return cot__size_at(t, i);
     return cot__recording_begin(&r, t, op, 1, &i) && cot__recording_look(&r, count_run, found) ? found[0] : -1;
 }
 

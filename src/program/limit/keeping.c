@@ -104,9 +104,15 @@ static double price_to_move(const cot__keeping *q, uint32_t v) {
     return (double)bytes * (is_filed(q, v) ? COT__READ_BYTE : COT__WRITE_BYTE + COT__READ_BYTE);
 }
 
-/* Of letting it go while it is still of use. DBL_MAX: it may not be made twice. */
+/* Is a donated input written over, that it is made from, before it is read next? */
+static bool is_too_late(const cot__keeping *q, uint32_t v) {
+    return !cot__keeping_is_over(q, v) && q->u->reader[q->next[v]] > q->u->latest[v];
+}
+
+/* Of letting it go while it is still of use. DBL_MAX: it may not be made twice, or cannot be. */
 static double price_to_make(cot__keeping *q, uint32_t v) {
-    return q->u->unit[cot__unit_of(q->u, v)].once ? DBL_MAX : price(q, v) + burden(q, v);
+    bool stays = q->u->unit[cot__unit_of(q->u, v)].once || is_too_late(q, v);
+    return stays ? DBL_MAX : price(q, v) + burden(q, v);
 }
 
 /* Is something made of the value that is still to be read? */

@@ -200,13 +200,37 @@ static void find_ends(cot__units *u) {
     }
 }
 
+/* ---- inputs that are written over ------------------------------------------------------------ */
+
+/* The unit that makes an output in this input, which is donated. */
+static uint32_t writer_of(const cot__units *u, uint32_t input) {
+    const cot__directs *d = &u->plan->directs;
+    for (uint32_t i = 0; i < d->count; i++)
+        if (d->one[i].donor == input) return u->of[d->one[i].at];
+    return COT__NO_VALUE;
+}
+
+/* Values stand in the order in which they are made. */
+static void find_latest(cot__units *u) {
+    const cot__program *p = u->p;
+    for (uint32_t v = 0; v < p->values; v++) u->latest[v] = COT__NO_VALUE;
+    for (uint32_t i = 0; i < p->inputs; i++) u->latest[p->input[i]] = writer_of(u, i);
+    for (uint32_t k = 0; k < p->operations; k++) {
+        const uint32_t *x = cot__operation_operand(p, k);
+        uint32_t        latest = COT__NO_VALUE;
+        for (int i = 0; i < cot__operation_operands(p, k); i++)
+            if (x[i] != COT__NO_VALUE && u->latest[x[i]] < latest) latest = u->latest[x[i]];
+        for (uint32_t i = 0; i < p->operation[k].results; i++) u->latest[p->operation[k].result + i] = latest;
+    }
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 bool cot__units_open(cot__units *u, const cot__plan *plan, const cot_allocator *al, const cot__caller *caller) {
     const cot__program *p = plan->p;
     *u = (cot__units){.p = p, .plan = plan, .al = al ? *al : (cot_allocator){0}};
     u->unit = cot__alloc(al, (p->operations + (size_t)1) * sizeof *u->unit);
-    u->made = cot__alloc(al, 2 * (size_t)p->values * sizeof *u->made);
+    u->made = cot__alloc(al, 3 * (size_t)p->values * sizeof *u->made);
     u->of = cot__alloc(al, p->operations * sizeof *u->of);
     u->bytes = cot__alloc(al, p->values * sizeof *u->bytes);
     u->read = cot__alloc(al, (p->values + (size_t)1) * sizeof *u->read);
@@ -216,11 +240,15 @@ bool cot__units_open(cot__units *u, const cot__plan *plan, const cot_allocator *
         memset(u->bytes, 0, p->values * sizeof *u->bytes);
         memset(u->read, 0, (p->values + (size_t)1) * sizeof *u->read);
         u->until = u->made + p->values;
+        u->latest = u->until + p->values;
         find_units(u, caller);
         ok = find_readers(u) && find_reads(u);
     }
-    if (ok) find_ends(u);
-    if (ok) return true;
+    if (ok) {
+        find_ends(u);
+        find_latest(u);
+        return true;
+    }
     cot__units_close(u);
     return cot__refuse(caller, COT_MEMORY, "out of memory: a memory limit for %u operations", p->operations);
 }
@@ -228,7 +256,7 @@ bool cot__units_open(cot__units *u, const cot__plan *plan, const cot_allocator *
 void cot__units_close(cot__units *u) {
     const cot__program *p = u->p;
     cot__free(&u->al, u->unit, (p->operations + (size_t)1) * sizeof *u->unit);
-    cot__free(&u->al, u->made, 2 * (size_t)p->values * sizeof *u->made);
+    cot__free(&u->al, u->made, 3 * (size_t)p->values * sizeof *u->made);
     cot__free(&u->al, u->of, p->operations * sizeof *u->of);
     cot__free(&u->al, u->bytes, p->values * sizeof *u->bytes);
     cot__free(&u->al, u->read, (p->values + (size_t)1) * sizeof *u->read);

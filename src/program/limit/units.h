@@ -32,6 +32,9 @@ typedef struct cot__units {
     uint32_t            readers;
     /* For each value: the last unit that reads it, or anything that can be made of it again. */
     uint32_t           *until;
+    /* For each value: the last unit before which it can be made again. It writes over a donated
+     * input that the value is made from. COT__NO_VALUE: none does. */
+    uint32_t           *latest;
 } cot__units;
 
 /* False after telling the caller that there is no memory. */

@@ -93,7 +93,8 @@ bool outcome_differs(const outcome *a, const outcome *b, bool zeros_alike, bool 
 
 /* ---- ways.c ---------------------------------------------------------------------------------- */
 
-/* A way to run. The first row is the reference, with which the others must agree in every bit. */
+/* A way to run. The first row is the reference, with which the others must agree in every bit;
+ * those that have other bits by right agree with the first of their kind. */
 typedef struct way {
     const char *name;
     int         threads;
@@ -112,6 +113,10 @@ typedef struct way {
     bool        spills; /* the same, to a file */
     /* programs of bodies keep as little as they can, and compute the rest again */
     bool        again;
+    /* what rules alone read is kept as bf16 (cot_precision.saved): some steps at a time are done in
+     * a scope, which keeps half of what they made */
+    bool        saves;
+    bool        fast; /* cot_options.fast */
 } way;
 extern const way ways[];
 extern const int way_count;
@@ -234,6 +239,8 @@ const char *number_text(double x);
 
 /* Runs step k in a frame and returns the step after it. A body takes several steps. */
 int step_run(frame *f, int k);
+/* May it be done in a scope? Not if it makes a leaf, a mark, or rewinds. */
+bool step_may_be_scoped(const frame *f, int k);
 
 #define STEP_FUNCTION(name) void step_##name(frame *f, chooser *c)
 #define STEPS(X)                                                                                                       \

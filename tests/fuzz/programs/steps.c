@@ -25,3 +25,9 @@ int step_run(frame *f, int k) {
     if (c.byte[0] != NO_STEP) step_of(f, k, c.byte[0])(f, &c);
     return f->next;
 }
+
+bool step_may_be_scoped(const frame *f, int k) {
+    chooser c = chooser_of(f->run->program, k);
+    step    s = c.byte[0] == NO_STEP ? NULL : step_of(f, k, c.byte[0]);
+    return s != step_leaf && s != step_mark && s != step_rewind;
+}

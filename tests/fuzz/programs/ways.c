@@ -28,6 +28,18 @@ const way ways[] = {
      .batches_run = true,
      .again       = true},
     {.name = "one thread, an allocation fails", .threads = 1, .allocations_fail = true},
+    {.name = "one thread, scopes save as bf16", .threads = 1, .saves = true},
+    {.name       = "three threads, cut small, all work waits, scopes save as bf16",
+     .threads    = 3,
+     .grain      = 1,
+     .work_waits = true,
+     .saves      = true},
+    {.name = "one thread, fast", .threads = 1, .fast = true},
+    {.name       = "three threads, cut small, all work waits, fast",
+     .threads    = 3,
+     .grain      = 1,
+     .work_waits = true,
+     .fast       = true},
 };
 const int way_count = sizeof ways / sizeof *ways;
 
