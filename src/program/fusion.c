@@ -19,9 +19,17 @@ bool cot__is_fusable(const cot__program *p, uint32_t k) {
     return op < OP_structural || (op == OP_copy && !cot__is_fetch(p, k)) || op == OP_cast;
 }
 
-enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements that a fold reduces to one */
+enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements */
+int64_t cot__small_rows = 1 << 19;
+
+static int64_t row_of_operand(const cot__program *p, uint32_t k) {
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    int       axes = cot__axes_of_rows(p, k);
+    return cot__count(x.ndim - axes, x.shape + axes);
+}
 
 int64_t cot__fold_row(const cot__program *p, uint32_t k) {
+    if (cot__rows_read(p, k)) return row_of_operand(p, k);
     cot__view z = cot__value_view(p, p->operation[k].result);
     if (cot__view_size(&z) == 1) return 0;
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
@@ -34,6 +42,32 @@ static bool has_rows(const cot__program *p, uint32_t k, const cot__view *x) {
     int      i = x->ndim;
     while (i > 0 && (axes >> (i - 1) & 1)) axes &= ~(UINT64_C(1) << --i);
     return axes == 0 && cot__fold_row(p, k) >= SHORTEST_ROW && cot__fold_row(p, k) <= LONGEST_ROW;
+}
+
+int cot__rows_read(const cot__program *p, uint32_t k) {
+    switch (p->operation[k].op) {
+    case OP_softmax:
+    case OP_log_softmax:
+    case OP_layer_norm:
+    case OP_rms_norm: return 1;
+    case OP_norm_known: return 2;
+    case OP_norm_back: return 3;
+    default: return 0;
+    }
+}
+
+/* Why an operation on rows joins no group, whatever stands before it; COT__FUSED: it may. */
+static cot__unfused reason_alone(const cot__program *p, uint32_t k) {
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    int       op = p->operation[k].op, axes = cot__axes_of_rows(p, k);
+    if (axes == 0 || ((op == OP_softmax || op == OP_log_softmax) && axes != x.ndim - 1)) return COT__OTHER_AXIS;
+    if (cot__view_size(&x) * cot__dtype_size(x.dtype) < cot__small_rows) return COT__SMALL_ROWS;
+    int64_t row = cot__fold_row(p, k);
+    return row < SHORTEST_ROW || row > LONGEST_ROW ? COT__ROW_LENGTH : COT__FUSED;
+}
+
+bool cot__is_on_rows(const cot__program *p, uint32_t k) {
+    return cot__rows_read(p, k) && reason_alone(p, k) == COT__FUSED;
 }
 
 /* Shorter arrays are one block, so there is nothing to gain. All axes go, or the last ones. */
@@ -116,8 +150,11 @@ static void find_last_readers(search *s) {
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* Is it the result of a fold, which is there when the group is done? */
-static bool is_folded(const search *s, uint32_t v) { return cot__is_fold(s->p, cot__value_maker(s->p, v)); }
+/* Is it the result of a fold, or a further one, which is there when the group is done? */
+static bool is_folded(const search *s, uint32_t v) {
+    uint32_t k = cot__value_maker(s->p, v);
+    return cot__is_fold(s->p, k) || s->p->operation[k].result != v;
+}
 
 /* May operation k read operand i, which the open group makes? */
 static bool may_read(const search *s, uint32_t k, int i) {
@@ -264,6 +301,62 @@ static bool join_fold(search *s, uint32_t k) {
     return true;
 }
 
+/* Lies the value row-major? The plan may find views where the search has none: then what they view
+ * must lie so. */
+static bool lies_in_rows(const search *s, uint32_t v) {
+    for (;;) {
+        uint32_t base = s->base[v], k = cot__value_maker(s->p, base);
+        if (s->straight[v] != COT__WHOLE_IN_ORDER) return false;
+        switch (cot__value_origin(s->p, base)) {
+        case COT__FROM_INPUT: {
+            cot__view x = cot__value_view(s->p, base);
+            return !s->inputs || cot__is_contiguous(x.ndim, x.shape, s->inputs[k].stride);
+        }
+        case COT__FROM_OPERATION: break;
+        default: return true;
+        }
+        if (s->p->operation[k].op < OP_structural || !cot__op_of(s->p->operation[k].op)->view) return true;
+        v = cot__operation_operand(s->p, k)[0];
+    }
+}
+
+/* Why an operation on rows does not join the group that is open. */
+static cot__unfused reason_of_rows(const search *s, uint32_t k) {
+    if (s->open == COT__NO_VALUE) return COT__NOTHING_BEFORE;
+    const cot__group *g = &s->f->group[s->open];
+    const uint32_t   *x = cot__operation_operand(s->p, k);
+    if (g->product) return COT__ROWS_OF_PRODUCT;
+    if (g->folds && g->row != cot__fold_row(s->p, k)) return COT__OTHER_ROWS;
+    if (s->size != cot__fused_size(s->p, k)) return COT__OTHER_SIZE;
+    if (s->shifted != COT__NO_VALUE) return COT__PART_OF_ROWS;
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++)
+        if (cot__in_open_group(s, x[i]) && (i >= cot__rows_read(s->p, k) || !may_read(s, k, i)))
+            return COT__OTHER_ORDER;
+    return g->folds == COT__STAGE_FOLDS ? COT__FULL : COT__FUSED;
+}
+
+/* It joins, or begins a group. */
+static bool join_rows(search *s, uint32_t k) {
+    cot__unfused why = reason_of_rows(s, k);
+    if (why != COT__FUSED) {
+        close_group(s);
+        if (s->again != COT__NO_VALUE) return true;
+        if (!open_group(s, k)) return false;
+    }
+    take_in(s, k, 0, false);
+    s->f->group[s->open].row = cot__fold_row(s->p, k);
+    s->f->why[k] = (uint8_t)why;
+    return true;
+}
+
+/* What an operation on rows reads of other groups must lie so. */
+static cot__unfused reason_apart(const search *s, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(s->p, k);
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++)
+        if (!lies_in_rows(s, x[i])) return COT__ROWS_APART;
+    return reason_alone(s->p, k);
+}
+
 /* A patch joins a group that makes one of its operands. */
 static bool join_patch(search *s, uint32_t k) {
     const uint32_t *x = cot__operation_operand(s->p, k);
@@ -285,6 +378,10 @@ static bool look_at(search *s, uint32_t k) {
     if (cot__is_fusable(s->p, k)) return join(s, k);
     if (cot__is_fold(s->p, k) && join_fold(s, k)) return true;
     if (cot__is_patch(s->p, k) && join_patch(s, k)) return true;
+    if (cot__rows_read(s->p, k)) {
+        s->f->why[k] = (uint8_t)reason_apart(s, k);
+        if (s->f->why[k] == COT__FUSED) return join_rows(s, k);
+    }
     close_group(s);
     return s->again != COT__NO_VALUE || !cot__is_product(s->p, k) || open_product(s, k);
 }
@@ -317,6 +414,7 @@ static void find_readers(search *s) {
     for (uint32_t k = 0; k < p->operations; k++) {
         const uint32_t *x = cot__operation_operand(p, k);
         if (cot__is_fold(p, k)) inside[p->operation[k].result] = 0;
+        for (uint32_t i = 1; i < p->operation[k].results; i++) inside[p->operation[k].result + i] = 0;
         if (is_view(s, k)) continue; /* it reads nothing */
         for (int i = 0; i < cot__operation_operands(p, k); i++)
             if (x[i] != COT__NO_VALUE && s->f->of[k] != group_of(s, s->base[x[i]])) inside[s->base[x[i]]] = 0;
@@ -378,9 +476,10 @@ static bool open_lists(search *s) {
     return true;
 }
 
-bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__caller *caller) {
+bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__view *inputs,
+                      const cot__caller *caller) {
     *f = (cot__fusion){.al = al ? *al : (cot_allocator){0}, .values = p->values, .operations = p->operations};
-    search s = {.f = f, .p = p, .open = COT__NO_VALUE};
+    search s = {.f = f, .p = p, .inputs = inputs, .open = COT__NO_VALUE};
     bool   ok = open_lists(&s);
     if (ok) {
         find_views(&s);

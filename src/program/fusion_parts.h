@@ -11,6 +11,7 @@ enum { COT__OTHER_WAY, COT__WHOLE_IN_ORDER, COT__RANGE_IN_ORDER };
 typedef struct cot__group_search {
     cot__fusion        *f;
     const cot__program *p;
+    const cot__view    *inputs; /* their strides, or NULL */
     /* For each value: the one whose elements it views, itself if it is no view; how; and of a range
      * its first element. */
     uint32_t           *base;

@@ -5,7 +5,8 @@
  * size follows at once, in its old order. What waits are operations without effect, so effects
  * keep their order; and nothing is computed before its operands. Views of what waits wait with it.
  *
- * A fold waits with the operations that make what it reduces. Behind a matrix product its end
+ * A fold waits with the operations that make what it reduces, and an operation on rows waits as an
+ * elementwise one, where all rows have one length. Behind a matrix product its end
  * follows at once (ends.h), though that be what stood far behind it: the step of an optimiser.
  *
  * For a few sizes operations wait at the same time. When a group is full it waits no longer. */
@@ -101,6 +102,24 @@ static void gather(cot__rewrite *r, uint32_t k) {
     g->queue[which].members++;
 }
 
+/* Nobody who waits may read its further results: they are there when the group is done. */
+static bool gather_rows(cot__rewrite *r, uint32_t k) {
+    gathering *g = r->edit->state;
+    if (!cot__is_on_rows(r->from, k)) return false;
+    const cot__operation *o = &r->from->operation[k];
+    int64_t               size = cot__fused_size(r->from, k), row = cot__fold_row(r->from, k);
+    int                   which = queue_for(r, size);
+    queue                *q = &g->queue[which];
+    if (is_out_of_order(r, k, which) || q->folds == COT__STAGE_FOLDS || (q->folds && q->row != row)) empty(r, which);
+    empty_operands(r, k, which);
+    wait(r, k, which);
+    q->size = size;
+    q->row = row;
+    q->folds++;
+    for (uint32_t i = 1; i < o->results; i++) g->waits[o->result + i] = (uint8_t)which, g->straight[o->result + i] = 0;
+    return true;
+}
+
 /* A fold waits with what makes its operand; nobody who waits there may read its result. */
 static bool gather_fold(cot__rewrite *r, uint32_t k) {
     gathering *g = r->edit->state;
@@ -130,7 +149,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
         gather(r, k);
         return;
     }
-    if (gather_fold(r, k)) return;
+    if (gather_fold(r, k) || gather_rows(r, k)) return;
     x = cot__operation_operands(p, k) == 1 ? cot__operation_operand(p, k)[0] : COT__NO_VALUE;
     if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, g->straight[x])) {
         g->straight[z] = g->straight[x] && cot__keeps_order(p->operation[k].op);
