@@ -68,7 +68,7 @@ typedef struct cot__stage_rows {
 typedef struct cot__stage_fold {
     /* Not NULL: it is this operation, and has but `after` and `row`. */
     const cot__stage_rows *rows;
-    int       what; /* a cot__reduction: SUM, MAX or MIN */
+    int       what; /* a cot__reduction: SUM, MAX or MIN; of rows NORM2 or LOGSUMEXP, too */
     int       after;
     int64_t   row; /* elements of a row; 0: all are reduced to one */
     bool      moves; /* x is as `moves` of a stage says */

@@ -22,6 +22,11 @@ bool cot__is_fusable(const cot__program *p, uint32_t k) {
 enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements */
 int64_t cot__small_rows = 1 << 19;
 
+static bool is_small(const cot__program *p, uint32_t k) {
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    return cot__view_size(&x) * cot__dtype_size(x.dtype) < cot__small_rows;
+}
+
 static int64_t row_of_operand(const cot__program *p, uint32_t k) {
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
     int       axes = cot__axes_of_rows(p, k);
@@ -61,7 +66,7 @@ static cot__unfused reason_alone(const cot__program *p, uint32_t k) {
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
     int       op = p->operation[k].op, axes = cot__axes_of_rows(p, k);
     if (axes == 0 || ((op == OP_softmax || op == OP_log_softmax) && axes != x.ndim - 1)) return COT__OTHER_AXIS;
-    if (cot__view_size(&x) * cot__dtype_size(x.dtype) < cot__small_rows) return COT__SMALL_ROWS;
+    if (is_small(p, k)) return COT__SMALL_ROWS;
     int64_t row = cot__fold_row(p, k);
     return row < SHORTEST_ROW || row > LONGEST_ROW ? COT__ROW_LENGTH : COT__FUSED;
 }
@@ -73,11 +78,26 @@ bool cot__is_on_rows(const cot__program *p, uint32_t k) {
 /* Shorter arrays are one block, so there is nothing to gain. All axes go, or the last ones. */
 bool cot__is_fold(const cot__program *p, uint32_t k) {
     const cot__operation *o = &p->operation[k];
-    if (o->op != OP_sum && o->op != OP_max && o->op != OP_min) return false;
+    bool rows_alone = o->op == OP_logsumexp || o->op == OP_norm;
+    if (o->op != OP_sum && o->op != OP_max && o->op != OP_min && !rows_alone) return false;
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, o->result);
     if (!cot__dtype_is_float(x.dtype) || !cot__dtype_is_float(z.dtype) || cot__view_size(&x) < 4 * COT__BLOCK)
         return false;
-    return cot__view_size(&z) == 1 || has_rows(p, k, &x);
+    return cot__view_size(&z) == 1 ? !rows_alone : has_rows(p, k, &x);
+}
+
+bool cot__is_row_fold(const cot__program *p, uint32_t k) {
+    return cot__is_fold(p, k) && cot__fold_row(p, k) > 0 && !is_small(p, k);
+}
+
+bool cot__is_along_rows(const cot__program *p, uint32_t k) {
+    if (p->operation[k].op != OP_broadcast_to) return false;
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, p->operation[k].result);
+    int       i = 0;
+    if (x.ndim != z.ndim) return false;
+    while (i < x.ndim && x.shape[i] == z.shape[i]) i++;
+    while (i < x.ndim && x.shape[i] == 1) i++;
+    return i == x.ndim;
 }
 
 /* Vectors, and 16 bits, which are rounded when the whole product is there, have no ends. */
@@ -122,6 +142,7 @@ static void follow_view(search *s, uint32_t k) {
     s->base[z] = s->base[x];
     s->straight[z] = cot__keeps_order(op) && s->straight[x] == COT__WHOLE_IN_ORDER ? COT__WHOLE_IN_ORDER
                      : first >= 0                                                   ? COT__RANGE_IN_ORDER
+                     : s->straight[x] == COT__WHOLE_IN_ORDER && cot__is_along_rows(s->p, k) ? COT__ALONG_ROWS
                                                                                     : COT__OTHER_WAY;
     s->shift[z] = first + (s->straight[x] == COT__RANGE_IN_ORDER ? s->shift[x] : 0);
 }
@@ -156,10 +177,12 @@ static bool is_folded(const search *s, uint32_t v) {
     return cot__is_fold(s->p, k) || s->p->operation[k].result != v;
 }
 
+static bool is_of_rows(const search *s, uint32_t v) { return cot__is_row_fold(s->p, cot__value_maker(s->p, v)); }
+
 /* May operation k read operand i, which the open group makes? */
 static bool may_read(const search *s, uint32_t k, int i) {
     uint32_t v = cot__operation_operand(s->p, k)[i];
-    if (is_folded(s, s->base[v])) return false;
+    if (is_folded(s, s->base[v])) return s->straight[v] == COT__ALONG_ROWS && is_of_rows(s, s->base[v]);
     if (s->straight[v] == COT__RANGE_IN_ORDER) return !s->alone[k] && cot__shift_is_short(cot__shift_of(s, k, i));
     return s->straight[v] == COT__WHOLE_IN_ORDER;
 }

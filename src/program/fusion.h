@@ -10,7 +10,9 @@
  * A group may hold folds: sums, maxima and minima over all elements of what a member makes. Each
  * block is reduced while it is in cache; the result is there when the group is done, so no member
  * reads it. Or a fold reduces rows, the last axes of its operand: then blocks are whole rows, and
- * all folds of the group reduce rows of one length. Such a group says `row`.
+ * all folds of the group reduce rows of one length. Such a group says `row`. What a fold has made
+ * of a row is there when the row's block is: members may read it as an array that repeats it along
+ * the row (softmax on its way back: z (g - Σ z g)).
  *
  * So does one with operations on rows: softmax along the last axis, norms and the ways back through
  * them. Each row of their results is made of that row of their operands, so members may stand
@@ -110,9 +112,13 @@ bool cot__is_fold(const cot__program *p, uint32_t k);
 /* Elements of the rows that a fold reduces, or an operation on rows reads; 0: a fold reduces all to
  * one. */
 int64_t cot__fold_row(const cot__program *p, uint32_t k);
+/* Is operation k a fold of rows whose results members may read, repeated along the rows? */
+bool cot__is_row_fold(const cot__program *p, uint32_t k);
+/* Does operation k repeat each element of its operand along the last axes, as many as a row has? */
+bool cot__is_along_rows(const cot__program *p, uint32_t k);
 /* Can operation k be an operation on rows of a group? */
 bool cot__is_on_rows(const cot__program *p, uint32_t k);
-/* Bytes of the smallest array for that: smaller ones stay in cache between operations, so nothing
+/* Bytes of the smallest array for these: smaller ones stay in cache between operations, so nothing
  * is gained. It is a variable only for the tests, which make it small, but never 0. */
 extern int64_t cot__small_rows;
 /* How many of its operands have rows: the first. The others are the same for all rows. */

@@ -5,8 +5,9 @@
 #include "backend/runs.h"
 #include "program/fusion.h"
 
-/* How a value views the elements of its base. */
-enum { COT__OTHER_WAY, COT__WHOLE_IN_ORDER, COT__RANGE_IN_ORDER };
+/* How a value views the elements of its base: all of them, a range, or each of them repeated along
+ * a row. */
+enum { COT__OTHER_WAY, COT__WHOLE_IN_ORDER, COT__RANGE_IN_ORDER, COT__ALONG_ROWS };
 
 typedef struct cot__group_search {
     cot__fusion        *f;

@@ -481,7 +481,11 @@ static void prepare_fold(cot__run *r, const cot__plan *plan, uint32_t k, uint32_
     cot__stage_fold *f = &r->fold[r->folds++];
     uint32_t   x = cot__operation_operand(r->p, k)[0];
     int        op = r->p->operation[k].op;
-    *f = (cot__stage_fold){.what = op == OP_sum ? COT__SUM : op == OP_max ? COT__MAX : COT__MIN,
+    *f = (cot__stage_fold){.what = op == OP_sum         ? COT__SUM
+                                   : op == OP_max       ? COT__MAX
+                                   : op == OP_min       ? COT__MIN
+                                   : op == OP_logsumexp ? COT__LOGSUMEXP
+                                                        : COT__NORM2,
                      .after = (int)(r->runs - first),
                      .row = cot__fold_row(r->p, k),
                      .moves = moves(plan, x),

@@ -19,6 +19,10 @@
 
 enum { QUEUES = 8, NOBODY = QUEUES };
 
+/* How a value has the elements of what waits: in another order; in theirs; it is what folds have
+ * made of rows, or repeats that along the rows. */
+enum { OTHERWISE, IN_ORDER, OF_ROWS, ALONG_ROWS };
+
 /* Operations that wait: `count` from `first` on in the list `next`. */
 typedef struct queue { int64_t size, row; uint32_t first, last, members, folds; } queue;
 
@@ -26,7 +30,7 @@ typedef struct gathering {
     queue    queue[QUEUES];
     uint32_t *next;    /* for each operation: the one that waits behind it */
     uint8_t  *waits;   /* for each value: the queue of the operation that makes it, or NOBODY */
-    uint8_t  *straight; /* for each value: it has the elements of what waits in their order */
+    uint8_t  *straight; /* for each value: has it the elements of what waits in their order? */
     uint32_t  turn, emitted;
     cot__ends ends;
 } gathering;
@@ -87,8 +91,16 @@ static bool is_out_of_order(const cot__rewrite *r, uint32_t k, int which) {
     const gathering *g = r->edit->state;
     const uint32_t  *x = cot__operation_operand(r->from, k);
     for (int i = 0; i < cot__operation_operands(r->from, k); i++)
-        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && !g->straight[x[i]]) return true;
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && g->straight[x[i]] != IN_ORDER &&
+            g->straight[x[i]] != ALONG_ROWS)
+            return true;
     return false;
+}
+
+/* How a view of x, which waits, has its elements. */
+static uint8_t seen_through(const cot__rewrite *r, uint32_t k, uint8_t x) {
+    if (cot__keeps_order(r->from->operation[k].op)) return x;
+    return x == OF_ROWS && cot__is_along_rows(r->from, k) ? ALONG_ROWS : OTHERWISE;
 }
 
 static void gather(cot__rewrite *r, uint32_t k) {
@@ -116,20 +128,24 @@ static bool gather_rows(cot__rewrite *r, uint32_t k) {
     q->size = size;
     q->row = row;
     q->folds++;
-    for (uint32_t i = 1; i < o->results; i++) g->waits[o->result + i] = (uint8_t)which, g->straight[o->result + i] = 0;
+    for (uint32_t i = 1; i < o->results; i++) {
+        g->waits[o->result + i] = (uint8_t)which;
+        g->straight[o->result + i] = OTHERWISE;
+    }
     return true;
 }
 
-/* A fold waits with what makes its operand; nobody who waits there may read its result. */
+/* A fold waits with what makes its operand. Who waits there may read what it makes of rows, along
+ * these. */
 static bool gather_fold(cot__rewrite *r, uint32_t k) {
     gathering *g = r->edit->state;
     uint32_t   x = cot__operation_operand(r->from, k)[0], z = r->from->operation[k].result;
-    if (!cot__is_fold(r->from, k) || g->waits[x] == NOBODY || !g->straight[x]) return false;
+    if (!cot__is_fold(r->from, k) || g->waits[x] == NOBODY || g->straight[x] != IN_ORDER) return false;
     queue *q = &g->queue[g->waits[x]];
     if (q->folds == COT__STAGE_FOLDS || (q->folds && q->row != cot__fold_row(r->from, k))) return false;
     q->folds++;
     q->row = cot__fold_row(r->from, k);
-    g->straight[z] = 0;
+    g->straight[z] = cot__is_row_fold(r->from, k) ? OF_ROWS : OTHERWISE;
     wait(r, k, g->waits[x]);
     return true;
 }
@@ -151,8 +167,9 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     }
     if (gather_fold(r, k) || gather_rows(r, k)) return;
     x = cot__operation_operands(p, k) == 1 ? cot__operation_operand(p, k)[0] : COT__NO_VALUE;
-    if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, g->straight[x])) {
-        g->straight[z] = g->straight[x] && cot__keeps_order(p->operation[k].op);
+    bool dense = x != COT__NO_VALUE && (g->straight[x] == IN_ORDER || g->straight[x] == OF_ROWS);
+    if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, dense)) {
+        g->straight[z] = seen_through(r, k, g->straight[x]);
         wait(r, k, g->waits[x]);
         return;
     }
@@ -175,7 +192,7 @@ cot__program *cot__pass_gather(const cot__program *p, const cot__pass_options *o
     g.waits = (uint8_t *)(g.next + p->operations);
     g.straight = g.waits + p->values;
     memset(g.waits, NOBODY, p->values);
-    memset(g.straight, 1, p->values);
+    memset(g.straight, IN_ORDER, p->values);
     for (int i = 0; i < QUEUES; i++) g.queue[i] = (queue){.first = COT__NO_VALUE};
     cot__program *made = NULL;
     if (cot__ends_open(&g.ends, p, o->al)) made = cot__rewrite_run(p, o, &how);

@@ -87,6 +87,32 @@ static void the_reason_is_told_why_one_does_not_join(void **state) {
                    "%17 neg in 2\n");
 }
 
+/* The way back through softmax, z g - z Σ z g, and the sum of rows of another kind, which goes
+ * through a number for each row: that has another size. */
+static void members_read_along_the_rows_what_folds_have_made_of_them(void **state) {
+    (void)state;
+    for (int numbers = 0; numbers < 2; numbers++) {
+        draft d;
+        draft_open(&d, NULL);
+        uint32_t z = input(&d, COT_F32, SHAPE(50, 30)), g = input(&d, COT_F32, SHAPE(50, 30));
+        uint32_t zg = op(&d, OP_smul, X(g, z)), s = op(&d, OP_sum, X(zg), .ints = 2, .at = {2, 1});
+        if (numbers) s = op(&d, OP_neg, X(s));
+        uint32_t all = op(&d, OP_broadcast_to, X(s), .asked = {COT_F32, SHAPE(50, 30)});
+        output(&d, op(&d, OP_sub, X(zg, op(&d, OP_smul, X(all, z)))));
+        groups_are(&d, numbers ? "%2 smul in 0: an operation stands between that is not elementwise\n"
+                                 "%3 sum in 0\n"
+                                 "%4 neg: it reads elements of the group in another order\n"
+                                 "%5 broadcast_to: it is not elementwise, or has no axes\n"
+                                 "%6 smul in 1 inside: it reads elements of the group in another order\n"
+                                 "%7 sub in 1\n"
+                               : "%2 smul in 0 inside: an operation stands between that is not elementwise\n"
+                                 "%3 sum in 0\n"
+                                 "%4 broadcast_to: it is not elementwise, or has no axes\n"
+                                 "%5 smul in 0 inside\n"
+                                 "%6 sub in 0\n");
+    }
+}
+
 /* 512 kB. */
 static void small_arrays_stay_in_cache_and_by_themselves(void **state) {
     (void)state;
@@ -102,7 +128,52 @@ static void small_arrays_stay_in_cache_and_by_themselves(void **state) {
     }
 }
 
+/* Other work stands between the parts of a norm and of a way back: the pass puts it before or
+ * behind, and all of each is one group. */
+static void what_is_done_to_rows_is_gathered(void **state) {
+    draft d;
+    char  text[4096];
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F32, SHAPE(50, 30)), y = input(&d, COT_F32, SHAPE(40));
+    uint32_t a = op(&d, OP_exp, X(x)), c = op(&d, OP_cumsum, X(y), .ints = 2, .at = {0, 0});
+    uint32_t n = NORM(&d, OP_rms_norm, 0, a);
+    c = op(&d, OP_cumsum, X(c), .ints = 2, .at = {0, 0});
+    uint32_t s = op(&d, OP_sum, X(n), .ints = 2, .at = {2, 1});
+    c = op(&d, OP_cumsum, X(c), .ints = 2, .at = {0, 0});
+    uint32_t all = op(&d, OP_broadcast_to, X(s), .asked = {COT_F32, SHAPE(50, 30)});
+    c = op(&d, OP_cumsum, X(c), .ints = 2, .at = {0, 0});
+    output(&d, op(&d, OP_mul, X(n, all)));
+    output(&d, c);
+    cot__program *p = draft_close(&d), *q = after(p, cot__pass_gather);
+    describe_groups(q, tell, text, sizeof text);
+    assert_non_null(strstr(text, "exp in 0 inside: an operation stands between that is not elementwise\n"));
+    assert_non_null(strstr(text, "rms_norm in 0 inside\n"));
+    assert_non_null(strstr(text, "sum in 0\n"));
+    assert_non_null(strstr(text, "mul in 0\n"));
+    cot__program_release(p);
+    cot__program_release(q);
+}
+
 /* ---- bits ------------------------------------------------------------------------------------ */
+
+/* A NaN or an infinity is seen in all of its row, so most rows have none. */
+static void fill_rows(const cot__program *p, uint64_t seed, void **in) {
+    dice r = {seed};
+    for (uint32_t k = 0; k < p->inputs; k++) {
+        cot__view v = cot__value_view(p, p->input[k]);
+        in[k] = malloc(bytes_at(p, p->input[k]) + 1);
+        for (int64_t i = 0; i < cot__view_size(&v); i++)
+            cot__store_f64((char *)in[k] + i * cot__dtype_size(v.dtype), v.dtype,
+                           below(&r, 4000) ? (double)below(&r, 4001) / 500 - 4 : odd_number(&r));
+    }
+}
+
+static void same_bits_in_groups(const cot__program *p, uint64_t seed) {
+    void *in[4];
+    fill_rows(p, seed, in);
+    groups_keep_bits(p, in, seed);
+}
 
 /* Bias, mask and residual before, a factor and the sum of rows behind. Norms take F64 and F32, so
  * 16 bits are widened for them and rounded behind. */
@@ -133,7 +204,10 @@ static void program_of(draft *d, int which, cot_dtype dtype, cot_shape shape) {
 
 enum { KINDS = 6 };
 
-/* Rows that are too short or too long for a group, around vectors and calls, one row, and none. */
+/* Elements: a part of the work has one block, or several. */
+static int size_of(int i) { return i % 2 ? 9000 : 90000; }
+
+/* Rows that are too short or too long for a group, around vectors and calls, and one row. */
 static void operations_on_rows_have_the_bits_of_themselves_alone(void **state) {
     static const int       rows[] = {1, 8, 9, 100, 257, 1000, 1024, 1025, 4096, 5000};
     static const cot_dtype dtypes[] = {COT_F32, COT_F64, COT_BF16, COT_F16};
@@ -142,12 +216,49 @@ static void operations_on_rows_have_the_bits_of_themselves_alone(void **state) {
         for (int t = 0; t < TEST_COUNT(dtypes); t++)
             for (int which = 0; which < KINDS; which++) {
                 draft d;
-                void *in[4];
                 draft_open(&d, NULL);
-                program_of(&d, which, dtypes[t], SHAPE(i % 4 == 3 ? 1 : 1 + 9000 / rows[i], rows[i]));
+                program_of(&d, which, dtypes[t], SHAPE(i % 4 == 3 ? 1 : 1 + size_of(i) / rows[i], rows[i]));
                 cot__program *p = draft_close(&d);
-                fill_inputs(p, (uint64_t)(100 * i + 10 * t + which), in);
-                groups_keep_bits(p, in, (uint64_t)(100 * i + 10 * t + which));
+                same_bits_in_groups(p, (uint64_t)(100 * i + 10 * t + which));
+                cot__program_release(p);
+            }
+    test_verdict();
+}
+
+/* The ways back through softmax and log_softmax, logsumexp with its weights, and rows divided by
+ * their lengths. */
+static uint32_t along_rows(draft *d, int which, cot_dtype dtype, cot_shape shape, uint32_t x, uint32_t y) {
+    int64_t  kept = which % 2; /* or a reshape instead */
+    int      reduction = which < 2 ? OP_sum : which < 4 ? OP_logsumexp : which < 6 ? OP_norm : OP_max;
+    uint32_t a = op(d, OP_tanh, X(op(d, OP_add, X(x, y)))), s;
+    s = op(d, reduction, X(a), .ints = 2, .at = {2, kept});
+    if (!kept) s = op(d, OP_reshape, X(s), .asked = {dtype, SHAPE((int)shape.dim[0], 1)});
+    uint32_t all = op(d, OP_broadcast_to, X(s), .asked = {dtype, shape});
+    uint32_t z = op(d, OP_sub, X(a, op(d, OP_mul, X(all, x))));
+    output(d, op(d, OP_min, X(z), .ints = 2, .at = {2, 0}));
+    if (which % 3 == 0) output(d, s);
+    return op(d, OP_div, X(z, all));
+}
+
+static void what_folds_have_made_of_rows_is_read_with_the_same_bits(void **state) {
+    static const int       rows[] = {8, 100, 257, 1025, 4096, 5000};
+    static const cot_dtype dtypes[] = {COT_F32, COT_F64, COT_BF16};
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(rows); i++)
+        for (int t = 0; t < TEST_COUNT(dtypes); t++)
+            for (int which = 0; which < 8; which++) {
+                draft d;
+                draft_open(&d, NULL);
+                cot_shape shape = SHAPE(1 + size_of(i) / rows[i], rows[i]);
+                uint32_t  x = input(&d, dtypes[t], shape), y = input(&d, dtypes[t], shape);
+                uint32_t  z = along_rows(&d, which, dtypes[t], shape, x, y);
+                output(&d, which == 5 ? SOFTMAX(&d, z) : z);
+                cot__program *p = draft_close(&d);
+                cot__fusion   f;
+                open_groups(p, &f);
+                TEST_CHECK(f.groups == 1 || rows[i] > 4096, "rows of %d, %d: %u groups", rows[i], which, f.groups);
+                cot__fusion_close(&f);
+                same_bits_in_groups(p, (uint64_t)(100 * i + 10 * t + which));
                 cot__program_release(p);
             }
     test_verdict();
@@ -155,7 +266,6 @@ static void operations_on_rows_have_the_bits_of_themselves_alone(void **state) {
 
 static void rows_may_have_several_axes(void **state) {
     draft d;
-    void *in[3];
     (void)state;
     draft_open(&d, NULL);
     uint32_t x = input(&d, COT_F32, SHAPE(7, 9, 5, 6)), w = input(&d, COT_F32, SHAPE(5, 6));
@@ -169,8 +279,7 @@ static void rows_may_have_several_axes(void **state) {
     open_groups(p, &f);
     assert_true(f.groups == 1 && f.group[0].row == 30 && f.group[0].folds == 2 && f.group[0].runs == 2);
     cot__fusion_close(&f);
-    fill_inputs(p, 1, in);
-    groups_keep_bits(p, in, 1);
+    same_bits_in_groups(p, 1);
     cot__program_release(p);
     test_verdict();
 }
@@ -181,12 +290,10 @@ static void empty_arrays_have_no_rows(void **state) {
     for (int which = 0; which < KINDS; which++)
         for (int k = 0; k < 2; k++) {
             draft d;
-            void *in[4];
             draft_open(&d, NULL);
             program_of(&d, which, COT_F32, k ? SHAPE(3, 0) : SHAPE(0, 30));
             cot__program *p = draft_close(&d);
-            fill_inputs(p, 1, in);
-            groups_keep_bits(p, in, 1);
+            same_bits_in_groups(p, 1);
             cot__program_release(p);
         }
     test_verdict();
@@ -230,7 +337,6 @@ static void parts_do_not_share_their_pieces(void **state) {
     for (int t = 0; t < TEST_COUNT(dtypes); t++)
         for (int rows = 0; rows < 2; rows++) {
             draft d;
-            void *in[2];
             draft_open(&d, NULL);
             cot_shape shape = SHAPE(700, 1000);
             uint32_t  x = input(&d, dtypes[t], shape), y = input(&d, dtypes[t], SHAPE(700));
@@ -240,8 +346,7 @@ static void parts_do_not_share_their_pieces(void **state) {
             if (rows) b = SOFTMAX(&d, b);
             output(&d, op(&d, OP_add, X(op(&d, OP_mul, X(a, b)), op(&d, OP_cos, X(b)))));
             cot__program *p = draft_close(&d);
-            fill_inputs(p, (uint64_t)t, in);
-            groups_keep_bits(p, in, (uint64_t)t);
+            same_bits_in_groups(p, (uint64_t)t);
             cot__program_release(p);
         }
     test_verdict();
@@ -278,6 +383,9 @@ int main(void) {
         cmocka_unit_test(softmax_and_norms_join_what_stands_around_them),
         cmocka_unit_test(an_operation_on_rows_begins_a_group),
         cmocka_unit_test(the_reason_is_told_why_one_does_not_join),
+        cmocka_unit_test(members_read_along_the_rows_what_folds_have_made_of_them),
+        cmocka_unit_test(what_is_done_to_rows_is_gathered),
+        cmocka_unit_test(what_folds_have_made_of_rows_is_read_with_the_same_bits),
         cmocka_unit_test_setup_teardown(small_arrays_stay_in_cache_and_by_themselves, of_usual_size, of_any_size),
         cmocka_unit_test(operations_on_rows_have_the_bits_of_themselves_alone),
         cmocka_unit_test(rows_may_have_several_axes),
