@@ -13,7 +13,7 @@
 
 #include "job/job.h"
 
-enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_FOLDS = 4 };
+enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_FOLDS = 8 };
 enum { COT__STAGE_ROOM = 1 << 18 }; /* elements of all blocks that are worked on at a time */
 enum { COT__RUN_COPY = -1 }; /* to = from, converted where dtypes differ */
 
@@ -51,12 +51,14 @@ typedef struct cot__block_run {
     int64_t           size, parts;
 } cot__block_run;
 
-/* An operation each row of whose results is made of the same row of its first operands. The job
- * has the whole arrays, row-major; done on some rows of them, it makes those rows. */
+/* An operation each row of whose results is made of the same row of its first operands, or an
+ * elementwise one on what folds have made of rows, an element each. The job has the whole arrays,
+ * row-major; done on some rows of them, it makes those rows. */
 typedef struct cot__stage_rows {
     cot__job job;
+    double   number; /* its plain number */
     int      axes;     /* in front of the axes of a row, in operands and results */
-    int      operands; /* that have rows; the others are the same for all rows */
+    int      operands; /* that have rows, or no axes; the others are the same for all rows */
     int      results;
     /* Bit i: operand i is as `moves` of a stage says; bit COT__RUN_VIEWS: result 0 is. */
     uint16_t moves;

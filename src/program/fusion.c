@@ -171,13 +171,24 @@ static void find_last_readers(search *s) {
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* Is it the result of a fold, or a further one, which is there when the group is done? */
-static bool is_folded(const search *s, uint32_t v) {
-    uint32_t k = cot__value_maker(s->p, v);
-    return cot__is_fold(s->p, k) || s->p->operation[k].result != v;
+bool cot__is_row_number(const cot__fusion *f, const cot__program *p, uint32_t k) {
+    const cot__group *g = &f->group[f->of[k]];
+    return g->row && cot__is_fusable(p, k) && cot__fused_size(p, k) != g->size;
 }
 
-static bool is_of_rows(const search *s, uint32_t v) { return cot__is_row_fold(s->p, cot__value_maker(s->p, v)); }
+/* Has the open group made it for each row: a fold, or an operation on what folds have made? */
+static bool is_of_rows(const search *s, uint32_t v) {
+    uint32_t k = cot__value_maker(s->p, v);
+    bool     number = cot__is_fusable(s->p, k) && cot__fused_size(s->p, k) != s->size;
+    return cot__is_row_fold(s->p, k) || (s->f->group[s->open].row && number);
+}
+
+/* Is it the result of a fold, or of such an operation, or a further one? */
+static bool is_folded(const search *s, uint32_t v) {
+    uint32_t k = cot__value_maker(s->p, v);
+    return cot__is_fold(s->p, k) || is_of_rows(s, v) || s->p->operation[k].result != v;
+}
+
 
 /* May operation k read operand i, which the open group makes? */
 static bool may_read(const search *s, uint32_t k, int i) {
@@ -343,6 +354,23 @@ static bool lies_in_rows(const search *s, uint32_t v) {
     }
 }
 
+/* Is operation k elementwise on what the open group has made for each row? */
+static bool is_on_row_numbers(const search *s, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(s->p, k);
+    bool            some = false;
+    if (s->open == COT__NO_VALUE) return false;
+    const cot__group *g = &s->f->group[s->open];
+    if (!g->row || cot__fused_size(s->p, k) * g->row != s->size || g->folds == COT__STAGE_FOLDS) return false;
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++) {
+        if (x[i] == COT__NO_VALUE) continue;
+        bool made = cot__in_open_group(s, x[i]);
+        if (cot__value_view(s->p, x[i]).ndim > 0 && !lies_in_rows(s, x[i])) return false;
+        if (made && !is_of_rows(s, s->base[x[i]])) return false;
+        some |= made;
+    }
+    return some;
+}
+
 /* Why an operation on rows does not join the group that is open. */
 static cot__unfused reason_of_rows(const search *s, uint32_t k) {
     if (s->open == COT__NO_VALUE) return COT__NOTHING_BEFORE;
@@ -398,6 +426,7 @@ static bool look_at(search *s, uint32_t k) {
     s->f->of[k] = COT__NO_VALUE;
     s->f->why[k] = COT__NOT_ELEMENTWISE;
     if (is_view(s, k)) return true;
+    if (cot__is_fusable(s->p, k) && is_on_row_numbers(s, k)) return take_in(s, k, 0, false), true;
     if (cot__is_fusable(s->p, k)) return join(s, k);
     if (cot__is_fold(s->p, k) && join_fold(s, k)) return true;
     if (cot__is_patch(s->p, k) && join_patch(s, k)) return true;
@@ -436,7 +465,8 @@ static void find_readers(search *s) {
     for (uint32_t v = 0; v < p->values; v++) inside[v] = group_of(s, v) != COT__NO_VALUE ? COT__INSIDE : 0;
     for (uint32_t k = 0; k < p->operations; k++) {
         const uint32_t *x = cot__operation_operand(p, k);
-        if (cot__is_fold(p, k)) inside[p->operation[k].result] = 0;
+        bool number = s->f->of[k] != COT__NO_VALUE && cot__is_row_number(s->f, p, k);
+        if (cot__is_fold(p, k) || number) inside[p->operation[k].result] = 0;
         for (uint32_t i = 1; i < p->operation[k].results; i++) inside[p->operation[k].result + i] = 0;
         if (is_view(s, k)) continue; /* it reads nothing */
         for (int i = 0; i < cot__operation_operands(p, k); i++)

@@ -12,7 +12,8 @@
  * reads it. Or a fold reduces rows, the last axes of its operand: then blocks are whole rows, and
  * all folds of the group reduce rows of one length. Such a group says `row`. What a fold has made
  * of a row is there when the row's block is: members may read it as an array that repeats it along
- * the row (softmax on its way back: z (g - Σ z g)).
+ * the row (softmax on its way back: z (g - Σ z g)). Elementwise operations on such results, an
+ * element for each row, belong to the group, too (the mean and the deviation of a variance).
  *
  * So does one with operations on rows: softmax along the last axis, norms and the ways back through
  * them. Each row of their results is made of that row of their operands, so members may stand
@@ -66,8 +67,9 @@ enum { COT__INSIDE = 1, COT__INSIDE_AT_HOME = 2, COT__INSIDE_AS_NUMBER = 3 };
 /* What is in front of the range, behind it, and the range itself. */
 enum { COT__PATCH_RUNS = 3 };
 
-/* Operations first … end - 1: `runs` members, and `folds` with operations on rows, of two at least,
- * and views. `of` below tells them from views, cot__is_fold and cot__is_on_rows from members. */
+/* Operations first … end - 1: `runs` members, and `folds` with operations on rows and on what folds
+ * have made of these, of two at least, and views. `of` below tells them from views, and
+ * cot__is_fold, cot__is_on_rows and cot__is_row_number from members. */
 typedef struct cot__group {
     uint32_t first, end, runs, folds; /* a patch counts as COT__PATCH_RUNS */
     int64_t  size;                    /* elements of the largest member */
@@ -114,6 +116,8 @@ bool cot__is_fold(const cot__program *p, uint32_t k);
 int64_t cot__fold_row(const cot__program *p, uint32_t k);
 /* Is operation k a fold of rows whose results members may read, repeated along the rows? */
 bool cot__is_row_fold(const cot__program *p, uint32_t k);
+/* Is operation k, of a group, elementwise on what folds of it have made of rows? */
+bool cot__is_row_number(const cot__fusion *f, const cot__program *p, uint32_t k);
 /* Does operation k repeat each element of its operand along the last axes, as many as a row has? */
 bool cot__is_along_rows(const cot__program *p, uint32_t k);
 /* Can operation k be an operation on rows of a group? */

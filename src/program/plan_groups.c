@@ -9,6 +9,9 @@ static bool is_member(const cot__planner *q, uint32_t k) { return q->plan->how[k
 static bool is_fold(const cot__planner *q, uint32_t k) {
     return is_member(q, k) && cot__is_fold(q->p, k);
 }
+static bool is_row_number(const cot__planner *q, uint32_t k) {
+    return is_member(q, k) && cot__is_row_number(&q->plan->fusion, q->p, k);
+}
 static bool is_on_rows(const cot__planner *q, uint32_t k) {
     return is_member(q, k) && cot__rows_read(q->p, k) > 0;
 }
@@ -211,13 +214,23 @@ static bool place_fold(cot__planner *q, uint32_t k) {
     return node_bytes(q, k) == 0 || cot__plan_take_range(q, node_bytes(q, k), &q->plan->workspace[k]);
 }
 
+/* What runs as a job on the rows of a block. */
+static void count_rows(cot__planner *q, uint32_t k) {
+    q->plan->folds++, q->plan->rows++;
+    q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
+}
+
+static bool place_row_number(cot__planner *q, uint32_t k) {
+    count_rows(q, k);
+    return cot__plan_take_memory(q, q->p->operation[k].result);
+}
+
 static bool place_member(cot__planner *q, uint32_t k, uint32_t group) {
     uint32_t z = q->p->operation[k].result;
     bool     placed = is_inside(q, z) ? place_inside(q, k, group) : come_home(q, z) || place_outside(q, k, group);
     if (cot__is_product(q->p, k)) q->plan->products++;
     else if (is_on_rows(q, k)) {
-        q->plan->folds++, q->plan->rows++;
-        q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
+        count_rows(q, k);
         placed = placed && cot__plan_take_more(q, k);
     }
     else q->plan->runs += cot__is_patch(q->p, k) ? COT__PATCH_RUNS : 1;
@@ -249,7 +262,10 @@ bool cot__plan_group(cot__planner *q, uint32_t group) {
     q->room = cot__group_room(q->plan, g);
     mark_scattered(q, group);
     for (uint32_t k = g->first; k < g->end; k++)
-        if (is_member(q, k) && !(is_fold(q, k) ? place_fold(q, k) : place_member(q, k, group))) return false;
+        if (is_member(q, k) && !(is_fold(q, k)         ? place_fold(q, k)
+                                 : is_row_number(q, k) ? place_row_number(q, k)
+                                                       : place_member(q, k, group)))
+            return false;
     for (uint32_t k = g->first; k < g->end; k++)
         if (is_fold(q, k) && node_bytes(q, k) &&
             !cot__plan_give_range(q, q->plan->workspace[k], node_bytes(q, k)))

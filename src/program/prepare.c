@@ -494,18 +494,20 @@ static void prepare_fold(cot__run *r, const cot__plan *plan, uint32_t k, uint32_
     bind(r, plan, r->p->operation[k].result, &f->z);
 }
 
-/* As a job of whole arrays. */
-static void prepare_rows(cot__run *r, const cot__plan *plan, uint32_t k, uint32_t first) {
+/* As a job of whole arrays. Each element is a row where there is one for each. */
+static void prepare_rows(cot__run *r, const cot__plan *plan, uint32_t k, uint32_t first, int64_t row) {
     const cot__operation *o = &r->p->operation[k];
     const uint32_t       *x = cot__operation_operand(r->p, k);
     cot__stage_rows      *on = &r->on_rows[r->rows++];
-    double                none;
-    *on = (cot__stage_rows){.axes = cot__axes_of_rows(r->p, k), .operands = cot__rows_read(r->p, k),
+    bool                  number = cot__is_row_number(&plan->fusion, r->p, k);
+    *on = (cot__stage_rows){.axes = number ? cot__value_view(r->p, o->result).ndim : cot__axes_of_rows(r->p, k),
+                            .operands = number ? cot__operation_operands(r->p, k) : cot__rows_read(r->p, k),
                             .results = (int)o->results};
-    cot__operation_job(r->p, k, &r->caller, r->view + r->views, &none, &on->job);
+    cot__operation_job(r->p, k, &r->caller, r->view + r->views, &on->number, &on->job);
     on->job.backend = r->backend;
     on->moves = (uint16_t)(moves(plan, o->result) << COT__RUN_VIEWS);
     for (int i = 0; i < on->job.n; i++) {
+        if (x[i] == COT__NO_VALUE) continue;
         bind(r, plan, x[i], &on->job.x[i]);
         on->moves |= (uint16_t)(moves(plan, x[i]) << i);
     }
@@ -513,8 +515,7 @@ static void prepare_rows(cot__run *r, const cot__plan *plan, uint32_t k, uint32_
     bind(r, plan, o->result, &on->job.z);
     on->job.more = r->view + r->views;
     for (uint32_t i = 1; i < o->results; i++) bind(r, plan, o->result + i, &r->view[r->views++]);
-    r->fold[r->folds++] = (cot__stage_fold){.rows = on, .after = (int)(r->runs - first),
-                                            .row = cot__fold_row(r->p, k)};
+    r->fold[r->folds++] = (cot__stage_fold){.rows = on, .after = (int)(r->runs - first), .row = row};
 }
 
 static void prepare_product(cot__run *r, const cot__plan *plan, uint32_t k) {
@@ -539,7 +540,8 @@ static void prepare_group(cot__run *r, const cot__plan *plan, const cot__group *
         if (cot__is_product(r->p, k)) prepare_product(r, plan, k);
         else if (cot__is_fold(r->p, k)) prepare_fold(r, plan, k, first);
         else if (cot__is_patch(r->p, k)) prepare_patch(r, plan, k);
-        else if (cot__rows_read(r->p, k)) prepare_rows(r, plan, k, first);
+        else if (cot__rows_read(r->p, k) || cot__is_row_number(&plan->fusion, r->p, k))
+            prepare_rows(r, plan, k, first, g->row);
         else prepare_member(r, plan, k);
     }
     *s = (cot__stage){.run = r->block_run + first, .count = (int)(r->runs - first), .block_bytes = BLOCK_BYTES,

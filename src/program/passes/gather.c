@@ -135,6 +135,26 @@ static bool gather_rows(cot__rewrite *r, uint32_t k) {
     return true;
 }
 
+/* An operation on what folds have made of rows waits with them; `which`: where those wait that it
+ * reads. */
+static bool gather_row_number(cot__rewrite *r, uint32_t k) {
+    gathering      *g = r->edit->state;
+    const uint32_t *x = cot__operation_operand(r->from, k);
+    int             which = NOBODY;
+    for (int i = 0; i < cot__operation_operands(r->from, k); i++)
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] != NOBODY && g->straight[x[i]] == OF_ROWS) which = g->waits[x[i]];
+    if (which == NOBODY) return false;
+    queue *q = &g->queue[which];
+    if (cot__fused_size(r->from, k) * q->row != q->size || q->folds == COT__STAGE_FOLDS) return false;
+    for (int i = 0; i < cot__operation_operands(r->from, k); i++)
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && g->straight[x[i]] != OF_ROWS) return false;
+    empty_operands(r, k, which);
+    wait(r, k, which);
+    q->folds++;
+    g->straight[r->from->operation[k].result] = OF_ROWS;
+    return true;
+}
+
 /* A fold waits with what makes its operand. Who waits there may read what it makes of rows, along
  * these. */
 static bool gather_fold(cot__rewrite *r, uint32_t k) {
@@ -162,7 +182,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     uint32_t            z = p->operation[k].result, x;
     if (g->ends.done[k]) return;
     if (cot__is_fusable(p, k)) {
-        gather(r, k);
+        if (!gather_row_number(r, k)) gather(r, k);
         return;
     }
     if (gather_fold(r, k) || gather_rows(r, k)) return;

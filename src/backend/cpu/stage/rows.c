@@ -1,6 +1,6 @@
-/* rows.c: operations on rows (softmax, norms) within a stage: the job of the whole arrays is done
- * on the rows of a block, while they are in cache. So there is one kernel for both, and a row has
- * the same bits. */
+/* rows.c: operations on rows (softmax, norms) within a stage, and on numbers made of rows: the job
+ * of the whole arrays is done on the rows of a block, while they are in cache. So there is one
+ * kernel for both, and a row has the same bits. */
 #include "backend/cpu/stage/stage.h"
 #include "backend/job_run.h"
 
@@ -26,7 +26,8 @@ void cot__stage_rows_do(const cot__stage_rows *r, int64_t first, int64_t count, 
     j.more = more;
     for (int k = 0; k < j.n; k++) {
         x[k] = r->job.x[k];
-        if (k < r->operands) cut(&x[k], &of_x[k], r->axes, r->moves >> k & 1 ? first - back : first, count);
+        if (k < r->operands && x[k].ndim > 0)
+            cut(&x[k], &of_x[k], r->axes, r->moves >> k & 1 ? first - back : first, count);
     }
     cut(&j.z, &of_z[0], r->axes, r->moves >> COT__RUN_VIEWS & 1 ? first - back : first, count);
     for (int k = 1; k < r->results; k++) {
