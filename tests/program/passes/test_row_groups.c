@@ -223,6 +223,7 @@ static void operations_on_rows_have_the_bits_of_themselves_alone(void **state) {
         for (int t = 0; t < TEST_COUNT(dtypes); t++)
             for (int which = 0; which < KINDS; which++) {
                 draft d;
+                if (test_small() && (i + t + which) % 3) continue;
                 draft_open(&d, NULL);
                 program_of(&d, which, dtypes[t], SHAPE(i % 4 == 3 ? 1 : 1 + size_of(i) / rows[i], rows[i]));
                 cot__program *p = draft_close(&d);
@@ -269,6 +270,7 @@ static void what_folds_have_made_of_rows_is_read_with_the_same_bits(void **state
         for (int t = 0; t < TEST_COUNT(dtypes); t++)
             for (int which = 0; which < 9; which++) {
                 draft d;
+                if (test_small() && (i + t + which) % 3) continue;
                 draft_open(&d, NULL);
                 cot_shape shape = SHAPE(1 + size_of(i) / rows[i], rows[i]);
                 uint32_t  x = input(&d, dtypes[t], shape), y = input(&d, dtypes[t], shape);
