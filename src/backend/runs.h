@@ -111,7 +111,8 @@ typedef struct cot__stage {
      * memory that nobody reads after the stage, and that the stage writes before it reads. Every
      * block may then use the same piece of it. */
     const uint16_t *moves;
-    /* Elements for which there is such memory, at least COT__STAGE_ROOM; 0: for all. */
+    /* Elements for which there is such memory: COT__STAGE_ROOM, or half of all, but not less than
+     * COT__STAGE_ROOM / 4; 0: for all. */
     int64_t         room;
     /* The CPU's notes. ready: those of the runs are written; if the stage is done again, only the
      * data of views may have changed, and none of them may have become NULL or stopped being it.

@@ -246,9 +246,10 @@ static void note_product(cot__planner *q, const cot__group *g) {
 }
 
 /* A device may work on all blocks at once, and what neighbouring blocks make twice lies in their
- * places. */
+ * places. Of short arrays each block may have a part of the work to itself. */
 int64_t cot__group_room(const cot__plan *plan, const cot__group *g) {
-    return cot__on_host(plan->backend) && !g->spans ? COT__STAGE_ROOM : 0;
+    if (!cot__on_host(plan->backend) || g->spans || g->size < COT__STAGE_ROOM / 2) return 0;
+    return g->size / 2 < COT__STAGE_ROOM ? g->size / 2 : COT__STAGE_ROOM;
 }
 
 /* Nothing is given back before the group is done: its blocks come in any order. */

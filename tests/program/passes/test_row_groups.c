@@ -354,20 +354,34 @@ static void what_stands_between_takes_some_blocks(void **state) {
     cot__program_release(p);
 }
 
+/* Of shorter arrays, 1 MB, what lives within blocks takes half of one. */
+static void what_stands_between_takes_half_an_array(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F64, SHAPE(1024, 128));
+    output(&d, op(&d, OP_mul, X(op(&d, OP_exp, X(x)), op(&d, OP_sin, X(x)))));
+    cot__program *p = draft_close(&d);
+    size_t        array = 1 << 20, bytes = arena_of(p);
+    assert_true(bytes >= 2 * array && bytes < 2 * array + 4096);
+    cot__program_release(p);
+}
+
 /* Of long arrays each part of the work has a piece of its own, however many parts there are. */
 static void parts_do_not_share_their_pieces(void **state) {
     static const cot_dtype dtypes[] = {COT_F32, COT_F64, COT_BF16};
     (void)state;
     for (int t = 0; t < TEST_COUNT(dtypes); t++)
-        for (int rows = 0; rows < 2; rows++) {
+        for (int rows = 0; rows < 4; rows++) {
             draft d;
             draft_open(&d, NULL);
-            cot_shape shape = SHAPE(700, 1000);
-            uint32_t  x = input(&d, dtypes[t], shape), y = input(&d, dtypes[t], SHAPE(700));
-            uint32_t  tall = op(&d, OP_broadcast_to, X(op(&d, OP_reshape, X(y), .asked = {dtypes[t], SHAPE(700, 1)})),
+            int       n = rows & 2 ? 132 : 700;
+            cot_shape shape = SHAPE(n, 1000);
+            uint32_t  x = input(&d, dtypes[t], shape), y = input(&d, dtypes[t], SHAPE(n));
+            uint32_t  tall = op(&d, OP_broadcast_to, X(op(&d, OP_reshape, X(y), .asked = {dtypes[t], SHAPE(n, 1)})),
                                 .asked = {dtypes[t], shape});
             uint32_t  a = op(&d, OP_exp, X(x)), b = op(&d, OP_sin, X(op(&d, OP_mul, X(x, tall))));
-            if (rows) b = SOFTMAX(&d, b);
+            if (rows & 1) b = SOFTMAX(&d, b);
             output(&d, op(&d, OP_add, X(op(&d, OP_mul, X(a, b)), op(&d, OP_cos, X(b)))));
             cot__program *p = draft_close(&d);
             same_bits_in_groups(p, (uint64_t)t);
@@ -415,6 +429,7 @@ int main(void) {
         cmocka_unit_test(rows_may_have_several_axes),
         cmocka_unit_test(empty_arrays_have_no_rows),
         cmocka_unit_test(what_stands_between_takes_some_blocks),
+        cmocka_unit_test(what_stands_between_takes_half_an_array),
         cmocka_unit_test(parts_do_not_share_their_pieces),
         cmocka_unit_test(inputs_that_lie_apart_are_read_alone),
     };
