@@ -5,14 +5,16 @@
  * out (+)= partial(g, xs, z), or a copy. Element i of each output depends on element i of the views
  * alone, so any range of elements can be run by itself. A stage is a list of runs over arrays of
  * one size that may be done block by block together. A fold of a stage reduces what a run makes to
- * one element, with the bits of the entry `reduce`. The entry `elementwise` of a backend does a
- * stage; a device prints its kernels from the same rules. */
+ * one element, with the bits of the entry `reduce`; or it is no reduction, but an operation on the
+ * rows of arrays (softmax, a norm), whose job is done on the rows of a block. The entry
+ * `elementwise` of a backend does a stage; a device prints its kernels from the same rules. */
 #ifndef COT_RUNS_H
 #define COT_RUNS_H
 
-#include "base/base.h"
+#include "job/job.h"
 
-enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_FOLDS = 4 };
+enum { COT__RUN_VIEWS = 7, COT__RUN_OUTPUTS = 3, COT__STAGE_RUNS = 32, COT__STAGE_FOLDS = 8 };
+enum { COT__STAGE_ROOM = 1 << 18 }; /* elements of all blocks that are worked on at a time */
 enum { COT__RUN_COPY = -1 }; /* to = from, converted where dtypes differ */
 
 /* What the CPU's blocks are made of: n elements, contiguous, of one compute type. Unused operands
@@ -49,11 +51,26 @@ typedef struct cot__block_run {
     int64_t           size, parts;
 } cot__block_run;
 
+/* An operation each row of whose results is made of the same row of its first operands, or an
+ * elementwise one on what folds have made of rows, an element each. The job has the whole arrays,
+ * row-major; done on some rows of them, it makes those rows. */
+typedef struct cot__stage_rows {
+    cot__job job;
+    double   number; /* its plain number */
+    int      axes;     /* in front of the axes of a row, in operands and results */
+    int      operands; /* that have rows, or no axes; the others are the same for all rows */
+    int      results;
+    /* Bit i: operand i is as `moves` of a stage says; bit COT__RUN_VIEWS: result 0 is. */
+    uint16_t moves;
+} cot__stage_rows;
+
 /* z, of one element, is the sum, maximum or minimum of all elements of x: the row-major output of a
  * run; or z has one for each row of x. x is read when `after` runs of the stage have done a
- * block. */
+ * block, and the folds before. */
 typedef struct cot__stage_fold {
-    int       what; /* a cot__reduction: SUM, MAX or MIN */
+    /* Not NULL: it is this operation, and has but `after` and `row`. */
+    const cot__stage_rows *rows;
+    int       what; /* a cot__reduction: SUM, MAX or MIN; of rows NORM2 or LOGSUMEXP, too */
     int       after;
     int64_t   row; /* elements of a row; 0: all are reduced to one */
     bool      moves; /* x is as `moves` of a stage says */
@@ -94,6 +111,9 @@ typedef struct cot__stage {
      * memory that nobody reads after the stage, and that the stage writes before it reads. Every
      * block may then use the same piece of it. */
     const uint16_t *moves;
+    /* Elements for which there is such memory: COT__STAGE_ROOM, or half of all, but not less than
+     * COT__STAGE_ROOM / 4; 0: for all. */
+    int64_t         room;
     /* The CPU's notes. ready: those of the runs are written; if the stage is done again, only the
      * data of views may have changed, and none of them may have become NULL or stopped being it.
      * directly: each run is one call for a block. */

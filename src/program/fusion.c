@@ -19,9 +19,22 @@ bool cot__is_fusable(const cot__program *p, uint32_t k) {
     return op < OP_structural || (op == OP_copy && !cot__is_fetch(p, k)) || op == OP_cast;
 }
 
-enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements that a fold reduces to one */
+enum { SHORTEST_ROW = 8, LONGEST_ROW = 4096 }; /* elements */
+int64_t cot__small_rows = 1 << 19;
+
+static bool is_small(const cot__program *p, uint32_t k) {
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    return cot__view_size(&x) * cot__dtype_size(x.dtype) < cot__small_rows;
+}
+
+static int64_t row_of_operand(const cot__program *p, uint32_t k) {
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    int       axes = cot__axes_of_rows(p, k);
+    return cot__count(x.ndim - axes, x.shape + axes);
+}
 
 int64_t cot__fold_row(const cot__program *p, uint32_t k) {
+    if (cot__rows_read(p, k)) return row_of_operand(p, k);
     cot__view z = cot__value_view(p, p->operation[k].result);
     if (cot__view_size(&z) == 1) return 0;
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
@@ -36,14 +49,55 @@ static bool has_rows(const cot__program *p, uint32_t k, const cot__view *x) {
     return axes == 0 && cot__fold_row(p, k) >= SHORTEST_ROW && cot__fold_row(p, k) <= LONGEST_ROW;
 }
 
+int cot__rows_read(const cot__program *p, uint32_t k) {
+    switch (p->operation[k].op) {
+    case OP_softmax:
+    case OP_log_softmax:
+    case OP_layer_norm:
+    case OP_rms_norm: return 1;
+    case OP_norm_known: return 2;
+    case OP_norm_back: return 3;
+    default: return 0;
+    }
+}
+
+/* Why an operation on rows joins no group, whatever stands before it; COT__FUSED: it may. */
+static cot__unfused reason_alone(const cot__program *p, uint32_t k) {
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
+    int       op = p->operation[k].op, axes = cot__axes_of_rows(p, k);
+    if (axes == 0 || ((op == OP_softmax || op == OP_log_softmax) && axes != x.ndim - 1)) return COT__OTHER_AXIS;
+    if (is_small(p, k)) return COT__SMALL_ROWS;
+    int64_t row = cot__fold_row(p, k);
+    return row < SHORTEST_ROW || row > LONGEST_ROW ? COT__ROW_LENGTH : COT__FUSED;
+}
+
+bool cot__is_on_rows(const cot__program *p, uint32_t k) {
+    return cot__rows_read(p, k) && reason_alone(p, k) == COT__FUSED;
+}
+
 /* Shorter arrays are one block, so there is nothing to gain. All axes go, or the last ones. */
 bool cot__is_fold(const cot__program *p, uint32_t k) {
     const cot__operation *o = &p->operation[k];
-    if (o->op != OP_sum && o->op != OP_max && o->op != OP_min) return false;
+    bool rows_alone = o->op == OP_logsumexp || o->op == OP_norm;
+    if (o->op != OP_sum && o->op != OP_max && o->op != OP_min && !rows_alone) return false;
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, o->result);
     if (!cot__dtype_is_float(x.dtype) || !cot__dtype_is_float(z.dtype) || cot__view_size(&x) < 4 * COT__BLOCK)
         return false;
-    return cot__view_size(&z) == 1 || has_rows(p, k, &x);
+    return cot__view_size(&z) == 1 ? !rows_alone : has_rows(p, k, &x);
+}
+
+bool cot__is_row_fold(const cot__program *p, uint32_t k) {
+    return cot__is_fold(p, k) && cot__fold_row(p, k) > 0 && !is_small(p, k);
+}
+
+bool cot__is_along_rows(const cot__program *p, uint32_t k) {
+    if (p->operation[k].op != OP_broadcast_to) return false;
+    cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, p->operation[k].result);
+    int       i = 0;
+    if (x.ndim != z.ndim) return false;
+    while (i < x.ndim && x.shape[i] == z.shape[i]) i++;
+    while (i < x.ndim && x.shape[i] == 1) i++;
+    return i == x.ndim;
 }
 
 /* Vectors, and 16 bits, which are rounded when the whole product is there, have no ends. */
@@ -88,6 +142,7 @@ static void follow_view(search *s, uint32_t k) {
     s->base[z] = s->base[x];
     s->straight[z] = cot__keeps_order(op) && s->straight[x] == COT__WHOLE_IN_ORDER ? COT__WHOLE_IN_ORDER
                      : first >= 0                                                   ? COT__RANGE_IN_ORDER
+                     : s->straight[x] == COT__WHOLE_IN_ORDER && cot__is_along_rows(s->p, k) ? COT__ALONG_ROWS
                                                                                     : COT__OTHER_WAY;
     s->shift[z] = first + (s->straight[x] == COT__RANGE_IN_ORDER ? s->shift[x] : 0);
 }
@@ -116,13 +171,29 @@ static void find_last_readers(search *s) {
 
 /* ---- joining --------------------------------------------------------------------------------- */
 
-/* Is it the result of a fold, which is there when the group is done? */
-static bool is_folded(const search *s, uint32_t v) { return cot__is_fold(s->p, cot__value_maker(s->p, v)); }
+bool cot__is_row_number(const cot__fusion *f, const cot__program *p, uint32_t k) {
+    const cot__group *g = &f->group[f->of[k]];
+    return g->row && cot__is_fusable(p, k) && cot__fused_size(p, k) != g->size;
+}
+
+/* Has the open group made it for each row: a fold, or an operation on what folds have made? */
+static bool is_of_rows(const search *s, uint32_t v) {
+    uint32_t k = cot__value_maker(s->p, v);
+    bool     number = cot__is_fusable(s->p, k) && cot__fused_size(s->p, k) != s->size;
+    return cot__is_row_fold(s->p, k) || (s->f->group[s->open].row && number);
+}
+
+/* Is it the result of a fold, or of such an operation, or a further one? */
+static bool is_folded(const search *s, uint32_t v) {
+    uint32_t k = cot__value_maker(s->p, v);
+    return cot__is_fold(s->p, k) || is_of_rows(s, v) || s->p->operation[k].result != v;
+}
+
 
 /* May operation k read operand i, which the open group makes? */
 static bool may_read(const search *s, uint32_t k, int i) {
     uint32_t v = cot__operation_operand(s->p, k)[i];
-    if (is_folded(s, s->base[v])) return false;
+    if (is_folded(s, s->base[v])) return s->straight[v] == COT__ALONG_ROWS && is_of_rows(s, s->base[v]);
     if (s->straight[v] == COT__RANGE_IN_ORDER) return !s->alone[k] && cot__shift_is_short(cot__shift_of(s, k, i));
     return s->straight[v] == COT__WHOLE_IN_ORDER;
 }
@@ -264,6 +335,79 @@ static bool join_fold(search *s, uint32_t k) {
     return true;
 }
 
+/* Lies the value row-major? The plan may find views where the search has none: then what they view
+ * must lie so. */
+static bool lies_in_rows(const search *s, uint32_t v) {
+    for (;;) {
+        uint32_t base = s->base[v], k = cot__value_maker(s->p, base);
+        if (s->straight[v] != COT__WHOLE_IN_ORDER) return false;
+        switch (cot__value_origin(s->p, base)) {
+        case COT__FROM_INPUT: {
+            cot__view x = cot__value_view(s->p, base);
+            return !s->inputs || cot__is_contiguous(x.ndim, x.shape, s->inputs[k].stride);
+        }
+        case COT__FROM_OPERATION: break;
+        default: return true;
+        }
+        if (s->p->operation[k].op < OP_structural || !cot__op_of(s->p->operation[k].op)->view) return true;
+        v = cot__operation_operand(s->p, k)[0];
+    }
+}
+
+/* Is operation k elementwise on what the open group has made for each row? */
+static bool is_on_row_numbers(const search *s, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(s->p, k);
+    bool            some = false;
+    if (s->open == COT__NO_VALUE) return false;
+    const cot__group *g = &s->f->group[s->open];
+    if (!g->row || cot__fused_size(s->p, k) * g->row != s->size || g->folds == COT__STAGE_FOLDS) return false;
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++) {
+        if (x[i] == COT__NO_VALUE) continue;
+        bool made = cot__in_open_group(s, x[i]);
+        if (cot__value_view(s->p, x[i]).ndim > 0 && !lies_in_rows(s, x[i])) return false;
+        if (made && !is_of_rows(s, s->base[x[i]])) return false;
+        some |= made;
+    }
+    return some;
+}
+
+/* Why an operation on rows does not join the group that is open. */
+static cot__unfused reason_of_rows(const search *s, uint32_t k) {
+    if (s->open == COT__NO_VALUE) return COT__NOTHING_BEFORE;
+    const cot__group *g = &s->f->group[s->open];
+    const uint32_t   *x = cot__operation_operand(s->p, k);
+    if (g->product) return COT__ROWS_OF_PRODUCT;
+    if (g->folds && g->row != cot__fold_row(s->p, k)) return COT__OTHER_ROWS;
+    if (s->size != cot__fused_size(s->p, k)) return COT__OTHER_SIZE;
+    if (s->shifted != COT__NO_VALUE) return COT__PART_OF_ROWS;
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++)
+        if (cot__in_open_group(s, x[i]) && (i >= cot__rows_read(s->p, k) || !may_read(s, k, i)))
+            return COT__OTHER_ORDER;
+    return g->folds == COT__STAGE_FOLDS ? COT__FULL : COT__FUSED;
+}
+
+/* It joins, or begins a group. */
+static bool join_rows(search *s, uint32_t k) {
+    cot__unfused why = reason_of_rows(s, k);
+    if (why != COT__FUSED) {
+        close_group(s);
+        if (s->again != COT__NO_VALUE) return true;
+        if (!open_group(s, k)) return false;
+    }
+    take_in(s, k, 0, false);
+    s->f->group[s->open].row = cot__fold_row(s->p, k);
+    s->f->why[k] = (uint8_t)why;
+    return true;
+}
+
+/* What an operation on rows reads of other groups must lie so. */
+static cot__unfused reason_apart(const search *s, uint32_t k) {
+    const uint32_t *x = cot__operation_operand(s->p, k);
+    for (int i = 0; i < cot__operation_operands(s->p, k); i++)
+        if (!lies_in_rows(s, x[i])) return COT__ROWS_APART;
+    return reason_alone(s->p, k);
+}
+
 /* A patch joins a group that makes one of its operands. */
 static bool join_patch(search *s, uint32_t k) {
     const uint32_t *x = cot__operation_operand(s->p, k);
@@ -282,9 +426,14 @@ static bool look_at(search *s, uint32_t k) {
     s->f->of[k] = COT__NO_VALUE;
     s->f->why[k] = COT__NOT_ELEMENTWISE;
     if (is_view(s, k)) return true;
+    if (cot__is_fusable(s->p, k) && is_on_row_numbers(s, k)) return take_in(s, k, 0, false), true;
     if (cot__is_fusable(s->p, k)) return join(s, k);
     if (cot__is_fold(s->p, k) && join_fold(s, k)) return true;
     if (cot__is_patch(s->p, k) && join_patch(s, k)) return true;
+    if (cot__rows_read(s->p, k)) {
+        s->f->why[k] = (uint8_t)reason_apart(s, k);
+        if (s->f->why[k] == COT__FUSED) return join_rows(s, k);
+    }
     close_group(s);
     return s->again != COT__NO_VALUE || !cot__is_product(s->p, k) || open_product(s, k);
 }
@@ -316,7 +465,9 @@ static void find_readers(search *s) {
     for (uint32_t v = 0; v < p->values; v++) inside[v] = group_of(s, v) != COT__NO_VALUE ? COT__INSIDE : 0;
     for (uint32_t k = 0; k < p->operations; k++) {
         const uint32_t *x = cot__operation_operand(p, k);
-        if (cot__is_fold(p, k)) inside[p->operation[k].result] = 0;
+        bool number = s->f->of[k] != COT__NO_VALUE && cot__is_row_number(s->f, p, k);
+        if (cot__is_fold(p, k) || number) inside[p->operation[k].result] = 0;
+        for (uint32_t i = 1; i < p->operation[k].results; i++) inside[p->operation[k].result + i] = 0;
         if (is_view(s, k)) continue; /* it reads nothing */
         for (int i = 0; i < cot__operation_operands(p, k); i++)
             if (x[i] != COT__NO_VALUE && s->f->of[k] != group_of(s, s->base[x[i]])) inside[s->base[x[i]]] = 0;
@@ -378,9 +529,10 @@ static bool open_lists(search *s) {
     return true;
 }
 
-bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__caller *caller) {
+bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__view *inputs,
+                      const cot__caller *caller) {
     *f = (cot__fusion){.al = al ? *al : (cot_allocator){0}, .values = p->values, .operations = p->operations};
-    search s = {.f = f, .p = p, .open = COT__NO_VALUE};
+    search s = {.f = f, .p = p, .inputs = inputs, .open = COT__NO_VALUE};
     bool   ok = open_lists(&s);
     if (ok) {
         find_views(&s);

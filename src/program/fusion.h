@@ -10,7 +10,14 @@
  * A group may hold folds: sums, maxima and minima over all elements of what a member makes. Each
  * block is reduced while it is in cache; the result is there when the group is done, so no member
  * reads it. Or a fold reduces rows, the last axes of its operand: then blocks are whole rows, and
- * all folds of the group reduce rows of one length. Such a group says `row`.
+ * all folds of the group reduce rows of one length. Such a group says `row`. What a fold has made
+ * of a row is there when the row's block is: members may read it as an array that repeats it along
+ * the row (softmax on its way back: z (g - Σ z g)). Elementwise operations on such results, an
+ * element for each row, belong to the group, too (the mean and the deviation of a variance).
+ *
+ * So does one with operations on rows: softmax along the last axis, norms and the ways back through
+ * them. Each row of their results is made of that row of their operands, so members may stand
+ * before and behind them. They do not write where they read.
  *
  * Shifts: a member may read a range of elements of another one (a slice along the first axis), and
  * a group may hold patches: an array with a range of its elements replaced or added to
@@ -40,6 +47,12 @@
     _(SHIFTED, "it reads, shifted, what is read outside of the group, too")                                            \
     _(PART_OF_PRODUCT, "it reads a part of the end of a matrix product, which has whole arrays alone")                 \
     _(PART_OF_ROWS, "it reads a part of an array whose rows the group reduces")                                        \
+    _(ROWS_OF_PRODUCT, "it reads whole rows, and the end of a matrix product has parts of them")                       \
+    _(OTHER_ROWS, "the group reduces all of its elements, or has rows of another length")                              \
+    _(OTHER_AXIS, "it has no rows along the last axes")                                                                \
+    _(ROW_LENGTH, "its rows are too short or too long for a block")                                                    \
+    _(SMALL_ROWS, "its arrays are small enough to stay in cache")                                                      \
+    _(ROWS_APART, "its operands do not lie row by row")                                                                \
     _(FULL, "the group is full")
 
 #define COT__UNFUSED_NAME(name, text) COT__##name,
@@ -54,14 +67,15 @@ enum { COT__INSIDE = 1, COT__INSIDE_AT_HOME = 2, COT__INSIDE_AS_NUMBER = 3 };
 /* What is in front of the range, behind it, and the range itself. */
 enum { COT__PATCH_RUNS = 3 };
 
-/* Operations first … end - 1: `runs` members and `folds`, of two at least, and views. `of` below
- * tells both from views, and cot__is_fold folds from members. */
+/* Operations first … end - 1: `runs` members, and `folds` with operations on rows and on what folds
+ * have made of these, of two at least, and views. `of` below tells them from views, and
+ * cot__is_fold, cot__is_on_rows and cot__is_row_number from members. */
 typedef struct cot__group {
     uint32_t first, end, runs, folds; /* a patch counts as COT__PATCH_RUNS */
     int64_t  size;                    /* elements of the largest member */
     bool     spans;                   /* `span` below says what members do for a block */
     bool     product;                 /* operation `first` is one, and no run; see below */
-    int64_t  row;                     /* elements of the rows that folds reduce; 0: not rows */
+    int64_t  row;                     /* elements of the rows of folds; 0: not rows */
 } cot__group;
 
 /* Does the group begin with a matrix product, whose end the members are? */
@@ -85,8 +99,10 @@ typedef struct cot__fusion {
     cot__run_span *span;
 } cot__fusion;
 
-/* False after telling the caller that there is no memory; then there is nothing to close. */
-bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__caller *caller);
+/* inputs: their strides; NULL: they are row-major. False after telling the caller that there is no
+ * memory; then there is nothing to close. */
+bool cot__fusion_open(cot__fusion *f, const cot__program *p, const cot_allocator *al, const cot__view *inputs,
+                      const cot__caller *caller);
 void cot__fusion_close(cot__fusion *f);
 
 /* ---- for those who look at a program the same way -------------------------------------------- */
@@ -95,8 +111,26 @@ void cot__fusion_close(cot__fusion *f);
 bool cot__is_fusable(const cot__program *p, uint32_t k);
 /* Can operation k be a fold of a group that makes its operand? */
 bool cot__is_fold(const cot__program *p, uint32_t k);
-/* Elements of the rows that a fold reduces; 0: it reduces all to one. */
+/* Elements of the rows that a fold reduces, or an operation on rows reads; 0: a fold reduces all to
+ * one. */
 int64_t cot__fold_row(const cot__program *p, uint32_t k);
+/* Is operation k a fold of rows whose results members may read, repeated along the rows? */
+bool cot__is_row_fold(const cot__program *p, uint32_t k);
+/* Is operation k, of a group, elementwise on what folds of it have made of rows? */
+bool cot__is_row_number(const cot__fusion *f, const cot__program *p, uint32_t k);
+/* Does operation k repeat each element of its operand along the last axes, as many as a row has? */
+bool cot__is_along_rows(const cot__program *p, uint32_t k);
+/* Can operation k be an operation on rows of a group? */
+bool cot__is_on_rows(const cot__program *p, uint32_t k);
+/* Bytes of the smallest array for these: smaller ones stay in cache between operations, so nothing
+ * is gained. It is a variable only for the tests, which make it small, but never 0. */
+extern int64_t cot__small_rows;
+/* How many of its operands have rows: the first. The others are the same for all rows. */
+int cot__rows_read(const cot__program *p, uint32_t k);
+/* Its axes in front of those of a row. */
+static inline int cot__axes_of_rows(const cot__program *p, uint32_t k) {
+    return (int)cot__operation_attr(p, k)->ints[0];
+}
 /* Is operation k a product of two matrices with which a group can begin? */
 bool cot__is_product(const cot__program *p, uint32_t k);
 /* The dtype in which a member computes that is elementwise: that of its first operand that is no

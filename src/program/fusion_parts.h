@@ -5,12 +5,14 @@
 #include "backend/runs.h"
 #include "program/fusion.h"
 
-/* How a value views the elements of its base. */
-enum { COT__OTHER_WAY, COT__WHOLE_IN_ORDER, COT__RANGE_IN_ORDER };
+/* How a value views the elements of its base: all of them, a range, or each of them repeated along
+ * a row. */
+enum { COT__OTHER_WAY, COT__WHOLE_IN_ORDER, COT__RANGE_IN_ORDER, COT__ALONG_ROWS };
 
 typedef struct cot__group_search {
     cot__fusion        *f;
     const cot__program *p;
+    const cot__view    *inputs; /* their strides, or NULL */
     /* For each value: the one whose elements it views, itself if it is no view; how; and of a range
      * its first element. */
     uint32_t           *base;

@@ -278,15 +278,14 @@ bool cot__plan_take_over(cot__planner *q, uint32_t k, int i) {
     return true;
 }
 
-/* Further results, of an operation that has several. */
-static bool take_more(cot__planner *q, uint32_t k) {
+bool cot__plan_take_more(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     for (uint32_t i = 1; i < o->results; i++)
         if (!cot__plan_take_memory(q, o->result + i)) return false;
     return true;
 }
 
-static bool let_results_go(cot__planner *q, uint32_t k) {
+bool cot__plan_let_results_go(cot__planner *q, uint32_t k) {
     const cot__operation *o = &q->p->operation[k];
     for (uint32_t i = 0; i < o->results; i++)
         if (!cot__plan_let_go(q, o->result + i, k)) return false;
@@ -332,12 +331,12 @@ static bool place_job(cot__planner *q, uint32_t k) {
     int64_t bytes = q->plan->workspace[k];
     q->plan->jobs++;
     q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
-    if (!place_result(q, k) || !take_more(q, k)) return false;
+    if (!place_result(q, k) || !cot__plan_take_more(q, k)) return false;
     if (bytes > 0 &&
         (!cot__plan_take_range(q, bytes, &q->plan->workspace[k]) ||
          !cot__plan_give_range(q, q->plan->workspace[k], bytes)))
         return false;
-    return cot__plan_let_operands_go(q, k) && let_results_go(q, k);
+    return cot__plan_let_operands_go(q, k) && cot__plan_let_results_go(q, k);
 }
 
 static bool place_move(cot__planner *q, uint32_t k) {
@@ -443,8 +442,8 @@ bool cot__plan_open_lent(cot__plan *plan, const cot__program *p, const cot__back
                       .lent = lent ? *lent : (cot__lent){0}};
     plan->slots = cot__on_host(backend);
     plan->lends_outputs = q.lent.outputs;
-    bool ok = open_lists(&q) && (!fuse || cot__fusion_open(&plan->fusion, p, al, caller)) && take_inputs(&q, inputs) &&
-              choose_ways(&q) && find_fetches(&q);
+    bool ok = open_lists(&q) && (!fuse || cot__fusion_open(&plan->fusion, p, al, inputs, caller)) &&
+              take_inputs(&q, inputs) && choose_ways(&q) && find_fetches(&q);
     if (ok) find_last_readers(&q);
     ok = ok && cot__directs_open(&q) && place_sources(&q) && place_operations(&q);
     if (ok) move_ranges(&q);

@@ -64,7 +64,8 @@ typedef struct cot__plan {
     /* instructions; jobs; operands of jobs, and results after the first */
     uint32_t             scalars, jobs, views;
     cot__fusion          fusion; /* what runs in groups */
-    uint32_t             runs, folds, products; /* members of groups; folds; products with an end */
+    /* Members of groups; folds and operations on rows; the latter; products with an end. */
+    uint32_t             runs, folds, rows, products;
     cot__directs         directs; /* what is written where the caller wants it */
     bool                 lends_outputs; /* they have no place in the arena (direct.h) */
     /* For each value: which of `stored` it is, or COT__NO_VALUE. NULL: none lies in a file. */

@@ -2,11 +2,18 @@
  * threads, so memory that one member reads or writes is another one's only where element i of the
  * one is element i of the other. */
 #include "program/plan_parts.h"
+#include "backend/elements.h"
 
 static bool is_inside(const cot__planner *q, uint32_t v) { return q->plan->fusion.inside[v]; }
 static bool is_member(const cot__planner *q, uint32_t k) { return q->plan->how[k] == COT__BY_GROUP; }
 static bool is_fold(const cot__planner *q, uint32_t k) {
     return is_member(q, k) && cot__is_fold(q->p, k);
+}
+static bool is_row_number(const cot__planner *q, uint32_t k) {
+    return is_member(q, k) && cot__is_row_number(&q->plan->fusion, q->p, k);
+}
+static bool is_on_rows(const cot__planner *q, uint32_t k) {
+    return is_member(q, k) && cot__rows_read(q->p, k) > 0;
 }
 
 bool cot__plan_is_whole(const cot__planner *q, uint32_t v) {
@@ -26,21 +33,28 @@ bool cot__plan_reads_more(const cot__planner *q, uint32_t k) {
     return cot__is_product(q->p, k) || cot__plan_does_more(q, k);
 }
 
+/* Does member k read operand i for every block? */
+static bool is_for_all_rows(const cot__planner *q, uint32_t k, int i) {
+    return is_on_rows(q, k) && i >= cot__rows_read(q->p, k);
+}
+
 /* What is read so, or for elements beyond a block, may not be written before the group is done. */
 static void mark_scattered(cot__planner *q, uint32_t group) {
     const cot__group *g = &q->plan->fusion.group[group];
     for (uint32_t k = g->first; k < g->end; k++) {
         const uint32_t *x = cot__operation_operand(q->p, k);
         for (int i = 0; is_member(q, k) && i < cot__operation_operands(q->p, k); i++)
-            if (x[i] != COT__NO_VALUE && (!cot__plan_is_whole(q, x[i]) || cot__plan_reads_more(q, k)))
+            if (x[i] != COT__NO_VALUE &&
+                (!cot__plan_is_whole(q, x[i]) || cot__plan_reads_more(q, k) || is_for_all_rows(q, k, i)))
                 q->scattered[q->plan->root[x[i]]] = group + 1;
     }
 }
 
-/* Is operand i what is patched in, or another view of it? The result must not lie on that. */
-static bool is_patched_in(const cot__planner *q, uint32_t k, int i) {
+/* Is operand i read after elements of the result are written: what is patched in, or another view
+ * of it, or rows? The result must not lie on that. */
+static bool is_read_later(const cot__planner *q, uint32_t k, int i) {
     const uint32_t *x = cot__operation_operand(q->p, k);
-    return cot__is_patch(q->p, k) && q->plan->root[x[i]] == q->plan->root[x[1]];
+    return is_on_rows(q, k) || (cot__is_patch(q->p, k) && q->plan->root[x[i]] == q->plan->root[x[1]]);
 }
 
 static int element_bytes(const cot__planner *q, uint32_t v) {
@@ -70,7 +84,7 @@ static void let_pieces_go(cot__planner *q, uint32_t k, bool of_its_type) {
     for (int i = 0; i < cot__operation_operands(q->p, k); i++) {
         uint32_t root = x[i] == COT__NO_VALUE ? COT__NO_VALUE : q->plan->root[x[i]];
         if (root == COT__NO_VALUE || !is_inside(q, root) || q->last[root] != k) continue;
-        if (of_its_type && (q->p->value[root].type != type || is_patched_in(q, k, i))) continue;
+        if (of_its_type && (q->p->value[root].type != type || is_read_later(q, k, i))) continue;
         q->last[root] = COT__NO_VALUE;
         for (int j = 0; j < q->pieces; j++) q->piece[j].free |= q->piece[j].at == q->plan->place[root];
     }
@@ -98,7 +112,7 @@ static bool take_read(cot__planner *q, uint32_t k) {
 static bool place_outside(cot__planner *q, uint32_t k, uint32_t group) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     for (int i = 0; i < cot__operation_operands(q->p, k); i++)
-        if (x[i] != COT__NO_VALUE && !is_patched_in(q, k, i) && may_be_written(q, x[i], group) &&
+        if (x[i] != COT__NO_VALUE && !is_read_later(q, k, i) && may_be_written(q, x[i], group) &&
             cot__plan_take_over(q, k, i))
             return true;
     return take_read(q, k) || cot__plan_take_memory(q, q->p->operation[k].result);
@@ -120,7 +134,8 @@ static bool lives_in_blocks(const cot__planner *q, uint32_t v, uint32_t k) {
     const uint32_t *x = cot__operation_operand(q->p, k);
     if (cot__plan_does_more(q, cot__value_maker(q->p, v)) || cot__plan_does_more(q, k)) return true;
     if (q->plan->fusion.inside[v] == COT__INSIDE_AS_NUMBER) return true;
-    return cot__is_patch(q->p, k) && cot__operation_operands(q->p, k) > 1 && q->plan->root[x[1]] == v;
+    return is_on_rows(q, k) || (cot__is_patch(q->p, k) && cot__operation_operands(q->p, k) > 1 &&
+                                q->plan->root[x[1]] == v);
 }
 
 /* Where a chain of inside values ends: each is read last by the operation that makes the next, and
@@ -146,14 +161,16 @@ static int find_piece(const cot__planner *q, uint32_t v) {
 
 static bool new_piece(cot__planner *q, uint32_t k, uint32_t group) {
     uint32_t z = q->p->operation[k].result, home = home_of(q, z);
-    int64_t  bytes = piece_bytes(q, z), at;
+    int64_t  bytes = piece_bytes(q, z), room = q->room * element_bytes(q, z), at;
+    int64_t  taken = (q->room && room < bytes && !cot__is_product(q->p, k) ? room : bytes) + q->lead;
     if (home != COT__NO_VALUE) {
         if (!place_outside(q, k, group)) return false;
         at = q->plan->place[z];
-    } else if (!cot__plan_take_range(q, bytes + q->lead, &at)) return false;
+    } else if (!cot__plan_take_range(q, taken, &at)) return false;
     else at += q->lead;
     q->piece[q->pieces].at = at;
     q->piece[q->pieces].bytes = bytes;
+    q->piece[q->pieces].taken = taken;
     q->piece[q->pieces].element = element_bytes(q, z);
     q->piece[q->pieces].whole = home != COT__NO_VALUE || cot__is_product(q->p, k);
     q->piece[q->pieces++].home = home;
@@ -197,10 +214,25 @@ static bool place_fold(cot__planner *q, uint32_t k) {
     return node_bytes(q, k) == 0 || cot__plan_take_range(q, node_bytes(q, k), &q->plan->workspace[k]);
 }
 
+/* What runs as a job on the rows of a block. */
+static void count_rows(cot__planner *q, uint32_t k) {
+    q->plan->folds++, q->plan->rows++;
+    q->plan->views += (uint32_t)cot__operation_operands(q->p, k) + q->p->operation[k].results - 1;
+}
+
+static bool place_row_number(cot__planner *q, uint32_t k) {
+    count_rows(q, k);
+    return cot__plan_take_memory(q, q->p->operation[k].result);
+}
+
 static bool place_member(cot__planner *q, uint32_t k, uint32_t group) {
     uint32_t z = q->p->operation[k].result;
     bool     placed = is_inside(q, z) ? place_inside(q, k, group) : come_home(q, z) || place_outside(q, k, group);
     if (cot__is_product(q->p, k)) q->plan->products++;
+    else if (is_on_rows(q, k)) {
+        count_rows(q, k);
+        placed = placed && cot__plan_take_more(q, k);
+    }
     else q->plan->runs += cot__is_patch(q->p, k) ? COT__PATCH_RUNS : 1;
     let_pieces_go(q, k, false);
     note_reads(q, k, group);
@@ -213,6 +245,13 @@ static void note_product(cot__planner *q, const cot__group *g) {
     if (cot__ends_product(g) && is_inside(q, z) && q->piece[0].home == COT__NO_VALUE) q->plan->fusion.inside[z] = 0;
 }
 
+/* A device may work on all blocks at once, and what neighbouring blocks make twice lies in their
+ * places. Of short arrays each block may have a part of the work to itself. */
+int64_t cot__group_room(const cot__plan *plan, const cot__group *g) {
+    if (!cot__on_host(plan->backend) || g->spans || g->size < COT__STAGE_ROOM / 2) return 0;
+    return g->size / 2 < COT__STAGE_ROOM ? g->size / 2 : COT__STAGE_ROOM;
+}
+
 /* Nothing is given back before the group is done: its blocks come in any order. */
 bool cot__plan_group(cot__planner *q, uint32_t group) {
     const cot__group *g = &q->plan->fusion.group[group];
@@ -221,9 +260,13 @@ bool cot__plan_group(cot__planner *q, uint32_t group) {
     q->plan->jobs++;
     q->pieces = q->reads = 0;
     q->lead = g->spans ? 8 * COT__MOST_AGAIN : 0;
+    q->room = cot__group_room(q->plan, g);
     mark_scattered(q, group);
     for (uint32_t k = g->first; k < g->end; k++)
-        if (is_member(q, k) && !(is_fold(q, k) ? place_fold(q, k) : place_member(q, k, group))) return false;
+        if (is_member(q, k) && !(is_fold(q, k)         ? place_fold(q, k)
+                                 : is_row_number(q, k) ? place_row_number(q, k)
+                                                       : place_member(q, k, group)))
+            return false;
     for (uint32_t k = g->first; k < g->end; k++)
         if (is_fold(q, k) && node_bytes(q, k) &&
             !cot__plan_give_range(q, q->plan->workspace[k], node_bytes(q, k)))
@@ -231,7 +274,7 @@ bool cot__plan_group(cot__planner *q, uint32_t group) {
     if (room > 0 && !cot__plan_give_range(q, q->plan->workspace[g->first], room)) return false;
     for (int i = 0; i < q->pieces; i++)
         if (q->piece[i].home == COT__NO_VALUE &&
-            !cot__plan_give_range(q, q->piece[i].at - q->lead, q->piece[i].bytes + q->lead))
+            !cot__plan_give_range(q, q->piece[i].at - q->lead, q->piece[i].taken))
             return false;
     for (uint32_t k = g->first; k < g->end; k++) {
         uint32_t z = q->p->operation[k].result;
@@ -239,7 +282,7 @@ bool cot__plan_group(cot__planner *q, uint32_t group) {
     }
     for (uint32_t k = g->first; k < g->end; k++)
         if (!cot__plan_let_operands_go(q, k) ||
-            (is_member(q, k) && !cot__plan_let_go(q, q->p->operation[k].result, k)))
+            (is_member(q, k) && !cot__plan_let_results_go(q, k)))
             return false;
     note_product(q, g);
     return true;

@@ -6,6 +6,9 @@
 #include "program/plan.h"
 #include "program/memory/ranges.h"
 
+/* Values that a group makes and that may live within its blocks. */
+enum { COT__GROUP_PIECES = COT__STAGE_RUNS + COT__STAGE_FOLDS + 1 };
+
 typedef struct cot__planner {
     cot__plan         *plan;
     const cot__program *p;
@@ -24,15 +27,20 @@ typedef struct cot__planner {
     uint32_t          *scattered;
     /* Memory of values that live within the blocks of the group that is placed. home: the result
      * that will lie there, or COT__NO_VALUE. whole: every element has its own place there, as it
-     * has at home. */
-    struct { int64_t at, bytes; uint32_t home; int element; bool free, whole; } piece[COT__STAGE_RUNS + 1];
+     * has at home. taken: the bytes of the range, of which threads use a few blocks. */
+    struct { int64_t at, bytes, taken; uint32_t home; int element; bool free, whole; } piece[COT__GROUP_PIECES];
     int                pieces;
     /* Bytes in front of a piece, where a part that begins at its first element does elements before
      * its later blocks. */
     int64_t            lead;
+    int64_t            room; /* elements of a piece that are enough; 0: all */
     uint32_t           read[COT__STAGE_RUNS]; /* values that members of it have read last */
     int                reads;
 } cot__planner;
+
+/* Places the further results of an operation that has several; gives them all back. */
+bool cot__plan_take_more(cot__planner *q, uint32_t k);
+bool cot__plan_let_results_go(cot__planner *q, uint32_t k);
 
 /* Does the value lie in a slot? */
 bool cot__in_slot(const cot__plan *plan, uint32_t v);
@@ -59,6 +67,8 @@ bool cot__plan_take_over(cot__planner *q, uint32_t k, int i);
 bool cot__plan_does_more(const cot__planner *q, uint32_t k);
 /* Does it read more of them, as a product does? */
 bool cot__plan_reads_more(const cot__planner *q, uint32_t k);
+/* Elements of which a group has those that live within its blocks; 0: of all. */
+int64_t cot__group_room(const cot__plan *plan, const cot__group *g);
 /* Places the results of a group (plan_groups.c). */
 bool cot__plan_group(cot__planner *q, uint32_t group);
 

@@ -137,6 +137,7 @@ static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *
     r->number = part(from, &at, plan->runs * sizeof *r->number);
     r->moves = part(from, &at, plan->runs * sizeof *r->moves);
     r->fold = part(from, &at, plan->folds * sizeof *r->fold);
+    r->on_rows = part(from, &at, plan->rows * sizeof *r->on_rows);
     r->product = part(from, &at, plan->products * sizeof *r->product);
     r->span = part(from, &at, plan->runs * sizeof *r->span);
     r->extent = part(from, &at, plan->runs * sizeof *r->extent);
@@ -480,13 +481,41 @@ static void prepare_fold(cot__run *r, const cot__plan *plan, uint32_t k, uint32_
     cot__stage_fold *f = &r->fold[r->folds++];
     uint32_t   x = cot__operation_operand(r->p, k)[0];
     int        op = r->p->operation[k].op;
-    *f = (cot__stage_fold){.what = op == OP_sum ? COT__SUM : op == OP_max ? COT__MAX : COT__MIN,
+    *f = (cot__stage_fold){.what = op == OP_sum         ? COT__SUM
+                                   : op == OP_max       ? COT__MAX
+                                   : op == OP_min       ? COT__MIN
+                                   : op == OP_logsumexp ? COT__LOGSUMEXP
+                                                        : COT__NORM2,
                      .after = (int)(r->runs - first),
                      .row = cot__fold_row(r->p, k),
                      .moves = moves(plan, x),
                      .nodes = plan->workspace[k] < 0 ? NULL : r->arena + plan->workspace[k]};
     bind(r, plan, x, &f->x);
     bind(r, plan, r->p->operation[k].result, &f->z);
+}
+
+/* As a job of whole arrays. Each element is a row where there is one for each. */
+static void prepare_rows(cot__run *r, const cot__plan *plan, uint32_t k, uint32_t first, int64_t row) {
+    const cot__operation *o = &r->p->operation[k];
+    const uint32_t       *x = cot__operation_operand(r->p, k);
+    cot__stage_rows      *on = &r->on_rows[r->rows++];
+    bool                  number = cot__is_row_number(&plan->fusion, r->p, k);
+    *on = (cot__stage_rows){.axes = number ? cot__value_view(r->p, o->result).ndim : cot__axes_of_rows(r->p, k),
+                            .operands = number ? cot__operation_operands(r->p, k) : cot__rows_read(r->p, k),
+                            .results = (int)o->results};
+    cot__operation_job(r->p, k, &r->caller, r->view + r->views, &on->number, &on->job);
+    on->job.backend = r->backend;
+    on->moves = (uint16_t)(moves(plan, o->result) << COT__RUN_VIEWS);
+    for (int i = 0; i < on->job.n; i++) {
+        if (x[i] == COT__NO_VALUE) continue;
+        bind(r, plan, x[i], &on->job.x[i]);
+        on->moves |= (uint16_t)(moves(plan, x[i]) << i);
+    }
+    r->views += (uint32_t)on->job.n;
+    bind(r, plan, o->result, &on->job.z);
+    on->job.more = r->view + r->views;
+    for (uint32_t i = 1; i < o->results; i++) bind(r, plan, o->result + i, &r->view[r->views++]);
+    r->fold[r->folds++] = (cot__stage_fold){.rows = on, .after = (int)(r->runs - first), .row = row};
 }
 
 static void prepare_product(cot__run *r, const cot__plan *plan, uint32_t k) {
@@ -499,6 +528,7 @@ static void prepare_product(cot__run *r, const cot__plan *plan, uint32_t k) {
 }
 
 enum { BLOCK_BYTES = 32768 }; /* of an array: some of them stay in the second cache */
+enum { ROWS_COST = 8 }; /* of an element of an operation on rows, in additions */
 
 static void prepare_group(cot__run *r, const cot__plan *plan, const cot__group *g) {
     cot__prepared *q = &r->job[r->jobs++];
@@ -510,14 +540,16 @@ static void prepare_group(cot__run *r, const cot__plan *plan, const cot__group *
         if (cot__is_product(r->p, k)) prepare_product(r, plan, k);
         else if (cot__is_fold(r->p, k)) prepare_fold(r, plan, k, first);
         else if (cot__is_patch(r->p, k)) prepare_patch(r, plan, k);
+        else if (cot__rows_read(r->p, k) || cot__is_row_number(&plan->fusion, r->p, k))
+            prepare_rows(r, plan, k, first, g->row);
         else prepare_member(r, plan, k);
     }
     *s = (cot__stage){.run = r->block_run + first, .count = (int)(r->runs - first), .block_bytes = BLOCK_BYTES,
                       .span = g->spans ? r->span + first : NULL, .size = g->size, .moves = r->moves + first,
-                      .fold = r->fold + fold, .folds = (int)(r->folds - fold)};
+                      .fold = r->fold + fold, .folds = (int)(r->folds - fold), .room = cot__group_room(plan, g)};
     if (cot__ends_product(g)) s->product = &r->product[r->products - 1];
     for (int i = 0; i < s->count; i++) s->cost += s->run[i].cost;
-    s->cost += s->folds;
+    for (int i = 0; i < s->folds; i++) s->cost += s->fold[i].rows ? ROWS_COST : 1;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

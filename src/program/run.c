@@ -100,7 +100,7 @@ static bool run_with_effect(cot__run *r, const cot__prepared *q) {
 }
 
 static bool run_job(cot__run *r, cot__prepared *q) {
-    if (q->stage.count) return r->backend->elementwise(&q->stage), true;
+    if (q->stage.size) return r->backend->elementwise(&q->stage), true;
     if (q->moves) return r->backend->copy(&q->job.z, q->job.x), true;
     if (q->copies) r->backend->copy(&q->job.z, &q->job.x[0]);
     r->at = q->operation;

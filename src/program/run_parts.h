@@ -17,7 +17,7 @@ typedef struct cot__prepared {
     bool     moves;  /* z = x, and no more */
     bool     copies; /* z = operand 0 first */
     bool     effect; /* it may refuse data, or tell what it found */
-    cot__stage stage; /* count 0: it is a job */
+    cot__stage stage; /* size 0: it is a job */
 } cot__prepared;
 
 /* Instructions from `first` on, up to the end; or the prepared job `first`; or the part `first`; or
@@ -70,6 +70,7 @@ struct cot__run {
     double             *number;
     uint16_t           *moves;
     cot__stage_fold    *fold;
+    cot__stage_rows    *on_rows;
     cot__stage_product *product;
     cot__run_span      *span;   /* one for each run of a stage */
     int64_t            *extent; /* of those that do a part of an array */
@@ -81,7 +82,7 @@ struct cot__run {
     uint32_t            unfit_output; /* … since this output could be made nowhere */
     const void        **base; /* of inputs and direct outputs, at this run */
     /* how many there are */
-    uint32_t            jobs, views, steps, bindings, loads, scalars, runs, folds, products;
+    uint32_t            jobs, views, steps, bindings, loads, scalars, runs, folds, rows, products;
     /* the steps again, with parts instead of what functions do */
     cot__step          *part_step;
     cot__ready_part    *part;

@@ -112,6 +112,12 @@ static int runs_at(const cot__stage *work) {
             if (!cot__is_number_view(&run->x[k])) at(&run->x[k]);
         for (int k = 0; k < run->outputs; k++) at(&run->out[k].to);
     }
+    for (int f = 0; f < work->folds; f++) {
+        const cot__stage_rows *rows = work->fold[f].rows;
+        for (int k = 0; rows && k < rows->job.n; k++)
+            if (!(rows->job.numbers >> k & 1)) at(&rows->job.x[k]);
+        at(rows ? &rows->job.z : &work->fold[f].z);
+    }
     return 0;
 }
 

@@ -5,7 +5,8 @@
  * size follows at once, in its old order. What waits are operations without effect, so effects
  * keep their order; and nothing is computed before its operands. Views of what waits wait with it.
  *
- * A fold waits with the operations that make what it reduces. Behind a matrix product its end
+ * A fold waits with the operations that make what it reduces, and an operation on rows waits as an
+ * elementwise one, where all rows have one length. Behind a matrix product its end
  * follows at once (ends.h), though that be what stood far behind it: the step of an optimiser.
  *
  * For a few sizes operations wait at the same time. When a group is full it waits no longer. */
@@ -18,6 +19,10 @@
 
 enum { QUEUES = 8, NOBODY = QUEUES };
 
+/* How a value has the elements of what waits: in another order; in theirs; it is what folds have
+ * made of rows, or repeats that along the rows. */
+enum { OTHERWISE, IN_ORDER, OF_ROWS, ALONG_ROWS };
+
 /* Operations that wait: `count` from `first` on in the list `next`. */
 typedef struct queue { int64_t size, row; uint32_t first, last, members, folds; } queue;
 
@@ -25,7 +30,7 @@ typedef struct gathering {
     queue    queue[QUEUES];
     uint32_t *next;    /* for each operation: the one that waits behind it */
     uint8_t  *waits;   /* for each value: the queue of the operation that makes it, or NOBODY */
-    uint8_t  *straight; /* for each value: it has the elements of what waits in their order */
+    uint8_t  *straight; /* for each value: has it the elements of what waits in their order? */
     uint32_t  turn, emitted;
     cot__ends ends;
 } gathering;
@@ -86,8 +91,16 @@ static bool is_out_of_order(const cot__rewrite *r, uint32_t k, int which) {
     const gathering *g = r->edit->state;
     const uint32_t  *x = cot__operation_operand(r->from, k);
     for (int i = 0; i < cot__operation_operands(r->from, k); i++)
-        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && !g->straight[x[i]]) return true;
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && g->straight[x[i]] != IN_ORDER &&
+            g->straight[x[i]] != ALONG_ROWS)
+            return true;
     return false;
+}
+
+/* How a view of x, which waits, has its elements. */
+static uint8_t seen_through(const cot__rewrite *r, uint32_t k, uint8_t x) {
+    if (cot__keeps_order(r->from->operation[k].op)) return x;
+    return x == OF_ROWS && cot__is_along_rows(r->from, k) ? ALONG_ROWS : OTHERWISE;
 }
 
 static void gather(cot__rewrite *r, uint32_t k) {
@@ -101,16 +114,58 @@ static void gather(cot__rewrite *r, uint32_t k) {
     g->queue[which].members++;
 }
 
-/* A fold waits with what makes its operand; nobody who waits there may read its result. */
+/* Nobody who waits may read its further results: they are there when the group is done. */
+static bool gather_rows(cot__rewrite *r, uint32_t k) {
+    gathering *g = r->edit->state;
+    if (!cot__is_on_rows(r->from, k)) return false;
+    const cot__operation *o = &r->from->operation[k];
+    int64_t               size = cot__fused_size(r->from, k), row = cot__fold_row(r->from, k);
+    int                   which = queue_for(r, size);
+    queue                *q = &g->queue[which];
+    if (is_out_of_order(r, k, which) || q->folds == COT__STAGE_FOLDS || (q->folds && q->row != row)) empty(r, which);
+    empty_operands(r, k, which);
+    wait(r, k, which);
+    q->size = size;
+    q->row = row;
+    q->folds++;
+    for (uint32_t i = 1; i < o->results; i++) {
+        g->waits[o->result + i] = (uint8_t)which;
+        g->straight[o->result + i] = OTHERWISE;
+    }
+    return true;
+}
+
+/* An operation on what folds have made of rows waits with them; `which`: where those wait that it
+ * reads. */
+static bool gather_row_number(cot__rewrite *r, uint32_t k) {
+    gathering      *g = r->edit->state;
+    const uint32_t *x = cot__operation_operand(r->from, k);
+    int             which = NOBODY;
+    for (int i = 0; i < cot__operation_operands(r->from, k); i++)
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] != NOBODY && g->straight[x[i]] == OF_ROWS) which = g->waits[x[i]];
+    if (which == NOBODY) return false;
+    queue *q = &g->queue[which];
+    if (cot__fused_size(r->from, k) * q->row != q->size || q->folds == COT__STAGE_FOLDS) return false;
+    for (int i = 0; i < cot__operation_operands(r->from, k); i++)
+        if (x[i] != COT__NO_VALUE && g->waits[x[i]] == which && g->straight[x[i]] != OF_ROWS) return false;
+    empty_operands(r, k, which);
+    wait(r, k, which);
+    q->folds++;
+    g->straight[r->from->operation[k].result] = OF_ROWS;
+    return true;
+}
+
+/* A fold waits with what makes its operand. Who waits there may read what it makes of rows, along
+ * these. */
 static bool gather_fold(cot__rewrite *r, uint32_t k) {
     gathering *g = r->edit->state;
     uint32_t   x = cot__operation_operand(r->from, k)[0], z = r->from->operation[k].result;
-    if (!cot__is_fold(r->from, k) || g->waits[x] == NOBODY || !g->straight[x]) return false;
+    if (!cot__is_fold(r->from, k) || g->waits[x] == NOBODY || g->straight[x] != IN_ORDER) return false;
     queue *q = &g->queue[g->waits[x]];
     if (q->folds == COT__STAGE_FOLDS || (q->folds && q->row != cot__fold_row(r->from, k))) return false;
     q->folds++;
     q->row = cot__fold_row(r->from, k);
-    g->straight[z] = 0;
+    g->straight[z] = cot__is_row_fold(r->from, k) ? OF_ROWS : OTHERWISE;
     wait(r, k, g->waits[x]);
     return true;
 }
@@ -127,13 +182,14 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     uint32_t            z = p->operation[k].result, x;
     if (g->ends.done[k]) return;
     if (cot__is_fusable(p, k)) {
-        gather(r, k);
+        if (!gather_row_number(r, k)) gather(r, k);
         return;
     }
-    if (gather_fold(r, k)) return;
+    if (gather_fold(r, k) || gather_rows(r, k)) return;
     x = cot__operation_operands(p, k) == 1 ? cot__operation_operand(p, k)[0] : COT__NO_VALUE;
-    if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, g->straight[x])) {
-        g->straight[z] = g->straight[x] && cot__keeps_order(p->operation[k].op);
+    bool dense = x != COT__NO_VALUE && (g->straight[x] == IN_ORDER || g->straight[x] == OF_ROWS);
+    if (x != COT__NO_VALUE && g->waits[x] != NOBODY && cot__is_always_view(p, k, dense)) {
+        g->straight[z] = seen_through(r, k, g->straight[x]);
         wait(r, k, g->waits[x]);
         return;
     }
@@ -156,7 +212,7 @@ cot__program *cot__pass_gather(const cot__program *p, const cot__pass_options *o
     g.waits = (uint8_t *)(g.next + p->operations);
     g.straight = g.waits + p->values;
     memset(g.waits, NOBODY, p->values);
-    memset(g.straight, 1, p->values);
+    memset(g.straight, IN_ORDER, p->values);
     for (int i = 0; i < QUEUES; i++) g.queue[i] = (queue){.first = COT__NO_VALUE};
     cot__program *made = NULL;
     if (cot__ends_open(&g.ends, p, o->al)) made = cot__rewrite_run(p, o, &how);

@@ -1,5 +1,6 @@
 /* ways.c: the ways to run a program. A new one is a row of this table, and a member of `way` with a
  * line in way_set where it needs a setting that the others lack. */
+#include "program/fusion.h"
 #include "program/limit/limit.h"
 #include "program.h"
 
@@ -44,7 +45,7 @@ const way ways[] = {
 const int way_count = sizeof ways / sizeof *ways;
 
 typedef struct settings {
-    int64_t grain, pending_from, pending_bytes, batch_from, program_from;
+    int64_t grain, pending_from, pending_bytes, batch_from, program_from, small_rows;
     size_t  product_from, product_times;
     bool    spoils;
 } settings;
@@ -54,12 +55,12 @@ static bool     known;
 
 static settings get(void) {
     return (settings){cot__grain,        cot__pending_from,      cot__pending_bytes,
-                      cot__batch_from,   cot__vmap_program_from, cot__product_from,
-                      cot__product_times, cot__pending_spoils};
+                      cot__batch_from,   cot__vmap_program_from, cot__small_rows,
+                      cot__product_from, cot__product_times,     cot__pending_spoils};
 }
 static void set(settings s) {
     cot__grain = s.grain, cot__pending_from = s.pending_from, cot__pending_bytes = s.pending_bytes;
-    cot__batch_from = s.batch_from, cot__vmap_program_from = s.program_from;
+    cot__batch_from = s.batch_from, cot__vmap_program_from = s.program_from, cot__small_rows = s.small_rows;
     cot__product_from = s.product_from, cot__product_times = s.product_times;
     cot__pending_spoils = s.spoils;
 }
@@ -70,6 +71,7 @@ void way_set(const way *w) {
     if (w->grain) s.grain = w->grain;
     s.batch_from    = w->batches ? 1 : INT64_MAX;
     s.program_from  = w->batches_run ? 0 : INT64_MAX;
+    s.small_rows    = w->batches_run ? 1 : usual.small_rows;
     s.pending_from  = w->work_waits ? 1 : INT64_MAX;
     s.pending_bytes = w->work_waits ? 1 : usual.pending_bytes;
     s.product_from  = w->products_wait ? 0 : SIZE_MAX;

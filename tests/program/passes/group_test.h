@@ -14,7 +14,7 @@ typedef void group_teller(cot__text *to, const cot__fusion *f, uint32_t k, uint3
 static inline void open_groups(const cot__program *p, cot__fusion *f) {
     heard       h;
     cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
-    assert_true(cot__fusion_open(f, p, NULL, &caller));
+    assert_true(cot__fusion_open(f, p, NULL, NULL, &caller));
 }
 
 /* One line for each operation. */

@@ -5,6 +5,7 @@
 
 #include "pass_test.h"
 
+#include "program/fusion.h"
 #include "program/run.h"
 
 typedef struct dice { uint64_t state; } dice;
@@ -80,6 +81,12 @@ static inline uint32_t like(growing *g, uint32_t x) {
         return keep(g, op(g->d, OP_broadcast_to, X(any_constant(g, v.dtype, NO_AXES)), .asked = {v.dtype, shape}));
     default: return any_constant(g, v.dtype, shape);
     }
+}
+
+/* The same with all its axes. */
+static inline uint32_t like_array(growing *g, uint32_t x) {
+    uint32_t y = like(g, x);
+    return seen(g, y).ndim == seen(g, x).ndim ? y : x;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -159,12 +166,37 @@ static inline uint32_t grow_view(growing *g) {
     }
 }
 
+/* Softmax, or rows divided by their length, or a norm and the way back through it. */
+static inline uint32_t grow_rows(growing *g, uint32_t x) {
+    cot__view v = seen(g, x);
+    cot_shape shape = cot__view_extents(&v);
+    int64_t   axis = below(&g->r, 4) ? v.ndim - 1 : below(&g->r, v.ndim), rms = below(&g->r, 2);
+    switch (below(&g->r, 4)) {
+    case 0: return op(g->d, OP_softmax, X(x), .ints = 1, .at = {axis});
+    case 1: return op(g->d, OP_log_softmax, X(x), .ints = 1, .at = {axis});
+    case 2: {
+        uint32_t s = keep(g, op(g->d, rms ? OP_norm : OP_logsumexp, X(x), .ints = 2, .at = {INT64_C(1) << axis, 1}));
+        s = keep(g, op(g->d, OP_broadcast_to, X(s), .asked = {v.dtype, shape}));
+        return op(g->d, OP_div, X(x, s));
+    }
+    default: break;
+    }
+    if (v.dtype != COT_F32 && v.dtype != COT_F64) return op(g->d, OP_softmax, X(x), .ints = 1, .at = {axis});
+    uint32_t z = op(g->d, rms ? OP_rms_norm : OP_layer_norm, X(x), .ints = 3, .at = {axis, rms, 1}, .attr_number = 0.1);
+    keep(g, z);
+    if (below(&g->r, 2)) return z;
+    return op(g->d, OP_norm_back, X(x, keep(g, like_array(g, z)), z + 1), .ints = 2, .at = {axis, rms},
+              .attr_number = 0.1);
+}
+
 static inline uint32_t grow_structural(growing *g) {
     uint32_t  x = any(g);
     cot__view v = seen(g, x);
     int64_t   axis = v.ndim ? below(&g->r, v.ndim) : 0;
     if (v.ndim == 0 || cot__view_size(&v) == 0) return op(g->d, OP_cast, X(x), .asked = {COT_F32, {0}});
-    switch (below(&g->r, 7)) {
+    switch (below(&g->r, 9)) {
+    case 7:
+    case 8: return cot__dtype_is_float(v.dtype) ? grow_rows(g, x) : op(g->d, OP_cast, X(x), .asked = {COT_F32, {0}});
     case 0: return op(g->d, OP_sum, X(x), .ints = 2, .at = {INT64_C(1) << axis, below(&g->r, 2)});
     case 1: return op(g->d, OP_max, X(x), .ints = 2, .at = {INT64_C(1) << axis, below(&g->r, 2)});
     case 2:
@@ -195,6 +227,7 @@ static inline cot__program *random_program_of(uint64_t seed, bool large, int ste
     draft   d;
     growing g = {.d = &d, .r = {seed}, .large = large};
     draft_open(&d, al);
+    cot__small_rows = 1; /* such arrays, too, run with what is done to their rows */
     int inputs = 1 + below(&g.r, 3), some = 4 + below(&g.r, 30);
     if (steps == 0) steps = some;
     for (int k = 0; k < inputs; k++) keep(&g, input(&d, any_dtype(&g), any_shape(&g)));

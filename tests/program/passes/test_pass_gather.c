@@ -114,7 +114,7 @@ static uint32_t steps_of(const cot__program *p) {
     heard       h = {0};
     cot__caller caller = {"test", &h, hear_error, hear_note, NULL};
     uint32_t    steps = 0;
-    assert_true(cot__fusion_open(&f, p, NULL, &caller));
+    assert_true(cot__fusion_open(&f, p, NULL, NULL, &caller));
     for (uint32_t k = 0; k < p->operations; k++)
         steps += cot__is_fusable(p, k) && (f.of[k] == COT__NO_VALUE || f.group[f.of[k]].first == k);
     cot__fusion_close(&f);

@@ -1,6 +1,6 @@
 /* stage.c: does runs of elementwise work together: all runs on a block of elements while it is in
  * cache, on each of the pool's threads. Folds reduce each block to a node, and the nodes at the
- * end. */
+ * end; operations on rows are done on those of a block. */
 #include "backend/cpu/stage/stage.h"
 #include "backend/cpu/elementwise/block_run.h"
 #include "backend/cpu/kernels.h"
@@ -12,15 +12,19 @@
 #include <string.h>
 
 /* Elements of a short block; bytes of an array in a block of which all arrays stay in the first
- * cache; blocks full of numbers or of short rows, and their bytes: they have an eighth more, for
- * elements that are done again, and a row. */
+ * cache, and in one of operations on rows, which take a while to begin; blocks full of numbers or
+ * of short rows, and their bytes: they have an eighth more, for elements that are done again, and a
+ * row. */
 enum {
-    SHORT = 1024, NEAR_BYTES = 4096, FILLED_BYTES = NEAR_BYTES + NEAR_BYTES / 8 + COT__FILLED_ROW
+    SHORT = 1024, NEAR_BYTES = 4096, ROWS_BYTES = 16384,
+    FILLED_BYTES = NEAR_BYTES + NEAR_BYTES / 8 + COT__FILLED_ROW
 };
 
 typedef struct part {
     const cot__stage *s;
     int64_t           first, block; /* the part's first block, and the one that is done */
+    int64_t           home; /* the block whose piece it uses of memory that moves */
+    int64_t           most; /* elements of a direct call */
     bool              directly;
     cot__direct_run   run[COT__STAGE_RUNS];
     /* without direct runs: those of the stage, or copies whose views move from block to block */
@@ -50,12 +54,16 @@ static void fold_rows(const cot__stage_fold *f, int64_t at, int64_t start, int64
     cot__reduce((cot__reduction)f->what, &x, 2, &z);
 }
 
-/* The node of one block, elements start … stop - 1 as far as there are any, which lie from `at`
- * on. */
-static void fold_block(const cot__stage_fold *f, int64_t block, int64_t at, int64_t start, int64_t stop) {
+/* The node of one block, elements start … stop - 1 as far as there are any. What moves lies `back`
+ * elements before its place. */
+static void fold_block(const cot__stage_fold *f, int64_t block, int64_t start, int64_t stop, int64_t back) {
+    if (f->rows) {
+        cot__stage_rows_do(f->rows, start / f->row, (stop - start) / f->row, back / f->row);
+        return;
+    }
     static const int64_t one[1] = {1};
     int64_t              size = cot__dtype_size(node_dtype(f)), end = cot__count(f->x.ndim, f->x.shape);
-    int64_t              n = (stop < end ? stop : end) - start;
+    int64_t              n = (stop < end ? stop : end) - start, at = f->moves ? start - back : start;
     if (f->row) fold_rows(f, at, start, stop);
     if (n <= 0 || f->row) return;
     cot__view x = {(char *)f->x.data + at * cot__dtype_size(f->x.dtype), f->x.dtype, 1, &n, one},
@@ -68,8 +76,8 @@ static void fold_block(const cot__stage_fold *f, int64_t block, int64_t at, int6
 static void join_folds(const cot__stage *s) {
     for (int i = 0; i < s->folds; i++) {
         const cot__stage_fold *f = &s->fold[i];
-        int64_t                size = cot__count(f->x.ndim, f->x.shape);
         if (f->row) continue; /* its elements are there */
+        int64_t size = cot__count(f->x.ndim, f->x.shape);
         cot__reduce_join((cot__reduction)f->what, node_dtype(f), f->nodes, size / s->step,
                          (size + s->step - 1) / s->step, &f->z);
     }
@@ -81,15 +89,28 @@ static void move_back(cot__view *v, int64_t elements) {
     v->data = (char *)v->data - elements * cot__dtype_size(v->dtype);
 }
 
-/* The views of copies go on to the next block. */
-static void move_views(const cot__stage *s, cot__block_run *r, uint32_t moves) {
+/* The views of copies go on so many elements. */
+static void move_views(cot__block_run *r, uint32_t moves, int64_t elements) {
     for (int i = 0; i < r->n; i++)
-        if (moves >> i & 1) move_back(&r->x[i], s->step);
+        if (moves >> i & 1) move_back(&r->x[i], elements);
     for (int i = 0; i < r->outputs; i++)
-        if (moves >> (COT__RUN_VIEWS + i) & 1) move_back(&r->out[i].to, s->step);
+        if (moves >> (COT__RUN_VIEWS + i) & 1) move_back(&r->out[i].to, elements);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Bytes of the largest element. */
+static int64_t widest(const cot__stage *s) {
+    int64_t bytes = 4;
+    for (int k = 0; k < s->count; k++)
+        if (cot__dtype_size(s->run[k].compute) > bytes) bytes = cot__dtype_size(s->run[k].compute);
+    return bytes;
+}
+
+/* Where each run is one call, what it is called for stays in the first cache. */
+static int64_t near_step(const cot__stage *s) { return NEAR_BYTES / widest(s); }
+
+static int64_t moved(const part *p) { return (p->block - p->home) * p->s->step; }
 
 /* What run k does for elements start … stop - 1 of the stage. */
 static void do_run(const part *p, int k, int64_t start, int64_t stop, cot__repeated *repeated) {
@@ -101,8 +122,10 @@ static void do_run(const part *p, int k, int64_t start, int64_t stop, cot__repea
         if (stop > s->run[k].size) stop = s->run[k].size;
         if (start >= stop) return;
     }
-    if (p->directly) cot__direct_run_range(&p->run[k], start, stop - start, (p->block - p->first) * s->step);
-    else cot__block_run_range(p->general[k], start, stop, repeated);
+    if (!p->directly) cot__block_run_range(p->general[k], start, stop, repeated);
+    else
+        for (; start < stop; start += p->most)
+            cot__direct_run_range(&p->run[k], start, stop - start < p->most ? stop - start : p->most, moved(p));
 }
 
 /* All runs on one block, and the folds between them. */
@@ -110,19 +133,19 @@ static void do_block(const part *p, cot__repeated *repeated) {
     const cot__stage *s = p->s;
     int64_t           start = p->block * s->step, stop = start + s->step < s->size ? start + s->step : s->size;
     int               fold = 0;
-    for (int k = 0; k < s->count; k++) {
-        do_run(p, k, start, stop, repeated);
-        for (; fold < s->folds && s->fold[fold].after == k + 1; fold++)
-            fold_block(&s->fold[fold], p->block, s->fold[fold].moves ? p->first * s->step : start, start, stop);
+    for (int k = 0; k <= s->count; k++) {
+        for (; fold < s->folds && s->fold[fold].after == k; fold++)
+            fold_block(&s->fold[fold], p->block, start, stop, moved(p));
+        if (k < s->count) do_run(p, k, start, stop, repeated);
     }
 }
 
 /* False: there are too many numbers. */
 static __attribute__((noinline)) bool do_directly(part *p, int64_t last) {
     _Alignas(64) char memory[COT__MOST_FILLED * FILLED_BYTES];
-    int64_t     most = p->s->step + p->s->step / 8;
     cot__filled f = {.most = COT__MOST_FILLED, .bytes = FILLED_BYTES, .memory = memory};
-    f.length = (int)(p->s->size < most ? p->s->size : most);
+    p->most = near_step(p->s) + near_step(p->s) / 8;
+    f.length = (int)(p->s->size < p->most ? p->s->size : p->most);
     if (!cot__direct_runs_open(p->run, p->s, &f)) return false;
     for (; p->block < last; p->block++) do_block(p, NULL);
     return true;
@@ -130,7 +153,7 @@ static __attribute__((noinline)) bool do_directly(part *p, int64_t last) {
 
 static __attribute__((noinline)) void do_generally(part *p, int64_t last) {
     const cot__stage *s = p->s;
-    cot__block_run    moved[COT__STAGE_RUNS];
+    cot__block_run    copy[COT__STAGE_RUNS];
     uint16_t          moves[COT__STAGE_RUNS];
     cot__repeated     repeated;
     int               n = 0;
@@ -138,14 +161,15 @@ static __attribute__((noinline)) void do_generally(part *p, int64_t last) {
     for (int k = 0; k < s->count; k++) {
         p->general[k] = &s->run[k];
         /* one block moves nothing */
-        if (!s->moves || !s->moves[k] || last - p->first < 2) continue;
+        if (!s->moves || !s->moves[k] || (last - p->first < 2 && p->home == p->first)) continue;
         moves[n] = s->moves[k];
-        moved[n] = s->run[k];
-        p->general[k] = &moved[n++];
+        copy[n] = s->run[k];
+        move_views(&copy[n], moves[n], moved(p));
+        p->general[k] = &copy[n++];
     }
     for (; p->block < last; p->block++) {
         do_block(p, &repeated);
-        for (int k = 0; k < n; k++) move_views(s, &moved[k], moves[k]);
+        for (int k = 0; k < n; k++) move_views(&copy[k], moves[k], s->step);
     }
 }
 
@@ -156,6 +180,7 @@ static void run_part(void *ctx, int64_t number) {
     p.s = s;
     p.directly = s->directly;
     p.first = p.block = cot__part_start(blocks, s->parts, number);
+    p.home = s->room ? number : p.first;
     if (p.directly && do_directly(&p, last)) return;
     p.directly = false;
     do_generally(&p, last);
@@ -163,13 +188,7 @@ static void run_part(void *ctx, int64_t number) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-/* The largest element, and how many elements of a block are done again. */
-static int64_t widest(const cot__stage *s) {
-    int64_t bytes = 4;
-    for (int k = 0; k < s->count; k++)
-        if (cot__dtype_size(s->run[k].compute) > bytes) bytes = cot__dtype_size(s->run[k].compute);
-    return bytes;
-}
+/* How many elements of a block are done again. */
 static int64_t again(const cot__stage *s) {
     int64_t most = 0;
     for (int k = 0; k < s->count && s->span; k++)
@@ -177,8 +196,14 @@ static int64_t again(const cot__stage *s) {
     return most;
 }
 
-/* Elements of the rows that folds reduce; 0: there are none. */
+/* Elements of the rows of folds; 0: there are none. */
 static int64_t row_of(const cot__stage *s) { return s->folds ? s->fold[0].row : 0; }
+
+static bool has_rows(const cot__stage *s) {
+    for (int k = 0; k < s->folds; k++)
+        if (s->fold[k].rows) return true;
+    return false;
+}
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
@@ -186,7 +211,7 @@ static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
  * thread would get none else. A part should have several: it copies runs and fills blocks with
  * numbers first. */
 static int64_t far_step(const cot__stage *s) {
-    int64_t most = s->block_bytes / cot__dtype_size(s->run[0].compute), step = SHORT;
+    int64_t most = s->block_bytes / (s->count ? cot__dtype_size(s->run[0].compute) : 4), step = SHORT;
     int64_t share = s->size / 8 < SHORT ? SHORT : s->size / 8;
     if (row_of(s)) return most < share ? most : share;
     if (!s->folds) return round_up(most < 1 ? 1 : most < share ? most : share, COT__BLOCK);
@@ -194,15 +219,13 @@ static int64_t far_step(const cot__stage *s) {
     return step;
 }
 
-/* Where each run is one call, blocks stay in the first cache. */
-static int64_t near_step(const cot__stage *s) { return NEAR_BYTES / widest(s); }
-
 static void cut(cot__stage *s) {
-    s->step = s->directly ? near_step(s) : far_step(s);
+    s->step = has_rows(s) ? ROWS_BYTES / widest(s) : s->directly ? near_step(s) : far_step(s);
     if (row_of(s)) s->step = s->step < row_of(s) ? row_of(s) : s->step / row_of(s) * row_of(s);
     int64_t blocks = (s->size + s->step - 1) / s->step;
     s->parts = cot__parts(s->size, s->cost, blocks > 64 ? blocks / 8 : blocks > 16 ? blocks / 2 : blocks);
     if (s->parts > 64) s->parts = 64;
+    if (s->room && s->parts > s->room / s->step) s->parts = s->room / s->step;
     /* each part works in the memory of its first block, and a little more */
     if (s->span && s->parts > blocks / 2) s->parts = blocks > 1 ? blocks / 2 : 1;
 }
@@ -213,7 +236,7 @@ static void prepare(cot__stage *s) {
         cot__block_run_prepare(&s->run[k]);
         s->directly &= cot__is_direct(&s->run[k]);
     }
-    s->directly &= 8 * again(s) <= near_step(s) && row_of(s) <= near_step(s);
+    s->directly &= 8 * again(s) <= near_step(s);
     s->ready = true;
 }
 

@@ -11,4 +11,8 @@
 /* The entry `elementwise` of the CPU's table. */
 void cot__stage_run(cot__stage *s);
 
+/* An operation on `count` rows from `first` on; what moves lies so many rows before its place
+ * (rows.c). */
+void cot__stage_rows_do(const cot__stage_rows *r, int64_t first, int64_t count, int64_t back);
+
 #endif
