@@ -162,12 +162,14 @@ static double with_one_made(const measure *m, uint32_t i, int n) {
 /* ---- the two walks --------------------------------------------------------------------------- */
 
 static void walk_up(measure *m, uint32_t end) {
+    cot__scratch_walk w = {0};
     for (uint32_t i = 0; i < end; i++) {
         int    count = cot__nargs(&m->t->nodes[i]);
         double own = workspace_of(m->t, i), making = with_one_made(m, i, count);
         for (int k = 0; k < count + cot__results_at(m->t, i); k++) own += droppable(m, value_of(m->t, i, k));
         m->need[i] = own > making ? own : making;
-        if (m->need[i] > m->there) m->there = m->need[i];
+        double there = m->need[i] + cot__scratch_until(m->t, &w, i);
+        if (there > m->there) m->there = there;
     }
 }
 

@@ -248,7 +248,7 @@ bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dty
 bool cot__room(cot_tape *t, const char *op) { return cot__room_for(t, op, 1); }
 
 bool cot__room_for(cot_tape *t, const char *op, uint32_t n) {
-    size_t need = (size_t)t->count + n, want = need > 64 ? need : 64;
+    size_t need = (size_t)t->count + n, want = need > COT__FIRST_NODES ? need : COT__FIRST_NODES;
     if (LIKELY(need <= t->capacity)) return true;
     if (need > COT__MAX_NODES) {
         cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes",

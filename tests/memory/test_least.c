@@ -54,6 +54,13 @@ static cot_var of_a_sum(cot_var x) {
     cot_var ten = cot_mul(10.0, cot_eye(cot_tape_of(x), COT_F64, n, n));
     return cot_solve(cot_add(cot_matmul(x, cot_transpose(x)), ten), x);
 }
+/* Functions take memory for themselves while they record. */
+static cot_var of_entries(cot_var x) { return cot_csr_matmul(cot_csr_from_dense(cot_sub(x, 0.05)), x); }
+static cot_var of_edges(cot_var x) {
+    int64_t from[64], to[64], n = cot_shape_of(x).dim[0];
+    for (int k = 0; k < 64; k++) from[k] = k % n, to[k] = 7 * k % n;
+    return cot_csr_matmul(cot_csr_gcn(cot_tape_of(x), COT_F64, n, 64, from, to), cot_sin(x));
+}
 
 enum { MOST = 128 };
 static double numbers[MOST * MOST];
@@ -61,7 +68,7 @@ static const struct { net *f; const char *name; } nets[] = {
     {squares, "squares"}, {waves, "waves"}, {layers, "layers"}, {attended, "attended"},
     {sorted, "sorted"},   {folded, "folded"}, {written, "written"}, {solved, "solved"},
     {skipping, "skipping"}, {factors, "factors"}, {spectrum, "spectrum"}, {singular, "singular"},
-    {of_a_sum, "of_a_sum"},
+    {of_a_sum, "of_a_sum"}, {of_entries, "of_entries"}, {of_edges, "of_edges"},
 };
 
 /* A step, with what is told of it before its way back; NULL: nothing. */

@@ -126,6 +126,8 @@ static void without_a_folder_the_limit_is_an_error(void **state) {
     cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = LIMIT});
     run(t, LENGTH, &part);
     assert_int_equal(cot_tape_status(t), COT_MEMORY);
+    assert_non_null(strstr(cot_tape_message(t), " are in use that cannot be dropped now; operations and adjoints may "
+                                                "lie in files of a folder, cot_options.spill"));
     cot_tape_destroy(t);
 }
 
@@ -410,6 +412,21 @@ static void found(family *f) {
     fflush(NULL);
 }
 
+/* A child that does not go on for ever. */
+static pid_t born(void) {
+    pid_t child = fork();
+    if (child == 0) alarm(60);
+    return child;
+}
+
+/* Forgets the chain and writes half of another one there. */
+static cot_var write_over(family *f) {
+    cot_tape_rewind(f->t, f->mark);
+    cot_var h = f->x[0];
+    for (int k = 0; k < SHORT / 2; k++) h = cot_add(h, 1);
+    return h;
+}
+
 /* 0: all of it was well. Else the signal that has ended the child. */
 static int ended(pid_t child) {
     int how;
@@ -433,13 +450,11 @@ static void a_forked_child_leaves_its_parent_alone(void **state) {
     (void)state;
     family f;
     found(&f);
-    pid_t child = fork();
+    pid_t child = born();
     if (child == 0) {
-        alarm(60);
         cot_backward(f.y);
         bool well = cot_grad_value(f.x[2]) == f.whole.grad[2] && cot_value(f.far) == f.whole.far;
-        cot_tape_rewind(f.t, f.mark);
-        for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
+        write_over(&f);
         well = well && cot_tape_status(f.t) == COT_OK;
         cot_tape_set_memory_limit(f.t, 0);
         for (int k = 0; k < SHORT; k++) cot_add(f.x[0], 1);
@@ -481,9 +496,8 @@ static void a_forked_child_records_more(void **state) {
     char *list = cot__list_new(f.t, (size_t)bytes);
     assert_non_null(list);
     memset(list, 7, (size_t)bytes);
-    pid_t child = fork();
+    pid_t child = born();
     if (child == 0) {
-        alarm(60);
         bool well = f.t->node_memory.mapped->inherited && f.t->sweep.adjoints.mapped->inherited;
         go_on(f.x, f.y, &part);
         well = well && !memcmp(&part, &whole, sizeof part) && cot_tape_status(f.t) == COT_OK;
@@ -509,9 +523,8 @@ static void a_forked_child_on_a_full_disk_says_so(void **state) {
     family  f;
     numbers part;
     found(&f);
-    pid_t child = fork();
+    pid_t child = born();
     if (child == 0) {
-        alarm(60);
         limit_files(100);
         go_on(f.x, f.y, &part);
         _exit(cot_tape_status(f.t) == COT_MEMORY &&
@@ -537,15 +550,13 @@ static void a_child_without_pages_leaves_its_parent_alone(void **state) {
     family f;
     found(&f);
     limit_memory(4096); /* pages of one's own count, shared ones do not */
-    pid_t child = fork();
+    pid_t child = born();
     limit_memory(RLIM_INFINITY);
     if (child == 0) {
-        alarm(60);
         signal(SIGSEGV, SIG_DFL);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         if (cot_value(f.far) != f.whole.far) _exit(1);
-        cot_tape_rewind(f.t, f.mark);
-        for (int k = 0; k < SHORT / 2; k++) cot_add(f.x[0], 1);
+        write_over(&f);
         _exit(0); /* a system that does not count */
     }
     int by = ended(child);
@@ -558,12 +569,9 @@ static void a_child_of_a_child_has_what_that_wrote(void **state) {
     (void)state;
     family f;
     found(&f);
-    pid_t child = fork();
+    pid_t child = born();
     if (child == 0) {
-        alarm(60);
-        cot_tape_rewind(f.t, f.mark);
-        cot_var h = f.x[0];
-        for (int k = 0; k < SHORT / 2; k++) h = cot_add(h, 1);
+        cot_var h = write_over(&f);
         double is = cot_value(h);
         pid_t  second = fork();
         if (second == 0) _exit(cot_value(h) == is ? 0 : 1);

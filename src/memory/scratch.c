@@ -1,0 +1,46 @@
+/* scratch.c: memory that a function takes for itself while it records, between its operations:
+ * places of a sparse matrix, say. It is of no node, so the tape notes when it was taken and when it
+ * was given back, and who asks what a step needs takes it too (rehearse.c, least.c). */
+#include "memory/memory.h"
+
+/* Nobody is told that there is no memory for a note. */
+static void note(cot_tape *t, size_t bytes, bool taken) {
+    uint32_t n = t->memory.scratch.count, capacity = t->memory.scratch.capacity;
+    if (n == capacity) {
+        capacity = capacity ? 2 * capacity : COT__GROWS_FROM;
+        cot__scratch *list = t->memory.scratch.list;
+        list = cot__resize(&t->al, list, n * sizeof *list, capacity * sizeof *list);
+        if (!list) return;
+        t->memory.scratch.list = list;
+        t->memory.scratch.capacity = capacity;
+    }
+    t->memory.scratch.list[t->memory.scratch.count++] = (cot__scratch){bytes, t->count, taken};
+}
+
+void *cot__scratch_open(cot_tape *t, size_t bytes) {
+    void *p = cot__alloc(&t->al, bytes);
+    if (p) note(t, bytes, true);
+    return p;
+}
+
+void cot__scratch_close(cot_tape *t, void *p, size_t bytes) {
+    if (!p) return;
+    cot__free(&t->al, p, bytes);
+    note(t, bytes, false);
+}
+
+void cot__scratch_rewound(cot_tape *t) {
+    const cot__scratch *list = t->memory.scratch.list;
+    while (t->memory.scratch.count && list[t->memory.scratch.count - 1].at > t->count) t->memory.scratch.count--;
+}
+
+double cot__scratch_until(const cot_tape *t, cot__scratch_walk *w, uint32_t i) {
+    double most = w->live;
+    for (; w->next < t->memory.scratch.count && t->memory.scratch.list[w->next].at <= i; w->next++) {
+        const cot__scratch *s = &t->memory.scratch.list[w->next];
+        double              bytes = (double)cot__cache_takes(s->bytes);
+        w->live += s->taken ? bytes : -bytes;
+        if (w->live > most) most = w->live;
+    }
+    return most;
+}
