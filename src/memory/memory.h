@@ -59,6 +59,9 @@ static inline bool cot__was_let_go(const cot_tape *t, uint32_t i) {
 typedef struct cot__scratch_walk { uint32_t next; double live; } cot__scratch_walk;
 /* Goes on to where node i is recorded; the most that was there on the way. */
 double cot__scratch_until(const cot_tape *t, cot__scratch_walk *w, uint32_t i);
+/* The most that was taken at once when node i was recorded; i goes down, from *next = their
+ * count. */
+double cot__scratch_at(const cot_tape *t, uint32_t *next, uint32_t i);
 
 /* ---- rehearsals (rehearse.c, hollow.c) ---- */
 

@@ -1,6 +1,7 @@
 /* scratch.c: memory that a function takes for itself while it records, between its operations:
  * places of a sparse matrix, say. It is of no node, so the tape notes when it was taken and when it
- * was given back, and who asks what a step needs takes it too (rehearse.c, least.c). */
+ * was given back, and who asks what a step needs takes it too (rehearse.c, least.c). Of searches,
+ * which play bodies and forget them, it is seen how much they take at most. */
 #include "memory/memory.h"
 
 /* Nobody is told that there is no memory for a note. */
@@ -29,6 +30,19 @@ void cot__scratch_close(cot_tape *t, void *p, size_t bytes) {
     note(t, bytes, false);
 }
 
+cot__scratch_seen cot__scratch_watch(cot_tape *t) {
+    cot__scratch_seen before = {t->cache.peak, cot__cache_used(&t->cache)};
+    t->cache.peak = before.used;
+    return before;
+}
+
+void cot__scratch_watched(cot_tape *t, cot__scratch_seen before) {
+    size_t most = t->cache.peak - before.used;
+    if (t->cache.peak < before.peak) t->cache.peak = before.peak;
+    note(t, most, true);
+    note(t, most, false);
+}
+
 void cot__scratch_rewound(cot_tape *t) {
     const cot__scratch *list = t->memory.scratch.list;
     while (t->memory.scratch.count && list[t->memory.scratch.count - 1].at > t->count) t->memory.scratch.count--;
@@ -42,5 +56,13 @@ double cot__scratch_until(const cot_tape *t, cot__scratch_walk *w, uint32_t i) {
         w->live += s->taken ? bytes : -bytes;
         if (w->live > most) most = w->live;
     }
+    return most;
+}
+
+double cot__scratch_at(const cot_tape *t, uint32_t *next, uint32_t i) {
+    const cot__scratch *list = t->memory.scratch.list;
+    double              most = 0;
+    for (; *next && list[*next - 1].at >= i; --*next)
+        if (list[*next - 1].at == i && (double)list[*next - 1].bytes > most) most = (double)list[*next - 1].bytes;
     return most;
 }

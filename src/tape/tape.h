@@ -650,6 +650,10 @@ static inline void cot__memory_tick(cot_tape *t) {
  * and no error is set, where there is none (memory/scratch.c). */
 void *cot__scratch_open(cot_tape *t, size_t bytes);
 void  cot__scratch_close(cot_tape *t, void *p, size_t bytes);
+/* What happens between these two calls takes memory of its own, and gives it back. */
+typedef struct cot__scratch_seen { size_t peak, used; } cot__scratch_seen;
+cot__scratch_seen cot__scratch_watch(cot_tape *t);
+void              cot__scratch_watched(cot_tape *t, cot__scratch_seen before);
 /* Nodes were forgotten, and what was taken between them. */
 void cot__scratch_rewound(cot_tape *t);
 /* A sweep goes to node i: what it will read next is read from the store. */

@@ -147,9 +147,23 @@ static cot_var segments(cot_var x) {
     return h;
 }
 
+/* Searches take vectors, and play their bodies to try; up to 64 unknowns are solved by
+ * elimination. */
+static int tried(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sub(cot_add(xs[0], cot_mul(0.1, cot_sin(xs[0]))), xs[1]);
+    return 0;
+}
+static cot_var rooted(cot_var x) {
+    cot_tape *t = cot_tape_of(x);
+    cot_shape shape = COT_SHAPE(cot_shape_of(x).dim[0] / 2);
+    cot_var   of = cot_tensor(t, COT_F64, shape, numbers);
+    return cot_root(tried, NULL, NULL, cot_zeros(t, COT_F64, shape), 1, &of, NULL);
+}
+
 static void the_estimate_of_bodies_is_enough(void **state) {
     (void)state;
-    net *const    all[] = {checkpoints, rounds, beside_a_number, segments};
+    net *const    all[] = {checkpoints, rounds, beside_a_number, segments, rooted};
     const int64_t sizes[] = {20, MOST};
     char          why[256];
     for (int k = 0; k < COUNTOF(all); k++)
@@ -162,10 +176,37 @@ static void the_estimate_of_bodies_is_enough(void **state) {
         }
 }
 
+/* ---- numbers, of which nothing is dropped ---------------------------------------------------- */
+
+static cot_status step_of_numbers(cot_tape *t, int n, cot_memory *told) {
+    cot_var x = cot_scalar(t, 0.3), h = x;
+    for (int k = 0; k < n; k++) h = k % 3 ? cot_sin(h) : cot_mul(x, h);
+    if (told) assert_int_equal(cot_tape_memory(t, told, NULL), COT_OK);
+    return cot_backward(h);
+}
+static bool numbers_fit(int n, int64_t limit) {
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = limit});
+    bool      enough = step_of_numbers(t, n, NULL) == COT_OK;
+    cot_tape_destroy(t);
+    return enough;
+}
+static void the_estimate_of_numbers_is_near(void **state) {
+    (void)state;
+    for (int n = 3000; n < 100000; n = 5 * n + 1) { /* the last one lies in reserved addresses */
+        cot_memory told;
+        cot_tape  *t = cot_tape_create(NULL);
+        assert_int_equal(step_of_numbers(t, n, &told), COT_OK);
+        cot_tape_destroy(t);
+        assert_true(numbers_fit(n, told.least));
+        assert_false(numbers_fit(n, told.least - told.least / 5)); /* the smallest is within 1.25 */
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_least_of_small_nets_is_enough),
         cmocka_unit_test(the_estimate_of_bodies_is_enough),
+        cmocka_unit_test(the_estimate_of_numbers_is_near),
     };
     return cmocka_run_group_tests_name("least", tests, NULL, NULL);
 }
