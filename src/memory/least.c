@@ -81,14 +81,21 @@ static void find_maker_of_gone(measure *m, uint32_t i) {
     else m->values += droppable(m, i);
 }
 
+static void clear_marks(cot_tape *t, uint32_t end) {
+    for (uint32_t i = 0; i < end; i++) {
+        cot__lists_walk(t, i);
+        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    }
+}
+
 /* `before` of a storage is free between two searches (drop.c): 1 + the first node on it, and
  * negative once it is known for that of a leaf. The first on that of a parameter is an example. */
 static void find_makers(measure *m, uint32_t end) {
     cot_tape *t = m->t;
     m->fixed = (double)cot__cache_used(&t->cache);
-    for (uint32_t i = 0; i < end; i++)
-        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    clear_marks(t, end);
     for (uint32_t i = 0; i < end; i++) {
+        cot__lists_walk(t, i);
         cot__storage *s = storage_at(t, i);
         m->maker[i] = COT__NONE;
         if (!s) continue;
@@ -104,8 +111,7 @@ static void find_makers(measure *m, uint32_t end) {
         if (leaf) s->before = -s->before;
         if (m->maker[i] != COT__NONE ? first : leaf) m->fixed -= taken_by(s);
     }
-    for (uint32_t i = 0; i < end; i++)
-        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    clear_marks(t, end);
 }
 
 double cot__undroppable(cot_tape *t, uint32_t end) {
@@ -164,6 +170,7 @@ static double with_one_made(const measure *m, uint32_t i, int n) {
 static void walk_up(measure *m, uint32_t end) {
     cot__scratch_walk w = {0};
     for (uint32_t i = 0; i < end; i++) {
+        cot__lists_walk(m->t, i);
         int    count = cot__nargs(&m->t->nodes[i]);
         double own = workspace_of(m->t, i), making = with_one_made(m, i, count);
         for (int k = 0; k < count + cot__results_at(m->t, i); k++) own += droppable(m, value_of(m->t, i, k));
@@ -211,6 +218,7 @@ static void walk_down(measure *m, uint32_t y) {
     uint32_t next = m->t->memory.scratch.count;
     for (uint32_t i = y + 1; i-- > 0;) {
         const cot__node *n = &m->t->nodes[i];
+        cot__lists_walk(m->t, i);
         if (m->adjoint[i] == 0) continue;
         double rule = made_by_rule(m, i) + cot__scratch_at(m->t, &next, i); /* it may solve, too */
         live += hand_down(m, i);
@@ -244,6 +252,7 @@ static double inside(const measure *m, uint32_t from, uint32_t end, uint32_t *to
 static double most_inside(const measure *m, uint32_t end) {
     double most = 0;
     for (uint32_t i = 0, to; i < end; i = to) {
+        cot__lists_walk(m->t, i);
         double one = inside(m, i, end, &to);
         if (one > most) most = one;
         if (to == i) to++;
@@ -270,7 +279,7 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     double  *memory = cot__list_resize(t, NULL, 0, end * one);
     if (!memory) return -1;
     m.need = memory, m.adjoint = memory + end, m.maker = (uint32_t *)(memory + 2 * (size_t)end);
-    for (uint32_t i = 0; i < end; i++) m.adjoint[i] = 0;
+    cot__list_clear(t, m.adjoint, end * sizeof *m.adjoint);
     find_makers(&m, end);
     m.fixed += SLACK + lists_under_limit(t, end);
     walk_up(&m, end);

@@ -359,7 +359,8 @@ struct cot_tape {
         /* they are not in the order of their nodes: a value was named late, or twice */
         bool        mixed;
     } names;
-    /* called.c: while a text is written, which of its kind each node is; NULL: not counted */
+    /* called.c: while a text is written, how many of each kind there are before some of the nodes;
+     * NULL: not counted */
     struct {
         uint32_t *number;
         uint32_t  count, depth; /* depth: texts that are written, one inside the other */
@@ -762,6 +763,10 @@ static inline void cot__lists_leave(cot_tape *t) {
  * lies in a file: more than there are. */
 static inline int64_t cot__window(const cot_tape *t) {
     return LIKELY(!t->memory.mapped) ? INT64_MAX / 2 : (int64_t)(t->memory.window / sizeof(cot__node));
+}
+/* A walk over all nodes, up or down, has come to node i. What can be read stays. */
+static inline void cot__lists_walk(const cot_tape *t, uint32_t i) {
+    if (UNLIKELY(t->memory.mapped) && i % cot__window(t) == 0) cot__lists_go((cot_tape *)(uintptr_t)t);
 }
 /* Zeroes `bytes` of a list. */
 void cot__list_wipe(cot_tape *t, void *at, size_t bytes);
