@@ -168,15 +168,13 @@ static double with_one_made(const measure *m, uint32_t i, int n) {
 /* ---- the two walks --------------------------------------------------------------------------- */
 
 static void walk_up(measure *m, uint32_t end) {
-    cot__scratch_walk w = {0};
     for (uint32_t i = 0; i < end; i++) {
         cot__lists_walk(m->t, i);
         int    count = cot__nargs(&m->t->nodes[i]);
         double own = workspace_of(m->t, i), making = with_one_made(m, i, count);
         for (int k = 0; k < count + cot__results_at(m->t, i); k++) own += droppable(m, value_of(m->t, i, k));
         m->need[i] = own > making ? own : making;
-        double there = m->need[i] + cot__scratch_until(m->t, &w, i);
-        if (there > m->there) m->there = there;
+        if (m->need[i] > m->there) m->there = m->need[i];
     }
 }
 
@@ -214,13 +212,12 @@ static double hand_down(measure *m, uint32_t i) {
 }
 
 static void walk_down(measure *m, uint32_t y) {
-    double   live = m->adjoint[y] = adjoint_bytes(m, y);
-    uint32_t next = m->t->memory.scratch.count;
+    double live = m->adjoint[y] = adjoint_bytes(m, y);
     for (uint32_t i = y + 1; i-- > 0;) {
         const cot__node *n = &m->t->nodes[i];
         cot__lists_walk(m->t, i);
         if (m->adjoint[i] == 0) continue;
-        double rule = made_by_rule(m, i) + cot__scratch_at(m->t, &next, i); /* it may solve, too */
+        double rule = made_by_rule(m, i);
         live += hand_down(m, i);
         double back = live + rule + with_one_made(m, i, cot__nargs(n) + cot__results_at(m->t, i));
         if (back > m->back) m->back = back;
@@ -281,7 +278,8 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     m.need = memory, m.adjoint = memory + end, m.maker = (uint32_t *)(memory + 2 * (size_t)end);
     cot__list_clear(t, m.adjoint, end * sizeof *m.adjoint);
     find_makers(&m, end);
-    m.fixed += SLACK + lists_under_limit(t, end);
+    /* what solves on the way there does on the way back, too */
+    m.fixed += SLACK + lists_under_limit(t, end) + cot__scratch_most(t);
     walk_up(&m, end);
     walk_down(&m, y);
     double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole, body = most_inside(&m, end);

@@ -38,6 +38,10 @@ void cot__lists_go(cot_tape *t) {
     for (cot__mapped *m = t->memory.mapped; m; m = m->next) cot__mapped_leave(m);
 }
 
+void cot__lists_at(const cot_tape *t, uint32_t i) {
+    if (i % cot__window(t) == 0) cot__lists_go((cot_tape *)(uintptr_t)t);
+}
+
 static void tell_of_trouble(cot_tape *t) {
     if (errno == ENOMEM) return; /* the process has no memory, or no addresses */
     cot__store_blame(t->memory.store, errno);

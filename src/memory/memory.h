@@ -55,13 +55,8 @@ static inline bool cot__was_let_go(const cot_tape *t, uint32_t i) {
     return x && x->storage->bytes == 0 && !x->storage->borrowed && x->version != x->storage->version;
 }
 
-/* Where a walk over what functions took for themselves is, and what of it is there (scratch.c). */
-typedef struct cot__scratch_walk { uint32_t next; double live; } cot__scratch_walk;
-/* Goes on to where node i is recorded; the most that was there on the way. */
-double cot__scratch_until(const cot_tape *t, cot__scratch_walk *w, uint32_t i);
-/* The most that was taken at once when node i was recorded; i goes down, from *next = their
- * count. */
-double cot__scratch_at(const cot_tape *t, uint32_t *next, uint32_t i);
+/* The most that functions took for themselves at once (scratch.c). */
+double cot__scratch_most(const cot_tape *t);
 
 /* ---- rehearsals (rehearse.c, hollow.c) ---- */
 

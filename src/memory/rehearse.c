@@ -139,24 +139,21 @@ static bool lay_node(cot_tape *t, uint32_t i, cot__node *n) {
     return t->status == COT_OK;
 }
 
-/* What the function that recorded node i has taken for itself by then. */
-enum { OPEN = 8 };
-typedef struct scratches { uint32_t next; int count; struct { void *p; size_t bytes; } open[OPEN]; } scratches;
+/* What the function that recorded node i has taken for itself by then: counted, since nobody writes
+ * there. */
+typedef struct scratches { uint32_t next; size_t open; } scratches;
 
-static void close_last(cot_tape *t, scratches *o, size_t bytes) {
-    int k = o->count - 1;
-    while (k >= 0 && o->open[k].bytes != bytes) k--;
-    if (k < 0) return;
-    cot__scratch_close(t, o->open[k].p, bytes);
-    for (o->count--; k < o->count; k++) o->open[k] = o->open[k + 1];
+static void count_scratch(cot_tape *t, scratches *w, size_t more, size_t less) {
+    cot__cache_count(&t->cache, less, more);
+    w->open += more - less;
 }
-static bool lay_scratch(cot_tape *t, const cot_tape *of, scratches *o, uint32_t i) {
-    for (; o->next < of->memory.scratch.count && of->memory.scratch.list[o->next].at <= i; o->next++) {
-        const cot__scratch *s = &of->memory.scratch.list[o->next];
-        void               *p = s->taken && o->count < OPEN ? cot__scratch_open(t, s->bytes) : NULL;
-        if (p) o->open[o->count].p = p, o->open[o->count++].bytes = s->bytes;
-        else if (!s->taken) close_last(t, o, s->bytes);
-        else if (o->count < OPEN) return cot__fail(t, COT_MEMORY, "[memory] out of memory"), false;
+static bool lay_scratch(cot_tape *t, const cot_tape *of, scratches *w, uint32_t i) {
+    for (; w->next < of->memory.scratch.count && of->memory.scratch.list[w->next].at <= i; w->next++) {
+        const cot__scratch_note *s = &of->memory.scratch.list[w->next];
+        size_t              bytes = cot__cache_takes(s->bytes);
+        if (s->taken && !cot__cache_room(&t->cache, bytes))
+            return cot__fail(t, COT_MEMORY, "[memory] out of memory"), false;
+        if (s->taken || bytes <= w->open) count_scratch(t, w, s->taken ? bytes : 0, s->taken ? 0 : bytes);
     }
     return true;
 }
@@ -183,7 +180,7 @@ static bool lay_out(cot_tape *t, const cot_tape *of, uint32_t end) {
     scratches open = {0};
     mark_leaves(of, end, false);
     while (t->count < end && lay_scratch(t, of, &open, t->count) && lay_operation(t, of, t->count)) {}
-    while (open.count) close_last(t, &open, open.open[open.count - 1].bytes);
+    count_scratch(t, &open, 0, open.open);
     mark_leaves(of, end, true);
     size_t all = side_records(of), laid = side_records(t);
     return t->count == end && (all <= laid || cot__arena(t, all - laid, "memory"));

@@ -9,13 +9,13 @@ static void note(cot_tape *t, size_t bytes, bool taken) {
     uint32_t n = t->memory.scratch.count, capacity = t->memory.scratch.capacity;
     if (n == capacity) {
         capacity = capacity ? 2 * capacity : COT__GROWS_FROM;
-        cot__scratch *list = t->memory.scratch.list;
+        cot__scratch_note *list = t->memory.scratch.list;
         list = cot__resize(&t->al, list, n * sizeof *list, capacity * sizeof *list);
         if (!list) return;
         t->memory.scratch.list = list;
         t->memory.scratch.capacity = capacity;
     }
-    t->memory.scratch.list[t->memory.scratch.count++] = (cot__scratch){bytes, t->count, taken};
+    t->memory.scratch.list[t->memory.scratch.count++] = (cot__scratch_note){bytes, t->count, taken};
 }
 
 void *cot__scratch_open(cot_tape *t, size_t bytes) {
@@ -44,25 +44,16 @@ void cot__scratch_watched(cot_tape *t, cot__scratch_seen before) {
 }
 
 void cot__scratch_rewound(cot_tape *t) {
-    const cot__scratch *list = t->memory.scratch.list;
+    const cot__scratch_note *list = t->memory.scratch.list;
     while (t->memory.scratch.count && list[t->memory.scratch.count - 1].at > t->count) t->memory.scratch.count--;
 }
 
-double cot__scratch_until(const cot_tape *t, cot__scratch_walk *w, uint32_t i) {
-    double most = w->live;
-    for (; w->next < t->memory.scratch.count && t->memory.scratch.list[w->next].at <= i; w->next++) {
-        const cot__scratch *s = &t->memory.scratch.list[w->next];
-        double              bytes = (double)cot__cache_takes(s->bytes);
-        w->live += s->taken ? bytes : -bytes;
-        if (w->live > most) most = w->live;
+double cot__scratch_most(const cot_tape *t) {
+    double live = 0, most = 0;
+    for (uint32_t k = 0; k < t->memory.scratch.count; k++) {
+        const cot__scratch_note *s = &t->memory.scratch.list[k];
+        live += (double)cot__cache_takes(s->bytes) * (s->taken ? 1 : -1);
+        if (live > most) most = live;
     }
-    return most;
-}
-
-double cot__scratch_at(const cot_tape *t, uint32_t *next, uint32_t i) {
-    const cot__scratch *list = t->memory.scratch.list;
-    double              most = 0;
-    for (; *next && list[*next - 1].at >= i; --*next)
-        if (list[*next - 1].at == i && (double)list[*next - 1].bytes > most) most = (double)list[*next - 1].bytes;
     return most;
 }

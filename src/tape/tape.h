@@ -179,11 +179,11 @@ static inline bool cot__was_assigned(const cot__node *n) {
 /* ---- the tape -------------------------------------------------------------------------------- */
 
 /* Memory that a function took for itself, or gave back, when there were `at` nodes. */
-typedef struct cot__scratch {
+typedef struct cot__scratch_note {
     size_t   bytes;
     uint32_t at;
     bool     taken;
-} cot__scratch;
+} cot__scratch_note;
 
 /* A growing array of plain data. Large ones reserve address space once and never move. */
 typedef struct cot__array {
@@ -417,7 +417,7 @@ struct cot_tape {
         bool         list_refused; /* a list found no room, which a spill folder would have */
         /* what functions took for themselves while they recorded, in order (scratch.c) */
         struct {
-            cot__scratch *list;
+            cot__scratch_note *list;
             uint32_t      count, capacity;
         } scratch;
         /* where the elements of a value seem to lie that could not be made again: one zero */
@@ -765,8 +765,9 @@ static inline int64_t cot__window(const cot_tape *t) {
     return LIKELY(!t->memory.mapped) ? INT64_MAX / 2 : (int64_t)(t->memory.window / sizeof(cot__node));
 }
 /* A walk over all nodes, up or down, has come to node i. What can be read stays. */
+void cot__lists_at(const cot_tape *t, uint32_t i);
 static inline void cot__lists_walk(const cot_tape *t, uint32_t i) {
-    if (UNLIKELY(t->memory.mapped) && i % cot__window(t) == 0) cot__lists_go((cot_tape *)(uintptr_t)t);
+    if (UNLIKELY(t->memory.mapped)) cot__lists_at(t, i);
 }
 /* Zeroes `bytes` of a list. */
 void cot__list_wipe(cot_tape *t, void *at, size_t bytes);

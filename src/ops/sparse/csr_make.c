@@ -263,32 +263,28 @@ cot_csr cot_csr_from_arrays(cot_tape *t, int64_t rows, int64_t columns, const co
     return finish(&p, values);
 }
 
-static int64_t count_elements(const cot_tape *t, const cot__view *v) {
-    cot__elements e;
-    int64_t       n = 0;
-    for (cot__elements_open(&e, t->backend, v, COT_F64); cot__elements_next(&e);)
-        for (int k = 0; k < e.n; k++) n += e.f64[k] != 0;
-    return n;
-}
-
-/* The places of a's elements that are not 0, in order, and their numbers row-major. */
-static void find_places(places *p, const cot__view *v, int64_t *at) {
+/* How many elements are not 0; their places in order, and their numbers row-major, go to p and at
+ * (NULL: they are only counted). */
+static int64_t find_places(places *p, const cot__view *v, int64_t *at) {
     cot__elements e;
     int64_t       n = 0;
     for (cot__elements_open(&e, p->t->backend, v, COT_F64); cot__elements_next(&e);)
         for (int k = 0; k < e.n; k++) {
             if (e.f64[k] == 0) continue;
-            at[n] = e.first + k;
-            p->row[n] = (int32_t)(at[n] / p->columns);
-            p->column[n] = (int32_t)(at[n] % p->columns);
+            if (at) {
+                at[n] = e.first + k;
+                p->row[n] = (int32_t)(at[n] / p->columns);
+                p->column[n] = (int32_t)(at[n] % p->columns);
+            }
             n++;
         }
+    return n;
 }
 
 static cot_csr sparse_of(cot_tape *t, const char *op, uint32_t i) {
-    places    p;
+    places    p = {.t = t};
     cot__view v = cot__look(t, i);
-    int64_t   n = t->status == COT_OK ? count_elements(t, &v) : 0;
+    int64_t   n = t->status == COT_OK ? find_places(&p, &v, NULL) : 0;
     size_t    bytes = (size_t)n * sizeof(int64_t) + 1;
     if (!places_open(&p, t, op, v.shape[0], v.shape[1], n)) return none(t);
     int64_t *at = cot__scratch_open(t, bytes);
