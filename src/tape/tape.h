@@ -418,7 +418,7 @@ struct cot_tape {
         /* what functions took for themselves while they recorded, in order (scratch.c) */
         struct {
             cot__scratch_note *list;
-            uint32_t      count, capacity;
+            uint32_t           count, capacity;
         } scratch;
         /* where the elements of a value seem to lie that could not be made again: one zero */
         double   nothing[2];
