@@ -408,13 +408,14 @@ COT_API cot_status cot_tape_memory(cot_tape *t, cot_memory *memory, FILE *out);
  * take more than an eighth of the limit: a tape of numbers may be as long as the disk is large.
  * They are mapped (MAP_SHARED), so the system moves their pages, and those that a walk over the
  * tape has passed leave the process: a sixteenth of the limit of each list counts, and is what the
- * process has of it, but for pages of operands that lie far away and, while it prints or checks a
- * tape, of all that it reads. A full disk is found when the list grows: it stays in memory then if
+ * process has of it, but for pages of operands that lie far away and, in cot_explain and
+ * cot_report, of all that is read. A full disk is found when the list grows: it stays in memory if
  * the limit lets it, else the error (COT_MEMORY) says so, and the tape can go on under a larger
- * limit. There is no checksum of these, and a disk that does not give back what it has taken ends
- * the process by a signal (SIGBUS). Operands of cot_sum_of and its like, names, and the Taylor
- * series of values that are yet to be read stay in memory. RLIMIT_AS counts all of it. A forked
- * child may use such a tape if its parent does not; a write that gets no memory ends it (SIGSEGV).
+ * one. There is no checksum of these, and a disk that does not give back what it has taken ends the
+ * process by a signal (SIGBUS). Operands of cot_sum_of and its like, names, and the Taylor series
+ * of values that are yet to be read stay in memory, and cot_tape_save makes a program there.
+ * RLIMIT_AS counts all of it. A forked child may use such a tape if its parent does not; a write
+ * that gets no memory ends it (SIGSEGV).
  * Where the rest does not fit, the error (COT_MEMORY) says how much the operation needed, and what
  * was in use that could not be dropped.
  * A dropped value is computed from what it was computed from before. If a leaf, a constant or
@@ -429,7 +430,9 @@ COT_API cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes);
 COT_API int64_t    cot_tape_memory_limit(const cot_tape *t);
 /* Freed memory stays with the tape for the next step, so that a loop in its steady state asks the
  * system for nothing; all of it, and what is in use, come to little more than the most that was in
- * use at once. This gives what is free back. */
+ * use at once. This gives what is free back, and what lists of operations and adjoints have beyond
+ * what is recorded, from 64 kB on. Under a limit a rewind does that with the lists, from 1/64 of
+ * the limit on, so that after a long step there is room for another one. */
 COT_API void cot_tape_trim(cot_tape *t);
 
 /* ==== Making values

@@ -209,7 +209,10 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
  * solvers, in bodies and in called programs (each is named in the error), a tape in which a leaf or
  * constant was assigned after something had read it, a cot_root, cot_linear_solve or the like that
  * has read what was written over in place and cannot be computed (a constant), and a tape with
- * values that are kept as bf16 (cot_precision.saved), which a file would have as f32. */
+ * values that are kept as bf16 (cot_precision.saved), which a file would have as f32.
+ * A program of the whole tape is made in memory, about 50 bytes an operation, 100 when it is
+ * loaded, within the limit of the tape: one whose operations lie in files of a spill folder may be
+ * too long for that (COT_MEMORY). Then set no limit meanwhile, and load it with none. */
 COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
 /* A new tape with what is in the file. vars gets the n values that were given when it was saved; n
  * must be as many. NULL when there is no memory for the tape; after any other failure it has the

@@ -71,11 +71,20 @@ void cot__job_found(const cot__job *j, int64_t found[2]) {
     else j->backend->read(&(cot__view){j->status, COT_I64, 1, two, one}, 0, 2, COT_I64, found);
 }
 
-void cot__job_run(const cot__job *j) {
-    if (UNLIKELY(j->backend->hollow)) {
-        j->backend->fill(&j->z, 1); /* one without axes: hollow.c */
-        return;
+/* A hollow backend computes nothing but truths about numbers without axes, which rules ask for.
+ * What else has no axes is 1, or 0 where it may be a position (memory/hollow.c). */
+static bool is_passed_over(const cot__job *j) {
+    bool truth = j->z.dtype == COT_BOOL && j->z.ndim == 0;
+    for (int k = 0; k < j->n; k++) truth &= j->x[k].ndim == 0;
+    for (int k = 0, m = cot__job_results(j); k < m && !truth; k++) {
+        const cot__view *z = k ? &j->more[k - 1] : &j->z;
+        j->backend->fill(z, cot__dtype_is_float(z->dtype) ? 1 : 0);
     }
+    return !truth;
+}
+
+void cot__job_run(const cot__job *j) {
+    if (UNLIKELY(j->backend->hollow) && is_passed_over(j)) return;
     if (j->op < OP_structural) run_elementwise(j);
     else j->record->run(j);
 }

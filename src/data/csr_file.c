@@ -87,7 +87,7 @@ static bool take_memory(stored *x) {
         }
     }
     x->bytes  = (size_t)(3 * x->n + starts + 1) * sizeof *x->memory; /* the last n are for values */
-    x->memory = cot__alloc(&x->t->al, x->bytes);
+    x->memory = cot__scratch_open(x->t, x->bytes);
     if (!x->memory) {
         cot__fail(x->t, COT_MEMORY, "[%s] out of memory: %zu bytes for the matrix", op, x->bytes);
         return false;
@@ -150,7 +150,7 @@ cot_csr cot_csr_load(cot_tape *t, const char *path, cot_dtype dtype) {
     else {
         stored x = {.t = t, .f = cot_file_open(path, &t->al), .path = path};
         read_matrix(&x, dtype, &a);
-        if (x.memory) cot__free(&t->al, x.memory, x.bytes);
+        cot__scratch_close(t, x.memory, x.bytes);
         cot_file_close(x.f);
     }
     return a;

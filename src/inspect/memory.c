@@ -71,13 +71,16 @@ static bool add_all(cot_tape *t, rows *r, cot_memory *m) {
     for (const cot__mapped *list = t->memory.mapped; list; list = list->next) m->spilled += (int64_t)list->bytes;
     for (uint32_t i = 0; ok && i < t->count; i++) {
         const cot__node *n = &t->nodes[i];
+        cot__lists_walk(t, i);
         if (!cot__is_tensor(n) || cot__in_body(n) || n->value.tensor->storage->scoped) continue;
         n->value.tensor->storage->scoped = 1;
         ok = n->value.tensor->storage->bytes == 0 || add(t, r, m, i);
     }
     for (uint32_t k = 0; k < t->storages.count; k++) t->storages.list[k]->scoped = 0;
-    for (uint32_t i = 0; i < t->count; i++)
+    for (uint32_t i = 0; i < t->count; i++) {
+        cot__lists_walk(t, i);
         if (cot__is_tensor(&t->nodes[i])) t->nodes[i].value.tensor->storage->scoped = 0;
+    }
     return ok;
 }
 

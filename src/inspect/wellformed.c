@@ -200,7 +200,10 @@ static bool pick_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
 
 static bool leaves_are_sound(cot__text *why, const cot_tape *t) {
     uint32_t tensors = 0;
-    for (uint32_t i = 0; i < t->count; i++) tensors += t->nodes[i].op == OP_leaf && cot__is_tensor(&t->nodes[i]);
+    for (uint32_t i = 0; i < t->count; i++) {
+        cot__lists_walk(t, i);
+        tensors += t->nodes[i].op == OP_leaf && cot__is_tensor(&t->nodes[i]);
+    }
     if (tensors != t->leaves.count)
         return broken(why, "the list of tensor leaves has %u entries, the tape %u tensor leaves.", t->leaves.count,
                       tensors);
@@ -236,8 +239,10 @@ static bool lists_are_sound(cot__text *why, const cot_tape *t) {
 static bool slots_are_zero(cot__text *why, const cot_tape *t) {
     const uint64_t *slot = t->sweep.adjoints.data;
     size_t          count = t->sweep.zeroed / sizeof *slot;
-    for (size_t i = 0; i < count; i += i < 1024 ? 1 : 1021)
+    for (size_t i = 0; i < count; i += i < 1024 ? 1 : 1021) {
         if (slot[i]) return broken(why, "slot %zu of the sweeps is not zero, but no sweep runs.", i);
+        if (i >= 1024) cot__lists_walk(t, 0);
+    }
     return true;
 }
 
@@ -245,11 +250,13 @@ static bool is_sound(cot__text *why, const cot_tape *t) {
     if (t->count > t->capacity) return broken(why, "the tape has %u nodes and room for %u.", t->count, t->capacity);
     for (uint32_t k = 0; k < t->storages.count; k++)
         if (!storage_is_sound(why, t->storages.list[k])) return false;
-    for (uint32_t i = 0; i < t->count; i++)
+    for (uint32_t i = 0; i < t->count; i++) {
+        cot__lists_walk(t, i);
         if (!head_is_sound(why, t, i) || !arity_is_sound(why, t, i) || !tensor_is_sound(why, t, i) ||
             !operands_are_older(why, t, i) || !elementwise_fits(why, t, i) || !activity_is_sound(why, t, i) ||
             !pick_is_sound(why, t, i))
             return false;
+    }
     return leaves_are_sound(why, t) && lists_are_sound(why, t) && slots_are_zero(why, t);
 }
 

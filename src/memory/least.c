@@ -16,8 +16,8 @@
  * Operands may be made in any order, and nothing is taken to be there that could be dropped: so
  * long chains cost no more than short ones, and each place where two branches meet costs one value
  * more. A body of a loop, a condition or a checkpoint counts with all its values and adjoints: the
- * largest one, beside the rest. What a called program or a function of the user's takes is not
- * known from here. */
+ * largest one, beside the rest; a search, such as that for a root, with what it was seen to take.
+ * What a called program or a function of the user's takes is not known from here. */
 #include "memory/memory.h"
 #include "backend/job_run.h"
 #include "pending/pending.h"
@@ -26,8 +26,8 @@
 #include <math.h>
 
 enum {
-    SLACK = 1 << 17,  /* chunks of the arena, lists of a sweep and of waiting work … */
-    OF_NODE = 128,    /* … and of each operation */
+    SLACK = 1 << 13,  /* lists of a sweep, of waiting work, and operations that a rule records … */
+    OF_VALUE = 512,   /* … with the header, the shape and the accumulator of each value in them */
     ALIGNED = 64
 };
 
@@ -81,14 +81,21 @@ static void find_maker_of_gone(measure *m, uint32_t i) {
     else m->values += droppable(m, i);
 }
 
+static void clear_marks(cot_tape *t, uint32_t end) {
+    for (uint32_t i = 0; i < end; i++) {
+        cot__lists_walk(t, i);
+        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    }
+}
+
 /* `before` of a storage is free between two searches (drop.c): 1 + the first node on it, and
  * negative once it is known for that of a leaf. The first on that of a parameter is an example. */
 static void find_makers(measure *m, uint32_t end) {
     cot_tape *t = m->t;
     m->fixed = (double)cot__cache_used(&t->cache);
-    for (uint32_t i = 0; i < end; i++)
-        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    clear_marks(t, end);
     for (uint32_t i = 0; i < end; i++) {
+        cot__lists_walk(t, i);
         cot__storage *s = storage_at(t, i);
         m->maker[i] = COT__NONE;
         if (!s) continue;
@@ -104,8 +111,7 @@ static void find_makers(measure *m, uint32_t end) {
         if (leaf) s->before = -s->before;
         if (m->maker[i] != COT__NONE ? first : leaf) m->fixed -= taken_by(s);
     }
-    for (uint32_t i = 0; i < end; i++)
-        if (storage_at(t, i)) storage_at(t, i)->before = 0;
+    clear_marks(t, end);
 }
 
 double cot__undroppable(cot_tape *t, uint32_t end) {
@@ -163,6 +169,7 @@ static double with_one_made(const measure *m, uint32_t i, int n) {
 
 static void walk_up(measure *m, uint32_t end) {
     for (uint32_t i = 0; i < end; i++) {
+        cot__lists_walk(m->t, i);
         int    count = cot__nargs(&m->t->nodes[i]);
         double own = workspace_of(m->t, i), making = with_one_made(m, i, count);
         for (int k = 0; k < count + cot__results_at(m->t, i); k++) own += droppable(m, value_of(m->t, i, k));
@@ -171,7 +178,9 @@ static void walk_up(measure *m, uint32_t end) {
     }
 }
 
-static double adjoint_bytes(const measure *m, uint32_t i) { return room_for((size_t)cot__bytes_at(m->t, i)); }
+static double adjoint_bytes(const measure *m, uint32_t i) {
+    return room_for((size_t)cot__bytes_at(m->t, i)) + OF_VALUE;
+}
 
 /* What the rule of operation i makes on its way, before it hands down: the adjoint of its result in
  * another order, what is added to adjoints that are there, workspaces as its own operation has. A
@@ -206,6 +215,7 @@ static void walk_down(measure *m, uint32_t y) {
     double live = m->adjoint[y] = adjoint_bytes(m, y);
     for (uint32_t i = y + 1; i-- > 0;) {
         const cot__node *n = &m->t->nodes[i];
+        cot__lists_walk(m->t, i);
         if (m->adjoint[i] == 0) continue;
         double rule = made_by_rule(m, i);
         live += hand_down(m, i);
@@ -239,11 +249,24 @@ static double inside(const measure *m, uint32_t from, uint32_t end, uint32_t *to
 static double most_inside(const measure *m, uint32_t end) {
     double most = 0;
     for (uint32_t i = 0, to; i < end; i = to) {
+        cot__lists_walk(m->t, i);
         double one = inside(m, i, end, &to);
         if (one > most) most = one;
         if (to == i) to++;
     }
     return most;
+}
+
+/* Nodes, slots and side records under a limit instead of what they take now: lists that are long
+ * grow by an eighth, and the arena by chunks of a sixteenth of the limit. */
+static double lists_under_limit(const cot_tape *t, uint32_t end) {
+    const cot__array *const lists[] = {&t->node_memory, &t->sweep.adjoints};
+    double                  more = 9.0 / 8 * (double)(end + COT__FIRST_NODES) * (sizeof *t->nodes + sizeof(double));
+    for (int k = 0; k < COUNTOF(lists); k++)
+        more -= (double)(lists[k]->mapped ? lists[k]->mapped->counted : lists[k]->reserved ? 0 : lists[k]->bytes);
+    for (const cot__chunk *c = t->arena; c; c = c->prev)
+        more += (double)c->used - (double)cot__cache_takes(sizeof *c + c->size);
+    return more - (double)cot__pending_lists(t);
 }
 
 static int64_t estimate(cot_tape *t, uint32_t y) {
@@ -253,16 +276,19 @@ static int64_t estimate(cot_tape *t, uint32_t y) {
     double  *memory = cot__list_resize(t, NULL, 0, end * one);
     if (!memory) return -1;
     m.need = memory, m.adjoint = memory + end, m.maker = (uint32_t *)(memory + 2 * (size_t)end);
-    for (uint32_t i = 0; i < end; i++) m.adjoint[i] = 0;
+    cot__list_clear(t, m.adjoint, end * sizeof *m.adjoint);
     find_makers(&m, end);
-    m.fixed += SLACK + OF_NODE * (double)end;
+    /* what solves on the way there does on the way back, too */
+    m.fixed += SLACK + lists_under_limit(t, end) + cot__scratch_most(t);
     walk_up(&m, end);
     walk_down(&m, y);
     double limit = m.there > m.back ? m.there : m.back, whole = m.values + m.whole, body = most_inside(&m, end);
     size_t with = cot__cache_used(&t->cache);
     cot__list_free(t, memory, end * one);
     m.fixed -= (double)(with - cot__cache_used(&t->cache)); /* the list itself */
-    return (int64_t)(m.fixed + (limit < whole ? limit : whole) + body);
+    double all = m.fixed + (limit < whole ? limit : whole) + body;
+    /* tensors have a chunk of the arena for the tape, and one for what rules record */
+    return (int64_t)(t->arena ? all * 8 / 7 : all);
 }
 
 /* ---- by rehearsals --------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@
 
 /* ---- in files -------------------------------------------------------------------------------- */
 
-enum { LEAST_WINDOW = 4096 };
+enum { LEAST_WINDOW = 4096, MUCH = 1 << 16 };
 
 /* A longer list goes to a file. */
 static size_t most_in_memory(const cot_tape *t) {
@@ -36,6 +36,10 @@ static size_t in_windows(const cot_tape *t, size_t bytes) {
 
 void cot__lists_go(cot_tape *t) {
     for (cot__mapped *m = t->memory.mapped; m; m = m->next) cot__mapped_leave(m);
+}
+
+void cot__lists_at(const cot_tape *t, uint32_t i) {
+    if (i % cot__window(t) == 0) cot__lists_go((cot_tape *)(uintptr_t)t);
 }
 
 static void tell_of_trouble(cot_tape *t) {
@@ -158,7 +162,11 @@ static bool widen(cot_tape *t, cot__array *a, size_t bytes) {
 }
 
 /* There is no memory: of the limit, or of the system. Always false. */
-static bool refuse(cot_tape *t, bool by_limit) { return t->cache.refused = by_limit, false; }
+static bool refuse(cot_tape *t, bool by_limit) {
+    t->cache.refused = by_limit;
+    t->memory.list_refused = by_limit && !t->memory.store;
+    return false;
+}
 
 /* Where the disk has no more room. */
 static bool back_to_memory(cot_tape *t, cot__array *a, size_t bytes) {
@@ -289,6 +297,26 @@ void cot__lists_rewound(cot_tape *t) {
     set_capacity(t);
 }
 
+/* Steps of one kind need the same each time; one of another kind may need the room for values. The
+ * slots are zero between sweeps. */
+static void trim(cot_tape *t, cot__array *a, size_t used) {
+    size_t most = t->cache.limit ? t->cache.limit / 64 : MUCH;
+    if (a->mapped || a->reserved || a->bytes <= used || a->bytes - used <= most) return;
+    void *p = cot__resize(&t->cache.below, a->data, a->bytes, used);
+    if (used && !p) return;
+    cot__cache_count(&t->cache, a->bytes, used);
+    *a = (cot__array){.data = p, .bytes = used};
+}
+
+void cot__lists_trim(cot_tape *t) {
+    if (t->mode.inside || t->mode.body || t->pending.sweeps || t->sweep.asked) return;
+    size_t nodes = t->count > COT__FIRST_NODES ? t->count : COT__FIRST_NODES;
+    trim(t, &t->node_memory, nodes * sizeof *t->nodes);
+    trim(t, &t->sweep.adjoints, 0);
+    if (t->sweep.zeroed > t->sweep.adjoints.bytes) t->sweep.zeroed = t->sweep.adjoints.bytes;
+    set_capacity(t);
+}
+
 /* Reserved address space does not count; under a limit what is used of it must. */
 static void leave_reserve(cot_tape *t, cot__array *a, size_t used) {
     void *p = used ? cot__alloc(&t->cache.below, used) : NULL;
@@ -299,10 +327,17 @@ static void leave_reserve(cot_tape *t, cot__array *a, size_t used) {
     *a = (cot__array){.data = p, .bytes = used};
 }
 
-static void limit_one(cot_tape *t, cot__array *a, size_t used) {
+static void move_one(cot_tape *t, cot__array *a, size_t used) {
     if (a->mapped) a->bytes = in_windows(t, used) < a->mapped->bytes ? in_windows(t, used) : a->mapped->bytes;
     else if (used > most_in_memory(t) && move_to_file(t, a, used, used)) return;
     else if (a->reserved && t->cache.limit) leave_reserve(t, a, used);
+}
+
+static void limit_one(cot_tape *t, cot__array *a, size_t used) {
+    /* what the array has had was told as part of the peak (cot_tape_peak_bytes) */
+    int64_t told = cot_tape_peak_bytes(t);
+    move_one(t, a, used);
+    if (cot_tape_peak_bytes(t) < told) t->cache.peak += (size_t)(told - cot_tape_peak_bytes(t));
 }
 
 void cot__lists_limited(cot_tape *t) {

@@ -55,6 +55,9 @@ static inline bool cot__was_let_go(const cot_tape *t, uint32_t i) {
     return x && x->storage->bytes == 0 && !x->storage->borrowed && x->version != x->storage->version;
 }
 
+/* The most that functions took for themselves at once (scratch.c). */
+double cot__scratch_most(const cot_tape *t);
+
 /* ---- rehearsals (rehearse.c, hollow.c) ---- */
 
 typedef struct cot__rehearsal {

@@ -37,7 +37,7 @@ static void mark_leaves(const cot_tape *of, uint32_t end, bool clear) {
         if (cot__is_tensor(&of->nodes[i])) of->nodes[i].value.tensor->storage->before = 0;
     for (uint32_t i = 0; i < end && !clear; i++) {
         const cot__node *n = &of->nodes[i];
-        if (cot__is_tensor(n) && (n->op == OP_leaf || n->op == OP_parameter)) n->value.tensor->storage->before = -1;
+        if (cot__is_tensor(n) && cot__is_leaf(n)) n->value.tensor->storage->before = -1;
     }
 }
 
@@ -110,24 +110,80 @@ static bool lay_attributes(cot_tape *t, const cot__node *n) {
     return !a || cot__arena(t, sizeof *a + a->nints * sizeof *a->ints + a->nargs * sizeof *a->args, "memory");
 }
 
-/* As it is recorded: attributes, room for the result, then operands, which may have to be made
- * again, then a workspace, then the node. What is dropped depends on the order. */
-static bool lay_node(cot_tape *t, const cot_tape *of, uint32_t i) {
-    cot__node n = of->nodes[i];
-    bool      computes = !cot__is_source(&n) && n.op != OP_pick && !(n.op >= OP_structural && cot__op_of(n.op)->view);
-    n.flags &= (uint8_t)~(COT__WANTED | COT__RETAIN | COT__NAMED);
-    if (!lay_attributes(t, &n) || (cot__is_tensor(&n) && !lay_tensor(t, of, i, &n))) return false;
-    for (int k = 0, count = computes ? cot__nargs(&n) : 0; k < count; k++)
-        if (cot__arg(&n, k) != COT__NONE) cot__look(t, cot__arg(&n, k));
+/* An operation as it is recorded: attributes, views of many operands, room for all results, then
+ * operands, which may have to be made again, then a workspace, then the nodes. What is dropped
+ * depends on the order. */
+static bool begin_operation(cot_tape *t, const cot_tape *of, uint32_t i, cot__node *n) {
+    bool    computes = !cot__is_source(n) && !(n->op >= OP_structural && cot__op_of(n->op)->view);
+    int     count = computes ? cot__nargs(n) : 0;
     int64_t bytes = computes ? cot__workspace_at(of, i) : 0;
-    void   *workspace = bytes ? cot__workspace_open(t, "memory", bytes) : NULL;
+    size_t  seen = count > COT__FEW_OPERANDS ? (size_t)count * sizeof(cot__view) : 0;
+    void   *views = seen ? cot__alloc(&t->al, seen) : NULL, *workspace;
+    if (!lay_attributes(t, n)) return cot__free(&t->al, views, seen), false;
+    for (int k = 0, m = cot__results_at(of, i); k < m && t->status == COT_OK; k++)
+        if (cot__is_tensor(n + k)) lay_tensor(t, of, i + (uint32_t)k, n + k);
+    for (int k = 0; k < count && t->status == COT_OK; k++)
+        if (cot__arg(n, k) != COT__NONE) cot__look(t, cot__arg(n, k));
+    workspace = bytes && t->status == COT_OK ? cot__workspace_open(t, "memory", bytes) : NULL;
     cot__workspace_close(t, workspace, bytes);
-    if (t->status != COT_OK || !cot__room(t, "memory")) return false;
-    if ((n.op == OP_leaf || n.op == OP_parameter) && !lay_leaf(t, &n)) return false;
-    t->nodes[i] = n; /* a leaf stands in a list now, so it must be there */
+    cot__free(&t->al, views, seen);
+    return t->status == COT_OK && (views || !seen);
+}
+
+static bool lay_node(cot_tape *t, uint32_t i, cot__node *n) {
+    n->flags &= (uint8_t)~(COT__WANTED | COT__RETAIN | COT__NAMED);
+    if (!cot__room(t, "memory") || (cot__is_leaf(n) && !lay_leaf(t, n))) return false;
+    t->nodes[i] = *n; /* a leaf stands in a list now, so it must be there */
     t->count = i + 1;
     cot__memory_tick(t);
     return t->status == COT_OK;
+}
+
+/* What the function that recorded node i has taken for itself by then: counted, since nobody writes
+ * there. */
+typedef struct scratches { uint32_t next; size_t open; } scratches;
+
+static void count_scratch(cot_tape *t, scratches *w, size_t more, size_t less) {
+    cot__cache_count(&t->cache, less, more);
+    w->open += more - less;
+}
+static bool lay_scratch(cot_tape *t, const cot_tape *of, scratches *w, uint32_t i) {
+    for (; w->next < of->memory.scratch.count && of->memory.scratch.list[w->next].at <= i; w->next++) {
+        const cot__scratch_note *s = &of->memory.scratch.list[w->next];
+        size_t              bytes = cot__cache_takes(s->bytes);
+        if (s->taken && !cot__cache_room(&t->cache, bytes))
+            return cot__fail(t, COT_MEMORY, "[memory] out of memory"), false;
+        if (s->taken || bytes <= w->open) count_scratch(t, w, s->taken ? bytes : 0, s->taken ? 0 : bytes);
+    }
+    return true;
+}
+
+/* The operation of node i, whose picks stand behind it. */
+static bool lay_operation(cot_tape *t, const cot_tape *of, uint32_t i) {
+    cot__node n[COT__JOB_RESULTS];
+    int       m = cot__results_at(of, i);
+    bool      well = m <= COT__JOB_RESULTS;
+    for (int k = 0; k < m && well; k++) n[k] = of->nodes[i + (uint32_t)k];
+    well = well && begin_operation(t, of, i, n);
+    for (int k = 0; k < m && well; k++) well = lay_node(t, i + (uint32_t)k, &n[k]);
+    return well;
+}
+
+static size_t side_records(const cot_tape *t) {
+    size_t bytes = 0;
+    for (const cot__chunk *c = t->arena; c; c = c->prev) bytes += c->used;
+    return bytes;
+}
+
+/* Nodes 0 … end - 1, and what there is besides in the arena: names, keys of random numbers. */
+static bool lay_out(cot_tape *t, const cot_tape *of, uint32_t end) {
+    scratches open = {0};
+    mark_leaves(of, end, false);
+    while (t->count < end && lay_scratch(t, of, &open, t->count) && lay_operation(t, of, t->count)) {}
+    count_scratch(t, &open, 0, open.open);
+    mark_leaves(of, end, true);
+    size_t all = side_records(of), laid = side_records(t);
+    return t->count == end && (all <= laid || cot__arena(t, all - laid, "memory"));
 }
 
 /* ---- a step ---------------------------------------------------------------------------------- */
@@ -227,12 +283,11 @@ bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
     t->cache.set = true, t->cache.make_room = drop_within, t->cache.of = &within;
     t->stamp = of->stamp;
     cot__cache_count(&t->cache, 0, r->beside);
-    mark_leaves(of, y + 1, false);
-    uint32_t i = 0;
-    while (i <= y && lay_node(t, of, i)) i++;
-    mark_leaves(of, y + 1, true);
+    uint32_t end = y + 1;
+    while (end < of->count && of->nodes[end].op == OP_pick) end++; /* they come with y */
+    lay_out(t, of, end);
     t->scalars_from = of->scalars_from < t->count ? of->scalars_from : t->count;
-    r->lists = cot__undroppable(t, t->count);
+    if (!r->limit) r->lists = cot__undroppable(t, t->count);
     if (t->status == COT_OK && (t->nodes[y].flags & COT__ACTIVE)) (cot_backward_seeded)(VAR(t, y), cot_number(1));
     bool enough = t->status == COT_OK;
     r->peak = t->cache.peak;

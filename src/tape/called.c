@@ -40,28 +40,37 @@ static int kind_of(const cot_tape *t, uint32_t node) {
     return n->op == OP_leaf ? LEAF : is_plain(t, node) ? UNCOUNTED : CONSTANT;
 }
 
+/* They are counted before every STEP-th node, so that they take little of a limit. */
+enum { STEP = 32 };
+static size_t bytes_of(uint32_t nodes) { return ((size_t)nodes / STEP + 1) * UNCOUNTED * sizeof(uint32_t); }
+
 /* A tape is never const where it lies, and whoever reads its text does not see the counts. */
 void cot__calling_open(const cot_tape *t) {
     cot_tape *own = (cot_tape *)(uintptr_t)t;
-    uint32_t  next[UNCOUNTED + 1] = {0};
+    uint32_t  before[UNCOUNTED + 1] = {0};
     if (own->called.depth++) return;
     own->called.count = t->count;
-    own->called.number = t->count ? cot__alloc(&own->al, t->count * sizeof *t->called.number) : NULL;
-    for (uint32_t i = 0; t->called.number && i < t->count; i++) own->called.number[i] = ++next[kind_of(t, i)];
+    own->called.number = cot__list_resize(own, NULL, 0, bytes_of(t->count));
+    for (uint32_t i = 0; t->called.number && i < t->count; i++) {
+        cot__lists_walk(t, i);
+        if (i % STEP == 0) memcpy(t->called.number + i / STEP * UNCOUNTED, before, UNCOUNTED * sizeof *before);
+        before[kind_of(t, i)]++;
+    }
 }
 
 void cot__calling_close(const cot_tape *t) {
     cot_tape *own = (cot_tape *)(uintptr_t)t;
     if (--own->called.depth) return;
-    if (t->called.number) cot__free(&own->al, t->called.number, t->called.count * sizeof *t->called.number);
+    if (t->called.number) cot__list_free(own, t->called.number, bytes_of(t->called.count));
     own->called.number = NULL;
 }
 
 static uint32_t number_of(const cot_tape *t, uint32_t node, int kind) {
-    uint32_t n = 1;
-    if (t->called.number && node < t->called.count) return t->called.number[node];
-    for (uint32_t i = 0; i < node; i++) n += kind_of(t, i) == kind;
-    return n;
+    bool     counted = t->called.number && node < t->called.count;
+    uint32_t from = counted ? node / STEP * STEP : 0;
+    uint32_t n = counted ? t->called.number[from / STEP * UNCOUNTED + (uint32_t)kind] : 0;
+    for (uint32_t i = from; i < node; i++) n += kind_of(t, i) == kind;
+    return n + 1;
 }
 
 const char *cot__called(const cot_tape *t, uint32_t node, char *buf) {

@@ -248,7 +248,7 @@ bool cot__result_open(cot_tape *t, cot__result *r, const char *op, cot_dtype dty
 bool cot__room(cot_tape *t, const char *op) { return cot__room_for(t, op, 1); }
 
 bool cot__room_for(cot_tape *t, const char *op, uint32_t n) {
-    size_t need = (size_t)t->count + n, want = need > 64 ? need : 64;
+    size_t need = (size_t)t->count + n, want = need > COT__FIRST_NODES ? need : COT__FIRST_NODES;
     if (LIKELY(need <= t->capacity)) return true;
     if (need > COT__MAX_NODES) {
         cot__fail(t, COT_LIMIT, "[%s] the tape is full: %u operations; rewind, or split the work over several tapes",
@@ -441,6 +441,13 @@ const cot__op cot__op_pick = {.name     = "pick",
                               .cost     = {.none = "comes with the operation"},
                               .operands = "x"};
 
+/* A rehearsal has no elements of arrays (memory/hollow.c), but numbers. */
+static void copy_number(const cot__backend *b, const cot__view *to, const cot__view *v, int64_t offset) {
+    cot__view from = cot__view_at(v, offset);
+    if (UNLIKELY(b->hollow && v->ndim > 0)) b->copy(to, &from);
+    else cot__copy_element(b, to->data, from.data, v->dtype);
+}
+
 /* The type of the view has been checked. */
 static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int ndim, const int64_t *shape,
                          const int64_t *stride, int64_t offset, cot__attr *attr) {
@@ -451,7 +458,7 @@ static cot_var push_view(cot_tape *t, const char *name, int op, uint32_t of, int
     if (ndim == 0) {
         if (!cot__result_open_sized(t, &r, name, v.dtype, 0, NULL, 1)) return INVALID(t);
         if (example) cot__result_is_example(t, &r);
-        else cot__copy_element(t->backend, r.view.data, (char *)v.data + offset * bytes, v.dtype);
+        else copy_number(t->backend, &r.view, &v, offset);
         return cot__result_push(t, &r, op, 1, &of, attr);
     }
     cot__storage *s;

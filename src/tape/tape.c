@@ -88,6 +88,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__free(&t->al, t->scopes.closed, t->scopes.capacity * sizeof *t->scopes.closed);
     cot__free(&t->al, t->storages.list, t->storages.capacity * sizeof *t->storages.list);
     cot__free(&t->al, t->leaves.list, t->leaves.capacity * sizeof *t->leaves.list);
+    cot__free(&t->al, t->memory.scratch.list, t->memory.scratch.capacity * sizeof *t->memory.scratch.list);
     cot__free(&t->al, t->kept.list, t->kept.capacity * sizeof *t->kept.list);
     cot__free(&t->al, t->names.list, t->names.capacity * sizeof *t->names.list);
     cot__list_free(t, t->sites.list, t->sites.capacity * sizeof *t->sites.list);
@@ -130,12 +131,17 @@ static void name_the_limit(cot_tape *t) {
     snprintf(t->errors.message + used, sizeof t->errors.message - used,
              "; the memory limit is %zu bytes, and %zu are in use that cannot be dropped now", t->cache.limit,
              cot__cache_used(&t->cache));
+    if (t->memory.list_refused) {
+        used = strlen(t->errors.message);
+        snprintf(t->errors.message + used, sizeof t->errors.message - used,
+                 "; operations and adjoints may lie in files of a folder, cot_options.spill");
+    }
     if (t->memory.store && cot__store_trouble(t->memory.store)) {
         used = strlen(t->errors.message);
         snprintf(t->errors.message + used, sizeof t->errors.message - used, "; the disk of %s failed: %s",
                  cot__store_folder(t->memory.store), cot__store_trouble(t->memory.store));
     }
-    t->cache.refused = false;
+    t->cache.refused = t->memory.list_refused = false;
 }
 
 cot_var cot__fail(cot_tape *t, cot_status code, const char *format, ...) {
@@ -209,6 +215,7 @@ static void forget(cot_tape *t, cot_mark m) {
     t->count = (uint32_t)m.part[NODES];
     if (t->scalars_from > t->count) t->scalars_from = t->count;
     if (UNLIKELY(t->memory.mapped)) cot__lists_rewound(t);
+    if (UNLIKELY(t->memory.scratch.count)) cot__scratch_rewound(t);
     t->names.count = (uint32_t)(m.part[LISTS] >> 32);
     t->sites.count = (uint32_t)m.part[LISTS];
     int scopes = (int)(m.part[RETAINED] >> SCOPES_AT);
@@ -276,6 +283,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
     t->mode.no_grad = (int)(m.part[RETAINED] << (64 - SCOPES_AT) >> (96 - SCOPES_AT));
     t->active_mask = t->mode.no_grad ? 0 : COT__ACTIVE;
     cot__next_stamp(t);
+    if (UNLIKELY(t->cache.limit)) cot__lists_trim(t);
 }
 
 /* Times of nodes ascend along the tape. */
@@ -316,7 +324,9 @@ int64_t cot_tape_length(const cot_tape *t) { return t ? t->count : 0; }
 int64_t cot_tape_storage_bytes(const cot_tape *t) { return t ? t->storages.bytes : 0; }
 
 void cot_tape_trim(cot_tape *t) {
-    if (t) cot__cache_trim(&t->cache);
+    if (!t) return;
+    cot__lists_trim(t);
+    cot__cache_trim(&t->cache);
 }
 
 /* What is touched of the arrays that lie in reserved address space, which the cache does not

@@ -178,6 +178,13 @@ static inline bool cot__was_assigned(const cot__node *n) {
 
 /* ---- the tape -------------------------------------------------------------------------------- */
 
+/* Memory that a function took for itself, or gave back, when there were `at` nodes. */
+typedef struct cot__scratch_note {
+    size_t   bytes;
+    uint32_t at;
+    bool     taken;
+} cot__scratch_note;
+
 /* A growing array of plain data. Large ones reserve address space once and never move. */
 typedef struct cot__array {
     void  *data;
@@ -352,7 +359,8 @@ struct cot_tape {
         /* they are not in the order of their nodes: a value was named late, or twice */
         bool        mixed;
     } names;
-    /* called.c: while a text is written, which of its kind each node is; NULL: not counted */
+    /* called.c: while a text is written, how many of each kind there are before some of the nodes;
+     * NULL: not counted */
     struct {
         uint32_t *number;
         uint32_t  count, depth; /* depth: texts that are written, one inside the other */
@@ -406,6 +414,12 @@ struct cot_tape {
          * are to be in memory at once */
         cot__mapped *mapped;
         size_t       window;
+        bool         list_refused; /* a list found no room, which a spill folder would have */
+        /* what functions took for themselves while they recorded, in order (scratch.c) */
+        struct {
+            cot__scratch_note *list;
+            uint32_t           count, capacity;
+        } scratch;
         /* where the elements of a value seem to lie that could not be made again: one zero */
         double   nothing[2];
     } memory;
@@ -633,6 +647,16 @@ void cot__memory_next(cot_tape *t);
 static inline void cot__memory_tick(cot_tape *t) {
     if (UNLIKELY(t->memory.on)) cot__memory_next(t);
 }
+/* Memory that a function takes for itself while it records, and gives back before it returns. NULL,
+ * and no error is set, where there is none (memory/scratch.c). */
+void *cot__scratch_open(cot_tape *t, size_t bytes);
+void  cot__scratch_close(cot_tape *t, void *p, size_t bytes);
+/* What happens between these two calls takes memory of its own, and gives it back. */
+typedef struct cot__scratch_seen { size_t peak, used; } cot__scratch_seen;
+cot__scratch_seen cot__scratch_watch(cot_tape *t);
+void              cot__scratch_watched(cot_tape *t, cot__scratch_seen before);
+/* Nodes were forgotten, and what was taken between them. */
+void cot__scratch_rewound(cot_tape *t);
 /* A sweep goes to node i: what it will read next is read from the store. */
 void cot__memory_ahead(cot_tape *t, uint32_t i);
 /* The elements of s are about to be written: nobody reads them any more for the store. */
@@ -698,7 +722,7 @@ bool cot__tape_keep(cot_tape *t, void *object, void (*release)(void *object), co
 void cot__release_kept(cot_tape *t, uint32_t count);
 
 /* Growing arrays of the tape: room for one more element. False after setting the error. */
-enum { COT__GROWS_FROM = 16 };
+enum { COT__GROWS_FROM = 16, COT__FIRST_NODES = 64 };
 bool cot__grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
 
 /* ---- long lists (src/memory/lists.c) --------------------------------------------------------- */
@@ -724,6 +748,9 @@ static inline void *cot__list_zeros(cot_tape *t, size_t bytes) {
 bool  cot__list_grow(cot_tape *t, void **data, uint32_t *capacity, uint32_t count, size_t element, const char *op);
 /* Nodes were forgotten: recording meets the ends of windows again. */
 void cot__lists_rewound(cot_tape *t);
+/* Gives back what nodes and slots have and do not use, where that is much and nobody works on the
+ * tape. */
+void cot__lists_trim(cot_tape *t);
 /* The limit has changed: lists that are now too long go to files. */
 void cot__lists_limited(cot_tape *t);
 /* Whoever walks over the tape has passed a window: what lies in files leaves the memory. Anybody
@@ -736,6 +763,11 @@ static inline void cot__lists_leave(cot_tape *t) {
  * lies in a file: more than there are. */
 static inline int64_t cot__window(const cot_tape *t) {
     return LIKELY(!t->memory.mapped) ? INT64_MAX / 2 : (int64_t)(t->memory.window / sizeof(cot__node));
+}
+/* A walk over all nodes, up or down, has come to node i. What can be read stays. */
+void cot__lists_at(const cot_tape *t, uint32_t i);
+static inline void cot__lists_walk(const cot_tape *t, uint32_t i) {
+    if (UNLIKELY(t->memory.mapped)) cot__lists_at(t, i);
 }
 /* Zeroes `bytes` of a list. */
 void cot__list_wipe(cot_tape *t, void *at, size_t bytes);

@@ -5,6 +5,8 @@
 #include "support/tape_test.h"
 #include "memory/models.h"
 
+#include <float.h>
+
 /* ---- the same bits, within the limit --------------------------------------------------------- */
 
 typedef struct run {
@@ -408,6 +410,24 @@ static void a_limit_counts_lists_that_were_long_before(void **state) {
     cot_tape_destroy(t);
 }
 
+/* Lists leave their address space, whether to memory that counts or to a file; what was in use
+ * was. */
+static void a_limit_that_comes_late_leaves_the_peak(void **state) {
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        cot_tape *t = cot_tape_create(&(cot_options){.spill = with ? "/tmp" : NULL});
+        cot_var   h = cot_scalar(t, 0.5);
+        for (int k = 0; k < 70000; k++) h = cot_sin(h);
+        cot_backward(h);
+        int64_t peak = cot_tape_peak_bytes(t);
+        assert_int_equal(cot_tape_set_memory_limit(t, 6000000), COT_OK);
+        assert_int_equal(cot_tape_peak_bytes(t), peak);
+        assert_int_equal(cot_tape_set_memory_limit(t, 5000000), COT_OK);
+        assert_int_equal(cot_tape_peak_bytes(t), peak);
+        cot_tape_destroy(t);
+    }
+}
+
 static void limits_that_are_none_are_refused(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = -5});
@@ -511,6 +531,51 @@ static void a_limit_holds_scalars_that_fit(void **state) {
     assert_int_equal(cot_tape_status(t), COT_MEMORY);
     assert_non_null(strstr(cot_tape_message(t), " bytes for the tape; the memory limit is 1048576 bytes, and "));
     cot_tape_destroy(t);
+}
+
+/* All but an arena, or windows of lists where every tape has a folder. */
+static void assert_short(cot_tape *t) {
+    assert_true(cot_tape_bytes(t) < 80000 || cot__spill_always);
+}
+/* The tape forgets what was long, and goes on. */
+static void goes_on(cot_tape *t, cot_mark mark, cot_var x) {
+    cot_tape_rewind(t, mark);
+    if (!cot_tape_memory_limit(t)) cot_tape_trim(t);
+    assert_short(t);
+    cot_tape_zero_grads(t);
+    cot_backward(cot_sin(x));
+    assert_true(fabs(cot_grad_value(x) - cos(0.5)) <= DBL_EPSILON);
+    assert_ok(t);
+    cot_tape_destroy(t);
+}
+/* Of two steps on one tape the longer one leaves the other its room: without a sweep it fits the
+ * limit, and so does the sweep of the shorter one. */
+static void a_rewind_leaves_the_room_of_long_lists(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = 2000000});
+    cot_var   x = cot_scalar(t, 0.5), y = x;
+    cot_mark  mark = cot_tape_mark(t);
+    for (int k = 0; k < 60000; k++) y = cot_sin(y);
+    assert_ok(t);
+    cot_tape_rewind(t, mark);
+    assert_short(t);
+    y = x;
+    for (int k = 0; k < 10000; k++) y = cot_sin(y);
+    cot_backward(y);
+    assert_ok(t);
+    goes_on(t, mark, x);
+}
+static void trimming_frees_long_lists(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.5), y = x;
+    cot_mark  mark = cot_tape_mark(t);
+    for (int k = 0; k < 20000; k++) y = cot_sin(y);
+    cot_backward(y);
+    cot_tape_trim(t); /* nothing that is in use */
+    assert_ok(t);
+    assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
+    goes_on(t, mark, x);
 }
 
 /* ---- writes ---------------------------------------------------------------------------------- */
@@ -722,9 +787,12 @@ int main(void) {
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(a_limit_counts_lists_that_were_long_before),
+        cmocka_unit_test(a_limit_that_comes_late_leaves_the_peak),
         cmocka_unit_test(the_environment_sets_the_limit),
         cmocka_unit_test(a_limit_of_64_kib_holds_tensors),
         cmocka_unit_test(a_limit_holds_scalars_that_fit),
+        cmocka_unit_test(a_rewind_leaves_the_room_of_long_lists),
+        cmocka_unit_test(trimming_frees_long_lists),
         cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),

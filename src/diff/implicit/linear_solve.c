@@ -124,8 +124,10 @@ static cot_var record_solve(cot_tape *t, cot__linsolve *l, const uint32_t *args)
     if (t->mode.body) { /* an example: any vector will do */
         memcpy(x, b, (size_t)size * sizeof *x);
     } else if (ok && size > 0) {
+        cot__scratch_seen before = cot__scratch_watch(t);
         ok = open_operator(&a, t, l, attr->args) && solve(&a, b, x);
         close_operator(&a);
+        cot__scratch_watched(t, before);
     }
     cot__scope_close(t, &scope);
     ok = ok && cot__result_open(t, &r, l->name, v.dtype, shape.ndim, shape.dim);

@@ -137,10 +137,12 @@ bool cot__root_find(cot_tape *t, const cot__root *q, const uint32_t *args, cot_a
     cot__caller caller = cot__tape_caller(t, q->name);
     cot__search s = {&caller, q->least, q->options, x->dtype, x->size, &ctx, residual, bend, step, at,
                      q->solver ? solver : NULL, &t->status, t->errors.message, sizeof t->errors.message, forget};
-    size_t      bytes = cot__search_bytes(x->size);
-    void       *work = cot__alloc(&t->al, bytes);
-    if (!work) return cot__refuse(&caller, COT_MEMORY, "out of memory: %zu bytes for its vectors", bytes);
-    bool ok = cot__search_go(&s, x->data, work);
+    size_t            bytes = cot__search_bytes(x->size);
+    cot__scratch_seen before = cot__scratch_watch(t);
+    void             *work = cot__alloc(&t->al, bytes);
+    bool              ok = work ? cot__search_go(&s, x->data, work)
+                                : cot__refuse(&caller, COT_MEMORY, "out of memory: %zu bytes for its vectors", bytes);
     cot__free(&t->al, work, bytes);
+    cot__scratch_watched(t, before);
     return ok;
 }

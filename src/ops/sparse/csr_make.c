@@ -6,6 +6,7 @@
  * one constant of the tape (sparse.h); values are moved to their entries by recorded operations, so
  * that gradients go back to them as they were given. */
 #include "ops/sparse/sparse.h"
+#include "backend/elements.h"
 #include "base/element.h"
 #include "base/sizes.h"
 
@@ -44,7 +45,7 @@ static bool places_open(places *p, cot_tape *t, const char *op, int64_t rows, in
         return false;
     int64_t count = (rows > columns ? rows : columns) + 1;
     p->bytes = (size_t)(4 * n + count) * sizeof(int32_t);
-    if (!(p->memory = cot__alloc(&t->al, p->bytes))) {
+    if (!(p->memory = cot__scratch_open(t, p->bytes))) {
         cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the pattern", op, p->bytes);
         return false;
     }
@@ -56,7 +57,7 @@ static bool places_open(places *p, cot_tape *t, const char *op, int64_t rows, in
     return true;
 }
 
-static void places_close(places *p) { cot__free(&p->t->al, p->memory, p->bytes); }
+static void places_close(places *p) { cot__scratch_close(p->t, p->memory, p->bytes); }
 
 /* Place k is (row, column). */
 static bool put(places *p, int64_t k, int64_t row, int64_t column, const char *rows, const char *columns) {
@@ -135,13 +136,13 @@ static void write_pattern(places *p, int32_t *to) {
 static cot_var pattern_of(places *p) {
     cot_shape   shape = COT_SHAPE(p->rows + p->columns + 2 + 3 * p->entries);
     size_t      bytes = (size_t)shape.dim[0] * sizeof(int32_t);
-    int32_t    *host = cot__alloc(&p->t->al, bytes);
+    int32_t    *host = cot__scratch_open(p->t, bytes);
     cot_var     z = INVALID(p->t);
     if (!host)
         return cot__fail(p->t, COT_MEMORY, "[%s] out of memory: %zu bytes for the pattern", p->op, bytes);
     write_pattern(p, host);
     z = cot_data(p->t, COT_I32, shape, host);
-    cot__free(&p->t->al, host, bytes);
+    cot__scratch_close(p->t, host, bytes);
     return z;
 }
 
@@ -262,24 +263,39 @@ cot_csr cot_csr_from_arrays(cot_tape *t, int64_t rows, int64_t columns, const co
     return finish(&p, values);
 }
 
-/* The places of a's elements that are not 0, in order, and their numbers row-major. */
-static cot_csr sparse_of(cot_tape *t, const char *op, cot_var a, const cot_shape *s, const double *x, int64_t n) {
-    places  p;
-    int64_t size = s->dim[0] * s->dim[1], bytes = n * (int64_t)sizeof(int64_t), *at;
-    if (!places_open(&p, t, op, s->dim[0], s->dim[1], n)) return none(t);
-    if (!(at = cot__alloc(&t->al, (size_t)bytes + 1))) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %lld bytes for the pattern", op, (long long)bytes);
+/* How many elements are not 0; their places in order, and their numbers row-major, go to p and at
+ * (NULL: they are only counted). */
+static int64_t find_places(places *p, const cot__view *v, int64_t *at) {
+    cot__elements e;
+    int64_t       n = 0;
+    for (cot__elements_open(&e, p->t->backend, v, COT_F64); cot__elements_next(&e);)
+        for (int k = 0; k < e.n; k++) {
+            if (e.f64[k] == 0) continue;
+            if (at) {
+                at[n] = e.first + k;
+                p->row[n] = (int32_t)(at[n] / p->columns);
+                p->column[n] = (int32_t)(at[n] % p->columns);
+            }
+            n++;
+        }
+    return n;
+}
+
+static cot_csr sparse_of(cot_tape *t, const char *op, uint32_t i) {
+    places    p = {.t = t};
+    cot__view v = cot__look(t, i);
+    int64_t   n = t->status == COT_OK ? find_places(&p, &v, NULL) : 0;
+    size_t    bytes = (size_t)n * sizeof(int64_t) + 1;
+    if (!places_open(&p, t, op, v.shape[0], v.shape[1], n)) return none(t);
+    int64_t *at = cot__scratch_open(t, bytes);
+    if (!at) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes for the pattern", op, bytes);
         return places_close(&p), none(t);
     }
-    for (int64_t i = 0, k = 0; i < size; i++) {
-        if (x[i] == 0) continue;
-        p.row[k] = (int32_t)(i / s->dim[1]);
-        p.column[k] = (int32_t)(i % s->dim[1]);
-        at[k++] = i;
-    }
-    cot_var flat = cot_reshape(a, COT_SHAPE(size));
+    find_places(&p, &v, at);
+    cot_var flat = cot_reshape(VAR(t, i), COT_SHAPE(p.rows * p.columns));
     cot_csr z = finish(&p, cot__take_as(op, flat, cot_data(t, COT_I64, COT_SHAPE(n), at), 0));
-    cot__free(&t->al, at, (size_t)bytes + 1);
+    cot__scratch_close(t, at, bytes);
     return z;
 }
 
@@ -287,7 +303,6 @@ cot_csr cot_csr_from_dense(cot_var a) {
     static const char op[] = "csr_from_dense";
     uint32_t          i;
     char              text[COT__SHAPE_TEXT];
-    cot_csr           z;
     cot_tape         *t = cot__enter_all(op, (const char *const[]){"a"}, 1, &a, true, &i);
     if (!t) return none(cot__invalid(1, &a).tape);
     cot_shape s = cot__shape_at(t, i);
@@ -295,36 +310,24 @@ cot_csr cot_csr_from_dense(cot_var a) {
         cot__fail(t, COT_SHAPE, "[%s] a has shape %s; a matrix has two axes", op, cot__shape_text(s.ndim, s.dim, text));
         return none(t);
     }
-    int64_t size = s.dim[0] * s.dim[1], n = 0;
-    size_t  bytes = (size_t)size * sizeof(double) + 1;
-    double *x = cot__alloc(&t->al, bytes);
-    if (!x) {
-        cot__fail(t, COT_MEMORY, "[%s] out of memory: %zu bytes to look at the elements", op, bytes);
-        return none(t);
-    }
-    a = VAR(t, i);
-    if (cot_read(a, x, size) == COT_OK) {
-        for (int64_t k = 0; k < size; k++) n += x[k] != 0;
-        z = sparse_of(t, op, a, &s, x, n);
-    } else z = none(t);
-    cot__free(&t->al, x, bytes);
-    return z;
+    cot__memory_tick(t); /* what was read before is not being read any more */
+    return cot__has_values(t, op, i, "give its places to cot_csr_from_triplets") ? sparse_of(t, op, i) : none(t);
 }
 
 /* 1/√(d[i] d[j]) for each entry, d the entries of a row. */
 static cot_var normalised(places *p, cot_dtype dtype, cot_var pattern) {
     size_t   bytes = (size_t)p->entries * sizeof(double) + 1;
-    double  *v = cot__alloc(&p->t->al, bytes);
+    double  *v = cot__scratch_open(p->t, bytes);
     int32_t *degree = p->count;
     if (!v) return cot__fail(p->t, COT_MEMORY, "[%s] out of memory: %zu bytes for the values", p->op, bytes);
-    if (cot__failed(pattern)) return cot__free(&p->t->al, v, bytes), pattern;
+    if (cot__failed(pattern)) return cot__scratch_close(p->t, v, bytes), pattern;
     for (int64_t i = 0; i <= p->rows; i++) degree[i] = 0;
     for (int64_t k = 0; k < p->n; k++)
         if (k == 0 || follows(p, p->order[k - 1], p->order[k])) degree[p->row[p->order[k]]]++;
     for (int64_t k = 0; k < p->n; k++)
         v[p->entry[k]] = 1 / sqrt((double)degree[p->row[k]] * (double)degree[p->column[k]]);
     cot_var z = cot_cast(cot_data(p->t, COT_F64, COT_SHAPE(p->entries), v), dtype);
-    cot__free(&p->t->al, v, bytes);
+    cot__scratch_close(p->t, v, bytes);
     return z;
 }
 
