@@ -161,10 +161,11 @@ static bool widen(cot_tape *t, cot__array *a, size_t bytes) {
     return true;
 }
 
-/* There is no memory: of the limit, or of the system. Always false. */
+/* There is no memory: of the limit, or of the system. In a folder a list has room if the limit has
+ * some for its windows. Always false. */
 static bool refuse(cot_tape *t, bool by_limit) {
     t->cache.refused = by_limit;
-    t->memory.list_refused = by_limit && !t->memory.store;
+    t->memory.list_refused = by_limit && !t->memory.store && t->cache.limit / 16 >= LEAST_WINDOW;
     return false;
 }
 

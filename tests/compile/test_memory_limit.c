@@ -272,7 +272,7 @@ BODY(tall_step) {
 static cot_program *compile_tall(counting *c) {
     const cot_type types[] = {{COT_F32, COT_SHAPE(TALL, WIDE)}, {COT_F32, COT_SHAPE(WIDE, WIDE)}};
     return cot_compile(tall_step, NULL, 2, types, 2,
-                       &(cot_compile_options){.allocator = {c ? counting_alloc : NULL, c}, .memory_limit = 24000000});
+                       &(cot_compile_options){.allocator = {c ? counting_alloc : NULL, c}, .memory_limit = 26000000});
 }
 
 static void compiling_takes_memory_for_lists_alone(void **state) {

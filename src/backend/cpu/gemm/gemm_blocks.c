@@ -263,10 +263,10 @@ static int64_t a_most(const cot__gemm_kernels *g, int64_t rows, int64_t depth) {
     return round_up((depth < most ? cot__least(high * depth, most) : most) * g->size, LINE);
 }
 
-/* Of B, by all parts, each of which has packed a strip. */
+/* Of B, by all parts that are at work, each of which has packed a strip. */
 static int64_t panels_at_work(const cot__gemm_kernels *g, int64_t rows, int64_t panels, int64_t wide) {
-    int64_t strips = ratio_up(panels, wide);
-    return cot__least(SLOTS, strips * row_groups(g, cot__least(rows, ROWS), strips)) * wide;
+    int64_t strips = ratio_up(panels, wide), parts = strips * row_groups(g, cot__least(rows, ROWS), strips);
+    return cot__least(parts, cot__least(SLOTS, strips < PARTS ? PARTS : strips)) * wide;
 }
 
 size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_t rows, int64_t cols, int64_t depth) {
