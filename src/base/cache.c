@@ -75,6 +75,7 @@ static void add_live(cot__cache *c, size_t bytes) {
     if (c->live > c->most) c->most = c->live;
     if (UNLIKELY(c->beside)) c->aside += bytes;
     if (cot__cache_used(c) > c->peak) c->peak = cot__cache_used(c);
+    if (cot__cache_used(c) > c->seen) c->seen = cot__cache_used(c);
 }
 
 void cot__cache_count(cot__cache *c, size_t old_size, size_t new_size) {

@@ -22,7 +22,7 @@ typedef struct cot__cache {
     /* lists: the first word of a free block is the next one */
     void         *free[COT__CACHE_CLASSES];
     /* aside: bytes of `live` that neither count; peak: the largest that live - aside has been */
-    size_t        aside, peak;
+    size_t        aside, peak, seen; /* seen: the same since somebody set it (memory/scratch.c) */
     size_t        limit;   /* the most that held - aside may be; 0: no limit */
     bool          beside;  /* blocks that are asked for now are set aside */
     bool          refused; /* the last request that failed did so because of the limit */

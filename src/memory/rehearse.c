@@ -139,23 +139,26 @@ static bool lay_node(cot_tape *t, uint32_t i, cot__node *n) {
     return t->status == COT_OK;
 }
 
-/* What the function that recorded node i has taken for itself by then: counted, since nobody writes
- * there. */
-typedef struct scratches { uint32_t next; size_t open; } scratches;
+/* What functions have taken for themselves by the time of a node, `open` bytes: counted, since
+ * nobody writes there. Notes before `first` were given back. */
+typedef struct scratches { uint32_t first, next; size_t open; } scratches;
 
-static void count_scratch(cot_tape *t, scratches *w, size_t more, size_t less) {
-    cot__cache_count(&t->cache, less, more);
-    w->open += more - less;
-}
-static bool lay_scratch(cot_tape *t, const cot_tape *of, scratches *w, uint32_t i) {
-    for (; w->next < of->memory.scratch.count && of->memory.scratch.list[w->next].at <= i; w->next++) {
-        const cot__scratch_note *s = &of->memory.scratch.list[w->next];
-        size_t              bytes = cot__cache_takes(s->bytes);
-        if (s->taken && !cot__cache_room(&t->cache, bytes))
-            return cot__fail(t, COT_MEMORY, "[memory] out of memory"), false;
-        if (s->taken || bytes <= w->open) count_scratch(t, w, s->taken ? bytes : 0, s->taken ? 0 : bytes);
-    }
+static bool count_scratch(cot_tape *t, scratches *w, size_t bytes) {
+    if (bytes > w->open && !cot__cache_room(&t->cache, bytes - w->open))
+        return cot__fail(t, COT_MEMORY, "[memory] out of memory"), false;
+    cot__cache_count(&t->cache, w->open, bytes);
+    w->open = bytes;
     return true;
+}
+/* That before node i, one after the other, and then what is still there when it is recorded. */
+static bool lay_scratch(cot_tape *t, const cot_tape *of, scratches *w, uint32_t i) {
+    const cot__scratch_note *list = of->memory.scratch.list;
+    size_t                   open = 0;
+    for (; w->next < of->memory.scratch.count && list[w->next].from <= i; w->next++)
+        if (!count_scratch(t, w, list[w->next].at_once)) return false;
+    while (w->first < w->next && list[w->first].to <= i) w->first++;
+    for (uint32_t k = w->first; k < w->next; k++) open += list[k].to > i ? list[k].bytes : 0;
+    return open == w->open || count_scratch(t, w, open);
 }
 
 /* The operation of node i, whose picks stand behind it. */
@@ -180,7 +183,7 @@ static bool lay_out(cot_tape *t, const cot_tape *of, uint32_t end) {
     scratches open = {0};
     mark_leaves(of, end, false);
     while (t->count < end && lay_scratch(t, of, &open, t->count) && lay_operation(t, of, t->count)) {}
-    count_scratch(t, &open, 0, open.open);
+    count_scratch(t, &open, 0);
     mark_leaves(of, end, true);
     size_t all = side_records(of), laid = side_records(t);
     return t->count == end && (all <= laid || cot__arena(t, all - laid, "memory"));
@@ -285,11 +288,11 @@ bool cot__rehearse(cot_tape *of, uint32_t y, cot__rehearsal *r) {
     cot__cache_count(&t->cache, 0, r->beside);
     uint32_t end = y + 1;
     while (end < of->count && of->nodes[end].op == OP_pick) end++; /* they come with y */
-    lay_out(t, of, end);
+    bool laid = lay_out(t, of, end);
     t->scalars_from = of->scalars_from < t->count ? of->scalars_from : t->count;
     if (!r->limit) r->lists = cot__undroppable(t, t->count);
-    if (t->status == COT_OK && (t->nodes[y].flags & COT__ACTIVE)) (cot_backward_seeded)(VAR(t, y), cot_number(1));
-    bool enough = t->status == COT_OK;
+    if (laid && (t->nodes[y].flags & COT__ACTIVE)) (cot_backward_seeded)(VAR(t, y), cot_number(1));
+    bool enough = laid && t->status == COT_OK;
     r->peak = t->cache.peak;
     cot_tape_destroy(t);
     close_supply(&from);

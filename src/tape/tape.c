@@ -215,7 +215,6 @@ static void forget(cot_tape *t, cot_mark m) {
     t->count = (uint32_t)m.part[NODES];
     if (t->scalars_from > t->count) t->scalars_from = t->count;
     if (UNLIKELY(t->memory.mapped)) cot__lists_rewound(t);
-    if (UNLIKELY(t->memory.scratch.count)) cot__scratch_rewound(t);
     t->names.count = (uint32_t)(m.part[LISTS] >> 32);
     t->sites.count = (uint32_t)m.part[LISTS];
     int scopes = (int)(m.part[RETAINED] >> SCOPES_AT);
@@ -227,6 +226,7 @@ static void forget(cot_tape *t, cot_mark m) {
  * ones. */
 void cot__rewind(cot_tape *t, cot_mark m) {
     forget(t, m);
+    if (UNLIKELY(t->memory.scratch.count)) cot__scratch_rewound(t, true);
     if (LIKELY(t->assigned_at <= t->count)) return;
     t->assigned_at = t->count;
     cot__next_stamp(t);
@@ -279,6 +279,7 @@ void cot_tape_rewind(cot_tape *t, cot_mark m) {
     if (t->status != COT_OK && t->errors.count != m.part[NODES] >> 32) cot_tape_clear_error(t);
     if (t->notes.count != m.part[STORAGES] >> 32) cot_tape_clear_note(t);
     forget(t, m);
+    if (t->memory.scratch.count) cot__scratch_rewound(t, false);
     if (t->assigned_at > t->count) t->assigned_at = t->count;
     t->mode.no_grad = (int)(m.part[RETAINED] << (64 - SCOPES_AT) >> (96 - SCOPES_AT));
     t->active_mask = t->mode.no_grad ? 0 : COT__ACTIVE;
@@ -331,19 +332,21 @@ void cot_tape_trim(cot_tape *t) {
 
 /* What is touched of the arrays that lie in reserved address space, which the cache does not
  * count. */
-static int64_t reserved_bytes(const cot_tape *t, uint32_t nodes) {
+static int64_t reserved_bytes(const cot_tape *t, uint32_t nodes, size_t slots) {
     return (t->node_memory.reserved ? (int64_t)nodes * (int64_t)sizeof *t->nodes : 0) +
-           (t->sweep.adjoints.reserved ? (int64_t)t->sweep.zeroed : 0);
+           (t->sweep.adjoints.reserved ? (int64_t)slots : 0);
 }
 
 int64_t cot_tape_bytes(const cot_tape *t) {
     if (!t) return 0;
-    return (int64_t)(sizeof *t + t->cache.held) + reserved_bytes(t, t->count);
+    return (int64_t)(sizeof *t + t->cache.held) + reserved_bytes(t, t->count, t->sweep.zeroed);
 }
 
 int64_t cot_tape_peak_bytes(const cot_tape *t) {
     if (!t) return 0;
-    return (int64_t)t->cache.peak + reserved_bytes(t, t->count > t->most_nodes ? t->count : t->most_nodes);
+    uint32_t nodes = t->count > t->most_nodes ? t->count : t->most_nodes;
+    size_t   slots = t->sweep.zeroed > t->sweep.most_zeroed ? t->sweep.zeroed : t->sweep.most_zeroed;
+    return (int64_t)t->cache.peak + reserved_bytes(t, nodes, slots);
 }
 
 /* ---- no-grad scopes -------------------------------------------------------------------------- */

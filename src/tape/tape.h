@@ -178,11 +178,11 @@ static inline bool cot__was_assigned(const cot__node *n) {
 
 /* ---- the tape -------------------------------------------------------------------------------- */
 
-/* Memory that a function took for itself, or gave back, when there were `at` nodes. */
+/* Memory that a function took for itself when there were `from` nodes and gave back when there were
+ * `to`, COT__NONE while it has it; with what others had then it made at_once. */
 typedef struct cot__scratch_note {
-    size_t   bytes;
-    uint32_t at;
-    bool     taken;
+    size_t   bytes, at_once;
+    uint32_t from, to;
 } cot__scratch_note;
 
 /* A growing array of plain data. Large ones reserve address space once and never move. */
@@ -373,7 +373,7 @@ struct cot_tape {
     /* diff/engine: the sweep that is under way */
     struct {
         cot__array  adjoints; /* slots: all zero between sweeps */
-        size_t      zeroed;
+        size_t      zeroed, most_zeroed; /* bytes; most: before what a trim gave back */
         /* scalar leaves that the running backward has reached: their adjoints stay in their slots
          * until the sweep has succeeded */
         uint32_t   *arrived;
@@ -419,6 +419,7 @@ struct cot_tape {
         struct {
             cot__scratch_note *list;
             uint32_t           count, capacity;
+            size_t             open; /* what they have now */
         } scratch;
         /* where the elements of a value seem to lie that could not be made again: one zero */
         double   nothing[2];
@@ -652,11 +653,12 @@ static inline void cot__memory_tick(cot_tape *t) {
 void *cot__scratch_open(cot_tape *t, size_t bytes);
 void  cot__scratch_close(cot_tape *t, void *p, size_t bytes);
 /* What happens between these two calls takes memory of its own, and gives it back. */
-typedef struct cot__scratch_seen { size_t peak, used; } cot__scratch_seen;
+typedef struct cot__scratch_seen { size_t seen, used; } cot__scratch_seen;
 cot__scratch_seen cot__scratch_watch(cot_tape *t);
 void              cot__scratch_watched(cot_tape *t, cot__scratch_seen before);
-/* Nodes were forgotten, and what was taken between them. */
-void cot__scratch_rewound(cot_tape *t);
+/* Nodes were forgotten, and what was taken between them. again: whoever did will take it again for
+ * the node that comes next, which plays a body, say. */
+void cot__scratch_rewound(cot_tape *t, bool again);
 /* A sweep goes to node i: what it will read next is read from the store. */
 void cot__memory_ahead(cot_tape *t, uint32_t i);
 /* The elements of s are about to be written: nobody reads them any more for the store. */

@@ -1,6 +1,6 @@
 /* The limit that cot_tape_memory names is enough for small nets too, where lists weigh as much as
  * values: so are those above it, and it is near to the smallest that is. */
-#include "base/base.h"
+#include "memory/memory.h"
 #include "support/tape_test.h"
 
 typedef cot_var net(cot_var x);
@@ -59,7 +59,16 @@ static cot_var of_entries(cot_var x) { return cot_csr_matmul(cot_csr_from_dense(
 static cot_var of_edges(cot_var x) {
     int64_t from[64], to[64], n = cot_shape_of(x).dim[0];
     for (int k = 0; k < 64; k++) from[k] = k % n, to[k] = 7 * k % n;
-    return cot_csr_matmul(cot_csr_gcn(cot_tape_of(x), COT_F64, n, 64, from, to), cot_sin(x));
+    cot_csr edges = cot_csr_gcn(cot_tape_of(x), COT_F64, n, 64, from, to); /* before all else */
+    return cot_csr_matmul(edges, cot_sin(x));
+}
+
+/* An operation of many operands has a list of them. */
+static cot_var joined(cot_var x) {
+    enum { MANY = 300 };
+    cot_var xs[MANY], row = cot_slice(x, 0, 0, 1, 1);
+    for (int k = 0; k < MANY; k++) xs[k] = row;
+    return cot_concat(MANY, xs, 0);
 }
 
 enum { MOST = 128 };
@@ -69,6 +78,7 @@ static const struct { net *f; const char *name; } nets[] = {
     {sorted, "sorted"},   {folded, "folded"}, {written, "written"}, {solved, "solved"},
     {skipping, "skipping"}, {factors, "factors"}, {spectrum, "spectrum"}, {singular, "singular"},
     {of_a_sum, "of_a_sum"}, {of_entries, "of_entries"}, {of_edges, "of_edges"},
+    {joined, "joined"},
 };
 
 /* A step, with what is told of it before its way back; NULL: nothing. */
@@ -161,10 +171,40 @@ static cot_var rooted(cot_var x) {
     return cot_root(tried, NULL, NULL, cot_zeros(t, COT_F64, shape), 1, &of, NULL);
 }
 
+/* Bodies that search are played, and forgotten with what they took. */
+static int search(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    cot_var start = cot_zeros(xs[0].tape, COT_F64, cot_shape_of(xs[0]));
+    ys[0] = cot_root(tried, NULL, NULL, start, 1, xs, NULL);
+    return 0;
+}
+static int sum_of_all(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_add(cot_mul(5.0, xs[0]), cot_mul(0.01, cot_cumsum(xs[0], 0, false)));
+    return 0;
+}
+static int solve_round(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_linear_solve(sum_of_all, NULL, cot_sin(xs[1]), NULL);
+    return 0;
+}
+static cot_var long_vector(cot_var x) { return cot_reshape(x, COT_SHAPE(cot_size(x))); }
+static cot_var rooted_in_a_checkpoint(cot_var x) {
+    cot_var h = long_vector(x);
+    cot_checkpoint(search, NULL, 1, &h, 1, &h);
+    return cot_sin(h);
+}
+static cot_var solved_in_rounds(cot_var x) {
+    cot_var h = long_vector(x);
+    cot_fori(solve_round, NULL, 0, 4, 1, &h, &h, NULL);
+    return h;
+}
+
 static void the_estimate_of_bodies_is_enough(void **state) {
     (void)state;
-    net *const    all[] = {checkpoints, rounds, beside_a_number, segments, rooted};
-    const int64_t sizes[] = {20, MOST};
+    net *const    all[] = {checkpoints, rounds, beside_a_number, segments, rooted, rooted_in_a_checkpoint,
+                           solved_in_rounds};
+    const int64_t sizes[] = {3, 8, 20, MOST};
     char          why[256];
     for (int k = 0; k < COUNTOF(all); k++)
         for (int j = 0; j < COUNTOF(sizes); j++) {
@@ -174,6 +214,33 @@ static void the_estimate_of_bodies_is_enough(void **state) {
             cot_tape_destroy(t);
             if (!is_enough(all[k], sizes[j], told.least, why, sizeof why)) fail_msg("%d, %d: %s", k, j, why);
         }
+}
+
+/* ---- steps that are forgotten ---------------------------------------------------------------- */
+
+/* What a step took for itself is forgotten with it: the next one needs the same. */
+static void a_loop_of_steps_needs_what_one_does(void **state) {
+    (void)state;
+    net *const all[] = {of_edges, of_entries, rooted, solved_in_rounds};
+    for (int k = 0; k < COUNTOF(all); k++) {
+        cot_memory first, last;
+        uint32_t   notes = 0;
+        cot_tape  *t = cot_tape_create(NULL);
+        cot_var    x = cot_tensor(t, COT_F64, COT_SHAPE(4, 4), numbers);
+        cot_mark   start = cot_tape_mark(t); /* the first note stands right behind it */
+        for (int s = 0, steps = test_small() ? 100 : 1000; s < steps; s++) {
+            cot_tape_rewind(t, start);
+            cot_var y = cot_sum(all[k](x), COT_ALL);
+            if (s == 0 || s == steps - 1) cot_tape_memory(t, s ? &last : &first, NULL);
+            assert_int_equal(cot_backward(y), COT_OK);
+            if (s == 0) notes = t->memory.scratch.count;
+        }
+        assert_int_equal(t->memory.scratch.count, notes);
+        assert_true(notes > 0);
+        if (last.least > first.least)
+            fail_msg("%d: %d at first, %d at last", k, (int)first.least, (int)last.least);
+        cot_tape_destroy(t);
+    }
 }
 
 /* ---- numbers, of which nothing is dropped ---------------------------------------------------- */
@@ -206,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_least_of_small_nets_is_enough),
         cmocka_unit_test(the_estimate_of_bodies_is_enough),
+        cmocka_unit_test(a_loop_of_steps_needs_what_one_does),
         cmocka_unit_test(the_estimate_of_numbers_is_near),
     };
     return cmocka_run_group_tests_name("least", tests, NULL, NULL);

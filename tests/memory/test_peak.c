@@ -91,12 +91,42 @@ static void a_tape_of_scalars_counts_its_operations(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A solver may ask: what it takes is watched beside the peak. */
+static int equation(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_sub(cot_square(xs[0]), xs[1]);
+    return 0;
+}
+typedef struct asked { cot_tape *t; int64_t peak; } asked;
+static int root_of_two(int n, const cot_array *theta, cot_array *x, void *user) {
+    asked *a = user;
+    (void)n, (void)theta;
+    *(double *)x->data = sqrt(2);
+    a->peak = cot_tape_peak_bytes(a->t);
+    return 0;
+}
+static void the_peak_stays_while_a_solver_runs(void **state) {
+    (void)state;
+    asked    a = {.t = cot_tape_create(NULL)};
+    cot_mark start = cot_tape_mark(a.t);
+    cot_sin(cot_zeros(a.t, COT_F64, COT_SHAPE(100000)));
+    cot_tape_rewind(a.t, start);
+    cot_var theta = cot_tensor(a.t, COT_F64, COT_SHAPE(1), (double[]){2}), x = cot_ones(a.t, COT_F64, COT_SHAPE(1));
+    int64_t before = cot_tape_peak_bytes(a.t);
+    cot_root(equation, &a, root_of_two, x, 1, &theta, NULL);
+    assert_ok(a.t);
+    assert_int_equal(a.peak, before);
+    assert_int_equal(cot_tape_peak_bytes(a.t), before);
+    cot_tape_destroy(a.t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peak_of_a_recording_is_that_of_its_allocator),
         cmocka_unit_test(leaves_and_gradients_do_not_count),
         cmocka_unit_test(workspaces_count),
         cmocka_unit_test(a_tape_of_scalars_counts_its_operations),
+        cmocka_unit_test(the_peak_stays_while_a_solver_runs),
     };
     return cmocka_run_group_tests_name("peak", tests, NULL, NULL);
 }
