@@ -68,6 +68,12 @@ cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes) {
     }
     if (bytes) cot__pending_finish(t);
     set_limit(t, bytes);
+    size_t uncounted = bytes ? cot__lists_uncounted(t) : 0;
+    if (uncounted) {
+        set_limit(t, before);
+        cot__fail(t, COT_MEMORY, "[tape_set_memory_limit] out of memory: %zu bytes for a list of the tape", uncounted);
+        return t->status;
+    }
     cot__memory_tick(t);
     if (cot__cache_room(&t->cache, 0)) return COT_OK;
     size_t used = cot__cache_used(&t->cache);

@@ -116,8 +116,14 @@ static void *reserve_address_space(size_t bytes) {
     return aligned;
 }
 static void release_address_space(void *p, size_t bytes) { munmap(p, bytes); }
+/* Pages behind the first `used` bytes go back; they are zero when they are touched again. */
+static void empty_address_space(void *p, size_t used, size_t bytes) {
+    used = (used + MUCH - 1) / MUCH * MUCH; /* a multiple of pages */
+    madvise((char *)p + used, bytes - used, MADV_DONTNEED);
+}
 #else
 static void *reserve_address_space(size_t bytes) { (void)bytes; return NULL; }
+static void  empty_address_space(void *p, size_t used, size_t bytes) { (void)p, (void)used, (void)bytes; }
 static void  release_address_space(void *p, size_t bytes) { (void)p, (void)bytes; }
 #endif
 
@@ -302,6 +308,7 @@ void cot__lists_rewound(cot_tape *t) {
  * slots are zero between sweeps. */
 static void trim(cot_tape *t, cot__array *a, size_t used) {
     size_t most = t->cache.limit ? t->cache.limit / 64 : MUCH;
+    if (a->reserved) empty_address_space(a->data, used, a->bytes);
     if (a->mapped || a->reserved || a->bytes <= used || a->bytes - used <= most) return;
     void *p = cot__resize(&t->cache.below, a->data, a->bytes, used);
     if (used && !p) return;
@@ -314,11 +321,15 @@ void cot__lists_trim(cot_tape *t) {
     size_t nodes = t->count > COT__FIRST_NODES ? t->count : COT__FIRST_NODES;
     trim(t, &t->node_memory, nodes * sizeof *t->nodes);
     trim(t, &t->sweep.adjoints, 0);
-    if (t->sweep.zeroed > t->sweep.adjoints.bytes) t->sweep.zeroed = t->sweep.adjoints.bytes;
+    if (t->sweep.adjoints.reserved) {
+        if (t->sweep.zeroed > t->sweep.most_zeroed) t->sweep.most_zeroed = t->sweep.zeroed;
+        t->sweep.zeroed = 0;
+    } else if (t->sweep.zeroed > t->sweep.adjoints.bytes) t->sweep.zeroed = t->sweep.adjoints.bytes;
     set_capacity(t);
 }
 
-/* Reserved address space does not count; under a limit what is used of it must. */
+/* Reserved address space does not count; under a limit what is used of it must. Where there is no
+ * memory to move it to, it stays. */
 static void leave_reserve(cot_tape *t, cot__array *a, size_t used) {
     void *p = used ? cot__alloc(&t->cache.below, used) : NULL;
     if (used && !p) return;
@@ -339,6 +350,11 @@ static void limit_one(cot_tape *t, cot__array *a, size_t used) {
     int64_t told = cot_tape_peak_bytes(t);
     move_one(t, a, used);
     if (cot_tape_peak_bytes(t) < told) t->cache.peak += (size_t)(told - cot_tape_peak_bytes(t));
+}
+
+size_t cot__lists_uncounted(const cot_tape *t) {
+    if (t->node_memory.reserved) return t->count * sizeof *t->nodes;
+    return t->sweep.adjoints.reserved ? t->sweep.zeroed : 0;
 }
 
 void cot__lists_limited(cot_tape *t) {

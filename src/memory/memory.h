@@ -55,6 +55,10 @@ static inline bool cot__was_let_go(const cot_tape *t, uint32_t i) {
     return x && x->storage->bytes == 0 && !x->storage->borrowed && x->version != x->storage->version;
 }
 
+/* Bytes of nodes or slots that lie in reserved address space, of which a limit could not know; 0:
+ * none do (lists.c). */
+size_t cot__lists_uncounted(const cot_tape *t);
+
 /* The most that functions took for themselves at once (scratch.c). */
 double cot__scratch_most(const cot_tape *t);
 

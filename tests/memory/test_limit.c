@@ -2,6 +2,7 @@
  * cannot, one sentence says what was needed. */
 #include "memory/memory.h"
 #include "backend/cpu/table/cpu.h"
+#include "support/resident.h"
 #include "support/tape_test.h"
 #include "memory/models.h"
 
@@ -410,6 +411,33 @@ static void a_limit_counts_lists_that_were_long_before(void **state) {
     cot_tape_destroy(t);
 }
 
+static void *small_blocks(void *user, void *ptr, size_t old_size, size_t new_size) {
+    (void)user, (void)old_size;
+    if (new_size) return new_size < 1 << 20 ? realloc(ptr, new_size) : NULL;
+    free(ptr);
+    return NULL;
+}
+/* Where there is no memory for long lists, they cannot count, so there is no limit. */
+static void a_limit_that_lists_find_no_memory_for_is_refused(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   h = cot_scalar(t, 0.5);
+    for (int k = 0; k < 70000; k++) h = cot_sin(h);
+    if (t->node_memory.reserved) {
+        double value = cot_value(h);
+        t->cache.below.alloc = small_blocks;
+        assert_int_equal(cot_tape_set_memory_limit(t, 100000000), COT_MEMORY);
+        assert_non_null(strstr(cot_tape_message(t), "[tape_set_memory_limit] out of memory: "));
+        cot_tape_clear_error(t);
+        assert_int_equal(cot_tape_memory_limit(t), 0);
+        t->cache.below.alloc = NULL;
+        assert_true(cot_value(h) == value);
+        assert_int_equal(cot_tape_set_memory_limit(t, 100000000), COT_OK);
+        assert_int_equal(cot_backward(h), COT_OK);
+    }
+    cot_tape_destroy(t);
+}
+
 /* Lists leave their address space, whether to memory that counts or to a file; what was in use
  * was. */
 static void a_limit_that_comes_late_leaves_the_peak(void **state) {
@@ -576,6 +604,33 @@ static void trimming_frees_long_lists(void **state) {
     assert_ok(t);
     assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
     goes_on(t, mark, x);
+}
+
+/* Lists that lie in reserved address space leave the process, and the tape goes on as before. */
+static void trimming_frees_very_long_lists(void **state) {
+    (void)state;
+    for (int n = 70000; n <= 300000; n += 230000) { /* of the second one slots lie there, too */
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_scalar(t, 0.5);
+        cot_mark  mark = cot_tape_mark(t);
+        int64_t   peak = 0;
+        for (int step = 0; step < 2; step++) {
+            cot_var y = x;
+            for (int k = 0; k < n; k++) y = cot_sin(y);
+            cot_backward(y);
+            cot_tape_trim(t); /* slots; nothing that is in use */
+            assert_int_equal(cot_tape_check(t, NULL, 0), COT_OK);
+            if (!step) peak = cot_tape_peak_bytes(t);
+            size_t full = resident("VmRSS");
+            cot_tape_rewind(t, mark);
+            cot_tape_trim(t);
+            size_t gone = full - resident("VmRSS");
+            if (!SANITIZER && !cot__spill_always && gone < (size_t)n * sizeof *t->nodes * 3 / 4)
+                fail_msg("%d nodes: %zu bytes came back", n, gone);
+            assert_int_equal(cot_tape_peak_bytes(t), peak);
+        }
+        goes_on(t, mark, x);
+    }
 }
 
 /* ---- writes ---------------------------------------------------------------------------------- */
@@ -787,12 +842,14 @@ int main(void) {
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(a_limit_counts_lists_that_were_long_before),
+        cmocka_unit_test(a_limit_that_lists_find_no_memory_for_is_refused),
         cmocka_unit_test(a_limit_that_comes_late_leaves_the_peak),
         cmocka_unit_test(the_environment_sets_the_limit),
         cmocka_unit_test(a_limit_of_64_kib_holds_tensors),
         cmocka_unit_test(a_limit_holds_scalars_that_fit),
         cmocka_unit_test(a_rewind_leaves_the_room_of_long_lists),
         cmocka_unit_test(trimming_frees_long_lists),
+        cmocka_unit_test(trimming_frees_very_long_lists),
         cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
