@@ -186,8 +186,8 @@ static cot_var rooted(cot_var x) {
 /* Bodies that search are played, and forgotten with what they took. */
 static int search(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
-    cot_var start = cot_zeros(xs[0].tape, COT_F64, cot_shape_of(xs[0]));
-    ys[0] = cot_root(tried, NULL, NULL, start, 1, xs, NULL);
+    cot_var start = cot_zeros(xs[0].tape, COT_F64, cot_shape_of(xs[0])), of = cot_sin(xs[0]);
+    ys[0] = cot_root(tried, NULL, NULL, start, 1, &of, NULL);
     return 0;
 }
 static int sum_of_all(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -200,7 +200,10 @@ static int solve_round(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     ys[0] = cot_linear_solve(sum_of_all, NULL, cot_sin(xs[1]), NULL);
     return 0;
 }
-static cot_var long_vector(cot_var x) { return cot_reshape(x, COT_SHAPE(cot_size(x))); }
+static cot_var long_vector(cot_var x) {
+    int64_t n = cot_size(x);
+    return cot_mul(cot_slice(cot_reshape(x, COT_SHAPE(n)), 0, 0, n < 1600 ? n : 1600, 1), 1.0);
+}
 static cot_var rooted_in_a_checkpoint(cot_var x) {
     cot_var h = long_vector(x);
     cot_checkpoint(search, NULL, 1, &h, 1, &h);
