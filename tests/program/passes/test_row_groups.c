@@ -11,14 +11,6 @@ static void tell(cot__text *to, const cot__fusion *f, uint32_t k, uint32_t z) {
 }
 static void groups_are(draft *d, const char *text) { groups_are_told(d, tell, text); }
 
-/* Of any size, or of those that are worth it. */
-static int64_t usual_size;
-static int     of_any_size(void **state) { return (void)state, usual_size = cot__small_rows, cot__small_rows = 1, 0; }
-static int     of_usual_size(void **state) { return (void)state, cot__small_rows = usual_size, 0; }
-
-#define SOFTMAX(d, x) op(d, OP_softmax, X(x), .ints = 1, .at = {1})
-#define NORM(d, which, keeps, ...)                                                                                     \
-    op(d, which, X(__VA_ARGS__), .ints = 3, .at = {1, (which) == OP_rms_norm, keeps}, .attr_number = 1e-5)
 #define NORM_BACK(d, rms, ...) op(d, OP_norm_back, X(__VA_ARGS__), .ints = 2, .at = {1, rms}, .attr_number = 1e-5)
 
 /* ---- when ------------------------------------------------------------------------------------ */
@@ -81,12 +73,12 @@ static void the_reason_is_told_why_one_does_not_join(void **state) {
                    "%9 reshape: it is not elementwise, or has no axes\n"
                    "%10 permute: it is not elementwise, or has no axes\n"
                    "%11 matmul in 0 inside: it is not elementwise, or has no axes\n"
-                   "%12 exp in 0\n"
-                   "%13 softmax in 1 inside: it reads whole rows, and the end of a matrix product has parts of them\n"
-                   "%14 exp in 1\n"
+                   "%12 exp in 0 inside\n"
+                   "%13 softmax in 0 inside\n"
+                   "%14 exp in 0\n"
                    "%15 reshape: it is not elementwise, or has no axes\n"
-                   "%16 softmax in 2 inside: the group reduces all of its elements, or has rows of another length\n"
-                   "%17 neg in 2\n");
+                   "%16 softmax in 1 inside: the group reduces all of its elements, or has rows of another length\n"
+                   "%17 neg in 1\n");
 }
 
 /* The way back through softmax, z g - z Σ z g, and the same with what is computed of each sum;
