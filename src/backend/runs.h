@@ -65,8 +65,8 @@ typedef struct cot__stage_rows {
 } cot__stage_rows;
 
 /* z, of one element, is the sum, maximum or minimum of all elements of x: the row-major output of a
- * run; or z has one for each row of x. x is read when `after` runs of the stage have done a
- * block, and the folds before. */
+ * run, or the product; or z has one for each row of x. x is read when `after` runs of the stage
+ * have done a block, and the folds before. */
 typedef struct cot__stage_fold {
     /* Not NULL: it is this operation, and has but `after` and `row`. */
     const cot__stage_rows *rows;
@@ -89,9 +89,8 @@ static inline int64_t cot__fold_blocks(int64_t size) { return (size + COT__BLOCK
  * are done, too, as later runs read them shifted. Outputs of such runs are moved (see below). */
 typedef struct cot__run_span { int64_t at, before, after; } cot__run_span;
 
-/* A product of two matrices that is made before the runs, which read it: c = a b, row-major, with
- * as many elements as the stage. Where a backend can, it does the runs on each part of c that is
- * done, while that is in cache. */
+/* A product of two matrices that is made, as a whole, before the runs and folds, which read it:
+ * c = a b, row-major, with as many elements as the stage. */
 typedef struct cot__stage_product {
     cot__view a, b, c;
     void     *workspace; /* as the entry `matmul` has it */
@@ -99,7 +98,7 @@ typedef struct cot__stage_product {
 
 typedef struct cot__stage {
     cot__block_run *run;
-    const cot__stage_product *product; /* NULL: all that the runs read is there */
+    const cot__stage_product *product; /* NULL: all that is read is there */
     const cot__run_span *span; /* NULL, or one for each run */
     cot__stage_fold      *fold;
     int             folds;

@@ -78,7 +78,8 @@ static void find(cot__planner *q, uint32_t effects) {
 
 /* ---- what is read when ----------------------------------------------------------------------- */
 
-/* Does operation k read, for element i of its result, element i of the operand's root alone? */
+/* Does operation k read, for element i of its result, element i of the operand's root alone? One on
+ * rows, of a group, reads the row, but all that a block has before the next member writes. */
 static bool reads_straight(const cot__planner *q, uint32_t k, uint32_t v) {
     uint8_t how = q->plan->how[k];
     if (how != COT__BY_GROUP && (how != COT__BY_JOB || q->p->operation[k].op >= OP_structural)) return false;
@@ -89,7 +90,7 @@ static bool reads_straight(const cot__planner *q, uint32_t k, uint32_t v) {
 
 static cot__last_read not_read(const cot__planner *q, uint32_t v) {
     cot__view      x = cot__plan_view(q->plan, v);
-    cot__last_read r = {COT__NO_VALUE, COT__NO_VALUE, 0, 0};
+    cot__last_read r = {COT__NO_VALUE, COT__NO_VALUE, COT__NO_VALUE, 0, 0};
     if (cot__view_size(&x) == 0) return r;
     r.high = cot__dtype_size(x.dtype);
     for (int i = 0; i < x.ndim; i++) {
@@ -110,8 +111,10 @@ static void find_reads(cot__planner *q) {
         for (int i = 0; i < cot__operation_operands(p, k); i++) {
             uint32_t root = x[i] == COT__NO_VALUE ? COT__NO_VALUE : q->plan->root[x[i]];
             if (root == COT__NO_VALUE || cot__value_origin(p, root) != COT__FROM_INPUT) continue;
-            read[cot__value_maker(p, root)].any = k;
-            if (!reads_straight(q, k, x[i])) read[cot__value_maker(p, root)].scattered = k;
+            cot__last_read *r = &read[cot__value_maker(p, root)];
+            r->any = k;
+            if (!reads_straight(q, k, x[i])) r->scattered = k;
+            else if (cot__rows_read(p, k)) r->rows = k;
         }
     }
     for (uint32_t i = 0; i < p->outputs; i++) {
@@ -161,7 +164,7 @@ static bool is_before(uint32_t read, uint32_t k) { return read == COT__NO_VALUE 
 static bool may_take_place(const cot__program *p, const cot__directs *d, const cot__direct *one, uint32_t i) {
     const cot__last_read *r = &d->read[i];
     return p->value[p->input[i]].type == p->value[one->root].type && is_before(r->scattered, one->first) &&
-           (r->any == COT__NO_VALUE || r->any <= one->at);
+           (r->any == COT__NO_VALUE || r->any <= one->at) && r->rows != one->at;
 }
 
 /* Is input i read no longer when the output is written; or element by element, up to there? */

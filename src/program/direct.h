@@ -22,10 +22,11 @@ typedef struct cot__direct {
     uint32_t donor;
 } cot__direct;
 
-/* The last operation that reads an input, and the last that reads more of it, for an element of a
- * result, than the element of the same number. COT__NO_VALUE: none does. low and high: which bytes
- * it takes, counted from its first element. */
-typedef struct cot__last_read { uint32_t any, scattered; int64_t low, high; } cot__last_read;
+/* The last operation that reads an input; the last that reads more of it, for an element of a
+ * result, than the element of the same number; and the last on rows, of a group, which reads a row
+ * and must not write there. COT__NO_VALUE: none does. low and high: which bytes it takes, counted
+ * from its first element. */
+typedef struct cot__last_read { uint32_t any, scattered, rows; int64_t low, high; } cot__last_read;
 
 typedef struct cot__directs {
     /* For each value: which of `one` it is, or COT__NO_VALUE. NULL: none is. */

@@ -1,6 +1,7 @@
 /* fusion.c: finds the groups of a program: walks that look who views and who reads what, one that
  * joins neighbours, one that looks what stays inside a group. */
 #include "program/fusion_parts.h"
+#include "backend/backend.h"
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 
@@ -75,11 +76,22 @@ bool cot__is_on_rows(const cot__program *p, uint32_t k) {
     return cot__rows_read(p, k) && reason_alone(p, k) == COT__FUSED;
 }
 
+int cot__fold_reduction(int op) {
+    switch (op) {
+    case OP_sum: return COT__SUM;
+    case OP_max: return COT__MAX;
+    case OP_min: return COT__MIN;
+    case OP_norm: return COT__NORM2;
+    case OP_logsumexp: return COT__LOGSUMEXP;
+    default: return -1;
+    }
+}
+
 /* Shorter arrays are one block, so there is nothing to gain. All axes go, or the last ones. */
 bool cot__is_fold(const cot__program *p, uint32_t k) {
     const cot__operation *o = &p->operation[k];
     bool rows_alone = o->op == OP_logsumexp || o->op == OP_norm;
-    if (o->op != OP_sum && o->op != OP_max && o->op != OP_min && !rows_alone) return false;
+    if (cot__fold_reduction(o->op) < 0) return false;
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, o->result);
     if (!cot__dtype_is_float(x.dtype) || !cot__dtype_is_float(z.dtype) || cot__view_size(&x) < 4 * COT__BLOCK)
         return false;
@@ -189,7 +201,6 @@ static bool is_folded(const search *s, uint32_t v) {
     return cot__is_fold(s->p, k) || is_of_rows(s, v) || s->p->operation[k].result != v;
 }
 
-
 /* May operation k read operand i, which the open group makes? */
 static bool may_read(const search *s, uint32_t k, int i) {
     uint32_t v = cot__operation_operand(s->p, k)[i];
@@ -237,7 +248,7 @@ static void drop_product(search *s) {
     s->f->of[g->first] = COT__NO_VALUE;
     s->f->why[g->first] = COT__NOT_ELEMENTWISE;
     while (g->first < s->last && s->f->of[g->first] != s->open) g->first++;
-    if (g->runs) s->f->why[g->first] = COT__NOTHING_BEFORE;
+    if (g->runs + g->folds) s->f->why[g->first] = COT__NOTHING_BEFORE;
 }
 
 /* A group of one is none. Where shifted reads do not work out, the group ends before the first, and
@@ -328,7 +339,7 @@ static bool join_fold(search *s, uint32_t k) {
     if (!cot__in_open_group(s, x) || s->straight[x] != COT__WHOLE_IN_ORDER || is_folded(s, s->base[x])) return false;
     cot__group *g = &s->f->group[s->open];
     int64_t     row = cot__fold_row(s->p, k);
-    if (g->product || g->folds == COT__STAGE_FOLDS || (g->folds && g->row != row)) return false;
+    if (g->folds == COT__STAGE_FOLDS || (g->folds && g->row != row)) return false;
     if (row && (s->shifted != COT__NO_VALUE || s->size != cot__fused_size(s->p, k))) return false;
     take_in(s, k, 0, false);
     g->row = row;
@@ -376,7 +387,6 @@ static cot__unfused reason_of_rows(const search *s, uint32_t k) {
     if (s->open == COT__NO_VALUE) return COT__NOTHING_BEFORE;
     const cot__group *g = &s->f->group[s->open];
     const uint32_t   *x = cot__operation_operand(s->p, k);
-    if (g->product) return COT__ROWS_OF_PRODUCT;
     if (g->folds && g->row != cot__fold_row(s->p, k)) return COT__OTHER_ROWS;
     if (s->size != cot__fused_size(s->p, k)) return COT__OTHER_SIZE;
     if (s->shifted != COT__NO_VALUE) return COT__PART_OF_ROWS;

@@ -25,9 +25,9 @@
  * done with element j of the longest, and so many before and after each block are done again. Such
  * a group says `spans`.
  *
- * Products: a group may begin with a matrix product that members read. Its elements are rounded as
- * if it ran alone; then the members are done on each part of it that is there. Such a group says
- * `product`, and has neither folds nor shifts.
+ * Products: a group may begin with a matrix product that members read, or folds, or operations on
+ * rows. It is made as if it ran alone, as a whole; then the others are done, block by block. Such a
+ * group says `product`, and has no shifts.
  *
  * None of these operations has an effect, and none moves across another: a group is where its
  * operations are. The pass `gather` (passes/gather.c) brings together what may stand together. */
@@ -47,7 +47,6 @@
     _(SHIFTED, "it reads, shifted, what is read outside of the group, too")                                            \
     _(PART_OF_PRODUCT, "it reads a part of the end of a matrix product, which has whole arrays alone")                 \
     _(PART_OF_ROWS, "it reads a part of an array whose rows the group reduces")                                        \
-    _(ROWS_OF_PRODUCT, "it reads whole rows, and the end of a matrix product has parts of them")                       \
     _(OTHER_ROWS, "the group reduces all of its elements, or has rows of another length")                              \
     _(OTHER_AXIS, "it has no rows along the last axes")                                                                \
     _(ROW_LENGTH, "its rows are too short or too long for a block")                                                    \
@@ -111,6 +110,8 @@ void cot__fusion_close(cot__fusion *f);
 bool cot__is_fusable(const cot__program *p, uint32_t k);
 /* Can operation k be a fold of a group that makes its operand? */
 bool cot__is_fold(const cot__program *p, uint32_t k);
+/* The cot__reduction that a fold does; -1: the operation is none. */
+int cot__fold_reduction(int op);
 /* Elements of the rows that a fold reduces, or an operation on rows reads; 0: a fold reduces all to
  * one. */
 int64_t cot__fold_row(const cot__program *p, uint32_t k);

@@ -480,12 +480,7 @@ static void prepare_patch(cot__run *r, const cot__plan *plan, uint32_t k) {
 static void prepare_fold(cot__run *r, const cot__plan *plan, uint32_t k, uint32_t first) {
     cot__stage_fold *f = &r->fold[r->folds++];
     uint32_t   x = cot__operation_operand(r->p, k)[0];
-    int        op = r->p->operation[k].op;
-    *f = (cot__stage_fold){.what = op == OP_sum         ? COT__SUM
-                                   : op == OP_max       ? COT__MAX
-                                   : op == OP_min       ? COT__MIN
-                                   : op == OP_logsumexp ? COT__LOGSUMEXP
-                                                        : COT__NORM2,
+    *f = (cot__stage_fold){.what = cot__fold_reduction(r->p->operation[k].op),
                      .after = (int)(r->runs - first),
                      .row = cot__fold_row(r->p, k),
                      .moves = moves(plan, x),

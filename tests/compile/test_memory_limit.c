@@ -203,7 +203,7 @@ static void a_step_that_owns_its_parameters_keeps_to_the_limit(void **state) {
 }
 
 /* What is computed again is so before the weights are written over that it is made from: at every
- * limit each step can be made in its place. */
+ * limit each step can be made in its place, with the bits of one without a limit. */
 static void steps_are_made_in_donated_weights_at_every_limit(void **state) {
     (void)state;
     limit_model         m = short_stack(12);
@@ -211,7 +211,11 @@ static void steps_are_made_in_donated_weights_at_every_limit(void **state) {
     int                 donate[MOST_INPUTS], weights = m.inputs - m.data;
     cot_compile_options o = {.donate = donate, .donations = weights, .memory_limit = 1};
     for (int k = 0; k < weights; k++) donate[k] = m.data + k;
-    int64_t least = smallest_told(cot_compile(descend, &d, m.inputs, m.type, 1 + weights, &o));
+    int64_t      least = smallest_told(cot_compile(descend, &d, m.inputs, m.type, 1 + weights, &o));
+    cot_program *plain = cot_compile(descend, &d, m.inputs, m.type, 1 + weights, NULL);
+    cot_run     *q = cot_run_create(plain);
+    arrays       want = arrays_of(plain);
+    run(plain, &want, q);
     for (int k = 0; k < 6; k++) {
         o.memory_limit = least + least * k / 10;
         cot_program *p = cot_compile(descend, &d, m.inputs, m.type, 1 + weights, &o);
@@ -220,11 +224,15 @@ static void steps_are_made_in_donated_weights_at_every_limit(void **state) {
         for (int i = 0; i < weights; i++) free(a.output[1 + i]), a.output[1 + i] = a.input[m.data + i];
         if (cot_program_run(r, (const void *const *)a.input, a.output) != COT_OK)
             fail_msg("%lld bytes: %s", (long long)o.memory_limit, cot_run_message(r));
+        assert_same_bits("donated weights", o.memory_limit, p, &a, &want);
         for (int i = 0; i < weights; i++) a.output[1 + i] = NULL;
         free_arrays(&a);
         cot_run_destroy(r);
         cot_program_destroy(p);
     }
+    free_arrays(&want);
+    cot_run_destroy(q);
+    cot_program_destroy(plain);
 }
 
 BODY(sum_and_more) {

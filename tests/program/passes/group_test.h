@@ -8,6 +8,17 @@
 #include "program/fusion.h"
 #include "program/run.h"
 
+/* Operations on rows of any size, or of those that are worth it. */
+static int64_t    usual_size;
+static inline int of_any_size(void **state) {
+    return (void)state, usual_size = cot__small_rows, cot__small_rows = 1, 0;
+}
+static inline int of_usual_size(void **state) { return (void)state, cot__small_rows = usual_size, 0; }
+
+#define SOFTMAX(d, x) op(d, OP_softmax, X(x), .ints = 1, .at = {1})
+#define NORM(d, which, keeps, ...)                                                                                     \
+    op(d, which, X(__VA_ARGS__), .ints = 3, .at = {1, (which) == OP_rms_norm, keeps}, .attr_number = 1e-5)
+
 /* Writes what is to be known of operation k behind its name. */
 typedef void group_teller(cot__text *to, const cot__fusion *f, uint32_t k, uint32_t result);
 

@@ -30,8 +30,8 @@ static void what_reads_a_product_in_order_is_its_end(void **state) {
                    "%8 add in 0, a product's end\n");
 }
 
-/* Transposed, cut, summed: after the product. So is what does not read it. */
-static void other_orders_parts_and_sums_are_no_ends(void **state) {
+/* Transposed and cut: after the product. So is what does not read it. */
+static void other_orders_and_parts_are_no_ends(void **state) {
     draft d;
     (void)state;
     draft_open(&d, NULL);
@@ -48,17 +48,52 @@ static void other_orders_parts_and_sums_are_no_ends(void **state) {
     output(&d, v);
     groups_are(&d, "%1 matmul\n%2 permute\n%3 exp\n"
                    "%4 matmul in 0, a product's end\n%5 exp in 0, a product's end\n%6 slice\n%7 neg (a part)\n"
-                   "%8 matmul in 1, a product's end\n%9 exp in 1, a product's end\n%10 sum\n"
+                   "%8 matmul in 1, a product's end\n%9 exp in 1, a product's end, inside\n"
+                   "%10 sum in 1, a product's end\n"
                    "%11 matmul\n%12 exp in 2, inside\n%13 neg in 2\n");
+}
+
+/* Bias, softmax, a factor and sums; and the product itself, summed, reduced by rows and normalised:
+ * its rows are there. */
+static void rows_and_sums_belong_to_the_end(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F32, SHAPE(50, 5)), w = input(&d, COT_F32, SHAPE(5, 60));
+    uint32_t y = input(&d, COT_F32, SHAPE(50, 60)), h = op(&d, OP_matmul, X(x, w)); /* %3 */
+    uint32_t s = SOFTMAX(&d, op(&d, OP_add, X(h, y)));                               /* %4 %5 */
+    uint32_t z = op(&d, OP_mul, X(s, NUM), .number = 0.5);
+    output(&d, op(&d, OP_sum, X(z), .ints = 2, .at = {2, 0})); /* %7 */
+    uint32_t u = op(&d, OP_matmul, X(x, w));
+    output(&d, op(&d, OP_sum, X(u), .ints = 2, .at = {3, 0})); /* %9: all elements */
+    uint32_t v = op(&d, OP_matmul, X(x, w)); /* %10 */
+    uint32_t top = op(&d, OP_max, X(v), .ints = 2, .at = {2, 1});
+    uint32_t wide = op(&d, OP_broadcast_to, X(top), .asked = {COT_F32, SHAPE(50, 60)});
+    output(&d, op(&d, OP_sub, X(v, wide)));
+    uint32_t n = op(&d, OP_matmul, X(x, w));
+    output(&d, NORM(&d, OP_layer_norm, 0, n)); /* %15 */
+    output(&d, op(&d, OP_matmul, X(x, w)));
+    output(&d, op(&d, OP_exp, X(SOFTMAX(&d, y)))); /* %17 */
+    groups_are(&d, "%3 matmul in 0, a product's end, inside\n%4 add in 0, a product's end, inside\n"
+                   "%5 softmax in 0, a product's end, inside\n%6 mul in 0, a product's end, inside\n"
+                   "%7 sum in 0, a product's end\n"
+                   "%8 matmul in 1, a product's end, inside\n%9 sum in 1, a product's end\n"
+                   "%10 matmul in 2, a product's end, inside\n%11 max in 2, a product's end\n%12 broadcast_to\n"
+                   "%13 sub in 2, a product's end\n"
+                   "%14 matmul in 3, a product's end, inside\n%15 layer_norm in 3, a product's end\n"
+                   "%16 matmul\n%17 softmax in 4, inside\n%18 exp in 4\n");
 }
 
 /* ---- bits ------------------------------------------------------------------------------------ */
 
-static int products_with_ends(const cot__program *p) {
+static int products_with_ends(const cot__program *p, int *with_folds) {
     cot__fusion f;
     int         n = 0;
     open_groups(p, &f);
-    for (uint32_t k = 0; k < f.groups; k++) n += cot__ends_product(&f.group[k]);
+    for (uint32_t k = 0; k < f.groups; k++) {
+        n += cot__ends_product(&f.group[k]);
+        *with_folds += cot__ends_product(&f.group[k]) && f.group[k].folds;
+    }
     cot__fusion_close(&f);
     return n;
 }
@@ -75,14 +110,14 @@ static void make_tame(const cot__program *p, void **in) {
     }
 }
 
-/* Returns how many products have ends. */
-static int same_bits(draft *d, uint64_t seed) {
+/* Returns how many products have ends; adds those that have folds or operations on rows. */
+static int same_bits(draft *d, uint64_t seed, int *with_folds) {
     void         *in[8];
     cot__program *p = draft_close(d);
     fill_inputs(p, seed, in);
     if (seed % 4) make_tame(p, in);
     groups_keep_bits(p, in, seed);
-    int ends = products_with_ends(p);
+    int ends = products_with_ends(p, with_folds);
     cot__program_release(p);
     return ends;
 }
@@ -108,11 +143,22 @@ static uint32_t operand_of(growing *g, const place *a) {
     return a->other;
 }
 
+/* What is made of each row, repeated along it. */
+static uint32_t row_of(growing *g, const place *a, uint32_t x) {
+    static const int reductions[] = {OP_sum, OP_max, OP_logsumexp, OP_norm};
+    uint32_t s = op(g->d, reductions[below(&g->r, TEST_COUNT(reductions))], X(x), .ints = 2, .at = {2, 1});
+    if (below(&g->r, 2)) s = op(g->d, OP_mul, X(s, NUM), .number = 0.25);
+    return op(g->d, OP_broadcast_to, X(s), .asked = {a->dtype, {2, {a->m, a->n}}});
+}
+
 static uint32_t grow_end(growing *g, const place *a, uint32_t last) {
     static const int two[] = {OP_add, OP_sub, OP_mul, OP_maximum, OP_div, OP_add, OP_mul};
     uint32_t         x = below(&g->r, 3) ? last : operand_of(g, a);
     if (seen(g, x).ndim == 0) x = last;
-    switch (below(&g->r, 8)) {
+    switch (below(&g->r, 11)) {
+    case 8: return SOFTMAX(g->d, x);
+    case 9: return a->dtype == COT_BF16 ? x : NORM(g->d, below(&g->r, 2) ? OP_layer_norm : OP_rms_norm, 0, x);
+    case 10: return row_of(g, a, x);
     case 0: return op(g->d, below(&g->r, 2) ? OP_relu : OP_tanh, X(x));
     case 1: return op(g->d, OP_mul, X(x, NUM), .number = odd_number(&g->r));
     case 2: return op(g->d, OP_where, X(op(g->d, OP_greater, X(x, NUM), .number = 0), x, operand_of(g, a)));
@@ -126,7 +172,7 @@ static void random_ends_keep_every_bit(void **state) {
     static const int       sizes[] = {2, 3, 7, 12, 13, 24, 33, 48, 65, 100, 129, 200, 300};
     static const int       depths[] = {0, 1, 2, 5, 17, 64, 130, 384, 385, 800};
     static const cot_dtype dtypes[] = {COT_F32, COT_F32, COT_F64, COT_BF16};
-    int                    ends = 0, n = test_small() ? 60 : 400;
+    int                    ends = 0, with_folds = 0, n = test_small() ? 60 : 400;
     (void)state;
     for (int seed = 0; seed < n; seed++) {
         draft   d;
@@ -146,9 +192,32 @@ static void random_ends_keep_every_bit(void **state) {
         for (int steps = 1 + below(&g.r, 9); steps > 0; steps--) last = keep(&g, grow_end(&g, &a, last));
         for (int k1 = below(&g.r, 3); k1 > 0; k1--) output(&d, any(&g));
         output(&d, last);
-        ends += same_bits(&d, (uint64_t)seed);
+        if (below(&g.r, 2)) output(&d, op(&d, OP_sum, X(last), .ints = 2, .at = {below(&g.r, 2) ? 3 : 2, 0}));
+        ends += same_bits(&d, (uint64_t)seed, &with_folds);
     }
     TEST_CHECK(ends > n / 2, "only %d products have ends", ends);
+    TEST_CHECK(with_folds > n / 5, "only %d products have ends with folds", with_folds);
+    test_verdict();
+}
+
+/* Parts of the work share a piece of what lives within blocks, but the product is there as a
+ * whole. */
+static void large_products_are_scaled_normalised_and_summed(void **state) {
+    static const cot_dtype dtypes[] = {COT_F32, COT_F64};
+    (void)state;
+    for (int t = 0; t < TEST_COUNT(dtypes); t++) {
+        draft     d;
+        int       with_folds = 0;
+        cot_shape all = SHAPE(300, 1000);
+        draft_open(&d, NULL);
+        uint32_t x = input(&d, dtypes[t], SHAPE(300, 3)), w = input(&d, dtypes[t], SHAPE(3, 1000));
+        uint32_t b = op(&d, OP_broadcast_to, X(input(&d, dtypes[t], SHAPE(1000))), .asked = {dtypes[t], all});
+        uint32_t h = op(&d, OP_matmul, X(x, w)), s = SOFTMAX(&d, op(&d, OP_add, X(h, b)));
+        uint32_t z = op(&d, OP_mul, X(op(&d, OP_mul, X(s, NUM), .number = 3), op(&d, OP_sin, X(h))));
+        output(&d, op(&d, OP_sum, X(z), .ints = 2, .at = {2, 0}));
+        if (t) output(&d, z);
+        TEST_CHECK(same_bits(&d, 1, &with_folds) == 1 && with_folds == 1, "%d ends with folds", with_folds);
+    }
     test_verdict();
 }
 
@@ -160,6 +229,7 @@ static void a_step_is_written_over_its_parameters_and_never_over_its_factors(voi
     (void)state;
     for (int factor = 0; factor < 2; factor++) {
         draft   d;
+        int     with_folds = 0;
         void   *in[2];
         heard   h = {0};
         draft_open(&d, NULL);
@@ -167,7 +237,7 @@ static void a_step_is_written_over_its_parameters_and_never_over_its_factors(voi
         uint32_t z = op(&d, OP_matmul, X(g, factor ? w : g));
         output(&d, op(&d, OP_sub, X(w, op(&d, OP_mul, X(z, NUM), .number = 0.1))));
         cot__program *p = draft_close(&d);
-        assert_int_equal(products_with_ends(p), 1);
+        assert_int_equal(products_with_ends(p, &with_folds), 1);
         fill_inputs(p, 3, in);
         make_tame(p, in);
         result      want = run_program(p, in, false);
@@ -231,11 +301,13 @@ static void any_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_reads_a_product_in_order_is_its_end),
-        cmocka_unit_test(other_orders_parts_and_sums_are_no_ends),
+        cmocka_unit_test(other_orders_and_parts_are_no_ends),
+        cmocka_unit_test(rows_and_sums_belong_to_the_end),
         cmocka_unit_test(random_ends_keep_every_bit),
+        cmocka_unit_test(large_products_are_scaled_normalised_and_summed),
         cmocka_unit_test(a_step_is_written_over_its_parameters_and_never_over_its_factors),
         cmocka_unit_test(a_product_lies_where_its_end_will_lie),
         cmocka_unit_test(any_allocation_may_fail),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, of_any_size, of_usual_size);
 }

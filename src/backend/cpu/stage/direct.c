@@ -13,12 +13,12 @@ static void *find(cot__filled *f, const void *from, uint64_t bits, int size, boo
     int k = 0;
     while (k < f->count && (f->bits[k] != bits || f->size[k] != size || f->from[k] != from)) k++;
     *is_new = k == f->count;
-    if (k == f->most) return NULL;
+    if (k == COT__MOST_FILLED) return NULL;
     f->from[k] = from;
     f->bits[k] = bits;
     f->size[k] = size;
     f->count += *is_new;
-    return (char *)f->memory + k * f->bytes;
+    return (char *)f->memory + (int64_t)k * COT__FILLED_BYTES;
 }
 
 static const void *fill(cot__filled *f, const cot__block_run *r, const cot__view *x) {

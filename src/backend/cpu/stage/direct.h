@@ -21,13 +21,18 @@ typedef struct cot__direct_run {
     int8_t            size;   /* of an element */
 } cot__direct_run;
 
-enum { COT__MOST_FILLED = 6 };
+/* Bytes of an array in a block of which all arrays stay in the first cache. Blocks full of numbers
+ * or of short rows, and their bytes: they have an eighth more, for elements that are done again,
+ * and a row. */
+enum {
+    COT__NEAR_BYTES = 4096, COT__MOST_FILLED = 6,
+    COT__FILLED_BYTES = COT__NEAR_BYTES + COT__NEAR_BYTES / 8 + COT__FILLED_ROW
+};
 
-/* Blocks full of numbers and of rows: at most `most`, of `length` elements and a row each, in
- * `bytes` of the memory each. count is 0 at first. */
+/* Blocks full of numbers and of rows, of `length` elements and a row each, in memory for
+ * COT__MOST_FILLED of them. count is 0 at first. */
 typedef struct cot__filled {
-    int         count, length, most;
-    int64_t     bytes;
+    int         count, length;
     void       *memory;
     const void *from[COT__MOST_FILLED]; /* of a row */
     uint64_t    bits[COT__MOST_FILLED]; /* a number; of a row its length */

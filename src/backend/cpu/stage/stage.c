@@ -11,14 +11,9 @@
 
 #include <string.h>
 
-/* Elements of a short block; bytes of an array in a block of which all arrays stay in the first
- * cache, and in one of operations on rows, which take a while to begin; blocks full of numbers or
- * of short rows, and their bytes: they have an eighth more, for elements that are done again, and a
- * row. */
-enum {
-    SHORT = 1024, NEAR_BYTES = 4096, ROWS_BYTES = 16384,
-    FILLED_BYTES = NEAR_BYTES + NEAR_BYTES / 8 + COT__FILLED_ROW
-};
+/* Elements of a short block; bytes of an array in a block of operations on rows, which take a while
+ * to begin. */
+enum { SHORT = 1024, ROWS_BYTES = 16384 };
 
 typedef struct part {
     const cot__stage *s;
@@ -99,16 +94,21 @@ static void move_views(cot__block_run *r, uint32_t moves, int64_t elements) {
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* Bytes of the largest element. */
+/* Bytes of the largest element that runs compute in, folds read or operations on rows make. */
 static int64_t widest(const cot__stage *s) {
     int64_t bytes = 4;
     for (int k = 0; k < s->count; k++)
         if (cot__dtype_size(s->run[k].compute) > bytes) bytes = cot__dtype_size(s->run[k].compute);
+    for (int k = 0; k < s->folds; k++) {
+        const cot__stage_fold *f = &s->fold[k];
+        int64_t                size = cot__dtype_size(f->rows ? f->rows->job.z.dtype : f->x.dtype);
+        if (size > bytes) bytes = size;
+    }
     return bytes;
 }
 
 /* Where each run is one call, what it is called for stays in the first cache. */
-static int64_t near_step(const cot__stage *s) { return NEAR_BYTES / widest(s); }
+static int64_t near_step(const cot__stage *s) { return COT__NEAR_BYTES / widest(s); }
 
 static int64_t moved(const part *p) { return (p->block - p->home) * p->s->step; }
 
@@ -142,8 +142,8 @@ static void do_block(const part *p, cot__repeated *repeated) {
 
 /* False: there are too many numbers. */
 static __attribute__((noinline)) bool do_directly(part *p, int64_t last) {
-    _Alignas(64) char memory[COT__MOST_FILLED * FILLED_BYTES];
-    cot__filled f = {.most = COT__MOST_FILLED, .bytes = FILLED_BYTES, .memory = memory};
+    _Alignas(64) char memory[COT__MOST_FILLED * COT__FILLED_BYTES];
+    cot__filled f = {.memory = memory};
     p->most = near_step(p->s) + near_step(p->s) / 8;
     f.length = (int)(p->s->size < p->most ? p->s->size : p->most);
     if (!cot__direct_runs_open(p->run, p->s, &f)) return false;

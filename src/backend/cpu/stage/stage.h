@@ -1,8 +1,8 @@
 /* stage.h: stages of elementwise work (backend/runs.h): runs and folds block by block, after the
  * product that they read, if there is one.
  *
- * May call: base, the shared kernels, elementwise work, reductions. Must not touch: tapes, nodes,
- * vars. */
+ * May call: base, the shared kernels, elementwise work, reductions, and jobs (job_run.h) of
+ * operations on rows. Must not touch: tapes, nodes, vars. */
 #ifndef COT_CPU_STAGE_H
 #define COT_CPU_STAGE_H
 
