@@ -74,6 +74,7 @@ cot_status cot_tape_set_memory_limit(cot_tape *t, int64_t bytes) {
         cot__fail(t, COT_MEMORY, "[tape_set_memory_limit] out of memory: %zu bytes for a list of the tape", uncounted);
         return t->status;
     }
+    if (bytes) cot__lists_trim(t);
     cot__memory_tick(t);
     if (cot__cache_room(&t->cache, 0)) return COT_OK;
     size_t used = cot__cache_used(&t->cache);

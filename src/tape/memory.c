@@ -12,12 +12,14 @@
 
 /* ---- the arena: shapes, attributes, names ---------------------------------------------------- */
 
-#define CHUNK_BYTES ((size_t)1 << 16)
+enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 16, LEAST_CHUNK = 1024 };
 
-/* Under a small limit a whole chunk would be most of it. */
+/* Chunks double, because a limit may come later, under which a large one would be most of a small
+ * tape. */
 static size_t chunk_bytes(const cot_tape *t) {
-    size_t part = t->cache.limit / 16;
-    return !t->cache.limit || part > CHUNK_BYTES ? CHUNK_BYTES : part < 1024 ? 1024 : part;
+    size_t limit = t->cache.limit, before = t->arena ? t->arena->size : 0;
+    size_t want = limit ? limit / 16 : before < FIRST_CHUNK / 2 ? FIRST_CHUNK : 2 * before;
+    return want > LARGEST_CHUNK ? LARGEST_CHUNK : want < LEAST_CHUNK ? LEAST_CHUNK : want;
 }
 
 void *cot__arena(cot_tape *t, size_t bytes, const char *op) {
