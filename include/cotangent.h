@@ -384,9 +384,9 @@ typedef struct cot_memory {
      * smallest within a few per cent, of hundreds of operations more, about the peak at most but
      * with scopes, which free nothing under it. With bodies, programs, cot_call or 2048 operations
      * it is estimated, from above but for what programs and functions of yours take inside, and a
-     * folder is left out. It is for a tape that has it when the values are recorded; this one, after
-     * a rewind, may need a sixteenth and 4 KiB more, and what stays from before, but for leaves, comes on
-     * top. 0: there is none (saved as bf16) */
+     * folder is left out. It is for a tape that has it when the values are recorded; this one,
+     * after a rewind, may need a sixteenth and 4 KiB more, and what stays from before, but for
+     * leaves, comes on top. 0: there is none (saved as bf16) */
     int64_t least;
 } cot_memory;
 /* Counts them (memory may be NULL), and writes a table to `out` (NULL: none): for each operation
