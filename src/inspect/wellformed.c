@@ -252,6 +252,7 @@ static bool is_sound(cot__text *why, const cot_tape *t) {
         if (!storage_is_sound(why, t->storages.list[k])) return false;
     for (uint32_t i = 0; i < t->count; i++) {
         cot__lists_walk(t, i);
+        cot__memory_tick((cot_tape *)(uintptr_t)t); /* the values before it may go again */
         if (!head_is_sound(why, t, i) || !arity_is_sound(why, t, i) || !tensor_is_sound(why, t, i) ||
             !operands_are_older(why, t, i) || !elementwise_fits(why, t, i) || !activity_is_sound(why, t, i) ||
             !pick_is_sound(why, t, i))

@@ -10,6 +10,7 @@ void cot_tape_print(const cot_tape *t, FILE *out) {
     if (t) cot__calling_open(t);
     for (uint32_t i = 0; t && i < t->count; i++) {
         cot__lists_walk(t, i);
+        cot__memory_tick((cot_tape *)(uintptr_t)t); /* the values before it may go again */
         cot__show_node(&x, t, i);
         cot__show_origin(&x, t, i);
         cot__put(&x, "\n");

@@ -456,6 +456,29 @@ static void a_limit_that_comes_late_leaves_the_peak(void **state) {
     }
 }
 
+/* One value at a time. */
+static void a_tape_may_be_looked_at_under_its_limit(void **state) {
+    (void)state;
+    enum { N = 2000, MANY = 60, LIMIT = 300000 };
+    static double data[N];
+    cot_tape     *t = cot_tape_create(&(cot_options){.memory_limit = LIMIT});
+    FILE         *nowhere = fopen("/dev/null", "w");
+    char          why[256];
+    for (int i = 0; i < N; i++) data[i] = 0.001 * i;
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(N), data), h = x;
+    for (int k = 0; k < MANY; k++) h = cot_sin(cot_mul(h, 1.3));
+    cot_var y = cot_sum(h, COT_ALL);
+    assert_int_equal(cot_backward(y), COT_OK);
+    cot_tape_print(t, nowhere);
+    assert_string_equal(cot_tape_message(t), "");
+    assert_int_equal(cot_tape_check(t, why, sizeof why), COT_OK);
+    assert_string_equal(cot_tape_message(t), "");
+    assert_int_equal(cot_backward(y), COT_OK);
+    assert_true(cot_tape_peak_bytes(t) <= LIMIT + 2 * (int64_t)sizeof data);
+    fclose(nowhere);
+    cot_tape_destroy(t);
+}
+
 static void limits_that_are_none_are_refused(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.memory_limit = -5});
@@ -840,6 +863,7 @@ int main(void) {
         cmocka_unit_test(a_gradient_may_be_larger_than_the_limit),
         cmocka_unit_test(a_shared_adjoint_counts_while_others_have_it),
         cmocka_unit_test(too_small_a_limit_says_what_was_needed),
+        cmocka_unit_test(a_tape_may_be_looked_at_under_its_limit),
         cmocka_unit_test(limits_that_are_none_are_refused),
         cmocka_unit_test(a_limit_counts_lists_that_were_long_before),
         cmocka_unit_test(a_limit_that_lists_find_no_memory_for_is_refused),
