@@ -114,8 +114,10 @@ typedef struct cot_compile_options {
  * input.
  *
  * Compiling computes nothing that depends on inputs: it takes memory for lists of operations and
- * for constants, and of large values in between addresses alone (Linux). COTANGENT_MEMORY_LIMIT is
- * for the tapes of users: it does not count here.
+ * for constants, and of large values in between addresses alone (Linux). Some operations make
+ * arrays all the same while they are recorded or planned: masks and rolls (cot_tril, cot_roll),
+ * flips, cumulative sums and products, and the derivative of attention, an array or a few for each.
+ * COTANGENT_MEMORY_LIMIT is for the tapes of users: it does not count here.
  *
  * Loops, conditions (cot_cond), checkpoints, and values that solve an equation are operations of
  * the program, whose bodies are programs of their own. (That a function of cot_linear_solve is
@@ -177,7 +179,8 @@ typedef struct cot_program_facts {
 } cot_program_facts;
 
 /* Plans the program and its bodies, and makes the derivative that cot_program_call would; runs
- * nothing, and takes no memory for arrays in between. Where it fails, *facts is all zeros, and the
+ * nothing, and takes no memory for arrays in between but for the operations that compiling makes
+ * some for (cot_compile). Where it fails, *facts is all zeros, and the
  * status says why: that of the program, or COT_MEMORY. */
 COT_API cot_status cot_program_measure(cot_program *p, cot_program_facts *facts);
 /* All this in words: the memory by kind; the groups, with the formula of each; and for each
