@@ -434,7 +434,7 @@ static void memory(void **state) {
     (void)state;
     short_of(make_tensor, 1, 0, "[tensor] out of memory: 8000 bytes for a tensor");
     short_of(make_tensor, 2, 0, "[tensor] out of memory: 128 bytes for a list of the tape");
-    short_of(make_tensor, 3, 0, "[tensor] out of memory: 65472 bytes for shapes and attributes");
+    short_of(make_tensor, 3, 0, "[tensor] out of memory: 4032 bytes for shapes and attributes");
     short_of(make_tensor, 4, 0, "[leaf] out of memory: 64 bytes for a list of the tape");
     short_of(make_many, 1, 0, "[leaf] out of memory: 2080 bytes for the tape");
     short_of(make_many_named, 3, 0, "[name] out of memory: 512 bytes for a list of the tape");
