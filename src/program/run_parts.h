@@ -1,4 +1,5 @@
-/* run_parts.h: the inside of a run, which prepare.c makes and run.c goes through. */
+/* run_parts.h: the inside of a run, which prepare.c and prepare_groups.c make and run.c goes
+ * through. */
 #ifndef COT_PROGRAM_RUN_PARTS_H
 #define COT_PROGRAM_RUN_PARTS_H
 
@@ -8,6 +9,7 @@
 #include "program/scalars.h"
 
 enum { COT__RUN_TEXT = 512 };
+enum { COT__MEMBER_VIEWS = 3 }; /* operands of an elementwise operation */
 
 /* A job, and what is done before and after it; or a stage instead. */
 typedef struct cot__prepared {
@@ -109,6 +111,12 @@ struct cot__run {
 uint32_t cot__run_base(const cot__plan *plan, uint32_t v);
 /* The value where it lies; in an input: data is NULL. What is direct lies in the arena for this. */
 cot__view cot__run_see(const cot__run *r, const cot__plan *plan, uint32_t v);
+/* x, a view of the value, learns at each run where its memory is, if that is the caller's; x becomes
+ * such a view. */
+void cot__run_bind_view(cot__run *r, const cot__plan *plan, uint32_t v, cot__view *x);
+void cot__run_bind(cot__run *r, const cot__plan *plan, uint32_t v, cot__view *x);
+/* A group as the next job (prepare_groups.c). */
+void cot__run_prepare_group(cot__run *r, const cot__plan *plan, const cot__group *g);
 
 /* Bytes for the parts in the lists of a run, which begin at `from`; NULL: they are only counted. */
 size_t cot__run_lay_out_parts(cot__run *r, const cot__run_parts *parts, size_t steps, char *from);
