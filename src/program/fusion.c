@@ -51,22 +51,18 @@ static bool has_rows(const cot__program *p, uint32_t k, const cot__view *x) {
 }
 
 int cot__rows_read(const cot__program *p, uint32_t k) {
-    switch (p->operation[k].op) {
-    case OP_softmax:
-    case OP_log_softmax:
-    case OP_layer_norm:
-    case OP_rms_norm: return 1;
-    case OP_norm_known: return 2;
-    case OP_norm_back: return 3;
-    default: return 0;
-    }
+    int rows = cot__op_of(p->operation[k].op)->rows;
+    return rows > 0 ? rows : 0;
 }
+
+/* Does it mix one axis, where others mix all from one on? */
+static bool mixes_one_axis(int op) { return strncmp(cot__op_of(op)->attrs, "axis:a", 6) == 0; }
 
 /* Why an operation on rows joins no group, whatever stands before it; COT__FUSED: it may. */
 static cot__unfused reason_alone(const cot__program *p, uint32_t k) {
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
-    int       op = p->operation[k].op, axes = cot__axes_of_rows(p, k);
-    if (axes == 0 || ((op == OP_softmax || op == OP_log_softmax) && axes != x.ndim - 1)) return COT__OTHER_AXIS;
+    int       axes = cot__axes_of_rows(p, k);
+    if (axes == 0 || (mixes_one_axis(p->operation[k].op) && axes != x.ndim - 1)) return COT__OTHER_AXIS;
     if (is_small(p, k)) return COT__SMALL_ROWS;
     int64_t row = cot__fold_row(p, k);
     return row < SHORTEST_ROW || row > LONGEST_ROW ? COT__ROW_LENGTH : COT__FUSED;
@@ -77,21 +73,16 @@ bool cot__is_on_rows(const cot__program *p, uint32_t k) {
 }
 
 int cot__fold_reduction(int op) {
-    switch (op) {
-    case OP_sum: return COT__SUM;
-    case OP_max: return COT__MAX;
-    case OP_min: return COT__MIN;
-    case OP_norm: return COT__NORM2;
-    case OP_logsumexp: return COT__LOGSUMEXP;
-    default: return -1;
-    }
+    int fold = cot__op_of(op)->fold;
+    return fold > 0 ? fold - 1 : -1;
 }
 
 /* Shorter arrays are one block, so there is nothing to gain. All axes go, or the last ones. */
 bool cot__is_fold(const cot__program *p, uint32_t k) {
     const cot__operation *o = &p->operation[k];
-    bool rows_alone = o->op == OP_logsumexp || o->op == OP_norm;
-    if (cot__fold_reduction(o->op) < 0) return false;
+    int  what = cot__fold_reduction(o->op);
+    bool rows_alone = what == COT__LOGSUMEXP || what == COT__NORM2;
+    if (what < 0) return false;
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]), z = cot__value_view(p, o->result);
     if (!cot__dtype_is_float(x.dtype) || !cot__dtype_is_float(z.dtype) || cot__view_size(&x) < 4 * COT__BLOCK)
         return false;

@@ -37,6 +37,8 @@ typedef enum cot__kind {
     KIND_PICK
 } cot__kind;
 
+/* What `rows` and `fold` of a record may be. */
+enum { COT__BY_ITSELF = -1 };
 enum { COT__ASKS_DTYPE = 1, COT__ASKS_SHAPE = 2 };
 
 /* How elements of a result are told that they read elements of an operand (cot__op.reach). */
@@ -203,6 +205,11 @@ typedef struct cot__op {
      * themselves give products that are off by no more than so each, or the rule reads a sign
      * alone. Not so of 1 - z², of x == z, or of a difference beside statistics that are exact. */
     bool rounds;
+    /* How groups of a program do it block by block (program/fusion.h); COT__BY_ITSELF: they do not.
+     * rows: of a generic operation that mixes an axis, or one and all after it (see `attrs`): a row
+     * of the result is made of that row of so many operands, the first, and of all of the others.
+     * fold: of a reduction ("axes:m"): 1 + the cot__reduction that it is. */
+    int8_t rows, fold;
 } cot__op;
 
 /* Of elementwise operations: name, kind, inactive and saves only. */

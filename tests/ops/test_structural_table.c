@@ -146,6 +146,49 @@ static void records_say_what_positions_choose(void **state) {
     test_verdict();
 }
 
+static bool begins(const char *words, const char *with) { return words && strncmp(words, with, strlen(with)) == 0; }
+
+/* Groups of programs ask no operation by its name. */
+static void records_say_how_groups_do_rows_and_reductions(void **state) {
+    (void)state;
+    EACH_STRUCTURAL(op) {
+        const cot__op *o = cot__op_of(op);
+        bool mixes = o->kind == KIND_GENERIC && (begins(o->attrs, "axis:a") || begins(o->attrs, "from:a"));
+        bool reduces = begins(o->attrs, "axes:m");
+        TEST_CHECK(mixes == (o->rows != 0), "%s: %s", ids[op],
+                   mixes ? "it mixes an axis; its record has .rows, or COT__BY_ITSELF with a reason"
+                         : "its record has .rows, and no axis that it mixes");
+        TEST_CHECK(reduces == (o->fold != 0), "%s: %s", ids[op],
+                   reduces ? "it reduces axes; its record has .fold, or COT__BY_ITSELF with a reason"
+                           : "its record has .fold, and no axes that it reduces");
+    }
+    test_verdict();
+}
+
+/* Operands with rows begin with the axes in front of a row that the result has; others have no room
+ * for these. */
+static void operands_have_rows_as_records_say(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(samples); i++) {
+        test_function f = function_of(&samples[i], i, 0);
+        cot_tape     *t = recorded(&f);
+        for (uint32_t node = 0; node < t->count; node++) {
+            int       rows = cot__op_of(t->nodes[node].op)->rows, count = cot__nargs(&t->nodes[node]);
+            cot_shape z = cot_shape_of(VAR(t, node));
+            for (int k = 0; rows > 0 && k < count; k++) {
+                int       axes = (int)t->nodes[node].extra.attr->ints[0];
+                cot_shape x = cot_shape_of(VAR(t, cot__arg(&t->nodes[node], k)));
+                bool      begins_so = x.ndim > axes && memcmp(x.dim, z.dim, (size_t)axes * sizeof *x.dim) == 0;
+                TEST_CHECK(k < rows ? begins_so : x.ndim <= z.ndim - axes,
+                           "%s: operand %d of %s %s rows, and its record has .rows = %d", f.name, k,
+                           ids[t->nodes[node].op], k < rows ? "has no" : "has", rows);
+            }
+        }
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
 static bool tape_has(const cot_tape *t, int op) {
     for (uint32_t i = 0; i < t->count; i++)
         if (t->nodes[i].op == op) return true;
@@ -289,6 +332,8 @@ int main(void) {
         cmocka_unit_test(records_say_what_they_write_in_place),
         cmocka_unit_test(records_find_the_kinks_that_have_a_convention),
         cmocka_unit_test(records_say_what_positions_choose),
+        cmocka_unit_test(records_say_how_groups_do_rows_and_reductions),
+        cmocka_unit_test(operands_have_rows_as_records_say),
         cmocka_unit_test(records_state_a_cost_or_why_there_is_none),
         cmocka_unit_test(every_operation_has_a_sample_that_records_it),
         cmocka_unit_test(jvps_match_differences),

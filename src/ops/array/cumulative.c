@@ -128,6 +128,8 @@ const cot__op cot__op_recurrence = {
     .jvp      = recurrence_jvp,
     .cost     = {.each_z = 2},
     .linear   = 1u << TERMS,
+    /* rare beside elementwise work over arrays that cache does not hold */
+    .rows     = COT__BY_ITSELF,
     .operands = "a b"};
 
 /* ---- cumprod --------------------------------------------------------------------------------- */

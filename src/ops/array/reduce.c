@@ -181,6 +181,7 @@ const cot__op cot__op_sum = {
     .formula = "z = Σ x; x̄ += z̄ broadcast", .vjp = sum_vjp,
     .infer = sum_infer, .asks = COT__ASKS_DTYPE, .run = sum_run,
     .cost = {.each_x = 1},
+    .fold = 1 + COT__SUM,
     .operands = "x"};
 
 cot_var cot_mean(cot_var x, cot_axes axes) {
@@ -300,6 +301,7 @@ const cot__op cot__op_max = {.name     = "max",
                              .jvp      = extreme_jvp,
                              .formula  = "z = max x; x̄ += [x = z] z̄ / (number of x = z)",
                              .cost     = {.each_x = 1},
+                             .fold     = 1 + COT__MAX,
                              .operands = "x",
                              .kinks    = cot__extreme_kinks};
 const cot__op cot__op_min = {.name     = "min",
@@ -313,6 +315,7 @@ const cot__op cot__op_min = {.name     = "min",
                              .jvp      = extreme_jvp,
                              .formula  = "z = min x; x̄ += [x = z] z̄ / (number of x = z)",
                              .cost     = {.each_x = 1},
+                             .fold     = 1 + COT__MIN,
                              .operands = "x",
                              .kinks    = cot__extreme_kinks};
 
@@ -348,6 +351,8 @@ const cot__op  cot__op_argmax = {.name     = "argmax",
                                  .kind     = KIND_NONE,
                                  .formula  = "z = the first i with x[i] = max x",
                                  .cost     = {.each_x = 1},
+                                 /* a block does not know its place */
+                                 .fold     = COT__BY_ITSELF,
                                  .operands = "x"};
 const cot__op  cot__op_argmin = {.name     = "argmin",
                                  .batch    = cot__batch_shift,
@@ -357,6 +362,8 @@ const cot__op  cot__op_argmin = {.name     = "argmin",
                                  .kind     = KIND_NONE,
                                  .formula  = "z = the first i with x[i] = min x",
                                  .cost     = {.each_x = 1},
+                                 /* as argmax */
+                                 .fold     = COT__BY_ITSELF,
                                  .operands = "x"};
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
@@ -376,6 +383,8 @@ const cot__op cot__op_any = {.name     = "any",
                              .kind     = KIND_NONE,
                              .formula  = "z = is any x non-zero?",
                              .cost     = {.each_x = 1},
+                             /* groups fold floats */
+                             .fold     = COT__BY_ITSELF,
                              .operands = "x"};
 const cot__op cot__op_all = {.name     = "all",
                              .batch    = cot__batch_shift,
@@ -385,6 +394,8 @@ const cot__op cot__op_all = {.name     = "all",
                              .kind     = KIND_NONE,
                              .formula  = "z = are all x non-zero?",
                              .cost     = {.each_x = 1},
+                             /* groups fold floats */
+                             .fold     = COT__BY_ITSELF,
                              .operands = "x"};
 
 /* ---- logsumexp ------------------------------------------------------------------------------- */
@@ -420,6 +431,7 @@ const cot__op cot__op_logsumexp = {.name    = "logsumexp",
                                    .formula = "z = log Σ exp(x); x̄ += z̄ exp(x - z)",
                                    /* max, subtract, exp, add; log, add */
                                    .cost     = {.each_x = 4, .each_z = 2},
+                                   .fold     = 1 + COT__LOGSUMEXP,
                                    .operands = "x"};
 
 /* ---- norm ------------------------------------------------------------------------------------ */
@@ -471,5 +483,6 @@ const cot__op cot__op_norm = {.name    = "norm",
                               .formula = "z = sqrt(Σ x²); x̄ += z̄ x / z",
                               /* square, add; root */
                               .cost     = {.each_x = 2, .each_z = 1},
+                              .fold     = 1 + COT__NORM2,
                               .operands = "x",
                               .kinks    = cot__norm_kinks};

@@ -60,6 +60,7 @@ const cot__op cot__op_softmax = {.name = "softmax", .batch = cot__batch_shift, .
                                  .formula = "z = exp(x) / Σ exp(x); x̄ += z (z̄ - Σ z z̄)",
                                  /* max, subtract, exp, add, divide */
                                  .cost = {.each_x = 5},
+                                 .rows = 1,
                                  .operands = "x"};
 
 static void log_softmax_vjp(cot__rule *r) {
@@ -84,6 +85,7 @@ const cot__op cot__op_log_softmax = {.name     = "log_softmax",
                                      .formula  = "z = x - log Σ exp(x); x̄ += z̄ - exp(z) Σ z̄",
                                      /* max, subtract, exp, add, subtract */
                                      .cost     = {.each_x = 5},
+                                     .rows     = 1,
                                      .operands = "x"};
 
 /* ---- cross entropies ------------------------------------------------------------------------- */

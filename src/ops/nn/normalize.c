@@ -288,6 +288,7 @@ const cot__op cot__op_layer_norm = {
     /* mean 1, variance 3, scale and shift 4 */
     .cost         = {.each_x = 8},
     .linear       = 2u | 4u,
+    .rows         = 1,
     .operands     = "x w b",
     .functions    = "group_norm"};
 const cot__op cot__op_rms_norm = {.name         = "rms_norm",
@@ -306,6 +307,7 @@ const cot__op cot__op_rms_norm = {.name         = "rms_norm",
                                   .formula      = "z = y·w, y = x r; x̄ += r (h - y mean(h y)), h = z̄·w; w̄ += Σ z̄ y",
                                   .cost         = {.each_x = 4},
                                   .linear       = 2u,
+                                  .rows         = 1,
                                   .operands     = "x w"};
 
 const cot__op cot__op_norm_known = {.name         = "norm_known",
@@ -325,6 +327,7 @@ const cot__op cot__op_norm_known = {.name         = "norm_known",
                                                     "b̄ += Σ z̄",
                                     .cost         = {.each_x = 4},
                                     .linear       = 1u << KNOWN_WEIGHT | 1u << KNOWN_BIAS,
+                                    .rows         = KNOWN_WEIGHT,
                                     .operands     = "x s w b"};
 
 /* Σ a b over each row, kept as a column */
@@ -377,6 +380,7 @@ const cot__op cot__op_norm_back = {
     .cost         = {.each_x = 9},
     .linear       = 1u << BACK_G | 1u << BACK_WEIGHT,
     .factor       = norm_back_factor,
+    .rows         = BACK_WEIGHT,
     .operands     = "x g s w"};
 
 /* P = (Σ g y, Σ g) with the adjoint (u, v): ḡ = y·u + v, x̄ = J (g·u). */
