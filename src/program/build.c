@@ -1,7 +1,6 @@
 /* build.c: building a program. Lists grow by doubling, and are cut to their length at the end. */
 #include "program/build.h"
 #include "backend/job_run.h"
-#include "program/lists.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* program.c: the life of a program, and its operations as jobs. */
-#include "program/lists.h"
+#include "program/build.h"
 #include "backend/runs.h"
 #include "base/element.h"
 #include "rules/elementwise_ids.h"

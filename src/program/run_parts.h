@@ -111,8 +111,8 @@ struct cot__run {
 uint32_t cot__run_base(const cot__plan *plan, uint32_t v);
 /* The value where it lies; in an input: data is NULL. What is direct lies in the arena for this. */
 cot__view cot__run_see(const cot__run *r, const cot__plan *plan, uint32_t v);
-/* x, a view of the value, learns at each run where its memory is, if that is the caller's; x becomes
- * such a view. */
+/* x, a view of the value, learns at each run where its memory is, if that is the caller's; the
+ * second makes x such a view first. */
 void cot__run_bind_view(cot__run *r, const cot__plan *plan, uint32_t v, cot__view *x);
 void cot__run_bind(cot__run *r, const cot__plan *plan, uint32_t v, cot__view *x);
 /* A group as the next job (prepare_groups.c). */
