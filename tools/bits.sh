@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tools/bits.sh: do all processors give the same bits? Builds the library for this machine, for
-# AArch64 and for WebAssembly, and prints the hashes of many results by family, those that are
+# AArch64 and for WebAssembly (that of `make test`, where it is, is taken as it is), and prints the hashes of many results by family, those that are
 # expected first. A dash: the same. Fails where one is another.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,8 +23,16 @@ hash() { # hash NAME COMMAND…: the hashes of one platform
     "${@:2}" --families > "$out/$1"
 }
 
-build build-bits "${library[@]}"
-native=build-bits/tests/bits/bits_hash
+native=build-bits
+# what `make test` has built is compiled the same way
+if grep -qs '^CMAKE_BUILD_TYPE:STRING=Release$' build/CMakeCache.txt &&
+    grep -q '^COT_BUILD_TESTS:BOOL=ON$' build/CMakeCache.txt; then
+    cmake --build build -j "$jobs" --target bits_hash > "$out/log" 2>&1 || { cat "$out/log"; exit 1; }
+    native=build
+else
+    build $native "${library[@]}"
+fi
+native=$native/tests/bits/bits_hash
 if [ "$(uname -m)" = x86_64 ]; then
     for isa in avx512 avx2; do # what this processor has not gives the best it has
         hash $isa env COTANGENT_ISA=$isa $native
