@@ -2,6 +2,7 @@
 #include "native/text.h"
 #include "backend/runs.h"
 #include "native/parts/shifts.h"
+#include "native/plain.h"
 #include "native/scans.h"
 #include "program/emit/block.h"
 #include "rules/elementwise_ids.h"
@@ -123,35 +124,78 @@ static void close_innermost(const loop *l, int depth) {
     cot__put(l->w->to, "}\n");
 }
 
+static void put_line(const loop *l, int depth, const char *text) {
+    cot__put_indent(l->w, depth);
+    cot__put(l->w->to, text);
+}
+
+/* All lines for a block, as vectors or with every function in full. */
+static void put_block(const loop *l, int depth, bool vector, bool plain) {
+    l->w->vector = vector, l->w->plain = plain;
+    open_innermost(l, depth, "at", "end");
+    put_lines(l, depth + 1);
+    close_innermost(l, depth);
+    l->w->vector = l->w->plain = false;
+}
+
+/* odd_0 becomes other than 0 where the block has written a NaN. */
+static void put_nan_look(const loop *l, int depth) {
+    l->w->vector = true;
+    open_innermost(l, depth, "at", "end");
+    for (uint32_t k = l->group.first; k < l->group.end; k++) {
+        if (!cot__native_is_seen(l->w, l->c, k)) continue;
+        put_line(l, depth + 1, "odd_0 |= isnan(");
+        if (is_fold(l, k)) cot__putf(l->w->to, "a_%u[i_0 - lo_0]", fold_number(l->w, k));
+        else cot__put_result(l->w, l->w->p->operation[k].result, &l->at);
+        cot__put(l->w->to, ") ? 1 : 0;\n");
+    }
+    close_innermost(l, depth);
+    l->w->vector = false;
+}
+
+/* With plain products where that can be done again, then with strong ones if there was a NaN. */
+static void put_plain_first(const loop *l, int depth, const char *flag) {
+    put_line(l, depth, flag), cot__put(l->w->to, " odd_0 = apart_0 ? 0 : 1;\n");
+    put_line(l, depth, "if (!odd_0) {\n");
+    put_block(l, depth + 1, true, true);
+    put_nan_look(l, depth + 1);
+    put_line(l, depth, "}\n");
+    put_line(l, depth, "if (odd_0) {\n");
+    put_block(l, depth + 1, true, false);
+    put_line(l, depth, "}\n");
+}
+
+/* An integer as wide as the loop's floats. */
+static const char *flag_of(const loop *l) {
+    for (uint32_t k = l->group.first; k < l->group.end; k++)
+        if (is_line(l, k) && cot__value_view(l->w->p, l->w->p->operation[k].result).dtype == COT_F32) return "int32_t";
+    return "int64_t";
+}
+
 /* Straight lines where all sines have small arguments, so that vectors come of them; every function
  * in full otherwise. An element may be written where an operand was, so it is looked first. */
-static void put_innermost_with_trig(loop *l, int depth) {
-    int j = l->axes.count - 1;
+static void put_innermost_in_blocks(loop *l, int depth, bool trig, bool plain) {
+    int         j = l->axes.count - 1;
+    const char *flag = flag_of(l);
+    if (plain) cot__native_put_apart(l->w, l->c, &l->group, depth);
     cot__put_indent(l->w, depth);
     cot__putf(l->w->to, "for (ptrdiff_t at_%d = lo_%d; at_%d < hi_%d; at_%d += %d) {\n", j, j, j, j, j, LOOK);
     cot__put_indent(l->w, depth + 1);
     cot__putf(l->w->to, "const ptrdiff_t end_%d = at_%d + %d < hi_%d ? at_%d + %d : hi_%d;\n", j, j, LOOK, j, j, LOOK,
               j);
-    cot_dtype as = cot__value_view(l->w->p, l->w->p->operation[last_trig(l)].result).dtype;
-    cot__put_indent(l->w, depth + 1);
-    cot__putf(l->w->to, "%s far_0 = 0;\n", as == COT_F32 ? "int32_t" : "int64_t");
-    l->w->vector = true;
-    open_innermost(l, depth + 1, "at", "end");
-    put_look(l, depth + 2);
-    close_innermost(l, depth + 1);
-    cot__put_indent(l->w, depth + 1);
-    cot__put(l->w->to, "if (!far_0) {\n");
-    open_innermost(l, depth + 1, "at", "end");
-    put_lines(l, depth + 2);
-    close_innermost(l, depth + 1);
-    l->w->vector = false;
-    cot__put_indent(l->w, depth + 1);
-    cot__put(l->w->to, "} else {\n");
-    open_innermost(l, depth + 1, "at", "end");
-    put_lines(l, depth + 2);
-    close_innermost(l, depth + 1);
-    cot__put_indent(l->w, depth + 1);
-    cot__put(l->w->to, "}\n");
+    if (trig) {
+        put_line(l, depth + 1, flag), cot__put(l->w->to, " far_0 = 0;\n");
+        l->w->vector = true;
+        open_innermost(l, depth + 1, "at", "end");
+        put_look(l, depth + 2);
+        close_innermost(l, depth + 1);
+        put_line(l, depth + 1, "if (far_0) {\n");
+        put_block(l, depth + 2, false, false);
+        put_line(l, depth + 2, "continue;\n");
+        put_line(l, depth + 1, "}\n");
+    }
+    if (plain) put_plain_first(l, depth + 1, flag);
+    else put_block(l, depth + 1, true, false);
     close_innermost(l, depth);
 }
 
@@ -228,8 +272,10 @@ static void put_innermost(loop *l, int depth) {
         put_pieces(l, depth);
         return;
     }
-    if (vector && last_trig(l) != COT__NO_VALUE) {
-        put_innermost_with_trig(l, depth);
+    bool trig = last_trig(l) != COT__NO_VALUE;
+    bool plain = l->axes.flat && cot__native_can_be_plain(l->w, l->c, &l->group);
+    if (vector && (trig || plain)) {
+        put_innermost_in_blocks(l, depth, trig, plain);
         return;
     }
     l->w->vector = vector;

@@ -10,13 +10,16 @@
 
 /* ---- what stands before them ----------------------------------------------------------------- */
 
-/* Vectors come of a loop only if nothing in it is called. */
+/* Vectors come of a loop only if nothing in it is called, and good ones if selects stay selects:
+ * gcc makes branches of them otherwise, and masks of these. As options clang would refuse them. */
 static const char *const before =
     "#include <float.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
+    "#define COT_APART(a, b, n) ((uintptr_t)((a) + (n)) <= (uintptr_t)(b) || (uintptr_t)((b) + (n)) <= (uintptr_t)(a))\n"
     "#define inline inline __attribute__((always_inline))\n"
     "#if defined(__clang__)\n"
     "#define COT_INDEPENDENT _Pragma(\"clang loop vectorize(assume_safety)\")\n"
     "#else\n"
+    "#pragma GCC optimize(\"no-thread-jumps\", \"no-tree-pre\")\n"
     "#define COT_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
     "#endif\n\n";
 
