@@ -486,9 +486,31 @@ static void put_statement(cot__writer *w, const cot__choice *c, uint32_t k, uint
     else cot__putf(w->to, "    const %s v_%u = *(const %s *)at[%d];\n", type, cot__number_of(w, z), type, at);
 }
 
-bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
+static const char *const parameters = "(void *const *at, int64_t from, int64_t to) {\n";
+
+/* With plain products; nothing is written before it is known that no result is NaN. Otherwise the
+ * part is done from the beginning, by the function with strong ones. */
+static void put_plain_part(cot__writer *w, const cot__choice *c, uint32_t part) {
     const cot__run_part *q = &c->part[part];
-    cot__put(w->to, "(void *const *at, int64_t from, int64_t to) {\n");
+    cot__put(w->to, parameters);
+    put_memory(w, c, part);
+    w->plain = true;
+    for (uint32_t k = q->first; k < q->end; k++)
+        if (c->kind[k] == COT__AS_STATEMENT) put_statement(w, c, k, part);
+    w->plain = false;
+    cot__put(w->to, "    if (0");
+    for (uint32_t k = q->first; k < q->end; k++)
+        if (cot__dtype_is_float(cot__value_view(c->p, c->p->operation[k].result).dtype) && cot__native_leaves(c, q, k))
+            cot__putf(w->to, " || isnan(v_%u)", cot__number_of(w, c->p->operation[k].result));
+    cot__put(w->to, ") {\n        " COT__NATIVE_STRONG "(at, from, to);\n        return;\n    }\n");
+    for (uint32_t k = q->first; k < q->end; k++)
+        if (c->kind[k] == COT__AS_STATEMENT) put_results(w, c, k, part);
+    cot__put(w->to, "}\n");
+}
+
+static bool put_strong_part(cot__writer *w, const cot__choice *c, uint32_t part) {
+    const cot__run_part *q = &c->part[part];
+    cot__put(w->to, parameters);
     put_memory(w, c, part);
     for (uint32_t k = q->first; k < q->end; k++) {
         uint8_t kind = c->kind[k];
@@ -502,5 +524,14 @@ bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
         } else if (kind != COT__FOR_NOBODY) put_results(w, c, k, part);
     }
     cot__put(w->to, "}\n");
+    return true;
+}
+
+bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
+    bool plain = cot__native_part_can_be_plain(c, &c->part[part]);
+    if (plain) cot__put(w->to, "static __attribute__((noinline, cold)) void " COT__NATIVE_STRONG);
+    else cot__put(w->to, "static void " COT__NATIVE_PART);
+    if (!put_strong_part(w, c, part)) return false;
+    if (plain) cot__put(w->to, "static void " COT__NATIVE_PART), put_plain_part(w, c, part);
     return true;
 }

@@ -101,7 +101,8 @@ static bool no_memory(const printing *x) {
 }
 
 static void keep_part(printing *x, uint32_t part, const char *text, size_t bytes) {
-    fprintf(x->parts, "\nstatic void part_%u", part);
+    fprintf(x->parts, "\n#undef " COT__NATIVE_PART "\n#undef " COT__NATIVE_STRONG "\n#define " COT__NATIVE_PART
+            " part_%u\n#define " COT__NATIVE_STRONG " strong_%u\n", part, part);
     fwrite(text, 1, bytes, x->parts);
     x->lines += x->c->part[part].lines;
 }

@@ -321,6 +321,48 @@ static void strong_products_of_long_loops_have_the_executors_bits(void **state) 
     }
 }
 
+/* The way back through a chain of numbers; `chosen`: what it ends in is chosen, so that NaN does not
+ * come through. */
+static cot__program *chain(cot_dtype dtype, bool chosen) {
+    draft d;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, dtype, COT_SCALAR), y = input(&d, dtype, COT_SCALAR), g = x, sum = y;
+    for (int k = 0; k < 40; k++) {
+        uint32_t to = op(&d, OP_smul, X(g, y));
+        sum = op(&d, OP_add, X(sum, op(&d, OP_smul, X(to, x))));
+        g = op(&d, OP_sub, X(op(&d, OP_mul, X(to, NUM), .number = 0.5), op(&d, OP_smul, X(g, x))));
+    }
+    uint32_t less = op(&d, OP_less, X(sum, y));
+    output(&d, chosen ? op(&d, OP_where, X(less, x, y)) : sum);
+    output(&d, chosen ? y : g);
+    return draft_close(&d);
+}
+
+static void strong_products_of_numbers_have_the_executors_bits(void **state) {
+    (void)state;
+    /* no NaN, so that native code is ready; NaN of some products, of all, and one that comes in;
+     * twice, as these go by turns */
+    static const double factors[][2] = {{0.75, 0.5},           {0, (double)INFINITY}, {0, (double)INFINITY},
+                                        {(double)INFINITY, 0}, {(double)INFINITY, 0}, {(double)NAN, 0},
+                                        {(double)NAN, 0},      {1e300, -1e300},       {1e300, -1e300}};
+    for (int k = 0; k < 4; k++) {
+        cot__program *p = chain(k % 2 ? COT_F32 : COT_F64, k / 2);
+        pair          x = open_pair(p, (uint64_t)k);
+        for (int round = 0; round < TEST_COUNT(factors); round++) {
+            double room[2];
+            void  *in[2] = {&room[0], &room[1]};
+            for (int i = 0; i < 2; i++) cot__store_f64(in[i], k % 2 ? COT_F32 : COT_F64, factors[round][i]);
+            result want = run_program(p, in, true), got = run_native(&x, in);
+            if (!same_result(&want, &got)) fail_msg("program %d, round %d: other bits", k, round);
+            assert_int_equal(cot__native_look(x.native, false), COT__NATIVE_READY);
+            free_result(&want);
+            free_result(&got);
+        }
+        close_pair(&x);
+        cot__program_release(p);
+    }
+}
+
 /* The compiler of the system, as users have it. */
 static int fresh_and_full(void **state) {
     int failed = fresh(state);
@@ -336,6 +378,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(sums_at_the_end_of_loops_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(loops_that_read_shifted_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(strong_products_of_long_loops_have_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(strong_products_of_numbers_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(random_programs_have_the_executors_bits, fresh, clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
