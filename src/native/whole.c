@@ -10,8 +10,9 @@
 
 /* ---- what stands before them ----------------------------------------------------------------- */
 
-/* Vectors come of a loop only if nothing in it is called, and good ones if selects stay selects:
- * gcc makes branches of them otherwise, and masks of these. As options clang would refuse them. */
+/* Vectors come of a loop only if nothing in it is called, and if selects stay selects, which gcc makes
+ * branches of where that spares an expression. (As an option clang would refuse it. Without threaded
+ * jumps, too, loops with sines are 2 % faster, but other code up to 13 % slower.) */
 static const char *const before =
     "#include <float.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
     "#define COT_APART(a, b, n) ((uintptr_t)((a) + (n)) <= (uintptr_t)(b) || (uintptr_t)((b) + (n)) <= (uintptr_t)(a))\n"
@@ -19,7 +20,7 @@ static const char *const before =
     "#if defined(__clang__)\n"
     "#define COT_INDEPENDENT _Pragma(\"clang loop vectorize(assume_safety)\")\n"
     "#else\n"
-    "#pragma GCC optimize(\"no-thread-jumps\", \"no-tree-pre\")\n"
+    "#pragma GCC optimize(\"no-tree-pre\")\n"
     "#define COT_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
     "#endif\n\n";
 
