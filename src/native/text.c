@@ -2,6 +2,7 @@
 #include "native/text.h"
 #include "backend/runs.h"
 #include "native/parts/shifts.h"
+#include "native/plain.h"
 #include "native/scans.h"
 #include "program/emit/block.h"
 #include "rules/elementwise_ids.h"
@@ -123,35 +124,78 @@ static void close_innermost(const loop *l, int depth) {
     cot__put(l->w->to, "}\n");
 }
 
+static void put_line(const loop *l, int depth, const char *text) {
+    cot__put_indent(l->w, depth);
+    cot__put(l->w->to, text);
+}
+
+/* All lines for a block, as vectors or with every function in full. */
+static void put_block(const loop *l, int depth, bool vector, bool plain) {
+    l->w->vector = vector, l->w->plain = plain;
+    open_innermost(l, depth, "at", "end");
+    put_lines(l, depth + 1);
+    close_innermost(l, depth);
+    l->w->vector = l->w->plain = false;
+}
+
+/* odd_0 becomes other than 0 where the block has written a NaN. */
+static void put_nan_look(const loop *l, int depth) {
+    l->w->vector = true;
+    open_innermost(l, depth, "at", "end");
+    for (uint32_t k = l->group.first; k < l->group.end; k++) {
+        if (!cot__native_is_seen(l->w, l->c, k)) continue;
+        put_line(l, depth + 1, "odd_0 |= isnan(");
+        if (is_fold(l, k)) cot__putf(l->w->to, "a_%u[i_0 - lo_0]", fold_number(l->w, k));
+        else cot__put_result(l->w, l->w->p->operation[k].result, &l->at);
+        cot__put(l->w->to, ") ? 1 : 0;\n");
+    }
+    close_innermost(l, depth);
+    l->w->vector = false;
+}
+
+/* With plain products where that can be done again, then with strong ones if there was a NaN. */
+static void put_plain_first(const loop *l, int depth, const char *flag) {
+    put_line(l, depth, flag), cot__put(l->w->to, " odd_0 = apart_0 ? 0 : 1;\n");
+    put_line(l, depth, "if (!odd_0) {\n");
+    put_block(l, depth + 1, true, true);
+    put_nan_look(l, depth + 1);
+    put_line(l, depth, "}\n");
+    put_line(l, depth, "if (odd_0) {\n");
+    put_block(l, depth + 1, true, false);
+    put_line(l, depth, "}\n");
+}
+
+/* An integer as wide as the loop's floats. */
+static const char *flag_of(const loop *l) {
+    for (uint32_t k = l->group.first; k < l->group.end; k++)
+        if (is_line(l, k) && cot__value_view(l->w->p, l->w->p->operation[k].result).dtype == COT_F32) return "int32_t";
+    return "int64_t";
+}
+
 /* Straight lines where all sines have small arguments, so that vectors come of them; every function
  * in full otherwise. An element may be written where an operand was, so it is looked first. */
-static void put_innermost_with_trig(loop *l, int depth) {
-    int j = l->axes.count - 1;
+static void put_innermost_in_blocks(loop *l, int depth, bool trig, bool plain) {
+    int         j = l->axes.count - 1;
+    const char *flag = flag_of(l);
+    if (plain) cot__native_put_apart(l->w, l->c, &l->group, depth);
     cot__put_indent(l->w, depth);
     cot__putf(l->w->to, "for (ptrdiff_t at_%d = lo_%d; at_%d < hi_%d; at_%d += %d) {\n", j, j, j, j, j, LOOK);
     cot__put_indent(l->w, depth + 1);
     cot__putf(l->w->to, "const ptrdiff_t end_%d = at_%d + %d < hi_%d ? at_%d + %d : hi_%d;\n", j, j, LOOK, j, j, LOOK,
               j);
-    cot_dtype as = cot__value_view(l->w->p, l->w->p->operation[last_trig(l)].result).dtype;
-    cot__put_indent(l->w, depth + 1);
-    cot__putf(l->w->to, "%s far_0 = 0;\n", as == COT_F32 ? "int32_t" : "int64_t");
-    l->w->vector = true;
-    open_innermost(l, depth + 1, "at", "end");
-    put_look(l, depth + 2);
-    close_innermost(l, depth + 1);
-    cot__put_indent(l->w, depth + 1);
-    cot__put(l->w->to, "if (!far_0) {\n");
-    open_innermost(l, depth + 1, "at", "end");
-    put_lines(l, depth + 2);
-    close_innermost(l, depth + 1);
-    l->w->vector = false;
-    cot__put_indent(l->w, depth + 1);
-    cot__put(l->w->to, "} else {\n");
-    open_innermost(l, depth + 1, "at", "end");
-    put_lines(l, depth + 2);
-    close_innermost(l, depth + 1);
-    cot__put_indent(l->w, depth + 1);
-    cot__put(l->w->to, "}\n");
+    if (trig) {
+        put_line(l, depth + 1, flag), cot__put(l->w->to, " far_0 = 0;\n");
+        l->w->vector = true;
+        open_innermost(l, depth + 1, "at", "end");
+        put_look(l, depth + 2);
+        close_innermost(l, depth + 1);
+        put_line(l, depth + 1, "if (far_0) {\n");
+        put_block(l, depth + 2, false, false);
+        put_line(l, depth + 2, "continue;\n");
+        put_line(l, depth + 1, "}\n");
+    }
+    if (plain) put_plain_first(l, depth + 1, flag);
+    else put_block(l, depth + 1, true, false);
     close_innermost(l, depth);
 }
 
@@ -228,8 +272,10 @@ static void put_innermost(loop *l, int depth) {
         put_pieces(l, depth);
         return;
     }
-    if (vector && last_trig(l) != COT__NO_VALUE) {
-        put_innermost_with_trig(l, depth);
+    bool trig = last_trig(l) != COT__NO_VALUE;
+    bool plain = l->axes.flat && cot__native_can_be_plain(l->w, l->c, &l->group);
+    if (vector && (trig || plain)) {
+        put_innermost_in_blocks(l, depth, trig, plain);
         return;
     }
     l->w->vector = vector;
@@ -440,9 +486,31 @@ static void put_statement(cot__writer *w, const cot__choice *c, uint32_t k, uint
     else cot__putf(w->to, "    const %s v_%u = *(const %s *)at[%d];\n", type, cot__number_of(w, z), type, at);
 }
 
-bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
+static const char *const parameters = "(void *const *at, int64_t from, int64_t to) {\n";
+
+/* With plain products; nothing is written before it is known that no result is NaN. Otherwise the
+ * part is done from the beginning, by the function with strong ones. */
+static void put_plain_part(cot__writer *w, const cot__choice *c, uint32_t part) {
     const cot__run_part *q = &c->part[part];
-    cot__put(w->to, "(void *const *at, int64_t from, int64_t to) {\n");
+    cot__put(w->to, parameters);
+    put_memory(w, c, part);
+    w->plain = true;
+    for (uint32_t k = q->first; k < q->end; k++)
+        if (c->kind[k] == COT__AS_STATEMENT) put_statement(w, c, k, part);
+    w->plain = false;
+    cot__put(w->to, "    if (0");
+    for (uint32_t k = q->first; k < q->end; k++)
+        if (cot__dtype_is_float(cot__value_view(c->p, c->p->operation[k].result).dtype) && cot__native_leaves(c, q, k))
+            cot__putf(w->to, " || isnan(v_%u)", cot__number_of(w, c->p->operation[k].result));
+    cot__put(w->to, ") {\n        " COT__NATIVE_STRONG "(at, from, to);\n        return;\n    }\n");
+    for (uint32_t k = q->first; k < q->end; k++)
+        if (c->kind[k] == COT__AS_STATEMENT) put_results(w, c, k, part);
+    cot__put(w->to, "}\n");
+}
+
+static bool put_strong_part(cot__writer *w, const cot__choice *c, uint32_t part) {
+    const cot__run_part *q = &c->part[part];
+    cot__put(w->to, parameters);
     put_memory(w, c, part);
     for (uint32_t k = q->first; k < q->end; k++) {
         uint8_t kind = c->kind[k];
@@ -456,5 +524,14 @@ bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
         } else if (kind != COT__FOR_NOBODY) put_results(w, c, k, part);
     }
     cot__put(w->to, "}\n");
+    return true;
+}
+
+bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part) {
+    bool plain = cot__native_part_can_be_plain(c, &c->part[part]);
+    if (plain) cot__put(w->to, "static __attribute__((noinline, cold)) void " COT__NATIVE_STRONG);
+    else cot__put(w->to, "static void " COT__NATIVE_PART);
+    if (!put_strong_part(w, c, part)) return false;
+    if (plain) cot__put(w->to, "static void " COT__NATIVE_PART), put_plain_part(w, c, part);
     return true;
 }

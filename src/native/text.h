@@ -16,7 +16,12 @@ bool cot__native_write(const cot__choice *c, cot__text *to, uint32_t *lines, con
 
 /* ---- text.c ---------------------------------------------------------------------------------- */
 
-/* A part as a function, from its parameters on. False: it has an operation without a text. */
+/* What the text of a part calls its function, and another one that this may call: macros, which
+ * whole.c defines, so that parts that do the same have the same text. */
+#define COT__NATIVE_PART "COT_PART"
+#define COT__NATIVE_STRONG "COT_STRONG"
+
+/* A part as a function. False: it has an operation without a text. */
 bool cot__native_put_part(cot__writer *w, const cot__choice *c, uint32_t part);
 
 #endif

@@ -10,13 +10,17 @@
 
 /* ---- what stands before them ----------------------------------------------------------------- */
 
-/* Vectors come of a loop only if nothing in it is called. */
+/* Vectors come of a loop only if nothing in it is called, and if selects stay selects, which gcc makes
+ * branches of where that spares an expression. (As an option clang would refuse it. Without threaded
+ * jumps, too, loops with sines are 2 % faster, but other code up to 13 % slower.) */
 static const char *const before =
     "#include <float.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n"
+    "#define COT_APART(a, b, n) ((uintptr_t)((a) + (n)) <= (uintptr_t)(b) || (uintptr_t)((b) + (n)) <= (uintptr_t)(a))\n"
     "#define inline inline __attribute__((always_inline))\n"
     "#if defined(__clang__)\n"
     "#define COT_INDEPENDENT _Pragma(\"clang loop vectorize(assume_safety)\")\n"
     "#else\n"
+    "#pragma GCC optimize(\"no-tree-pre\")\n"
     "#define COT_INDEPENDENT _Pragma(\"GCC ivdep\")\n"
     "#endif\n\n";
 
@@ -98,7 +102,8 @@ static bool no_memory(const printing *x) {
 }
 
 static void keep_part(printing *x, uint32_t part, const char *text, size_t bytes) {
-    fprintf(x->parts, "\nstatic void part_%u", part);
+    fprintf(x->parts, "\n#undef " COT__NATIVE_PART "\n#undef " COT__NATIVE_STRONG "\n#define " COT__NATIVE_PART
+            " part_%u\n#define " COT__NATIVE_STRONG " strong_%u\n", part, part);
     fwrite(text, 1, bytes, x->parts);
     x->lines += x->c->part[part].lines;
 }

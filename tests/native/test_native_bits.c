@@ -260,6 +260,109 @@ static void loops_that_read_shifted_have_the_executors_bits(void **state) {
     cot__grain = grain;
 }
 
+/* ---- strong products ------------------------------------------------------------------------- */
+
+/* Products of products, as gradients have them, and what becomes of them: sums, or a choice that NaN
+ * does not come through. */
+static cot__program *products(cot_dtype dtype, int size, bool chosen, bool trig) {
+    draft d;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, dtype, SHAPE(size)), y = input(&d, dtype, SHAPE(size));
+    uint32_t a = op(&d, OP_smul, X(x, y)), b = op(&d, OP_smul, X(a, trig ? op(&d, OP_sin, X(x)) : y));
+    uint32_t c = op(&d, OP_sub, X(b, op(&d, OP_neg, X(a)))), z = op(&d, OP_smul, X(c, x));
+    if (chosen) z = op(&d, OP_where, X(op(&d, OP_less, X(z, y)), x, y));
+    output(&d, z);
+    output(&d, op(&d, OP_sum, X(op(&d, OP_square, X(z))), .ints = 2, .at = {1, 0}));
+    return draft_close(&d);
+}
+
+/* Round 0 has no NaN, so that native code is ready; the others have zeros beside infinities, in some
+ * blocks or in all. */
+static void fill_factors(const cot__program *p, int round, void **in) {
+    cot__view v = cot__value_view(p, p->input[0]);
+    fill_numbers(p, 0, in);
+    for (int64_t i = 0; round > 0 && i < cot__view_size(&v); i++) {
+        bool hit = round == 1 ? i % 1500 == 700 : i % 2 == 1;
+        if (!hit) continue;
+        cot__store_f64((char *)in[0] + i * cot__dtype_size(v.dtype), v.dtype, i % 3 ? 0 : (double)NAN);
+        cot__store_f64((char *)in[1] + i * cot__dtype_size(v.dtype), v.dtype, i % 4 < 2 ? (double)INFINITY : 0);
+    }
+}
+
+/* The first output lies apart, or where the first input lies. */
+static void compare_products(pair *x, int round, bool in_place) {
+    void *in[2];
+    fill_factors(x->p, round, in);
+    result want = run_program(x->p, in, true), got = {0};
+    if (!in_place) got = run_native(x, in);
+    else {
+        void *const out[2] = {in[0], NULL};
+        assert_true(cot__native_go(x->native, x->run, x->aside, (const void *const *)in, out));
+    }
+    if (in_place ? memcmp(in[0], want.out[0], want.bytes[0]) != 0 : !same_result(&want, &got))
+        fail_msg("round %d%s: other bits", round, in_place ? " in place" : "");
+    free_result(&want);
+    if (!in_place) free_result(&got);
+    free(in[0]), free(in[1]);
+}
+
+static void strong_products_of_long_loops_have_the_executors_bits(void **state) {
+    (void)state;
+    for (int k = 0; k < 6; k++) {
+        cot__program *p = products(k % 2 ? COT_F32 : COT_F64, 5000, k / 2 == 1, k / 2 == 2);
+        pair          x = open_pair(p, (uint64_t)k);
+        compare_products(&x, 0, false);
+        assert_int_equal(cot__native_look(x.native, false), COT__NATIVE_READY);
+        /* twice each: the runs behind the first go by turns */
+        for (int turn = 0; turn < 4; turn++) compare_products(&x, 1 + turn / 2, false);
+        for (int turn = 0; turn < 6; turn++) compare_products(&x, turn / 2, true);
+        close_pair(&x);
+        cot__program_release(p);
+    }
+}
+
+/* The way back through a chain of numbers; `chosen`: what it ends in is chosen, so that NaN does not
+ * come through. */
+static cot__program *chain(cot_dtype dtype, bool chosen) {
+    draft d;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, dtype, COT_SCALAR), y = input(&d, dtype, COT_SCALAR), g = x, sum = y;
+    for (int k = 0; k < 40; k++) {
+        uint32_t to = op(&d, OP_smul, X(g, y));
+        sum = op(&d, OP_add, X(sum, op(&d, OP_smul, X(to, x))));
+        g = op(&d, OP_sub, X(op(&d, OP_mul, X(to, NUM), .number = 0.5), op(&d, OP_smul, X(g, x))));
+    }
+    uint32_t less = op(&d, OP_less, X(sum, y));
+    output(&d, chosen ? op(&d, OP_where, X(less, x, y)) : sum);
+    output(&d, chosen ? y : g);
+    return draft_close(&d);
+}
+
+static void strong_products_of_numbers_have_the_executors_bits(void **state) {
+    (void)state;
+    /* no NaN, so that native code is ready; NaN of some products, of all, and one that comes in;
+     * twice, as these go by turns */
+    static const double factors[][2] = {{0.75, 0.5},           {0, (double)INFINITY}, {0, (double)INFINITY},
+                                        {(double)INFINITY, 0}, {(double)INFINITY, 0}, {(double)NAN, 0},
+                                        {(double)NAN, 0},      {1e300, -1e300},       {1e300, -1e300}};
+    for (int k = 0; k < 4; k++) {
+        cot__program *p = chain(k % 2 ? COT_F32 : COT_F64, k / 2);
+        pair          x = open_pair(p, (uint64_t)k);
+        for (int round = 0; round < TEST_COUNT(factors); round++) {
+            double room[2];
+            void  *in[2] = {&room[0], &room[1]};
+            for (int i = 0; i < 2; i++) cot__store_f64(in[i], k % 2 ? COT_F32 : COT_F64, factors[round][i]);
+            result want = run_program(p, in, true), got = run_native(&x, in);
+            if (!same_result(&want, &got)) fail_msg("program %d, round %d: other bits", k, round);
+            assert_int_equal(cot__native_look(x.native, false), COT__NATIVE_READY);
+            free_result(&want);
+            free_result(&got);
+        }
+        close_pair(&x);
+        cot__program_release(p);
+    }
+}
+
 /* The compiler of the system, as users have it. */
 static int fresh_and_full(void **state) {
     int failed = fresh(state);
@@ -274,6 +377,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(every_operation_on_short_arrays_has_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(sums_at_the_end_of_loops_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(loops_that_read_shifted_have_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(strong_products_of_long_loops_have_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(strong_products_of_numbers_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(random_programs_have_the_executors_bits, fresh, clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void equal_steps_are_one_function(void **state) {
     FILE *f;
     snprintf(path, sizeof path, "%s/functions", scratch);
     snprintf(script, sizeof script,
-             "for a; do case \"$a\" in *.c) grep -c '^static void part_' \"$a\" > %s;; esac; done\n%s", path, COMPILER);
+             "for a; do case \"$a\" in *.c) grep -c '^#define COT_PART ' \"$a\" > %s;; esac; done\n%s", path, COMPILER);
     use_compiler(script);
     results want = run_program_of(unrolled, NULL, false, ""),
             got = run_program_of(unrolled, NULL, true, "native code runs");

@@ -51,20 +51,35 @@ VM T M(scale_up)(T p, T shifted, U up) {
 
 VM T M(scale)(T p, T shifted) { return M(scale_up)(p, shifted, 0); }
 
+/* p 2^(n + up) in one step, for n + up that are exponents of normal numbers. */
+VM T M(scale_once)(T p, T shifted, U up) {
+    return p * M(from_bits)((M(to_bits)(shifted) - M(to_bits)(ROUNDER) + (BIAS + up)) << MANTISSA);
+}
+
+/* One select after the other: nested ones become twice as many comparisons. */
+VM T M(exp_clamp)(T x) {
+    x = x < EXP_LEAST ? EXP_LEAST : x;
+    return x > EXP_MOST ? EXP_MOST : x;
+}
+
 /* e^(x + dx) 2^up, dx being tiny. */
 VM T M(exp_sum_up)(T x, T dx, U up) {
-    x = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
+    x = M(exp_clamp)(x);
     M(reduced) v = M(exp_reduce)(x);
     T rest = M(exp_rest)(v.r, v.lo), sum = 1 + v.r, lost = (1 - sum) + v.r;
     return M(scale_up)(sum + FMA(dx, sum + rest, rest + lost), v.shifted, up);
 }
 VM T M(exp_sum)(T x, T dx) { return M(exp_sum_up)(x, dx, 0); }
 
+VM T M(exp_core)(T r) { return 1 + FMA(r * r, HORNER(r, POLY(POLY_EXP), (T)0.5), r); }
 VM T M(exp)(T x) {
-    x = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
+    M(reduced) v = M(exp_reduce)(M(exp_clamp)(x));
+    return M(scale)(M(exp_core)(v.r), v.shifted);
+}
+/* The same where |x| is so small that e^x is a normal number. */
+VM T M(exp_near)(T x) {
     M(reduced) v = M(exp_reduce)(x);
-    T q = HORNER(v.r, POLY(POLY_EXP), (T)0.5);
-    return M(scale)(1 + FMA(v.r * v.r, q, v.r), v.shifted);
+    return M(scale_once)(M(exp_core)(v.r), v.shifted, 0);
 }
 
 VM T M(exp2)(T x) {
@@ -93,7 +108,7 @@ VM T M(expm1)(T x) {
 VM T M(tanh)(T x) {
     T    a = FABS(x), z = x * x;
     bool near = a < (T)0.625;
-    T    e = M(exp)(a > TANH_MOST ? 2 * TANH_MOST : 2 * a);
+    T    e = M(exp_near)(2 * (a > TANH_MOST ? TANH_MOST : a)); /* there tanh is 1 */
 #ifdef SINGLE
     T far = 1 - 2 / (e + 1), r = near ? FMA(a * z, HORNER(z, POLY(POLY_TANH)), a) : far;
 #else
@@ -102,12 +117,19 @@ VM T M(tanh)(T x) {
     T den = near ? FMA(FMA(FMA(FMA(45, z, 13860), z, 945945), z, 16216200), z, 34459425) : e + 1;
     T r = base - num / den;
 #endif
-    r = a > TANH_MOST ? (T)1 : r;
-    return COPYSIGN(a < TINY ? a : r, x);
+    return COPYSIGN(r, x);
+}
+
+/* e^-a for a >= 0, as exp_sum has it. The first step goes half of the exponents too high: so it
+ * rounds nothing, and the second one rounds what is subnormal. */
+VM T M(exp_down)(T a) {
+    M(reduced) v = M(exp_reduce)(-(a > -EXP_LEAST ? -EXP_LEAST : a));
+    T rest = M(exp_rest)(v.r, v.lo), sum = 1 + v.r, lost = (1 - sum) + v.r;
+    return M(scale_once)(sum + (rest + lost), v.shifted, (BIAS + 1) / 2) * TWO_DOWN;
 }
 
 VM T M(sigmoid)(T x) {
-    T e = M(exp_sum)(-FABS(x), 0);
+    T e = M(exp_down)(FABS(x));
     T n = x < 0 ? e : (T)1, d = 1 + e;
     T lost = (1 - d) + e, inverse = 1 / d, q = n * inverse; /* without the correction 2.4 ulp */
     return FMA(FMA(-q, d, n) - q * lost, inverse, q);
@@ -220,17 +242,17 @@ VM M(reduced) M(trig_reduce)(T x) {
 VM T M(sin_of)(M(reduced) v, U turn) {
     T r = v.r, z = r * r, h = (T)0.5 * z, one = 1 - h;
     T s = r + FMA(z * r, HORNER(z, POLY(POLY_SIN)), FMA(-h, v.lo, v.lo));
-    T c = one + (((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -r * v.lo));
+    T c = one + (((1 - one) - h) + FMA(z * z, HORNER(z, POLY(POLY_COS)), -(r * v.lo)));
     U quadrant = M(to_bits)(v.shifted) + turn;
     T b = (quadrant & 1) != 0 ? c : s;
     return M(from_bits)(M(to_bits)(b) ^ (quadrant << (8 * sizeof(T) - 2) & (U)1 << (8 * sizeof(T) - 1)));
 }
 
 VM bool M(trig_is_near)(T x) { return FABS(x) <= TRIG_MOST; }
-VM T M(sin_turned)(T x, U turn) { return M(trig_is_near)(x) ? M(sin_of)(M(trig_reduce)(x), turn) : (T)NAN; }
-
-VM T M(sin)(T x) {
-    T r = M(sin_turned)(x, 0);
+VM T M(sin_near)(T x) {
+    T r = M(sin_of)(M(trig_reduce)(x), 0);
     return FABS(x) < TINY ? x : r; /* -0 */
 }
-VM T M(cos)(T x) { return M(sin_turned)(x, 1); }
+VM T M(cos_near)(T x) { return M(sin_of)(M(trig_reduce)(x), 1); }
+VM T M(sin)(T x) { return M(trig_is_near)(x) ? M(sin_near)(x) : (T)NAN; }
+VM T M(cos)(T x) { return M(trig_is_near)(x) ? M(cos_near)(x) : (T)NAN; }

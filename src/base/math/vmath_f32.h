@@ -19,6 +19,7 @@
 #define BIAS 127
 #define P_DIGITS 25
 #define TWO_P 0x1p25f
+#define TWO_DOWN 0x1p-64f
 #define LEAST_NORMAL 0x1p-126f
 #define SQRT_HALF_BITS UINT32_C(0x3f3504f3)
 #define TINY 0x1p-25f
@@ -44,7 +45,7 @@
 /* Beyond 0.9 as 1 - e^(a P(a)). */
 VM float erf_vf32(float x) {
     float a = FABS(x), c = a > 4 ? 4 : a;
-    float near = FMA(a, HORNER(a * a, POLY(POLY_ERF)), a), far = 1 - exp_vf32(c * HORNER(c, POLY(POLY_LOG_ERFC)));
+    float near = FMA(a, HORNER(a * a, POLY(POLY_ERF)), a), far = 1 - exp_near_vf32(c * HORNER(c, POLY(POLY_LOG_ERFC)));
     return COPYSIGN(a < 0.9f ? near : far, x);
 }
 

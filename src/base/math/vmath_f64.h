@@ -25,6 +25,7 @@
 #define BIAS 1023
 #define P_DIGITS 54
 #define TWO_P 0x1p54
+#define TWO_DOWN 0x1p-512
 #define LEAST_NORMAL 0x1p-1022
 #define SQRT_HALF_BITS UINT64_C(0x3fe6a09e667f3bcd)
 #define TINY 0x1p-54

@@ -13,6 +13,7 @@
 #undef BIAS
 #undef P_DIGITS
 #undef TWO_P
+#undef TWO_DOWN
 #undef LEAST_NORMAL
 #undef SQRT_HALF_BITS
 #undef TINY

@@ -110,7 +110,8 @@ void cot__put_elementary(cot__writer *w, const char *name, cot_dtype as) {
     bool      theirs  = is_in(exact, name) || (w->o->libm && is_in(libm, name));
     char      full[32];
     cot__text text = cot__text_buffer(full, sizeof full);
-    if (w->vector && !theirs && !is_in(plain, name)) cot__putf(&text, "%s%s", name, as == COT_F32 ? "_vf32" : "_vf64");
+    if (w->vector && !theirs && !is_in(plain, name))
+        cot__putf(&text, "%s%s%s", name, is_in("sin cos", name) ? "_near" : "", as == COT_F32 ? "_vf32" : "_vf64");
     else cot__putf(&text, "%s%s%s", theirs ? "" : "cot__", name, as == COT_F32 ? "f" : "");
     cot__put_call(w, full);
 }
@@ -233,7 +234,9 @@ static void put_select(const scope *s, const cot__tree *e) {
 static bool put_signs(const scope *s, const cot__tree *e) {
     cot__text  *to   = s->w->to;
     bool        real = cot__dtype_is_float(s->as), one = e->op == OP_reciprocal || e->op == OP_rsqrt;
-    bool        two = words[e->op].sign && real, before = real && (e->op == OP_neg || one);
+    const char *sign = words[e->op].sign;
+    if (e->op == OP_smul && e == s->whole && s->w->plain) sign = " * ";
+    bool        two = sign && real, before = real && (e->op == OP_neg || one);
     const char *open = e == s->whole ? "" : "(", *close = e == s->whole ? "" : ")";
     if (e->op != OP_where && !two && !before) return false;
     cot__put(to, open);
@@ -243,7 +246,7 @@ static bool put_signs(const scope *s, const cot__tree *e) {
         if (e->op == OP_rsqrt) cot__put_elementary(s->w, "sqrt", s->as);
         put_tree(s, operand(e, 0));
         if (e->op == OP_rsqrt) cot__put(to, ")");
-        if (two) cot__put(to, words[e->op].sign), put_tree(s, operand(e, 1));
+        if (two) cot__put(to, sign), put_tree(s, operand(e, 1));
     }
     cot__put(to, close);
     return true;

@@ -28,8 +28,9 @@ typedef struct cot__writer {
     int                      levels; /* of the trees of folds */
     int                      checks; /* so far */
     /* In a loop that shall become vectors: elementary functions are those of vmath.h, which are
-     * straight lines, and whose sines are NaN far from 0. */
+     * straight lines, and whose sines are those of arguments near 0. */
     bool                     vector;
+    bool                     plain;  /* strong products are printed as plain ones */
     struct cot__writer      *file;   /* of a body: the writer of the whole; of that itself NULL */
     int                      functions; /* of bodies in the file, so far */
     cot__called             *called; /* for each body of the program */
