@@ -32,10 +32,9 @@ void   ab_cot_close(void *state);
 /* Style tensor, for the style compiled too: leaves and constants, and what is recorded of them. */
 void   *ab_open_gmm(const struct ab_instance *in, struct ab_error *error);
 void   *ab_open_lstm(const struct ab_instance *in, struct ab_error *error);
-/* with so many copies of everything, each of which moves along its own tangent */
-void   *ab_open_hand_lanes(const struct ab_instance *in, int lanes, struct ab_error *error);
 cot_var ab_record_gmm(const struct ab_cot *s);
 cot_var ab_record_lstm(const struct ab_cot *s);
-cot_var ab_record_hand(const struct ab_cot *s); /* (lanes, N, 3) */
+/* (lanes, 3, 3), the matrices of the angle-axis vectors turn, (lanes, 3), of which none is 0 */
+cot_var ab_record_turn(cot_var turn);
 
 #endif

@@ -22,7 +22,6 @@ enum {
     JOINT,    /* (15, 4, 4): base_relative of the bones that bend */
     INVERSE,  /* (22, 4, 4): inverse_base_absolute */
     SKIN,     /* (88, used): column v holds weight(b, v) (position_v, 1) for every bone b */
-    CROSS,    /* (3, 9): u CROSS is the matrix of the map x -> u x x, flattened */
     POINTS,   /* (3, N) */
     SLOT,     /* three index vectors (N), one if simple: the used vertices of each correspondence */
     BONE = SLOT + 3, /* 22 maps: base_relative, (4, 4); (3, 4) for a bone without parent */
@@ -59,9 +58,7 @@ static void make_maps(struct ab_cot *s, const struct ab_hand_model *m) {
 }
 
 static void make_angles(struct ab_cot *s) {
-    static const double cross[3][9] = {
-        {0, 0, 0, 0, 0, -1, 0, 1, 0}, {0, 0, 1, 0, 0, 0, -1, 0, 0}, {0, -1, 0, 1, 0, 0, 0, 0, 0}};
-    int64_t             x[JOINTS], z[JOINTS];
+    int64_t x[JOINTS], z[JOINTS];
     for (int j = 0; j < JOINTS; j++) {
         /* theta of the finger: first joint x and z, then x of the other two */
         const int first = 6 + 4 * (j / 3);
@@ -70,7 +67,6 @@ static void make_angles(struct ab_cot *s) {
     }
     s->vars[ANGLE_X] = cot_data(s->tape, COT_I64, COT_SHAPE(JOINTS), x);
     s->vars[ANGLE_Z] = cot_data(s->tape, COT_I64, COT_SHAPE(JOINTS), z);
-    s->vars[CROSS] = cot_data(s->tape, COT_F64, COT_SHAPE(3, 9), cross);
 }
 
 /* scratch: at least 88 used, and 3 N */
@@ -110,7 +106,7 @@ static void make_leaves(struct ab_cot *s, const struct ab_hand *h, size_t lanes,
     }
 }
 
-void *ab_open_hand_lanes(const struct ab_instance *in, int count, struct ab_error *error) {
+static void *open_lanes(const struct ab_instance *in, int count, struct ab_error *error) {
     const struct ab_hand *h = &in->u.hand;
     const size_t          lanes = (size_t)count, n = (size_t)h->n, used = (size_t)h->used;
     double               *scratch = malloc((lanes * (AB_THETA + n) + 4 * AB_BONES * used) * sizeof *scratch);
@@ -128,8 +124,6 @@ void *ab_open_hand_lanes(const struct ab_instance *in, int count, struct ab_erro
     make_leaves(s, h, lanes, scratch);
     free(scratch);
     s->start = cot_tape_mark(s->tape);
-    s->given = COUNT;
-    s->wanted = h->complicated ? 3 : 1;
     return s;
 }
 
@@ -138,7 +132,7 @@ void *ab_open_hand_lanes(const struct ab_instance *in, int count, struct ab_erro
 static void *hand_open(const struct ab_instance *in, struct ab_error *error) {
     const struct ab_hand *h = &in->u.hand;
     const size_t          lanes = (size_t)lanes_of(h), n = (size_t)h->n, first = lanes - AB_THETA;
-    struct ab_cot        *s = ab_open_hand_lanes(in, lanes_of(h), error);
+    struct ab_cot        *s = open_lanes(in, lanes_of(h), error);
     if (!s)
         return NULL;
     for (size_t i = 0; i < AB_THETA; i++)
@@ -190,28 +184,37 @@ static cot_var record_bones(const struct ab_cot *s, const struct ab_hand_model *
     return cot_reshape(transforms, COT_SHAPE(lanes, 3, 4 * AB_BONES));
 }
 
-/* (lanes, 3, 3): cos I + sin [u] + (1 - cos) u u' */
-static cot_var record_global(const struct ab_cot *s, const struct ab_hand *h, int64_t lanes) {
-    const double *a = h->theta;
-    const cot_var one = cot_eye(s->tape, COT_F64, 3, 3);
-    if (sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) < 1e-4)
-        return one;
+/* cos I + sin [u] + (1 - cos) u u'; [u], the matrix of x -> u x x, is u times a (3, 9) one,
+ * flattened. */
+cot_var ab_record_turn(cot_var turn) {
+    static const double crosses[3][9] = {
+        {0, 0, 0, 0, 0, -1, 0, 1, 0}, {0, 0, 1, 0, 0, 0, -1, 0, 0}, {0, -1, 0, 1, 0, 0, 0, 0, 0}};
+    cot_tape           *t = cot_tape_of(turn);
+    const int64_t       lanes = cot_shape_of(turn).dim[0];
     /* (lanes, 3), (lanes, 1) */
-    const cot_var turn = cot_slice(s->vars[THETA], 1, 0, 3, 1), norm = cot_norm(turn, 2, COT_KEEP(1));
-    const cot_var u = cot_div(turn, norm), angle = cot_expand_dims(norm, 2), cosine = cot_cos(angle);
-    const cot_var cross = cot_reshape(cot_matmul(u, s->vars[CROSS]), COT_SHAPE(lanes, 3, 3));
+    const cot_var norm = cot_norm(turn, 2, COT_KEEP(1)), u = cot_div(turn, norm);
+    const cot_var angle = cot_expand_dims(norm, 2), cosine = cot_cos(angle);
+    const cot_var flat = cot_matmul(u, cot_data(t, COT_F64, COT_SHAPE(3, 9), crosses));
+    const cot_var cross = cot_reshape(flat, COT_SHAPE(lanes, 3, 3));
     const cot_var outer = cot_mul(cot_expand_dims(u, 2), cot_expand_dims(u, 1));
-    return cot_fma(cosine, cot_sub(one, outer), cot_fma(cot_sin(angle), cross, outer));
+    return cot_fma(cosine, cot_sub(cot_eye(t, COT_F64, 3, 3), outer), cot_fma(cot_sin(angle), cross, outer));
 }
 
-cot_var ab_record_hand(const struct ab_cot *s) {
+static cot_var record_global(const struct ab_cot *s, const struct ab_hand *h) {
+    const double *a = h->theta;
+    if (sqrt(a[0] * a[0] + a[1] * a[1] + a[2] * a[2]) < 1e-4)
+        return cot_eye(s->tape, COT_F64, 3, 3);
+    return ab_record_turn(cot_slice(s->vars[THETA], 1, 0, 3, 1));
+}
+
+static cot_var record_hand(const struct ab_cot *s) {
     const struct ab_hand *h = &s->in->u.hand;
     const int64_t         lanes = cot_shape_of(s->vars[THETA]).dim[0];
     /* (lanes, 3, used) */
     const cot_var         still = cot_matmul(record_bones(s, &h->model, lanes), s->vars[SKIN]);
     /* (lanes, 3, 1) */
     const cot_var         shift = cot_expand_dims(cot_slice(s->vars[THETA], 1, 3, 6, 1), 2);
-    const cot_var         vert = cot_add(cot_matmul(record_global(s, h, lanes), still), shift);
+    const cot_var         vert = cot_add(cot_matmul(record_global(s, h), still), shift);
     /* (lanes, 3, N) */
     cot_var               at = cot_take(vert, s->vars[SLOT], 2);
     if (h->complicated) {
@@ -224,7 +227,7 @@ cot_var ab_record_hand(const struct ab_cot *s) {
 
 static bool hand_run(void *state, double *J, struct ab_error *error) {
     struct ab_cot *s = state;
-    const cot_var  errors = ab_record_hand(s);
+    const cot_var  errors = record_hand(s);
     cot_jvps(1, s->in->u.hand.complicated ? 3 : 1, s->vars, s->numbers, 1, &errors, J);
     return ab_cot_finish(s, error);
 }

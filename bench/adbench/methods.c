@@ -13,6 +13,7 @@ static const struct ab_method *const tables[] = {
     ab_methods_tensor_hand,
     ab_methods_sparse,
     ab_methods_compiled,
+    ab_methods_compiled_hand,
 #endif
 };
 

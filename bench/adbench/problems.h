@@ -168,5 +168,7 @@ extern const struct ab_method ab_methods_tensor_hand[];
 extern const struct ab_method ab_methods_sparse[];
 /* cot_compiled.c: style tensor as programs */
 extern const struct ab_method ab_methods_compiled[];
+/* cot_compiled_hand.c: programs for the hand */
+extern const struct ab_method ab_methods_compiled_hand[];
 
 #endif

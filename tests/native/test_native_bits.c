@@ -363,6 +363,42 @@ static void strong_products_of_numbers_have_the_executors_bits(void **state) {
     }
 }
 
+/* The maps of joints one after the other, for several tangents at once: products of a few rows, of
+ * matrices that lie turned, and what is laid side by side between them. */
+static cot__program *joints(cot_dtype dtype) {
+    draft d;
+    draft_open(&d, NULL);
+    uint32_t moved = input(&d, dtype, SHAPE(5, 12, 4)), turn = input(&d, dtype, SHAPE(5, 4, 4));
+    uint32_t map = input(&d, dtype, SHAPE(5, 3, 4)), turns = input(&d, dtype, SHAPE(5, 4, 4, 4));
+    uint32_t one = op(&d, OP_matmul, X(moved, turn));
+    uint32_t back = op(&d, OP_permute, X(turns), .ints = 4, .at = {0, 1, 3, 2});
+    uint32_t left = op(&d, OP_reshape, X(back), .asked = {dtype, SHAPE(5, 16, 4)});
+    uint32_t right = op(&d, OP_permute, X(map), .ints = 3, .at = {0, 2, 1});
+    uint32_t two = op(&d, OP_matmul, X(left, right));
+    uint32_t wide = op(&d, OP_reshape, X(two), .asked = {dtype, SHAPE(5, 4, 4, 3)});
+    uint32_t turned = op(&d, OP_permute, X(wide), .ints = 4, .at = {0, 1, 3, 2});
+    uint32_t same = op(&d, OP_reshape, X(turned), .asked = {dtype, SHAPE(5, 12, 4)});
+    uint32_t sum = op(&d, OP_add, X(one, same));
+    output(&d, op(&d, OP_concat, X(one, sum, same), .ints = 2, .at = {2, 0}));
+    return draft_close(&d);
+}
+
+static void small_products_are_native_with_the_executors_bits(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        cot__program *p = joints(k ? COT_F32 : COT_F64);
+        pair          x = open_pair(p, (uint64_t)k);
+        uint32_t      left = p->operations;
+        assert_non_null(x.run);
+        const cot__run_parts *parts = cot__native_parts(x.native);
+        for (uint32_t i = 0; i < parts->parts; i++) left -= parts->part[i].end - parts->part[i].first;
+        assert_int_equal(left, 0); /* to the library */
+        compare_both(&x, (uint64_t)k);
+        close_pair(&x);
+        cot__program_release(p);
+    }
+}
+
 /* The compiler of the system, as users have it. */
 static int fresh_and_full(void **state) {
     int failed = fresh(state);
@@ -379,6 +415,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(loops_that_read_shifted_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(strong_products_of_long_loops_have_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(strong_products_of_numbers_have_the_executors_bits, fresh, clean),
+        cmocka_unit_test_setup_teardown(small_products_are_native_with_the_executors_bits, fresh, clean),
         cmocka_unit_test_setup_teardown(random_programs_have_the_executors_bits, fresh, clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,16 +122,18 @@ void cot__strip_add(void *dst, cot_dtype to, int64_t ds, const void *src, cot_dt
 
 /* ---- whole arrays ---------------------------------------------------------------------------- */
 
-enum { TILE = 16 };
+enum { TILE = 16, SHORT_ROW = 8 };
 
 /* Two axes that want opposite loop orders are copied tile by tile, so that each cache line is used
- * completely while it is near. */
+ * completely while it is near; along the longer side of a tile. */
 static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const int64_t shape[2], const int64_t ds[2],
                        const int64_t ss[2], int dsize, int ssize) {
     for (int64_t i0 = 0; i0 < shape[0]; i0 += TILE)
         for (int64_t j0 = 0; j0 < shape[1]; j0 += TILE) {
             int64_t ni = shape[0] - i0 < TILE ? shape[0] - i0 : TILE, nj = shape[1] - j0 < TILE ? shape[1] - j0 : TILE;
-            for (int64_t i = i0; i < i0 + ni; i++)
+            for (int64_t j = j0; j < j0 + nj && nj < ni; j++)
+                strip(dst + (i0 * ds[0] + j * ds[1]) * dsize, ds[0], src + (i0 * ss[0] + j * ss[1]) * ssize, ss[0], ni);
+            for (int64_t i = i0; i < i0 + ni && nj >= ni; i++)
                 strip(dst + (i * ds[0] + j0 * ds[1]) * dsize, ds[1], src + (i * ss[0] + j0 * ss[1]) * ssize, ss[1], nj);
         }
 }
@@ -159,7 +161,7 @@ static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) 
     /* bring that axis next to the innermost; both leave the walk together */
     if (turn >= 0) {
         for (int i = turn; i < w->ndim - 2; i++) cot__walk_swap(w, i, i + 1);
-    } else if (w->ndim >= 2 && w->shape[w->ndim - 1] < 8 && w->shape[w->ndim - 2] > w->shape[w->ndim - 1]) {
+    } else if (w->ndim >= 2 && w->shape[w->ndim - 1] < SHORT_ROW && w->shape[w->ndim - 2] > w->shape[w->ndim - 1]) {
         /* a long strip with a stride beats many short ones */
         cot__walk_swap(w, w->ndim - 1, w->ndim - 2);
     }
@@ -277,6 +279,26 @@ static int64_t cursor_run(const cot__cursor *c, int64_t n) {
     return n < left ? n : left;
 }
 
+/* Short rows of the innermost axis: how many whole ones of it come next, within n elements. */
+static int64_t cursor_rows(const cot__cursor *c, int64_t n) {
+    int i = c->ndim - 1;
+    if (i == 0 || c->shape[i] >= SHORT_ROW || c->index[i] > 0) return 0;
+    int64_t left = c->shape[i - 1] - c->index[i - 1], rows = n / c->shape[i];
+    return rows < left ? rows : left;
+}
+
+/* Such rows, column by column: a long strip with a stride beats many short ones. */
+static int64_t load_rows(cot__cursor *c, cot__strip_fn *strip, int64_t rows, char *buf) {
+    int     i = c->ndim - 1, size = cot__dtype_size(c->as);
+    int64_t width = c->shape[i];
+    for (int64_t j = 0; j < width; j++)
+        strip(buf + j * size, width, cot__at(&c->view, c->offset + j * c->stride[i]), c->stride[i - 1], rows);
+    c->offset += (rows - 1) * c->stride[i - 1];
+    c->index[i - 1] += rows - 1;
+    cursor_advance(c, width);
+    return rows * width;
+}
+
 static const void *cursor_constant(cot__cursor *c, int n, void *buf) {
     if (c->filled < n) cot__strip(c->as, c->view.dtype)(buf, 1, c->view.data, 0, n);
     if (c->filled < n) c->filled = n;
@@ -299,10 +321,14 @@ const void *cot__cursor_load(cot__cursor *c, int n, void *buf) {
     cot__strip_fn *strip = cot__strip(c->as, c->view.dtype);
     int            size  = cot__dtype_size(c->as);
     for (int64_t done = 0; done < n;) {
-        int64_t run = cursor_run(c, n - done);
-        strip((char *)buf + done * size, 1, cot__at(&c->view, c->offset), stride, run);
-        cursor_advance(c, run);
-        done += run;
+        char   *to   = (char *)buf + done * size;
+        int64_t rows = cursor_rows(c, n - done), run = cursor_run(c, n - done);
+        if (rows > 1) done += load_rows(c, strip, rows, to);
+        else {
+            strip(to, 1, cot__at(&c->view, c->offset), stride, run);
+            cursor_advance(c, run);
+            done += run;
+        }
     }
     return buf;
 }

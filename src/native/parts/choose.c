@@ -19,8 +19,9 @@
  * Elements of a loop that is not worth vectors. Operations of the body of a loop over steps. */
 enum { MOST_LINES = 128, LONG_LOOP = 16, SMALL_LOOP = 16, BLOCK_LINES = 20, MOST_BODY = 1024 };
 /* Elements of a block, and terms of a product of matrices, from which on the kernels of the library
- * are as quick. Of many small products more: there the kernels spend their time on beginning. */
-enum { SMALL_BLOCK = 512, SMALL_PRODUCT = 256, SMALL_MATRIX = 128, SMALL_BATCH = 1 << 15 };
+ * are as quick. Of many small products more: there the kernels spend their time on beginning; and of
+ * what only moves elements: there the library asks again and again how they lie. */
+enum { SMALL_BLOCK = 512, SMALL_MOVE = 2048, SMALL_PRODUCT = 256, SMALL_MATRIX = 256, SMALL_BATCH = 1 << 15 };
 
 /* ---- what an operation can be ---------------------------------------------------------------- */
 
@@ -62,7 +63,8 @@ static int64_t elements_of(const cot__program *p, uint32_t k) {
 static int64_t most_elements(const cot__program *p, uint32_t k) {
     cot__view x = cot__value_view(p, cot__operation_operand(p, k)[0]);
     cot__view z = cot__value_view(p, p->operation[k].result);
-    if (p->operation[k].op != OP_matmul) return SMALL_BLOCK;
+    int       op = p->operation[k].op;
+    if (op != OP_matmul) return op == OP_reshape || op == OP_concat ? SMALL_MOVE : SMALL_BLOCK;
     if (cot__cpu_bits() != COT__BITS_PORTABLE || x.ndim == 0 || cot__view_size(&x) == 0) return 0;
     int64_t terms = x.shape[x.ndim - 1], one = terms;
     for (int i = z.ndim < 2 ? 0 : z.ndim - 2; i < z.ndim; i++) one *= z.shape[i];

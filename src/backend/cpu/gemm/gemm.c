@@ -18,12 +18,9 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    LONG = 1 << 16, /* terms */
-    TINY = 8 * 8 * 8, /* products of at most this many terms are not worth a tile */
-};
+enum { LONG = 1 << 16 /* terms */ };
 
-static bool is_tiny(int64_t m, int64_t n, int64_t k) { return m * n <= TINY / k; }
+static bool is_tiny(int64_t m, int64_t n, int64_t k) { return m * n <= COT__TINY / k; }
 
 static size_t short_workspace(const cot__gemm_kernels *g, bool alone, int64_t m, int64_t n, int64_t k) {
     if (m == 1 || n == 1) return alone ? 0 : cot__gemm_thin_workspace(g, m * n, k);

@@ -20,6 +20,7 @@
 enum {
     COT__DEEP = 384,  /* depth of a block; part of the definition of the result */
     COT__SPAN = 1024, /* elements that a vector's product sums at a time */
+    COT__TINY = 8 * 8 * 8, /* products of at most this many terms are not worth a tile */
 };
 
 typedef struct cot__gemm_kernels {

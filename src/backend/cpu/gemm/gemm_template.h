@@ -115,11 +115,28 @@ static inline __attribute__((always_inline)) TARGET void N(add_rows)(const int c
         UNROLL for (int l = 0; l < count; l++) t[j] = FMADD1(x[l * xs], b[l * rs + j], t[j]);
 }
 
+/* The same with fewer than 8 rows, which is all there is of small matrices. */
+static inline __attribute__((always_inline)) TARGET void N(add_last)(int64_t count, const T *x, int64_t xs, const T *b,
+                                                                     int64_t rs, int64_t n, T *restrict t) {
+    int64_t j = 0;
+    for (; j + N(VL) <= n; j += N(VL)) {
+        V sum, r;
+        memcpy(&sum, t + j, sizeof(V));
+        for (int64_t l = 0; l < count; l++) {
+            memcpy(&r, b + l * rs + j, sizeof(V));
+            sum = FMADD(x[l * xs] - (V){0}, r, sum);
+        }
+        memcpy(t + j, &sum, sizeof(V));
+    }
+    for (; j < n; j++)
+        for (int64_t l = 0; l < count; l++) t[j] = FMADD1(x[l * xs], b[l * rs + j], t[j]);
+}
+
 static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t) {
     int64_t p = 0;
     memset(t, 0, (size_t)n * sizeof(T));
     for (; p + 8 <= k; p += 8) N(add_rows)(8, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
-    for (; p < k; p++) N(add_rows)(1, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
+    if (p < k) N(add_last)(k - p, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
 #ifdef GATHER

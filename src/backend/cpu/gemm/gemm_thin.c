@@ -102,9 +102,17 @@ void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot_
     } else some_columns(&w, 0, w.n);
 }
 
-/* Row by row, of one depth block; straight into c where its rows take what the kernel makes. */
+/* Row by row, of one depth block; straight into c where its rows take what the kernel makes. Rows of
+ * b that do not lie side by side are laid so where several rows of a read them, or the product is
+ * turned. */
 void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
-    if (b.col_stride != 1 && a.row_stride == 1) {
+    enum { SEVERAL = 4 };
+    double beside[COT__TINY / SEVERAL];
+    if (b.col_stride != 1 && b.row_stride == 1 && c.rows >= SEVERAL) {
+        for (int64_t j = 0; j < b.cols; j++)
+            g->put((char *)beside + j * g->size, b.cols, (char *)b.data + j * b.col_stride * g->size, b.rows, false);
+        b = (cot__matrix){beside, b.rows, b.cols, b.cols, 1};
+    } else if (b.col_stride != 1 && a.row_stride == 1) {
         cot__matrix at = cot__turned(a);
         a = cot__turned(b), b = at, c = cot__turned(c);
     }
