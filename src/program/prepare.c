@@ -209,7 +209,7 @@ static void place_input(cot__run *r, const cot__plan *plan, uint32_t k, bool wor
     if (!cot__in_arena(plan, v)) return;
     cot__view x = see(r, plan, v, &input, &place);
     if ((cot__dtype_size(x.dtype) == 8) == words)
-        r->load[r->loads++] = (cot__load){x.data, k, (uint32_t)cot__dtype_size(x.dtype)};
+        r->load[r->loads++] = (cot__load){x.data, k, (uint16_t)cot__dtype_size(x.dtype), false};
 }
 
 static void place_inputs(cot__run *r, const cot__plan *plan) {
@@ -240,6 +240,14 @@ static bool is_straight(const cot__run *r) {
     bool all = r->steps == 1 && r->step[0].kind == COT__STEP_SCALARS && r->loads == r->words && !r->bindings;
     for (uint32_t k = 0; k < r->p->outputs && all; k++) all = r->given[k].bytes == 8 && !r->given[k].kept;
     return all && !r->directs.count;
+}
+
+static void find_staying(cot__run *r) {
+    for (uint32_t k = 0; k < r->words; k++) {
+        uint32_t slot = (uint32_t)((cot__slot *)r->load[k].to - (cot__slot *)(void *)r->arena), i = 0;
+        while (i < r->scalars && r->scalar[i].z != slot && r->scalar[i].t != slot) i++;
+        r->load[k].stays = i == r->scalars;
+    }
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -465,6 +473,7 @@ static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
     r->directs = plan.directs;
     plan.directs = (cot__directs){0};
     r->straight = is_straight(r);
+    if (r->straight) find_staying(r);
     cot__plan_close(&plan);
     return ok;
 }

@@ -5,6 +5,7 @@
 #include "program/run_parts.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what it found --------------------------------------------------------------------------- */
@@ -191,6 +192,41 @@ static bool go_straight(const cot__run *r, const void *const *inputs, void *cons
     cot__scalars_run(r->scalar, (cot__slot *)(void *)r->arena);
     for (uint32_t k = 0, n = outputs ? r->p->outputs : 0; k < n; k++)
         if (outputs[k]) memcpy(outputs[k], given[k].view.data, 8);
+    return true;
+}
+
+/* A word that is copied before or after each of many runs, and how far it moves in between. */
+typedef struct passing { char *to; const char *from; int64_t step; } passing;
+
+enum { MOST_WORDS = 48 }; /* of inputs, and of outputs */
+
+static bool is_written(const void *word, int64_t n, uint32_t outputs, void *const *out, const int64_t *step) {
+    bool is = false;
+    for (uint32_t k = 0; k < outputs && !is; k++) {
+        int64_t way = (n - 1) * step[k];
+        is = out[k] && cot__bytes_overlap(word, 8, (char *)out[k] + (way < 0 ? way : 0), llabs(way) + 8);
+    }
+    return is;
+}
+
+bool cot__run_go_along(cot__run *r, int64_t n, const void *const *in, const int64_t *in_step, void *const *out,
+                       const int64_t *out_step) {
+    passing  load[MOST_WORDS], give[MOST_WORDS];
+    uint32_t loads = 0, gives = 0, outputs = r->p->outputs;
+    if (n < 1 || !r->straight || r->outermost->left || r->words > MOST_WORDS || outputs > MOST_WORDS) return false;
+    for (const cot__load *l = r->load, *end = l + r->words; l < end; l++) {
+        const char *from = in[l->input];
+        memcpy(l->to, from, 8);
+        if (!l->stays || in_step[l->input] || is_written(from, n, outputs, out, out_step))
+            load[loads++] = (passing){l->to, from, in_step[l->input]};
+    }
+    for (uint32_t k = 0; k < outputs; k++)
+        if (out[k]) give[gives++] = (passing){out[k], r->given[k].view.data, out_step[k]};
+    for (; n > 0; n--) {
+        for (passing *l = load; l < load + loads; l->from += l->step, l++) memcpy(l->to, l->from, 8);
+        cot__scalars_run(r->scalar, (cot__slot *)(void *)r->arena);
+        for (passing *g = give; g < give + gives; g->to += g->step, g++) memcpy(g->to, g->from, 8);
+    }
     return true;
 }
 

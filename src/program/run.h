@@ -61,6 +61,12 @@ void      cot__run_destroy(cot__run *r);
  * may lie where an input lies: results are as if all inputs were read before the first output is
  * written (direct.h). False: a check of data has refused something. Then no output was written. */
 bool cot__run_go(cot__run *r, const void *const *inputs, void *const *outputs);
+/* n runs, one after the other; after each, every input and output lies so many bytes further on:
+ * what a loop over numbers does, without a way through all of its drivers for each step. What one
+ * run gives out may be what later ones read. False: it is more than one row of instructions on
+ * words, and nothing was done. */
+bool cot__run_go_along(cot__run *r, int64_t n, const void *const *in, const int64_t *in_step, void *const *out,
+                       const int64_t *out_step);
 
 /* Runs that it and the runs of its bodies may begin: each takes one of *left, and where none is
  * left it is refused, as too much for a file. NULL: as many as they like. Parts are not counted. */

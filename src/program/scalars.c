@@ -1,7 +1,8 @@
 /* scalars.c: the interpreter of instructions on slots, made from rules.def: each instruction is the
  * arithmetic that records the operation on scalars (ops/elementwise/scalar.c), and jumps to the
  * next one itself, so that a processor guesses each jump by what came before it. What one has made
- * the next one finds in a register: through memory it would wait three times as long. */
+ * the next one finds in a register: through memory it would wait three times as long. Of most
+ * others two are done behind one jump. */
 #include "program/scalars.h"
 #include "base/math/special.h"
 #include "rules/elementwise_table.h"
@@ -100,6 +101,30 @@ bool cot__scalars_join(cot__scalar *first, const cot__scalar *next) {
     NEXT;
 #define LATE_LABEL(name, which, value) &&late_##name##_##which,
 
+/* Two instructions behind one jump: the first may take the register, the second reads slots. A
+ * product that is not NaN is a strong one as well; where it is NaN, the instruction is done by
+ * itself. */
+#define FIND_product(X) v = mul_value_f64(X, OF(y), 0); if (UNLIKELY(v != v)) goto apart
+#define FIND_sum(X) v = add_value_f64(X, OF(y), 0)
+#define FIND_neg(X) v = neg_value_f64(X, 0, 0)
+#define FIND_product_sum(X) FIND_product(X); v = v + OF(w)
+#define FIND_product_less(X) FIND_product(OF(x)); v = v - X
+#define FROM_slot OF(x)
+#define FROM_register a
+#define TWO(first, from, second)                                                                                       \
+    first##_##from##_##second:                                                                                         \
+    FIND_##first(FROM_##from);                                                                                         \
+    OF(z) = v;                                                                                                         \
+    c++;                                                                                                               \
+    FIND_##second(OF(x));                                                                                              \
+    OF(z) = a = v;                                                                                                     \
+    NEXT;
+#define TWO_LABEL(first, from, second) &&first##_##from##_##second,
+#define THEN(_, first, from) _(first, from, product) _(first, from, sum) _(first, from, neg) _(first, from, product_sum)
+#define TWOS(_)                                                                                                        \
+    THEN(_, product, slot) THEN(_, sum, slot) THEN(_, neg, slot) THEN(_, product_sum, slot)                            \
+    THEN(_, product, register) THEN(_, sum, register) THEN(_, product_sum, register) THEN(_, product_less, register)
+
 /* Labels as values are an extension that gcc and clang share. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -113,9 +138,9 @@ static const void *const *walk(const cot__scalar *c, cot__slot *slots) {
 #define TERNARY(name, ...) LABELS(name)
 #include "rules/rules.def"
         PAIRS(FORM_LABELS)[COT__SCALAR_END] = &&end,
-        [COT__SCALAR_LATE] = LATE(LATE_LABEL)
+        [COT__SCALAR_LATE] = LATE(LATE_LABEL) TWOS(TWO_LABEL)
     };
-    double a = 0;
+    double a = 0, v;
     if (!c) return label;
     goto *c->go;
 #define UNARY(name, cls, ...)                                                                                          \
@@ -130,6 +155,9 @@ static const void *const *walk(const cot__scalar *c, cot__slot *slots) {
 #include "rules/rules.def"
     PAIRS(FORMS)
     LATE(DO_LATE)
+    TWOS(TWO)
+apart:
+    goto *label[c->code];
 end:
     return label;
 }
@@ -149,7 +177,7 @@ enum { CODE_mul = 2 * OP_mul, CODE_smul = 2 * OP_smul, CODE_add = 2 * OP_add, CO
 /* The code for an instruction of which this operand is in the register; 0: there is none. */
 static uint32_t late(uint32_t code, int which) {
 #define LATE_CODE(name, which, value) {CODE_##name, which},
-    static const struct { uint16_t code, which; } of[COT__SCALAR_CODES - COT__SCALAR_LATE] = {LATE(LATE_CODE)};
+    static const struct { uint16_t code, which; } of[COT__SCALAR_TWO - COT__SCALAR_LATE] = {LATE(LATE_CODE)};
     for (uint32_t k = 0; k < COUNTOF(of); k++)
         if (of[k].code == code && of[k].which == which) return COT__SCALAR_LATE + k;
     return 0;
@@ -174,11 +202,30 @@ static bool makes_f64(uint32_t code) {
     return (code - COT__PAIR_mul_f64) / COT__PAIR_FORMS % 2 == 0;
 }
 
+/* What an instruction is as one of two, whose code is this if it takes the register; -1: nothing. */
+enum { PRODUCT, SUM, NEG, PRODUCT_SUM, SECONDS, LATE_PRODUCT = SECONDS, LATE_SUM, LATE_PRODUCT_SUM, LATE_LESS };
+static int form_of(uint32_t code, uint32_t in_register) {
+    bool factor = in_register && in_register == late(code, FACTOR);
+    if (in_register && !factor) return code == CODE_mul_sub ? LATE_LESS : -1;
+    switch (code) {
+    case CODE_mul: case CODE_smul: return factor ? LATE_PRODUCT : PRODUCT;
+    case CODE_add: return factor ? LATE_SUM : SUM;
+    case CODE_mul_add: case CODE_smul_add: return factor ? LATE_PRODUCT_SUM : PRODUCT_SUM;
+    case CODE_neg: return factor ? -1 : NEG;
+    default: return -1;
+    }
+}
+
 void cot__scalars_link(cot__scalar *first, uint32_t n) {
     const void *const *label = walk(NULL, NULL);
+    int                before = -1; /* the form of the one before, if it is not the second of two */
     first[n] = (cot__scalar){.code = COT__SCALAR_END};
     for (uint32_t k = 0; k <= n; k++) {
         uint32_t code = k > 0 && makes_f64(first[k - 1].code) ? late_code(&first[k], first[k - 1].z) : 0;
+        int      form = form_of(first[k].code, code);
+        bool     both = before >= 0 && form >= 0 && form < SECONDS;
         first[k].go = label[code ? code : first[k].code];
+        if (both) first[k - 1].go = label[COT__SCALAR_TWO + SECONDS * before + form];
+        before = both ? -1 : form;
     }
 }

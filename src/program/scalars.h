@@ -27,7 +27,8 @@ enum {
     COT__PAIR_smul_f32 = COT__PAIR_smul_f64 + COT__PAIR_FORMS,
     COT__SCALAR_END = COT__PAIR_smul_f32 + COT__PAIR_FORMS,
     COT__SCALAR_LATE, /* those that take what was made just before from a register */
-    COT__SCALAR_CODES = COT__SCALAR_LATE + 14
+    COT__SCALAR_TWO = COT__SCALAR_LATE + 14, /* those that do the next one as well */
+    COT__SCALAR_CODES = COT__SCALAR_TWO + 32
 };
 
 /* Makes `first`, if the two can be one, an instruction that does both, one after the other. */

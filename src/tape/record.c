@@ -391,8 +391,6 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     uint32_t index = t->count;
     uint8_t  flags = activity(t, op, record, r->view.dtype, n, args);
     uint8_t  kind = (uint8_t)(r->view.dtype | (r->tensor ? COT__TENSOR : 0));
-    cot__node node  = {
-         .op = (uint16_t)op, .kind = kind, .flags = flags, .stamp = t->stamp, .a = COT__NONE, .b = COT__NONE};
     if (n > 2 && op >= OP_structural) {
         if (!attr && !(attr = cot__attr_make(t, record->name, 0, NULL, n, args))) return INVALID(t);
         if (attr->nargs == 0) { /* made without operands: a second record with both */
@@ -402,23 +400,24 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
             attr = both;
         }
     }
-    if (attr && attr->nargs) node.flags |= COT__NARY;
-    if (n > 0 && !(node.flags & COT__NARY)) node.a = args[0];
-    if (n > 1 && !(node.flags & COT__NARY)) node.b = args[1];
-    if (op >= OP_structural)
-        node.extra.attr = attr;
-    else if (n == 3)
-        node.extra.c = args[2];
+    bool nary = attr && attr->nargs;
+    if (nary) flags |= COT__NARY;
+    /* written where it stays: a copy in wide words would wait for the narrow ones before it */
+    cot__node *node = &t->nodes[index];
+    node->op = (uint16_t)op, node->kind = kind, node->flags = flags, node->stamp = t->stamp;
+    node->a = n > 0 && !nary ? args[0] : COT__NONE;
+    node->b = n > 1 && !nary ? args[1] : COT__NONE;
+    node->extra.attr = op >= OP_structural ? attr : NULL;
+    if (op < OP_structural && n == 3) node->extra.c = args[2];
     if (r->tensor)
-        node.value.tensor = r->tensor;
+        node->value.tensor = r->tensor;
     else
-        node.value = r->scalar;
-    t->nodes[index] = node;
+        node->value = r->scalar;
     t->count = index + 1;
     if (UNLIKELY(t->memory.on)) note_maker(t, r, op == OP_pick ? args[0] : index);
     /* whether it is active does not matter: fresh inputs become active later */
-    if (kind != COT_F64 || !cot__sweeps_know(&node)) t->scalars_from = index + 1;
-    uint32_t saves = saved_mask(t, &t->nodes[index], record);
+    if (kind != COT_F64 || !cot__sweeps_know(node)) t->scalars_from = index + 1;
+    uint32_t saves = saved_mask(t, node, record);
     if (saves) note_saves(t, index, saves);
     cot__memory_tick(t);
     return VAR(t, index);

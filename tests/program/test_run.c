@@ -89,6 +89,60 @@ static void outputs_may_lie_where_inputs_lie(void **state) {
     close_single(&s);
 }
 
+/* A step of a loop over numbers: a carried value, rows of two arrays, and one that stays, in its
+ * slot as well if it is given out. */
+BODY(number_step) {
+    ys[0] = cot_add(cot_mul(xs[0], xs[3]), xs[1]);
+    ys[1] = cot_sub(cot_mul(xs[2], xs[3]), cot_mul(xs[0], xs[3]));
+    if (m > 2) ys[2] = xs[3];
+    UNUSED;
+    return 0;
+}
+
+enum { RUNS = 9, ROWS = 2 * RUNS, FIXED = ROWS, CARRIED, GIVEN, NUMBERS = GIVEN + RUNS };
+
+/* Rows, the value that stays, the carried value with its room, and what is given out. */
+static void fill_numbers(double *m) {
+    for (int k = 0; k < NUMBERS; k++) m[k] = sin(k + 1.0);
+}
+
+/* The k-th of many runs, whose rows are read from the last on and whose results go to where
+ * `given` says. */
+static bool go_once(cot__run *run, double *m, double *given, int64_t step, int k) {
+    return cot__run_go(run, IN(&m[CARRIED], &m[RUNS - 1 - k], &m[RUNS + k], &m[FIXED]),
+                       OUT(&m[CARRIED], given + k * step, NULL));
+}
+
+static bool go_along(cot__run *run, double *m, double *given, int64_t step, int64_t n) {
+    return cot__run_go_along(run, n, IN(&m[CARRIED], &m[RUNS - 1], &m[RUNS], &m[FIXED]), (const int64_t[]){0, -8, 8, 0},
+                             OUT(&m[CARRIED], given, NULL), (const int64_t[]){0, 8 * step, 0});
+}
+
+static void check_along(int results) {
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 1);
+    single    s = open_single(number_step, NULL, 4, (cot_var[]){x, x, x, x}, results);
+    /* to rows of their own, to rows that are read later, and over the value that stays */
+    static const struct { int at, step; } to[] = {{GIVEN, 1}, {NUMBERS - 1, -1}, {RUNS + 1, 1}, {FIXED, 0}};
+    for (int i = 0; i < TEST_COUNT(to); i++) {
+        double one[NUMBERS], all[NUMBERS];
+        fill_numbers(one);
+        fill_numbers(all);
+        for (int k = 0; k < RUNS; k++) assert_true(go_once(s.run, one, one + to[i].at, to[i].step, k));
+        assert_true(go_along(s.run, all, all + to[i].at, to[i].step, RUNS));
+        assert_memory_equal(one, all, sizeof one);
+        assert_false(go_along(s.run, all, all + to[i].at, to[i].step, 0));
+        assert_memory_equal(one, all, sizeof one);
+    }
+    close_single(&s);
+}
+
+static void many_runs_at_once_are_runs_one_by_one(void **state) {
+    HOST_ONLY;
+    check_along(2);
+    check_along(3);
+}
+
 /* 40 operations in a row: one array comes and goes, and no more than two are there at a time. */
 BODY(chain) {
     UNUSED;
@@ -342,6 +396,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tests_bools_and_integers_run_beside_floats),
         cmocka_unit_test(outputs_may_lie_where_inputs_lie),
+        cmocka_unit_test(many_runs_at_once_are_runs_one_by_one),
         cmocka_unit_test(dead_values_leave_their_memory_to_others),
         cmocka_unit_test(a_result_does_not_write_over_another_view_of_its_operand),
         cmocka_unit_test(an_operation_in_place_leaves_what_is_read_later),

@@ -1,5 +1,6 @@
-/* Instructions on slots: two that are joined, or linked so that the second takes what the first has
- * made from a register, leave in every slot what the two would have left. */
+/* Instructions on slots: those that are joined, or linked so that one takes what the one before has
+ * made from a register, or is done behind the same jump, leave in every slot what each would have
+ * left. */
 #include "program/scalars.h"
 #include "support/support.h"
 
@@ -20,7 +21,7 @@ static void fill(cot__slot *slots, cot_dtype dtype, int at) {
 }
 
 static void run(const cot__scalar *first, int n, cot__slot *slots) {
-    cot__scalar code[3];
+    cot__scalar code[4];
     memcpy(code, first, (size_t)n * sizeof *code);
     cot__scalars_link(code, (uint32_t)n);
     cot__scalars_run(code, slots);
@@ -89,8 +90,32 @@ static void linked_instructions_do_what_each_does(void **state) {
         }
 }
 
+/* Products that are NaN go another way, in the first of two and in the second; the third finds what
+ * the second has made. */
+static void three_in_a_row_do_what_each_does(void **state) {
+    static const uint32_t code[] = {2 * OP_mul, 2 * OP_smul, 2 * OP_add, 2 * OP_sub, 2 * OP_neg,
+                                    COT__PAIR_mul_f64 + COT__PAIR_ADD, COT__PAIR_mul_f64 + COT__PAIR_SUB,
+                                    COT__PAIR_smul_f64 + COT__PAIR_ADD, 2 * OP_sqrt};
+    (void)state;
+    for (uint32_t s = 0; s < 9 * 9 * 9 * 64; s++) {
+        uint32_t    slots = s / 729;
+        cot__scalar list[] = {{code[s % 9], slots & 3, 0, 1, 2, 0, NULL},
+                              {code[s / 9 % 9], slots >> 2 & 3, slots & 3, 3, slots >> 4, 0, NULL},
+                              {code[s / 81 % 9], 3, 1, slots >> 2 & 3, slots >> 4, 0, NULL}};
+        for (int at = 0; at < TEST_COUNT(points); at++) {
+            cot__slot apart[SLOTS], together[SLOTS];
+            fill(apart, COT_F64, at);
+            fill(together, COT_F64, at);
+            for (int k = 0; k < 3; k++) run(&list[k], 1, apart);
+            run(list, 3, together);
+            assert_same(COT_F64, apart, together);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(joined_instructions_do_what_both_do),
-                                       cmocka_unit_test(linked_instructions_do_what_each_does)};
+                                       cmocka_unit_test(linked_instructions_do_what_each_does),
+                                       cmocka_unit_test(three_in_a_row_do_what_each_does)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

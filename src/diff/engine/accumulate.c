@@ -136,7 +136,7 @@ bool cot__acc_own(cot__sweep *s, uint32_t node, bool zeros_if_empty) {
         s->t->backend->fill(&(cot__view){fresh->data, v.dtype, v.ndim, v.shape, stride}, 0);
     a->storage = fresh;
     a->offset = 0;
-    memcpy(a->stride, stride, sizeof stride);
+    memcpy(a->stride, stride, (size_t)v.ndim * sizeof *stride);
     claim(s, node, a);
     return true;
 }

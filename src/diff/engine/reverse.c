@@ -26,7 +26,10 @@ bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
 }
 
 static bool shape_fits(cot__rule *r, uint32_t to, uint32_t v) {
-    return cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, v));
+    cot__view x = cot__layout_at(r->t, to), g = cot__layout_at(r->t, v);
+    bool      same = x.ndim == g.ndim;
+    for (int k = 0; same && k < x.ndim; k++) same = x.shape[k] == g.shape[k];
+    return same || cot__adjoint_fits(r, cot__shape_at(r->t, to), cot__shape_at(r->t, v));
 }
 
 /* The contribution in the dtype of the operand, or invalid. */
@@ -201,9 +204,7 @@ cot_var cot__slot_var(cot__sweep *s, uint32_t node) {
     a->storage->refs++;
     if (!cot__storage_keep(t, a->storage, "backward")) return INVALID(t);
     cot__tensor *x = t->nodes[node].value.tensor;
-    int64_t      stride[COT_MAX_NDIM];
-    memcpy(stride, a->stride, sizeof stride);
-    return cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, stride, a->offset, 0, NULL);
+    return cot__push_storage(t, OP_constant, a->storage, dtype, x->ndim, x->dims, a->stride, a->offset, 0, NULL);
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
@@ -244,8 +245,8 @@ static bool open_partial(cot__sweep *s, uint32_t i, uint32_t to, bool *given_awa
     p->accumulate = *cot__slot(t, to) != 0;
     if (!p->accumulate && !*given_away && g->storage->refs == 1 && !g->storage->borrowed &&
         cot__is_contiguous(v.ndim, v.shape, g->stride)) {
-        int64_t same[COT_MAX_NDIM];
-        memcpy(same, g->stride, sizeof same);
+        int64_t same[COT_MAX_NDIM]; /* the list of accumulators may move */
+        memcpy(same, g->stride, (size_t)v.ndim * sizeof *same);
         if (!cot__acc_share(s, to, g->storage, g->offset, same)) return false;
         *given_away = true;
     } else {
@@ -279,9 +280,8 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
         for (int j = 0; j < count; j++) waits |= cot__arg(n, pending[j]) == to;
         if (e->partial[k]->what == TREE_G && *cot__slot(t, to) == 0 && !waits) {
             cot__acc *g = &s->accs[*cot__slot(t, i) - 1];
-            int64_t   stride[COT_MAX_NDIM];
-            memcpy(stride, g->stride, sizeof stride);
-            if (!cot__acc_share(s, to, g->storage, g->offset, stride)) return false;
+            memcpy(g_stride, g->stride, (size_t)z.view.ndim * sizeof *g_stride);
+            if (!cot__acc_share(s, to, g->storage, g->offset, g_stride)) return false;
             continue;
         }
         pending[count++] = k;

@@ -145,6 +145,8 @@ void cot__stepper_end_runs(cot__stepper *s);
 /* The same in two parts: one step as a run of the body's program, and the test. */
 bool cot__stepper_run(cot__stepper *s, const cot__view *y, int64_t k, int64_t length);
 bool cot__stepper_run_test(cot__stepper *s, bool *go);
+/* Some steps at once behind the first, see cot__steps_go_along. False: nothing was done. */
+bool cot__stepper_run_along(cot__stepper *s, const cot__view *y, int64_t k, int64_t n, int64_t length, size_t apart);
 /* What messages call the bodies of a condition. */
 static inline const char *cot__branch(int which) { return which ? "otherwise branch" : "then branch"; }
 

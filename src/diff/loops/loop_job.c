@@ -310,7 +310,9 @@ bool cot__loop_job_go(const cot__job *j) {
     holding *h = j->held;
     begin(j, h);
     if (h->s.f.tests && !run_while(j, h)) return false;
-    for (int64_t k = 0; !h->s.f.tests && k < h->s.f.length; k++)
+    int64_t length = h->s.f.tests ? 0 : h->s.f.length;
+    bool    along = cot__steps_go_along(&h->s, j->x, h->y, 0, length, length, 0);
+    for (int64_t k = 0; !along && k < length; k++)
         if (!run_step(j, h, k)) return false;
     for (int k = 0; k < h->s.f.carry; k++) {
         cot__view to = result_at(j, h->at[k]), from = to;

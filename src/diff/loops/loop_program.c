@@ -103,6 +103,12 @@ bool cot__stepper_run(cot__stepper *s, const cot__view *y, int64_t k, int64_t le
     return cot__run_heard(s->t, s->steps.body, cot__steps_go(&s->steps, s->view, y, k, length));
 }
 
+bool cot__stepper_run_along(cot__stepper *s, const cot__view *y, int64_t k, int64_t n, int64_t length, size_t apart) {
+    if (!s->steps.body || cot__is_loading(s->t)) return false;
+    see_operands(s);
+    return cot__steps_go_along(&s->steps, s->view, y, k, n, length, apart);
+}
+
 bool cot__stepper_run_test(cot__stepper *s, bool *go) {
     if (!s->steps.test) s->steps.test = open_run(s, true, &s->test_program);
     if (!s->steps.test) return false;

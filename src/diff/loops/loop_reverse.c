@@ -223,6 +223,15 @@ static bool reach(back *b, int64_t k) {
     return cot__reach(b->s.t, b->s.loop, b->run, &b->s.steps, k, go_on, b);
 }
 
+/* All steps at once, where their states lie side by side. False: nothing was done. */
+static bool go_back_along(back *b) {
+    int64_t last = b->run->length - 1;
+    if (!b->way.run || !b->run->all || cot__is_loading(b->s.t)) return false;
+    b->s.steps.state = b->run->all + (size_t)last * b->s.steps.bytes;
+    bool up = b->s.loop->reverse;
+    return cot__way_go_along(&b->way.way, &b->s.steps, b->way.run, up ? 0 : last, last + 1, up);
+}
+
 /* ---- the rule -------------------------------------------------------------------------------- */
 
 static bool open_back(back *b, cot__rule *r) {
@@ -303,7 +312,7 @@ void cot__loop_reverse_numbers(cot__rule *r) {
         start_carried(&b);
         struct cot__findings *look = t->kinks.look;
         int                   found = look ? look->found : 0;
-        for (int64_t k = b.run->length; ok && k-- > 0;) {
+        for (int64_t k = go_back_along(&b) ? 0 : b.run->length; ok && k-- > 0;) {
             ok = reach(&b, k) && step_back(&b, k);
             /* report the kinks of one step only */
             if (look && look->found != found) t->kinks.look = NULL;

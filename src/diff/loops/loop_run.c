@@ -335,9 +335,11 @@ static bool run_step(cot__stepper *s, int64_t k, int64_t length, const cot__view
 
 static bool run_known(cot__stepper *s, cot__loop_run *run, const cot__view *y) {
     int64_t next = run->at ? 0 : -1;
-    for (int64_t k = 0; k < run->length; k++)
+    for (int64_t k = 0; k < run->length; k++) {
         if (!cot__keep_planned(s->t, s->loop, run, &s->steps, k, &next) || !run_step(s, k, run->length, y))
             return false;
+        if (k == 0 && !run->at && cot__stepper_run_along(s, y, 1, run->length - 1, run->length, 0)) break;
+    }
     return true;
 }
 
@@ -346,9 +348,11 @@ static bool run_keeping_all(cot__stepper *s, cot__loop_run *run, const cot__view
     char *last = s->steps.state;
     s->steps.state = run->all;
     cot__state_first(s);
-    for (int64_t k = 0; k < run->length; k++) {
-        s->steps.next = k + 1 < run->length ? s->steps.state + s->steps.bytes : last;
-        if (!run_step(s, k, run->length, y)) return false;
+    for (int64_t k = 0, n = run->length; k < n; k++) {
+        s->steps.next = k + 1 < n ? s->steps.state + s->steps.bytes : last;
+        if (!run_step(s, k, n, y)) return false;
+        /* the last one goes elsewhere */
+        if (k == 0 && cot__stepper_run_along(s, y, 1, n - 2, n, s->steps.bytes)) k = n - 2;
     }
     return true;
 }

@@ -16,15 +16,17 @@ static int most_inputs(const cot__form *f) {
 }
 
 size_t cot__steps_lists(const cot__form *f) {
-    size_t pointers = (size_t)most_inputs(f) + (size_t)cot__form_tested(f) + (size_t)cot__form_results(f);
-    return pointers * sizeof(void *) + ((size_t)f->carry + 1) * sizeof(size_t);
+    size_t moving = (size_t)most_inputs(f) + (size_t)cot__form_results(f), tested = (size_t)cot__form_tested(f);
+    return (moving + tested) * sizeof(void *) + moving * sizeof(int64_t) + ((size_t)f->carry + 1) * sizeof(size_t);
 }
 
 void cot__steps_lay(cot__steps *s, void *lists) {
     s->in = lists;
     s->tested = s->in + most_inputs(&s->f);
     s->out = (void **)(uintptr_t)(s->tested + cot__form_tested(&s->f));
-    s->offset = (size_t *)(void *)(s->out + cot__form_results(&s->f));
+    s->in_step = (int64_t *)(void *)(s->out + cot__form_results(&s->f));
+    s->out_step = s->in_step + most_inputs(&s->f);
+    s->offset = (size_t *)(void *)(s->out_step + cot__form_results(&s->f));
 }
 
 /* Small values lie close together: a state of some scalars fills few lines of the cache. */
@@ -105,6 +107,32 @@ bool cot__steps_go(cot__steps *s, const cot__view *x, const cot__view *y, int64_
     if (!cot__run_go(s->body, s->in, s->out)) return false;
     s->state = s->next;
     s->next = from;
+    return true;
+}
+
+bool cot__steps_go_along(cot__steps *s, const cot__view *x, const cot__view *y, int64_t k, int64_t n, int64_t length,
+                         size_t apart) {
+    const cot__form *f = &s->f;
+    int64_t          at = f->reverse ? length - 1 - k : k, way = f->reverse ? -1 : 1, *step = s->in_step + f->consts;
+    const void     **in = s->in + f->consts;
+    if (f->counts || f->once) return false;
+    memset(s->in_step, 0, (size_t)cot__form_inputs(f, s->choice) * sizeof *step);
+    for (int i = 0; i < f->carry; i++) {
+        in[i] = s->state + s->offset[i];
+        s->out[i] = s->state + apart + s->offset[i];
+        step[i] = s->out_step[i] = (int64_t)apart;
+    }
+    for (int i = 0; i < f->nxs; i++) {
+        const cot__view *v = &x[cot__form_first_xs(f) + i];
+        in[f->carry + i] = cot__slice_at(v, at);
+        step[f->carry + i] = way * cot__slice_step(v);
+    }
+    for (int i = 0; i < f->nys; i++) {
+        s->out[f->carry + i] = y ? cot__slice_at(&y[i], at) : NULL;
+        s->out_step[f->carry + i] = y ? way * cot__slice_step(&y[i]) : 0;
+    }
+    if (!cot__run_go_along(s->body, n, s->in, s->in_step, s->out, s->out_step)) return false;
+    s->state += (size_t)n * apart;
     return true;
 }
 

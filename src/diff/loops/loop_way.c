@@ -13,7 +13,7 @@ static size_t most(const cot__form *f, int captures) {
 }
 
 size_t cot__way_lists(const cot__form *f, int captures) {
-    return 2 * most(f, captures) * (sizeof(cot__view) + sizeof(void *) + sizeof(cot__moving));
+    return 2 * most(f, captures) * (sizeof(cot__view) + sizeof(void *) + sizeof(int64_t) + sizeof(cot__moving));
 }
 
 void cot__way_lay(cot__way *w, const cot__form *f, void *lists) {
@@ -23,6 +23,8 @@ void cot__way_lay(cot__way *w, const cot__form *f, void *lists) {
     w->moving = (cot__moving *)(void *)(w->output + n);
     w->in = (void **)(void *)(w->moving + 2 * n);
     w->out = w->in + n;
+    w->in_step = (int64_t *)(void *)(w->out + n);
+    w->out_step = w->in_step + n;
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
@@ -38,8 +40,7 @@ static void take_output(cot__way *w, cot__view v) {
 
 /* Row 0 of a view; at step k it is row k. */
 static cot__view rows(cot__way *w, cot__view v, void **to) {
-    int64_t step = v.stride ? v.stride[0] : cot__count(v.ndim - 1, v.shape + 1);
-    w->moving[w->moves++] = (cot__moving){to, v.data, step * cot__dtype_size(v.dtype)};
+    w->moving[w->moves++] = (cot__moving){to, v.data, cot__slice_step(&v)};
     return (cot__view){v.data, v.dtype, v.ndim - 1, v.shape + 1, v.stride ? v.stride + 1 : NULL};
 }
 
@@ -89,4 +90,18 @@ void cot__way_at(cot__way *w, const cot__steps *s, int64_t at) {
         const cot__moving *m = &w->moving[k];
         *m->to = (void *)((uintptr_t)m->first + (uintptr_t)(at * m->step));
     }
+}
+
+bool cot__way_go_along(cot__way *w, const cot__steps *s, cot__run *run, int64_t at, int64_t n, bool up) {
+    if (s->f.counts) return false;
+    cot__way_at(w, s, at);
+    for (int k = 0; k < w->inputs; k++) w->in_step[k] = 0;
+    for (int k = 0; k < w->outputs; k++) w->out_step[k] = 0;
+    for (int k = 0; k < s->f.carry; k++) w->in_step[w->state - w->in + k] = -(int64_t)s->bytes;
+    for (int k = 0; k < w->moves; k++) {
+        const cot__moving *m = &w->moving[k];
+        bool               is_input = m->to >= w->in && m->to < w->in + w->inputs;
+        *(is_input ? &w->in_step[m->to - w->in] : &w->out_step[m->to - w->out]) = up ? m->step : -m->step;
+    }
+    return cot__run_go_along(run, n, (const void *const *)w->in, w->in_step, w->out, w->out_step);
 }

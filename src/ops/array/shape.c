@@ -236,11 +236,13 @@ cot_var cot_broadcast_to(cot_var x, cot_shape shape) { return cot__broadcast_as(
 
 /* x̄ += Σ z̄ over the repeated axes */
 static void broadcast_to_vjp(cot__rule *r) {
-    cot_shape x = cot__rule_shape(r, 0), z = cot__shape_at(r->t, r->node);
-    cot_axes  repeated = {0, true, {0}};
+    cot__view v = cot__layout_at(r->t, cot__rule_arg(r, 0)), z = cot__layout_at(r->t, r->node);
+    cot_shape x = cot__view_extents(&v);
+    /* new axes go, and so most sums have x's shape at once */
+    cot_axes  repeated = {0, x.ndim == 0 || x.ndim == z.ndim, {0}};
     for (int k = 0; k < z.ndim; k++) {
         int of = k - (z.ndim - x.ndim);
-        if (of < 0 || x.dim[of] != z.dim[k]) repeated.axis[repeated.n++] = k;
+        if (of < 0 || x.dim[of] != z.shape[k]) repeated.axis[repeated.n++] = k;
     }
     cot__give(r, 0, cot_reshape(cot_sum(r->g, repeated), x));
 }

@@ -38,10 +38,10 @@ static cot_dtype common_dtype(const cot_tape *t, int op, int n, const cot_var *x
 }
 
 static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var *xs, cot_shape *out) {
-    *out = (cot_shape){0};
+    out->ndim = 0;
     for (int k = 0; k < n; k++) {
         if (cot__is_number(xs[k])) continue;
-        cot_shape s = cot__shape_at(t, cot__index(xs[k])), before = *out;
+        cot__view s = cot__layout_at(t, cot__index(xs[k]));
         if (s.ndim > out->ndim) {
             int shift = s.ndim - out->ndim;
             memmove(out->dim + shift, out->dim, (size_t)out->ndim * sizeof *out->dim);
@@ -50,15 +50,17 @@ static bool broadcast_shapes(cot_tape *t, const char *name, int n, const cot_var
         }
         for (int i = 0; i < s.ndim; i++) {
             int64_t *d = &out->dim[out->ndim - s.ndim + i];
-            if (*d == s.dim[i] || s.dim[i] == 1) continue;
+            if (*d == s.shape[i] || s.shape[i] == 1) continue;
             if (*d != 1) {
-                char a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+                char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
+                cot_shape before;
+                broadcast_shapes(t, name, k, xs, &before);
                 cot__fail(t, COT_SHAPE,
                           "[%s] shapes %s and %s do not broadcast; counted from the end, extents must be equal or 1",
-                          name, cot__shape_text(before.ndim, before.dim, a), cot__shape_text(s.ndim, s.dim, b));
+                          name, cot__shape_text(before.ndim, before.dim, a), cot__shape_text(s.ndim, s.shape, b));
                 return false;
             }
-            *d = s.dim[i];
+            *d = s.shape[i];
         }
     }
     return true;

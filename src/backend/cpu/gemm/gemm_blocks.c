@@ -312,11 +312,19 @@ static void by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : spread_here);
 }
 
+/* Whole tiles of operands that are read where they lie: nothing is packed, and nothing turned. */
+static bool lies_ready(const cot__gemm_kernels *g, bool alone, const cot__matrix *a, const cot__matrix *b,
+                       const cot__matrix *c) {
+    if (c->col_stride != 1 || c->cols % g->cols) return false;
+    plan x = plan_of(g, a, b, c->rows, c->cols, a->cols, alone || !is_large(c->rows, c->cols, a->cols));
+    return x.a_lies && x.b_lies;
+}
+
 void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
     /* the product of transposes is the transposed product, bit for bit: a*b commutes */
     cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
-    if (by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
+    if (!lies_ready(g, alone, &a, &b, &c) && by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
     if (c.col_stride != 1 && c.row_stride == 1) by_blocks(g, room, alone, bt, at, ct, add);
     else by_blocks(g, room, alone, a, b, c, add);
 }

@@ -55,14 +55,14 @@ static inline __attribute__((always_inline)) TARGET void N(pack_any)(T *restrict
 static inline __attribute__((always_inline)) TARGET void N(turn_panel)(T *restrict to, const T *from, int64_t rs,
                                                                        int64_t k, const int width) {
     const int whole = TURNS ? width / SQUARE * SQUARE : 0;
-    int64_t   end = whole ? k / 16 * 16 : 0;
+    int64_t   end = whole ? k / SQUARE * SQUARE : 0;
     for (int64_t p0 = 0; p0 < end; p0 += 16) {
+        const int64_t next = end - p0 < 16 ? end : p0 + 16;
         for (int i = 0; i < whole; i += SQUARE) {
             UNROLL for (int l = 0; l < SQUARE; l++) __builtin_prefetch(from + (i + l) * rs + p0 + 2 * N(LINE));
-            UNROLL for (int p = 0; p < 16; p += SQUARE)
-                N(turn)(to + (p0 + p) * width + i, width, from + i * rs + p0 + p, rs);
+            for (int64_t p = p0; p < next; p += SQUARE) N(turn)(to + p * width + i, width, from + i * rs + p, rs);
         }
-        for (int64_t p = p0; p < p0 + 16; p++)
+        for (int64_t p = p0; p < next; p++)
             for (int i = whole; i < width; i++) to[p * width + i] = from[i * rs + p];
     }
     N(pack_any)(to + end * width, from + end, rs, 1, width, k - end, width);
@@ -85,6 +85,16 @@ static TARGET void N(pack_a)(void *to, const void *from, int64_t rs, int64_t ps,
 }
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
+
+/* m rows of n, `rs` apart, become columns `ts` apart, along the lines that are written. */
+static TARGET void N(put_turned)(T *to, int64_t ts, const T *from, int64_t rs, int64_t m, int64_t n) {
+    const int64_t high = TURNS ? m / SQUARE * SQUARE : 0, wide = TURNS ? n / SQUARE * SQUARE : 0;
+    for (int64_t l = 0; l < wide; l += SQUARE)
+        for (int64_t r = 0; r < high; r += SQUARE) N(turn)(to + l * ts + r, ts, from + r * rs + l, rs);
+    for (int64_t l = 0; l < n; l++)
+        for (int64_t r = l < wide ? high : 0; r < m; r++) to[l * ts + r] = from[r * rs + l];
+}
+
 
 #define W(name) N(name)
 #include "backend/cpu/gemm/gemm_tile.h"

@@ -53,9 +53,7 @@ static void W(place)(int height, int64_t k, const void *a, int64_t rs, int64_t p
     tile(k, a, rs, ps, b, bs, inside ? to : out, inside ? c->row_stride : W(NR), inside && add, m);
     if (inside) return;
     m = m < height ? m : height, n = n < W(NR) ? n : W(NR);
-    if (c->row_stride == 1 && !add) /* along the lines that are written */
-        for (int64_t l = 0; l < n; l++)
-            for (int64_t r = 0; r < m; r++) to[l * c->col_stride + r] = out[r * W(NR) + l];
+    if (c->row_stride == 1 && !add) N(put_turned)(to, c->col_stride, out, W(NR), m, n);
     else
         for (int64_t r = 0; r < m; r++) N(put)(to + r * c->row_stride, c->col_stride, out + r * W(NR), n, add);
 }
