@@ -130,8 +130,9 @@ int main(int argc, char **argv) {
     if (argc == 1) s.seconds = 0.5;
     for (int d = COT_F64; d <= COT_F32; d++)
         for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
-            bench(&shapes[i], d == COT_F64 ? COT_F32 : COT_F64, there ? &blas : NULL, s.seconds);
+            if (wanted(s.only, shapes[i].of))
+                bench(&shapes[i], d == COT_F64 ? COT_F32 : COT_F64, there ? &blas : NULL, s.seconds);
     for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
-        if (shapes[i].m > 1 || shapes[i].n > 1) bench_bf16(&shapes[i], s.seconds);
+        if (wanted(s.only, shapes[i].of) && (shapes[i].m > 1 || shapes[i].n > 1)) bench_bf16(&shapes[i], s.seconds);
     return 0;
 }

@@ -1,13 +1,17 @@
 /* parallel.c: a pool of workers with one job at a time.
  *
- * A job is open while its parts are claimed. A worker enters (counts itself in), checks whether a
- * job is open, claims parts until there are none, and leaves. The caller claims parts too, then
- * closes the job and waits until no worker is inside. Then all parts are done, and no worker can
- * still read the job. Every thread has a share of the parts, in order, and claims from the others'
- * when its own is done: so rows that one operation made are read by the next one where they lie in
- * the cache, and uneven parts balance. Workers spin for a moment after a job, because the
- * next one often follows at once and waking a sleeping thread takes tens of microseconds. Then they
- * sleep. */
+ * Every thread has a seat: a line of the cache with its share of the parts, in order, and for a
+ * worker a state that says whose turn it is. The caller fills the seats, posts the job to as many
+ * workers as there are parts, and claims parts too. A worker that finds its seat posted takes it,
+ * claims parts until there are none, and leaves. At the end the caller takes back what a worker has
+ * not taken, and waits for those that have: then all parts are done, and no worker reads the job.
+ *
+ * A thread claims from the others' shares when its own is done: so rows that one operation made are
+ * read by the next one where they lie in the cache, and uneven parts balance. Workers spin for a
+ * moment after a job, because the next one often follows at once and waking a sleeping thread takes
+ * tens of microseconds. Then they sleep. A worker that spins has its share in a tenth of a
+ * microsecond; so small jobs are posted to workers that spin, and wake others only when enough of
+ * them have gone by without. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/parallel.h"
 
@@ -19,38 +23,36 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MOST_THREADS = 256, SPINS = 4000 };
+enum {
+    MOST_THREADS = 256,
+    SPINS        = 4000,
+    PATIENCE     = 32, /* small jobs that find workers asleep before they are woken for the next */
+};
 
-typedef struct job {
+/* Of a worker. IDLE: it spins. POSTED: there is a job. TAKEN: it is at work. AWAITED: and the owner
+ * sleeps until it is done. STOPPED: it shall end. */
+enum { IDLE, POSTED, TAKEN, AWAITED, ASLEEP, STOPPED };
+
+typedef struct seat {
+    _Alignas(64) _Atomic int state;
+    int              threads; /* that have shares */
+    _Atomic int64_t  next;    /* the first of its parts that nobody has claimed */
+    int64_t          end;
     void (*run)(void *ctx, int64_t part);
     void *ctx;
-    int   threads; /* that have shares */
-} job;
-
-/* The parts of one thread that nobody has claimed yet; a line of the cache each. */
-typedef struct share {
-    _Alignas(64) _Atomic int64_t next;
-    int64_t end;
-} share;
+} seat;
 
 static struct pool {
     /* held by the caller that owns the job, and while workers are started and stopped */
-    pthread_mutex_t  owner;
-    pthread_mutex_t  sleep;
-    pthread_cond_t   wake;
-    pthread_t        thread[MOST_THREADS];
-    pthread_cond_t   left;
-    int              workers;  /* started */
-    _Atomic int      asked;    /* threads wanted, the caller's included; 0: not decided yet */
-    job              current;
-    share            shares[MOST_THREADS];
-    _Atomic int      inside;   /* number of workers that may be reading `current` */
-    _Atomic int      sleeping;
-    _Atomic bool     waits;    /* the owner sleeps until the last worker has left */
-    _Atomic uint32_t round;    /* changes when a job opens and when the workers shall stop */
-    uint32_t         first_round; /* when the workers were started */
-    _Atomic bool     open, stop;
-    bool             spins;    /* there is a processor for each thread */
+    pthread_mutex_t owner;
+    pthread_mutex_t sleep;
+    pthread_cond_t  wake, left;
+    pthread_t       thread[MOST_THREADS];
+    seat            seats[MOST_THREADS]; /* the first is the caller's */
+    int             workers;             /* started */
+    int             missed;              /* small jobs that found workers asleep */
+    _Atomic int     asked;               /* threads wanted, the caller's included; 0: not decided yet */
+    bool            spins;               /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
           .left = PTHREAD_COND_INITIALIZER};
 
@@ -64,73 +66,63 @@ static inline void relax(void) {
 #endif
 }
 
-static void hand_out(int64_t parts, int threads) {
-    for (int t = 0; t < threads; t++) {
-        pool.shares[t].end = cot__part_start(parts, threads, t + 1);
-        atomic_store_explicit(&pool.shares[t].next, cot__part_start(parts, threads, t), memory_order_relaxed);
-    }
-}
+static bool passes(seat *s, int from, int to) { return atomic_compare_exchange_strong(&s->state, &from, to); }
 
-static void claim(const job *j, int self) {
-    for (int k = 0, t = self; k < j->threads; k++, t = t + 1 < j->threads ? t + 1 : 0) {
-        share *s = &pool.shares[t];
+static void claim(int self) {
+    const int threads = pool.seats[self].threads;
+    for (int k = 0, t = self; k < threads; k++, t = t + 1 < threads ? t + 1 : 0) {
+        seat *s = &pool.seats[t];
         while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
             int64_t part = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-            if (part < s->end) j->run(j->ctx, part);
+            if (part < s->end) s->run(s->ctx, part);
         }
     }
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-static void wait_for_round(uint32_t seen) {
-    if (pool.spins)
-        for (int i = 0; i < SPINS; i++) {
-            if (atomic_load(&pool.round) != seen) return;
-            relax();
-        }
+static void wait_for_job(seat *s) {
+    for (int i = 0; i < SPINS && pool.spins; i++) {
+        if (atomic_load_explicit(&s->state, memory_order_relaxed) != IDLE) return;
+        relax();
+    }
     pthread_mutex_lock(&pool.sleep);
-    atomic_fetch_add(&pool.sleeping, 1);
-    while (atomic_load(&pool.round) == seen) pthread_cond_wait(&pool.wake, &pool.sleep);
-    atomic_fetch_sub(&pool.sleeping, 1);
+    if (passes(s, IDLE, ASLEEP))
+        while (atomic_load(&s->state) == ASLEEP) pthread_cond_wait(&pool.wake, &pool.sleep);
     pthread_mutex_unlock(&pool.sleep);
 }
 
 static void *worker(void *arg) {
-    int      self = (int)(intptr_t)arg;
-    uint32_t seen = pool.first_round;
+    int   self = (int)(intptr_t)arg;
+    seat *s = &pool.seats[self];
     for (;;) {
-        wait_for_round(seen);
-        seen = atomic_load(&pool.round);
-        if (atomic_load(&pool.stop)) return NULL;
-        atomic_fetch_add(&pool.inside, 1);
-        if (atomic_load(&pool.open)) claim(&pool.current, self);
-        if (atomic_fetch_sub(&pool.inside, 1) == 1 && atomic_load(&pool.waits)) {
-            pthread_mutex_lock(&pool.sleep);
-            pthread_cond_signal(&pool.left);
-            pthread_mutex_unlock(&pool.sleep);
-        }
+        wait_for_job(s);
+        if (passes(s, POSTED, TAKEN)) {
+            claim(self);
+            if (atomic_exchange(&s->state, IDLE) == AWAITED) {
+                pthread_mutex_lock(&pool.sleep);
+                pthread_cond_signal(&pool.left);
+                pthread_mutex_unlock(&pool.sleep);
+            }
+        } else if (atomic_load(&s->state) == STOPPED) return NULL;
     }
 }
 
-/* Waits until all workers have left. Parts that are still at work end soon, unless their threads
- * were descheduled. */
-static void wait_for_leaving(void) {
+/* Takes the job back, or waits until it is done. A part that is still at work ends soon, unless its
+ * thread was descheduled. */
+static void wait_for_leaving(seat *s) {
+    if (passes(s, POSTED, IDLE)) return;
     for (int i = 0; i < SPINS && pool.spins; i++) {
-        if (atomic_load(&pool.inside) == 0) return;
+        if (atomic_load_explicit(&s->state, memory_order_acquire) != TAKEN) return;
         relax();
     }
     pthread_mutex_lock(&pool.sleep);
-    atomic_store(&pool.waits, true);
-    while (atomic_load(&pool.inside) > 0) pthread_cond_wait(&pool.left, &pool.sleep);
-    atomic_store(&pool.waits, false);
+    if (passes(s, TAKEN, AWAITED))
+        while (atomic_load(&s->state) == AWAITED) pthread_cond_wait(&pool.left, &pool.sleep);
     pthread_mutex_unlock(&pool.sleep);
 }
 
-static void next_round(void) {
-    atomic_fetch_add(&pool.round, 1);
-    /* a worker that is about to sleep looks at the round once more, under the mutex */
-    if (atomic_load(&pool.sleeping) == 0) return;
+static void wake_all(void) {
     pthread_mutex_lock(&pool.sleep);
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.sleep);
@@ -170,11 +162,10 @@ static int default_threads(void) {
 /* The owner calls the three functions below. */
 static void stop_workers(void) {
     if (pool.workers == 0) return;
-    atomic_store(&pool.stop, true);
-    next_round();
+    for (int t = 1; t <= pool.workers; t++) atomic_store(&pool.seats[t].state, STOPPED);
+    wake_all();
     for (int i = 0; i < pool.workers; i++) pthread_join(pool.thread[i], NULL);
     pool.workers = 0;
-    atomic_store(&pool.stop, false);
 }
 
 /* After a fork only the calling thread exists, so the child gets a new pool. */
@@ -184,11 +175,6 @@ static void forked(void) {
     pthread_cond_init(&pool.wake, NULL);
     pthread_cond_init(&pool.left, NULL);
     pool.workers = 0;
-    atomic_store(&pool.inside, 0);
-    atomic_store(&pool.sleeping, 0);
-    atomic_store(&pool.waits, false);
-    atomic_store(&pool.open, false);
-    atomic_store(&pool.stop, false);
 }
 
 static void register_forked(void) { pthread_atfork(NULL, NULL, forked); }
@@ -212,7 +198,7 @@ static void start_workers(void) {
     pthread_attr_setstacksize(&attributes, 1 << 20);
     sigfillset(&all); /* the program handles signals, not our threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    pool.first_round = atomic_load(&pool.round);
+    for (int t = 1; t < asked; t++) atomic_store(&pool.seats[t].state, IDLE);
     while (pool.workers < asked - 1 &&
            pthread_create(&pool.thread[pool.workers], &attributes, worker, (void *)(intptr_t)(pool.workers + 1)) == 0)
         pool.workers++;
@@ -240,23 +226,68 @@ static bool become_owner(void) {
     return pthread_mutex_trylock(&pool.owner) == 0;
 }
 
-void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+/* Shares before posts: whoever has a job may look at all of them. */
+static void hand_out(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx, int threads) {
+    for (int t = 0; t < threads; t++) {
+        seat *s = &pool.seats[t];
+        s->threads = threads;
+        s->end = cot__part_start(parts, threads, t + 1);
+        s->run = run, s->ctx = ctx;
+        atomic_store_explicit(&s->next, cot__part_start(parts, threads, t), memory_order_relaxed);
+    }
+}
+
+static void post(int threads) {
+    bool asleep = false;
+    for (int t = 1; t < threads; t++)
+        if (!passes(&pool.seats[t], IDLE, POSTED)) {
+            atomic_store(&pool.seats[t].state, POSTED);
+            asleep = true;
+        }
+    if (asleep) wake_all();
+}
+
+/* The owner does all parts with the workers. */
+static void share_out(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+    int threads = parts < pool.workers + 1 ? (int)parts : pool.workers + 1;
+    hand_out(parts, run, ctx, threads);
+    post(threads);
+    claim(0);
+    for (int t = 1; t < threads; t++) wait_for_leaving(&pool.seats[t]);
+}
+
+/* Are the workers that a small job asks for awake, or is it time to wake them? */
+static bool worth_asking(int64_t parts) {
+    bool awake = pool.workers == cot_threads() - 1;
+    if (awake && !pool.spins) return false;
+    for (int t = 1; t <= pool.workers && t < parts && awake; t++)
+        awake = atomic_load_explicit(&pool.seats[t].state, memory_order_relaxed) == IDLE;
+    if (awake) return true;
+    if (pool.missed++ < PATIENCE) return false;
+    pool.missed = 0;
+    return true;
+}
+
+static void in_parallel(bool small, int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     if (parts > 1 && become_owner()) {
-        start_workers();
-        if (pool.workers > 0) {
-            pool.current = (job){run, ctx, pool.workers + 1};
-            hand_out(parts, pool.workers + 1);
-            atomic_store(&pool.open, true);
-            next_round();
-            claim(&pool.current, 0);
-            atomic_store(&pool.open, false);
-            wait_for_leaving();
-            pthread_mutex_unlock(&pool.owner);
-            return;
+        if (!small || worth_asking(parts)) {
+            start_workers();
+            if (pool.workers > 0) {
+                share_out(parts, run, ctx);
+                pthread_mutex_unlock(&pool.owner);
+                return;
+            }
         }
         pthread_mutex_unlock(&pool.owner);
     }
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
+}
+
+void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+    in_parallel(false, parts, run, ctx);
+}
+void cot__parallel_small(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+    in_parallel(true, parts, run, ctx);
 }
 
 /* Runs when the library is unloaded or the program ends. If a job of another thread runs, nothing

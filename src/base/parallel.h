@@ -19,9 +19,14 @@
  * memory. */
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 
-/* Work below this many elementary operations (additions, say) is not worth a second thread: waking
- * one takes some ten thousand. It is a variable only for the tests, which make it small, so that
- * small work is cut as well. No result may show where the cuts are. */
+/* The same for small work, of a microsecond or more: on workers that still spin after a job before.
+ * Workers that sleep are not woken for it, unless much of it comes one after the other. */
+void cot__parallel_small(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
+
+/* Twice this many elementary operations (additions, say) are worth waking a second thread, which
+ * takes some ten thousand; half as many are worth one that is awake. It is a variable only for the
+ * tests, which make it small, so that small work is cut as well. No result may show where the cuts
+ * are. */
 extern int64_t cot__grain;
 
 /* Parts of n items of `cost` elementary operations each, about a quarter of cot__grain a part, at
@@ -37,7 +42,16 @@ static inline int64_t cot__parts(int64_t n, int64_t cost, int64_t most) {
                ? 1
                : cot__pieces_of(n, cost, most, cot__grain / 4);
 }
-/* The same for parts that each sum up a share of one result. Their number is then part of the
+/* The same for work that workers share from half of cot__grain on if they are awake. The parts are
+ * run by what cot__spread_of gives for all of the work. */
+static inline int64_t cot__parts_awake(int64_t n, int64_t cost, int64_t most) {
+    return cot__pieces_of(n, cost, most, cot__grain / 4);
+}
+typedef void cot__spread(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
+static inline cot__spread *cot__spread_of(int64_t work) {
+    return work < 2 * cot__grain ? cot__parallel_small : cot__parallel;
+}
+/* cot__parts for parts that each sum up a share of one result. Their number is then part of the
  * definition of the result. */
 static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) {
     return cot__pieces_of(n, cost, most, 32768);

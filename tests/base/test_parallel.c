@@ -38,6 +38,55 @@ static void each_part_runs_once(void **state) {
     cot_set_threads(0);
 }
 
+static void each_part_of_a_small_job_runs_once(void **state) {
+    (void)state;
+    static _Atomic int ran[PARTS];
+    for (int k = 0; k < TEST_COUNT(counts); k++)
+        for (int round = 0; round < 400; round++) {
+            cot_set_threads(counts[k]);
+            memset(ran, 0, sizeof ran);
+            int parts = round % 9;
+            /* some find workers awake, some asleep, some none */
+            if (round % 50 == 0) usleep(2000);
+            if (round % 20 == 3) cot__parallel(2, count_part, ran + 20);
+            cot__parallel_small(parts, count_part, ran);
+            for (int i = 0; i < 20; i++) assert_int_equal(ran[i], i < parts);
+        }
+    cot_set_threads(0);
+}
+
+/* Which threads worked: a part waits for the other, so that each thread has one, or time is up. */
+typedef struct meeting { _Atomic int here; pthread_t thread[2]; } meeting;
+static void part_that_meets(void *ctx, int64_t part) {
+    meeting *m = ctx;
+    m->thread[part] = pthread_self();
+    atomic_fetch_add(&m->here, 1);
+    for (int turns = 0; atomic_load(&m->here) < 2 && turns < 20; turns++) usleep(1000);
+}
+/* Does a second thread come to one of so many jobs? */
+static bool met(cot__spread *spread, int jobs) {
+    bool both = false;
+    for (int i = 0; i < jobs && !both; i++) {
+        meeting m = {.here = 0};
+        spread(2, part_that_meets, &m);
+        both = !pthread_equal(m.thread[0], m.thread[1]);
+    }
+    return both;
+}
+
+/* A few small jobs do not start or wake a worker; many of them in a row get one. */
+static void small_jobs_wake_workers_when_there_are_many(void **state) {
+    (void)state;
+    if (cot_threads() < 2) skip(); /* on one processor nobody spins */
+    cot_set_threads(1);
+    assert_false(met(cot__parallel, 2)); /* there are no workers now */
+    cot_set_threads(2);
+    assert_false(met(cot__parallel_small, 5));
+    assert_true(met(cot__parallel_small, 400));
+    assert_true(met(cot__parallel, 400));
+    cot_set_threads(0);
+}
+
 /* Part 0 ends when all others have; those of its own thread's share must be done by others. */
 static void part_that_waits(void *ctx, int64_t part) {
     _Atomic int *done = ctx;
@@ -355,8 +404,9 @@ static void products_do_not_show_threads(void **state) {
 static void thin_and_deep_products_do_not_show_threads(void **state) {
     (void)state;
     static const int64_t shapes[][3] = {{1, 700, 900}, {700, 1, 900},  {1, 9, 5000},  {9, 1, 5000},
-                                        {1, 1, 7000},  {10, 12, 5000}, {2, 3, 70000}, {1, 1, 70001}};
-    enum { MOST = 700 * 900, RESULTS = 700 };
+                                        {1, 1, 7000},  {10, 12, 5000}, {2, 3, 70000}, {1, 1, 70001},
+                                        {1, 1, 20000}, {300, 1, 200},  {64, 70, 64}};
+    enum { MOST = 700 * 900, RESULTS = 64 * 70 };
     static double data[MOST], alone[RESULTS], shared[RESULTS];
     test_random   r = test_random_of("thin", 0);
     int64_t       usual = cot__grain;
@@ -403,6 +453,8 @@ static void empty_products_are_empty_or_zero(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_runs_once),
+        cmocka_unit_test(each_part_of_a_small_job_runs_once),
+        cmocka_unit_test(small_jobs_wake_workers_when_there_are_many),
         cmocka_unit_test(the_share_of_a_busy_thread_is_done_by_others),
         cmocka_unit_test(parts_may_call_the_pool),
         cmocka_unit_test(many_threads_share_the_pool),

@@ -10,3 +10,6 @@ void cot_set_threads(int n) { (void)n; }
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
+void cot__parallel_small(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+    cot__parallel(parts, run, ctx);
+}

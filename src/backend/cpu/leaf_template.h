@@ -46,24 +46,10 @@ COT__INLINED TARGET void N(whole)(const bool product, const int side, const T *x
     UNROLL for (int s = 0; s < side; s++) sums[s] = N(folded)(chain[s]);
 }
 
-/* A whole leaf of a product as one straight line, which runs along memory: the processor looks far
- * enough ahead to begin the next leaf meanwhile. */
-COT__INLINED TARGET T N(straight)(const T *x, const T *y) {
-    V chain[N(CHAINS)];
-    UNROLL for (int c = 0; c < N(CHAINS); c++) chain[c] = N(terms)(true, x, y, c * N(VL));
-    UNROLL for (int i = LANES; i < COT__BLOCK; i += LANES)
-        UNROLL for (int c = 0; c < N(CHAINS); c++) chain[c] = chain[c] + N(terms)(true, x, y, i + c * N(VL));
-    return N(folded)(chain);
-}
-
-/* Products load twice for each addition, so half as many chains hide it, in half as many places of
- * memory. */
+/* Products go leaf by leaf: they load twice for each addition, the processor looks far enough ahead
+ * to begin the next leaf meanwhile, and memory is slow to give two places of a page in turn. */
 COT__INLINED TARGET void N(any_leaves)(const bool product, const T *x, const T *y, int64_t count, T *sums) {
-    const int side = product && N(SIDE) > 1 ? N(SIDE) / 2 : N(SIDE);
-    if (product && sizeof(V) == 64) {
-        for (; count > 0; count--, x += COT__BLOCK, y += COT__BLOCK) *sums++ = N(straight)(x, y);
-        return;
-    }
+    const int side = product ? 1 : N(SIDE);
     for (; count >= side; count -= side, x += side * COT__BLOCK, sums += side) {
         N(whole)(product, side, x, y, sums);
         if (product) y += side * COT__BLOCK;

@@ -82,7 +82,7 @@ static double shared(dot *d) {
     tree   t = {.top = 0};
     int64_t parts = (d->n + d->each - 1) / d->each, whole = d->n / d->each;
     d->sums = (char *)sums;
-    cot__parallel(parts, part_of, d);
+    cot__spread_of(d->n)(parts, part_of, d);
     for (int64_t k = 0; k < whole; k++) take(d, &t, k, sum_at(d, sums, k));
     if (whole < parts) t.sum[t.top++] = sum_at(d, sums, whole);
     return total(d, &t);
@@ -97,8 +97,8 @@ void cot__gemm_dot(cot_dtype dtype, bool alone, cot__matrix x, cot__matrix y, vo
              .ys     = y.row_stride,
              .n      = x.cols,
              .each   = COT__BLOCK};
-    while (d.each * PARTS < d.n || d.each < cot__grain) d.each *= 2;
-    double sum = pair(&d, alone || d.each >= d.n ? sum_of(&d, 0, d.n) : shared(&d), 0);
+    while (d.each * PARTS < d.n || d.each < cot__grain / 4) d.each *= 2;
+    double sum = pair(&d, alone || d.n < 2 * d.each ? sum_of(&d, 0, d.n) : shared(&d), 0);
     if (d.wide) *(double *)z = add ? *(double *)z + sum : sum;
     else *(float *)z = add ? *(float *)z + (float)sum : (float)sum;
 }

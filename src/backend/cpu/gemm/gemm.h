@@ -39,11 +39,10 @@ typedef struct cot__gemm_kernels {
     void (*pack_b)(void *to, const void *from, int64_t cs, int64_t ps, int64_t n, int64_t k);
 
     /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any
-     * strides. */
-    void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t);
-    void (*dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
-    /* dots for a matrix beyond the caches */
-    void (*far_dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t);
+     * strides. far: b is beyond the caches, and is fetched ahead. */
+    void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t, bool far);
+    void (*dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t,
+                 bool far);
 
     /* c[j] = t[j], or c[j] + t[j] */
     void (*put)(void *c, int64_t cs, const void *t, int64_t n, bool add);

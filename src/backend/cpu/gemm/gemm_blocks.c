@@ -45,14 +45,17 @@ typedef struct job {
     _Atomic bool             taken[SLOTS];
 } job;
 
-/* How the parts are run: by cot__parallel, or on the caller's thread. */
-typedef void spread(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
+/* How the parts are run: by one of the pool's, or on the caller's thread. */
 static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     for (int64_t part = 0; part < parts; part++) run(ctx, part);
 }
 
 static bool is_large(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k >= 32 * (double)cot__grain;
+}
+/* Not large, but worth a thread that is awake: some microseconds. */
+static bool is_middling(int64_t m, int64_t n, int64_t k) {
+    return (double)m * (double)n * (double)k >= 4 * (double)cot__grain;
 }
 static int64_t ratio_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t round_up(int64_t n, int64_t to) { return ratio_up(n, to) * to; }
@@ -124,7 +127,7 @@ static void strip_part(void *ctx, int64_t part) {
     job    *x = ctx;
     int64_t i0 = part / x->strips * x->rows, j = part % x->strips * x->x.width, end = cot__least(x->m, i0 + x->rows),
             n    = cot__least(x->x.width, x->c.cols - j);
-    int64_t slot = take_slot(x->taken, x->slots), skip = x->x.b_lies ? n / x->g->cols * x->g->cols : 0;
+    int64_t skip = x->x.b_lies ? n / x->g->cols * x->g->cols : 0, slot = skip < n ? take_slot(x->taken, x->slots) : 0;
     char   *bp = x->bp + slot * x->x.b_room;
     for (int64_t p = 0; p < x->k; p += COT__DEEP) {
         int64_t k = cot__least(COT__DEEP, x->k - p);
@@ -133,7 +136,7 @@ static void strip_part(void *ctx, int64_t part) {
                          x->b.row_stride, n - skip, k);
         for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp);
     }
-    atomic_store(&x->taken[slot], false);
+    if (skip < n) atomic_store(&x->taken[slot], false);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -175,7 +178,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
 }
 
 static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, cot__matrix a, cot__matrix b,
-                     cot__matrix c, bool add, int64_t slots, spread *run) {
+                     cot__matrix c, bool add, int64_t slots, cot__spread *run) {
     job w    = {.g     = g,
                 .a     = a,
                 .b     = b,
@@ -308,8 +311,11 @@ static void by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return;
     if (by_narrow_tiles(g->narrow, room, alone, a, b, c, add)) return;
     plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
+    /* strips as narrow as they come, none of which has anything to pack but the last */
+    bool shared = !alone && !large && is_middling(c.rows, c.cols, a.cols) && x.a_lies && x.b_lies;
+    if (shared) x.width = g->cols;
     if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
-    by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : spread_here);
+    by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : shared ? cot__parallel_small : spread_here);
 }
 
 /* Whole tiles of operands that are read where they lie: nothing is packed, and nothing turned. */

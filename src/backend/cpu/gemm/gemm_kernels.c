@@ -7,8 +7,10 @@
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("GCC unroll 32")
+#define ROLLED _Pragma("GCC unroll 1")
 #endif
 
 /* The compiler shall not know where a pointer came from: it would keep one for every column. */
@@ -17,6 +19,7 @@
 enum {
     AHEAD = 8, /* depths fetched before they are packed */
     DOTS  = 8, /* chains side by side: as many as hide the latency of one */
+    LATER = 4, /* turns of all columns after which what is fetched from memory is used */
 };
 
 /* A square of 16 bytes by 16 bytes, transposed: rows `rs` apart become rows `ts` apart. */
@@ -83,6 +86,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
+#define AT_ONCE 8
 #define SQUARE 4
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -94,6 +98,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define FMADD1 FMADD
+#define AT_ONCE 8
 #define SQUARE 2
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -108,6 +113,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
 #define FMADD1 COT__FMAF
+#define AT_ONCE 1
 #define SQUARE 4
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -119,6 +125,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
 #define FMADD1 COT__FMA
+#define AT_ONCE 1
 #define SQUARE 2
 #include "backend/cpu/gemm/gemm_template.h"
 
@@ -150,6 +157,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET
 #define FMADD cot__fused_f32x4
 #define FMADD1 __builtin_fmaf
+#define AT_ONCE 8
 #define SQUARE 4
 #define GATHER(p, x) (cot__f32x4)vld1q_f32(p[0] + (x))
 #define TURN TURN_F32
@@ -165,6 +173,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET
 #define FMADD cot__fused_f64x2
 #define FMADD1 __builtin_fma
+#define AT_ONCE 8
 #define SQUARE 2
 #define GATHER(p, x) (cot__f64x2)vld1q_f64(p[0] + (x))
 #define TURN TURN_F64
@@ -231,6 +240,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_ps
 #define FMADD1 __builtin_fmaf
+#define AT_ONCE 8
 #define SQUARE 4
 #define GATHER GATHER_F32_AVX2
 #define TURN(r) TURN_F32(_mm256, r)
@@ -246,6 +256,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
 #define FMADD1 __builtin_fma
+#define AT_ONCE 8
 #define SQUARE 4
 #define GATHER GATHER_F64_AVX2
 #define TURN(r) TURN_F64(_mm256, r)
@@ -262,6 +273,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_ps
 #define FMADD1 __builtin_fmaf
+#define AT_ONCE 8
 #define SQUARE 4
 #define GATHER GATHER_F32_AVX512
 #define TURN TURN_F32_AVX512
@@ -281,6 +293,7 @@ static inline void turn_f64(double *to, int64_t ts, const double *from, int64_t 
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_pd
 #define FMADD1 __builtin_fma
+#define AT_ONCE 8
 #define SQUARE 4
 #define GATHER GATHER_F64_AVX512
 #define TURN TURN_F64_AVX512

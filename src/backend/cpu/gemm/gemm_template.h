@@ -8,6 +8,7 @@
  *   MR, NV          the tile held in registers: MR rows, NV vectors
  *   NARROW          may be defined: there are tiles of one vector, too
  *   FMADD, FMADD1   the multiply-add on vectors and on scalars: both fused or both not
+ *   AT_ONCE         rows that are added to a sum at a time: several, unless FMADD is slow
  *   TURNS, SQUARE   if TURNS, squares of SQUARE are transposed in registers by N(turn)
  *   GATHER, TURN    may be defined: a vector of the runs of RUN bytes (16) that lie some elements
  *                   behind pointers, which are BESIDE columns apart; turns the squares that RUN /
@@ -106,15 +107,18 @@ static TARGET void N(put_turned)(T *to, int64_t ts, const T *from, int64_t rs, i
 
 /* ---- vectors and matrices -------------------------------------------------------------------- */
 
-/* `count` rows of b at a time: t is loaded and stored once for all of them. */
+/* `count` rows of b at a time: t is loaded and stored once for all of them. far: the next ones are
+ * fetched meanwhile: runs of rows that lie apart are too short for the processor to do so. */
 static inline __attribute__((always_inline)) TARGET void N(add_rows)(const int count, const T *x, int64_t xs,
-                                                                     const T *b, int64_t rs, int64_t n, T *restrict t) {
+                                                                     const T *b, int64_t rs, int64_t n, T *restrict t,
+                                                                     bool far) {
     int64_t j = 0;
     V       s[8];
     UNROLL for (int l = 0; l < count; l++) s[l] = x[l * xs] - (V){0};
     for (; j + N(VL) <= n; j += N(VL)) {
         V sum, r;
         memcpy(&sum, t + j, sizeof(V));
+        if (far) ROLLED for (int l = 0; l < count; l++) __builtin_prefetch(b + (count + l) * rs + j, 0, 2);
         UNROLL for (int l = 0; l < count; l++) {
             memcpy(&r, b + l * rs + j, sizeof(V));
             sum = FMADD(s[l], r, sum);
@@ -125,7 +129,7 @@ static inline __attribute__((always_inline)) TARGET void N(add_rows)(const int c
         UNROLL for (int l = 0; l < count; l++) t[j] = FMADD1(x[l * xs], b[l * rs + j], t[j]);
 }
 
-/* The same with fewer than 8 rows, which is all there is of small matrices. */
+/* The same with fewer rows, which is all there is of small matrices. */
 static inline __attribute__((always_inline)) TARGET void N(add_last)(int64_t count, const T *x, int64_t xs, const T *b,
                                                                      int64_t rs, int64_t n, T *restrict t) {
     int64_t j = 0;
@@ -142,10 +146,12 @@ static inline __attribute__((always_inline)) TARGET void N(add_last)(int64_t cou
         for (int64_t l = 0; l < count; l++) t[j] = FMADD1(x[l * xs], b[l * rs + j], t[j]);
 }
 
-static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t) {
+static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t,
+                                 bool far) {
     int64_t p = 0;
     memset(t, 0, (size_t)n * sizeof(T));
-    for (; p + 8 <= k; p += 8) N(add_rows)(8, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
+    for (; AT_ONCE > 1 && p + AT_ONCE <= k; p += AT_ONCE)
+        N(add_rows)(AT_ONCE, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t, far);
     if (p < k) N(add_last)(k - p, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
@@ -175,8 +181,9 @@ COT__INLINED TARGET V N(runs)(const int deep, const T *x, const T *b, int64_t cs
 }
 
 /* A line of the cache of each column at a time. The groups take turns, because the chain of one
- * waits for itself. */
-COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, const T *b, int64_t cs, T *t) {
+ * waits for itself. far: with each line, as many lines of one column that come later are fetched as
+ * there are columns, because memory gives neighbours sooner than lines of many columns in turn. */
+COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, const T *b, int64_t cs, T *t, bool far) {
     enum { SIDE = RUN / sizeof(T), MANY = N(VL) };
     int64_t lines = k / N(LINE), q = lines * N(LINE);
     V       sum[GROUPS];
@@ -186,6 +193,8 @@ COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, cons
             int64_t  line = l - g * BEHIND, at = line * N(LINE);
             const T *column = b + g * MANY * cs + at;
             if (line < 0 || line >= lines) continue;
+            const T *later = b + (g * MANY + line % MANY) * cs + (line / MANY + LATER) * MANY * N(LINE);
+            if (far) ROLLED for (int i = 0; i < MANY; i++) __builtin_prefetch(later + i * N(LINE), 0, 2);
             UNROLL for (int p = 0; p < N(LINE); p += 2 * SIDE)
                 sum[g] = N(runs)(2, x + at + p, column + p, cs, sum[g]);
         }
@@ -197,13 +206,13 @@ COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, cons
 }
 
 /* The last columns are done together with some before them. False: there are not enough. */
-static TARGET bool N(turned_dots)(int64_t k, const T *x, const T *b, int64_t cs, int64_t n, T *t) {
+static TARGET bool N(turned_dots)(int64_t k, const T *x, const T *b, int64_t cs, int64_t n, T *t, bool far) {
     int64_t j = 0;
     if (n < N(VL)) return false;
-    for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, b + j * cs, cs, t + j);
+    for (; j + GROUPS * N(VL) <= n; j += GROUPS * N(VL)) N(turned)(GROUPS, k, x, b + j * cs, cs, t + j, far);
     for (; j < n; j += N(VL)) {
         if (j + N(VL) > n) j = n - N(VL);
-        N(turned)(1, k, x, b + j * cs, cs, t + j);
+        N(turned)(1, k, x, b + j * cs, cs, t + j, far);
     }
     return true;
 }
@@ -214,14 +223,24 @@ static TARGET bool N(turned_dots)(int64_t k, const T *x, const T *b, int64_t cs,
 /* DOTS chains side by side: as many as hide the latency of one. The data of the next ones are
  * fetched meanwhile. */
 static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n,
-                           void *t) {
+                           void *t, bool far) {
+    (void)far;
+#ifdef FAR_DOTS
+    if (far) {
+        FAR_DOTS(k, x, xs, b, rs, cs, n, t, far);
+        return;
+    }
+#define FAR false
+#else
+#define FAR far
+#endif
 #ifndef NO_TURNS
     T beside[COT__DEEP];
     if (rs == 1 && n >= N(VL) && xs != 1) {
         for (int64_t p = 0; p < k; p++) beside[p] = ((const T *)x)[p * xs];
         x = beside, xs = 1;
     }
-    if (rs == 1 && N(turned_dots)(k, x, b, cs, n, t)) return;
+    if (rs == 1 && N(turned_dots)(k, x, b, cs, n, t, FAR)) return;
 #endif
     for (int64_t j = 0; j < n; j += DOTS) {
         int64_t  many = n - j < DOTS ? n - j : DOTS;
@@ -240,19 +259,15 @@ static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, 
     }
 }
 
-#ifndef FAR_DOTS
-#define FAR_DOTS N(dots)
-#endif
 #ifdef NARROW
 static const cot__gemm_kernels N(narrow_kernels) = {
-    sizeof(T), MR,       N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows),
-    N(dots),   FAR_DOTS, N(put),       NULL};
+    sizeof(T), MR, N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows), N(dots), N(put), NULL};
 #define N_NARROW &N(narrow_kernels)
 #else
 #define N_NARROW NULL
 #endif
-static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),    N(place), N(pack_a), N(pack_b),
-                                             N(along_rows), N(dots), FAR_DOTS, N(put),   N_NARROW};
+static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),  N(place), N(pack_a), N(pack_b),
+                                             N(along_rows), N(dots), N(put), N_NARROW};
 
 #undef T
 #undef V
@@ -263,6 +278,7 @@ static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),    
 #undef TARGET
 #undef FMADD
 #undef FMADD1
+#undef AT_ONCE
 #undef SQUARE
 #undef GATHER
 #undef TURN
@@ -271,4 +287,5 @@ static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),    
 #undef GROUPS
 #undef BEHIND
 #undef FAR_DOTS
+#undef FAR
 #undef NO_TURNS

@@ -23,8 +23,8 @@ static void sums_of(const thin *w, int64_t p, int64_t j, int64_t n, char *t) {
     const cot__gemm_kernels *g = w->g;
     int64_t     k = cot__least(COT__DEEP, w->k - p);
     const char *x = w->x + p * w->xs * g->size, *b = w->b + (p * w->rs + j * w->cs) * g->size;
-    if (w->cs == 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
-    else (w->far ? g->far_dots : g->dots)(k, x, w->xs, b, w->rs, w->cs, n, t);
+    if (w->cs == 1) g->along_rows(k, x, w->xs, b, w->rs, n, t, w->far);
+    else g->dots(k, x, w->xs, b, w->rs, w->cs, n, t, w->far);
 }
 
 static void some_columns(const thin *w, int64_t start, int64_t stop) {
@@ -88,7 +88,7 @@ void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot_
     /* bytes: memory wants to be read in long runs, a cache does not mind */
     enum { LONG_RUN = 4096, SHORT_RUN = 512 };
     thin    w = thin_of(g, a, b, c, add);
-    int64_t columns = cot__parts(w.n, w.k / 2, MOST_PARTS), blocks = parts_of_depth(w.blocks, w.n);
+    int64_t columns = cot__parts_awake(w.n, w.k / 2, MOST_PARTS), blocks = parts_of_depth(w.blocks, w.n);
     int64_t run = w.far ? LONG_RUN : SHORT_RUN;
     columns = cot__least(columns, w.cs == 1 ? w.n * g->size / run : w.n / UNIT);
     if (!alone && blocks > 1 && columns < 4 && (size_t)(w.blocks * w.n * g->size) <= room.bytes) {
@@ -98,7 +98,7 @@ void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot_
         for (int64_t l = 0; l < w.blocks; l++) g->put(w.c, w.to, w.sums + l * w.n * g->size, w.n, add || l > 0);
     } else if (!alone && columns > 1) {
         w.parts = columns;
-        cot__parallel(columns, column_part, &w);
+        cot__spread_of(cot__size_mul(w.n, w.k / 2))(columns, column_part, &w);
     } else some_columns(&w, 0, w.n);
 }
 
@@ -119,7 +119,7 @@ void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, co
     bool straight = b.col_stride == 1 && c.col_stride == 1 && !add;
     for (int64_t i = 0; i < c.rows && straight; i++)
         g->along_rows(a.cols, (char *)a.data + i * a.row_stride * g->size, a.col_stride, b.data, b.row_stride, c.cols,
-                      (char *)c.data + i * c.row_stride * g->size);
+                      (char *)c.data + i * c.row_stride * g->size, false);
     for (int64_t i = 0; i < c.rows && !straight; i++) {
         thin w =
             thin_of(g, cot__part_of(a, g->size, i, 0, 1, a.cols), b, cot__part_of(c, g->size, i, 0, 1, c.cols), add);
