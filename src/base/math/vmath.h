@@ -22,6 +22,13 @@
 VM T M(from_bits)(U u) { return ((union { U u; T t; }){.u = u}).t; }
 VM U M(to_bits)(T t) { return ((union { T t; U u; }){.t = t}).u; }
 
+/* One end after the other: a compare and a choice each, where a choice of three takes more. NaN
+ * stays. */
+VM T M(between)(T least, T x, T most) {
+    x = x < least ? least : x;
+    return x > most ? most : x;
+}
+
 /* ---- exponentials ---------------------------------------------------------------------------- */
 
 /* x = n log 2 + r + lo with |r| <= log(2)/2 (1 + tiny); `shifted` holds n in its low bits. */
@@ -53,7 +60,7 @@ VM T M(scale)(T p, T shifted) { return M(scale_up)(p, shifted, 0); }
 
 /* e^(x + dx) 2^up, dx being tiny. */
 VM T M(exp_sum_up)(T x, T dx, U up) {
-    x = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
+    x = M(between)(EXP_LEAST, x, EXP_MOST);
     M(reduced) v = M(exp_reduce)(x);
     T rest = M(exp_rest)(v.r, v.lo), sum = 1 + v.r, lost = (1 - sum) + v.r;
     return M(scale_up)(sum + FMA(dx, sum + rest, rest + lost), v.shifted, up);
@@ -61,7 +68,7 @@ VM T M(exp_sum_up)(T x, T dx, U up) {
 VM T M(exp_sum)(T x, T dx) { return M(exp_sum_up)(x, dx, 0); }
 
 VM T M(exp)(T x) {
-    x = x < EXP_LEAST ? EXP_LEAST : x > EXP_MOST ? EXP_MOST : x;
+    x = M(between)(EXP_LEAST, x, EXP_MOST);
     M(reduced) v = M(exp_reduce)(x);
     T q = HORNER(v.r, POLY(POLY_EXP), (T)0.5);
     return M(scale)(1 + FMA(v.r * v.r, q, v.r), v.shifted);
