@@ -3,6 +3,7 @@
  * of their values lie (plan_groups.c). */
 #include "backend/elements.h"
 #include "backend/runs.h"
+#include "program/partials.h"
 #include "program/plan_parts.h"
 #include "program/run_parts.h"
 #include "rules/elementwise_ids.h"
@@ -49,6 +50,26 @@ static void prepare_member(cot__run *r, const cot__plan *plan, uint32_t k) {
         if (x[i] == COT__NO_VALUE) continue;
         cot__run_bind_view(r, plan, x[i], &b->x[i]);
         r->moves[at] |= (uint16_t)(moves(plan, x[i]) << i);
+    }
+}
+
+/* Several members as one partial. A run has the operands first, then the result, then G. */
+static void prepare_partial(cot__run *r, const cot__plan *plan, const cot__partial *f) {
+    uint32_t        at = r->runs++, z = r->p->operation[f->last].result;
+    cot__block_run *b = &r->block_run[at];
+    cot__view       x[COT__PARTIAL_READS] = {{0}}, to = cot__run_see(r, plan, z);
+    for (int i = 0; i < COT__PARTIAL_READS; i++)
+        if (f->x[i] != COT__NO_VALUE) x[i] = cot__run_see(r, plan, f->x[i]);
+    int arity = cot__elementwise_arity(f->op), where[COT__PARTIAL_READS] = {0, 1, 2, arity, arity + 1};
+    cot__block_run_of_partials(b, f->op, to.dtype, arity, x, &x[COT__PARTIAL_Z], 1,
+                               &(cot__term){f->k, false, x[COT__PARTIAL_G], to});
+    cot__run_bind_view(r, plan, z, &b->out[0].to);
+    r->moves[at] = (uint16_t)(moves(plan, z) << COT__RUN_VIEWS);
+    r->span[at] = (cot__run_span){0, 0, 0};
+    for (int i = 0; i < COT__PARTIAL_READS; i++) {
+        if (f->x[i] == COT__NO_VALUE) continue;
+        cot__run_bind_view(r, plan, f->x[i], &b->x[where[i]]);
+        r->moves[at] |= (uint16_t)(moves(plan, f->x[i]) << where[i]);
     }
 }
 
@@ -196,10 +217,15 @@ void cot__run_prepare_group(cot__run *r, const cot__plan *plan, const cot__group
     cot__prepared *q = &r->job[r->jobs++];
     cot__stage    *s = &q->stage;
     uint32_t       first = r->runs, fold = r->folds;
+    cot__partial   partial[COT__MOST_PARTIALS];
+    int            partials = cot__find_partials(plan, g, partial);
     *q = (cot__prepared){.operation = g->first};
     for (uint32_t k = g->first; k < g->end; k++) {
         if (plan->how[k] != COT__BY_GROUP) continue;
-        if (cot__is_product(r->p, k)) prepare_product(r, plan, k);
+        if (partials && partial[partials - 1].first == k) {
+            prepare_partial(r, plan, &partial[--partials]);
+            k = partial[partials].last;
+        } else if (cot__is_product(r->p, k)) prepare_product(r, plan, k);
         else if (cot__is_fold(r->p, k)) prepare_fold(r, plan, k, first);
         else if (cot__is_patch(r->p, k)) prepare_patch(r, plan, k);
         else if (cot__rows_read(r->p, k) || cot__is_row_number(&plan->fusion, r->p, k))

@@ -22,6 +22,13 @@
 VM T M(from_bits)(U u) { return ((union { U u; T t; }){.u = u}).t; }
 VM U M(to_bits)(T t) { return ((union { T t; U u; }){.t = t}).u; }
 
+/* One end after the other: a compare and a choice each, where a choice of three takes more. NaN
+ * stays. */
+VM T M(between)(T least, T x, T most) {
+    x = x < least ? least : x;
+    return x > most ? most : x;
+}
+
 /* ---- exponentials ---------------------------------------------------------------------------- */
 
 /* x = n log 2 + r + lo with |r| <= log(2)/2 (1 + tiny); `shifted` holds n in its low bits. */
@@ -56,15 +63,9 @@ VM T M(scale_once)(T p, T shifted, U up) {
     return p * M(from_bits)((M(to_bits)(shifted) - M(to_bits)(ROUNDER) + (BIAS + up)) << MANTISSA);
 }
 
-/* One select after the other: nested ones become twice as many comparisons. */
-VM T M(exp_clamp)(T x) {
-    x = x < EXP_LEAST ? EXP_LEAST : x;
-    return x > EXP_MOST ? EXP_MOST : x;
-}
-
 /* e^(x + dx) 2^up, dx being tiny. */
 VM T M(exp_sum_up)(T x, T dx, U up) {
-    x = M(exp_clamp)(x);
+    x = M(between)(EXP_LEAST, x, EXP_MOST);
     M(reduced) v = M(exp_reduce)(x);
     T rest = M(exp_rest)(v.r, v.lo), sum = 1 + v.r, lost = (1 - sum) + v.r;
     return M(scale_up)(sum + FMA(dx, sum + rest, rest + lost), v.shifted, up);
@@ -73,7 +74,7 @@ VM T M(exp_sum)(T x, T dx) { return M(exp_sum_up)(x, dx, 0); }
 
 VM T M(exp_core)(T r) { return 1 + FMA(r * r, HORNER(r, POLY(POLY_EXP), (T)0.5), r); }
 VM T M(exp)(T x) {
-    M(reduced) v = M(exp_reduce)(M(exp_clamp)(x));
+    M(reduced) v = M(exp_reduce)(M(between)(EXP_LEAST, x, EXP_MOST));
     return M(scale)(M(exp_core)(v.r), v.shifted);
 }
 /* The same where |x| is so small that e^x is a normal number. */

@@ -68,7 +68,7 @@ WIDE2(pow, pow_rough)
 
 /* What follows wants 1e-9 of a double and gets by with shorter polynomials. */
 VM double exp_mid(double x) {
-    double c = x < -700 ? -700 : x > 700 ? 700 : x;
+    double c = between_vf64(-700, x, 700);
     double shifted = COT__FMA(c, 1.44269504088896340736, 0x1.8p52), n = shifted - 0x1.8p52;
     double r = COT__FMA(n, -0.69314718055994530942, c);
     double scale = from_bits_vf64((to_bits_vf64(shifted) - to_bits_vf64(0x1.8p52) + 1023) << 52);
@@ -98,8 +98,7 @@ VM float silu_vf32(float x) {
     return (float)(x < -200 ? -0.0 : r);
 }
 VM float gelu_tanh_vf32(float x) {
-    double v = (double)x, y = v > 40 ? 40 : v < -40 ? -40 : v;
-    double r = v / (1 + exp_mid(-y * FMA(0.071354816272600248, y * y, 1.5957691216057307117)));
+    double v = (double)x, r = v / (1 + exp_mid(-v * FMA(0.071354816272600248, v * v, 1.5957691216057307117)));
     return (float)(x < -30 ? -0.0 : r);
 }
 

@@ -1,6 +1,7 @@
 /* Attention: against loops in plain C and against its composition, at tile tails, with masks, NaN,
  * empty axes, threads, failing memory. */
 /* ctest: labels=threads timeout=120 */
+#include "support/support.h"
 #include "support/tape_test.h"
 
 #include "base/random.h"
@@ -228,6 +229,46 @@ static int later_fn(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 }
 
 /* Both modes to second order; as one batch, and compiled, with the bits of the tape. */
+/* z and the three gradients: n heads of t queries and keys, d wide. What `tiny` multiplies with
+ * weights vanishes, half of it as -0. */
+static void causal_or_masked(bool masked, int64_t t, double tiny, double *out[4]) {
+    cot_tape *tape = cot_tape_create(NULL);
+    cot_shape shape = COT_SHAPE(2, t, 40);
+    cot_var   q = make(tape, COT_F32, shape, 1, true), k = make(tape, COT_F32, shape, 2, true);
+    cot_var   v = make(tape, COT_F32, shape, 3, true), g = make(tape, COT_F32, shape, 4, false);
+    cot_var   at = cot_arange(tape, COT_I64, 0, (double)t, 1);
+    cot_var   mask = cot_less_equal(at, cot_reshape(at, COT_SHAPE(t, 1)));
+    cot_attention_options how = {.causal = !masked, .mask = masked ? mask : (cot_var){0}};
+    cot_var   z = cot_attention(q, k, cot_mul(v, cot_number(tiny)), &how);
+    cot_backward(cot_sum(cot_mul(z, g), COT_ALL));
+    assert_int_equal(cot_tape_status(tape), COT_OK);
+    out[0] = read_all(z);
+    out[1] = read_gradient(q), out[2] = read_gradient(k), out[3] = read_gradient(v);
+    cot_tape_destroy(tape);
+}
+
+/* Products of tiles on the diagonal leave out what is hidden. A mask hides the same, and there
+ * nothing is left out: a sum that is -0 shows terms of +0. (Beyond the first tile a mask has whole
+ * tiles of them.) */
+static void what_causal_leaves_out_changes_no_bit(void **state) {
+    static const struct { int64_t t; double tiny; } each[] = {{64, 1}, {64, 1e-44}, {64, 3e-38}, {192, 1}, {200, 1}};
+    (void)state;
+    for (int n = 0; n < TEST_COUNT(each); n++) {
+        double *want[4], *got[4];
+        int64_t size = 2 * each[n].t * 40, minus = 0;
+        causal_or_masked(true, each[n].t, each[n].tiny, want);
+        causal_or_masked(false, each[n].t, each[n].tiny, got);
+        for (int k = 0; k < 4; k++) {
+            TEST_CHECK(memcmp(want[k], got[k], (size_t)size * sizeof **got) == 0, "t %d, tiny %g, array %d",
+                       (int)each[n].t, each[n].tiny, k);
+            for (int64_t i = 0; i < size; i++) minus += want[k][i] == 0 && signbit(want[k][i]);
+            free(want[k]), free(got[k]);
+        }
+        TEST_CHECK(each[n].tiny > 1e-40 || minus > 0, "no element is -0");
+    }
+    test_verdict();
+}
+
 static void a_later_first_query_goes_through_every_transformation(void **state) {
     (void)state;
     static const int64_t shape[4][3] = {{2, 3, 2}, {2, 6, 2}, {2, 6, 3}, {2, 3, 6}};
@@ -639,6 +680,7 @@ int main(void) {
         cmocka_unit_test(backward_costs_its_five_products),
         cmocka_unit_test(every_variant_is_the_definition),
         cmocka_unit_test(one_query_at_its_position_is_its_row_to_the_bit),
+        cmocka_unit_test(what_causal_leaves_out_changes_no_bit),
         cmocka_unit_test(a_later_first_query_goes_through_every_transformation),
         cmocka_unit_test(it_is_its_composition_to_second_order),
         cmocka_unit_test(halves_compute_in_f32_and_integers_in_f64),

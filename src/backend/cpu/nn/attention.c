@@ -70,6 +70,36 @@ static matrix matrix_of(const cot__view *v, int64_t head, cot_dtype wide) {
                     v->dtype == wide && v->stride[n - 1] == 1, cot__strip(wide, v->dtype), cot__strip(v->dtype, wide)};
 }
 
+/* ---- causal tiles ---------------------------------------------------------------------------- */
+
+/* Query i of a tile sees key j if j < i + edge. So of a product of tiles some columns are not read,
+ * or some terms are 0: with queries in rows those from i + edge on, behind what is seen; with keys
+ * in rows, those before. A sight is what is seen, in the low bits, and the edge. */
+typedef int64_t sight;
+enum { NONE_HIDDEN, COLUMNS_BEFORE, COLUMNS_BEHIND, TERMS_BEFORE, TERMS_BEHIND, SIGHTS = 8 };
+
+/* Where a tile is not whole, what is padded counts as seen. */
+static ONCE sight edge_of(const plan *a, int64_t i0, int64_t rows, int64_t j0, int64_t n) {
+    return SIGHTS * (a->causal && rows == TILE && n == TILE ? i0 + a->causal - j0 : TILE);
+}
+static inline int64_t what_of(sight s) { return s & (SIGHTS - 1); }
+static inline int64_t edge_in(sight s) { return (s - what_of(s)) / SIGHTS; }
+
+typedef uint32_t word __attribute__((may_alias));
+
+/* May an element of some rows be -0? Words of 4 bytes tell: all bits of a float, half of a double,
+ * where others may look like it. */
+static ONCE bool may_be_minus_zero(const void *c, int rows, int64_t row_bytes, int64_t bytes) {
+    word found = 0;
+    for (int i = 0; i < rows; i++) {
+        const word *w = (const word *)((const char *)c + i * row_bytes);
+        for (int64_t j = 0; j < bytes / 4; j++) found |= w[j] == UINT32_C(0x80000000);
+    }
+    return found;
+}
+
+static int64_t within(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
+
 /* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------ */
 
 /* 2^n times a polynomial on [-log 2 / 2, log 2 / 2], within 1.1 ulp; results below 2^-126 become

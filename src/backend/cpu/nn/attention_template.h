@@ -9,6 +9,10 @@
 
 enum { N(VL) = sizeof(V) / sizeof(T) };
 
+/* What causal masks hide is left out by floats in wide vectors, which most people run: the code is
+ * long. */
+enum { N(SKIPS) = sizeof(V) >= 32 && sizeof(T) == 4 };
+
 /* MR rows and nv vectors of C (+)= A B. nv is a constant where this is inlined. */
 static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_t k, const T *restrict a, int64_t rs,
                                                                   int64_t ps, const T *restrict b, int64_t ldb,
@@ -33,17 +37,34 @@ static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_
 
 /* C(m,n) (+)= A(m,k) B(k,n): a at row stride rs and inner stride ps; m is rounded up to MR, n a
  * multiple of PAD. With `strong` a zero of A wins over whatever it meets in B, so that a key
- * without weight may hold anything. */
+ * without weight may hold anything.
+ *
+ * What a sight hides is left out. Terms that are hidden have a zero of A, so they leave a sum as it
+ * is, unless that is -0, to which they may add +0: then they are done. */
 static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b,
-                                   int64_t ldb, T *c, int64_t ldc, bool add, bool strong) {
+                                   int64_t ldb, T *c, int64_t ldc, bool add, bool strong, sight s) {
+    enum { WIDE = 2 * N(VL), SIZE = sizeof(T) };
+    int64_t seen = N(SKIPS) ? what_of(s) : NONE_HIDDEN, edge = edge_in(s);
     for (int64_t i = 0; i < m; i += MR) {
-        int64_t j = 0;
-        if (!strong) {
-            for (; j + 2 * N(VL) <= n; j += 2 * N(VL))
-                N(block)(2, k, a + i * rs, rs, ps, b + j, ldb, c + i * ldc + j, ldc, add);
-            for (; j < n; j += N(VL)) N(block)(1, k, a + i * rs, rs, ps, b + j, ldb, c + i * ldc + j, ldc, add);
-            continue;
+        int64_t before = i + MR - 1 + edge, behind = i + 1 - edge;
+        int64_t end = seen == TERMS_BEFORE ? within(before, k) : k;
+        int64_t start = seen == TERMS_BEHIND ? within(behind, k) : 0;
+        int64_t columns = seen == COLUMNS_BEFORE ? within(before, n) : n;
+        int64_t j = seen == COLUMNS_BEHIND ? within(behind, n) / WIDE * WIDE : 0;
+        for (int64_t wide; j < columns && !strong; j += wide) {
+            T      *to = c + i * ldc + j;
+            bool    more = add;
+            int64_t p = start, stop = end;
+            wide = n - j < WIDE ? N(VL) : WIDE;
+            if (p > 0 && add && may_be_minus_zero(to, MR, ldc * SIZE, wide * SIZE)) p = 0;
+            do {
+                const T *left = a + i * rs + p * ps, *right = b + p * ldb + j;
+                if (wide == WIDE) N(block)(2, stop - p, left, rs, ps, right, ldb, to, ldc, more);
+                else N(block)(1, stop - p, left, rs, ps, right, ldb, to, ldc, more);
+                p = stop, stop = k, more = true;
+            } while (p < k && may_be_minus_zero(to, MR, ldc * SIZE, wide * SIZE));
         }
+        if (!strong) continue;
         for (int64_t r = i; r < i + MR; r++)
             for (j = 0; j < n; j++) {
                 T t = add ? c[r * ldc + j] : 0;
@@ -57,29 +78,31 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
 /* Rows [first, first + rows) of a matrix to a tile, times `scale`, padded with zeros. Is every
  * element finite? */
 static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
-    T       probe[PAD] = {0}, sum = 0;
+    V       probe[PAD / N(VL)] = {{0}}, factor = scale - (V){0};
+    T       sum = 0;
     int64_t vectors = x->plain ? x->cols / PAD * PAD : 0;
+    for (int64_t i = 0; i < rows && vectors < ld; i++) {
+        T          *row = to + i * ld + vectors;
+        const char *from = x->data + (first + i) * x->row_bytes + vectors * x->col_stride * x->size;
+        if (x->cols > vectors) x->load(row, 1, from, x->col_stride, x->cols - vectors);
+        for (int64_t j = x->cols; j < ld; j++) row[j - vectors] = 0;
+    }
     for (int64_t i = 0; i < rows; i++) {
-        T          *row = to + i * ld;
-        const char *from = x->data + (first + i) * x->row_bytes;
-        for (int64_t j = 0; j < vectors; j += PAD)
-            for (int l = 0; l < PAD; l++) {
-                T value = ((const T *)(const void *)from)[j + l] * scale;
-                row[j + l] = value;
-                probe[l] += value * 0;
+        T       *row = to + i * ld;
+        const T *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        for (int64_t j = 0; j < ld; j += PAD) {
+            const T *part = j < vectors ? from + j : row + j;
+            UNROLL for (int l = 0; l < PAD / N(VL); l++) {
+                V value;
+                memcpy(&value, part + l * N(VL), sizeof value);
+                value *= factor;
+                memcpy(row + j + l * N(VL), &value, sizeof value);
+                probe[l] += value * (V){0};
             }
-        if (vectors == ld) continue;
-        if (x->cols > vectors)
-            x->load(row + vectors, 1, from + vectors * x->col_stride * x->size, x->col_stride, x->cols - vectors);
-        for (int64_t j = x->cols; j < ld; j++) row[j] = 0;
-        for (int64_t j = vectors; j < ld; j += PAD)
-            for (int l = 0; l < PAD; l++) {
-                row[j + l] *= scale;
-                probe[l] += row[j + l] * 0;
-            }
+        }
     }
     for (int64_t i = rows * ld; i < TILE * ld; i++) to[i] = 0;
-    for (int l = 0; l < PAD; l++) sum += probe[l];
+    for (int l = 0; l < PAD; l++) sum += probe[l / N(VL)][l % N(VL)];
     return sum == 0;
 }
 
@@ -154,12 +177,13 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
         int64_t n = keys - j0 < TILE ? keys - j0 : TILE;
         N(load)(&k, j0, n, 1, kk, a->d);
         bool finite = N(load)(&v, j0, n, 1, vv, a->dv);
-        N(product)(n, TILE, q.cols, kk, a->d, 1, qt, TILE, s, TILE, false, false);
+        sight edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n) : NONE_HIDDEN;
+        N(product)(n, TILE, q.cols, kk, a->d, 1, qt, TILE, s, TILE, false, false, edge + COLUMNS_BEHIND);
         N(mask)(a, head, i0, rows, j0, n, s, 1, TILE);
         N(soften)(s, n, top, sum, fade);
         for (int i = 0; i < TILE; i++)
             for (int64_t c = 0; c < a->dv; c++) o[i * a->dv + c] *= fade[i];
-        N(product)(rows, a->dv, n, s, 1, TILE, vv, a->dv, o, a->dv, true, !finite);
+        N(product)(rows, a->dv, n, s, 1, TILE, vv, a->dv, o, a->dv, true, !finite, edge + TERMS_BEFORE);
     }
     matrix z = matrix_of(&a->z, head, a->wide);
     T     *lse = (T *)a->lse.data + head * a->queries + i0;
@@ -218,18 +242,21 @@ static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int
     const T *lse = (const T *)a->lse.data + head * a->queries + i0;
     const T *delta = (const T *)(const void *)a->deltas + head * a->queries + i0;
     bool q_finite = N(load)(&q, i0, rows, (T)a->scale, w->qq, a->d), g_finite = N(load)(&g, i0, rows, 1, w->gg, a->dv);
-    N(product)(rows, TILE, q.cols, w->qq, a->d, 1, w->kt, TILE, w->s, TILE, false, false);
+    sight    edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n) : NONE_HIDDEN;
+    N(product)(rows, TILE, q.cols, w->qq, a->d, 1, w->kt, TILE, w->s, TILE, false, false, edge + COLUMNS_BEFORE);
     N(mask)(a, head, i0, rows, j0, n, w->s, TILE, 1);
     N(weigh)(w->s, rows, lse);
     /* dv += pᵀ g */
-    N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !g_finite);
+    N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !g_finite,
+               edge + TERMS_BEHIND);
     /* dp = g vᵀ */
-    N(product)(rows, TILE, g.cols, w->gg, a->dv, 1, w->vt, TILE, w->ds, TILE, false, false);
+    N(product)(rows, TILE, g.cols, w->gg, a->dv, 1, w->vt, TILE, w->ds, TILE, false, false, edge + COLUMNS_BEFORE);
     N(score_adjoint)(w->s, w->ds, rows, delta);
     /* dk += dsᵀ (scale q) */
-    N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !q_finite);
+    N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !q_finite, edge + TERMS_BEHIND);
     /* dq += ds k, scaled at the end */
-    N(product)(rows, a->d, n, w->ds, TILE, 1, w->kk, a->d, dq + i0 * a->d, a->d, true, !w->k_finite);
+    N(product)(rows, a->d, n, w->ds, TILE, 1, w->kk, a->d, dq + i0 * a->d, a->d, true, !w->k_finite,
+               edge + TERMS_BEFORE);
 }
 
 static ONCE void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {

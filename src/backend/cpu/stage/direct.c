@@ -72,8 +72,8 @@ static bool is_direct_operand(const cot__block_run *r, const cot__view *x) {
 }
 
 bool cot__is_direct(const cot__block_run *r) {
-    bool is = r->value && r->outputs == 1 && r->out[0].direct && r->n <= 3;
-    for (int i = 0; i < r->n && is; i++) is = is_direct_operand(r, &r->x[i]);
+    bool is = r->outputs == 1 && r->out[0].direct;
+    for (int i = 0; i < r->n && is; i++) is = !r->x[i].data || is_direct_operand(r, &r->x[i]);
     return is;
 }
 
@@ -88,13 +88,15 @@ static const void *open_rows(cot__direct_run *d, int i, cot__filled *f, const co
 }
 
 static bool open_direct(cot__direct_run *d, const cot__block_run *r, uint32_t moves, cot__filled *f) {
-    *d = (cot__direct_run){.value = r->value, .z = r->out[0].to.data,
+    *d = (cot__direct_run){.value = r->value, .partial = r->out[0].partial, .z = r->out[0].to.data,
                            .to = moves >> COT__RUN_VIEWS & 1 ? COT__MOVED : COT__ABSOLUTE,
                            .size = (int8_t)cot__dtype_size(r->compute)};
-    for (int i = 0; i < r->n; i++) {
-        const cot__view *x = &r->x[i];
+    for (int k = 0; k < r->n; k++) {
+        const cot__view *x = &r->x[k];
         bool             dense = x->ndim == r->out[0].to.ndim && cot__is_dense(x, r->compute);
-        d->kind[i] = dense ? (moves >> i & 1 ? COT__MOVED : COT__ABSOLUTE) : COT__REPEATING;
+        int              i = k < r->arity ? k : COT__DIRECT_Z + k - r->arity;
+        if (!x->data) continue;
+        d->kind[i] = dense ? (moves >> k & 1 ? COT__MOVED : COT__ABSOLUTE) : COT__REPEATING;
         d->x[i] = dense ? x->data : is_number(r, x) ? fill(f, r, x) : open_rows(d, i, f, x);
         if (!d->x[i]) return false;
     }
@@ -123,17 +125,28 @@ static const void *operand_at(const cot__direct_run *d, int i, int64_t start, in
 
 /* How many of n elements are left in each row that ends a call. */
 static int64_t to_row_end(const cot__direct_run *d, int64_t start, int64_t n) {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < COT__DIRECT_READS; i++) {
         int64_t left = d->kind[i] == COT__ROWS ? d->row[i] - start % d->row[i] : n;
         if (left < n) n = left;
     }
     return n;
 }
 
+/* Operands that it does not read are G, because kernels may load values that they do not use. */
+static void call_partial(const cot__direct_run *d, int n, int64_t start, int64_t back, void *z) {
+    const void *x[COT__DIRECT_READS];
+    for (int i = COT__DIRECT_G; i >= 0; i--)
+        x[i] = d->kind[i] ? operand_at(d, i, start, back) : x[COT__DIRECT_G];
+    d->partial(n, x[COT__DIRECT_G], x[0], x[1], x[2], x[COT__DIRECT_Z], z);
+}
+
 void cot__direct_run_range(const cot__direct_run *d, int64_t start, int64_t n, int64_t back) {
     for (int64_t m; n > 0; start += m, n -= m) {
         m = d->splits ? to_row_end(d, start, n) : n;
-        d->value((int)m, operand_at(d, 0, start, back), operand_at(d, 1, start, back), operand_at(d, 2, start, back),
-                 d->z + (d->to == COT__MOVED ? start - back : start) * d->size);
+        char *z = d->z + (d->to == COT__MOVED ? start - back : start) * d->size;
+        if (!d->value) call_partial(d, (int)m, start, back, z);
+        else
+            d->value((int)m, operand_at(d, 0, start, back), operand_at(d, 1, start, back),
+                     operand_at(d, 2, start, back), z);
     }
 }

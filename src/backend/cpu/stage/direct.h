@@ -10,15 +10,18 @@
 enum { COT__ABSENT, COT__ABSOLUTE, COT__MOVED, COT__REPEATING, COT__FILLED_ROWS, COT__ROWS };
 enum { COT__FILLED_ROW = 1024 }; /* bytes of the longest row that fills a block */
 
-/* A run as one call of its kernel for a block. */
+/* A run as one call of its kernel for a block: of a value, or of a partial, which reads the result
+ * and G behind the operands. */
+enum { COT__DIRECT_Z = 3, COT__DIRECT_G, COT__DIRECT_READS };
 typedef struct cot__direct_run {
-    cot__value_kernel value;
-    const char       *x[3];
-    char             *z;
-    int64_t           row[3]; /* elements */
-    uint8_t           kind[3], to;
-    bool              splits; /* at the end of a row */
-    int8_t            size;   /* of an element */
+    cot__value_kernel   value; /* NULL: it is the partial */
+    cot__partial_kernel partial;
+    const char         *x[COT__DIRECT_READS];
+    char               *z;
+    int64_t             row[COT__DIRECT_READS]; /* elements */
+    uint8_t             kind[COT__DIRECT_READS], to;
+    bool                splits; /* at the end of a row */
+    int8_t              size;   /* of an element */
 } cot__direct_run;
 
 /* Bytes of an array in a block of which all arrays stay in the first cache. Blocks full of numbers
