@@ -46,12 +46,13 @@ enum {
 };
 
 /* The data of w from (x, z) beside the layout: z in chunks, with zeros in lanes without a place,
- * and masks that clear the same lanes of x. */
+ * and masks that clear the same lanes of x; or, direct, z itself, cleared by these masks too. */
 typedef struct cot__correlation {
     const cot__chunk *chunks;
     const void       *masks;
     int64_t           x_image, z_image, z_channel, w_row; /* strides, in elements */
     int               used; /* lanes of a chunk in which any has places */
+    bool              direct; /* z where it lies */
 } cot__correlation;
 
 /* The height of the next panel of channels when `left` are left: `most`, or the largest power of
@@ -151,6 +152,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_ps
+#define LOAD_SOME(p, mask) _mm256_maskload_ps(p, (__m256i)(mask))
+#define DIRECT true
 #define STORE_SOME(p, v, n)                                                                                            \
     _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), v)
 #include "backend/cpu/conv/conv_template.h"
@@ -163,6 +166,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
+#define LOAD_SOME(p, mask) _mm256_maskload_pd(p, (__m256i)(mask))
+#define DIRECT true
 #define STORE_SOME(p, v, n)                                                                                            \
     _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)), v)
 #include "backend/cpu/conv/conv_template.h"
@@ -175,6 +180,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 6
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_ps
+#define LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(_mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask)), p)
+#define DIRECT true
 #define STORE_SOME(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #include "backend/cpu/conv/conv_template.h"
 
@@ -186,6 +193,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 6
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_pd
+#define LOAD_SOME(p, mask) _mm512_maskz_loadu_pd(_mm512_test_epi64_mask((__m512i)(mask), (__m512i)(mask)), p)
+#define DIRECT true
 #define STORE_SOME(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
 #include "backend/cpu/conv/conv_template.h"
 
@@ -193,7 +202,8 @@ static inline int panel_rows(int most, int64_t left) {
 
 /* The inner loops of one instruction set and type. */
 typedef struct engine {
-    int size, lanes; /* bytes of an element, elements of a vector */
+    int  size, lanes; /* bytes of an element, elements of a vector */
+    bool direct;      /* loads end where a mask does */
     void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
     bool (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
     void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t,
@@ -202,7 +212,7 @@ typedef struct engine {
 } engine;
 
 #define ENGINE(suffix, type)                                                                                           \
-    { sizeof(type), VL_##suffix, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
+    { sizeof(type), VL_##suffix, direct_##suffix, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
 static const engine *engine_of(cot_dtype d) {
 #if defined(__x86_64__)
     static const engine avx512[2] = {ENGINE(f32_avx512, float), ENGINE(f64_avx512, double)};
@@ -419,13 +429,18 @@ typedef struct weighing {
     const cot__view  *z;
     cot_dtype         dtype;
     const char       *x;
-    char             *cut;
+    char             *cut;      /* z in chunks, or z itself */
     char             *sums;     /* [split][weights] */
     int64_t           lanes;    /* of a chunk */
     int64_t           first, images, channel, taps, width; /* width: taps of a tile */
     int64_t           tiles, splits, items, parts; /* tiles: blocks of taps */
     bool              add;
 } weighing;
+
+/* Are channels of z contiguous, and of the right dtype? */
+static bool is_plain(const weighing *w) {
+    return w->dtype == w->z->dtype && cot__is_contiguous(3, w->z->shape + 2, w->z->stride + 2);
+}
 
 /* Copies a chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes
  * without a place become 0. plain: contiguous and of the right dtype. */
@@ -460,7 +475,7 @@ static void cut_part(void *ctx, int64_t part) {
     const weighing  *w = ctx;
     const cot__view *z = w->z;
     int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype);
-    bool             plain = w->dtype == z->dtype && cot__is_contiguous(3, z->shape + 2, z->stride + 2);
+    bool             plain = is_plain(w);
     for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
          i++) {
         const char *from =
@@ -591,7 +606,7 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
                        .width   = width_of(g)};
     int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
     w.j = (cot__correlation){s.chunks, masks_of(m, e->size, &s), 0, 0, s.chunk_count * lanes, s.taps,
-                             (int)(s.chunks_a_row == 1 && s.extent[2] < lanes ? s.extent[2] : lanes)};
+                             (int)(s.chunks_a_row == 1 && s.extent[2] < lanes ? s.extent[2] : lanes), false};
     int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
     if (image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) m->failed = true;
     if (m->failed) return;
@@ -604,16 +619,21 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
     if (w.splits > slab) w.splits = slab;
     w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
+    /* A few tiles read z sooner where it lies, across the lines of the cache, than it is copied;
+     * many do not. */
+    w.j.direct = e->direct && s.chunks_a_row && units <= UNITS && outs % HIGH == 0 && is_plain(&w);
     char *padded = cot__scratch_get(m, slab * image + lanes, e->size),
-         *places = cot__scratch_get(m, slab * cut, e->size);
+         *places = cot__scratch_get(m, w.j.direct ? 0 : slab * cut, e->size);
     w.x = padded, w.cut = places;
+    if (w.j.direct) w.j.z_image = z->stride[0], w.j.z_channel = z->stride[1];
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
     if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
         lay(&l, x, dtype, n, w.images, padded, (int)lanes);
         w.parts = cot__parts(w.images * g->out, w.j.z_channel, w.images * g->out);
-        cot__parallel(w.parts, cut_part, &w);
+        if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size;
+        else cot__parallel(w.parts, cut_part, &w);
         w.items = panels * w.tiles * w.splits;
         w.parts = cot__parts(
             w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);

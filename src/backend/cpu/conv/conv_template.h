@@ -7,14 +7,22 @@
  *   TARGET    the function attribute
  *   FMADD     the multiply-add
  *   STORE_SOME(p, v, n)   stores the first n elements of v
+ *   LOAD_SOME(p, mask), DIRECT   may be a load of the elements whose bits are set in a vector, else
+ *                                0, that touches no others; and true
  *   ROWS      the height of the largest tile
  *   WIDE      the most taps of a tile of the gradient with respect to the weight
  *
  * Lanes always run along the last axis of the places. */
 
-/* LANES: the chains of a weight's sum, of which a vector holds some. */
-enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T) };
 typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
+
+#ifndef LOAD_SOME
+#define LOAD_SOME(p, mask) (V){0}
+#define DIRECT false
+#endif
+
+/* LANES: the chains of a weight's sum, of which a vector holds some. */
+enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T), N(direct) = DIRECT };
 
 /* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ---------------- */
 
@@ -81,8 +89,10 @@ PANEL(4, 3)
 #endif
 #if ROWS > 1
 PANEL(2, 4)
-#endif
 PANEL(1, 8)
+#else
+PANEL(1, 1)
+#endif
 #undef PANEL
 
 /* Channels [m, m_end) of the result, chunks [c, c_end), of one image and group. */
@@ -126,32 +136,42 @@ static bool N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_c
 
 /* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] ------- */
 
+/* Chunks [c, c_end) of one image, at least one. direct: z is read where it lies. */
+static inline __attribute__((always_inline)) TARGET void N(add_image)(const int rows, const int taps, const bool direct,
+                                                                      const cot__correlation *j, const T *x, const T *z,
+                                                                      const int64_t *offset, int64_t c, int64_t c_end,
+                                                                      V acc[4][6]) {
+    do {
+        const T *at = x + j->chunks[c].at, *from = z + (direct ? j->chunks[c].out : c * N(LANES));
+        V        zv[4];
+        N(bits)  mask;
+        memcpy(&mask, (const char *)j->masks + c * CHUNK_BYTES, sizeof mask);
+        UNROLL for (int i = 0; i < rows; i++)
+            if (direct) zv[i] = LOAD_SOME(from + i * j->z_channel, mask);
+            else memcpy(&zv[i], from + i * j->z_channel, sizeof(V));
+        UNROLL for (int t = 0; t < taps; t++) {
+            N(bits) raw;
+            memcpy(&raw, at + offset[t], sizeof raw);
+            V xv = (V)(raw & mask);
+            UNROLL for (int i = 0; i < rows; i++) acc[i][t] = FMADD(zv[i], xv, acc[i][t]);
+        }
+    } while (++c < c_end);
+}
+
 /* Adds to sums[row][tap], `all` taps a row: the chains that one vector holds of LANES for each;
  * they are summed at the end. There is at least one image and one chunk, so the compiler need not
  * keep anything for the case without. */
 static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps, int all,
                                                                       const cot__correlation *j, const T *x, const T *z,
                                                                       const int64_t *offset, int64_t n, int64_t n_end,
-                                                                      int64_t c0, int64_t c_end, T *sums) {
+                                                                      int64_t c, int64_t c_end, T *sums) {
     V acc[4][6];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int t = 0; t < taps; t++) memcpy(&acc[i][t], sums + (i * all + t) * N(LANES), sizeof(V));
     do {
-        int64_t c = c0;
-        do {
-            const T *at = x + n * j->x_image + j->chunks[c].at;
-            V        zv[4];
-            N(bits)  mask;
-            memcpy(&mask, (const char *)j->masks + c * CHUNK_BYTES, sizeof mask);
-            UNROLL for (int i = 0; i < rows; i++)
-                memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(LANES), sizeof(V));
-            UNROLL for (int t = 0; t < taps; t++) {
-                N(bits) raw;
-                memcpy(&raw, at + offset[t], sizeof raw);
-                V xv = (V)(raw & mask);
-                UNROLL for (int i = 0; i < rows; i++) acc[i][t] = FMADD(zv[i], xv, acc[i][t]);
-            }
-        } while (++c < c_end);
+        const T *image = x + n * j->x_image, *of = z + n * j->z_image;
+        if (DIRECT && rows == 4 && j->direct) N(add_image)(rows, taps, true, j, image, of, offset, c, c_end, acc);
+        else N(add_image)(rows, taps, false, j, image, of, offset, c, c_end, acc);
     } while (++n < n_end);
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * all + t) * N(LANES), &acc[i][t], sizeof(V));
@@ -226,3 +246,5 @@ static void N(correlate_any)(int rows, int taps, const cot__correlation *j, cons
 #undef TARGET
 #undef FMADD
 #undef STORE_SOME
+#undef LOAD_SOME
+#undef DIRECT
