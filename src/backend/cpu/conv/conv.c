@@ -242,32 +242,48 @@ typedef struct laying {
     char              *to;
 } laying;
 
-/* One row of a slot, which is zero: elements a step apart. */
-static void lay_row(const laying *w, const char *from, char *to, int64_t start) {
+/* n bytes, of a row that is mostly short: a call takes longer than the copy. */
+static inline void copy_row(char *to, const char *from, int64_t n) {
+    enum { STEP = 16 };
+    if (n < STEP) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    for (int64_t i = 0; i < n - STEP; i += STEP) memcpy(to + i, from + i, STEP);
+    memcpy(to + n - STEP, from + n - STEP, STEP);
+}
+
+/* Elements [low, high) of the rows of a slot along the last axis are in the source, a step apart;
+ * the others stay zero. */
+static void lay_rows(const laying *w, const char *from, char *to, const int64_t start[COT__SPACE]) {
     const cot__layout *l = w->layout;
-    int64_t step = l->step[2], n = l->source[2], size = cot__dtype_size(w->dtype), stride = step * w->from->stride[4];
-    int64_t low = start < 0 ? (-start + step - 1) / step : 0, high = n > start ? (n - start + step - 1) / step : 0;
+    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype),
+                  from_size = cot__dtype_size(w->from->dtype), step = l->step[2], n = l->source[2];
+    int64_t low = start[2] < 0 ? (-start[2] + step - 1) / step : 0,
+            high = n > start[2] ? (n - start[2] + step - 1) / step : 0;
+    bool    plain = step * stride[2] == 1 && w->dtype == w->from->dtype;
     if (high > l->room[2]) high = l->room[2];
     if (high <= low) return;
-    from += (low * step + start) * w->from->stride[4] * cot__dtype_size(w->from->dtype);
-    if (stride == 1 && w->dtype == w->from->dtype) memcpy(to + low * size, from, (size_t)((high - low) * size));
-    else cot__strip(w->dtype, w->from->dtype)(to + low * size, 1, from, stride, high - low);
+    from += (low * step + start[2]) * stride[2] * from_size;
+    to += low * size;
+    for (int64_t ud = 0; ud < l->room[0]; ud++)
+        for (int64_t uh = 0; uh < l->room[1]; uh++, to += l->room[2] * size) {
+            int64_t     d = ud * l->step[0] + start[0], h = uh * l->step[1] + start[1];
+            const char *row = from + (d * stride[0] + h * stride[1]) * from_size;
+            if (d < 0 || d >= l->source[0] || h < 0 || h >= l->source[1]) continue;
+            if (plain) copy_row(to, row, (high - low) * size);
+            else cot__strip(w->dtype, w->from->dtype)(to, 1, row, step * stride[2], high - low);
+        }
 }
 
 static void lay_channel(const laying *w, const char *from, char *to) {
     const cot__layout *l = w->layout;
-    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype),
-                  from_size = cot__dtype_size(w->from->dtype);
+    const int64_t      size = cot__dtype_size(w->dtype), slot = l->room[0] * l->room[1] * l->room[2] * size;
     memset(to, 0, (size_t)(l->channel * size));
     for (int64_t sd = 0; sd < l->slots[0]; sd++)
         for (int64_t sh = 0; sh < l->slots[1]; sh++)
-            for (int64_t sw = 0; sw < l->slots[2]; sw++)
-                for (int64_t ud = 0; ud < l->room[0]; ud++)
-                    for (int64_t uh = 0; uh < l->room[1]; uh++, to += l->room[2] * size) {
-                        int64_t d = ud * l->step[0] + l->start[0][sd], h = uh * l->step[1] + l->start[1][sh];
-                        if (d >= 0 && d < l->source[0] && h >= 0 && h < l->source[1])
-                            lay_row(w, from + (d * stride[0] + h * stride[1]) * from_size, to, l->start[2][sw]);
-                    }
+            for (int64_t sw = 0; sw < l->slots[2]; sw++, to += slot)
+                lay_rows(w, from, to, (const int64_t[]){l->start[0][sd], l->start[1][sh], l->start[2][sw]});
 }
 
 static void lay_part(void *ctx, int64_t part) {
@@ -448,9 +464,9 @@ static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain
     const cot__view  *z = w->z;
     const cot__chunk *chunk = &w->s->chunks[c];
     int64_t           size = w->e->size, lanes = w->lanes, row = w->g->z[2];
-    if (chunk->lanes < lanes) memset(to, 0, (size_t)(lanes * size));
+    if (chunk->lanes < lanes) memset(to, 0, CHUNK_BYTES);
     if (plain && chunk->lanes) {
-        memcpy(to, from + chunk->out * size, (size_t)(chunk->lanes * size));
+        copy_row(to, from + chunk->out * size, chunk->lanes * size);
         return;
     }
     int64_t at[64]; /* no vector has more lanes */
