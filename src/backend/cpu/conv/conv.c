@@ -634,6 +634,11 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     if (w.tiles > units) w.tiles = units;
     w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
     if (w.splits > slab) w.splits = slab;
+    /* Smaller blocks give many threads even shares. Where blocks would cut tiles elsewhere, their
+     * number shows in what padding does to numbers that are not finite, and stays. */
+    if (g->k[2] <= 3 || g->k[2] % w.width == 0)
+        while (w.tiles < units && panels * w.tiles * w.splits < 4 * MOST)
+            w.tiles = 2 * w.tiles < units ? 2 * w.tiles : units;
     w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
     /* A few tiles read z sooner where it lies, across the lines of the cache, than it is copied;
      * many do not. */
