@@ -30,6 +30,9 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* Plans and hands out, so it is built for size. */
+#define COLD __attribute__((cold))
+
 enum {
     /* bytes that a part reads again and again: they should stay in the second cache */
     NEAR  = 256 << 10,
@@ -67,6 +70,14 @@ static inline int panel_rows(int most, int64_t left) {
         for (int l_ = 0; l_ < (n); l_++) (p)[l_] = (v)[l_];                                                            \
     } while (0)
 
+#define T float
+#define N(name) name##_f32
+#include "backend/cpu/conv/conv_ends.h"
+
+#define T double
+#define N(name) name##_f64
+#include "backend/cpu/conv/conv_ends.h"
+
 #if COT__HAS_FAST
 
 #define T float
@@ -74,7 +85,7 @@ static inline int panel_rows(int most, int64_t left) {
 #define V cot__f32x4
 #define N(name) name##_f32
 #define ROWS 4
-#define WIDE 3
+#define WIDE 2
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
@@ -85,7 +96,7 @@ static inline int panel_rows(int most, int64_t left) {
 #define V cot__f64x2
 #define N(name) name##_f64
 #define ROWS 4
-#define WIDE 3
+#define WIDE 2
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
@@ -203,31 +214,34 @@ static inline int panel_rows(int most, int64_t left) {
 /* The inner loops of one instruction set and type. */
 typedef struct engine {
     int  size, lanes; /* bytes of an element, elements of a vector */
+    int  rows;        /* of the highest panel */
     bool direct;      /* loads end where a mask does */
     void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
-    bool (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
+    bool (*pack)(const cot__sweep *, void *, const void *, int, int64_t, int64_t, int64_t);
     void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t,
                       int64_t, int64_t, void *);
     void (*fold)(const void *, int, int, void *, int64_t, bool);
 } engine;
 
-#define ENGINE(suffix, type)                                                                                           \
-    { sizeof(type), VL_##suffix, direct_##suffix, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
+#define ENGINE(isa, type, suffix)                                                                                      \
+    { sizeof(type), VL_##suffix##isa, rows_##suffix##isa, direct_##suffix##isa, run_##suffix##isa, pack_##suffix,      \
+      correlate_any_##suffix##isa, fold_##suffix }
+#define ENGINES(isa) { ENGINE(isa, float, f32), ENGINE(isa, double, f64) }
 static const engine *engine_of(cot_dtype d) {
 #if defined(__x86_64__)
-    static const engine avx512[2] = {ENGINE(f32_avx512, float), ENGINE(f64_avx512, double)};
-    static const engine avx2[2] = {ENGINE(f32_avx2, float), ENGINE(f64_avx2, double)};
+    static const engine avx512[2] = ENGINES(_avx512);
+    static const engine avx2[2] = ENGINES(_avx2);
     if (COT__CONV_ISA >= 2 && cot__cpu_isa() == COT__ISA_AVX512) return &avx512[d == COT_F64];
     if (COT__CONV_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return &avx2[d == COT_F64];
 #elif defined(__aarch64__)
-    static const engine neon[2] = {ENGINE(f32_neon, float), ENGINE(f64_neon, double)};
+    static const engine neon[2] = ENGINES(_neon);
     if (COT__CONV_ISA >= 1 && cot__cpu_isa() == COT__ISA_NEON) return &neon[d == COT_F64];
 #endif
 #if COT__HAS_FAST
-    static const engine plain[2] = {ENGINE(f32, float), ENGINE(f64, double)};
+    static const engine plain[2] = ENGINES();
     if (COT__CONV_ISA == 0 || cot__cpu_bits() == COT__BITS_FAST) return &plain[d == COT_F64];
 #endif
-    static const engine portable[2] = {ENGINE(f32_portable, float), ENGINE(f64_portable, double)};
+    static const engine portable[2] = ENGINES(_portable);
     return &portable[d == COT_F64];
 }
 
@@ -369,7 +383,7 @@ static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images
     if (s->chunk_count == 0) return;
     for (int64_t g = 0; g < p->groups; g++)
         if (!p->e->pack(s, packed + g * p->outs * s->taps * p->e->size,
-                        (const char *)w + g * group_stride * p->e->size, p->outs, m_stride, c_stride))
+                        (const char *)w + g * group_stride * p->e->size, p->e->rows, p->outs, m_stride, c_stride))
             s->whole = true;
     int64_t bytes = p->in * p->channel * p->e->size, blocks = bytes / NEAR + 1, most = s->chunk_count / 8 + 1;
     p->weights = packed;
@@ -400,7 +414,7 @@ static void count_sweeps(cot__scratch *m, const cot__conv *g, bool input, const 
     }
 }
 
-static void run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
+static COLD void run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
                         cot_dtype dtype, char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
@@ -604,7 +618,7 @@ static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dt
     for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
 }
 
-static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
+static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
                        char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
@@ -669,9 +683,6 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
 /* ---- the entry ------------------------------------------------------------------------------- */
 
 static bool is_empty(const cot__view *v) { return cot__count(v->ndim, v->shape) == 0; }
-
-/* Plans and hands out, so it is built for size, as what calls it. */
-#define COLD __attribute__((cold))
 
 static COLD void convolve(cot__scratch *m, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
                           const cot__view *b, const cot__view *result) {

@@ -22,7 +22,7 @@ typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
 #endif
 
 /* LANES: the chains of a weight's sum, of which a vector holds some. */
-enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T), N(direct) = DIRECT };
+enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T), N(rows) = ROWS, N(direct) = DIRECT };
 
 /* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ---------------- */
 
@@ -116,24 +116,6 @@ static void N(run)(const cot__sweep *s, const void *weights, const void *source,
     }
 }
 
-/* Packs w[m][c][k] (given by strides) as panels of rows, taps outermost, in the order of the
- * sweep. Is every weight finite? */
-static bool N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride,
-                    int64_t c_stride) {
-    T *z = to, probe = 0;
-    for (int64_t m = 0, rows; m < m_count; m += rows) {
-        rows = panel_rows(ROWS, m_count - m);
-        for (int64_t p = 0; p < s->taps; p++) {
-            const T *w = (const T *)from + m * m_stride + s->channel[p] * c_stride + s->kernel[p];
-            for (int64_t i = 0; i < rows; i++) {
-                probe += w[i * m_stride] * 0;
-                *z++ = w[i * m_stride];
-            }
-        }
-    }
-    return probe == 0;
-}
-
 /* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] ------- */
 
 /* Chunks [c, c_end) of one image, at least one. direct: z is read where it lies. */
@@ -177,17 +159,6 @@ static inline __attribute__((always_inline)) TARGET void N(correlate)(const int 
         UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * all + t) * N(LANES), &acc[i][t], sizeof(V));
 }
 
-/* out[row][tap] = the sum of the lanes, as a tree; with `add` it is added to out. */
-static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
-    for (int i = 0; i < rows * taps; i++) {
-        T lane[N(LANES)], *to = (T *)out + i / taps * row_stride + i % taps;
-        memcpy(lane, (const T *)sums + i * N(LANES), sizeof lane);
-        for (int h = N(LANES) / 2; h > 0; h /= 2)
-            for (int l = 0; l < h; l++) lane[l] += lane[l + h];
-        *to = add ? *to + lane[0] : lane[0];
-    }
-}
-
 #define CORRELATE(rows, taps)                                                                                          \
     static TARGET void N(correlate_##rows##_##taps)(int all, const cot__correlation *j, const T *x, const T *z,        \
                                                     const int64_t *offset, int64_t n, int64_t n_end, int64_t c,        \
@@ -200,6 +171,8 @@ static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row
     CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3) CORRELATE(rows, 4) CORRELATE(rows, 5) CORRELATE(rows, 6)
 #elif WIDE == 3
 #define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3)
+#elif WIDE == 2
+#define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2)
 #else
 #define EACH_WIDTH(rows) CORRELATE(rows, 1)
 #endif
@@ -220,6 +193,9 @@ static void N(correlate_any)(int rows, int taps, const cot__correlation *j, cons
 #elif WIDE == 3
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3)},
     static tile_fn *const tiles[][3] = {CORRELATE_ROWS(EACH_WIDTH)};
+#elif WIDE == 2
+#define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2)},
+    static tile_fn *const tiles[][2] = {CORRELATE_ROWS(EACH_WIDTH)};
 #else
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1)},
     static tile_fn *const tiles[][1] = {CORRELATE_ROWS(EACH_WIDTH)};
