@@ -6,6 +6,9 @@
 #include "backend/cpu/conv/conv.h"
 #include "base/half.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 /* The narrower instruction sets, as if the machine had no wider one. */
 void    conv_baseline(const cot__conv *g, cot__conv_pass pass, const cot__view *a, const cot__view *b,
                       const cot__view *z, void *room);
@@ -368,6 +371,33 @@ static void infinities_stay_where_they_belong(void **s) {
     cot_tape_destroy(t);
 }
 
+/* Adjoints of weights read z where it lies, in vectors that are longer than its rows: nothing
+ * behind its last element may be touched. */
+static void nothing_is_read_behind_the_end(void **s) {
+    (void)s;
+    const cot__conv g       = {1, 1, 1, 4, {1, 1, 14}, {1, 1, 3}, {1, 1, 14}, {1, 1, 1}, {1, 1, 1}, {0, 0, 1}};
+    int64_t         xs[5] = {1, 1, 1, 1, 14}, zs[5] = {1, 4, 1, 1, 14}, ws[5] = {4, 1, 1, 1, 3}, stride[3][5];
+    long            page = sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, (size_t)(2 * page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED && mprotect(pages + page, (size_t)page, PROT_NONE) == 0);
+    cot__strides(5, xs, stride[0]), cot__strides(5, zs, stride[1]), cot__strides(5, ws, stride[2]);
+    for (int d = 0; d < 2; d++) {
+        cot_dtype dtype = d ? COT_F64 : COT_F32;
+        double    x[14] = {0}, w[12];
+        char     *z = pages + page - 4 * 14 * cot__dtype_size(dtype);
+        for (int i = 0; i < 4 * 14; i++) cot__store_f64(z + i * cot__dtype_size(dtype), dtype, i);
+        cot__store_f64((char *)x + 13 * cot__dtype_size(dtype), dtype, 1);
+        run_in_its_memory(&(variant){"widest", cot__conv_bytes, cot__conv_run}, &g, COT__CONV_WEIGHT,
+                          (cot__view[]){{x, dtype, 5, xs, stride[0]},
+                                        {z, dtype, 5, zs, stride[1]},
+                                        {w, dtype, 5, ws, stride[2]}});
+        for (int i = 0; i < 4; i++) /* the middle tap meets it in the last place, the last tap one before */
+            assert_true(cot__load_f64((char *)w + (3 * i + 1) * cot__dtype_size(dtype), dtype) == 14 * i + 13 &&
+                        cot__load_f64((char *)w + (3 * i + 2) * cot__dtype_size(dtype), dtype) == 14 * i + 12);
+    }
+    munmap(pages, (size_t)(2 * page));
+}
+
 static void errors_say_what_was_given(void **s) {
     (void)s;
     cot_tape *t = cot_tape_create(NULL);
@@ -447,7 +477,8 @@ int main(void) {
         cmocka_unit_test(shapes_are_those_of_pytorch), cmocka_unit_test(strided_operands_are_read_in_place),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits), cmocka_unit_test(the_transpose_is_the_transpose),
         cmocka_unit_test(integers_become_f64), cmocka_unit_test(nothing_to_sum_is_zero_and_nothing_to_make_is_empty),
-        cmocka_unit_test(infinities_stay_where_they_belong), cmocka_unit_test(errors_say_what_was_given),
+        cmocka_unit_test(infinities_stay_where_they_belong), cmocka_unit_test(nothing_is_read_behind_the_end),
+        cmocka_unit_test(errors_say_what_was_given),
         cmocka_unit_test(a_failed_allocation_is_an_error_and_leaks_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

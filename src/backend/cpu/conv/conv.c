@@ -30,6 +30,9 @@
 #define UNROLL _Pragma("GCC unroll 32")
 #endif
 
+/* Plans and hands out, so it is built for size. */
+#define COLD __attribute__((cold))
+
 enum {
     /* bytes that a part reads again and again: they should stay in the second cache */
     NEAR  = 256 << 10,
@@ -46,12 +49,13 @@ enum {
 };
 
 /* The data of w from (x, z) beside the layout: z in chunks, with zeros in lanes without a place,
- * and masks that clear the same lanes of x. */
+ * and masks that clear the same lanes of x; or, direct, z itself, cleared by these masks too. */
 typedef struct cot__correlation {
     const cot__chunk *chunks;
     const void       *masks;
     int64_t           x_image, z_image, z_channel, w_row; /* strides, in elements */
     int               used; /* lanes of a chunk in which any has places */
+    bool              direct; /* z where it lies */
 } cot__correlation;
 
 /* The height of the next panel of channels when `left` are left: `most`, or the largest power of
@@ -66,6 +70,14 @@ static inline int panel_rows(int most, int64_t left) {
         for (int l_ = 0; l_ < (n); l_++) (p)[l_] = (v)[l_];                                                            \
     } while (0)
 
+#define T float
+#define N(name) name##_f32
+#include "backend/cpu/conv/conv_ends.h"
+
+#define T double
+#define N(name) name##_f64
+#include "backend/cpu/conv/conv_ends.h"
+
 #if COT__HAS_FAST
 
 #define T float
@@ -73,7 +85,7 @@ static inline int panel_rows(int most, int64_t left) {
 #define V cot__f32x4
 #define N(name) name##_f32
 #define ROWS 4
-#define WIDE 3
+#define WIDE 2
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
@@ -84,7 +96,7 @@ static inline int panel_rows(int most, int64_t left) {
 #define V cot__f64x2
 #define N(name) name##_f64
 #define ROWS 4
-#define WIDE 3
+#define WIDE 2
 #define TARGET COT__BASELINE
 #define FMADD(a, b, c) ((a) * (b) + (c))
 #define STORE_SOME STORE_LOOP
@@ -151,6 +163,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_ps
+#define LOAD_SOME(p, mask) _mm256_maskload_ps(p, (__m256i)(mask))
+#define DIRECT true
 #define STORE_SOME(p, v, n)                                                                                            \
     _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), v)
 #include "backend/cpu/conv/conv_template.h"
@@ -163,6 +177,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
+#define LOAD_SOME(p, mask) _mm256_maskload_pd(p, (__m256i)(mask))
+#define DIRECT true
 #define STORE_SOME(p, v, n)                                                                                            \
     _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)), v)
 #include "backend/cpu/conv/conv_template.h"
@@ -175,6 +191,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 6
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_ps
+#define LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(_mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask)), p)
+#define DIRECT true
 #define STORE_SOME(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
 #include "backend/cpu/conv/conv_template.h"
 
@@ -186,6 +204,8 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 6
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_pd
+#define LOAD_SOME(p, mask) _mm512_maskz_loadu_pd(_mm512_test_epi64_mask((__m512i)(mask), (__m512i)(mask)), p)
+#define DIRECT true
 #define STORE_SOME(p, v, n) _mm512_mask_storeu_pd(p, (__mmask8)((1u << (n)) - 1), v)
 #include "backend/cpu/conv/conv_template.h"
 
@@ -193,31 +213,35 @@ static inline int panel_rows(int most, int64_t left) {
 
 /* The inner loops of one instruction set and type. */
 typedef struct engine {
-    int size, lanes; /* bytes of an element, elements of a vector */
+    int  size, lanes; /* bytes of an element, elements of a vector */
+    int  rows;        /* of the highest panel */
+    bool direct;      /* loads end where a mask does */
     void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
-    bool (*pack)(const cot__sweep *, void *, const void *, int64_t, int64_t, int64_t);
+    bool (*pack)(const cot__sweep *, void *, const void *, int, int64_t, int64_t, int64_t);
     void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t,
                       int64_t, int64_t, void *);
     void (*fold)(const void *, int, int, void *, int64_t, bool);
 } engine;
 
-#define ENGINE(suffix, type)                                                                                           \
-    { sizeof(type), VL_##suffix, run_##suffix, pack_##suffix, correlate_any_##suffix, fold_##suffix }
+#define ENGINE(isa, type, suffix)                                                                                      \
+    { sizeof(type), VL_##suffix##isa, rows_##suffix##isa, direct_##suffix##isa, run_##suffix##isa, pack_##suffix,      \
+      correlate_any_##suffix##isa, fold_##suffix }
+#define ENGINES(isa) { ENGINE(isa, float, f32), ENGINE(isa, double, f64) }
 static const engine *engine_of(cot_dtype d) {
 #if defined(__x86_64__)
-    static const engine avx512[2] = {ENGINE(f32_avx512, float), ENGINE(f64_avx512, double)};
-    static const engine avx2[2] = {ENGINE(f32_avx2, float), ENGINE(f64_avx2, double)};
+    static const engine avx512[2] = ENGINES(_avx512);
+    static const engine avx2[2] = ENGINES(_avx2);
     if (COT__CONV_ISA >= 2 && cot__cpu_isa() == COT__ISA_AVX512) return &avx512[d == COT_F64];
     if (COT__CONV_ISA >= 1 && cot__cpu_isa() >= COT__ISA_AVX2) return &avx2[d == COT_F64];
 #elif defined(__aarch64__)
-    static const engine neon[2] = {ENGINE(f32_neon, float), ENGINE(f64_neon, double)};
+    static const engine neon[2] = ENGINES(_neon);
     if (COT__CONV_ISA >= 1 && cot__cpu_isa() == COT__ISA_NEON) return &neon[d == COT_F64];
 #endif
 #if COT__HAS_FAST
-    static const engine plain[2] = {ENGINE(f32, float), ENGINE(f64, double)};
+    static const engine plain[2] = ENGINES();
     if (COT__CONV_ISA == 0 || cot__cpu_bits() == COT__BITS_FAST) return &plain[d == COT_F64];
 #endif
-    static const engine portable[2] = {ENGINE(f32_portable, float), ENGINE(f64_portable, double)};
+    static const engine portable[2] = ENGINES(_portable);
     return &portable[d == COT_F64];
 }
 
@@ -232,32 +256,48 @@ typedef struct laying {
     char              *to;
 } laying;
 
-/* One row of a slot, which is zero: elements a step apart. */
-static void lay_row(const laying *w, const char *from, char *to, int64_t start) {
+/* n bytes, of a row that is mostly short: a call takes longer than the copy. */
+static inline void copy_row(char *to, const char *from, int64_t n) {
+    enum { STEP = 16 };
+    if (n < STEP) {
+        memcpy(to, from, (size_t)n);
+        return;
+    }
+    for (int64_t i = 0; i < n - STEP; i += STEP) memcpy(to + i, from + i, STEP);
+    memcpy(to + n - STEP, from + n - STEP, STEP);
+}
+
+/* Elements [low, high) of the rows of a slot along the last axis are in the source, a step apart;
+ * the others stay zero. */
+static void lay_rows(const laying *w, const char *from, char *to, const int64_t start[COT__SPACE]) {
     const cot__layout *l = w->layout;
-    int64_t step = l->step[2], n = l->source[2], size = cot__dtype_size(w->dtype), stride = step * w->from->stride[4];
-    int64_t low = start < 0 ? (-start + step - 1) / step : 0, high = n > start ? (n - start + step - 1) / step : 0;
+    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype),
+                  from_size = cot__dtype_size(w->from->dtype), step = l->step[2], n = l->source[2];
+    int64_t low = start[2] < 0 ? (-start[2] + step - 1) / step : 0,
+            high = n > start[2] ? (n - start[2] + step - 1) / step : 0;
+    bool    plain = step * stride[2] == 1 && w->dtype == w->from->dtype;
     if (high > l->room[2]) high = l->room[2];
     if (high <= low) return;
-    from += (low * step + start) * w->from->stride[4] * cot__dtype_size(w->from->dtype);
-    if (stride == 1 && w->dtype == w->from->dtype) memcpy(to + low * size, from, (size_t)((high - low) * size));
-    else cot__strip(w->dtype, w->from->dtype)(to + low * size, 1, from, stride, high - low);
+    from += (low * step + start[2]) * stride[2] * from_size;
+    to += low * size;
+    for (int64_t ud = 0; ud < l->room[0]; ud++)
+        for (int64_t uh = 0; uh < l->room[1]; uh++, to += l->room[2] * size) {
+            int64_t     d = ud * l->step[0] + start[0], h = uh * l->step[1] + start[1];
+            const char *row = from + (d * stride[0] + h * stride[1]) * from_size;
+            if (d < 0 || d >= l->source[0] || h < 0 || h >= l->source[1]) continue;
+            if (plain) copy_row(to, row, (high - low) * size);
+            else cot__strip(w->dtype, w->from->dtype)(to, 1, row, step * stride[2], high - low);
+        }
 }
 
 static void lay_channel(const laying *w, const char *from, char *to) {
     const cot__layout *l = w->layout;
-    const int64_t     *stride = w->from->stride + 2, size = cot__dtype_size(w->dtype),
-                  from_size = cot__dtype_size(w->from->dtype);
+    const int64_t      size = cot__dtype_size(w->dtype), slot = l->room[0] * l->room[1] * l->room[2] * size;
     memset(to, 0, (size_t)(l->channel * size));
     for (int64_t sd = 0; sd < l->slots[0]; sd++)
         for (int64_t sh = 0; sh < l->slots[1]; sh++)
-            for (int64_t sw = 0; sw < l->slots[2]; sw++)
-                for (int64_t ud = 0; ud < l->room[0]; ud++)
-                    for (int64_t uh = 0; uh < l->room[1]; uh++, to += l->room[2] * size) {
-                        int64_t d = ud * l->step[0] + l->start[0][sd], h = uh * l->step[1] + l->start[1][sh];
-                        if (d >= 0 && d < l->source[0] && h >= 0 && h < l->source[1])
-                            lay_row(w, from + (d * stride[0] + h * stride[1]) * from_size, to, l->start[2][sw]);
-                    }
+            for (int64_t sw = 0; sw < l->slots[2]; sw++, to += slot)
+                lay_rows(w, from, to, (const int64_t[]){l->start[0][sd], l->start[1][sh], l->start[2][sw]});
 }
 
 static void lay_part(void *ctx, int64_t part) {
@@ -343,7 +383,7 @@ static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images
     if (s->chunk_count == 0) return;
     for (int64_t g = 0; g < p->groups; g++)
         if (!p->e->pack(s, packed + g * p->outs * s->taps * p->e->size,
-                        (const char *)w + g * group_stride * p->e->size, p->outs, m_stride, c_stride))
+                        (const char *)w + g * group_stride * p->e->size, p->e->rows, p->outs, m_stride, c_stride))
             s->whole = true;
     int64_t bytes = p->in * p->channel * p->e->size, blocks = bytes / NEAR + 1, most = s->chunk_count / 8 + 1;
     p->weights = packed;
@@ -374,7 +414,7 @@ static void count_sweeps(cot__scratch *m, const cot__conv *g, bool input, const 
     }
 }
 
-static void run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
+static COLD void run_product(cot__scratch *m, const cot__conv *g, bool input, const cot__view *a, const cot__view *b,
                         cot_dtype dtype, char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
@@ -419,7 +459,7 @@ typedef struct weighing {
     const cot__view  *z;
     cot_dtype         dtype;
     const char       *x;
-    char             *cut;
+    char             *cut;      /* z in chunks, or z itself */
     char             *sums;     /* [split][weights] */
     int64_t           lanes;    /* of a chunk */
     int64_t           first, images, channel, taps, width; /* width: taps of a tile */
@@ -427,15 +467,20 @@ typedef struct weighing {
     bool              add;
 } weighing;
 
+/* Are channels of z contiguous, and of the right dtype? */
+static bool is_plain(const weighing *w) {
+    return w->dtype == w->z->dtype && cot__is_contiguous(3, w->z->shape + 2, w->z->stride + 2);
+}
+
 /* Copies a chunk of a channel of z that starts at `from`, a run of neighbours at a time; lanes
  * without a place become 0. plain: contiguous and of the right dtype. */
 static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain, char *to) {
     const cot__view  *z = w->z;
     const cot__chunk *chunk = &w->s->chunks[c];
     int64_t           size = w->e->size, lanes = w->lanes, row = w->g->z[2];
-    if (chunk->lanes < lanes) memset(to, 0, (size_t)(lanes * size));
+    if (chunk->lanes < lanes) memset(to, 0, CHUNK_BYTES);
     if (plain && chunk->lanes) {
-        memcpy(to, from + chunk->out * size, (size_t)(chunk->lanes * size));
+        copy_row(to, from + chunk->out * size, chunk->lanes * size);
         return;
     }
     int64_t at[64]; /* no vector has more lanes */
@@ -460,7 +505,7 @@ static void cut_part(void *ctx, int64_t part) {
     const weighing  *w = ctx;
     const cot__view *z = w->z;
     int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype);
-    bool             plain = w->dtype == z->dtype && cot__is_contiguous(3, z->shape + 2, z->stride + 2);
+    bool             plain = is_plain(w);
     for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
          i++) {
         const char *from =
@@ -573,7 +618,7 @@ static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dt
     for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
 }
 
-static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
+static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
                        char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
@@ -591,7 +636,7 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
                        .width   = width_of(g)};
     int64_t  kernel = g->k[0] * g->k[1] * g->k[2], *offset = cot__scratch_get(m, s.taps, sizeof *offset);
     w.j = (cot__correlation){s.chunks, masks_of(m, e->size, &s), 0, 0, s.chunk_count * lanes, s.taps,
-                             (int)(s.chunks_a_row == 1 && s.extent[2] < lanes ? s.extent[2] : lanes)};
+                             (int)(s.chunks_a_row == 1 && s.extent[2] < lanes ? s.extent[2] : lanes), false};
     int64_t  image = cot__size_mul(l.channel, g->in), cut = cot__size_mul(w.j.z_channel, g->out);
     if (image > COT__SIZE_MOST / 64 || cut > COT__SIZE_MOST / 64) m->failed = true;
     if (m->failed) return;
@@ -603,17 +648,27 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
     if (w.tiles > units) w.tiles = units;
     w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
     if (w.splits > slab) w.splits = slab;
+    /* Smaller blocks give many threads even shares. Where blocks would cut tiles elsewhere, their
+     * number shows in what padding does to numbers that are not finite, and stays. */
+    if (g->k[2] <= 3 || g->k[2] % w.width == 0)
+        while (w.tiles < units && panels * w.tiles * w.splits < 4 * MOST)
+            w.tiles = 2 * w.tiles < units ? 2 * w.tiles : units;
     w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
+    /* A few tiles read z sooner where it lies, across the lines of the cache, than it is copied;
+     * many do not. */
+    w.j.direct = e->direct && s.chunks_a_row && units <= UNITS && outs % HIGH == 0 && is_plain(&w);
     char *padded = cot__scratch_get(m, slab * image + lanes, e->size),
-         *places = cot__scratch_get(m, slab * cut, e->size);
+         *places = cot__scratch_get(m, w.j.direct ? 0 : slab * cut, e->size);
     w.x = padded, w.cut = places;
+    if (w.j.direct) w.j.z_image = z->stride[0], w.j.z_channel = z->stride[1];
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
     if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
         lay(&l, x, dtype, n, w.images, padded, (int)lanes);
         w.parts = cot__parts(w.images * g->out, w.j.z_channel, w.images * g->out);
-        cot__parallel(w.parts, cut_part, &w);
+        if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size;
+        else cot__parallel(w.parts, cut_part, &w);
         w.items = panels * w.tiles * w.splits;
         w.parts = cot__parts(
             w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);
@@ -628,9 +683,6 @@ static void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, 
 /* ---- the entry ------------------------------------------------------------------------------- */
 
 static bool is_empty(const cot__view *v) { return cot__count(v->ndim, v->shape) == 0; }
-
-/* Plans and hands out, so it is built for size, as what calls it. */
-#define COLD __attribute__((cold))
 
 static COLD void convolve(cot__scratch *m, const cot__conv *g, cot__conv_pass pass, const cot__view *a,
                           const cot__view *b, const cot__view *result) {

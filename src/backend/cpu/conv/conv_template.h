@@ -7,14 +7,22 @@
  *   TARGET    the function attribute
  *   FMADD     the multiply-add
  *   STORE_SOME(p, v, n)   stores the first n elements of v
+ *   LOAD_SOME(p, mask), DIRECT   may be a load of the elements whose bits are set in a vector, else
+ *                                0, that touches no others; and true
  *   ROWS      the height of the largest tile
  *   WIDE      the most taps of a tile of the gradient with respect to the weight
  *
  * Lanes always run along the last axis of the places. */
 
-/* LANES: the chains of a weight's sum, of which a vector holds some. */
-enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T) };
 typedef TI N(bits) __attribute__((vector_size(sizeof(V))));
+
+#ifndef LOAD_SOME
+#define LOAD_SOME(p, mask) (V){0}
+#define DIRECT false
+#endif
+
+/* LANES: the chains of a weight's sum, of which a vector holds some. */
+enum { N(VL) = sizeof(V) / sizeof(T), N(LANES) = CHUNK_BYTES / sizeof(T), N(rows) = ROWS, N(direct) = DIRECT };
 
 /* ---- out[m, place] = Σ over taps weight[tap][m] · source[place + offset[tap]] ---------------- */
 
@@ -81,8 +89,10 @@ PANEL(4, 3)
 #endif
 #if ROWS > 1
 PANEL(2, 4)
-#endif
 PANEL(1, 8)
+#else
+PANEL(1, 1)
+#endif
 #undef PANEL
 
 /* Channels [m, m_end) of the result, chunks [c, c_end), of one image and group. */
@@ -106,25 +116,29 @@ static void N(run)(const cot__sweep *s, const void *weights, const void *source,
     }
 }
 
-/* Packs w[m][c][k] (given by strides) as panels of rows, taps outermost, in the order of the
- * sweep. Is every weight finite? */
-static bool N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_count, int64_t m_stride,
-                    int64_t c_stride) {
-    T *z = to, probe = 0;
-    for (int64_t m = 0, rows; m < m_count; m += rows) {
-        rows = panel_rows(ROWS, m_count - m);
-        for (int64_t p = 0; p < s->taps; p++) {
-            const T *w = (const T *)from + m * m_stride + s->channel[p] * c_stride + s->kernel[p];
-            for (int64_t i = 0; i < rows; i++) {
-                probe += w[i * m_stride] * 0;
-                *z++ = w[i * m_stride];
-            }
-        }
-    }
-    return probe == 0;
-}
-
 /* ---- weight[m, tap] = Σ over images and places of z[m, place] · x[place + offset[tap]] ------- */
+
+/* Chunks [c, c_end) of one image, at least one. direct: z is read where it lies. */
+static inline __attribute__((always_inline)) TARGET void N(add_image)(const int rows, const int taps, const bool direct,
+                                                                      const cot__correlation *j, const T *x, const T *z,
+                                                                      const int64_t *offset, int64_t c, int64_t c_end,
+                                                                      V acc[4][6]) {
+    do {
+        const T *at = x + j->chunks[c].at, *from = z + (direct ? j->chunks[c].out : c * N(LANES));
+        V        zv[4];
+        N(bits)  mask;
+        memcpy(&mask, (const char *)j->masks + c * CHUNK_BYTES, sizeof mask);
+        UNROLL for (int i = 0; i < rows; i++)
+            if (direct) zv[i] = LOAD_SOME(from + i * j->z_channel, mask);
+            else memcpy(&zv[i], from + i * j->z_channel, sizeof(V));
+        UNROLL for (int t = 0; t < taps; t++) {
+            N(bits) raw;
+            memcpy(&raw, at + offset[t], sizeof raw);
+            V xv = (V)(raw & mask);
+            UNROLL for (int i = 0; i < rows; i++) acc[i][t] = FMADD(zv[i], xv, acc[i][t]);
+        }
+    } while (++c < c_end);
+}
 
 /* Adds to sums[row][tap], `all` taps a row: the chains that one vector holds of LANES for each;
  * they are summed at the end. There is at least one image and one chunk, so the compiler need not
@@ -132,40 +146,17 @@ static bool N(pack)(const cot__sweep *s, void *to, const void *from, int64_t m_c
 static inline __attribute__((always_inline)) TARGET void N(correlate)(const int rows, const int taps, int all,
                                                                       const cot__correlation *j, const T *x, const T *z,
                                                                       const int64_t *offset, int64_t n, int64_t n_end,
-                                                                      int64_t c0, int64_t c_end, T *sums) {
+                                                                      int64_t c, int64_t c_end, T *sums) {
     V acc[4][6];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int t = 0; t < taps; t++) memcpy(&acc[i][t], sums + (i * all + t) * N(LANES), sizeof(V));
     do {
-        int64_t c = c0;
-        do {
-            const T *at = x + n * j->x_image + j->chunks[c].at;
-            V        zv[4];
-            N(bits)  mask;
-            memcpy(&mask, (const char *)j->masks + c * CHUNK_BYTES, sizeof mask);
-            UNROLL for (int i = 0; i < rows; i++)
-                memcpy(&zv[i], z + n * j->z_image + i * j->z_channel + c * N(LANES), sizeof(V));
-            UNROLL for (int t = 0; t < taps; t++) {
-                N(bits) raw;
-                memcpy(&raw, at + offset[t], sizeof raw);
-                V xv = (V)(raw & mask);
-                UNROLL for (int i = 0; i < rows; i++) acc[i][t] = FMADD(zv[i], xv, acc[i][t]);
-            }
-        } while (++c < c_end);
+        const T *image = x + n * j->x_image, *of = z + n * j->z_image;
+        if (DIRECT && rows == 4 && j->direct) N(add_image)(rows, taps, true, j, image, of, offset, c, c_end, acc);
+        else N(add_image)(rows, taps, false, j, image, of, offset, c, c_end, acc);
     } while (++n < n_end);
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int t = 0; t < taps; t++) memcpy(sums + (i * all + t) * N(LANES), &acc[i][t], sizeof(V));
-}
-
-/* out[row][tap] = the sum of the lanes, as a tree; with `add` it is added to out. */
-static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
-    for (int i = 0; i < rows * taps; i++) {
-        T lane[N(LANES)], *to = (T *)out + i / taps * row_stride + i % taps;
-        memcpy(lane, (const T *)sums + i * N(LANES), sizeof lane);
-        for (int h = N(LANES) / 2; h > 0; h /= 2)
-            for (int l = 0; l < h; l++) lane[l] += lane[l + h];
-        *to = add ? *to + lane[0] : lane[0];
-    }
 }
 
 #define CORRELATE(rows, taps)                                                                                          \
@@ -180,6 +171,8 @@ static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row
     CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3) CORRELATE(rows, 4) CORRELATE(rows, 5) CORRELATE(rows, 6)
 #elif WIDE == 3
 #define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2) CORRELATE(rows, 3)
+#elif WIDE == 2
+#define EACH_WIDTH(rows) CORRELATE(rows, 1) CORRELATE(rows, 2)
 #else
 #define EACH_WIDTH(rows) CORRELATE(rows, 1)
 #endif
@@ -200,6 +193,9 @@ static void N(correlate_any)(int rows, int taps, const cot__correlation *j, cons
 #elif WIDE == 3
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2), N(correlate_##rows##_3)},
     static tile_fn *const tiles[][3] = {CORRELATE_ROWS(EACH_WIDTH)};
+#elif WIDE == 2
+#define EACH_WIDTH(rows) {N(correlate_##rows##_1), N(correlate_##rows##_2)},
+    static tile_fn *const tiles[][2] = {CORRELATE_ROWS(EACH_WIDTH)};
 #else
 #define EACH_WIDTH(rows) {N(correlate_##rows##_1)},
     static tile_fn *const tiles[][1] = {CORRELATE_ROWS(EACH_WIDTH)};
@@ -226,3 +222,5 @@ static void N(correlate_any)(int rows, int taps, const cot__correlation *j, cons
 #undef TARGET
 #undef FMADD
 #undef STORE_SOME
+#undef LOAD_SOME
+#undef DIRECT

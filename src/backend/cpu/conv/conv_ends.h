@@ -1,0 +1,38 @@
+/* conv_ends.h: what comes before and after the inner loops of convolution, for one float type and
+ * every instruction set; included by conv.c for each type.
+ *
+ *   T         the type
+ *   N(name)   decorates names */
+
+/* Packs w[m][c][k] (given by strides) as panels of at most `most` rows, taps outermost, in the order of the
+ * sweep. Is every weight finite? */
+static bool N(pack)(const cot__sweep *s, void *to, const void *from, int most, int64_t m_count, int64_t m_stride,
+                    int64_t c_stride) {
+    T *z = to, probe = 0;
+    for (int64_t m = 0, rows; m < m_count; m += rows) {
+        rows = panel_rows(most, m_count - m);
+        for (int64_t p = 0; p < s->taps; p++) {
+            const T *w = (const T *)from + m * m_stride + s->channel[p] * c_stride + s->kernel[p];
+            for (int64_t i = 0; i < rows; i++) {
+                probe += w[i * m_stride] * 0;
+                *z++ = w[i * m_stride];
+            }
+        }
+    }
+    return probe == 0;
+}
+
+/* out[row][tap] = the sum of the lanes, as a tree; with `add` it is added to out. */
+static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
+    enum { LANES = CHUNK_BYTES / sizeof(T) };
+    for (int i = 0; i < rows * taps; i++) {
+        T lane[LANES], *to = (T *)out + i / taps * row_stride + i % taps;
+        memcpy(lane, (const T *)sums + i * LANES, sizeof lane);
+        for (int h = LANES / 2; h > 0; h /= 2)
+            for (int l = 0; l < h; l++) lane[l] += lane[l + h];
+        *to = add ? *to + lane[0] : lane[0];
+    }
+}
+
+#undef T
+#undef N
