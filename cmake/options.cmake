@@ -17,8 +17,8 @@ if(COT_SANITIZE)
     list(JOIN COT_SANITIZE "," sanitizers)
     add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${sanitizers})
-    # Each of some 250 programs holds the library as the sanitizers have made it: where there is lld,
-    # linking takes half of the time.
+    # Each of some 250 programs holds the library as the sanitizers have made it: where there is
+    # lld, linking takes half of the time.
     find_program(COT_LLD ld.lld)
     if(COT_LLD)
         add_link_options(-fuse-ld=lld)

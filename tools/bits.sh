@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tools/bits.sh: do all processors give the same bits? Builds the library for this machine, for
-# AArch64 and for WebAssembly (that of `make test`, where it is, is taken as it is), and prints the hashes of many results by family, those that are
-# expected first. A dash: the same. Fails where one is another.
+# tools/bits.sh: do all processors give the same bits? Builds the library for this machine (what
+# `make test` has built is taken as it is), for AArch64 and for WebAssembly, and prints the hashes
+# of many results by family, those that are expected first. A dash: the same. Fails where one is
+# another.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-2}

@@ -128,7 +128,8 @@ static void the_cache_changes_nothing(void **state) {
     snprintf(path, sizeof path, "%s/r", folder);
     assert_true(saved_open(&s, path, &f) && saved_gpt(&s, &f));
     for (size_t k = 0; k < sizeof ways / sizeof *ways; k++)
-        for (int64_t known = 1; known <= 50; known += small ? 28 : 7) { /* prompts may exceed the context */
+        /* prompts may exceed the context */
+        for (int64_t known = 1; known <= 50; known += small ? 28 : 7) {
             int64_t     ids[2][50 + DRAWN] = {{0}};
             gpt_drawing how                = ways[k];
             for (int64_t i = 0; i < known; i++) ids[0][i] = ids[1][i] = (3 * i + 1) % s.net.vocabulary;
@@ -185,7 +186,8 @@ static void others_predict_too(void **state) {
     assert_int_equal(last.status, 0);
     if (getenv("COT_TEST_SMALL")) /* the first 100 of 10000 */
         sh("{ printf '\\0\\0\\10\\3\\0\\0\\0\\144\\0\\0\\0\\34\\0\\0\\0\\34'; gzip -dc "
-           "%s/mnist/t10k-images-idx3-ubyte.gz | tail -c +17 | head -c 78400; } > few; cotangent predict m few | head -3",
+           "%s/mnist/t10k-images-idx3-ubyte.gz | tail -c +17 | head -c 78400; } > few; cotangent predict m few | "
+           "head -3",
            COT_SHARED_DATA);
     else sh("cotangent predict m %s/mnist/t10k-images-idx3-ubyte.gz | head -3", COT_SHARED_DATA);
     assert_memory_equal(last.out, "picture   class   probability\n      0       7 ", 46);
