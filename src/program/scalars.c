@@ -202,7 +202,8 @@ static bool makes_f64(uint32_t code) {
     return (code - COT__PAIR_mul_f64) / COT__PAIR_FORMS % 2 == 0;
 }
 
-/* What an instruction is as one of two, whose code is this if it takes the register; -1: nothing. */
+/* What an instruction is as one of two; in_register: its code if it takes the register, or 0. -1:
+ * nothing. */
 enum { PRODUCT, SUM, NEG, PRODUCT_SUM, SECONDS, LATE_PRODUCT = SECONDS, LATE_SUM, LATE_PRODUCT_SUM, LATE_LESS };
 static int form_of(uint32_t code, uint32_t in_register) {
     bool factor = in_register && in_register == late(code, FACTOR);
