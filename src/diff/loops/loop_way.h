@@ -32,8 +32,8 @@ void   cot__way_lay(cot__way *w, const cot__form *f, void *lists);
 void cot__way_see(cot__way *w, const cot__steps *s);
 /* Goes to step `at`, counted along the xs, from the state of s. */
 void cot__way_at(cot__way *w, const cot__steps *s, int64_t at);
-/* n steps at once, by a run, from step `at` on, to the one before it, or, `up`, behind it; the state
- * of each lies before that of the last. False as for cot__steps_go_along. */
+/* n steps at once, by a run, from step `at` on, to the one before it, or, `up`, behind it; the
+ * state of each lies before that of the last. False as for cot__steps_go_along. */
 bool cot__way_go_along(cot__way *w, const cot__steps *s, cot__run *run, int64_t at, int64_t n, bool up);
 
 #endif
