@@ -26,8 +26,8 @@ wanted() { # NAME MINE...: is it among the names asked for, if any were?
 
 # ---- adbench: a table over instances and styles --------------------------------------------------
 
-# The target for a ratio: a multiple of what the fastest tape reaches with the same instance, or, for
-# native code, of what the best tool reaches (bench/README.md); empty for none.
+# The target for a ratio: a multiple of what the fastest tape reaches with the same instance, or,
+# for native code, of what the best tool reaches (bench/README.md); empty for none.
 target_of() { # INSTANCE STYLE
     awk -v name="$1" -v style="$2" -v native="${COTANGENT_NATIVE:-0}" 'BEGIN {
         best["gmm_d2_K5"] = 1.67; best["gmm_d10_K25"] = 1.84; best["lstm_l2_c1024"] = 2.5

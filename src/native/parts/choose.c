@@ -19,8 +19,8 @@
  * Elements of a loop that is not worth vectors. Operations of the body of a loop over steps. */
 enum { MOST_LINES = 128, LONG_LOOP = 16, SMALL_LOOP = 16, BLOCK_LINES = 20, MOST_BODY = 1024 };
 /* Elements of a block, and terms of a product of matrices, from which on the kernels of the library
- * are as quick. Of many small products more: there the kernels spend their time on beginning; and of
- * what only moves elements: there the library asks again and again how they lie. */
+ * are as quick. Of many small products more: there the kernels spend their time on beginning; and
+ * of what only moves elements: there the library asks again and again how they lie. */
 enum { SMALL_BLOCK = 512, SMALL_MOVE = 2048, SMALL_PRODUCT = 256, SMALL_MATRIX = 256, SMALL_BATCH = 1 << 15 };
 
 /* ---- what an operation can be ---------------------------------------------------------------- */

@@ -102,9 +102,9 @@ void cot__gemm_thin(const cot__gemm_kernels *g, cot__lent room, bool alone, cot_
     } else some_columns(&w, 0, w.n);
 }
 
-/* Row by row, of one depth block; straight into c where its rows take what the kernel makes. Rows of
- * b that do not lie side by side are laid so where several rows of a read them, or the product is
- * turned. */
+/* Row by row, of one depth block; straight into c where its rows take what the kernel makes.
+ * Columns of b that do not lie side by side are laid so where several rows of a read them, or the
+ * product is turned. */
 void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
     enum { SEVERAL = 4 };
     double beside[COT__TINY / SEVERAL];
