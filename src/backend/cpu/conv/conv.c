@@ -163,8 +163,6 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_ps
-#define LOAD_SOME(p, mask) _mm256_maskload_ps(p, (__m256i)(mask))
-#define DIRECT true
 #define STORE_SOME(p, v, n)                                                                                            \
     _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)), v)
 #include "backend/cpu/conv/conv_template.h"
@@ -177,8 +175,6 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 3
 #define TARGET __attribute__((target("avx2,fma")))
 #define FMADD _mm256_fmadd_pd
-#define LOAD_SOME(p, mask) _mm256_maskload_pd(p, (__m256i)(mask))
-#define DIRECT true
 #define STORE_SOME(p, v, n)                                                                                            \
     _mm256_maskstore_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3)), v)
 #include "backend/cpu/conv/conv_template.h"
