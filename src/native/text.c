@@ -1,8 +1,8 @@
 /* text.c: see text.h: a part as a function. */
 #include "native/text.h"
 #include "backend/runs.h"
+#include "native/parts/plain.h"
 #include "native/parts/shifts.h"
-#include "native/plain.h"
 #include "native/scans.h"
 #include "program/emit/block.h"
 #include "rules/elementwise_ids.h"

@@ -262,8 +262,8 @@ static void loops_that_read_shifted_have_the_executors_bits(void **state) {
 
 /* ---- strong products ------------------------------------------------------------------------- */
 
-/* Products of products, as gradients have them, and what becomes of them: sums, or a choice that NaN
- * does not come through. */
+/* Products of products, as gradients have them, and what becomes of them: sums, or a choice that
+ * NaN does not come through. */
 static cot__program *products(cot_dtype dtype, int size, bool chosen, bool trig) {
     draft d;
     draft_open(&d, NULL);
@@ -276,8 +276,8 @@ static cot__program *products(cot_dtype dtype, int size, bool chosen, bool trig)
     return draft_close(&d);
 }
 
-/* Round 0 has no NaN, so that native code is ready; the others have zeros beside infinities, in some
- * blocks or in all. */
+/* Round 0 has no NaN, so that native code is ready; the others have zeros beside infinities, in
+ * some blocks or in all. */
 static void fill_factors(const cot__program *p, int round, void **in) {
     cot__view v = cot__value_view(p, p->input[0]);
     fill_numbers(p, 0, in);
@@ -321,8 +321,8 @@ static void strong_products_of_long_loops_have_the_executors_bits(void **state) 
     }
 }
 
-/* The way back through a chain of numbers; `chosen`: what it ends in is chosen, so that NaN does not
- * come through. */
+/* The way back through a chain of numbers; `chosen`: what it ends in is chosen, so that NaN does
+ * not come through. */
 static cot__program *chain(cot_dtype dtype, bool chosen) {
     draft d;
     draft_open(&d, NULL);

@@ -1,6 +1,6 @@
 /* plain.h: strong products (0 times anything is 0, also NaN) that plain ones can stand for. A plain
- * product differs from the strong one only where it is NaN, and arithmetic hands NaN on. So where all
- * that becomes of the products of a loop or a part is written, and no NaN is, plain ones have
+ * product differs from the strong one only where it is NaN, and arithmetic hands NaN on. So where
+ * all that becomes of the products of a loop or a part is written, and no NaN is, plain ones have
  * done. */
 #ifndef COT_NATIVE_PLAIN_H
 #define COT_NATIVE_PLAIN_H
@@ -8,8 +8,8 @@
 #include "native/parts/choose.h"
 #include "program/emit/writer.h"
 
-/* Would a NaN that a product of the loop makes be seen in what the loop writes, and do plain products
- * spare more than it takes to look? */
+/* Would a NaN that a product of the loop makes be seen in what the loop writes, and do plain
+ * products spare more than it takes to look? */
 bool cot__native_can_be_plain(const cot__writer *w, const cot__choice *c, const cot__group *g);
 
 /* Does the line write floats to memory, or a fold take them? */

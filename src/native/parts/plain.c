@@ -1,9 +1,9 @@
 /* plain.c: see plain.h. */
-#include "native/plain.h"
+#include "native/parts/plain.h"
 #include "rules/elementwise_ids.h"
 
-/* Loops that are shorter gain nothing; more operations than functions have lines; results of statements
- * that may wait for the end of their part. */
+/* Loops that are shorter gain nothing; more operations than functions have lines; results of
+ * statements that may wait for the end of their part. */
 enum { LEAST_ELEMENTS = 1024, MOST_OPERATIONS = 256, MOST_READ = 16, MOST_LEAVING = 8 };
 
 /* Is the result NaN wherever an operand is? */
@@ -28,8 +28,8 @@ static bool makes_floats(const cot__choice *c, uint32_t k) {
     return cot__dtype_is_float(cot__value_view(c->p, c->p->operation[k].result).dtype);
 }
 
-/* Of operations first … end - 1, of which those that are `shown` are looked at: does every NaN that a
- * product makes get there, and are there more products than looks? */
+/* Of operations first … end - 1, of which those that are `shown` are looked at: does every NaN that
+ * a product makes get there, and are there more products than looks? */
 static bool shows_products(const cot__choice *c, uint32_t first, uint32_t end, bool shown[MOST_OPERATIONS]) {
     int products = 0, looks = 0;
     for (uint32_t k = first; k < end; k++) looks += shown[k - first];
