@@ -473,7 +473,7 @@ static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
     r->directs = plan.directs;
     plan.directs = (cot__directs){0};
     r->straight = is_straight(r);
-    if (r->straight) find_staying(r);
+    if (r->straight && r->words <= COT__MOST_ALONG) find_staying(r);
     cot__plan_close(&plan);
     return ok;
 }

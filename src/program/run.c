@@ -198,8 +198,6 @@ static bool go_straight(const cot__run *r, const void *const *inputs, void *cons
 /* A word that is copied before or after each of many runs, and how far it moves in between. */
 typedef struct passing { char *to; const char *from; int64_t step; } passing;
 
-enum { MOST_WORDS = 48 }; /* of inputs, and of outputs */
-
 static bool is_written(const void *word, int64_t n, uint32_t outputs, void *const *out, const int64_t *step) {
     bool is = false;
     for (uint32_t k = 0; k < outputs && !is; k++) {
@@ -211,9 +209,10 @@ static bool is_written(const void *word, int64_t n, uint32_t outputs, void *cons
 
 bool cot__run_go_along(cot__run *r, int64_t n, const void *const *in, const int64_t *in_step, void *const *out,
                        const int64_t *out_step) {
-    passing  load[MOST_WORDS], give[MOST_WORDS];
+    passing  load[COT__MOST_ALONG], give[COT__MOST_ALONG];
     uint32_t loads = 0, gives = 0, outputs = r->p->outputs;
-    if (n < 1 || !r->straight || r->outermost->left || r->words > MOST_WORDS || outputs > MOST_WORDS) return false;
+    if (n < 1 || !r->straight || r->outermost->left) return false;
+    if (r->words > COT__MOST_ALONG || outputs > COT__MOST_ALONG) return false;
     for (const cot__load *l = r->load, *end = l + r->words; l < end; l++) {
         const char *from = in[l->input];
         memcpy(l->to, from, 8);

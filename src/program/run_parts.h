@@ -37,8 +37,11 @@ typedef struct cot__part_binding { uint32_t at, base; int64_t place; } cot__part
  * inputs on, of a direct output. */
 typedef struct cot__binding { cot__view *view; int64_t place; uint32_t base; } cot__binding;
 
-/* A 0-d input, which goes to a slot. stays: of a straight run; no instruction writes to that
- * slot. */
+/* Inputs of a run that goes along (cot__run_go_along), and outputs. */
+enum { COT__MOST_ALONG = 48 };
+
+/* A 0-d input, which goes to a slot. stays: of a straight run that may go along; no instruction
+ * writes to that slot. */
 typedef struct cot__load { void *to; uint32_t input; uint16_t bytes; bool stays; } cot__load;
 
 typedef struct cot__given {
