@@ -60,8 +60,8 @@ static bool matches(look *l, uint32_t v, double number) {
 static bool stands_alone(const look *l) {
     const cot__plan *plan = l->plan;
     uint32_t         last = l->to->last, group = plan->fusion.of[last];
-    for (int i = 0; i < COT__PARTIAL_READS; i++)
-        if (is_covered(l, l->to->x[i])) return false;
+    for (int i = 0; i < COT__PARTIAL_READS; i++) /* a view of a member is that member */
+        if (l->to->x[i] != COT__NO_VALUE && is_covered(l, plan->root[l->to->x[i]])) return false;
     for (uint32_t k = l->to->first; k < last; k++)
         if (plan->fusion.of[k] == group && !(l->covered >> (last - k) & 1)) return false;
     for (uint32_t k = last + 1; k < plan->fusion.group[group].end; k++) {

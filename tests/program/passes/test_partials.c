@@ -184,6 +184,19 @@ static void operands_are_one_value_each(void **state) {
     test_verdict();
 }
 
+/* Nor is a view of what the partial would make on the way. */
+static void a_view_of_a_word_is_no_operand(void **state) {
+    draft        d;
+    cot__partial found;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = array(&d, COT_F32), z = op(&d, OP_exp, X(x)), square = op(&d, OP_square, X(z));
+    uint32_t rest = op(&d, OP_sub, X(NUM, square), .number = 1);
+    output(&d, op(&d, OP_smul, X(op(&d, OP_detach, X(rest)), rest)));
+    finds(&d, 0, &found);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_rules_keep_their_bits),
@@ -192,6 +205,7 @@ int main(void) {
         cmocka_unit_test(what_others_read_is_made_by_itself),
         cmocka_unit_test(nothing_else_stands_between),
         cmocka_unit_test(operands_are_one_value_each),
+        cmocka_unit_test(a_view_of_a_word_is_no_operand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
