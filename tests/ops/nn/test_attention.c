@@ -228,10 +228,9 @@ static int later_fn(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return cot_grad_of(cot_sum(cot_sin(ys[0]), COT_ALL), n, xs, ys + 1) == COT_OK ? 0 : 1;
 }
 
-/* Both modes to second order; as one batch, and compiled, with the bits of the tape. */
-/* z and the three gradients: n heads of t queries and keys, d wide. What `tiny` multiplies with
- * weights vanishes, half of it as -0. */
-static void causal_or_masked(bool masked, int64_t t, double tiny, double *out[4]) {
+/* z and the three gradients: two heads of t queries and keys. What `tiny` multiplies with weights
+ * vanishes, half of it as -0. Query `odd` is NaN, if there is one. */
+static void causal_or_masked(bool masked, int64_t t, double tiny, int64_t odd, double *out[4]) {
     cot_tape *tape = cot_tape_create(NULL);
     cot_shape shape = COT_SHAPE(2, t, 40);
     cot_var   q = make(tape, COT_F32, shape, 1, true), k = make(tape, COT_F32, shape, 2, true);
@@ -239,7 +238,8 @@ static void causal_or_masked(bool masked, int64_t t, double tiny, double *out[4]
     cot_var   at = cot_arange(tape, COT_I64, 0, (double)t, 1);
     cot_var   mask = cot_less_equal(at, cot_reshape(at, COT_SHAPE(t, 1)));
     cot_attention_options how = {.causal = !masked, .mask = masked ? mask : (cot_var){0}};
-    cot_var   z = cot_attention(q, k, cot_mul(v, cot_number(tiny)), &how);
+    cot_var   asked = cot_where(cot_equal(cot_reshape(at, COT_SHAPE(t, 1)), (double)odd), cot_number(NAN), q);
+    cot_var   z = cot_attention(asked, k, cot_mul(v, cot_number(tiny)), &how);
     cot_backward(cot_sum(cot_mul(z, g), COT_ALL));
     assert_int_equal(cot_tape_status(tape), COT_OK);
     out[0] = read_all(z);
@@ -247,20 +247,27 @@ static void causal_or_masked(bool masked, int64_t t, double tiny, double *out[4]
     cot_tape_destroy(tape);
 }
 
+static bool same_elements(const double *x, const double *y, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0 && !(isnan(x[i]) && isnan(y[i]))) return false;
+    return true;
+}
+
 /* Products of tiles on the diagonal leave out what is hidden. A mask hides the same, and there
- * nothing is left out: a sum that is -0 shows terms of +0. (Beyond the first tile a mask has whole
- * tiles of them.) */
+ * nothing is left out: a sum that is -0 shows terms of +0, and a query that is NaN shows in all keys
+ * of its tile. (Beyond the first tile a mask has whole tiles of them.) */
 static void what_causal_leaves_out_changes_no_bit(void **state) {
-    static const struct { int64_t t; double tiny; } each[] = {{64, 1}, {64, 1e-44}, {64, 3e-38}, {192, 1}, {200, 1}};
+    static const struct { int64_t t; double tiny; int64_t odd; } each[] = {
+        {64, 1, -1}, {64, 1e-44, -1}, {64, 3e-38, -1}, {192, 1, -1}, {200, 1, -1}, {64, 1, 10}};
     (void)state;
     for (int n = 0; n < TEST_COUNT(each); n++) {
         double *want[4], *got[4];
         int64_t size = 2 * each[n].t * 40, minus = 0;
-        causal_or_masked(true, each[n].t, each[n].tiny, want);
-        causal_or_masked(false, each[n].t, each[n].tiny, got);
+        causal_or_masked(true, each[n].t, each[n].tiny, each[n].odd, want);
+        causal_or_masked(false, each[n].t, each[n].tiny, each[n].odd, got);
         for (int k = 0; k < 4; k++) {
-            TEST_CHECK(memcmp(want[k], got[k], (size_t)size * sizeof **got) == 0, "t %d, tiny %g, array %d",
-                       (int)each[n].t, each[n].tiny, k);
+            TEST_CHECK(same_elements(want[k], got[k], size), "t %d, tiny %g, odd %d, array %d", (int)each[n].t,
+                       each[n].tiny, (int)each[n].odd, k);
             for (int64_t i = 0; i < size; i++) minus += want[k][i] == 0 && signbit(want[k][i]);
             free(want[k]), free(got[k]);
         }
@@ -269,6 +276,7 @@ static void what_causal_leaves_out_changes_no_bit(void **state) {
     test_verdict();
 }
 
+/* Both modes to second order; as one batch, and compiled, with the bits of the tape. */
 static void a_later_first_query_goes_through_every_transformation(void **state) {
     (void)state;
     static const int64_t shape[4][3] = {{2, 3, 2}, {2, 6, 2}, {2, 6, 3}, {2, 3, 6}};

@@ -78,9 +78,10 @@ static matrix matrix_of(const cot__view *v, int64_t head, cot_dtype wide) {
 typedef int64_t sight;
 enum { NONE_HIDDEN, COLUMNS_BEFORE, COLUMNS_BEHIND, TERMS_BEFORE, TERMS_BEHIND, SIGHTS = 8 };
 
-/* Where a tile is not whole, what is padded counts as seen. */
-static ONCE sight edge_of(const plan *a, int64_t i0, int64_t rows, int64_t j0, int64_t n) {
-    return SIGHTS * (a->causal && rows == TILE && n == TILE ? i0 + a->causal - j0 : TILE);
+/* Where a tile is not whole, what is padded counts as seen; so does all if weights of what is
+ * hidden are not 0. */
+static ONCE sight edge_of(const plan *a, int64_t i0, int64_t rows, int64_t j0, int64_t n, bool zeros) {
+    return SIGHTS * (a->causal && rows == TILE && n == TILE && zeros ? i0 + a->causal - j0 : TILE);
 }
 static inline int64_t what_of(sight s) { return s & (SIGHTS - 1); }
 static inline int64_t edge_in(sight s) { return (s - what_of(s)) / SIGHTS; }

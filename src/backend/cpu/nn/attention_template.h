@@ -177,7 +177,7 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
         int64_t n = keys - j0 < TILE ? keys - j0 : TILE;
         N(load)(&k, j0, n, 1, kk, a->d);
         bool finite = N(load)(&v, j0, n, 1, vv, a->dv);
-        sight edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n) : NONE_HIDDEN;
+        sight edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, true) : NONE_HIDDEN;
         N(product)(n, TILE, q.cols, kk, a->d, 1, qt, TILE, s, TILE, false, false, edge + COLUMNS_BEHIND);
         N(mask)(a, head, i0, rows, j0, n, s, 1, TILE);
         N(soften)(s, n, top, sum, fade);
@@ -242,7 +242,10 @@ static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int
     const T *lse = (const T *)a->lse.data + head * a->queries + i0;
     const T *delta = (const T *)(const void *)a->deltas + head * a->queries + i0;
     bool q_finite = N(load)(&q, i0, rows, (T)a->scale, w->qq, a->d), g_finite = N(load)(&g, i0, rows, 1, w->gg, a->dv);
-    sight    edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n) : NONE_HIDDEN;
+    /* where a log-sum is NaN all weights of its query are, hidden or not */
+    bool     known = true;
+    for (int64_t i = 0; i < rows && N(SKIPS); i++) known &= lse[i] == lse[i];
+    sight    edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, known) : NONE_HIDDEN;
     N(product)(rows, TILE, q.cols, w->qq, a->d, 1, w->kt, TILE, w->s, TILE, false, false, edge + COLUMNS_BEFORE);
     N(mask)(a, head, i0, rows, j0, n, w->s, TILE, 1);
     N(weigh)(w->s, rows, lse);
