@@ -51,7 +51,7 @@ static struct pool {
     seat            seats[MOST_THREADS]; /* the first is the caller's */
     int             workers;             /* started */
     int             missed;              /* small jobs that found workers asleep */
-    _Atomic int     asked;               /* threads wanted, the caller's included; 0: not decided yet */
+    _Atomic int     asked;               /* threads wanted, with the caller's; 0: not decided yet */
     bool            spins;               /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
           .left = PTHREAD_COND_INITIALIZER};

@@ -1,6 +1,6 @@
 /* fusion.c: finds the groups of a program: walks that look who views and who reads what, one that
  * joins neighbours, one that looks what stays inside a group. */
-#include "program/fusion_parts.h"
+#include "program/fusion.h"
 #include "backend/backend.h"
 #include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"

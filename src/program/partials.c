@@ -1,5 +1,10 @@
-/* partials.c: holds the members of a group against the trees of rules.def. */
-#include "program/partials.h"
+/* partials.c: members of a group that together are the partial of one operation.
+ *
+ * A derivative is recorded word by word, as its rule is written (rules.def), so the partial of a
+ * GELU is fourteen operations; a sweep has one kernel for it. Where all of them stand in a group
+ * one after the other, and nobody else reads what they make on the way, that kernel does them at
+ * once. It computes the same words in the same order, so the bits are the same. */
+#include "program/plan_parts.h"
 #include "rules/elementwise_ids.h"
 #include "rules/elementwise_table.h"
 

@@ -1,4 +1,5 @@
-/* plan_parts.h: the inside of planning, which plan.c and plan_groups.c share. */
+/* plan_parts.h: the inside of planning, which plan.c and plan_groups.c share, and what is found in
+ * the groups of a plan. */
 #ifndef COT_PROGRAM_PLAN_PARTS_H
 #define COT_PROGRAM_PLAN_PARTS_H
 
@@ -71,5 +72,23 @@ bool cot__plan_reads_more(const cot__planner *q, uint32_t k);
 int64_t cot__group_room(const cot__plan *plan, const cot__group *g);
 /* Places the results of a group (plan_groups.c). */
 bool cot__plan_group(cot__planner *q, uint32_t group);
+
+/* ---- partials (partials.c) --------------------------------------------------------------------- */
+
+/* What a partial may read: the operands of the operation, its result, and what it is multiplied
+ * with. */
+enum { COT__PARTIAL_Z = 3, COT__PARTIAL_G, COT__PARTIAL_READS };
+/* Members of the shortest, and how many a group has at most. */
+enum { COT__SHORTEST_PARTIAL = 3, COT__MOST_PARTIALS = COT__STAGE_RUNS / COT__SHORTEST_PARTIAL };
+
+/* Partial k of `op` at x, instead of the members from `first` to `last`, whose result it gives. */
+typedef struct cot__partial {
+    uint32_t first, last;
+    int      op, k;
+    uint32_t x[COT__PARTIAL_READS]; /* values; COT__NO_VALUE: not read */
+} cot__partial;
+
+/* All of a group, the last one first. Returns how many there are. */
+int cot__find_partials(const cot__plan *plan, const cot__group *g, cot__partial *found);
 
 #endif

@@ -3,7 +3,6 @@
  * of their values lie (plan_groups.c). */
 #include "backend/elements.h"
 #include "backend/runs.h"
-#include "program/partials.h"
 #include "program/plan_parts.h"
 #include "program/run_parts.h"
 #include "rules/elementwise_ids.h"

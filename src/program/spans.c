@@ -4,7 +4,7 @@
  * A member that reads element j + 1 of another one for its element j needs, of each block, one
  * element more. So members in front of it make some elements before or behind the block, too;
  * neighbouring blocks make them again. This works for values that live within blocks alone. */
-#include "program/fusion_parts.h"
+#include "program/fusion.h"
 #include "rules/structural_ids.h"
 
 enum { MOST_SHIFT = 1024 }; /* elements; a block has some thousands */

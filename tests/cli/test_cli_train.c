@@ -265,7 +265,7 @@ static void a_limit_leaves_the_same_model(void **state) {
     assert_true(fabs(number_of("memory_limit") / 2 - limit) <= 1);
     works("cotangent train mnist --quiet --data digits --steps 3 --checkpoint digits-whole");
     works("COTANGENT_MEMORY_LIMIT=1000 cotangent train mnist --quiet --data digits --steps 3 --checkpoint digits-less "
-          "--memory 55%"); /* 13 MB, which was half before the gradients of weights took less room */
+          "--memory 55%"); /* 13 MB: half, before the gradients of weights took less room */
     assert_non_null(strstr(last.out, " MiB of memory at most, of a limit of "));
     same_files("digits-whole/model.safetensors", "digits-less/model.safetensors");
     works("cotangent train ode --quiet --memory 100% --steps 2");

@@ -391,7 +391,8 @@ static void nothing_is_read_behind_the_end(void **s) {
                           (cot__view[]){{x, dtype, 5, xs, stride[0]},
                                         {z, dtype, 5, zs, stride[1]},
                                         {w, dtype, 5, ws, stride[2]}});
-        for (int i = 0; i < 4; i++) /* the middle tap meets it in the last place, the last tap one before */
+        /* the middle tap meets it in the last place, the last tap one before */
+        for (int i = 0; i < 4; i++)
             assert_true(cot__load_f64((char *)w + (3 * i + 1) * cot__dtype_size(dtype), dtype) == 14 * i + 13 &&
                         cot__load_f64((char *)w + (3 * i + 2) * cot__dtype_size(dtype), dtype) == 14 * i + 12);
     }

@@ -3,7 +3,7 @@
  * alone. */
 #include "group_test.h"
 
-#include "program/partials.h"
+#include "program/plan_parts.h"
 #include "program/passes/passes.h"
 #include "rules/elementwise_table.h"
 
@@ -92,7 +92,8 @@ static void all_rules_keep_their_bits(void **state) {
                 draft            d;
                 rule             r;
                 cot__partial     found;
-                if (!tree || tree->what != TREE_OP || which == OP_where) continue; /* which wants a truth */
+                /* where() wants a truth */
+                if (!tree || tree->what != TREE_OP || which == OP_where) continue;
                 uint32_t z = write_partial(&r, &d, dtypes[t], which, k);
                 bool     one = r.operations >= COT__SHORTEST_PARTIAL && r.plain && dtypes[t] != COT_BF16;
                 output(&d, op(&d, OP_sub, X(z, r.x[0])));

@@ -614,8 +614,8 @@ static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dt
     for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
 }
 
-static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z, cot_dtype dtype,
-                       char *out) {
+static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z,
+                            cot_dtype dtype, char *out) {
     const engine *e = engine_of(dtype);
     cot__layout   l;
     cot__sweep    s;
