@@ -152,7 +152,7 @@ bool cot__is_always_view(const cot__program *p, uint32_t k, bool dense);
 /* Does it leave the order of the elements as it is? */
 bool cot__keeps_order(int op);
 
-/* ---- the inside of looking for groups, which fusion.c and spans.c share ----------------------- */
+/* ---- the inside of looking for groups, which fusion.c and spans.c share ---------------------- */
 
 /* How a value views the elements of its base: all of them, a range, or each of them repeated along
  * a row. */

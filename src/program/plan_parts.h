@@ -73,7 +73,7 @@ int64_t cot__group_room(const cot__plan *plan, const cot__group *g);
 /* Places the results of a group (plan_groups.c). */
 bool cot__plan_group(cot__planner *q, uint32_t group);
 
-/* ---- partials (partials.c) --------------------------------------------------------------------- */
+/* ---- partials (partials.c) ------------------------------------------------------------------- */
 
 /* What a partial may read: the operands of the operation, its result, and what it is multiplied
  * with. */

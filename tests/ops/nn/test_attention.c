@@ -254,8 +254,8 @@ static bool same_elements(const double *x, const double *y, int64_t n) {
 }
 
 /* Products of tiles on the diagonal leave out what is hidden. A mask hides the same, and there
- * nothing is left out: a sum that is -0 shows terms of +0, and a query that is NaN shows in all keys
- * of its tile. (Beyond the first tile a mask has whole tiles of them.) */
+ * nothing is left out: a sum that is -0 shows terms of +0, and a query that is NaN shows in all
+ * keys of its tile. (Beyond the first tile a mask has whole tiles of them.) */
 static void what_causal_leaves_out_changes_no_bit(void **state) {
     static const struct { int64_t t; double tiny; int64_t odd; } each[] = {
         {64, 1, -1}, {64, 1e-44, -1}, {64, 3e-38, -1}, {192, 1, -1}, {200, 1, -1}, {64, 1, 10}};

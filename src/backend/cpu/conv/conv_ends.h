@@ -4,8 +4,8 @@
  *   T         the type
  *   N(name)   decorates names */
 
-/* Packs w[m][c][k] (given by strides) as panels of at most `most` rows, taps outermost, in the order
- * of the sweep. Is every weight finite? */
+/* Packs w[m][c][k] (given by strides) as panels of at most `most` rows, taps outermost, in the
+ * order of the sweep. Is every weight finite? */
 static bool N(pack)(const cot__sweep *s, void *to, const void *from, int most, int64_t m_count, int64_t m_stride,
                     int64_t c_stride) {
     T *z = to, probe = 0;
