@@ -17,10 +17,11 @@ if(COT_SANITIZE)
     list(JOIN COT_SANITIZE "," sanitizers)
     add_compile_options(-fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${sanitizers})
-    # Each of some 250 programs holds the library as the sanitizers have made it: where there is
-    # lld, linking takes half of the time.
-    find_program(COT_LLD ld.lld)
-    if(COT_LLD)
+    # Each of some 250 programs holds the library as the sanitizers have made it: where there is an
+    # lld that the compiler takes, linking takes half of the time.
+    include(CheckLinkerFlag)
+    check_linker_flag(C -fuse-ld=lld COT_LINKS_BY_LLD)
+    if(COT_LINKS_BY_LLD)
         add_link_options(-fuse-ld=lld)
     endif()
 endif()
