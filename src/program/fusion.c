@@ -141,7 +141,9 @@ static bool is_view(const search *s, uint32_t k) {
 static void follow_view(search *s, uint32_t k) {
     uint32_t z = s->p->operation[k].result, x = cot__operation_operand(s->p, k)[0];
     int      op = s->p->operation[k].op;
-    int64_t  first = op == OP_slice && s->straight[x] ? cot__range_at(s->p, k) : -1;
+    /* of what lies in order, and not of one that is repeated */
+    bool     ordered = s->straight[x] == COT__WHOLE_IN_ORDER || s->straight[x] == COT__RANGE_IN_ORDER;
+    int64_t  first = op == OP_slice && ordered ? cot__range_at(s->p, k) : -1;
     s->base[z] = s->base[x];
     s->straight[z] = cot__keeps_order(op) && s->straight[x] == COT__WHOLE_IN_ORDER ? COT__WHOLE_IN_ORDER
                      : first >= 0                                                   ? COT__RANGE_IN_ORDER
