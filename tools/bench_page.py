@@ -79,9 +79,10 @@ def quotients(times):
     trained = ("mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano")
     for name, what, most in (*((w, f"{w}_gradient", 3.0) for w in trained),
         ("elementwise", "elementwise", 2.5), ("deep_ckpt", "deep_ckpt", 4.0)):
-        r = of(f"{what} eager", f"{name}_function eager")
-        if r:
-            yield f"`{name}`: gradient / function", f"{text(r)}, at most {most}: {verdict(r, most)}"
+        found = [(way, of(f"{what} {way}", f"{name}_function {way}")) for way in OURS]
+        told = [f"{way} {text(r)} ({verdict(r, most)})" for way, r in found if r]
+        if told:
+            yield f"`{name}`: gradient / function, at most {most}", ", ".join(told)
     compiled = times.get("gpt_nano compiled", {}).get("compile_s")
     if compiled:
         yield ("`gpt_nano`: compiling the step",

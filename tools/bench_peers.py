@@ -125,7 +125,8 @@ def scaling(times):
     """What a gradient costs, and what a second thread gives."""
     for name in (*(f"{w}_{what}" for w in ("mlp_small", "mlp", "mlp_wide", "cnn", "gpt_nano")
         for what in ("function", "gradient")), "elementwise_function", "deep_ckpt_function"):
-        measure(times, name, [("eager", "eager", THREADS)])
+        measure(times, name, [(k, k, THREADS) for k in ("eager", "compiled", "native")
+            if k == "eager" or not name.startswith("deep")])
     if THREADS != 2:
         return
     measure(times, "mlp_wide", [("1 thread", "eager", 1), ("2 threads", "eager", 2)])

@@ -88,36 +88,26 @@ static int network(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
         cot_add(cot_matmul(cot_reshape(h, COT_SHAPE(BATCH, FEATURES)), xs[DENSE]), xs[BIAS3]), xs[TARGET]);
     return 0;
 }
-static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    cot_var grads[ALL];
-    (void)m;
-    if (cot_value_and_grad(network, user, n, xs, &ys[0], grads) != COT_OK) return 1;
-    for (int k = 0; k < COUNT; k++) ys[1 + k] = cot_sub(xs[k], cot_mul(0.01, grads[k]));
-    return 0;
-}
-
-static void *compiled_cnn_make(void) {
+static void *make_compiled(loss_goal goal) {
     static const cot_type types[ALL] = {
         {COT_F32, {4, {16, 1, 5, 5}}},     {COT_F32, {3, {16, 1, 1}}}, {COT_F32, {4, {32, 16, 5, 5}}},
         {COT_F32, {3, {32, 1, 1}}},        {COT_F32, {2, {FEATURES, CLASSES}}}, {COT_F32, {1, {CLASSES}}},
         {COT_F32, {4, {BATCH, 1, SIDE, SIDE}}}, {COT_I64, {1, {BATCH}}}};
     static const double scale[ALL] = {0.2, 0, 0.05, 0, 0.025, 0, 1, 0};
     static const uint64_t seed[ALL] = {40, 0, 41, 0, 42, 0, 6, 0};
-    compiled *c = compiled_make(descend, NULL, ALL, types, 1 + COUNT);
+    asked     a = {network, NULL, COUNT, goal};
+    compiled *c = compiled_make(compiled_asked, &a, ALL, types, outputs_of(&a));
     for (int k = 0; k < TARGET; k++) {
         int64_t size = 1;
         for (int i = 0; i < types[k].shape.ndim; i++) size *= types[k].shape.dim[i];
         c->in[k] = compiled_take(c, uniform_f32(seed[k], size, scale[k]));
-        if (k < COUNT) c->out[1 + k] = c->array[c->arrays - 1];
     }
     int64_t *label = compiled_take(c, must(malloc(BATCH * sizeof *label)));
     for (int i = 0; i < BATCH; i++) label[i] = i % CLASSES;
     c->in[TARGET] = label;
-    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
-    c->result = compiled_first_float;
+    compiled_outputs(c, &a, types);
     return c;
 }
+MAKES(cnn_compiled, make_compiled)
 
-const workload cnn_compiled_workloads[1] = {
-    {"cnn_compiled", "f32", compiled_cnn_make, compiled_step, compiled_destroy, 2.295677, 1e-6, compiled_seconds},
-};
+const workload cnn_compiled_workloads[3] = {TRAINED("cnn", cnn_compiled, 2.295677, 1e-6)};

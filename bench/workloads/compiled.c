@@ -51,6 +51,31 @@ double compiled_seconds(const void *state) { return ((const compiled *)state)->c
 double        compiled_first_float(const compiled *c) { return (double)*(const float *)c->out[0]; }
 static double first_double(const compiled *c) { return *(const double *)c->out[0]; }
 
+int compiled_asked(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const asked *a = user;
+    cot_var      grads[MOST];
+    (void)m;
+    if (a->goal == VALUE) return a->loss(n, xs, 1, ys, a->user);
+    if (cot_value_and_grad(a->loss, a->user, n, xs, &ys[0], grads) != COT_OK) return 1;
+    for (int k = 0; k < a->parameters; k++)
+        ys[1 + k] = a->goal == DESCENT ? cot_sub(xs[k], cot_mul(0.01, grads[k])) : grads[k];
+    return 0;
+}
+
+static size_t bytes_of(cot_type type) {
+    size_t n = sizeof(float);
+    for (int i = 0; i < type.shape.ndim; i++) n *= (size_t)type.shape.dim[i];
+    return n;
+}
+
+void compiled_outputs(compiled *c, const asked *a, const cot_type *types) {
+    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
+    for (int k = 0; k + 1 < outputs_of(a); k++)
+        c->out[1 + k] = a->goal == DESCENT ? (void *)(uintptr_t)c->in[k]
+                                           : compiled_take(c, must(malloc(bytes_of(types[k]))));
+    c->result = compiled_first_float;
+}
+
 /* ---- dense layers: loss, gradients, the parameters after a step ------------------------------ */
 
 enum { LAYERS = 3, PARAMETERS = 2 * LAYERS };
@@ -67,15 +92,8 @@ static int layers(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return 0;
 }
 
-static int descend(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    cot_var grads[PARAMETERS + 2];
-    (void)m;
-    if (cot_value_and_grad(layers, user, n, xs, &ys[0], grads) != COT_OK) return 1;
-    for (int k = 0; k < PARAMETERS; k++) ys[1 + k] = cot_sub(xs[k], cot_mul(0.01, grads[k]));
-    return 0;
-}
-
-static compiled *make_layers(int64_t batch, const int64_t *size, bool squared) {
+static compiled *make_layers(int64_t batch, const int64_t *size, bool squared, loss_goal goal) {
+    asked    a = {layers, &squared, PARAMETERS, goal};
     cot_type types[PARAMETERS + 2];
     for (int i = 0; i < LAYERS; i++) {
         types[i] = (cot_type){COT_F32, COT_SHAPE(size[i], size[i + 1])};
@@ -84,11 +102,10 @@ static compiled *make_layers(int64_t batch, const int64_t *size, bool squared) {
     types[PARAMETERS] = (cot_type){COT_F32, COT_SHAPE(batch, size[0])};
     types[PARAMETERS + 1] = squared ? (cot_type){COT_F32, COT_SHAPE(batch, size[LAYERS])}
                                     : (cot_type){COT_I64, COT_SHAPE(batch)};
-    compiled *c = compiled_make(descend, &squared, PARAMETERS + 2, types, 1 + PARAMETERS);
+    compiled *c = compiled_make(compiled_asked, &a, PARAMETERS + 2, types, outputs_of(&a));
     for (int i = 0; i < LAYERS; i++) {
-        c->in[i] = c->out[1 + i] =
-            compiled_take(c, uniform_f32(10 + (uint64_t)i, size[i] * size[i + 1], 1 / sqrt((double)size[i])));
-        c->in[LAYERS + i] = c->out[1 + LAYERS + i] = compiled_take(c, must(calloc((size_t)size[i + 1], sizeof(float))));
+        c->in[i] = compiled_take(c, uniform_f32(10 + (uint64_t)i, size[i] * size[i + 1], 1 / sqrt((double)size[i])));
+        c->in[LAYERS + i] = compiled_take(c, must(calloc((size_t)size[i + 1], sizeof(float))));
     }
     c->in[PARAMETERS] = compiled_take(c, uniform_f32(1, batch * size[0], 1));
     if (squared) c->in[PARAMETERS + 1] = compiled_take(c, uniform_f32(2, batch * size[LAYERS], 1));
@@ -97,14 +114,17 @@ static compiled *make_layers(int64_t batch, const int64_t *size, bool squared) {
         for (int64_t i = 0; i < batch; i++) label[i] = i % size[LAYERS];
         c->in[PARAMETERS + 1] = label;
     }
-    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
-    c->result = compiled_first_float;
+    compiled_outputs(c, &a, types);
     return c;
 }
 
-static void *small_make(void) { return make_layers(16, (int64_t[]){10, 32, 32, 1}, true); }
-static void *wide_make(void) { return make_layers(512, (int64_t[]){1024, 4096, 4096, 1000}, false); }
-static void *mlp_make(void) { return make_layers(128, (int64_t[]){784, 512, 512, 10}, false); }
+static void *make_small(loss_goal goal) { return make_layers(16, (int64_t[]){10, 32, 32, 1}, true, goal); }
+static void *make_mlp(loss_goal goal) { return make_layers(128, (int64_t[]){784, 512, 512, 10}, false, goal); }
+static void *make_wide(loss_goal goal) { return make_layers(512, (int64_t[]){1024, 4096, 4096, 1000}, false, goal); }
+
+MAKES(small, make_small)
+MAKES(mlp, make_mlp)
+MAKES(wide, make_wide)
 
 /* ---- elementwise: value and gradient --------------------------------------------------------- */
 
@@ -116,20 +136,16 @@ static int waves(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     ys[0] = cot_sum(cot_add(a, cot_mul(cot_sin(x), cot_sigmoid(x))), COT_ALL);
     return 0;
 }
-static int slope_of_waves(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    (void)m;
-    return cot_value_and_grad(waves, user, n, xs, &ys[0], &ys[1]) != COT_OK;
-}
-
-static void *waves_make(void) {
+static void *make_waves(loss_goal goal) {
     cot_type  type = {COT_F32, COT_SHAPE(ELEMENTS)};
-    compiled *c = compiled_make(slope_of_waves, NULL, 1, &type, 2);
+    asked     a = {waves, NULL, 1, goal};
+    compiled *c = compiled_make(compiled_asked, &a, 1, &type, outputs_of(&a));
     c->in[0] = compiled_take(c, uniform_f32(7, ELEMENTS, 3));
-    c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
-    c->out[1] = compiled_take(c, must(malloc(ELEMENTS * sizeof(float))));
-    c->result = compiled_first_float;
+    compiled_outputs(c, &a, &type);
     return c;
 }
+static void *waves_make(void) { return make_waves(GRADIENTS); }
+static void *waves_value(void) { return make_waves(VALUE); }
 
 /* ---- rosenbrock_hvp: forward over reverse ---------------------------------------------------- */
 
@@ -223,14 +239,13 @@ static void *logistic_make(void) {
     return c;
 }
 
-#define COMPILED(name, dtype, make, known, tolerance)                                                                  \
-    { name "_compiled", dtype, make, compiled_step, compiled_destroy, known, tolerance, compiled_seconds }
-const workload compiled_workloads[7] = {
-    COMPILED("mlp_small", "f32", small_make, 0.270273, 3e-6),
-    COMPILED("mlp", "f32", mlp_make, 2.302103, 1e-6),
-    COMPILED("mlp_wide", "f32", wide_make, 6.907989, 1e-6),
+const workload compiled_workloads[14] = {
+    TRAINED("mlp_small", small, 0.270273, 3e-6),
+    TRAINED("mlp", mlp, 2.302103, 1e-6),
+    TRAINED("mlp_wide", wide, 6.907989, 1e-6),
     COMPILED("jac_tall", "f64", bent_make, 4.41506599338597, 1e-12),
     COMPILED("elementwise", "f32", waves_make, 852839.9, SIZED(1e-6, 0)),
+    COMPILED("elementwise_function", "f32", waves_value, 852839.9, SIZED(1e-6, 0)),
     COMPILED("rosenbrock_hvp", "f64", valley_make, 299794.59591440, 1e-12),
     COMPILED("chain", "f64", logistic_make, -1.8429505840e+146, 1e-10),
 };

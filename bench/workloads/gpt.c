@@ -185,18 +185,24 @@ static void give_weights(compiled *c) {
     }
 }
 
-static void *compiled_gpt_make(void) {
-    cot_type types[ALL];
-    for (int k = 0; k < 3 * COUNT; k++) types[k] = (cot_type){COT_F32, shape_of(k % COUNT)};
-    types[IN] = (cot_type){COT_I64, COT_SHAPE(BATCH, POSITIONS)};
-    types[GOAL] = (cot_type){COT_I64, COT_SHAPE(ROWS)};
-    types[STEP] = (cot_type){COT_I64, COT_SCALAR};
-    compiled *c = compiled_make(descend, NULL, ALL, types, 1 + 3 * COUNT);
-    give_weights(c);
+static void give_tokens(compiled *c, int at) {
     int64_t *token = compiled_take(c, must(malloc(ROWS * sizeof *token)));
     int64_t *target = compiled_take(c, must(malloc(ROWS * sizeof *target)));
     for (int64_t i = 0; i < ROWS; i++) token[i] = 7919 * i % VOCABULARY, target[i] = (31 * token[i] + 1) % VOCABULARY;
-    c->in[IN] = token, c->in[GOAL] = target;
+    c->in[at] = token, c->in[at + 1] = target;
+}
+
+static const cot_type tokens_type = {COT_I64, {2, {BATCH, POSITIONS}}}, targets_type = {COT_I64, {1, {ROWS}}};
+
+static void *compiled_gpt_make(void) {
+    cot_type types[ALL];
+    for (int k = 0; k < 3 * COUNT; k++) types[k] = (cot_type){COT_F32, shape_of(k % COUNT)};
+    types[IN] = tokens_type;
+    types[GOAL] = targets_type;
+    types[STEP] = (cot_type){COT_I64, COT_SCALAR};
+    compiled *c = compiled_make(descend, NULL, ALL, types, 1 + 3 * COUNT);
+    give_weights(c);
+    give_tokens(c, IN);
     c->in[STEP] = compiled_take(c, must(malloc(sizeof(int64_t))));
     c->out[0] = compiled_take(c, must(malloc(sizeof(float))));
     c->before = before;
@@ -204,7 +210,29 @@ static void *compiled_gpt_make(void) {
     return c;
 }
 
-const workload gpt_compiled_workloads[1] = {
-    {"gpt_nano_compiled", "f32", compiled_gpt_make, compiled_step, compiled_destroy, 5.567428, SIZED(1e-6, 0),
-     compiled_seconds},
+/* Inputs: weights, tokens, targets. */
+static int loss_alone(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = loss_of(xs, xs[COUNT], xs[COUNT + 1]);
+    return 0;
+}
+
+static void *make_alone(loss_goal goal) {
+    cot_type types[COUNT + 2];
+    asked    a = {loss_alone, NULL, COUNT, goal};
+    for (int k = 0; k < COUNT; k++) types[k] = (cot_type){COT_F32, shape_of(k)};
+    types[COUNT] = tokens_type, types[COUNT + 1] = targets_type;
+    compiled *c = compiled_make(compiled_asked, &a, COUNT + 2, types, outputs_of(&a));
+    give_weights(c); /* with moments that no input takes */
+    give_tokens(c, COUNT);
+    compiled_outputs(c, &a, types);
+    return c;
+}
+static void *compiled_gpt_value(void) { return make_alone(VALUE); }
+static void *compiled_gpt_slope(void) { return make_alone(GRADIENTS); }
+
+const workload gpt_compiled_workloads[3] = {
+    COMPILED("gpt_nano", "f32", compiled_gpt_make, 5.567428, SIZED(1e-6, 0)),
+    COMPILED("gpt_nano_gradient", "f32", compiled_gpt_slope, 5.567428, SIZED(1e-6, 0)),
+    COMPILED("gpt_nano_function", "f32", compiled_gpt_value, 5.567428, SIZED(1e-6, 0)),
 };

@@ -7,7 +7,7 @@
 #include <cotangent.h>
 
 extern const workload mlp_workloads[11], cnn_workloads[3], gpt_workloads[3], number_workloads[4], chain_workloads[1],
-    deep_workloads[3], compiled_workloads[7], gpt_compiled_workloads[1], cnn_compiled_workloads[1], layer_workloads[4],
+    deep_workloads[3], compiled_workloads[14], gpt_compiled_workloads[3], cnn_compiled_workloads[3], layer_workloads[4],
     gcn_workloads[2], gcn_compiled_workloads[2];
 
 /* A workload whose loss can be recorded without the rest of a step, for tests. The state begins
