@@ -1,10 +1,15 @@
 /* parallel.c: a pool of workers with one job at a time.
  *
  * Every thread has a seat: a line of the cache with its share of the parts, in order, and for a
- * worker a state that says whose turn it is. The caller fills the seats, posts the job to as many
+ * worker a state that says whose turn it is. The caller writes down the job, posts it to as many
  * workers as there are parts, and claims parts too. A worker that finds its seat posted takes it,
  * claims parts until there are none, and leaves. At the end the caller takes back what a worker has
  * not taken, and waits for those that have: then all parts are done, and no worker reads the job.
+ *
+ * To fetch the line of a worker's seat takes a tenth of a microsecond, so the caller writes each
+ * once, by a plain store that need not wait for the line. A share is known from the job; what was
+ * claimed of it bears the number of the job, and begins anew where that is another one's. Whether a
+ * worker sleeps stands apart from its seat, on lines that seldom change.
  *
  * A thread claims from the others' shares when its own is done: so rows that one operation made are
  * read by the next one where they lie in the cache, and uneven parts balance. Workers spin for a
@@ -29,18 +34,25 @@ enum {
     PATIENCE     = 32, /* small jobs that find workers asleep before they are woken for the next */
 };
 
-/* Of a worker. IDLE: it spins. POSTED: there is a job. TAKEN: it is at work. AWAITED: and the owner
- * sleeps until it is done. STOPPED: it shall end. */
-enum { IDLE, POSTED, TAKEN, AWAITED, ASLEEP, STOPPED };
+/* Of a worker. IDLE: it has none. POSTED: there is a job. TAKEN: it is at work. AWAITED: and the
+ * owner sleeps until it is done. STOPPED: it shall end. A seat that is idle is the owner's to
+ * write, any other one changes by exchanges alone. */
+enum { IDLE, POSTED, TAKEN, AWAITED, STOPPED };
 
 typedef struct seat {
     _Alignas(64) _Atomic int state;
-    int              threads; /* that have shares */
-    _Atomic int64_t  next;    /* the first of its parts that nobody has claimed */
-    int64_t          end;
-    void (*run)(void *ctx, int64_t part);
-    void *ctx;
+    _Atomic uint64_t         claimed; /* number of a job · 2^PART_BITS + the first of its parts that is left */
 } seat;
+
+enum { PART_BITS = 24, MOST_PARTS = 1 << PART_BITS }; /* of a job; more parts are several jobs */
+
+typedef struct job {
+    void   (*run)(void *ctx, int64_t part);
+    void    *ctx;
+    int64_t  first, parts;
+    int      threads; /* that have shares */
+    uint64_t number;
+} job;
 
 static struct pool {
     /* held by the caller that owns the job, and while workers are started and stopped */
@@ -49,6 +61,8 @@ static struct pool {
     pthread_cond_t  wake, left;
     pthread_t       thread[MOST_THREADS];
     seat            seats[MOST_THREADS]; /* the first is the caller's */
+    job             job;                 /* stays as it is while a worker is at work */
+    _Alignas(64) _Atomic bool asleep[MOST_THREADS];
     int             workers;             /* started */
     int             missed;              /* small jobs that found workers asleep */
     _Atomic int     asked;               /* threads wanted, with the caller's; 0: not decided yet */
@@ -68,27 +82,50 @@ static inline void relax(void) {
 
 static bool passes(seat *s, int from, int to) { return atomic_compare_exchange_strong(&s->state, &from, to); }
 
+/* The owner posts a seat and then looks whether its worker sleeps; a worker says that it sleeps and
+ * then looks at its seat. One of them must see the other: stores pass later loads unless there is a
+ * fence between them, of which TSan knows nothing, so under it both are ordered one by one. */
+#if defined(__SANITIZE_THREAD__)
+#define POSTING memory_order_seq_cst
+static void look_after_storing(void) {}
+#else
+#define POSTING memory_order_release
+static void look_after_storing(void) { atomic_thread_fence(memory_order_seq_cst); }
+#endif
+
+/* The next part of a share that begins at `start`; `end`: there is none left. */
+static int64_t next_part(seat *s, uint64_t number, int64_t start, int64_t end) {
+    uint64_t was = atomic_load_explicit(&s->claimed, memory_order_relaxed);
+    for (;;) {
+        int64_t part = was >> PART_BITS == number ? (int64_t)(was % MOST_PARTS) : start;
+        if (part >= end) return end;
+        if (atomic_compare_exchange_weak_explicit(&s->claimed, &was, (number << PART_BITS) + (uint64_t)part + 1,
+                                                  memory_order_relaxed, memory_order_relaxed))
+            return part;
+    }
+}
+
 static void claim(int self) {
-    const int threads = pool.seats[self].threads;
-    for (int k = 0, t = self; k < threads; k++, t = t + 1 < threads ? t + 1 : 0) {
-        seat *s = &pool.seats[t];
-        while (atomic_load_explicit(&s->next, memory_order_relaxed) < s->end) {
-            int64_t part = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed);
-            if (part < s->end) s->run(s->ctx, part);
-        }
+    const job j = pool.job;
+    for (int k = 0, t = self; k < j.threads; k++, t = t + 1 < j.threads ? t + 1 : 0) {
+        int64_t start = cot__part_start(j.parts, j.threads, t), end = cot__part_start(j.parts, j.threads, t + 1), part;
+        while ((part = next_part(&pool.seats[t], j.number, start, end)) < end) j.run(j.ctx, j.first + part);
     }
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
-static void wait_for_job(seat *s) {
+static void wait_for_job(int self) {
+    seat *s = &pool.seats[self];
     for (int i = 0; i < SPINS && pool.spins; i++) {
         if (atomic_load_explicit(&s->state, memory_order_relaxed) != IDLE) return;
         relax();
     }
     pthread_mutex_lock(&pool.sleep);
-    if (passes(s, IDLE, ASLEEP))
-        while (atomic_load(&s->state) == ASLEEP) pthread_cond_wait(&pool.wake, &pool.sleep);
+    atomic_store_explicit(&pool.asleep[self], true, POSTING);
+    look_after_storing();
+    while (atomic_load(&s->state) == IDLE) pthread_cond_wait(&pool.wake, &pool.sleep);
+    atomic_store_explicit(&pool.asleep[self], false, memory_order_relaxed);
     pthread_mutex_unlock(&pool.sleep);
 }
 
@@ -96,7 +133,7 @@ static void *worker(void *arg) {
     int   self = (int)(intptr_t)arg;
     seat *s = &pool.seats[self];
     for (;;) {
-        wait_for_job(s);
+        wait_for_job(self);
         if (passes(s, POSTED, TAKEN)) {
             claim(self);
             if (atomic_exchange(&s->state, IDLE) == AWAITED) {
@@ -198,7 +235,10 @@ static void start_workers(void) {
     pthread_attr_setstacksize(&attributes, 1 << 20);
     sigfillset(&all); /* the program handles signals, not our threads */
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (int t = 1; t < asked; t++) atomic_store(&pool.seats[t].state, IDLE);
+    for (int t = 1; t < asked; t++) {
+        atomic_store(&pool.seats[t].state, IDLE);
+        atomic_store(&pool.asleep[t], false);
+    }
     while (pool.workers < asked - 1 &&
            pthread_create(&pool.thread[pool.workers], &attributes, worker, (void *)(intptr_t)(pool.workers + 1)) == 0)
         pool.workers++;
@@ -226,31 +266,18 @@ static bool become_owner(void) {
     return pthread_mutex_trylock(&pool.owner) == 0;
 }
 
-/* Shares before posts: whoever has a job may look at all of them. */
-static void hand_out(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx, int threads) {
-    for (int t = 0; t < threads; t++) {
-        seat *s = &pool.seats[t];
-        s->threads = threads;
-        s->end = cot__part_start(parts, threads, t + 1);
-        s->run = run, s->ctx = ctx;
-        atomic_store_explicit(&s->next, cot__part_start(parts, threads, t), memory_order_relaxed);
-    }
-}
-
 static void post(int threads) {
     bool asleep = false;
-    for (int t = 1; t < threads; t++)
-        if (!passes(&pool.seats[t], IDLE, POSTED)) {
-            atomic_store(&pool.seats[t].state, POSTED);
-            asleep = true;
-        }
+    for (int t = 1; t < threads; t++) atomic_store_explicit(&pool.seats[t].state, POSTED, POSTING);
+    look_after_storing();
+    for (int t = 1; t < threads; t++) asleep |= atomic_load(&pool.asleep[t]);
     if (asleep) wake_all();
 }
 
-/* The owner does all parts with the workers. */
-static void share_out(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
+/* The owner does `parts` parts from `first` on with the workers. */
+static void share_out(int64_t first, int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     int threads = parts < pool.workers + 1 ? (int)parts : pool.workers + 1;
-    hand_out(parts, run, ctx, threads);
+    pool.job = (job){run, ctx, first, parts, threads, pool.job.number + 1};
     post(threads);
     claim(0);
     for (int t = 1; t < threads; t++) wait_for_leaving(&pool.seats[t]);
@@ -261,7 +288,7 @@ static bool worth_asking(int64_t parts) {
     bool awake = pool.workers == cot_threads() - 1;
     if (awake && !pool.spins) return false;
     for (int t = 1; t <= pool.workers && t < parts && awake; t++)
-        awake = atomic_load_explicit(&pool.seats[t].state, memory_order_relaxed) == IDLE;
+        awake = !atomic_load_explicit(&pool.asleep[t], memory_order_relaxed);
     if (awake) return true;
     if (pool.missed++ < PATIENCE) return false;
     pool.missed = 0;
@@ -273,7 +300,8 @@ static void in_parallel(bool small, int64_t parts, void (*run)(void *ctx, int64_
         if (!small || worth_asking(parts)) {
             start_workers();
             if (pool.workers > 0) {
-                share_out(parts, run, ctx);
+                for (int64_t first = 0, left = parts; left > 0; first += MOST_PARTS - 1, left = parts - first)
+                    share_out(first, left < MOST_PARTS ? left : MOST_PARTS - 1, run, ctx);
                 pthread_mutex_unlock(&pool.owner);
                 return;
             }
