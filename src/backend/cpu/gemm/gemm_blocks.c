@@ -5,8 +5,8 @@
  * strip of B, a depth block at a time, into room of its own: that stays in the second cache while
  * the panels of A pass by it. Small operands are read where they lie, and so is a large one if the
  * other has a few rows or columns. A deep product with a small C is cut along the depth instead:
- * the depth blocks are products of their own, added up in order. All cuts depend on shapes and
- * strides only, and none shows in a result. */
+ * the depth blocks are products of their own, added up in order. Cuts of rows and columns depend on
+ * the number of threads too, from MANY on: none shows in a result. */
 #include "backend/cpu/gemm/gemm.h"
 
 #include <stdatomic.h>
@@ -20,7 +20,10 @@ enum {
     /* deepest A whose rows are read where they lie: a tile's worth of them fits the first cache */
     SHALLOW = 2 * COT__DEEP,
     PARTS  = 16,        /* least number of parts of a large enough C */
+    MANY   = 9,         /* threads for which these are too few to be even */
+    PACKING = 12,       /* rows of tiles that take as long as packing their strip of B */
     PANELS = 4,         /* most panels of a strip */
+    STRIPS = 8,         /* least number of strips, if C has the columns */
     SLOTS  = 64,        /* most parts at work at a time */
     LINE   = 64,
     LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
@@ -142,8 +145,8 @@ static void strip_part(void *ctx, int64_t part) {
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Panels of a strip; lies: B is read where it lies. */
-static int64_t strip_panels(int64_t panels, bool lies) {
-    int64_t wide = panels / 8;
+static int64_t strip_panels(int64_t panels, bool lies, int64_t strips) {
+    int64_t wide = panels / strips;
     return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
 }
 
@@ -151,6 +154,18 @@ static int64_t strip_panels(int64_t panels, bool lies) {
 static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips) {
     int64_t groups = cot__least(m / (8 * g->rows), ratio_up(PARTS, strips));
     return groups < 1 ? 1 : groups;
+}
+
+/* The same for many threads: as many as let all be done first, if each thread takes as long. */
+static int64_t even_row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips, int64_t threads) {
+    int64_t best = row_groups(g, m, strips), least = INT64_MAX;
+    if (threads < MANY) return best;
+    for (int64_t n = 1; n == 1 || (n <= m / (2 * g->rows) && n * strips <= 4 * threads); n++) {
+        int64_t rows = round_up(ratio_up(m, n), g->rows), parts = ratio_up(m, rows) * strips;
+        int64_t time = ratio_up(parts, threads) * (rows + PACKING);
+        if (time < least) best = n, least = time;
+    }
+    return best;
 }
 
 /* A is read where it lies if it is small, or if its rows lie side by side and are short: then a row
@@ -169,7 +184,7 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (rows <= g->rows || (double)cols * (double)depth * g->size <= NEAR);
-    x.width = strip_panels(panels, x.b_lies) * g->cols;
+    x.width = strip_panels(panels, x.b_lies, alone || cot_threads() < MANY ? STRIPS : cot_threads()) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
@@ -193,10 +208,10 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
         for (w.i0 = 0; w.i0 < c.rows; w.i0 += x->m) {
             w.k = cot__least(x->k, a.cols - w.p0);
             w.m = cot__least(x->m, c.rows - w.i0);
-            w.pack_rows = round_up(ratio_up(w.m, 8), g->rows);
+            w.pack_rows = round_up(ratio_up(w.m, PARTS), g->rows);
             if (x->a_lies) pack_last(&w);
             else run(ratio_up(w.m, w.pack_rows), pack_part, &w);
-            w.rows = round_up(ratio_up(w.m, row_groups(g, w.m, w.strips)), g->rows);
+            w.rows = round_up(ratio_up(w.m, even_row_groups(g, w.m, w.strips, run == spread_here ? 1 : cot_threads())), g->rows);
             run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);
         }
 }
@@ -278,7 +293,7 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
     if (!large) return bytes <= LOCAL ? 0 : bytes;
-    int64_t all = panels_at_work(g, rows, panels, strip_panels(panels, true));
+    int64_t all = panels_at_work(g, rows, panels, strip_panels(panels, true, STRIPS));
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
     deep_job x = deep_of(g, rows, cols, depth);
