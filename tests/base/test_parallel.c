@@ -38,6 +38,26 @@ static void each_part_runs_once(void **state) {
     cot_set_threads(0);
 }
 
+static void mark_part(void *ctx, int64_t part) { ((unsigned char *)ctx)[part]++; }
+
+/* More threads than a word has bits, and more parts than a share counts to. */
+static void each_part_runs_once_in_large_numbers(void **state) {
+    (void)state;
+    enum { MANY = (1 << 24) + 1000 };
+    static unsigned char ran[MANY];
+    cot_set_threads(130);
+    for (int parts = 1; parts < 500; parts += 71) {
+        memset(ran, 0, 500);
+        cot__parallel(parts, mark_part, ran);
+        for (int i = 0; i < 500; i++) assert_int_equal(ran[i], i < parts);
+    }
+    cot_set_threads(2);
+    memset(ran, 0, 500);
+    cot__parallel(MANY, mark_part, ran);
+    for (int i = 0; i < MANY; i++) assert_int_equal(ran[i], 1);
+    cot_set_threads(0);
+}
+
 static void each_part_of_a_small_job_runs_once(void **state) {
     (void)state;
     static _Atomic int ran[PARTS];
@@ -461,6 +481,7 @@ static void empty_products_are_empty_or_zero(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_part_runs_once),
+        cmocka_unit_test(each_part_runs_once_in_large_numbers),
         cmocka_unit_test(each_part_of_a_small_job_runs_once),
         cmocka_unit_test(small_jobs_wake_workers_when_there_are_many),
         cmocka_unit_test(the_share_of_a_busy_thread_is_done_by_others),
