@@ -96,11 +96,18 @@ static bool may_be_written(const cot__planner *q, uint32_t v, uint32_t group) {
            q->scattered[v] != group + 1 && cot__value_origin(q->p, v) == COT__FROM_OPERATION;
 }
 
+/* Has each element of the one the place of an element of the other? Members that read ranges have
+ * several sizes, of which two may take as many bytes in other dtypes. */
+static bool lie_alike(const cot__planner *q, uint32_t v, uint32_t z) {
+    return cot__planned_bytes(q->p, v) == cot__planned_bytes(q->p, z) &&
+           cot__dtype_size(cot__value_view(q->p, v).dtype) == cot__dtype_size(cot__value_view(q->p, z).dtype);
+}
+
 /* The memory of a value that an earlier member has read last. */
 static bool take_read(cot__planner *q, uint32_t k) {
     uint32_t z = q->p->operation[k].result;
     for (int i = 0; i < q->reads && !cot__plan_is_callers(q, z); i++) {
-        if (cot__planned_bytes(q->p, q->read[i]) != cot__planned_bytes(q->p, z)) continue;
+        if (!lie_alike(q, q->read[i], z)) continue;
         q->plan->place[z] = q->plan->place[q->read[i]];
         q->last[q->read[i]] = COT__NO_VALUE;
         q->read[i] = q->read[--q->reads];

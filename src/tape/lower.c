@@ -180,7 +180,9 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     const cot_site  *site = cot__site_of(l->t, node);
     cot__type        asked = type_at(l->t, node);
     bool             structural = n->op >= OP_structural;
-    cot__append      o = {.op = n->op, .n = cot__nargs(n), .x = l->x, .asked = &asked};
+    /* a loop may read nothing at all, which is no number either */
+    bool             reads = !structural || cot__nargs(n) != 1 || ref[0] != COT__REF_NUMBER;
+    cot__append      o = {.op = n->op, .n = reads ? cot__nargs(n) : 0, .x = l->x, .asked = &asked};
     bool             cut = !l->whole && is_cut(l, node) && n->op != OP_detach;
     for (int k = 0; k < o.n; k++) {
         l->x[k] = ref[k] == COT__REF_NUMBER ? COT__NO_VALUE : l->value[ref[k]];

@@ -315,6 +315,30 @@ static void second_derivatives_are_what_the_function_gives_again(void **state) {
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
+/* The tangent of a checkpoint that only says where a maximum is: a body that reads nothing. */
+BODY(places) { UNUSED; ys[0] = cot_cast(cot_argmax(xs[0], COT_AXES(1)), COT_F64); return 0; }
+BODY(finds_places) { UNUSED; return cot_checkpoint(places, user, 1, xs, 1, ys) != COT_OK; }
+BODY(moves_places) {
+    (void)n, (void)m;
+    cot_var moved = cot_full_like(xs[0], 1);
+    return cot_fn_jvp(finds_places, user, 1, xs, &moved, 1, &ys[0], &ys[1]) != COT_OK;
+}
+
+static void a_body_may_read_nothing(void **state) {
+    double       x[9] = {1, 5, 2, 9, 4, 4, 0, 1, 2}, want[3] = {1, 0, 2}, place[3], moved[3] = {1, 1, 1};
+    cot_program *p = cot_compile(moves_places, NULL, 1, TYPES, 2, NULL);
+    (void)state;
+    assert_string_equal(cot_program_message(p), "");
+    cot_run *r = cot_run_create(p);
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){place, moved}), COT_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_true(place[i] == want[i]);
+        assert_true(moved[i] == 0);
+    }
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 BODY(look_up) { UNUSED; ys[0] = cot_take(*(cot_var *)user, xs[0], 0); return 0; }
 BODY(looks_up) {
     UNUSED;
@@ -473,6 +497,7 @@ int main(void) {
         cmocka_unit_test(programs_with_loops_go_through_files),
         cmocka_unit_test(calls_of_programs_with_loops_have_gradients),
         cmocka_unit_test(second_derivatives_are_what_the_function_gives_again),
+        cmocka_unit_test(a_body_may_read_nothing),
         cmocka_unit_test(an_error_names_its_step),
         cmocka_unit_test(a_loop_that_does_not_end_is_refused),
         cmocka_unit_test(what_a_body_may_refuse_is_an_effect),

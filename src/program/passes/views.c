@@ -9,7 +9,8 @@
  *   slice of slice                 one, on the same axis
  *   cast of cast                   the last one, if the first one keeps every number (to a wider
  *                                  dtype): both round the same number. Back to where it came from:
- *                                  nothing */
+ *                                  nothing. Not from i32 through f64 to u8: floats saturate where
+ *                                  integers wrap */
 #include "program/passes/makers.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
@@ -59,6 +60,11 @@ static bool keeps_numbers(cot_dtype a, cot_dtype b) {
     }
 }
 
+static bool joins_casts(cot_dtype from, cot_dtype through, cot_dtype to) {
+    bool wraps = from == COT_I32 && to == COT_U8;
+    return keeps_numbers(from, through) && !(wraps && cot__dtype_is_float(through));
+}
+
 /* Attributes of the operation that makes operand 0 of the new program. */
 static const cot__attr *attr_before(const cot__rewrite *r, const cot__append *o) {
     return cot__operation_attr(r->to.p, cot__maker_of(r->to.p, o->x[0]));
@@ -90,7 +96,7 @@ static bool join(const cot__rewrite *r, cot__append *o, uint32_t of, made_attr *
     switch (o->op) {
     case OP_reshape:
     case OP_broadcast_to: return true;
-    case OP_cast: return keeps_numbers(cot__value_view(p, of).dtype, cot__value_view(p, o->x[0]).dtype);
+    case OP_cast: return joins_casts(cot__value_view(p, of).dtype, cot__value_view(p, o->x[0]).dtype, o->asked->dtype);
     case OP_permute: return join_permutes(r, o, made);
     case OP_slice: return join_slices(r, o, made);
     default: return false;

@@ -357,6 +357,19 @@ static void what_is_read_in_another_order_stays_until_the_end(void **state) {
     takes_arrays(&d, 2, 2);
 }
 
+/* sin(x) in f32, and half of it in f64: as many bytes as x, but element i lies elsewhere. */
+static void half_as_many_of_twice_the_size_lie_elsewhere(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F32, SHAPE(10000)), a = op(&d, OP_concat, X(x, x), .ints = 2, .at = {0, 0});
+    uint32_t half = op(&d, OP_slice, X(op(&d, OP_sin, X(a))), .ints = 5, .at = {0, 0, 10000, 1, 0});
+    uint32_t z = op(&d, OP_cast, X(half), .asked = {COT_F64, {0}});
+    output(&d, op(&d, OP_concat, X(z, z), .ints = 2, .at = {0, 0}));
+    assert_true(same_bits_in_groups(&d, 1));
+    test_verdict();
+}
+
 /* Σ over k of an integer and a float chain that meet late: more values within blocks than a stage
  * takes. */
 static void a_group_may_have_more_inside_than_a_stage_takes(void **state) {
@@ -415,6 +428,7 @@ int main(void) {
         cmocka_unit_test(a_chain_takes_the_memory_of_its_end),
         cmocka_unit_test(a_second_chain_has_memory_of_its_own),
         cmocka_unit_test(what_is_read_in_another_order_stays_until_the_end),
+        cmocka_unit_test(half_as_many_of_twice_the_size_lie_elsewhere),
         cmocka_unit_test(a_group_may_have_more_inside_than_a_stage_takes),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -76,6 +76,28 @@ static void arrays_of_several_blocks_keep_every_bit(void **state) {
     test_verdict();
 }
 
+/* From each dtype through each other to a third: what rounds, saturates or wraps on the way does. */
+static void two_casts_keep_every_bit(void **state) {
+    enum { N = COT_DTYPE_COUNT };
+    (void)state;
+    for (int k = 0; k < N * N * N; k++) {
+        draft d;
+        void *in[1];
+        draft_open(&d, NULL);
+        uint32_t x = input(&d, (cot_dtype)(k / (N * N)), SHAPE(300));
+        uint32_t y = op(&d, OP_cast, X(x), .asked = {(cot_dtype)(k / N % N), {0}});
+        output(&d, op(&d, OP_cast, X(y), .asked = {(cot_dtype)(k % N), {0}}));
+        cot__program *p = draft_close(&d);
+        fill_inputs(p, 1, in);
+        result want = run_program(p, in, false);
+        compare_pass(p, (uint64_t)k, COT__PASS_views, "views", cot__pass_views, in, &want);
+        free_result(&want);
+        free(in[0]);
+        cot__program_release(p);
+    }
+    test_verdict();
+}
+
 static void no_allocation_that_fails_spoils_a_program(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
@@ -89,6 +111,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs_keep_every_bit),
         cmocka_unit_test(arrays_of_several_blocks_keep_every_bit),
+        cmocka_unit_test(two_casts_keep_every_bit),
         cmocka_unit_test(no_allocation_that_fails_spoils_a_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
