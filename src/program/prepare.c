@@ -242,12 +242,23 @@ static bool is_straight(const cot__run *r) {
     return all && !r->directs.count;
 }
 
+/* Fewer instructions are not done in lanes, nor brought in another order. */
+enum { SHORTEST_ALONG = 8 };
+
 static void find_staying(cot__run *r) {
     for (uint32_t k = 0; k < r->words; k++) {
         uint32_t slot = (uint32_t)((cot__slot *)r->load[k].to - (cot__slot *)(void *)r->arena), i = 0;
         while (i < r->scalars && r->scalar[i].z != slot && r->scalar[i].t != slot) i++;
         r->load[k].stays = i == r->scalars;
     }
+}
+
+static bool open_along(cot__run *r, const cot__caller *caller) {
+    if (r->scalars < SHORTEST_ALONG) return true;
+    r->along = cot__alloc(&r->al, cot__along_bytes());
+    if (!r->along) return no_memory(caller, cot__along_bytes());
+    memset(r->along, 0, cot__along_bytes());
+    return true;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -473,7 +484,10 @@ static bool prepare(cot__run *r, const wishes *w, const cot__caller *caller) {
     r->directs = plan.directs;
     plan.directs = (cot__directs){0};
     r->straight = is_straight(r);
-    if (r->straight && r->words <= COT__MOST_ALONG) find_staying(r);
+    if (r->straight && r->words <= COT__MOST_WORDS) {
+        find_staying(r);
+        ok = ok && open_along(r, caller);
+    }
     cot__plan_close(&plan);
     return ok;
 }
@@ -541,6 +555,7 @@ void cot__run_destroy(cot__run *r) {
     if (!r->backend->free) cot__free(&al, r->block, r->block_bytes);
     else if (r->block) r->backend->free(&al, r->block, r->block_bytes);
     cot__free(&al, r->lists, r->lists_bytes);
+    cot__free(&al, r->along, cot__along_bytes());
     cot__directs_close(&r->directs, r->p, &al);
     cot__program_release(r->p);
     cot__free(&below, r, sizeof *r);

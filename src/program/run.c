@@ -2,6 +2,7 @@
 #include "program/run.h"
 #include "backend/elements.h"
 #include "backend/job_run.h"
+#include "program/along.h"
 #include "program/run_parts.h"
 
 #include <errno.h>
@@ -207,12 +208,28 @@ static bool is_written(const void *word, int64_t n, uint32_t outputs, void *cons
     return is;
 }
 
+static uint32_t slot_at(const cot__run *r, const void *to) { return (uint32_t)(((const char *)to - r->arena) / 8); }
+
+static bool go_in_lanes(const cot__run *r, int64_t n, const void *const *in, const int64_t *in_step, void *const *out,
+                        const int64_t *out_step) {
+    cot__word to[COT__MOST_WORDS], from[COT__MOST_WORDS];
+    uint32_t  gives = 0;
+    for (uint32_t k = 0; k < r->words; k++) {
+        const cot__load *l = &r->load[k];
+        to[k] = (cot__word){(char *)(uintptr_t)in[l->input], in_step[l->input], slot_at(r, l->to)};
+    }
+    for (uint32_t k = 0; k < r->p->outputs; k++)
+        if (out[k]) from[gives++] = (cot__word){out[k], out_step[k], slot_at(r, r->given[k].view.data)};
+    return cot__along_go(r->along, r->scalar, (const cot__slot *)(const void *)r->arena, n, to, r->words, from, gives);
+}
+
 bool cot__run_go_along(cot__run *r, int64_t n, const void *const *in, const int64_t *in_step, void *const *out,
                        const int64_t *out_step) {
-    passing  load[COT__MOST_ALONG], give[COT__MOST_ALONG];
+    passing  load[COT__MOST_WORDS], give[COT__MOST_WORDS];
     uint32_t loads = 0, gives = 0, outputs = r->p->outputs;
     if (n < 1 || !r->straight || r->outermost->left) return false;
-    if (r->words > COT__MOST_ALONG || outputs > COT__MOST_ALONG) return false;
+    if (r->words > COT__MOST_WORDS || outputs > COT__MOST_WORDS) return false;
+    if (r->along && go_in_lanes(r, n, in, in_step, out, out_step)) return true;
     for (const cot__load *l = r->load, *end = l + r->words; l < end; l++) {
         const char *from = in[l->input];
         memcpy(l->to, from, 8);

@@ -6,6 +6,7 @@
 #include "program/memory/moves.h"
 #include "program/plan.h"
 #include "program/run.h"
+#include "program/along.h"
 #include "program/scalars.h"
 
 enum { COT__RUN_TEXT = 512 };
@@ -36,9 +37,6 @@ typedef struct cot__part_binding { uint32_t at, base; int64_t place; } cot__part
 /* A view that lies so many bytes behind the first element of an input; or, from the number of the
  * inputs on, of a direct output. */
 typedef struct cot__binding { cot__view *view; int64_t place; uint32_t base; } cot__binding;
-
-/* Inputs of a run that goes along (cot__run_go_along), and outputs. */
-enum { COT__MOST_ALONG = 48 };
 
 /* A 0-d input, which goes to a slot. stays: of a straight run that may go along; no instruction
  * writes to that slot. */
@@ -100,6 +98,7 @@ struct cot__run {
     /* Nothing is done but one row of instructions, on words that are loaded, and all outputs are
      * words in slots: nothing can be refused or noted. */
     bool                straight;
+    cot__along         *along; /* of such a run that may go along */
     int64_t            *status; /* in memory of the backend */
     int64_t             host_status[2];
     /* what the last run has found */
