@@ -19,7 +19,8 @@
  * shape. It is never changed once made, so threads may share it; each runs it through a cot_run of
  * its own, which has all the memory that a run needs. Results have the bits of the same function
  * recorded on a tape; only second derivatives through a cot_while may be rounded otherwise, since a
- * program does not know its number of steps. */
+ * program does not know its number of steps, and so may those through cot_matrix_exp, for the same
+ * reason, and through a called program (cot_program_call), which add up in another order. */
 #ifndef COTANGENT_H
 /* This file is a part of it, which it includes where the turn is: after the parts that this one
  * needs. */

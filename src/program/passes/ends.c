@@ -83,8 +83,8 @@ static bool is_listed(const ending *n, uint32_t k) {
 
 /* Views of the end keep its order; others read what was there before. */
 static bool can_be_view(const ending *n, uint32_t k) {
-    uint32_t x = cot__operation_operand(n->e->p, k)[0];
     if (cot__operation_operands(n->e->p, k) != 1) return false;
+    uint32_t x = cot__operation_operand(n->e->p, k)[0];
     if (n->u->is_there(n->u->user, x) && !is_made(n, x)) return cot__is_always_view(n->e->p, k, false);
     return cot__keeps_order(n->e->p->operation[k].op) && cot__is_always_view(n->e->p, k, true);
 }

@@ -159,8 +159,9 @@ static bool gather_row_number(cot__rewrite *r, uint32_t k) {
  * these. */
 static bool gather_fold(cot__rewrite *r, uint32_t k) {
     gathering *g = r->edit->state;
-    uint32_t   x = cot__operation_operand(r->from, k)[0], z = r->from->operation[k].result;
-    if (!cot__is_fold(r->from, k) || g->waits[x] == NOBODY || g->straight[x] != IN_ORDER) return false;
+    if (!cot__is_fold(r->from, k)) return false; /* others may have no operands */
+    uint32_t x = cot__operation_operand(r->from, k)[0], z = r->from->operation[k].result;
+    if (g->waits[x] == NOBODY || g->straight[x] != IN_ORDER) return false;
     queue *q = &g->queue[g->waits[x]];
     if (q->folds == COT__STAGE_FOLDS || (q->folds && q->row != cot__fold_row(r->from, k))) return false;
     q->folds++;
