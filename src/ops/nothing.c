@@ -3,6 +3,7 @@
 #define COT__PUBLIC_NAMES
 #include "rules/structural_ids.h"
 #include "ops/structural.h"
+#include "tape/region.h"
 
 cot_var cot__own(cot_var z, cot__how how) {
     cot_tape *t = z.tape;
@@ -19,7 +20,9 @@ static bool is_given(int op) {
 }
 
 cot_var cot__unchanged(cot_var z, cot__how how) {
-    return !cot__failed(z) && is_given(z.tape->nodes[cot__index(z)].op) ? cot__own(z, how) : z;
+    if (cot__failed(z) || !is_given(z.tape->nodes[cot__index(z)].op)) return z;
+    const char *body = z.tape->mode.body;
+    return !body || body == cot__compile_name ? cot__own(z, how) : z;
 }
 
 /* Memory may be short for the copy: the message names the function that was called. */
