@@ -20,7 +20,8 @@
 void cot__parallel(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 
 /* The same for small work, of a microsecond or more: on workers that still spin after a job before.
- * Workers that sleep are not woken for it, unless much of it comes one after the other. */
+ * Workers that sleep are not woken for it, but for every 33rd such job that finds them so, however
+ * much time lies between. */
 void cot__parallel_small(int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx);
 
 /* Twice this many elementary operations (additions, say) are worth waking a second thread, which

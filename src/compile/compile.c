@@ -64,7 +64,7 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
     }
     t->mode.compiling = true;
     if (make_examples(t, n, types, examples)) {
-        const char        *name = t->options.smooth ? "program_call" : "compile";
+        const char        *name = t->options.smooth ? "program_call" : cot__compile_name;
         const cot__region *r = cot__region_record_part(t, name, "function", f, user, n, examples, m);
         p->source = lower(p, t, r);
     }

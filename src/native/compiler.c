@@ -93,10 +93,15 @@ static bool find_program(cot__compiler *c, char *why) {
     return false;
 }
 
-static int64_t milliseconds(void) {
+static bool read_milliseconds(int64_t *to, char *why) {
     const char *text = getenv("COTANGENT_NATIVE_SECONDS");
-    double      seconds = text && text[0] ? cot__read_number(text, NULL) : DEFAULT_SECONDS;
-    return seconds > 0 && seconds < MOST_SECONDS ? (int64_t)(seconds * 1000) : DEFAULT_SECONDS * 1000;
+    char       *end = NULL;
+    double      seconds = text && text[0] ? cot__read_number(text, &end) : DEFAULT_SECONDS;
+    *to = seconds > 0 && seconds < MOST_SECONDS ? (int64_t)(seconds * 1000) : 0;
+    if (*to > 0 && (!end || !*end)) return true;
+    cot__format(why, COT__NATIVE_TEXT, "COTANGENT_NATIVE_SECONDS is \"%.200s\"; it must be a number of seconds, 0.001 "
+                                       "at least and below %d", text, MOST_SECONDS);
+    return false;
 }
 
 /* ---- its environment ------------------------------------------------------------------------- */
@@ -158,8 +163,7 @@ static char **make_environment(void) {
 
 bool cot__compiler_find(cot__compiler *c, char why[COT__NATIVE_TEXT]) {
     c->environment = NULL;
-    if (!find_program(c, why)) return false;
-    c->milliseconds = milliseconds();
+    if (!find_program(c, why) || !read_milliseconds(&c->milliseconds, why)) return false;
     c->environment = make_environment();
     if (!c->environment) cot__format(why, COT__NATIVE_TEXT, "out of memory: the environment of a compiler");
     return c->environment != NULL;

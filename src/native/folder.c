@@ -33,11 +33,14 @@ static const char *from_environment(const char *name) {
     return text && text[0] ? text : NULL;
 }
 
-static int64_t most_bytes(void) {
+static bool read_most_bytes(int64_t *to, char *why) {
     const char *text = from_environment("COTANGENT_CACHE_BYTES");
     char       *end = NULL;
-    long long   n = text ? strtoll(text, &end, 10) : 0;
-    return text && end != text && !*end && n >= 0 ? n : DEFAULT_BYTES;
+    *to = text ? strtoll(text, &end, 10) : DEFAULT_BYTES;
+    if (!text || (end != text && !*end && *to >= 0)) return true;
+    cot__format(why, COT__NATIVE_TEXT, "COTANGENT_CACHE_BYTES is \"%.200s\"; it must be a number of bytes, 0 at least",
+                text);
+    return false;
 }
 
 bool cot__folder_find(cot__folder *f, char why[COT__NATIVE_TEXT]) {
@@ -46,7 +49,7 @@ bool cot__folder_find(cot__folder *f, char why[COT__NATIVE_TEXT]) {
     const char *base = own ? own : cache && cache[0] == '/' ? cache : home;
     const char *behind = own ? "" : base == cache ? "/cotangent" : "/.cache/cotangent";
     f->fd = -1;
-    f->most_bytes = most_bytes();
+    if (!read_most_bytes(&f->most_bytes, why)) return false;
     if (!base) {
         cot__format(why, COT__NATIVE_TEXT, "there is no cache folder: neither COTANGENT_CACHE nor HOME is set");
         return false;

@@ -3,6 +3,7 @@
 #define COT__PUBLIC_NAMES
 #include "rules/structural_ids.h"
 #include "ops/structural.h"
+#include "tape/region.h"
 
 cot_var cot__own(cot_var z, cot__how how) {
     cot_tape *t = z.tape;
@@ -13,10 +14,15 @@ cot_var cot__own(cot_var z, cot__how how) {
     return cot__push_view(t, OP_reshape, i, v.ndim, v.shape, v.stride, 0, NULL);
 }
 
+/* A leaf or a constant, or what stands for one where a function is recorded on other values. */
+static bool is_given(int op) {
+    return cot__op_of(op)->kind == KIND_SOURCE || op == OP_alias || op == OP_parameter;
+}
+
 cot_var cot__unchanged(cot_var z, cot__how how) {
-    cot_tape *t = z.tape;
-    bool      given = !cot__failed(z) && cot__op_of(t->nodes[cot__index(z)].op)->kind == KIND_SOURCE;
-    return given && !t->mode.body ? cot__own(z, how) : z;
+    if (cot__failed(z) || !is_given(z.tape->nodes[cot__index(z)].op)) return z;
+    const char *body = z.tape->mode.body;
+    return !body || body == cot__compile_name ? cot__own(z, how) : z;
 }
 
 /* Memory may be short for the copy: the message names the function that was called. */

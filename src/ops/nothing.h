@@ -18,8 +18,10 @@ typedef enum cot__how { COT__COPY, COT__VIEW } cot__how;
 /* z as a node of its own, a copy or a view, which has a derivative if z has one. */
 cot_var cot__own(cot_var z, cot__how how);
 /* z, the result of an operation, as a node of its own if it is a leaf or a constant, which
- * cot_assign may write. Not in a body: nothing is assigned there, and the results of a body are
- * nodes of its owner. */
+ * cot_assign may write; and if it is an input of a function form or of a compiled function, which
+ * stands for such a one: what is recorded, and so the order in which adjoints are added, does not
+ * depend on where a function runs. Not in the body of a loop or the like, on a tape or in a program:
+ * nothing is assigned there. */
 cot_var cot__unchanged(cot_var z, cot__how how);
 
 #define NOTHING(name, how, parameters, arguments) cot_var cot__inner_##name parameters;

@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-const char cot__vmap_name[] = "vmap";
+const char cot__vmap_name[] = "vmap", cot__compile_name[] = "compile";
 
 const cot__op cot__op_parameter = {.name = "parameter", .kind = KIND_SOURCE, .formula = "an input of a body",
                                    .cost = {.none = "is given"}};

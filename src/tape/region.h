@@ -45,6 +45,8 @@ cot__region *cot__region_record_part(cot_tape *t, const char *op, const char *pa
                                      const cot_var *examples, int m);
 /* The operation whose bodies are played for a batch, and in no other way: "vmap". */
 extern const char cot__vmap_name[];
+/* A function that becomes a program; it is recorded as on a tape. */
+extern const char cot__compile_name[];
 /* Adds to the error on the tape where it happened, " (in the test of [while])", if there is an
  * error and it is not one of memory. */
 void cot__error_in(cot_tape *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,7 @@
 /* Native code of programs: it is used when it is there, once compiled it is found again, and what
  * is missing, foreign, altered, slow or wrong leaves the program as it was and says so. */
 #include "native_test.h"
+#include "support/points.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -406,6 +407,20 @@ static void a_compiler_that_hangs_is_stopped_with_all_it_started(void **state) {
     assert_ends(COT_NATIVE_DROPPED, "was stopped after 0.2 s");
 }
 
+static void a_number_of_the_environment_that_is_none_is_told(void **state) {
+    (void)state;
+    static const char *const seconds[] = {"abc", "5 s", "-1", "0", "nan", "1e9"}, *const bytes[] = {"abc", "1 MB", "-1"};
+    for (int k = 0; k < TEST_COUNT(seconds); k++) {
+        setenv("COTANGENT_NATIVE_SECONDS", seconds[k], 1);
+        assert_ends(COT_NATIVE_DROPPED, "it must be a number of seconds, 0.001 at least and below 1000000");
+    }
+    setenv("COTANGENT_NATIVE_SECONDS", "600", 1);
+    for (int k = 0; k < TEST_COUNT(bytes); k++) {
+        setenv("COTANGENT_CACHE_BYTES", bytes[k], 1);
+        assert_ends(COT_NATIVE_DROPPED, "it must be a number of bytes, 0 at least");
+    }
+}
+
 static void without_a_compiler_a_sentence_says_so(void **state) {
     (void)state;
     char *kept = strdup(getenv("PATH"));
@@ -559,6 +574,7 @@ int main(void) {
         NATIVE(a_compiler_that_fails_is_told_with_its_first_line),
         NATIVE(a_compiler_that_makes_nothing_or_nonsense_is_told),
         NATIVE(a_compiler_that_hangs_is_stopped_with_all_it_started),
+        NATIVE(a_number_of_the_environment_that_is_none_is_told),
         NATIVE(without_a_compiler_a_sentence_says_so),
         NATIVE(a_process_with_foreign_rights_starts_none),
         NATIVE(the_host_sees_no_child_and_no_signal),

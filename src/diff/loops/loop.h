@@ -222,9 +222,11 @@ typedef struct cot__way_back {
     uint64_t             known; /* its number among the programs that the tape knows; 0: none */
     const int32_t       *from;  /* what each capture of the step's body is (loop_back_program.c) */
     bool                 usual; /* all inputs are row-major */
+    /* however short the way is: in a sweep a scalar is added to 0, here -0 stays -0 */
+    bool                 always;
     cot__way             way;
 } cot__way_back;
-/* Makes the run, after the first three fields were set, of a program that the tape knows. False:
+/* Makes the run, after the first three fields and `always` were set, of a program that the tape knows. False:
  * it knows none, or there is an error. */
 bool cot__way_find(cot__way_back *w, int64_t length);
 /* Makes the run where a way of so many steps is worth it and the program can be made. False: there

@@ -4,7 +4,7 @@
  * While a body is recorded, the length of a cot_while inside it is not known, so the way back
  * cannot be recorded as a loop over states. If the user has bounded the states, a loop over all of
  * them is not allowed either. This operation finds the length when it is played: it runs the loop,
- * keeps states under the bound, sweeps back in numbers, and forgets the run and the sweep. Its own
+ * keeps states under the bound, goes back in numbers, and forgets the run and the way. Its own
  * derivatives need no way back through a way back. They follow from the tangent of the loop, ż =
  * J(x) ẋ, which is a loop again:
  *
@@ -44,70 +44,57 @@ static uint32_t source_of(cot_tape *t, uint32_t x, bool active) {
     return cot__index(cot__parameter(t, x));
 }
 
-static void put(cot_tape *t, const cot__sweep *w, uint32_t x, const cot__view *to) {
-    cot__view           v = *to;
-    const cot__arrival *a = cot__arrival_at(w, x);
-    if (!a || !a->tensor.storage) {
-        t->backend->fill(to, a ? a->scalar : 0);
-        return;
-    }
-    v.stride = a->tensor.stride;
-    v.data = (char *)a->tensor.storage->data + a->tensor.offset * cot__dtype_size(v.dtype);
-    t->backend->copy(to, &v);
-}
+/* What stands for a driver: the way back hands adjoints to it, which are kept as they are. In slots
+ * of a sweep a scalar would be added to 0, and -0 would be 0, which it is not in a program. */
+typedef struct taking {
+    cot__rule      rule; /* first: it is handed on by a pointer to this */
+    const adjoint *a;
+    cot__result   *r;
+} taking;
 
-/* Puts the adjoint g, a node, into the slot of node z. */
-static bool seed_with(cot__sweep *w, uint32_t z, uint32_t g) {
-    cot_tape          *t = w->t;
-    const cot__node   *n = &t->nodes[g];
-    const cot__tensor *x = n->value.tensor;
-    if (cot__is_tensor(n)) return cot__acc_share(w, z, x->storage, x->offset, x->dims + x->ndim);
-    cot__slot_add(t, z, cot__load_f64(&n->value, cot__dtype_at(n)));
-    return true;
+static void take(cot__rule *rule, int k, cot_var v) {
+    const taking *to = (const taking *)(void *)rule;
+    int           result = 0;
+    for (int i = 0; i < k; i++) result += to->a->of[i];
+    cot__view from = cot__look(rule->t, cot__index(v));
+    rule->t->backend->copy(&to->r[result].view, &from);
 }
 
 /* The results of the loop that have an adjoint are floats, so they are results 0, 1, … of its node,
  * but for those floats that have none. */
-static bool seed_results(cot__sweep *w, const adjoint *a, uint32_t z, const uint32_t *gs) {
-    for (int j = 0, f = 0; j < cot__loop_results(&a->loop); j++) {
-        if (a->has[j] && !seed_with(w, z + (uint32_t)f, *gs++)) return false;
-        f += cot__dtype_is_float(cot__dtype_at(&w->t->nodes[a->loop.body[0]->out[j]]));
+static void seed_results(taking *to, cot_var *gs, const uint32_t *args) {
+    const cot__loop *l = &to->a->loop;
+    cot_tape        *t = to->rule.t;
+    for (int j = 0, f = 0; j < cot__loop_results(l); j++) {
+        cot_var g = to->a->has[j] ? VAR(t, *args) : INVALID(t);
+        args += to->a->has[j];
+        if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[l->body[0]->out[j]]))) continue;
+        if (f == 0) to->rule.g = g;
+        else gs[f - 1] = g;
+        f++;
     }
-    return true;
+    to->rule.gs = gs;
 }
 
-/* Sweeps from the loop's results, the first of which is node z and whose adjoints are nodes gs, to
- * the sources x. */
-static bool sweep(cot_tape *t, const adjoint *a, uint32_t z, const uint32_t *gs, const uint32_t *x, cot__result *r) {
-    uint32_t   top = z + (uint32_t)cot__loop_floats(t, &a->loop) - 1;
-    cot__sweep w = {.t = t, .lo = z, .top = top, .wanted_only = true};
-    if (!cot__slots(t, top, 1, a->name)) return false;
-    for (int k = 0; k < a->operands; k++)
-        if (a->of[k]) cot__mark_wanted(t, 1, &x[k], true);
-    bool ok = seed_results(&w, a, z, gs) && cot__reverse(&w);
-    for (int k = 0; k < a->operands; k++) {
-        if (!a->of[k]) continue;
-        cot__mark_wanted(t, 1, &x[k], false);
-        if (ok) put(t, &w, x[k], &r->view);
-        r++;
-    }
-    cot__sweep_close(&w, false);
-    return ok;
-}
-
-/* Runs the loop on sources of its own. Another sweep may be under way, and it must not see the
- * nodes that this run leaves. */
+/* Runs the loop on sources of its own, and the way back. Another sweep may be under way, and it must
+ * not see the nodes that this run leaves. */
 static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, cot__result *r) {
-    cot_mark  m = cot__mark(t);
-    uint32_t *x = cot__arena(t, ((size_t)a->operands + 1) * sizeof *x, a->name);
+    cot_mark   m = cot__mark(t);
+    size_t     n = (size_t)a->operands + 1, results = (size_t)cot__loop_results(&a->loop) + 1;
+    uint32_t  *x = cot__arena(t, n * sizeof *x, a->name);
+    cot_var   *gs = x ? cot__arena(t, results * sizeof *gs, a->name) : NULL;
     cot__scope scope = cot__scope_open(t, COT__ACTIVE);
-    for (int k = 0; x && k < a->operands && t->status == COT_OK; k++) x[k] = source_of(t, args[k], a->of[k]);
+    for (int k = 0; gs && k < a->operands && t->status == COT_OK; k++) x[k] = source_of(t, args[k], a->of[k]);
     t->active_mask = COT__ACTIVE;
     cot_var z = t->status == COT_OK ? cot__loop_node(t, &a->loop, x) : INVALID(t);
-    bool    ok = !cot__failed(z) && sweep(t, a, cot__index(z), args + a->operands, x, r);
+    if (!cot__failed(z)) {
+        taking to = {{.t = t, .node = cot__index(z), .op = cot__op_of(OP_loop), .give = take}, a, r};
+        seed_results(&to, gs, args + a->operands);
+        cot__loop_reverse_numbers(&to.rule);
+    }
     cot__scope_close(t, &scope);
     cot__rewind(t, m);
-    return ok;
+    return t->status == COT_OK;
 }
 
 /* Room for each adjoint that is asked for. */

@@ -254,7 +254,7 @@ static bool open_back(back *b, cot__rule *r) {
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
     if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
     if (!open_bars(b)) return false;
-    b->way = (cot__way_back){.s = &b->s, .bar = b->bar, .g = b->g};
+    b->way = (cot__way_back){.s = &b->s, .bar = b->bar, .g = b->g, .always = !r->driver};
     if (cot__way_find(&b->way, b->run->length)) return true;
     return t->status == COT_OK && open_sources(b) && cot__way_open(&b->way, b->run->length);
 }

@@ -9,6 +9,7 @@
  *   - sparse Jacobians and Hessians agree with dense ones, and entries that the pattern lacks are
  *     zero;
  *   - a Taylor series has the tangent as its first derivative;
+ *   - so have those of the program as a function, and compiled (as_function.c);
  *   - the tape comes out of a file as it went in (through_file.c);
  *   - the tape is well formed.
  *
@@ -72,22 +73,27 @@ static void read_values(state *s) {
         if (outcome_value(s->r->out, v.var))
             s->f->at[count++] = v;
         else
-            outcome_status(s->r->out, s->r->tape);
+            outcome_status(s->r->out, s->r->tape), s->r->errors++;
     }
     s->f->count = count;
 }
 
-/* The loss: the sums of the last few floats, each with a factor of its own. */
-static void make_loss(state *s) {
-    int used = 0;
-    s->loss  = cot_constant(s->r->tape, 0.25);
-    for (int k = s->f->count - 1; k >= 0 && used < 4; k--) {
-        value v = s->f->at[k];
+cot_var loss_of_frame(const frame *f, int *used) {
+    cot_var loss = cot_constant(f->run->tape, 0.25);
+    *used = 0;
+    for (int k = f->count - 1; k >= 0 && *used < 4; k--) {
+        value v = f->at[k];
         if (!is_float(v, no_value) || !cot_requires_grad(v.var)) continue;
-        used++;
+        ++*used;
         cot_var sum = cot_sum(v.var, (cot_axes){-1, false, {0}});
-        s->loss     = cot_add(s->loss, cot_mul(cot_cast(sum, COT_F64), cot_number(1.0 / (1 << used))));
+        loss        = cot_add(loss, cot_mul(cot_cast(sum, COT_F64), cot_number(1.0 / (1 << *used))));
     }
+    return loss;
+}
+
+static void make_loss(state *s) {
+    int used;
+    s->loss = loss_of_frame(s->f, &used);
     if (s->r->listing)
         fprintf(s->r->listing, "    the loss: the sums of the last %d floats, times 1/2, 1/4, …\n", used);
     outcome_open(s->r->out, "status of the loss");
@@ -146,6 +152,7 @@ static bool recorded(state *s) {
             (exact ? outcome_wrong : outcome_far)(s->r->out,
                                                   "gradient, element %lld: cot_backward %.17g but cot_grad_of %.17g",
                                                   (long long)i, s->gradient[i], g[i]);
+    if (s->r->way == ways) as_function(s->r, s->n, s->xs, s->size, g);
     return true;
 }
 

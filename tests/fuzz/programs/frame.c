@@ -151,6 +151,7 @@ static bool tape_is_fine(frame *f) {
     bool fine = cot_tape_status(f->run->tape) == COT_OK;
     if (f->run->way == ways) *(fine ? &total.values : &total.errors) += 1;
     if (fine) return true;
+    f->run->errors++;
     if (f->run->listing) {
         indent(f);
         fprintf(f->run->listing, "    error: %s\n", cot_tape_message(f->run->tape));

@@ -12,6 +12,7 @@
  *   outcome.c           keeps the results of a run
  *   derive.c            differentiates the result in every mode
  *   through_file.c      saves its tape and loads it
+ *   as_function.c       runs it again as a function of its leaves, and compiled
  *   ways.c              is the table of ways to run
  *   trial.c             runs one program in all ways and gives the verdict
  *   fuzz_program.c      is the target for libFuzzer
@@ -150,6 +151,8 @@ typedef struct run {
     int            names;
     value          leaf[MOST_LEAVES];
     int            leaves;
+    const cot_var *given;  /* as a function: its inputs, in place of leaves; NULL: none */
+    int            errors; /* of steps that have failed */
     bool           narrow; /* a bf16 or f16 value has a gradient: recorded rules round more often */
     bool           single; /* an f32 value has a gradient: half of fewer digits */
     bool           ill;    /* an operation whose derivative is not bounded */
@@ -280,11 +283,18 @@ void derive(frame *f);
  * gradient: there is none. */
 void through_file(run *r, cot_var loss, int n, const cot_var *xs, const double *gradient);
 
+/* The sums of the last few floats of a frame, each with a factor of its own; how many these are. */
+cot_var loss_of_frame(const frame *f, int *used);
+
+/* The program once more as a function of its n leaves xs, which have `size` elements: has its
+ * gradient the bits of the recorded one, and has it them when it is compiled? */
+void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *recorded);
+
 /* Runs a program one way. */
 void run_program(const program *p, const way *w, outcome *o, double shake, FILE *listing);
 /* Counts how much programs really do, in the first way: this shows what the generator is worth. */
 typedef struct tally {
-    int64_t programs, values, errors, gradients, judged, sparse, files;
+    int64_t programs, values, errors, gradients, judged, sparse, files, functions, compiled;
 } tally;
 extern tally total;
 /* Runs a program in all ways. False, with the reason in `why`, if something is wrong. */

@@ -193,9 +193,9 @@ static int by_seed(int64_t count, uint64_t first) {
     }
     const tally *n = &told->total;
     printf("%lld values, %lld errors, %lld gradients; forward and reverse judged %lld times, sparse and dense %lld "
-           "times; %lld files\n",
+           "times; %lld files; %lld functions, %lld compiled\n",
            (long long)n->values, (long long)n->errors, (long long)n->gradients, (long long)n->judged,
-           (long long)n->sparse, (long long)n->files);
+           (long long)n->sparse, (long long)n->files, (long long)n->functions, (long long)n->compiled);
     printf("%lld random programs from seed %llu on, %d ways to run each: %d wrong\n", (long long)count,
            (unsigned long long)first, way_count, findings);
     if (count >= ENOUGH && n->files < count / FILES) {

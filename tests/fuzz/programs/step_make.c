@@ -36,6 +36,11 @@ STEP_FUNCTION(leaf) {
     cot_shape            s = choose_shape(c, 3);
     cot_dtype            d = choose_float(c, r->flags & MIXED);
     if (f->depth > 0 || r->leaves == MOST_LEAVES) return;
+    if (r->given) {
+        r->leaf[r->leaves] = put(f, r->given[r->leaves]);
+        r->leaves++;
+        return;
+    }
     fill(f, c, d, size_of(s), data);
     if (s.ndim == 0) {
         double x = choose_number(f, c) * (1 + r->shake);

@@ -136,6 +136,16 @@ static const char *const        fast = "#if defined(__FP_FAST_FMA) || defined(__
                          *const fast_float =
                              "#if defined(__FP_FAST_FMAF) || defined(__FMA__) || defined(__aarch64__)\n";
 
+/* clang takes sqrt(x) for nothing below 0, and so 1 / sqrt(x), which is -inf at -0: it leaves out
+ * what would see that. Its own sign, given again, is one that it does not know. */
+static void print_root(const cot__parts *x, cot__text *to) {
+    if (!needs(x, "cot_sqrt") && !needs(x, "cot_sqrtf")) return;
+    cot__put(to, "/* A square root: clang would forget that 1 / sqrt(-0.0) is negative. */\n" "#if !defined(__clang__)\n");
+    if (needs(x, "cot_sqrt")) cot__put(to, "#define cot_sqrt sqrt\n");
+    if (needs(x, "cot_sqrtf")) cot__put(to, "#define cot_sqrtf sqrtf\n");
+    cot__put(to, "#endif\n\n");
+}
+
 static void print_choice(const cot__parts *x, cot__text *to) {
     if (!needs(x, "cot_fma") && !needs(x, "cot_fmaf")) return;
     cot__put(
@@ -153,8 +163,9 @@ static void print_choice(const cot__parts *x, cot__text *to) {
     cot__put(to, "\n");
 }
 
-/* Under which condition a part of the software is compiled. */
+/* Under which condition a part is compiled; NULL: always. */
 static const char *condition(const cot__parts *x, const cot__part *part) {
+    if (is_named(x, part, "cot_sqrt") || is_named(x, part, "cot_sqrtf")) return "#if defined(__clang__)\n";
     if (!part->software) return NULL;
     if (is_named(x, part, "cot__sum_to_odd")) return "#if !COT_HAS_FMA || !COT_HAS_FMAF\n";
     bool single = is_named(x, part, "cot__software_fmaf") || is_named(x, part, "cot_fmaf");
@@ -182,6 +193,7 @@ void cot__parts_print(cot__parts *x, cot__text *to) {
     const char *open = NULL;
     need_all(x);
     print_choice(x, to);
+    print_root(x, to);
     for (int k = 0; k < x->count; k++) {
         if (!x->part[k].needed) continue;
         const char *now = condition(x, &x->part[k]);

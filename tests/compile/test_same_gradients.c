@@ -1,0 +1,144 @@
+/* The gradient of a function has the same bits however it is asked for: by a sweep over a tape, as
+ * recorded operations, of the function on inputs of its own, and in a program. */
+#include "support/body_test.h"
+#include "support/support.h"
+#include "support/tape_test.h"
+
+#include <cotangent_program.h>
+
+#include <string.h>
+
+/* ---- operations that have nothing to do ------------------------------------------------------ */
+
+/* Each gives a node of its own for a leaf, whose adjoint is summed by itself. */
+enum { SIZE = 7 };
+typedef cot_var idle(cot_var x);
+static cot_var by_sum(cot_var x) { return cot_sum(x, (cot_axes){0}); }
+static cot_var by_max(cot_var x) { return cot_max(x, (cot_axes){0}); }
+static cot_var by_cast(cot_var x) { return cot_cast(x, COT_F64); }
+static cot_var by_shape(cot_var x) { return cot_reshape(x, cot_shape_of(x)); }
+static cot_var by_broadcast(cot_var x) { return cot_broadcast_to(x, cot_shape_of(x)); }
+static cot_var by_squeeze(cot_var x) { return cot_squeeze(x, COT_ALL); }
+static cot_var by_tile(cot_var x) { return cot_tile(x, (cot_shape){0}); }
+static idle *const idles[] = {by_sum, by_max, by_cast, by_shape, by_broadcast, by_squeeze, by_tile};
+
+/* Five terms whose derivatives add up to other last bits in another order. */
+BODY(terms) {
+    UNUSED;
+    idle   *f = *(idle *const *)user;
+    cot_var a = f(xs[0]), b = f(xs[0]);
+    cot_var y = cot_add(cot_mul(cot_exp(a), 0.1), cot_mul(cot_sin(a), 0.3));
+    y = cot_add(y, cot_add(cot_log(b), cot_mul(cot_cos(b), 0.7)));
+    ys[0] = cot_sum(cot_add(y, cot_square(xs[0])), COT_ALL);
+    return 0;
+}
+BODY(with_gradient) { (void)m; return cot_value_and_grad(terms, user, n, xs, &ys[0], ys + 1) != COT_OK; }
+
+static void same_bits(const double *want, const double *got, int n, const char *by, int which) {
+    for (int i = 0; i < n; i++)
+        if (memcmp(&want[i], &got[i], sizeof *got))
+            fail_msg("operation %d, element %d: %.17g, but %.17g by %s", which, i, want[i], got[i], by);
+}
+
+static void compare_gradients(int which, cot_shape shape, const double *at) {
+    int       n = shape.ndim ? SIZE : 1;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_tensor(t, COT_F64, shape, at), y, g;
+    idle     *f = idles[which];
+    double    want[SIZE], got[SIZE], value;
+    terms(1, &x, 1, &y, &f);
+    assert_int_equal(cot_backward(y), COT_OK);
+    cot_read_grad(x, want, n);
+    cot_grad_of(y, 1, &x, &g);
+    cot_read(g, got, n);
+    same_bits(want, got, n, "cot_grad_of", which);
+    cot_value_and_grad(terms, &f, 1, &x, &y, &g);
+    cot_read(g, got, n);
+    same_bits(want, got, n, "cot_value_and_grad", which);
+    cot_program *p = cot_compile(with_gradient, &f, 1, &(cot_type){COT_F64, shape}, 2, NULL);
+    cot_run     *r = cot_run_create(p);
+    assert_int_equal(cot_program_run(r, (const void *[]){at}, (void *[]){&value, got}), COT_OK);
+    same_bits(want, got, n, "a program", which);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    assert_string_equal(cot_tape_message(t), "");
+    cot_tape_destroy(t);
+}
+
+static void what_has_nothing_to_do_sums_apart_everywhere(void **state) {
+    (void)state;
+    double at[SIZE];
+    for (int which = 0; which < TEST_COUNT(idles); which++)
+        for (int round = 0; round < 20; round++) {
+            for (int i = 0; i < SIZE; i++) at[i] = 0.1 + 0.037 * round + 0.21 * i;
+            compare_gradients(which, COT_SCALAR, at);
+            compare_gradients(which, COT_SHAPE(SIZE), at);
+        }
+}
+
+/* ---- zeros of both signs through a cot_while ------------------------------------------------- */
+
+enum { WIDTH = 2 };
+BODY(is_short) { UNUSED; ys[0] = cot_less(xs[0], *(const double *)user); return 0; }
+/* Negative factors, which turn the sign of a zero. */
+BODY(onward) {
+    UNUSED;
+    ys[0] = cot_add(xs[0], 1);
+    ys[1] = cot_mul(cot_sin(xs[1]), -3);
+    return 0;
+}
+typedef struct looped { double steps; int states; } looped;
+BODY(walked) {
+    UNUSED;
+    looped *l = user;
+    cot_var first[2] = {cot_constant(xs[0].tape, 0), xs[0]}, last[2];
+    cot_while(is_short, onward, &l->steps, 2, first, last, &(cot_loop_options){.states = l->states});
+    ys[0] = last[1];
+    return 0;
+}
+BODY(way_back) {
+    (void)n, (void)m;
+    cot_var y;
+    return cot_fn_vjp(walked, user, 1, xs, 1, &y, &xs[1], ys) != COT_OK;
+}
+
+static void compare_zeros(looped l, cot_shape shape, const double *seed) {
+    const double at[WIDTH] = {0.4, -0.7};
+    double       want[WIDTH], got[WIDTH];
+    int          n = shape.ndim ? WIDTH : 1;
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      xs[2] = {cot_tensor(t, COT_F64, shape, at), cot_data(t, COT_F64, shape, seed)}, g;
+    way_back(2, xs, 1, &g, &l);
+    cot_read(g, want, n);
+    assert_string_equal(cot_tape_message(t), "");
+    const cot_type types[2] = {{COT_F64, shape}, {COT_F64, shape}};
+    cot_program   *p = cot_compile(way_back, &l, 2, types, 1, NULL);
+    cot_run       *r = cot_run_create(p);
+    assert_int_equal(cot_program_run(r, (const void *[]){at, seed}, (void *[]){got}), COT_OK);
+    for (int i = 0; i < n; i++)
+        if (memcmp(&want[i], &got[i], sizeof *got))
+            fail_msg("%g steps, %d states, seed %g: %g on a tape, %g in a program", l.steps, l.states, seed[i], want[i],
+                     got[i]);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    cot_tape_destroy(t);
+}
+
+static void a_zero_keeps_its_sign_through_a_while(void **state) {
+    (void)state;
+    static const double steps[] = {0, 1, 2, 5, 20}, seeds[][WIDTH] = {{-0.0, 0.0}, {0.0, -0.0}, {1, -0.0}};
+    for (int k = 0; k < TEST_COUNT(steps); k++)
+        for (int s = 0; s < TEST_COUNT(seeds); s++)
+            for (int states = 0; states < 3; states++) {
+                compare_zeros((looped){steps[k], states}, COT_SCALAR, seeds[s]);
+                compare_zeros((looped){steps[k], states}, COT_SHAPE(WIDTH), seeds[s]);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_has_nothing_to_do_sums_apart_everywhere),
+        cmocka_unit_test(a_zero_keeps_its_sign_through_a_while),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,114 @@
+/* as_function.c: the program once more, as a function of its leaves: cot_value_and_grad of it, and
+ * the same compiled. Gradients of functions have the bits of recorded ones, and programs have the
+ * bits of the function. */
+#include "program.h"
+
+#include <cotangent_program.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is run again, and for which leaves. */
+typedef struct again { run *r; int n; } again;
+
+/* The loss of all steps, whose leaves are the inputs. */
+static int loss_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const again *a = user;
+    outcome      unused = {0};
+    run          r = *a->r;
+    (void)m, (void)n;
+    r.tape = xs[0].tape, r.out = &unused, r.listing = NULL, r.given = xs, r.names = r.leaves = r.errors = 0;
+    frame f = {.run = &r, .stop = program_steps(r.program)};
+    for (int k = 0; k < f.stop;) k = step_run(&f, k);
+    int used;
+    ys[0] = loss_of_frame(&f, &used);
+    memcpy(a->r->lent, r.lent, sizeof r.lent);
+    a->r->lends = r.lends;
+    outcome_free(&unused);
+    return r.errors > 0 || !cot_is_valid(ys[0]);
+}
+
+static int gradient_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m;
+    return cot_value_and_grad(loss_of, user, n, xs, &ys[0], ys + 1) != COT_OK;
+}
+
+/* ---- on a tape, and compiled ----------------------------------------------------------------- */
+
+static void read_all(int n, const cot_var *grads, double *to) {
+    for (int k = 0; k < n; k++) {
+        cot_read(grads[k], to, cot_size(grads[k]));
+        to += cot_size(grads[k]);
+    }
+}
+
+static void *copy_of(cot_var x) {
+    void *data = malloc((size_t)cot_size(x) * 8 + 8);
+    if (data) cot_read_as(x, cot_dtype_of(x), data, cot_size(x));
+    return data;
+}
+
+static bool on_a_tape(again *a, const cot_var *xs, double *g) {
+    cot_tape *t = cot_tape_create(&(cot_options){.strict = a->r->flags & STRICT});
+    cot_var   in[MOST_LEAVES], grads[MOST_LEAVES];
+    for (int k = 0; k < a->n; k++) {
+        void *data = copy_of(xs[k]);
+        in[k] = cot_tensor(t, cot_dtype_of(xs[k]), cot_shape_of(xs[k]), data);
+        free(data);
+    }
+    bool ok = cot_value_and_grad(loss_of, a, a->n, in, NULL, grads) == COT_OK;
+    if (ok) read_all(a->n, grads, g);
+    ok = ok && cot_tape_status(t) == COT_OK;
+    if (!ok) outcome_wrong(a->r->out, "cot_value_and_grad: %s", cot_tape_message(t));
+    cot_tape_destroy(t);
+    return ok;
+}
+
+/* False: it cannot be compiled. */
+static bool compiled(again *a, const cot_var *xs, double *g) {
+    cot_type     types[MOST_LEAVES];
+    void        *in[MOST_LEAVES], *out[MOST_LEAVES + 1] = {malloc(8)};
+    for (int k = 0; k < a->n; k++) {
+        types[k] = (cot_type){cot_dtype_of(xs[k]), cot_shape_of(xs[k])};
+        in[k] = copy_of(xs[k]);
+        out[k + 1] = copy_of(xs[k]);
+    }
+    cot_program *p = cot_compile(gradient_of, a, a->n, types, a->n + 1, NULL);
+    bool         ok = p && cot_program_status(p) == COT_OK;
+    cot_run     *r = ok ? cot_run_create(p) : NULL;
+    ok = r && cot_program_run(r, (const void *const *)in, out) == COT_OK;
+    cot_tape *t = cot_tape_create(NULL);
+    for (int k = 0; k < a->n && ok; k++) {
+        cot_read(cot_data(t, types[k].dtype, types[k].shape, out[k + 1]), g, cot_size(xs[k]));
+        g += cot_size(xs[k]);
+    }
+    cot_tape_destroy(t);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    for (int k = 0; k < a->n; k++) free(in[k]), free(out[k + 1]);
+    free(out[0]);
+    return ok;
+}
+
+/* ---- comparing ------------------------------------------------------------------------------- */
+
+static bool same(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
+
+void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *recorded) {
+    static double g[MOST_INPUTS], c[MOST_INPUTS];
+    again         a = {r, n};
+    if (r->out->writes_sources || r->marked || r->errors || (r->flags & SMOOTH && r->flags & SMOOTH_TOO)) return;
+    if (n == 0 || n != r->leaves || !on_a_tape(&a, xs, g)) return;
+    total.functions++;
+    for (int64_t i = 0; i < size; i++)
+        if (!same(g[i], recorded[i]) && g[i] != recorded[i])
+            outcome_wrong(r->out, "gradient, element %lld: cot_grad_of %.17g but cot_value_and_grad %.17g",
+                          (long long)i, recorded[i], g[i]);
+    if (!compiled(&a, xs, c)) return;
+    total.compiled++;
+    for (int64_t i = 0; i < size; i++)
+        if (!same(g[i], c[i]))
+            outcome_wrong(r->out, "gradient, element %lld: cot_value_and_grad %.17g but compiled %.17g", (long long)i,
+                          g[i], c[i]);
+}
