@@ -3,9 +3,11 @@
  * z from (x, w) and x from (z, w) are the same loop over the taps of a plan (conv_plan.h): a tile
  * of channels times neighbouring places stays in registers while the taps pass. w from (x, z) keeps
  * a tile of channels times taps in registers while the places pass, with a partial sum in each
- * lane. Every sum has an order that the geometry fixes, so any number of threads and every
- * instruction set give the same bits: an element of z or x is one chain over its taps; a weight has
- * CHUNK_BYTES of chains, folded by halves, over chunks of places that are as long. */
+ * lane. Where rows fill vectors badly and there are channels enough, both have channels in the
+ * lanes instead, and places one after another. Every sum has an order that the geometry fixes, so
+ * any number of threads and every instruction set give the same bits: an element of z or x is one
+ * chain over its taps; a weight has CHUNK_BYTES of chains, folded by halves, over chunks of places
+ * that are as long. */
 #include "backend/cpu/conv/conv_plan.h"
 #include "backend/cpu/fused.h"
 #include "backend/cpu/strip.h"
@@ -39,8 +41,10 @@ enum {
     /* vectors of places that pass while a tile of weights is in registers: their data stay in the
      * first cache */
     STEPS = 64,
+    PLACES = 14,       /* of a tile with channels in lanes: 2 · 14 sums are in registers */
     HIGH  = 4,         /* channels of z of a tile of weights */
     UNITS = 16,        /* tiles of weights that take turns over these vectors */
+    FEW   = 8,         /* the same with channels in lanes */
     /* part of the definition of the result: chunks of places that weights sum over, the lanes of
      * the widest vector; and the taps of a tile of weights, which a kernel may cut */
     CHUNK_BYTES = 64,
@@ -187,6 +191,9 @@ static inline int panel_rows(int most, int64_t left) {
 #define WIDE 6
 #define TARGET __attribute__((target("avx512f,avx2,fma")))
 #define FMADD _mm512_fmadd_ps
+#define ACROSS 2
+#define SHUFFLE(a, b, at) _mm512_permutex2var_ps(a, (__m512i)(at), b)
+#define LOAD_FEW(p, n) _mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), p)
 #define LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(_mm512_test_epi32_mask((__m512i)(mask), (__m512i)(mask)), p)
 #define DIRECT true
 #define STORE_SOME(p, v, n) _mm512_mask_storeu_ps(p, (__mmask16)((1u << (n)) - 1), v)
@@ -212,16 +219,22 @@ typedef struct engine {
     int  size, lanes; /* bytes of an element, elements of a vector */
     int  rows;        /* of the highest panel */
     bool direct;      /* loads end where a mask does */
+    int  across;      /* vectors of channels where these are in lanes; 0: never */
     void (*run)(const cot__sweep *, const void *, const void *, void *, int64_t, int64_t, int64_t, int64_t);
     bool (*pack)(const cot__sweep *, void *, const void *, int, int64_t, int64_t, int64_t);
     void (*correlate)(int, int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t,
                       int64_t, int64_t, void *);
     void (*fold)(const void *, int, int, void *, int64_t, bool);
+    void (*cut_across)(const cot__sweep *, int, const void *, int64_t, void *);
+    void (*lane)(int, const cot__correlation *, const void *, const void *, const int64_t *, int64_t, int64_t, int64_t,
+                 void *);
+    void (*turn_sums)(const void *, int, int, void *, int64_t, bool);
 } engine;
 
 #define ENGINE(isa, type, suffix)                                                                                      \
-    { sizeof(type), VL_##suffix##isa, rows_##suffix##isa, direct_##suffix##isa, run_##suffix##isa, pack_##suffix,      \
-      correlate_any_##suffix##isa, fold_##suffix }
+    { sizeof(type), VL_##suffix##isa, rows_##suffix##isa, direct_##suffix##isa, across_##suffix##isa,                  \
+      run_##suffix##isa, pack_##suffix, correlate_any_##suffix##isa, fold_##suffix,                                    \
+      cut_across_##suffix##isa, lane_any_##suffix##isa, turn_sums_##suffix }
 #define ENGINES(isa) { ENGINE(isa, float, f32), ENGINE(isa, double, f64) }
 static const engine *engine_of(cot_dtype d) {
 #if defined(__x86_64__)
@@ -345,6 +358,8 @@ typedef struct product {
     int64_t           groups, in, outs;
     /* channel: elements of one in the layout */
     int64_t           channel, chunk_blocks, row_blocks, items, parts;
+    int               lanes;  /* of a chunk */
+    bool              across; /* channels are in lanes, PLACES make a chunk */
 } product;
 
 /* An item is one image and group, a block of its chunks and a block of its channels. */
@@ -379,8 +394,10 @@ static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images
     if (s->chunk_count == 0) return;
     for (int64_t g = 0; g < p->groups; g++)
         if (!p->e->pack(s, packed + g * p->outs * s->taps * p->e->size,
-                        (const char *)w + g * group_stride * p->e->size, p->e->rows, p->outs, m_stride, c_stride))
+                        (const char *)w + g * group_stride * p->e->size, p->across ? p->e->lanes : p->e->rows, p->outs,
+                        m_stride, c_stride))
             s->whole = true;
+    s->across = p->across;
     int64_t bytes = p->in * p->channel * p->e->size, blocks = bytes / NEAR + 1, most = s->chunk_count / 8 + 1;
     p->weights = packed;
     p->chunk_blocks = blocks < most ? blocks : most;
@@ -399,12 +416,21 @@ static int64_t phases_of(const cot__conv *g) {
     return n;
 }
 
+/* Rows that vectors of places would fill badly, of layers with channels for whole vectors and taps
+ * enough to pay for turning the results. */
+static bool goes_across(const engine *e, const cot__conv *g, bool input) {
+    int64_t row = input ? g->x[2] : g->z[2], in = (input ? g->out : g->in) / g->groups,
+            outs = (input ? g->in : g->out) / g->groups;
+    return e->across && row % PLACES == 0 && row % e->lanes && outs % e->lanes == 0 && (!input || phases_of(g) == 1) &&
+           in * g->k[0] * g->k[1] * g->k[2] >= 64;
+}
+
 /* What run_sweep and the plans of its phases ask for. */
 static void count_sweeps(cot__scratch *m, const cot__conv *g, bool input, const cot__layout *l, const product *p,
                          cot__sweep *s) {
     for (int which = 0; which < (input ? COT__PHASE_SIZES : 1); which++) {
         int64_t kept = m->used;
-        if (input) cot__count_phase(m, g, p->in, p->e->lanes, l, which, s);
+        if (input) cot__count_phase(m, g, p->in, p->lanes, l, which, s);
         room_for_weights(m, p);
         m->used = kept;
     }
@@ -418,8 +444,10 @@ static COLD void run_product(cot__scratch *m, const cot__conv *g, bool input, co
     int64_t       in = g->in / g->groups, outs = g->out / g->groups, kernel = g->k[0] * g->k[1] * g->k[2];
     product       p = {.e = e, .s = &s, .groups = g->groups, .in = input ? outs : in, .outs = input ? in : outs};
     const void   *w = flat_of(m, b, dtype);
+    p.across = goes_across(e, g, input);
+    p.lanes = p.across ? PLACES : e->lanes;
     if (input) cot__plan_input(m, g, &l);
-    else cot__plan_output(m, g, in, e->lanes, &l, &s);
+    else cot__plan_output(m, g, in, p.lanes, &l, &s);
     int64_t channels = a->shape[1], image = cot__size_mul(l.channel, channels), plane = 1;
     if (image > COT__SIZE_MOST / 64) m->failed = true;
     if (m->failed) return;
@@ -437,7 +465,7 @@ static COLD void run_product(cot__scratch *m, const cot__conv *g, bool input, co
         p.out = out + n * p.outs * g->groups * plane * e->size;
         for (int64_t phase = 0; phase < phases; phase++) {
             int64_t kept = m->used;
-            if (input) cot__plan_phase(m, g, p.in, e->lanes, &l, phase, &s);
+            if (input) cot__plan_phase(m, g, p.in, p.lanes, &l, phase, &s);
             run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel, outs * in * kernel);
             m->used = kept;
         }
@@ -460,7 +488,8 @@ typedef struct weighing {
     int64_t           lanes;    /* of a chunk */
     int64_t           first, images, channel, taps, width; /* width: taps of a tile */
     int64_t           tiles, splits, items, parts; /* tiles: blocks of taps */
-    bool              add;
+    bool              add, across;
+    int64_t           panels, panel; /* of the channels of a group, and the channels of one */
 } weighing;
 
 /* Are channels of z contiguous, and of the right dtype? */
@@ -511,6 +540,20 @@ static void cut_part(void *ctx, int64_t part) {
     }
 }
 
+/* The same with channels in lanes: z as [panel][image][place of a chunk][chunk][channel]. */
+static void cut_across_part(void *ctx, int64_t part) {
+    const weighing *w = ctx;
+    int64_t         panels = w->g->groups * w->panels, items = w->images * panels, size = w->e->size;
+    for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
+         i++) {
+        int64_t image = i / panels, panel = i % panels;
+        w->e->cut_across(w->s, w->j.used,
+                         (const char *)w->z->data +
+                             ((w->first + image) * w->z->stride[0] + panel * w->panel * w->z->stride[1]) * size,
+                         w->z->stride[1], w->cut + (panel * w->images + image) * w->j.z_image * size);
+    }
+}
+
 /* The chunks that some of n taps, from tap p of a channel's kernel on, read anything in. */
 static void chunks_of(const weighing *w, int64_t p, int64_t n, int64_t *first, int64_t *last) {
     const cot__sweep *s = w->s;
@@ -535,6 +578,21 @@ static int64_t tile_end(const weighing *w, int64_t p) {
     return end < w->taps ? end : w->taps;
 }
 
+/* A tile of n taps from p on, and its chunks. */
+typedef struct tile { int64_t p, first, last, n; } tile;
+
+/* The tiles of taps [p, p_end), of a block of some units. Those with fewer taps end at rows of at
+ * least four taps, so there are not more than four times as many. */
+static int tiles_of(const weighing *w, int64_t p, int64_t p_end, tile *tiles) {
+    int n = 0;
+    for (; p < p_end; p += tiles[n++].n) {
+        int64_t end = tile_end(w, p) < p_end ? tile_end(w, p) : p_end;
+        tiles[n].p = p, tiles[n].n = end - p;
+        chunks_of(w, p, end - p, &tiles[n].first, &tiles[n].last);
+    }
+    return n;
+}
+
 /* One panel of channels of z against taps [p, p_end), images [i, i_end): tiles take turns over
  * blocks of places. */
 static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t p, int64_t p_end, int64_t i,
@@ -543,51 +601,76 @@ static void weigh(const weighing *w, int64_t group, int64_t o, int rows, int64_t
                   vector = CHUNK_BYTES;
     int64_t       count = w->s->chunk_count, i_step = STEPS / count > 0 ? STEPS / count : 1;
     const char   *z = w->cut + (group * outs + o) * w->j.z_channel * size, *x = w->x + group * in * w->channel * size;
-    /* tiles with fewer taps end at rows of at least four taps, so there are not more */
-    struct { int64_t p, first, last, n; } tile[4 * UNITS];
+    tile          tiles[4 * UNITS];
     /* rows times taps of a tile */
     _Alignas(64) char lanes[UNITS * HIGH * TAPS * CHUNK_BYTES];
-    int     tiles = 0;
-    int64_t start = p;
-    for (; p < p_end; p += tile[tiles++].n) {
-        int64_t end = tile_end(w, p) < p_end ? tile_end(w, p) : p_end;
-        tile[tiles].p = p, tile[tiles].n = end - p;
-        chunks_of(w, p, end - p, &tile[tiles].first, &tile[tiles].last);
-    }
-    memset(lanes, 0, (size_t)((p_end - start) * rows * vector));
+    int           tile_count = tiles_of(w, p, p_end, tiles);
+    memset(lanes, 0, (size_t)((p_end - p) * rows * vector));
     for (; i < i_end; i += i_step)
         for (int64_t c = 0; c < count; c += STEPS)
-            for (int k = 0; k < tiles; k++) {
-                int64_t first = tile[k].first > c ? tile[k].first : c,
-                        last  = tile[k].last < c + STEPS ? tile[k].last : c + STEPS;
+            for (const tile *t = tiles; t < tiles + tile_count; t++) {
+                int64_t first = t->first > c ? t->first : c, last = t->last < c + STEPS ? t->last : c + STEPS;
                 if (first < last)
-                    w->e->correlate(rows, (int)tile[k].n, &w->j, x, z, w->offset + tile[k].p, i,
+                    w->e->correlate(rows, (int)t->n, &w->j, x, z, w->offset + t->p, i,
                                     i + i_step < i_end ? i + i_step : i_end, first, last,
-                                    lanes + (tile[k].p - start) * rows * vector);
+                                    lanes + (t->p - p) * rows * vector);
             }
-    for (int k = 0; k < tiles; k++)
-        w->e->fold(lanes + (tile[k].p - start) * rows * vector, rows, (int)tile[k].n,
-                   sums + ((group * outs + o) * w->taps + tile[k].p) * size, w->taps, w->add);
+    for (const tile *t = tiles; t < tiles + tile_count; t++)
+        w->e->fold(lanes + (t->p - p) * rows * vector, rows, (int)t->n,
+                   sums + ((group * outs + o) * w->taps + t->p) * size, w->taps, w->add);
+}
+
+/* One panel of channels with these in lanes. The lanes of the chunks come in the order in which
+ * their sums are added by halves: 0, half of them, a quarter, three quarters and so on. */
+static COLD void weigh_across(const weighing *w, int64_t group, int64_t o, int64_t p, int64_t p_end, int64_t i,
+                         int64_t i_end, char *sums) {
+    enum { LEVELS = 5 };
+    _Alignas(64) char level[LEVELS][FEW * TAPS * 2 * CHUNK_BYTES];
+    const int64_t size = w->e->size, outs = w->g->out / w->g->groups, channels = group * outs + o,
+                  tap = w->panel * size, in = w->g->in / w->g->groups;
+    const char   *x = w->x + group * in * w->channel * size,
+               *z = w->cut + channels / w->panel * w->images * w->j.z_image * size;
+    int64_t       i_step = 2 * STEPS / w->s->chunk_count > 0 ? 2 * STEPS / w->s->chunk_count : 1;
+    tile          tiles[4 * FEW];
+    int           count = tiles_of(w, p, p_end, tiles);
+    for (int64_t k = 0, depth = 0; k < w->lanes; k++, depth++) {
+        int64_t l = 0;
+        for (int64_t bit = 1; bit < w->lanes; bit *= 2) l = 2 * l + (k / bit & 1);
+        memset(level[depth], 0, (size_t)((p_end - p) * tap));
+        for (int64_t n = i; l < w->j.used && n < i_end; n += i_step)
+            for (const tile *t = tiles; t < tiles + count; t++)
+                if (t->first < t->last)
+                    w->e->lane((int)t->n, &w->j, x + (n * w->j.x_image + l) * size,
+                               z + (n * w->j.z_image + l * w->j.z_channel) * size, w->offset + t->p,
+                               i_end - n < i_step ? i_end - n : i_step, t->first, t->last,
+                               level[depth] + (t->p - p) * tap);
+        for (int64_t bit = 1; k & bit; bit *= 2, depth--)
+            cot__strip_add(level[depth - 1], w->dtype, 1, level[depth], w->dtype, 1, (p_end - p) * w->panel);
+    }
+    w->e->turn_sums(level[0], (int)w->panel, (int)(p_end - p), sums + (channels * w->taps + p) * size, w->taps, w->add);
 }
 
 /* An item is a share of the images, a group with a panel of its channels of z, and a block of the
  * taps. */
 static void weigh_part(void *ctx, int64_t part) {
     const weighing *w = ctx;
-    int64_t         outs = w->g->out / w->g->groups, weights = w->g->out * w->taps, panels = (outs + HIGH - 1) / HIGH;
+    int64_t         outs = w->g->out / w->g->groups, weights = w->g->out * w->taps, panels = w->panels;
     for (int64_t i = cot__part_start(w->items, w->parts, part), last = cot__part_start(w->items, w->parts, part + 1);
          i < last; i++) {
         int64_t block = i % w->tiles, panel = i / w->tiles % panels, group = i / w->tiles / panels % w->g->groups,
                 split = i / w->tiles / panels / w->g->groups;
-        int64_t o_end = (panel + 1) * HIGH < outs ? (panel + 1) * HIGH : outs,
+        int64_t o_end = (panel + 1) * w->panel < outs ? (panel + 1) * w->panel : outs,
                 units = (w->taps + w->width - 1) / w->width;
         int64_t p     = w->width * cot__part_start(units, w->tiles, block),
                 p_end = w->width * cot__part_start(units, w->tiles, block + 1);
-        for (int64_t o = panel * HIGH, rows; o < o_end; o += rows) {
-            rows = panel_rows(HIGH, o_end - o);
-            weigh(w, group, o, (int)rows, p, p_end < w->taps ? p_end : w->taps,
-                  cot__part_start(w->images, w->splits, split), cot__part_start(w->images, w->splits, split + 1),
-                  w->sums + split * weights * w->e->size);
+        int64_t first = cot__part_start(w->images, w->splits, split),
+                end   = cot__part_start(w->images, w->splits, split + 1);
+        char   *sums  = w->sums + split * weights * w->e->size;
+        if (p_end > w->taps) p_end = w->taps;
+        for (int64_t o = panel * w->panel, rows; o < o_end; o += rows) {
+            rows = w->across ? w->panel : panel_rows(HIGH, o_end - o);
+            if (w->across) weigh_across(w, group, o, p, p_end, first, end, sums);
+            else weigh(w, group, o, (int)rows, p, p_end, first, end, sums);
         }
     }
 }
@@ -646,25 +729,35 @@ static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view
     if (w.splits > slab) w.splits = slab;
     /* Smaller blocks give many threads even shares. Where blocks would cut tiles elsewhere, their
      * number shows in what padding does to numbers that are not finite, and stays. */
-    if (g->k[2] <= 3 || g->k[2] % w.width == 0)
+    bool anywhere = g->k[2] <= 3 || g->k[2] % w.width == 0;
+    w.panels = (outs + HIGH - 1) / HIGH, w.panel = HIGH;
+    w.across = e->across && anywhere && s.chunks_a_row == 1 && s.extent[2] <= lanes &&
+               outs % (e->across * e->lanes) == 0 && is_plain(&w);
+    if (w.across) {
+        w.panel = e->across * e->lanes, w.panels = outs / w.panel, panels = g->groups * w.panels;
+        w.tiles = (units + FEW - 1) / FEW > MOST / panels ? (units + FEW - 1) / FEW : MOST / panels;
+        if (w.tiles > units) w.tiles = units;
+    } else if (anywhere)
         while (w.tiles < units && panels * w.tiles * w.splits < 4 * MOST)
             w.tiles = 2 * w.tiles < units ? 2 * w.tiles : units;
     w.j.x_image = image, w.j.z_image = cut, w.offset = offset;
     /* A few tiles read z sooner where it lies, across the lines of the cache, than it is copied;
      * many do not. */
-    w.j.direct = e->direct && s.chunks_a_row && units <= UNITS && outs % HIGH == 0 && is_plain(&w);
+    w.j.direct = !w.across && e->direct && s.chunks_a_row && units <= UNITS && outs % HIGH == 0 && is_plain(&w);
     char *padded = cot__scratch_get(m, slab * image + lanes, e->size),
          *places = cot__scratch_get(m, w.j.direct ? 0 : slab * cut, e->size);
     w.x = padded, w.cut = places;
+    if (w.across) w.j.z_channel = s.chunk_count * w.panel, w.j.z_image = w.j.used * w.j.z_channel;
     if (w.j.direct) w.j.z_image = z->stride[0], w.j.z_channel = z->stride[1];
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
     if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
         lay(&l, x, dtype, n, w.images, padded, (int)lanes);
-        w.parts = cot__parts(w.images * g->out, w.j.z_channel, w.images * g->out);
+        int64_t cuts = w.images * g->out / (w.across ? w.panel : 1);
+        w.parts = cot__parts(cuts, w.images * cut / cuts, cuts);
         if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size;
-        else cot__parallel(w.parts, cut_part, &w);
+        else cot__parallel(w.parts, w.across ? cut_across_part : cut_part, &w);
         w.items = panels * w.tiles * w.splits;
         w.parts = cot__parts(
             w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);

@@ -34,5 +34,14 @@ static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row
     }
 }
 
+/* out[row][tap] = sums[tap][row], or is added to. */
+static void N(turn_sums)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
+    for (int i = 0; i < rows; i++)
+        for (int t = 0; t < taps; t++) {
+            T v = ((const T *)sums)[t * rows + i], *to = (T *)out + i * row_stride + t;
+            *to = add ? *to + v : v;
+        }
+}
+
 #undef T
 #undef N

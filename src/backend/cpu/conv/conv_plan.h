@@ -53,6 +53,7 @@ typedef struct cot__sweep {
     int         skip;      /* the axis along which taps beyond the border are left out */
     /* none are left out: a weight that is not finite makes padding NaN, wherever chunks are cut */
     bool        whole;
+    bool        across;    /* lanes are channels, and a chunk is a few places one after another */
     int64_t     taps;      /* over all channels of a group */
     int64_t    *offset;    /* of each tap, the channel's included */
     int64_t    *channel;   /* the channel that each tap reads, and */
