@@ -1,5 +1,6 @@
 /* along_parts.h: the inside of along.h. Each value of a run has a row of its own, with a place for
- * each of eight runs. Instructions fall into three parts, each done for eight runs before the next:
+ * each of sixteen runs. Instructions fall into three parts, each done for sixteen runs before the
+ * next:
  *   ahead    what depends on no run before: in lanes
  *   core     what the next run waits for, and all that lanes cannot do: run by run
  *   behind   what the core does not wait for, such as sums over all runs: in lanes
@@ -11,7 +12,7 @@
 
 #include "program/along.h"
 
-enum { COT__LANES = 8, COT__MOST_LINES = 256, COT__MOST_ROWS = 256, COT__NOWHERE = 0xffff };
+enum { COT__LANES = 16, COT__MOST_LINES = 256, COT__MOST_ROWS = 256, COT__NOWHERE = 0xffff };
 enum { COT__LINE_mul = 2 * OP_mul, COT__LINE_smul = 2 * OP_smul, COT__LINE_add = 2 * OP_add,
        COT__LINE_sub = 2 * OP_sub, COT__LINE_neg = 2 * OP_neg, COT__LINE_total = COT__SCALAR_CODES };
 

@@ -198,7 +198,7 @@ static void take_lanes(planner *q, level l) {
 /* ---- the order of the core ------------------------------------------------------------------- */
 
 /* What it costs in cycles, about: a jump, arithmetic, and a way through memory. */
-enum { JUMP = 4, ARITHMETIC = 4, MEMORY = 8, WINDOW = 32 };
+enum { JUMP = 4, ARITHMETIC = 4, MEMORY = 12, WINDOW = 32 };
 
 /* Instructions of the core, those that are joined with a later one left out (code: END). */
 typedef struct order {

@@ -76,7 +76,7 @@ static void arrays_of_several_blocks_keep_every_bit(void **state) {
     test_verdict();
 }
 
-/* From each dtype through each other to a third: what rounds, saturates or wraps on the way does. */
+/* From each dtype through each other to a third: what rounds, saturates or wraps does. */
 static void two_casts_keep_every_bit(void **state) {
     enum { N = COT_DTYPE_COUNT };
     (void)state;
