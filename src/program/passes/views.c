@@ -6,6 +6,7 @@
  *                                  a permutation that is in order; a slice of all
  *   reshape of reshape             the last one; so of broadcasts
  *   permute of permute             one in the order of both
+ *   permute of reshape             the reshape, if only axes of extent 1 are moved
  *   slice of slice                 one, on the same axis
  *   cast of cast                   the last one, if the first one keeps every number (to a wider
  *                                  dtype): both round the same number. Back to where it came from:
@@ -84,6 +85,18 @@ static bool join_slices(const cot__rewrite *r, cot__append *o, made_attr *made) 
     return true;
 }
 
+/* Do all elements stay in their order? */
+static bool moves_ones(const cot__program *p, const cot__append *o) {
+    cot__view x = cot__value_view(p, o->x[0]);
+    int64_t   last = -1;
+    for (uint32_t k = 0; k < o->attr->nints; k++) {
+        if (x.shape[o->attr->ints[k]] == 1) continue;
+        if (o->attr->ints[k] < last) return false;
+        last = o->attr->ints[k];
+    }
+    return true;
+}
+
 /* Makes one operation of this one and the one before it, of the same kind, which reads `of`. */
 static bool join(const cot__rewrite *r, cot__append *o, uint32_t of, made_attr *made) {
     const cot__program *p = r->to.p;
@@ -104,6 +117,11 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     made_attr   made;
     uint32_t    of;
     cot__append o = cot__rewrite_operation(r, k, &asked);
+    if (o.op == OP_permute && cot__made_by(r->to.p, o.x[0], OP_reshape, &of) && moves_ones(r->to.p, &o)) {
+        o.op = OP_reshape;
+        o.attr = NULL;
+        o.name = "reshape";
+    }
     if (o.n == 1 && o.op >= OP_structural && cot__made_by(r->to.p, o.x[0], o.op, &of) && join(r, &o, of, &made)) {
         r->x[0] = of;
         r->changes++;

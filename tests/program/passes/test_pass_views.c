@@ -79,6 +79,25 @@ static void two_become_one(void **state) {
                                  "gives %2, %0, %4, %0, %7, %9, %10, %11\n");
 }
 
+/* Between reshapes, as batches of one leave them. */
+static void axes_of_extent_1_move_nothing(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F32, MATRIX), a;
+    a = op(&d, OP_permute, X(op(&d, OP_reshape, X(x), .asked = {COT_F32, SHAPE(2, 1, 4)})), .ints = 3, .at = {0, 2, 1});
+    output(&d, a);
+    output(&d, op(&d, OP_reshape, X(a), .asked = {COT_F32, MATRIX}));
+    a = op(&d, OP_reshape, X(x), .asked = {COT_F32, SHAPE(4, 1, 2)});
+    output(&d, op(&d, OP_permute, X(a), .ints = 3, .at = {2, 1, 0})); /* moves more */
+    becomes(&d, cot__pass_views, "%0 = input 0 f32(2,4)\n"
+                                 "%1 = reshape(%0) f32(2,1,4)\n"
+                                 "%2 = reshape(%0) f32(2,4,1)\n"
+                                 "%3 = reshape(%0) f32(4,1,2)\n"
+                                 "%4 = permute(%3) [2 1 0] f32(2,1,4)\n"
+                                 "gives %2, %0, %4\n");
+}
+
 /* Through a dtype that has all numbers of the first, and through one that has not. */
 static void casts_meet_where_no_number_is_lost(void **state) {
     static const char kept[COT_DTYPE_COUNT][COT_DTYPE_COUNT + 1] = {
@@ -181,6 +200,7 @@ int main(void) {
         cmocka_unit_test(what_moves_nothing_goes),
         cmocka_unit_test(what_moves_something_stays),
         cmocka_unit_test(two_become_one),
+        cmocka_unit_test(axes_of_extent_1_move_nothing),
         cmocka_unit_test(casts_meet_where_no_number_is_lost),
         cmocka_unit_test(a_cast_further_on_is_one_cast),
         cmocka_unit_test(readers_take_values_without_axes_and_numbers),
