@@ -299,6 +299,33 @@ static int64_t load_rows(cot__cursor *c, cot__strip_fn *strip, int64_t rows, cha
     return rows * width;
 }
 
+/* Elements that are repeated along rows: how many rows come next, within n elements. */
+static int64_t repeated_rows(const cot__cursor *c, int64_t n) {
+    int i = c->ndim - 1;
+    if (i == 0 || c->stride[i] != 0 || c->shape[i] > COT__BLOCK / 4 || c->index[i] > 0) return 0;
+    int64_t left = c->shape[i - 1] - c->index[i - 1], rows = n / c->shape[i];
+    if (rows > COT__BLOCK) rows = COT__BLOCK;
+    return rows < left ? rows : left;
+}
+
+static int64_t repeat_rows(cot__cursor *c, cot__strip_fn *strip, int64_t rows, char *buf) {
+    int      i = c->ndim - 1;
+    int64_t  width = c->shape[i], from = c->stride[i - 1];
+    uint64_t element[COT__BLOCK];
+    strip(element, 1, cot__at(&c->view, c->offset), from, rows);
+    if (cot__dtype_size(c->as) == 8)
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < width; j++) ((word8 *)(void *)buf)[r * width + j] = element[r];
+    else
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t j = 0; j < width; j++)
+                ((word4 *)(void *)buf)[r * width + j] = ((const word4 *)(const void *)element)[r];
+    c->offset += (rows - 1) * from;
+    c->index[i - 1] += rows - 1;
+    cursor_advance(c, width);
+    return rows * width;
+}
+
 static const void *cursor_constant(cot__cursor *c, int n, void *buf) {
     if (c->filled < n) cot__strip(c->as, c->view.dtype)(buf, 1, c->view.data, 0, n);
     if (c->filled < n) c->filled = n;
@@ -322,8 +349,9 @@ const void *cot__cursor_load(cot__cursor *c, int n, void *buf) {
     int            size  = cot__dtype_size(c->as);
     for (int64_t done = 0; done < n;) {
         char   *to   = (char *)buf + done * size;
-        int64_t rows = cursor_rows(c, n - done), run = cursor_run(c, n - done);
-        if (rows > 1) done += load_rows(c, strip, rows, to);
+        int64_t rows = cursor_rows(c, n - done), run = cursor_run(c, n - done), again = repeated_rows(c, n - done);
+        if (again > 1 && size >= 4) done += repeat_rows(c, strip, again, to);
+        else if (rows > 1) done += load_rows(c, strip, rows, to);
         else {
             strip(to, 1, cot__at(&c->view, c->offset), stride, run);
             cursor_advance(c, run);
