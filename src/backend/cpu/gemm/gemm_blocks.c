@@ -147,9 +147,10 @@ static int64_t strip_panels(int64_t panels, bool lies) {
     return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
 }
 
-/* Groups of rows that strips are cut into: each packs its strip again, so not for a few rows. */
-static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips) {
-    int64_t groups = cot__least(m / (8 * g->rows), ratio_up(PARTS, strips));
+/* Groups of rows that strips are cut into: each packs its strip again, so not for a few rows,
+ * unless nothing is packed. */
+static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips, bool lies) {
+    int64_t groups = cot__least(m / ((lies ? 2 : 8) * g->rows), ratio_up(lies ? SLOTS : PARTS, strips));
     return groups < 1 ? 1 : groups;
 }
 
@@ -196,7 +197,7 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
             w.pack_rows = round_up(ratio_up(w.m, 8), g->rows);
             if (x->a_lies) pack_last(&w);
             else run(ratio_up(w.m, w.pack_rows), pack_part, &w);
-            w.rows = round_up(ratio_up(w.m, row_groups(g, w.m, w.strips)), g->rows);
+            w.rows = round_up(ratio_up(w.m, row_groups(g, w.m, w.strips, x->b_lies && c.cols == g->cols)), g->rows);
             run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);
         }
 }
@@ -268,7 +269,7 @@ static int64_t a_most(const cot__gemm_kernels *g, int64_t rows, int64_t depth) {
 
 /* Of B, by all parts that are at work, each of which has packed a strip. */
 static int64_t panels_at_work(const cot__gemm_kernels *g, int64_t rows, int64_t panels, int64_t wide) {
-    int64_t strips = ratio_up(panels, wide), parts = strips * row_groups(g, cot__least(rows, ROWS), strips);
+    int64_t strips = ratio_up(panels, wide), parts = strips * row_groups(g, cot__least(rows, ROWS), strips, false);
     return cot__least(parts, cot__least(SLOTS, strips < PARTS ? PARTS : strips)) * wide;
 }
 
