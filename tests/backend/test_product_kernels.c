@@ -71,6 +71,37 @@ static void product(cot_dtype d, int64_t m, int64_t n, int64_t k, bool accumulat
     drop(&old);
 }
 
+/* Lines of the cache have 64 bytes, and kernels read otherwise where vectors do not begin with
+ * one. */
+static void a_dot_product_has_the_same_bits_wherever_its_vectors_begin(void **state) {
+    enum { N = 1000, PLACES = 8 };
+    (void)state;
+    for (int d = COT_F64; d <= COT_F32; d++) {
+        int     size = cot__dtype_size((cot_dtype)d);
+        char   *x = aligned_alloc(64, 16384), *y = aligned_alloc(64, 16384);
+        double  want = 0, got;
+        array   a, b;
+        make(&a, (cot_dtype)d, 1, (const int64_t[]){N}, CONTIGUOUS);
+        make(&b, (cot_dtype)d, 1, (const int64_t[]){N}, CONTIGUOUS);
+        fill(&a, false);
+        fill(&b, false);
+        for (int i = 0; i < PLACES * PLACES; i++) {
+            char *left = x + i % PLACES * size, *right = y + i / PLACES * size;
+            memcpy(left, a.v.data, (size_t)(N * size));
+            memcpy(right, b.v.data, (size_t)(N * size));
+            got = 0;
+            gemm((cot_dtype)d, (cot__matrix){left, 1, N, N, 1}, (cot__matrix){right, N, 1, 1, 1},
+                 (cot__matrix){&got, 1, 1, 1, 1}, false);
+            if (i == 0) want = got;
+            assert_memory_equal(&got, &want, sizeof got);
+        }
+        drop(&a);
+        drop(&b);
+        free(x);
+        free(y);
+    }
+}
+
 static void test_gemm(void **state) {
     (void)state;
     for (int round = 0; round < 600; round++) {
@@ -258,7 +289,9 @@ static void test_gemm_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),      cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),
+        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(a_dot_product_has_the_same_bits_wherever_its_vectors_begin),
+        cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),
         cmocka_unit_test(test_gemm_long), cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
