@@ -95,7 +95,7 @@ static uint32_t turned(cot__rewrite *r, uint32_t v, const cot__append *o) {
     union { cot__attr attr; char room[sizeof(cot__attr) + 2 * sizeof(int64_t)]; } order = {.attr = {.nints = 2}};
     if (v == COT__NO_VALUE || of[v].turned || cot__value_view(r->from, v).ndim == 0)
         return v == COT__NO_VALUE ? v : r->value[v];
-    if (is_transpose(r->from, v, &x)) return r->value[x];
+    if (is_transpose(r->from, v, &x) && !of[x].turned) return r->value[x];
     order.attr.ints[0] = 1;
     order.attr.ints[1] = 0;
     return cot__build_operation(&r->to, &(cot__append){.op = OP_permute, .n = 1, .x = &r->value[v], .attr = &order.attr,

@@ -49,6 +49,24 @@ static void products_before_a_turned_one_turn_too(void **state) {
                                  "gives %8\n");
 }
 
+/* The first product is made turned, and what the second one reads of it is turned back. */
+static void a_transpose_of_what_is_turned_is_turned_back(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t a = input(&d, COT_F64, SHAPE(2, 3)), w = input(&d, COT_F64, SHAPE(4, 3));
+    uint32_t first = transpose(&d, op(&d, OP_matmul, X(a, transpose(&d, w))));
+    output(&d, transpose(&d, op(&d, OP_exp, X(first))));
+    becomes(&d, cot__pass_turns, "%0 = input 0 f64(2,3)\n"
+                                 "%1 = input 1 f64(4,3)\n"
+                                 "%2 = permute(%1) [1 0] f64(3,4)\n"
+                                 "%3 = permute(%0) [1 0] f64(3,2)\n"
+                                 "%4 = matmul(%1, %3) f64(4,2)\n"
+                                 "%5 = permute(%4) [1 0] f64(2,4)\n"
+                                 "%6 = exp(%5) f64(2,4)\n"
+                                 "gives %6\n");
+}
+
 static void others_stay(void **state) {
     draft d;
     (void)state;
@@ -81,6 +99,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_product_and_its_end_are_made_as_they_are_read),
         cmocka_unit_test(products_before_a_turned_one_turn_too),
+        cmocka_unit_test(a_transpose_of_what_is_turned_is_turned_back),
         cmocka_unit_test(others_stay),
         cmocka_unit_test(no_memory_spoils_nothing),
     };
