@@ -287,9 +287,38 @@ static void test_gemm_memory(void **state) {
         }
 }
 
+/* A matrix of numbers in rows or in columns that lie side by side. */
+static cot__matrix filled_matrix(cot_dtype d, int64_t rows, int64_t cols, bool turned) {
+    cot__matrix m = {malloc((size_t)(rows * cols * cot__dtype_size(d))), rows, cols, turned ? 1 : cols,
+                     turned ? rows : 1};
+    for (int64_t i = 0; i < rows * cols; i++)
+        cot__store_f64((char *)m.data + i * cot__dtype_size(d), d, below(2001) / 1000.0 - 1);
+    return m;
+}
+
+/* Operands that are read where they lie, packed before, and packed by the first tiles: each row has
+ * the bits of its product alone, which packs nothing. */
+static void test_gemm_layouts(void **state) {
+    (void)state;
+    static const int64_t shapes[][3] = {{130, 330, 400}, {784, 200, 190}, {61, 512, 800}, {24, 1300, 90}};
+    for (int way = 0; way < 8 * COUNTOF(shapes); way++) {
+        cot_dtype      d = way & 1 ? COT_F32 : COT_F64;
+        const int64_t *shape = shapes[way / 8];
+        cot__matrix    a = filled_matrix(d, shape[0], shape[2], way & 2);
+        cot__matrix    b = filled_matrix(d, shape[2], shape[1], way & 4);
+        cot__matrix    c = filled_matrix(d, shape[0], shape[1], false), row = filled_matrix(d, 1, shape[1], false);
+        gemm(d, a, b, c, false);
+        for (int64_t i = 0; i < c.rows; i++) {
+            gemm(d, (cot__matrix){element(&a, d, i, 0), 1, a.cols, a.row_stride, a.col_stride}, b, row, false);
+            assert_memory_equal(element(&c, d, i, 0), row.data, (size_t)(c.cols * cot__dtype_size(d)));
+        }
+        free(a.data), free(b.data), free(c.data), free(row.data);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemm),        cmocka_unit_test(test_gemm_layouts),
         cmocka_unit_test(a_dot_product_has_the_same_bits_wherever_its_vectors_begin),
         cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),
         cmocka_unit_test(test_gemm_long), cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),

@@ -29,9 +29,10 @@ typedef struct cot__gemm_kernels {
 
     /* c = a b, or c += a b, in one tile at rows i, columns j of c, over at most COT__DEEP. a has
      * `height` rows, one to three thirds of the tile's; b has the tile's columns side by side, bs
-     * apart from depth to depth. Elements outside of c are not stored. */
+     * apart from depth to depth. Elements outside of c are not stored. keep: NULL, or where the
+     * panel of b is packed meanwhile, by a tile of all rows, if `keeps`. */
     void (*tile)(int height, int64_t k, const void *a, int64_t rs, int64_t ps, const void *b, int64_t bs,
-                 const cot__matrix *c, int64_t i, int64_t j, bool add);
+                 const cot__matrix *c, int64_t i, int64_t j, bool add, void *keep);
 
     /* m rows of a, n columns of b, k deep, into panels as high or as wide as the tiles, depth
      * outermost, the last one padded with zeros. */
@@ -49,6 +50,7 @@ typedef struct cot__gemm_kernels {
 
     /* the same with tiles of fewer columns, for products that have no more; or NULL */
     const struct cot__gemm_kernels *narrow;
+    bool                            keeps;
 } cot__gemm_kernels;
 
 const cot__gemm_kernels *cot__gemm_kernels_of(cot_dtype d); /* f64 or f32 */

@@ -3,10 +3,12 @@
  * The rows of C are cut into chunks, the depth into chunks of whole depth blocks. For each, A is
  * packed once, in parts; then strips of columns are computed, in parts, each of which packs its
  * strip of B, a depth block at a time, into room of its own: that stays in the second cache while
- * the panels of A pass by it. Small operands are read where they lie, and so is a large one if the
- * other has a few rows or columns. A deep product with a small C is cut along the depth instead:
- * the depth blocks are products of their own, added up in order. Cuts of rows and columns depend on
- * the number of threads too, from MANY on: none shows in a result. */
+ * the panels of A pass by it. A B whose rows lie side by side is packed by the first row of tiles
+ * as they go, which takes next to no time of its own. Small operands are read where they lie, and
+ * so is a large one if the other has a few rows or columns. A deep product with a small C is cut
+ * along the depth instead: the depth blocks are products of their own, added up in order. Cuts
+ * depend on shapes and strides, those of rows from MANY threads on on their number, too; none shows
+ * in a result. */
 #include "backend/cpu/gemm/gemm.h"
 
 #include <stdatomic.h>
@@ -23,14 +25,15 @@ enum {
     MANY   = 9,         /* threads for which these are too few to be even */
     PACKING = 12,       /* rows of tiles that take as long as packing their strip of B */
     PANELS = 4,         /* most panels of a strip */
-    STRIPS = 8,         /* least number of strips, if C has the columns */
     SLOTS  = 64,        /* most parts at work at a time */
     LINE   = 64,
+    PAGE   = 4096,
     LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
 };
 
 typedef struct plan {
     bool    a_lies, b_lies; /* the operand is read where it lies */
+    bool    keeps;          /* the first row of tiles packs B */
     int64_t m, k, width;    /* of a chunk; of a strip */
     int64_t a_room, b_room; /* bytes: packed A, packed strip */
 } plan;
@@ -110,18 +113,20 @@ static void pack_last(const job *x) {
                      x->a.row_stride, x->a.col_stride, x->m - i, cot__least(COT__DEEP, x->k - p));
 }
 
-/* One row of tiles, at row i of the chunk, with the strip of n columns from j on, packed in bp. */
-static void row_of_tiles(const job *x, int64_t i, int64_t j, int64_t n, int64_t p, int64_t k, char *bp) {
+/* One row of tiles, at row i of the chunk, with the strip of n columns from j on, packed in bp.
+ * keep: the whole panels are not there yet, and are packed by it. */
+static void row_of_tiles(const job *x, int64_t i, int64_t j, int64_t n, int64_t p, int64_t k, char *bp, bool keep) {
     const cot__gemm_kernels *g = x->g;
     int         height = tile_height(g, x->m - i);
     bool        lies = x->x.a_lies && x->m - i >= height, add = x->add || x->p0 + p > 0;
     const char *a = element(&x->a, g->size, x->i0 + i, x->p0 + p);
     if (!lies) a = x->x.a_lies ? x->ap + p * height * g->size : panel(x, p, i, k);
     for (int64_t l = 0; l < n; l += g->cols) {
-        bool        here = x->x.b_lies && n - l >= g->cols;
+        bool        here = (keep || x->x.b_lies) && n - l >= g->cols;
         const char *b = here ? element(&x->b, g->size, x->p0 + p, j + l) : bp + l * k * g->size;
         g->tile(height, k, a, lies ? x->a.row_stride : 1, lies ? x->a.col_stride : height, b,
-                here ? x->b.row_stride : g->cols, &x->c, x->i0 + i, j + l, add);
+                here ? x->b.row_stride : g->cols, &x->c, x->i0 + i, j + l, add,
+                keep && here ? bp + l * k * g->size : NULL);
     }
 }
 
@@ -130,23 +135,26 @@ static void strip_part(void *ctx, int64_t part) {
     job    *x = ctx;
     int64_t i0 = part / x->strips * x->rows, j = part % x->strips * x->x.width, end = cot__least(x->m, i0 + x->rows),
             n    = cot__least(x->x.width, x->c.cols - j);
-    int64_t skip = x->x.b_lies ? n / x->g->cols * x->g->cols : 0, slot = skip < n ? take_slot(x->taken, x->slots) : 0;
-    char   *bp = x->bp + slot * x->x.b_room;
+    int64_t whole = n / x->g->cols * x->g->cols, slot = 0, skip = 0;
+    bool    keeps = x->x.keeps && end - i0 >= x->g->rows, packs = !x->x.b_lies || whole < n;
+    if (packs) slot = take_slot(x->taken, x->slots);
+    if (keeps || x->x.b_lies) skip = whole;
+    char *bp = x->bp + slot * x->x.b_room;
     for (int64_t p = 0; p < x->k; p += COT__DEEP) {
         int64_t k = cot__least(COT__DEEP, x->k - p);
         if (skip < n)
             x->g->pack_b(bp + skip * k * x->g->size, element(&x->b, x->g->size, x->p0 + p, j + skip), x->b.col_stride,
                          x->b.row_stride, n - skip, k);
-        for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp);
+        for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp, keeps && i == i0);
     }
-    if (skip < n) atomic_store(&x->taken[slot], false);
+    if (packs) atomic_store(&x->taken[slot], false);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 /* Panels of a strip; lies: B is read where it lies. */
-static int64_t strip_panels(int64_t panels, bool lies, int64_t strips) {
-    int64_t wide = panels / strips;
+static int64_t strip_panels(int64_t panels, bool lies) {
+    int64_t wide = panels / PARTS;
     return lies && panels <= PANELS ? panels : wide > PANELS ? PANELS : wide < 1 ? 1 : wide;
 }
 
@@ -170,12 +178,16 @@ static int64_t even_row_groups(const cot__gemm_kernels *g, int64_t m, int64_t st
 }
 
 /* A is read where it lies if it is small, or if its rows lie side by side and are short: then a row
- * of tiles reads as many lines as it would of a packed panel; or if it is read once. */
+ * of tiles reads as many lines as it would of a packed panel; or if it is read once; or if its
+ * columns lie side by side, so near to each other that the processor fetches them ahead, and all
+ * of it stays near. */
 static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t rows, int64_t panels, int64_t depth,
                     bool alone) {
     /* rows would fall on the same lines of the cache */
-    bool aliased = a->row_stride * g->size % 4096 == 0 && rows > 8;
+    bool aliased = a->row_stride * g->size % PAGE == 0 && rows > 8;
     bool small = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR;
+    bool beside = a->row_stride == 1 && a->col_stride > 1 && a->col_stride * g->size < PAGE;
+    if (beside && (double)rows * (double)depth * g->size <= PACKED / 2) return true;
     return !aliased && (small || (a->col_stride == 1 && (depth <= SHALLOW || panels == 1)));
 }
 
@@ -185,7 +197,9 @@ static plan plan_of(const cot__gemm_kernels *g, const cot__matrix *a, const cot_
     plan    x = {.m = rows < ROWS ? rows : g->rows * (ROWS / g->rows), .k = depth};
     x.a_lies = reads_a(g, a, rows, panels, depth, alone);
     x.b_lies = b->col_stride == 1 && (rows <= g->rows || (double)cols * (double)depth * g->size <= NEAR);
-    x.width = strip_panels(panels, x.b_lies, alone || cot_threads() < MANY ? STRIPS : cot_threads()) * g->cols;
+    /* beyond the last cache a strip had better be read along its rows */
+    x.keeps = g->keeps && b->col_stride == 1 && !x.b_lies && (double)cols * (double)depth * g->size <= PACKED;
+    x.width = strip_panels(panels, x.b_lies) * g->cols;
     int64_t high = round_up(x.m + 1, g->rows / 3), blocks = PACKED / g->size / (high * COT__DEEP);
     if (!x.a_lies && blocks * COT__DEEP < depth) x.k = cot__least(depth, (blocks < 1 ? 1 : blocks) * COT__DEEP);
     x.a_room = round_up((x.a_lies ? tile_height(g, rows % g->rows) : high) * x.k * g->size, LINE);
@@ -296,7 +310,7 @@ size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
     if (!large) return bytes <= LOCAL ? 0 : bytes;
-    int64_t all = panels_at_work(g, rows, panels, strip_panels(panels, true, STRIPS));
+    int64_t all = panels_at_work(g, rows, panels, strip_panels(panels, true));
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
     deep_job x = deep_of(g, rows, cols, depth);

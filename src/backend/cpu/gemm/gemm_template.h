@@ -261,13 +261,14 @@ static TARGET void N(dots)(int64_t k, const void *x, int64_t xs, const void *b, 
 
 #ifdef NARROW
 static const cot__gemm_kernels N(narrow_kernels) = {
-    sizeof(T), MR, N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows), N(dots), N(put), NULL};
+    sizeof(T), MR, N(narrow_NR), N(narrow_place), N(pack_a), N(narrow_pack_b), N(along_rows), N(dots), N(put), NULL,
+    false};
 #define N_NARROW &N(narrow_kernels)
 #else
 #define N_NARROW NULL
 #endif
 static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),  N(place), N(pack_a), N(pack_b),
-                                             N(along_rows), N(dots), N(put), N_NARROW};
+                                             N(along_rows), N(dots), N(put), N_NARROW, N(KEEPS)};
 
 #undef T
 #undef V
