@@ -291,8 +291,8 @@ static bool call_legal(cot_tape *t, const cot_program *p, int n, const cot_var *
     if (p->status != COT_OK) return cot__fail(t, p->status, "%s", p->message), false;
     if (!cot__check_lists(t, NAME, n, xs, m, ys)) return false;
     if (n == cot_program_inputs(p) && m == cot_program_outputs(p)) return true;
-    cot__fail(t, COT_VALUE, "[%s] %d inputs and %d outputs, but the program has %d and %d", NAME, n, m,
-              cot_program_inputs(p), cot_program_outputs(p));
+    cot__fail(t, COT_VALUE, "[%s] %d input%s and %d output%s, but the program has %d and %d", NAME, n,
+              n == 1 ? "" : "s", m, m == 1 ? "" : "s", cot_program_inputs(p), cot_program_outputs(p));
     return false;
 }
 

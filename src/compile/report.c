@@ -117,10 +117,12 @@ static void put_bytes(cot__text *to, const char *what, int64_t bytes, const char
 }
 
 static void put_facts(const cot_program *p, const cot_program_facts *f, cot__text *to) {
-    cot__putf(to, "%d inputs, %d outputs, %lld operations: %lld in %lld groups, %lld by themselves, %lld on scalars, "
-                  "%lld views\n",
-              cot_program_inputs(p), cot_program_outputs(p), (long long)f->operations, (long long)f->fused,
-              (long long)f->groups, (long long)f->jobs, (long long)f->scalars, (long long)f->views);
+    int n = cot_program_inputs(p), m = cot_program_outputs(p);
+    cot__putf(to, "%d input%s, %d output%s, %lld operation%s: ", n, n == 1 ? "" : "s", m, m == 1 ? "" : "s",
+              (long long)f->operations, f->operations == 1 ? "" : "s");
+    cot__putf(to, "%lld in %lld group%s, %lld by %s, %lld on scalars, %lld view%s\n", (long long)f->fused,
+              (long long)f->groups, f->groups == 1 ? "" : "s", (long long)f->jobs,
+              f->jobs == 1 ? "itself" : "themselves", (long long)f->scalars, (long long)f->views, f->views == 1 ? "" : "s");
     cot__put(to, "bytes:\n");
     put_bytes(to, "inputs", f->input_bytes, "the caller's");
     put_bytes(to, "outputs", f->output_bytes, "the caller's");

@@ -17,6 +17,12 @@ cot_status cot_program_save(const cot_program *p, const char *path, char *why, s
     return h.status;
 }
 
+/* Which file a sentence is about, where it does not say so. */
+static void name_file(cot__heard *h, const char *path) {
+    size_t n = strlen(h->message);
+    if (!strstr(h->message, path)) snprintf(h->message + n, sizeof h->message - n, " (in the file %s)", path);
+}
+
 cot_program *cot_program_load(const char *path, const cot_compile_options *options) {
     cot_compile_options defaults = {0};
     cot__heard          h = {COT_OK, ""};
@@ -33,6 +39,7 @@ cot_program *cot_program_load(const char *path, const cot_compile_options *optio
     }
     if (!path) cot__refuse(&caller, COT_VALUE, "the path is NULL");
     else if (!legal) cot__refuse(&caller, COT_VALUE, "verify needs the function, which a file does not hold");
+    else name_file(&h, path);
     cot_program *p = cot__program_empty(&options->allocator);
     if (!p) return NULL;
     p->status = h.status;

@@ -274,6 +274,7 @@ static void load(cot_tape *t, const char *path, int n, cot_var *vars) {
     cot__file_bytes b = {.al = &t->cache.below};
     if (cot__file_read_path(&b, &cot__tape_file_kind, path, &caller)) cot__tape_file_record(t, b.at, b.count, n, vars);
     cot__free(&t->cache.below, b.at, b.room);
+    if (t->status != COT_OK && !strstr(t->errors.message, path)) cot__error_in(t, "the file %s", path);
 }
 
 cot_tape *cot_tape_load(const char *path, const cot_options *options, int n, cot_var *vars) {

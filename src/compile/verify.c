@@ -85,7 +85,8 @@ static bool refuse_element(const cot__caller *caller, int k, cot_type type, int6
                            const char *want) {
     char   at[COT__SHAPE_TEXT], a[32], b[32];
     size_t place = (size_t)i * (size_t)cot__dtype_size(type.dtype);
-    return cot__refuse(caller, COT_VALUE, "output %d%s is %s by the program and %s by the function, recorded now; " CAUSES, k,
+    return cot__refuse(caller, COT_VALUE,
+                       "output %d%s is %s by the program and %s by the function, recorded now; " CAUSES, k,
                        place_text(type.shape, i, at), number_text(got + place, type.dtype, a),
                        number_text(want + place, type.dtype, b));
 }
@@ -108,8 +109,8 @@ static bool compare(const cot__verifying *v, int k, const char *got, const cot__
     cot_var  y = value_of(v->t, v->ys[k]);
     if (v->t->status != COT_OK) return true; /* it is told in the end */
     if (!has_type(y, type))
-        return cot__refuse(caller, COT_VALUE, "output %d of the function, recorded now, has another dtype or shape than the program's; "
-                           CAUSES, k);
+        return cot__refuse(caller, COT_VALUE, "output %d of the function, recorded now, has another dtype or shape than "
+                           "the program's; " CAUSES, k);
     char *want = cot__alloc(&v->p->al, bytes);
     if (!want) return cot__refuse(caller, COT_MEMORY, "out of memory: %zu bytes to compare output %d", bytes, k);
     cot_read_as(y, type.dtype, want, n);
@@ -125,7 +126,8 @@ bool cot__verify(const cot__verifying *v, const void *const *results, const cot_
         if (results[k] && !compare(v, k, results[k], caller)) return false;
     if (v->t->status == COT_OK && v->code == 0) return true;
     if (v->t->status != COT_OK) caller->fail(caller, v->t->status, v->t->errors.message);
-    else cot__refuse(caller, COT_CUSTOM, "the function failed with code %d when it was recorded again; " CAUSES, v->code);
+    else
+        cot__refuse(caller, COT_CUSTOM, "the function failed with code %d when it was recorded again; " CAUSES, v->code);
     return false;
 }
 

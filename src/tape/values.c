@@ -81,12 +81,12 @@ cot_status cot__read_view(cot_tape *t, const char *op, const cot__view *v, cot_d
     int64_t size = cot__count(v->ndim, v->shape), stride[COT_MAX_NDIM];
     if (n != size) {
         char text[COT__SHAPE_TEXT];
-        cot__fail(t, COT_SHAPE, "[%s] room for %lld elements, but shape %s has %lld", op, (long long)n,
-                  cot__shape_text(v->ndim, v->shape, text), (long long)size);
+        cot__fail(t, COT_SHAPE, "[%s] room for %lld element%s, but shape %s has %lld", op, (long long)n,
+                  n == 1 ? "" : "s", cot__shape_text(v->ndim, v->shape, text), (long long)size);
         return t->status;
     }
     if (n > 0 && !out) {
-        cot__fail(t, COT_VALUE, "[%s] the place for %lld elements is NULL", op, (long long)n);
+        cot__fail(t, COT_VALUE, "[%s] the place for %lld element%s is NULL", op, (long long)n, n == 1 ? "" : "s");
         return t->status;
     }
     cot__strides(v->ndim, v->shape, stride);

@@ -161,7 +161,7 @@ static void the_program_is_shown_instead(void **state) {
     assert_string_equal(last.out, "%0 = input 0 f64(3,)\n%1 = exp(%0) f64(3,)\n%2 = mul(%1, %0) f64(3,)\n"
                                   "%3 = sum(%2) [1 0] f64\ngives %3\n");
     sh("cotangent compile %s --report", arguments);
-    assert_non_null(strstr(last.out, "1 inputs, 1 outputs, 3 operations"));
+    assert_non_null(strstr(last.out, "1 input, 1 output, 3 operations"));
     assert_non_null(strstr(last.out, "%2 = exp(%0) * %0"));
     sh("cotangent compile %s --dot -", arguments);
     assert_non_null(strstr(last.out, "digraph program {"));
@@ -178,7 +178,7 @@ static void the_program_is_shown_instead(void **state) {
     sh("cotangent compile %s --report --json", arguments);
     assert_non_null(strstr(last.out, "{\"facts\":{\"operations\":3,\"views\":0,\"scalars\":0,"
                                      "\"fused\":2,\"groups\":1,"));
-    assert_non_null(strstr(last.out, "\"report\":\"1 inputs, 1 outputs, 3 operations"));
+    assert_non_null(strstr(last.out, "\"report\":\"1 input, 1 output, 3 operations"));
     sh("cotangent compile %s --report --json -o made.c", arguments);
     assert_int_equal(last.status, 2);
     assert_non_null(strstr(last.out, "--json prints one object"));

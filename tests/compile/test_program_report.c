@@ -136,7 +136,7 @@ static void what_goes_through_memory_has_a_reason(void **state) {
     (void)state;
     cot_program *p = cot_compile(layered, NULL, 3, types, 1, NULL);
     char        *text = printed(p, report);
-    assert_non_null(strstr(text, "3 inputs, 1 outputs, "));
+    assert_non_null(strstr(text, "3 inputs, 1 output, "));
     assert_non_null(strstr(text, " = argsort: it is not elementwise, or has no axes\n"));
     free(text);
     cot_program_destroy(p);

@@ -93,6 +93,11 @@ static void what_is_refused_says_why(void **state) {
     refuses_to_save(NULL, "p.cot", COT_MEMORY, "the program is NULL: cot_compile found no memory");
     refuses_to_load(NULL, "[program_load] the path is NULL");
     refuses_to_load("none", "[program_load] cannot read none: No such file or directory");
+    FILE *file = fopen("none.cot", "w");
+    assert_true(file && fputs("nothing", file) >= 0 && fclose(file) == 0);
+    refuses_to_load("none.cot",
+                    "[program_load] this is no program file: it does not begin with COTPROG (in the file none.cot)");
+    unlink("none.cot");
     cot_program *verified = cot_program_load("none", &(cot_compile_options){.verify = true});
     assert_string_equal(cot_program_message(verified),
                         "[program_load] verify needs the function, which a file does not hold");

@@ -380,7 +380,7 @@ static void a_smooth_tape_is_loaded_as_one(void **state) {
     assert_string_equal(cot_tape_message(u), "");
     assert_string_equal(cot_tape_message(v),
                         "[program_call] a call of the file has 2 results, and here another number; a tape is loaded "
-                        "with the options (smooth) that it was recorded with");
+                        "with the options (smooth) that it was recorded with (in the file s.cot)");
     cot_tape_destroy(t), cot_tape_destroy(u), cot_tape_destroy(v);
     unlink("s.cot");
 }
@@ -698,12 +698,13 @@ static void what_cannot_be_loaded_is_told(void **state) {
     refuses_to_load(NULL, 1, vars, "[tape_load] the path is NULL");
     refuses_to_load("t.cot", -1, vars, "[tape_load] a negative number of values: -1");
     refuses_to_load("t.cot", 2, NULL, "[tape_load] a list of 2 values is NULL");
-    refuses_to_load("t.cot", 2, vars, "[tape_load] 2 values are asked for, but the file has 1");
+    refuses_to_load("t.cot", 2, vars, "[tape_load] 2 values are asked for, but the file has 1 (in the file t.cot)");
     refuses_to_load("none.cot", 1, vars, "[tape_load] cannot read none.cot: No such file or directory");
     refuses_to_load(".", 1, vars, "[tape_load] cannot read .: it is a directory");
     cot_program *p = cot_compile(halve, NULL, 1, &(cot_type){COT_F64, COT_SCALAR}, 1, NULL);
     cot_program_save(p, "t.cot", NULL, 0);
-    refuses_to_load("t.cot", 1, vars, "[tape_load] this is no tape file: it does not begin with COTTAPE");
+    refuses_to_load("t.cot", 1, vars,
+                    "[tape_load] this is no tape file: it does not begin with COTTAPE (in the file t.cot)");
     cot_program_destroy(p);
     cot_tape_destroy(t);
     unlink("t.cot");

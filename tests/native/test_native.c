@@ -409,7 +409,8 @@ static void a_compiler_that_hangs_is_stopped_with_all_it_started(void **state) {
 
 static void a_number_of_the_environment_that_is_none_is_told(void **state) {
     (void)state;
-    static const char *const seconds[] = {"abc", "5 s", "-1", "0", "nan", "1e9"}, *const bytes[] = {"abc", "1 MB", "-1"};
+    static const char *const seconds[] = {"abc", "5 s", "-1", "0", "nan", "1e9"};
+    static const char *const bytes[] = {"abc", "1 MB", "-1"};
     for (int k = 0; k < TEST_COUNT(seconds); k++) {
         setenv("COTANGENT_NATIVE_SECONDS", seconds[k], 1);
         assert_ends(COT_NATIVE_DROPPED, "it must be a number of seconds, 0.001 at least and below 1000000");

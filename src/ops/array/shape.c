@@ -18,8 +18,8 @@ static bool reshape_infer(const cot__job *j, cot__type *z) {
     int64_t size = cot__view_size(&j->x[0]);
     return cot__count(z->shape.ndim, z->shape.dim) == size ||
            cot__refuse(j->caller, COT_SHAPE,
-                       "%s has %lld elements and does not fit %s; the number of elements stays the same",
-                       cot__shape_text(j->x[0].ndim, j->x[0].shape, from), (long long)size,
+                       "%s has %lld element%s and does not fit %s; the number of elements stays the same",
+                       cot__shape_text(j->x[0].ndim, j->x[0].shape, from), (long long)size, size == 1 ? "" : "s",
                        cot__shape_text(z->shape.ndim, z->shape.dim, to));
 }
 
@@ -63,8 +63,10 @@ static bool infer_extent(cot_tape *t, uint32_t x, cot_shape *shape) {
         if (open >= 0) shape->dim[open] = size / known;
         return true;
     }
-    cot__fail(t, COT_SHAPE, "[reshape] %s has %lld elements and does not fit %s; the number of elements stays the same",
-              cot__shape_text_at(t, x, from), (long long)size, cot__shape_text(shape->ndim, shape->dim, text));
+    cot__fail(t, COT_SHAPE,
+              "[reshape] %s has %lld element%s and does not fit %s; the number of elements stays the same",
+              cot__shape_text_at(t, x, from), (long long)size, size == 1 ? "" : "s",
+              cot__shape_text(shape->ndim, shape->dim, text));
     return false;
 }
 
