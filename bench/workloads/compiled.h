@@ -30,7 +30,8 @@ typedef struct asked {
     loss_goal goal;
 } asked;
 
-/* A cot_fn; user: an asked. Outputs: the loss and, unless its value is all, one for each parameter. */
+/* A cot_fn; user: an asked. Outputs: the loss and, unless its value is all, one for each
+ * parameter. */
 int compiled_asked(int n, const cot_var *xs, int m, cot_var *ys, void *user);
 /* How many outputs that has. */
 static inline int outputs_of(const asked *a) { return a->goal == VALUE ? 1 : 1 + a->parameters; }
@@ -51,7 +52,8 @@ double    compiled_first_float(const compiled *c);
 #define COMPILED(name, dtype, make, known, tolerance)                                                                  \
     { name "_compiled", dtype, make, compiled_step, compiled_destroy, known, tolerance, compiled_seconds }
 
-/* A workload that is trained, make(goal), as three: the step, the gradients alone, the loss alone. */
+/* A workload that is trained, make(goal), as three: the step, the gradients alone, the loss
+ * alone. */
 #define MAKES(prefix, make)                                        \
     static void *prefix##_value(void) { return make(VALUE); }      \
     static void *prefix##_slope(void) { return make(GRADIENTS); }  \

@@ -42,7 +42,8 @@ enum { IDLE, POSTED, TAKEN, AWAITED, STOPPED };
 
 typedef struct seat {
     _Alignas(64) _Atomic int state;
-    _Atomic uint64_t         claimed; /* number of a job · 2^PART_BITS + the first of its parts that is left */
+    /* the number of a job · 2^PART_BITS + the first part of its share that is left */
+    _Atomic uint64_t         claimed;
 } seat;
 
 enum { PART_BITS = 24, MOST_PARTS = 1 << PART_BITS }; /* of a job; more parts are several jobs */
@@ -63,7 +64,8 @@ static struct pool {
     pthread_t       thread[MOST_THREADS];
     seat            seats[MOST_THREADS]; /* the first is the caller's */
     job             job;                 /* stays as it is while a worker is at work */
-    _Alignas(64) _Atomic uint64_t open[MOST_THREADS / 64]; /* a bit for each share that has parts left */
+    /* a bit for each share that has parts left */
+    _Alignas(64) _Atomic uint64_t open[MOST_THREADS / 64];
     _Alignas(64) _Atomic bool     asleep[MOST_THREADS];
     int             workers;             /* started */
     int             missed;              /* small jobs that found workers asleep, since one woke them */

@@ -1,9 +1,9 @@
 /* parallel.h: the worker pool, the only process-wide object of the library.
  *
- * A kernel cuts its work into parts. The parts depend on shapes only (those of matrix products, where
- * no cut shows, on the number of threads too), and their results do not depend on the thread that
- * computes them. So any number of threads gives the same bits. Every thread has a share of the
- * parts, and claims from the others' when its own is done. */
+ * A kernel cuts its work into parts. The parts depend on shapes only (those of matrix products,
+ * where no cut shows, on the number of threads too), and their results do not depend on the thread
+ * that computes them. So any number of threads gives the same bits. Every thread has a share of
+ * the parts, and claims from the others' when its own is done. */
 #ifndef COT_PARALLEL_H
 #define COT_PARALLEL_H
 

@@ -2,7 +2,7 @@
 #include "program/run.h"
 #include "backend/elements.h"
 #include "backend/job_run.h"
-#include "program/along.h"
+#include "program/scalars/along.h"
 #include "program/run_parts.h"
 
 #include <errno.h>

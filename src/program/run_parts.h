@@ -6,8 +6,8 @@
 #include "program/memory/moves.h"
 #include "program/plan.h"
 #include "program/run.h"
-#include "program/along.h"
-#include "program/scalars.h"
+#include "program/scalars/along.h"
+#include "program/scalars/scalars.h"
 
 enum { COT__RUN_TEXT = 512 };
 enum { COT__MEMBER_VIEWS = 3 }; /* operands of an elementwise operation */

@@ -228,7 +228,8 @@ static void set_way(const way *w, int64_t grain) {
 static void every_way_has_the_bits_of_the_first(void **state) {
     (void)state;
     static const way ways[] = {{"the best", 0, 1},       {"the best, 2 threads", 0, 2}, {"the best, 7 threads", 0, 7},
-                               {"the best, 12 threads", 0, 12}, /* products are cut for many in another way */
+                               /* products are cut for many threads in another way */
+                               {"the best, 12 threads", 0, 12},
                                {"AVX2 or NEON", COT__ISA_AVX2, 1}, {"AVX2 or NEON, 7 threads", COT__ISA_AVX2, 7},
                                {"plain", COT__ISA_PLAIN, 1},       {"plain, 7 threads", COT__ISA_PLAIN, 7},
                                {"AVX2 or NEON, 16 threads", COT__ISA_AVX2, 16}};

@@ -2,7 +2,7 @@
  * one by one: random lists, with words that stay, move and are handed on, and numbers at which zero
  * is strong. */
 #include "base/cpu.h"
-#include "program/along.h"
+#include "program/scalars/along.h"
 #include "rules/elementwise_table.h"
 #include "support/support.h"
 

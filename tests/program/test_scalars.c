@@ -1,7 +1,7 @@
 /* Instructions on slots: those that are joined, or linked so that one takes what the one before has
  * made from a register, or is done behind the same jump, leave in every slot what each would have
  * left. */
-#include "program/scalars.h"
+#include "program/scalars/scalars.h"
 #include "support/support.h"
 
 #include <math.h>

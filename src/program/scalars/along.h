@@ -3,7 +3,7 @@
 #ifndef COT_PROGRAM_ALONG_H
 #define COT_PROGRAM_ALONG_H
 
-#include "program/scalars.h"
+#include "program/scalars/scalars.h"
 
 /* A word that a run reads into a slot, or writes from one: where it lies for the first run, and how
  * far it moves from run to run. */

@@ -1,7 +1,7 @@
 /* along_plan.c: which instruction belongs to which part (along_parts.h), where its values lie, and
  * the order of the core: what the next run waits for longest comes first, and where one can follow
  * at once what it reads, it finds that in a register. */
-#include "program/along_parts.h"
+#include "program/scalars/along_parts.h"
 #include "rules/elementwise_table.h"
 
 #include <string.h>

@@ -1,5 +1,11 @@
 /* scalars.h: elementwise operations on 0-d values as instructions on slots of 8 bytes, with the
- * bits of recorded scalars. */
+ * bits of recorded scalars.
+ *
+ *   scalars.c                    runs a list of them
+ *   along.c, along_lanes.h       run a list many times, sixteen at a time where that may be
+ *   along_parts.h, along_plan.c  find where it may
+ *
+ * May call: base, rules. Must not touch: programs, tapes, memory that it was not given. */
 #ifndef COT_PROGRAM_SCALARS_H
 #define COT_PROGRAM_SCALARS_H
 

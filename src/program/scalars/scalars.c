@@ -3,7 +3,7 @@
  * next one itself, so that a processor guesses each jump by what came before it. What one has made
  * the next one finds in a register: through memory it would wait three times as long. Of most
  * others two are done behind one jump. */
-#include "program/scalars.h"
+#include "program/scalars/scalars.h"
 #include "base/math/special.h"
 #include "rules/elementwise_table.h"
 

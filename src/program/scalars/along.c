@@ -1,6 +1,6 @@
 /* along.c: see along.h. The lists are made at the first call, and again if the next one hands on
  * other words. */
-#include "program/along_parts.h"
+#include "program/scalars/along_parts.h"
 #include "base/cpu.h"
 
 #include <stdlib.h>
@@ -70,7 +70,7 @@ static bool open_lists(cot__along *a, const cot__scalar *list, const cot__slot *
 #define TARGET
 #define BYTES 16
 #define N(name) name
-#include "program/along_lanes.h"
+#include "program/scalars/along_lanes.h"
 #undef TARGET
 #undef BYTES
 #undef N
@@ -78,7 +78,7 @@ static bool open_lists(cot__along *a, const cot__scalar *list, const cot__slot *
 #define TARGET __attribute__((target("avx2")))
 #define BYTES 32
 #define N(name) name##_avx2
-#include "program/along_lanes.h"
+#include "program/scalars/along_lanes.h"
 #else
 #define do_lanes_avx2 do_lanes
 #endif

@@ -10,7 +10,7 @@
 #ifndef COT_PROGRAM_ALONG_PARTS_H
 #define COT_PROGRAM_ALONG_PARTS_H
 
-#include "program/along.h"
+#include "program/scalars/along.h"
 
 enum { COT__LANES = 16, COT__MOST_LINES = 256, COT__MOST_ROWS = 256, COT__NOWHERE = 0xffff };
 enum { COT__LINE_mul = 2 * OP_mul, COT__LINE_smul = 2 * OP_smul, COT__LINE_add = 2 * OP_add,
