@@ -50,7 +50,7 @@ static struct pool {
     pthread_t       thread[MOST_THREADS];
     seat            seats[MOST_THREADS]; /* the first is the caller's */
     int             workers;             /* started */
-    int             missed;              /* small jobs that found workers asleep, since one woke them */
+    int             missed;              /* small jobs that found workers asleep */
     _Atomic int     asked;               /* threads wanted, with the caller's; 0: not decided yet */
     bool            spins;               /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
