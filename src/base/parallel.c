@@ -68,7 +68,7 @@ static struct pool {
     _Alignas(64) _Atomic uint64_t open[MOST_THREADS / 64];
     _Alignas(64) _Atomic bool     asleep[MOST_THREADS];
     int             workers;             /* started */
-    int             missed;              /* small jobs that found workers asleep, since one woke them */
+    int             missed;              /* small jobs that found workers asleep */
     _Atomic int     asked;               /* threads wanted, with the caller's; 0: not decided yet */
     bool            spins;               /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,

@@ -122,7 +122,8 @@ static void put_facts(const cot_program *p, const cot_program_facts *f, cot__tex
               (long long)f->operations, f->operations == 1 ? "" : "s");
     cot__putf(to, "%lld in %lld group%s, %lld by %s, %lld on scalars, %lld view%s\n", (long long)f->fused,
               (long long)f->groups, f->groups == 1 ? "" : "s", (long long)f->jobs,
-              f->jobs == 1 ? "itself" : "themselves", (long long)f->scalars, (long long)f->views, f->views == 1 ? "" : "s");
+              f->jobs == 1 ? "itself" : "themselves",
+              (long long)f->scalars, (long long)f->views, f->views == 1 ? "" : "s");
     cot__put(to, "bytes:\n");
     put_bytes(to, "inputs", f->input_bytes, "the caller's");
     put_bytes(to, "outputs", f->output_bytes, "the caller's");

@@ -109,8 +109,8 @@ static bool compare(const cot__verifying *v, int k, const char *got, const cot__
     cot_var  y = value_of(v->t, v->ys[k]);
     if (v->t->status != COT_OK) return true; /* it is told in the end */
     if (!has_type(y, type))
-        return cot__refuse(caller, COT_VALUE, "output %d of the function, recorded now, has another dtype or shape than "
-                           "the program's; " CAUSES, k);
+        return cot__refuse(caller, COT_VALUE, "output %d of the function, recorded now, has another dtype or shape "
+                           "than the program's; " CAUSES, k);
     char *want = cot__alloc(&v->p->al, bytes);
     if (!want) return cot__refuse(caller, COT_MEMORY, "out of memory: %zu bytes to compare output %d", bytes, k);
     cot_read_as(y, type.dtype, want, n);
@@ -127,7 +127,8 @@ bool cot__verify(const cot__verifying *v, const void *const *results, const cot_
     if (v->t->status == COT_OK && v->code == 0) return true;
     if (v->t->status != COT_OK) caller->fail(caller, v->t->status, v->t->errors.message);
     else
-        cot__refuse(caller, COT_CUSTOM, "the function failed with code %d when it was recorded again; " CAUSES, v->code);
+        cot__refuse(caller, COT_CUSTOM, "the function failed with code %d when it was recorded again; " CAUSES,
+                    v->code);
     return false;
 }
 

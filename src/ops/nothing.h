@@ -20,8 +20,8 @@ cot_var cot__own(cot_var z, cot__how how);
 /* z, the result of an operation, as a node of its own if it is a leaf or a constant, which
  * cot_assign may write; and if it is an input of a function form or of a compiled function, which
  * stands for such a one: what is recorded, and so the order in which adjoints are added, does not
- * depend on where a function runs. Not in the body of a loop or the like, on a tape or in a program:
- * nothing is assigned there. */
+ * depend on where a function runs. Not in the body of a loop or the like, on a tape or in a
+ * program: nothing is assigned there. */
 cot_var cot__unchanged(cot_var z, cot__how how);
 
 #define NOTHING(name, how, parameters, arguments) cot_var cot__inner_##name parameters;

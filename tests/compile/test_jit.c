@@ -247,10 +247,10 @@ static void told(const world *changed, const char *message) {
 
 static void a_function_that_reads_what_changes_is_found(void **state) {
     (void)state;
-    told(&(world){5, 4, 0}, "[program_call] output 1[0] is 1.5 by the program and 2.5 by the function, recorded now; "
-                            CAUSES);
-    told(&(world){3, 3, 0}, "[program_call] output 1 of the function, recorded now, has another dtype or shape than the "
-                            "program's; " CAUSES);
+    told(&(world){5, 4, 0}, "[program_call] output 1[0] is 1.5 by the program and 2.5 by the function, recorded "
+                            "now; " CAUSES);
+    told(&(world){3, 3, 0}, "[program_call] output 1 of the function, recorded now, has another dtype or shape than "
+                            "the program's; " CAUSES);
     told(&(world){3, 4, 7}, "[program_call] the function failed with code 7 when it was recorded again; " CAUSES);
     told(&(world){3, 4, -1}, "[reshape] (4,) has 4 elements and does not fit (9,); the number of elements stays the "
                              "same (in the function of [compile], recorded again)");

@@ -1,6 +1,6 @@
-/* Native code gives the bits of the executor at zeros of both signs, infinities, NaN and the ends of
- * the range, by gcc and by clang: a compiler that knows what a function cannot give leaves out what
- * comes behind it, and may be wrong at such a place. */
+/* Native code gives the bits of the executor at zeros of both signs, infinities, NaN and the ends
+ * of the range, by gcc and by clang: a compiler that knows what a function cannot give leaves out
+ * what comes behind it, and may be wrong at such a place. */
 /* ctest: timeout=300 plain-only */
 #include "native_folder.h"
 #include "program/passes/pass_test.h"

@@ -226,8 +226,8 @@ typedef struct cot__way_back {
     bool                 always;
     cot__way             way;
 } cot__way_back;
-/* Makes the run, after the first three fields and `always` were set, of a program that the tape knows. False:
- * it knows none, or there is an error. */
+/* Makes the run, after the first three fields and `always` were set, of a program that the tape
+ * knows. False: it knows none, or there is an error. */
 bool cot__way_find(cot__way_back *w, int64_t length);
 /* Makes the run where a way of so many steps is worth it and the program can be made. False: there
  * is an error on the tape. */

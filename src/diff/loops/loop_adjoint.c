@@ -76,8 +76,8 @@ static void seed_results(taking *to, cot_var *gs, const uint32_t *args) {
     to->rule.gs = gs;
 }
 
-/* Runs the loop on sources of its own, and the way back. Another sweep may be under way, and it must
- * not see the nodes that this run leaves. */
+/* Runs the loop on sources of its own, and the way back. Another sweep may be under way, and it
+ * must not see the nodes that this run leaves. */
 static bool run(cot_tape *t, const adjoint *a, const uint32_t *args, cot__result *r) {
     cot_mark   m = cot__mark(t);
     size_t     n = (size_t)a->operands + 1, results = (size_t)cot__loop_results(&a->loop) + 1;

@@ -13,7 +13,8 @@ enum { WORTH_RECORDING = 16 };
 
 static bool is_worth_it(const cot__way_back *w, int64_t length) {
     const cot_tape *t = w->s->t;
-    return (w->always || length >= WORTH_RECORDING) && length > 0 && w->s->program && !t->options.smooth && !t->kinks.look;
+    if (length < (w->always ? 1 : WORTH_RECORDING)) return false;
+    return w->s->program && !t->options.smooth && !t->kinks.look;
 }
 
 /* ---- recording the body ---------------------------------------------------------------------- */

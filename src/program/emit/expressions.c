@@ -113,7 +113,8 @@ void cot__put_elementary(cot__writer *w, const char *name, cot_dtype as) {
     if (w->vector && !theirs && !is_in(plain, name))
         cot__putf(&text, "%s%s%s", name, is_in("sin cos", name) ? "_near" : "", as == COT_F32 ? "_vf32" : "_vf64");
     else
-        cot__putf(&text, "%s%s%s", is_in("sqrt", name) ? "cot_" : theirs ? "" : "cot__", name, as == COT_F32 ? "f" : "");
+        cot__putf(&text, "%s%s%s", is_in("sqrt", name) ? "cot_" : theirs ? "" : "cot__", name,
+                  as == COT_F32 ? "f" : "");
     cot__put_call(w, full);
 }
 

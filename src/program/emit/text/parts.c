@@ -140,7 +140,8 @@ static const char *const        fast = "#if defined(__FP_FAST_FMA) || defined(__
  * what would see that. Its own sign, given again, is one that it does not know. */
 static void print_root(const cot__parts *x, cot__text *to) {
     if (!needs(x, "cot_sqrt") && !needs(x, "cot_sqrtf")) return;
-    cot__put(to, "/* A square root: clang would forget that 1 / sqrt(-0.0) is negative. */\n" "#if !defined(__clang__)\n");
+    cot__put(to, "/* A square root: clang would forget that 1 / sqrt(-0.0) is negative. */\n"
+                 "#if !defined(__clang__)\n");
     if (needs(x, "cot_sqrt")) cot__put(to, "#define cot_sqrt sqrt\n");
     if (needs(x, "cot_sqrtf")) cot__put(to, "#define cot_sqrtf sqrtf\n");
     cot__put(to, "#endif\n\n");
