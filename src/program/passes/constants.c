@@ -17,8 +17,9 @@
 
 enum { LARGE = 1 << 16, TOTAL = 1 << 20 };
 
-/* What becomes of a value. */
-enum { STAYS, GOES, FOLDED /* computed now, and read by something that stays */ };
+/* What becomes of a value. HERE: it stays for want of room, and what is folded may read it too, so
+ * it can be computed now. FOLDED: it is computed now, and read by something that stays. */
+enum { STAYS, HERE, GOES, FOLDED };
 
 typedef struct folding {
     const cot__program      *p;
@@ -87,7 +88,7 @@ static void choose_folded(folding *f, uint8_t *read) {
             continue;
         }
         if (goes && !is_read(read, o)) continue; /* what is folded needs it, or nobody */
-        set_fate(f, k, STAYS);
+        set_fate(f, k, goes ? HERE : STAYS);
         for (int i = 0; i < cot__operation_operands(p, k); i++)
             if (x[i] != COT__NO_VALUE) read[x[i]] = 1;
     }
@@ -153,7 +154,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     const folding        *f = r->edit->state;
     const cot__operation *o = &f->p->operation[k];
     bool                  stays = true;
-    for (uint32_t i = 0; i < o->results; i++) stays &= f->fate[o->result + i] == STAYS;
+    for (uint32_t i = 0; i < o->results; i++) stays &= f->fate[o->result + i] <= HERE;
     if (stays) {
         cot__rewrite_keep(r, k);
         return;

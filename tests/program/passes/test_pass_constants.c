@@ -127,6 +127,26 @@ static void all_constants_together_are_bounded(void **state) {
     cot__program_release(q);
 }
 
+/* The second is folded; its operand, too large to be folded beside it, is an output and stays. */
+static void what_stays_for_want_of_room_is_there_for_what_is_folded(void **state) {
+    enum { N = 1 << 18 };
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t c = constant(&d, COT_F64, SHAPE(N), 1);
+    uint32_t e = op(&d, OP_exp, X(c)), s = op(&d, OP_sin, X(e)), t = op(&d, OP_cos, X(s));
+    output(&d, t), output(&d, s), output(&d, e);
+    cot__program *p = draft_close(&d);
+    heard             h;
+    cot__caller       caller;
+    cot__pass_options o = options_of(&h, &caller, NULL);
+    cot__program *q = cot__pass_constants(p, &o);
+    assert_non_null(q);
+    assert_true(q->operations > 0 && q->operations < p->operations);
+    cot__program_release(p);
+    cot__program_release(q);
+}
+
 static void any_allocation_may_fail(void **state) {
     draft d;
     (void)state;
@@ -146,6 +166,7 @@ int main(void) {
         cmocka_unit_test(a_check_that_refuses_stays),
         cmocka_unit_test(without_a_backend_constants_stay),
         cmocka_unit_test(all_constants_together_are_bounded),
+        cmocka_unit_test(what_stays_for_want_of_room_is_there_for_what_is_folded),
         cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
