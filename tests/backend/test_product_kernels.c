@@ -20,8 +20,8 @@ static void gemm_in(cot_dtype d, cot__matrix a, cot__matrix b, cot__matrix c, bo
                     int64_t cols, int64_t depth) {
     size_t one = cot__gemm_workspace(d, rows, cols, depth), other = cot__gemm_workspace(d, cols, rows, depth);
     size_t bytes = one > other ? one : other;
-    /* where many rows are packed, a wrong plan would write far behind */
-    size_t guard = rows + cols > 1500 ? (size_t)8 << 20 : GUARD, spoilt = 0;
+    /* where many rows or deep ones are packed, a wrong plan would write far behind */
+    size_t guard = rows + cols > 1500 || depth > 40000 ? (size_t)8 << 20 : GUARD, spoilt = 0;
     char  *memory = bytes ? malloc(bytes + guard) : NULL;
     if (memory) memset(memory, 0xff, bytes + guard);
     cot__gemm(d, a, b, c, accumulate, (cot__lent){memory, bytes});
@@ -316,9 +316,24 @@ static void test_gemm_layouts(void **state) {
     }
 }
 
+/* The last rows of an A that is read where it lies are packed over its whole depth. Its rows may
+ * overlap, which makes it small here. */
+static void test_gemm_deep_last_rows(void **state) {
+    enum { ROWS = 107, DEPTH = 50000, COLS = 15 };
+    (void)state;
+    cot__matrix a = filled_matrix(COT_F64, 1, DEPTH + ROWS, false), b = filled_matrix(COT_F64, DEPTH, COLS, false);
+    cot__matrix c = filled_matrix(COT_F64, ROWS, COLS, false), row = filled_matrix(COT_F64, 1, COLS, false);
+    a = (cot__matrix){a.data, ROWS, DEPTH, 1, 1};
+    gemm(COT_F64, a, b, c, false);
+    gemm(COT_F64, (cot__matrix){element(&a, COT_F64, ROWS - 1, 0), 1, DEPTH, 1, 1}, b, row, false);
+    assert_memory_equal(element(&c, COT_F64, ROWS - 1, 0), row.data, COLS * sizeof(double));
+    free(a.data), free(b.data), free(c.data), free(row.data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),        cmocka_unit_test(test_gemm_layouts),
+        cmocka_unit_test(test_gemm_deep_last_rows),
         cmocka_unit_test(a_dot_product_has_the_same_bits_wherever_its_vectors_begin),
         cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),
         cmocka_unit_test(test_gemm_long), cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),

@@ -291,10 +291,12 @@ static bool by_depth(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, 
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* Of packed A: a chunk. It grows with either extent, which chunks themselves do not. */
+/* Of packed A: a chunk, or the last tile of all its depth. It grows with either extent, which
+ * chunks themselves do not. */
 static int64_t a_most(const cot__gemm_kernels *g, int64_t rows, int64_t depth) {
     int64_t high = cot__least(rows, ROWS) + g->rows, most = PACKED / g->size;
     if (most < high * COT__DEEP) most = high * COT__DEEP;
+    if (most < g->rows * depth) most = g->rows * depth;
     return round_up((depth < most ? cot__least(high * depth, most) : most) * g->size, LINE);
 }
 
