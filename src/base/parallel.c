@@ -47,6 +47,9 @@ typedef struct seat {
 } seat;
 
 enum { PART_BITS = 24, MOST_PARTS = 1 << PART_BITS }; /* of a job; more parts are several jobs */
+/* Jobs have numbers from 1 on, which a seat that had none has not, to this one, and again from 1
+ * on: a process may live for months. */
+#define LAST_NUMBER (((uint64_t)1 << (64 - PART_BITS)) - 1)
 
 typedef struct job {
     void   (*run)(void *ctx, int64_t part);
@@ -295,7 +298,7 @@ static void post(int threads) {
 /* The owner does `parts` parts from `first` on with the workers. */
 static void share_out(int64_t first, int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     int threads = parts < pool.workers + 1 ? (int)parts : pool.workers + 1;
-    pool.job = (job){run, ctx, first, parts, threads, pool.job.number + 1};
+    pool.job = (job){run, ctx, first, parts, threads, pool.job.number % LAST_NUMBER + 1};
     for (int t = 0; t < threads && threads > FEW; t += 64)
         atomic_store_explicit(&pool.open[t / 64], threads - t >= 64 ? UINT64_MAX : ((uint64_t)1 << (threads - t)) - 1,
                               memory_order_relaxed);
