@@ -686,6 +686,29 @@ static void a_leaf_that_was_written_makes_dropped_values_stale(void **state) {
     cot_tape_destroy(t);
 }
 
+static int unchanged(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = xs[1];
+    return 0;
+}
+
+/* The loop takes no step, so nothing but its first value is read. */
+static void a_plan_through_a_loop_says_that_its_first_value_is_stale(void **state) {
+    (void)state;
+    cot_tape *t = dropping_tape();
+    cot_var   w = cot_name(cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2}), "w"), y = cot_exp(w);
+    cot_var   z;
+    cot_fori(unchanged, NULL, 0, 0, 1, &y, &z, NULL);
+    cot_square(y); /* so that y was let go */
+    cot_assign(w, 5.0);
+    assert_null(cot_sparse_jacobian_plan(1, &z, 1, &w, COT_AUTO));
+    assert_error(t, COT_STALE,
+                 "[sparse_jacobian_plan] the value of exp (v₁) was dropped under the memory limit of 0 bytes, and "
+                 "computing it again would read leaf (w), which was overwritten by cot_assign; read it before the "
+                 "write, or raise the limit");
+    cot_tape_destroy(t);
+}
+
 static void wrapped_memory_that_was_touched_makes_dropped_values_stale(void **state) {
     (void)state;
     cot_tape *t = dropping_tape();
@@ -875,6 +898,7 @@ int main(void) {
         cmocka_unit_test(trimming_frees_long_lists),
         cmocka_unit_test(trimming_frees_very_long_lists),
         cmocka_unit_test_teardown(a_leaf_that_was_written_makes_dropped_values_stale, no_more_dropping),
+        cmocka_unit_test_teardown(a_plan_through_a_loop_says_that_its_first_value_is_stale, no_more_dropping),
         cmocka_unit_test_teardown(wrapped_memory_that_was_touched_makes_dropped_values_stale, no_more_dropping),
         cmocka_unit_test_teardown(writes_in_place_leave_other_values_as_they_were, no_more_dropping),
         cmocka_unit_test_teardown(random_numbers_are_drawn_again, no_more_dropping),

@@ -98,7 +98,7 @@ static cot_sparse_plan *make(const char *op, cot_tape *t, bool hessian, int m, c
     const char *before = cot__ask(t, op);
     bool        ok = p && cot__sparsity(op, t, &p->al, m, ys, n, xs, &p->pattern);
     cot__asked(t, before);
-    if (p && t->status == COT_OK) ok = ok && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
+    ok = ok && t->status == COT_OK && (!hessian || symmetrise(&p->al, &p->pattern)) && colour_plan(p, mode);
     cot__plan_verdict verdict = ok ? cot__plan_finish(p) : COT__PLAN_MEMORY;
     if (verdict == COT__PLAN_FINE) return p;
     if (verdict == COT__PLAN_MIXES) /* a mistake of ours */

@@ -125,7 +125,8 @@ static bool walker_open(walker *w) {
             w->now[at++] = cot__set_at(p, carried(w, (int)k), e);
         w->varies[k] = cot__varies(p, carried(w, (int)k));
     }
-    return true;
+    /* a first value that was dropped may be gone, and no step need read it */
+    return t->status == COT_OK;
 }
 
 static void walker_close(walker *w) {
