@@ -162,7 +162,7 @@ static bool record_loop(cot_tape *t, const cot__region *all, const batch *b, cot
 static bool run_as_program(cot_tape *t, batch *b, cot_var *ys, bool *done) {
     bool views;
     *done = false;
-    if (t->mode.body || b->r->m == 0 || may_have_derivatives(t, b) || !is_large(t, b)) return true;
+    if (t->mode.body || b->r->m == 0 || !is_large(t, b)) return true;
     if (!find_views(t, b->r, &views)) return false;
     if (views || !can_be_program(t, b->r)) return t->status == COT_OK;
     cot_mark           before = cot__mark(t);
@@ -171,6 +171,15 @@ static bool run_as_program(cot_tape *t, batch *b, cot_var *ys, bool *done) {
     if (*done) return record_loop(t, all, b, ys);
     if (t->status == COT_OK) cot__rewind(t, before);
     return t->status == COT_OK;
+}
+
+/* Plays the body for all elements. Without `derivatives` no value of it has one: what a function
+ * form recorded at a constant needs one only while it is recorded (ops/array/fresh_input.c). */
+static bool play(cot_tape *t, const batch *b, cot_var *ys, bool derivatives) {
+    cot__scope scope = cot__scope_open(t, derivatives ? t->active_mask : 0);
+    bool       ok = cot__play_batched(t, NAME, b->r, b->values, b->given, b->extent, ys, b->is);
+    cot__scope_close(t, &scope);
+    return ok;
 }
 
 /* A result with its batch at the axis that the user wants, counted in the shape with the batch. */
@@ -191,7 +200,7 @@ static cot_var placed(cot_tape *t, cot_var y, bool is, int64_t extent, int k, co
 static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys, const int *axes) {
     size_t   count = (size_t)(r->n + r->captures);
     cot_var *values = cot__arena(t, count * sizeof *values, NAME);
-    bool    *given = values ? cot__arena(t, count + (size_t)r->m, NAME) : NULL, done;
+    bool    *given = values ? cot__arena(t, count + (size_t)r->m, NAME) : NULL, done = false;
     if (!given) return;
     batch b = {r, values, given, given + count, in->extent};
     memcpy(values, in->x, (size_t)r->n * sizeof *values);
@@ -199,8 +208,8 @@ static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys
     for (int k = 0; k < r->captures; k++) values[r->n + k] = VAR(t, r->captured[k]), given[r->n + k] = false;
     /* the casts that the function's policy asked for are recorded in it */
     cot_precision policy = cot__precision_pause(t);
-    bool ok = run_as_program(t, &b, ys, &done) &&
-              (done || cot__play_batched(t, NAME, r, values, given, in->extent, ys, b.is));
+    bool derivatives = may_have_derivatives(t, &b);
+    bool ok = (derivatives || run_as_program(t, &b, ys, &done)) && (done || play(t, &b, ys, derivatives));
     t->precision = policy;
     for (int k = 0; k < r->m && ok; k++) {
         ys[k] = placed(t, ys[k], b.is[k], in->extent, k, axes);

@@ -176,6 +176,37 @@ static void small_work_is_recorded(void **state) {
     cot_tape_destroy(t);
 }
 
+static int cubes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[0], cot_square(xs[0]));
+    return 0;
+}
+static int slopes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m;
+    return cot_fn_vjp(cubes, user, n, xs, 1, ys, (cot_var[]){cot_number(1)}, ys + 1) != COT_OK;
+}
+
+/* It is differentiated in the body, but depends on no leaf. */
+static void a_derivative_at_a_constant_is_a_constant(void **state) {
+    static const int64_t from[] = {0, INT64_MAX};
+    double               dy[3];
+    (void)state;
+    for (int k = 0; k < TEST_COUNT(from); k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(3), (double[]){1, 2, 3}), c = cot_detach(x), ys[2];
+        cot__vmap_program_from = from[k];
+        cot_vmap(slopes, NULL, 1, &c, NULL, 2, ys, NULL);
+        assert_int_equal(is_program(ys[1]), k == 0);
+        for (int i = 0; i < 2; i++) assert_false(cot_requires_grad(ys[i]));
+        cot_read(ys[1], dy, 3);
+        assert_memory_equal(dy, ((double[]){3, 12, 27}), sizeof dy);
+        cot_vmap(slopes, NULL, 1, &x, NULL, 2, ys, NULL);
+        for (int i = 0; i < 2; i++) assert_true(cot_requires_grad(ys[i]));
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
 /* The norm of a product that is never written when it is recorded. */
 static int norm_of_product(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
@@ -292,6 +323,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_sample_has_the_bits_of_what_is_recorded, set_up, take_down),
         cmocka_unit_test_setup_teardown(what_may_have_a_derivative_is_recorded, set_up, take_down),
+        cmocka_unit_test_setup_teardown(a_derivative_at_a_constant_is_a_constant, set_up, take_down),
         cmocka_unit_test_setup_teardown(small_work_is_recorded, set_up, take_down),
         cmocka_unit_test_setup_teardown(a_product_that_need_not_be_written_is_recorded, set_up, take_down),
         cmocka_unit_test_setup_teardown(results_stand_where_they_are_wanted, set_up, take_down),
