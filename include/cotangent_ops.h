@@ -399,7 +399,8 @@ COT_API cot_var cot_svdvals(cot_var a);
 /* x with the least |a x - b|, of those the shortest: a (…,m,n) of full rank, b (…,m,k) or a vector
  * (m) */
 COT_API cot_var cot_lstsq(cot_var a, cot_var b);
-/* exp(a) = Σ aⁿ/n! */
+/* exp(a) = Σ aⁿ/n!. In a body or a program, where norms are not known beforehand, it is NaN if the
+ * elements of a column of |a| add up to more than 5.6e6 (f32 and less: 4.1e6) */
 COT_API cot_var cot_matrix_exp(cot_var a);
 
 /* ==== Networks ==== Cross entropies take the mean over all but the last axis. Targets: integer

@@ -20,7 +20,8 @@
  * its own, which has all the memory that a run needs. Results have the bits of the same function
  * recorded on a tape; only second derivatives through a cot_while may be rounded otherwise, since a
  * program does not know its number of steps, and so may those through cot_matrix_exp, for the same
- * reason, and through a called program (cot_program_call), which add up in another order. */
+ * reason, and through a called program (cot_program_call), which add up in another order. (And
+ * cot_matrix_exp, which says so, has a largest norm there.) */
 #ifndef COTANGENT_H
 /* This file is a part of it, which it includes where the turn is: after the parts that this one
  * needs. */

@@ -867,6 +867,32 @@ static void what_is_degenerate_up_to_rounding_is_noted(void **state) {
     cot_tape_destroy(t);
 }
 
+static int exponential_of(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_matrix_exp(xs[0]);
+    return 0;
+}
+
+/* A body has 20 squarings, and the approximant takes norms up to 5.37 (f32: 3.92). */
+static void an_exponential_in_a_body_is_nan_above_its_norm(void **state) {
+    static const cot_dtype dtypes[] = {COT_F64, COT_F32};
+    static const double    below[] = {5.6e6, 4.1e6}, above[] = {5.7e6, 4.2e6};
+    (void)state;
+    for (int k = 0; k < TEST_COUNT(dtypes); k++) {
+        cot_tape *t = cot_tape_create(NULL);
+        double    a[8] = {0, below[k], 0, 0, 0, above[k], 0, 0}, want[8], z[8];
+        cot_var   x = cot_cast(cot_data(t, COT_F64, COT_SHAPE(2, 2, 2), a), dtypes[k]), y;
+        cot_read(cot_matrix_exp(x), want, 8);
+        for (int i = 0; i < 8; i++) assert_true(isfinite(want[i]));
+        cot_vmap(exponential_of, NULL, 1, &x, NULL, 1, &y, NULL);
+        cot_read(y, z, 8);
+        assert_memory_equal(z, want, 4 * sizeof *z);
+        for (int i = 4; i < 8; i++) assert_true(isnan(z[i]));
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
 /* The numbers on the way to an exponential are small enough that a wrong derivative beside it is
  * seen. */
 static int same_value(int n, const cot_array *xs, cot_array *y, void *user) {
@@ -894,6 +920,7 @@ static void a_wrong_rule_beside_an_exponential_is_caught(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(least_squares_says_when_the_rank_is_short),
+        cmocka_unit_test(an_exponential_in_a_body_is_nan_above_its_norm),
         cmocka_unit_test(a_wrong_rule_beside_an_exponential_is_caught),
         cmocka_unit_test(what_is_degenerate_up_to_rounding_is_noted),
         cmocka_unit_test(a_cholesky_factor_times_itself_is_the_matrix),
