@@ -152,7 +152,7 @@ COT_API cot_type cot_program_input_type(const cot_program *p, int k);
 COT_API cot_type cot_program_output_type(const cot_program *p, int k);
 
 /* One operation a line, operands before what is computed from them:
- *     %3 = matmul(%0, %1) f32 (64,128)
+ *     %3 = matmul(%0, %1) f32(64,128)
  * and behind an operation with attributes these numbers, in brackets.
  * A program that failed prints its error. Where out is NULL, nothing is printed. */
 COT_API void cot_program_print(const cot_program *p, FILE *out);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char NAME[] = "jit_call";
-enum { MOST_PROGRAMS = 16 };
+enum { MOST_PROGRAMS = 16, MOST_UNDERWAY = 256 };
 
 typedef struct entry {
     cot_program *p; /* counted */
@@ -27,6 +27,8 @@ struct cot_jit {
     int                 count;
     uint64_t            calls;
     int64_t             compiled;
+    /* compilations, one within the other or of other threads */
+    int                 underway;
 };
 
 /* ---- its life -------------------------------------------------------------------------------- */
@@ -106,14 +108,23 @@ static cot_program *keep(cot_jit *j, cot_program *p) {
 }
 
 /* The function is compiled without the lock, because it may call this cot_jit itself. If another
- * thread has compiled the same meanwhile, its program stays. */
-static cot_program *program_for(cot_jit *j, int n, const cot_type *types, int m) {
+ * thread has compiled the same meanwhile, its program stays. NULL: the tape was told. */
+static cot_program *program_for(cot_jit *j, cot_tape *t, int n, const cot_type *types, int m) {
     cot__lock_take(&j->lock);
     cot_program *p = find(j, n, types, m), *gone = NULL;
+    bool         endless = !p && j->underway == MOST_UNDERWAY;
+    j->underway += !p && !endless;
     cot__lock_give(&j->lock);
     if (p) return p;
+    if (endless) {
+        cot__fail(t, COT_VALUE, "[%s] %d programs of this cot_jit are being compiled; its function shall not call it "
+                  "with the same types without end", NAME, MOST_UNDERWAY);
+        return NULL;
+    }
     p = cot_compile(j->f, j->user, n, types, m, &j->options);
+    if (!p) cot__fail(t, COT_MEMORY, "[%s] out of memory: a program", NAME);
     cot__lock_take(&j->lock);
+    j->underway--;
     j->compiled++;
     cot_program *other = find(j, n, types, m);
     if (!other && p && p->status == COT_OK) gone = keep(j, p);
@@ -159,9 +170,8 @@ static bool call(cot_jit *j, cot_tape *t, int n, const cot_var *xs, int m, cot_v
     cot_type *types = cot__alloc(&t->al, bytes);
     if (!types) return cot__fail(t, COT_MEMORY, "[%s] out of memory: the types of %d inputs", NAME, n), false;
     if (find_types(t, n, xs, types)) {
-        cot_program *p = program_for(j, n, types, m);
-        if (!p) cot__fail(t, COT_MEMORY, "[%s] out of memory: a program", NAME);
-        else cot_program_call(p, n, xs, m, ys);
+        cot_program *p = program_for(j, t, n, types, m);
+        if (p) cot_program_call(p, n, xs, m, ys);
         cot_program_destroy(p);
     }
     cot__free(&t->al, types, bytes);

@@ -358,6 +358,21 @@ static void every_allocation_may_fail(void **state) {
     }
 }
 
+static int calls_itself(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    return cot_jit_call(*(cot_jit **)user, n, xs, m, ys) != COT_OK;
+}
+static void a_function_that_calls_itself_without_end_is_refused(void **state) {
+    (void)state;
+    cot_jit  *j = NULL;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 1), y;
+    j = cot_jit_create(calls_itself, &j, NULL);
+    assert_int_equal(cot_jit_call(j, 1, &x, 1, &y), COT_VALUE);
+    assert_non_null(strstr(cot_tape_message(t), "256 programs of this cot_jit are being compiled"));
+    cot_jit_destroy(j);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_jit_gives_the_bits_of_its_function_and_of_its_gradient),
@@ -375,6 +390,7 @@ int main(void) {
         cmocka_unit_test(a_gradient_in_the_function_is_compared_too),
         cmocka_unit_test(bad_calls_are_told),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_function_that_calls_itself_without_end_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
