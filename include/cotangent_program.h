@@ -326,7 +326,8 @@ typedef struct cot_jit cot_jit;
 typedef struct cot_jit_options {
     /* of each program; calls write over no input, so donations count for nothing */
     cot_compile_options compile COT__OR_0;
-    /* How many programs are kept; 0: 16. Beyond that the one goes that was called longest ago. */
+    /* How many programs are kept; 0: 16. Beyond that the one goes that was called longest ago. A
+     * negative number is an error of each call. */
     int                 programs COT__OR_0;
 } cot_jit_options;
 

@@ -45,7 +45,7 @@ cot_jit *cot_jit_create(cot_fn f, void *user, const cot_jit_options *options) {
     /* calls write over nothing, and the list need not live as long as this does */
     j->options.donate = NULL;
     j->options.donations = 0;
-    j->most = options->programs > 0 ? options->programs : MOST_PROGRAMS;
+    j->most = options->programs ? options->programs : MOST_PROGRAMS;
     cot__lock_open(&j->lock);
     return j;
 }
@@ -54,7 +54,7 @@ void cot_jit_destroy(cot_jit *j) {
     if (!j) return;
     cot_allocator al = j->options.allocator;
     for (int k = 0; k < j->count; k++) cot_program_destroy(j->entries[k].p);
-    cot__free(&al, j->entries, (size_t)j->most * sizeof *j->entries);
+    if (j->entries) cot__free(&al, j->entries, (size_t)j->most * sizeof *j->entries);
     cot__lock_close(&j->lock);
     cot__folder_free(&al, j->spill);
     cot__free(&al, j, sizeof *j);
@@ -179,8 +179,9 @@ static bool call(cot_jit *j, cot_tape *t, int n, const cot_var *xs, int m, cot_v
 }
 
 static bool call_legal(cot_tape *t, const cot_jit *j, int n, const cot_var *xs, int m, const cot_var *ys) {
-    if (j) return cot__check_call(t, NAME, j->f, n, xs, m, ys);
-    return cot__fail(t, COT_VALUE, "[%s] the cot_jit is NULL", NAME), false;
+    if (!j) return cot__fail(t, COT_VALUE, "[%s] the cot_jit is NULL", NAME), false;
+    if (j->most > 0) return cot__check_call(t, NAME, j->f, n, xs, m, ys);
+    return cot__fail(t, COT_VALUE, "[%s] programs is %d in the options; it must not be negative", NAME, j->most), false;
 }
 
 cot_status cot_jit_call(cot_jit *j, int n, const cot_var *xs, int m, cot_var *ys) {

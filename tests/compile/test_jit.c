@@ -318,9 +318,12 @@ static void bad_calls_are_told(void **state) {
     (void)state;
     cot_jit  *j = cot_jit_create(mixed, NULL, NULL), *none = cot_jit_create(NULL, NULL, NULL);
     cot_jit  *reading = cot_jit_create(reads, NULL, NULL);
+    cot_jit  *negative = cot_jit_create(mixed, NULL, &(cot_jit_options){.programs = -1});
     cot_tape *t = cot_tape_create(NULL);
     cot_var   in[2] = {leaf(t, COT_F64, N, 1), cot_number(1)}, ys[2];
     bad_calls(NULL, 2, in, 2, ys, t, "[jit_call] the cot_jit is NULL");
+    bad_calls(negative, 2, in, 2, ys, t, "[jit_call] programs is -1 in the options; it must not be negative");
+    cot_jit_destroy(negative);
     bad_calls(none, 2, in, 2, ys, t, "[jit_call] the function is NULL");
     bad_calls(j, 2, in, -2, ys, t, "[jit_call] a negative number of values: -2");
     bad_calls(j, 2, in, 2, NULL, t, "[jit_call] a list of 2 values is NULL");
