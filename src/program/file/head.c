@@ -29,9 +29,8 @@ static bool is_whole(const cot__file_kind *k, const unsigned char *b, size_t siz
     if (length > size)
         return cot__refuse(caller, COT_VALUE, "this %s file is cut short: %llu of %llu bytes are there", k->noun,
                            (ull)size, (ull)length);
-    if (length < size)
-        return cot__refuse(caller, COT_VALUE, "this %s file goes on after its end: it has %llu bytes, %llu are there",
-                           k->noun, (ull)length, (ull)size);
+    if (length < size) /* how many bytes there are, nobody has looked */
+        return cot__refuse(caller, COT_VALUE, "this %s file goes on after its end at byte %llu", k->noun, (ull)length);
     return cot__checksum(0, b, size - COT__FILE_SUM) == cot__from_bytes(b + size - COT__FILE_SUM, COT__FILE_SUM) ||
            cot__refuse(caller, COT_VALUE, "this %s file was altered: its checksum does not fit", k->noun);
 }

@@ -184,7 +184,7 @@ static void what_is_wrong_is_said(void **state) {
     edited(s, 0, 1, 'c', "[load] this is no program file: it does not begin with COTPROG");
     edited(s, 12, 4, 3, ILLEGAL "its format is 1.3");
     edited(s, 16, 8, 151, "[load] this program file is cut short: 150 of 151 bytes are there");
-    edited(s, 16, 8, 149, "[load] this program file goes on after its end: it has 149 bytes, 150 are there");
+    edited(s, 16, 8, 149, "[load] this program file goes on after its end at byte 149");
     edited(s, 24, 4, 0, ILLEGAL "part 0 is no program");
     edited(s, 28, 8, UINT64_MAX, ILLEGAL "part 0 is longer than the file");
     edited(s, 28, 8, 105, ILLEGAL "part 0 ends in the middle");
