@@ -14,8 +14,9 @@ bool compiled_name(const char *path, char *name, char **header, failure *f) {
     if (!path || strcmp(path, "-") == 0) return true;
     base = base ? base + 1 : path;
     n    = strlen(base);
-    if (n < 3 || strcmp(base + n - 2, ".c") != 0)
+    if (n < 2 || strcmp(base + n - 2, ".c") != 0)
         return failure_usage(f, "-o writes C, so its FILE ends in .c; '%.100s' does not", path);
+    if (n == 2) return failure_usage(f, "-o names the function by its FILE; '%.100s' has no name before .c", path);
     char stem[COMPILED_NAME];
     snprintf(stem, sizeof stem, "%.*s", n - 2 < sizeof stem ? (int)n - 2 : (int)sizeof stem - 1, base);
     if (!cot__emit_function_name(stem, name, COMPILED_NAME)) return failure_memory(f);
