@@ -132,6 +132,20 @@ static void groups_are_told_with_their_formulas(void **state) {
     cot_program_destroy(p);
 }
 
+BODY(turned) {
+    UNUSED;
+    ys[0] = cot_mul(cot_exp(xs[0]), cot_sub(cot_transpose(xs[0]), xs[1]));
+    return 0;
+}
+static void a_transposed_operand_is_told_as_such(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(turned, NULL, 3, types, 1, NULL);
+    char        *text = printed(p, report);
+    assert_non_null(strstr(text, " = exp(%0) * (transpose(%0) - %1)\n"));
+    free(text);
+    cot_program_destroy(p);
+}
+
 static void what_goes_through_memory_has_a_reason(void **state) {
     (void)state;
     cot_program *p = cot_compile(layered, NULL, 3, types, 1, NULL);
@@ -220,6 +234,7 @@ int main(void) {
         cmocka_unit_test(what_is_too_large_to_run_can_be_measured),
         cmocka_unit_test(what_is_saved_is_what_the_tape_keeps),
         cmocka_unit_test(groups_are_told_with_their_formulas),
+        cmocka_unit_test(a_transposed_operand_is_told_as_such),
         cmocka_unit_test(what_goes_through_memory_has_a_reason),
         cmocka_unit_test(a_graph_has_every_operation_and_edge),
         cmocka_unit_test(a_function_without_a_derivative_says_so),

@@ -1,12 +1,34 @@
 /* formula.c: what a value of a program is, in terms of others. */
 #include "program/show/show.h"
 #include "rules/elementwise_ids.h"
+#include "rules/structural_ids.h"
+
+/* Are the axes of the value turned on the way from its root? What other views do is in the
+ * shapes. */
+static bool is_turned(const cot__formula_style *s, uint32_t value, uint32_t root) {
+    bool turned = false;
+    while (value != root && cot__value_origin(s->p, value) == COT__FROM_OPERATION) {
+        uint32_t k = cot__value_maker(s->p, value);
+        turned |= s->p->operation[k].op == OP_permute;
+        value = cot__operation_operand(s->p, k)[0];
+    }
+    return turned;
+}
 
 /* Calls itself at most `depth` times. */
+static void put_root(const cot__formula_style *s, uint32_t root, int depth, bool bare);
+
 static void put(const cot__formula_style *s, uint32_t value, int depth, bool bare) {
+    uint32_t root = s->root(s->user, value);
+    bool     turned = is_turned(s, value, root);
+    cot__put(s->to, turned ? "transpose(" : "");
+    put_root(s, root, depth, bare || turned);
+    cot__put(s->to, turned ? ")" : "");
+}
+
+static void put_root(const cot__formula_style *s, uint32_t root, int depth, bool bare) {
     static const char *const signs[OP_elementwise_count] = {
         [OP_add] = " + ", [OP_sub] = " - ", [OP_mul] = " * ", [OP_smul] = " * ", [OP_div] = " / ", [OP_sdiv] = " / "};
-    uint32_t root = s->root(s->user, value);
     if (depth == 0 || !s->written_out(s->user, root)) {
         s->name(s->user, root);
         return;
