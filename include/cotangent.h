@@ -308,7 +308,9 @@ typedef struct cot_options {
     const char   *spill COT__OR_0;
 } cot_options;
 
-/* A new, empty tape; NULL options for the defaults; NULL when memory is short. */
+/* A new, empty tape; NULL options for the defaults; NULL when memory is short. Its first error may
+ * be there already: an option, or a variable of the environment (COTANGENT_THREADS, COTANGENT_ISA,
+ * COTANGENT_BITS, COTANGENT_MEMORY_LIMIT), that is not what it may be. */
 COT_API cot_tape *cot_tape_create(const cot_options *options);
 /* Frees the tape and all that is on it. NULL is fine. */
 COT_API void cot_tape_destroy(cot_tape *t);

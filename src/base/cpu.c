@@ -55,6 +55,13 @@ static cot__isa choose(void) {
     return best;
 }
 
+const char *cot__cpu_isa_unread(void) {
+    const char *wish = getenv("COTANGENT_ISA");
+    for (size_t i = 0; wish && i < sizeof names / sizeof *names; i++)
+        if (strcmp(wish, names[i]) == 0) return NULL;
+    return wish && wish[0] ? wish : NULL;
+}
+
 cot__isa cot__cpu_isa(void) {
     int c = atomic_load_explicit(&cot__cpu_chosen, memory_order_relaxed);
     return c > 0 ? (cot__isa)(c - 1) : choose();
@@ -69,6 +76,11 @@ static cot__bits choose_bits(void) {
     cot__bits   bits = wish && strcmp(wish, "portable") == 0 ? COT__BITS_PORTABLE : COT__BITS_FAST;
     cot__cpu_use_bits(bits);
     return bits;
+}
+
+const char *cot__cpu_bits_unread(void) {
+    const char *wish = getenv("COTANGENT_BITS");
+    return wish && wish[0] && strcmp(wish, "portable") != 0 && strcmp(wish, "fast") != 0 ? wish : NULL;
 }
 
 cot__bits cot__cpu_bits(void) {

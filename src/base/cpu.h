@@ -59,6 +59,15 @@ cot__isa    cot__cpu_isa(void);
 cot__bits   cot__cpu_bits(void);
 const char *cot__isa_name(cot__isa isa);
 
+/* COTANGENT_ISA and COTANGENT_BITS, if they are none of the names above; else NULL. */
+const char *cot__cpu_isa_unread(void);
+const char *cot__cpu_bits_unread(void);
+#if defined(__aarch64__)
+#define COT__ISA_NAMES "plain or neon"
+#else
+#define COT__ISA_NAMES "sse2, avx2 or avx512"
+#endif
+
 /* One more than the choice; 0 before it is made. */
 extern atomic_int cot__cpu_chosen;
 /* Are products and sums fused by an instruction? For x86: a comparison on the way to functions that

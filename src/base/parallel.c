@@ -73,6 +73,7 @@ static struct pool {
     int             workers;             /* started */
     int             missed;              /* small jobs that found workers asleep */
     _Atomic int     asked;               /* threads wanted, with the caller's; 0: not decided yet */
+    _Atomic bool    told;                /* by the program, so the environment does not count */
     bool            spins;               /* there is a processor for each thread */
 } pool = {.owner = PTHREAD_MUTEX_INITIALIZER, .sleep = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER,
           .left = PTHREAD_COND_INITIALIZER};
@@ -209,12 +210,22 @@ static int processors(void) {
     return n > 0 ? (int)n : 1;
 }
 
+/* The number that a text is; 0: it is none. */
+static long threads_of(const char *text) {
+    char *end = NULL;
+    long  n = text ? strtol(text, &end, 10) : 0;
+    return !text || end == text || *end || n < 1 ? 0 : n;
+}
+
 static int default_threads(void) {
-    const char *text = getenv("COTANGENT_THREADS");
-    char       *end = NULL;
-    long        n = text ? strtol(text, &end, 10) : 0;
-    if (!text || end == text || *end || n < 1) n = processors();
+    long n = threads_of(getenv("COTANGENT_THREADS"));
+    if (n == 0) n = processors();
     return n > MOST_THREADS ? MOST_THREADS : (int)n;
+}
+
+const char *cot__threads_unread(void) {
+    const char *text = getenv("COTANGENT_THREADS");
+    return text && text[0] && !atomic_load(&pool.told) && threads_of(text) == 0 ? text : NULL;
 }
 
 /* The owner calls the three functions below. */
@@ -277,6 +288,7 @@ int cot_threads(void) {
 }
 
 void cot_set_threads(int n) {
+    atomic_store(&pool.told, n >= 1);
     atomic_store(&pool.asked, n < 1 ? default_threads() : n > MOST_THREADS ? MOST_THREADS : n);
 }
 

@@ -30,6 +30,9 @@ void cot__parallel_small(int64_t parts, void (*run)(void *ctx, int64_t part), vo
  * are. */
 extern int64_t cot__grain;
 
+/* COTANGENT_THREADS, if it is asked for and is no number of threads; else NULL. */
+const char *cot__threads_unread(void);
+
 /* Parts of n items of `cost` elementary operations each, about a quarter of cot__grain a part, at
  * most `most` parts: 1 for small work. Part p is items [cot__part_start(n, parts, p),
  * cot__part_start(n, parts, p + 1)). */

@@ -9,7 +9,9 @@
 #include "backend/cpu/table/cpu.h"
 #include "backend/elements.h"
 #include "program/known/known.h"
+#include "base/cpu.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/poison.h"
 
 #include <stdarg.h>
@@ -18,6 +20,17 @@
 /* ---- creation -------------------------------------------------------------------------------- */
 
 const cot__backend *cot__new_tape_backend = &cot__cpu_backend;
+
+/* Who misspells a setting would wonder for long why it does nothing. */
+static void refuse_unread(cot_tape *t, const char *name, const char *text, const char *allowed) {
+    if (text) cot__fail(t, COT_VALUE, "[tape_create] %s is \"%.200s\"; it must be %s", name, text, allowed);
+}
+
+static void check_environment(cot_tape *t) {
+    refuse_unread(t, "COTANGENT_THREADS", cot__threads_unread(), "a whole number, 1 at least");
+    refuse_unread(t, "COTANGENT_ISA", cot__cpu_isa_unread(), COT__ISA_NAMES);
+    refuse_unread(t, "COTANGENT_BITS", cot__cpu_bits_unread(), "fast or portable");
+}
 
 cot_tape *cot_tape_create(const cot_options *options) {
     cot_options defaults = {0};
@@ -35,6 +48,7 @@ cot_tape *cot_tape_create(const cot_options *options) {
     t->stamp = 1;
     t->steps_left = INT64_MAX;
     cot__memory_begin(t, options);
+    check_environment(t);
     return t;
 }
 

@@ -193,7 +193,7 @@ static void the_number_of_threads_is_kept(void **state) {
     setenv("COTANGENT_THREADS", "3", 1);
     cot_set_threads(0);
     assert_int_equal(cot_threads(), 3);
-    setenv("COTANGENT_THREADS", "many", 1); /* not a number: as if it were not there */
+    setenv("COTANGENT_THREADS", "many", 1); /* not a number: new tapes tell */
     cot_set_threads(-1);
     int all = cot_threads();
     unsetenv("COTANGENT_THREADS");

@@ -1,6 +1,7 @@
 /* Every error of the tape, of elementwise operations, of in-place writes and of the drivers: its
  * code and its exact sentence. Errors stick, can be cleared, and never end the program.
  * check_errors_listed.sh makes sure that no error is missing here. */
+#include "base/cpu.h"
 #include "support/tape_test.h"
 #include "tape/tape.h"
 
@@ -827,9 +828,42 @@ static void nothing_crashes(void **state) {
     cot_tape_destroy(fine);
 }
 
+/* ---- the environment ------------------------------------------------------------------------- */
+
+static void told_of(const char *name, const char *text, const char *message) {
+    setenv(name, text, 1);
+    cot_tape *t = cot_tape_create(NULL);
+    assert_string_equal(cot_tape_message(t), message);
+    assert_int_equal(cot_tape_status(t), *message ? COT_VALUE : COT_OK);
+    cot_tape_destroy(t);
+    unsetenv(name);
+}
+
+static void variables_that_cannot_be_read(void **state) {
+    (void)state;
+    const char *const isa = getenv("COTANGENT_ISA");
+    if (isa) return; /* the test is run for it */
+    cot_set_threads(0);
+    told_of("COTANGENT_THREADS", "abc",
+            "[tape_create] COTANGENT_THREADS is \"abc\"; it must be a whole number, 1 at least");
+    told_of("COTANGENT_THREADS", "0", "[tape_create] COTANGENT_THREADS is \"0\"; it must be a whole number, 1 at least");
+    told_of("COTANGENT_THREADS", "", "");
+    told_of("COTANGENT_THREADS", "2", "");
+    told_of("COTANGENT_ISA", "avx3", "[tape_create] COTANGENT_ISA is \"avx3\"; it must be " COT__ISA_NAMES);
+    told_of("COTANGENT_ISA", "", "");
+    told_of("COTANGENT_ISA", cot__isa_name(COT__ISA_PLAIN), "");
+    told_of("COTANGENT_BITS", "exact", "[tape_create] COTANGENT_BITS is \"exact\"; it must be fast or portable");
+    told_of("COTANGENT_BITS", "portable", "");
+    told_of("COTANGENT_BITS", "fast", "");
+    cot_set_threads(2); /* then nobody asks the environment */
+    told_of("COTANGENT_THREADS", "abc", "");
+    cot_set_threads(0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sources),
+        cmocka_unit_test(variables_that_cannot_be_read),
         cmocka_unit_test(a_full_tape),
         cmocka_unit_test(operands),
         cmocka_unit_test(marks),
