@@ -107,9 +107,8 @@ static void as_svg(const void *x, FILE *to, failure *f) {
     chart c = {.title = "Memory of a step", .x_label = "operations, forward and back", .y_label = label,
                .n = a->limit > 0 ? 2 : 1, .series = series};
     chart_measure(&c);
-    snprintf(text, sizeof text, "The bytes on the tape at each of %lld operations; the most is %s, %s.",
-             (long long)a->f.steps,
-             cot__bytes_text(a->f.peak, peak), a->f.when);
+    snprintf(text, sizeof text, "The bytes on the tape at each of %lld operation%s; the most is %s, %s.",
+             (long long)a->f.steps, a->f.steps == 1 ? "" : "s", cot__bytes_text(a->f.peak, peak), a->f.when);
     chart_svg(&c, to, text);
     free(place);
 }
@@ -130,7 +129,7 @@ static void put_table(FILE *out, const answer *a, failure *f) {
     put_casts(out, a);
     if (a->all_selected)
         fputs("masks count as if they selected everything: how much they do depends on values\n", out);
-    if (a->parameters) fprintf(out, "%lld parameters", (long long)a->parameters);
+    if (a->parameters) fprintf(out, "%lld parameter%s", (long long)a->parameters, a->parameters == 1 ? "" : "s");
     if (a->vocabulary) fprintf(out, ", with a vocabulary of %lld tokens", (long long)a->vocabulary);
     if (a->parameters)
         fprintf(out, ": %s, as much for gradients, twice as much for the moments of Adam\n",

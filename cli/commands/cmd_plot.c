@@ -295,7 +295,9 @@ static void as_text(const plot *p, FILE *out, look how, failure *f) {
         return;
     }
     for (int k = 0; k < p->curve_count; k++)
-        if (p->curves[k].left_out)
+        if (p->curves[k].left_out == 1)
+            fprintf(out, "%s: 1 number that is not positive has no logarithm and is left out.\n", p->curves[k].label);
+        else if (p->curves[k].left_out)
             fprintf(out, "%s: %lld numbers that are not positive have no logarithm and are left out.\n",
                     p->curves[k].label, (long long)p->curves[k].left_out);
 }

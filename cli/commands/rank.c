@@ -137,8 +137,8 @@ static void as_svg(const void *x, FILE *to, failure *f) {
     char           title[120], text[200], number[32];
     (void)f;
     snprintf(title, sizeof title, "%.*s", (int)(r->p->length < 100 ? r->p->length : 100), r->p->text);
-    snprintf(text, sizeof text, "sensitivities %s of %d inputs; the value is %s", measure(r), r->shown,
-             cot__shortest(r->value, number));
+    snprintf(text, sizeof text, "sensitivities %s of %d input%s; the value is %s", measure(r), r->shown,
+             r->shown == 1 ? "" : "s", cot__shortest(r->value, number));
     bars_svg(to, title, text, r->value == 0 ? "x · df/dx" : "x/f · df/dx: percent of f for a percent of the input",
              r->shown, r->bars);
 }

@@ -221,8 +221,9 @@ bool fit_open(fit *x, const options *o, failure *f) {
     if (!choose_response(x, f) || !choose_columns(x, f)) return false;
     if (x->table.rows < x->p.n)
         return failure_set(f, EXIT_DISAGREES, "rows",
-                           "%.200s has %lld row%s, too few for %d parameters: it takes at least as many rows",
-                           x->table.path, (long long)x->table.rows, x->table.rows == 1 ? "" : "s", x->p.n);
+                           "%.200s has %lld row%s, too few for %d parameter%s: it takes at least as many rows",
+                           x->table.path, (long long)x->table.rows, x->table.rows == 1 ? "" : "s", x->p.n,
+                           x->p.n == 1 ? "" : "s");
     return read_columns(x, f);
 }
 

@@ -113,8 +113,9 @@ void fit_plot(fit *x, FILE *out, const cot__fit_result *r) {
     }
     double top = svg_keys(NULL, LEFT, INNER, l.n, l.keys);
     for (int64_t i = 0; i < m; i++) fitted[i] = x->y[i] - x->r[i];
-    snprintf(description, sizeof description, "%lld rows of %.60s fitted with %s; residual sum of squares %s",
-             (long long)m, x->response_name, fit_point(x, point, sizeof point), cot__shortest(r->rss, number));
+    snprintf(description, sizeof description, "%lld row%s of %.60s fitted with %s; residual sum of squares %s",
+             (long long)m, m == 1 ? "" : "s", x->response_name, fit_point(x, point, sizeof point),
+             cot__shortest(r->rss, number));
     svg_open(out, WIDTH, HEIGHT + (int)top, x->p.text, x->p.length, description);
     svg_keys(out, LEFT, INNER, l.n, l.keys);
     if (x->column_count == 1) {

@@ -147,7 +147,7 @@ bool train_resume(training *r, const char *folder, failure *f) {
     if (!t.resumed) return true;
     if (r->o->train.initial)
         return failure_usage(f, "--initial gives a run the parameters that it begins with, and the one in %s has done "
-                                "%lld steps; leave it out", folder, (long long)t.step);
+                                "%lld step%s; leave it out", folder, (long long)t.step, t.step == 1 ? "" : "s");
     if (!same_told(r, was, folder, f)) return false;
     r->step = t.step;
     if (r->precision == COT_F16)
@@ -162,11 +162,12 @@ void train_tell_resumed(const training *r, const trainable *m, const char *folde
     if (r->torn[0]) cot__putf(&to, "%s; ", r->torn);
     if (!r->resumed) cot__putf(&to, "there is no checkpoint in %s; the run begins at 0", folder);
     else if (r->step == r->steps)
-        cot__putf(&to, "the run has done its %lld steps; more --steps would train it further", (long long)r->step);
+        cot__putf(&to, "the run has done its %lld step%s; more --steps would train it further", (long long)r->step,
+                  r->step == 1 ? "" : "s");
     else cot__putf(&to, "the run goes on after step %lld", (long long)r->step);
     if (r->resumed && r->steps != r->planned)
-        cot__putf(&to, "; it has %lld steps now instead of %lld%s", (long long)r->steps, (long long)r->planned,
-                  m->scheduled ? ", and the rate goes on as if it had had them from the beginning" : "");
+        cot__putf(&to, "; it has %lld step%s now instead of %lld%s", (long long)r->steps, r->steps == 1 ? "" : "s",
+                  (long long)r->planned, m->scheduled ? ", and the rate goes on as if it had had them from the beginning" : "");
     cot__put(&to, "\n");
     system_put_safely(stderr, text);
 }

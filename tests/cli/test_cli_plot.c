@@ -92,7 +92,7 @@ static void plot_draws_in_the_terminal(void **state) {
     put_run("odd.jsonl", "{\"step\":1,\"a\":-1}\n{\"step\":2,\"a\":100}\n{\"step\":3,\"a\":1}\n");
     assert_int_equal(sh("cotangent plot odd.jsonl --log"), 0);
     assert_non_null(strstr(last.out, "100 ┤"));
-    assert_non_null(strstr(last.out, "\na: 1 numbers that are not positive have no logarithm and are left out.\n"));
+    assert_non_null(strstr(last.out, "\na: 1 number that is not positive has no logarithm and is left out.\n"));
 }
 
 static void plot_refuses_in_sentences(void **state) {

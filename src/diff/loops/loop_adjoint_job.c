@@ -249,8 +249,8 @@ static bool run_while(walking *w) {
         if (!hear(w->j, s, s->test, ok, -1)) return false;
         if (!go) return true;
         if (s->f.length > 0 && run->length == s->f.length)
-            return cot__refuse(w->j->caller, COT_LIMIT, "still going on after %lld steps, the most it was allowed",
-                               (long long)s->f.length);
+            return cot__refuse(w->j->caller, COT_LIMIT, "still going on after %lld step%s, the most it was allowed",
+                               (long long)s->f.length, s->f.length == 1 ? "" : "s");
         if (run->length > 0 && !cot__keep_online(NULL, NULL, run, run->length, s->state, s->bytes)) return false;
         if (!go_on(w, run->length)) return false;
     }

@@ -287,8 +287,8 @@ static bool run_while(const cot__job *j, holding *h) {
         if (!ok) return cot__loop_refused(j, s, s->test, -1);
         if (!go) return true;
         if (s->f.length > 0 && k == s->f.length)
-            return cot__refuse(j->caller, COT_LIMIT, "still going on after %lld steps, the most it was allowed",
-                               (long long)k);
+            return cot__refuse(j->caller, COT_LIMIT, "still going on after %lld step%s, the most it was allowed",
+                               (long long)k, k == 1 ? "" : "s");
         if (!run_step(j, h, k)) return false;
     }
 }

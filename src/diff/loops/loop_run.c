@@ -368,8 +368,8 @@ static bool run_while(cot__stepper *s, cot__loop_run *run) {
         if (!goes_on(s, &go)) return false;
         if (!go) return true;
         if (l->length > 0 && run->length == l->length) {
-            cot__fail(s->t, COT_LIMIT, "[%s] still going on after %lld steps, the most it was allowed", l->name,
-                      (long long)l->length);
+            cot__fail(s->t, COT_LIMIT, "[%s] still going on after %lld step%s, the most it was allowed", l->name,
+                      (long long)l->length, l->length == 1 ? "" : "s");
             return false;
         }
         if (run->at && run->length > 0 &&

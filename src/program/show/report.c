@@ -84,7 +84,8 @@ static void put_group(reporting *r, uint32_t group) {
     const cot__group   *g = &r->plan->fusion.group[group];
     char                shape[COT__SHAPE_TEXT];
     cot__view           x = cot__value_view(p, p->operation[g->first].result);
-    cot__putf(r->to, "  group %u: %u operations over %s\n", group + 1, members(r->plan, g),
+    uint32_t            n = members(r->plan, g);
+    cot__putf(r->to, "  group %u: %u operation%s over %s\n", group + 1, n, n == 1 ? "" : "s",
               cot__shape_text(x.ndim, x.shape, shape));
     for (uint32_t k = g->first; k < g->end; k++) {
         uint32_t z = p->operation[k].result;

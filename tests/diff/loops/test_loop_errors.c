@@ -151,6 +151,8 @@ static void loops_say_what_is_wrong(void **state) {
     expect(t, COT_VALUE, "[scan] a list of 2 values is NULL");
     cot_while(never_ends, add_one, NULL, 1, &s, &y, &(cot_loop_options){.limit = 10});
     expect(t, COT_LIMIT, "[while] still going on after 10 steps, the most it was allowed");
+    cot_while(never_ends, add_one, NULL, 1, &s, &y, &(cot_loop_options){.limit = 1});
+    expect(t, COT_LIMIT, "[while] still going on after 1 step, the most it was allowed");
     cot_while(same, add_one, NULL, 1, &x, &y, NULL);
     expect(t, COT_SHAPE, "[while] its test gives shape (3,); it must be one number, true to go on");
     cot_custom_fn(NULL, same, NULL, 1, &x, 1, ys);
