@@ -40,6 +40,35 @@ static void same_bits(const double *want, const double *got, int n, const char *
             fail_msg("operation %d, element %d: %.17g, but %.17g by %s", which, i, want[i], got[i], by);
 }
 
+/* By a call of a program, and by one in a function. */
+BODY(called) { return cot_program_call(user, n, xs, m, ys) != COT_OK; }
+static void compare_calls(int which, cot_shape shape, const double *at, const double *want) {
+    int          n = shape.ndim ? SIZE : 1;
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_tensor(t, COT_F64, shape, at), y, g;
+    idle        *f = idles[which];
+    double       got[SIZE];
+    cot_program *p = cot_compile(terms, &f, 1, &(cot_type){COT_F64, shape}, 1, NULL);
+    cot_program *outer = cot_compile(called, p, 1, &(cot_type){COT_F64, shape}, 1, NULL);
+    cot_program_call(p, 1, &x, 1, &y);
+    assert_int_equal(cot_backward(y), COT_OK);
+    cot_read_grad(x, got, n);
+    same_bits(want, got, n, "a call", which);
+    cot_grad_of(y, 1, &x, &g);
+    cot_read(g, got, n);
+    same_bits(want, got, n, "cot_grad_of through a call", which);
+    cot_value_and_grad(called, p, 1, &x, &y, &g);
+    cot_read(g, got, n);
+    same_bits(want, got, n, "a call in a function", which);
+    cot_value_and_grad(called, outer, 1, &x, &y, &g);
+    cot_read(g, got, n);
+    same_bits(want, got, n, "a call in a program that is called", which);
+    cot_program_destroy(outer);
+    cot_program_destroy(p);
+    assert_string_equal(cot_tape_message(t), "");
+    cot_tape_destroy(t);
+}
+
 static void compare_gradients(int which, cot_shape shape, const double *at) {
     int       n = shape.ndim ? SIZE : 1;
     cot_tape *t = cot_tape_create(NULL);
@@ -59,6 +88,7 @@ static void compare_gradients(int which, cot_shape shape, const double *at) {
     cot_run     *r = cot_run_create(p);
     assert_int_equal(cot_program_run(r, (const void *[]){at}, (void *[]){&value, got}), COT_OK);
     same_bits(want, got, n, "a program", which);
+    compare_calls(which, shape, at, want);
     cot_run_destroy(r);
     cot_program_destroy(p);
     assert_string_equal(cot_tape_message(t), "");

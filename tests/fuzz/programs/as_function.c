@@ -91,6 +91,35 @@ static bool compiled(again *a, const cot_var *xs, double *g) {
     return ok;
 }
 
+/* ---- called ---------------------------------------------------------------------------------- */
+
+static int call_it(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    return cot_program_call(user, n, xs, m, ys) != COT_OK;
+}
+
+/* By a call of the compiled loss, or, nested, of a program that calls it. False: it cannot be
+ * compiled. */
+static bool called(again *a, const cot_var *xs, bool nested, double *g) {
+    cot_type     types[MOST_LEAVES];
+    cot_var      in[MOST_LEAVES], grads[MOST_LEAVES], loss;
+    cot_tape    *t = cot_tape_create(&(cot_options){.strict = a->r->flags & STRICT});
+    for (int k = 0; k < a->n; k++) {
+        void *data = copy_of(xs[k]);
+        types[k] = (cot_type){cot_dtype_of(xs[k]), cot_shape_of(xs[k])};
+        in[k] = cot_tensor(t, types[k].dtype, types[k].shape, data);
+        free(data);
+    }
+    cot_program *inner = cot_compile(loss_of, a, a->n, types, 1, NULL);
+    cot_program *p = nested ? cot_compile(call_it, inner, a->n, types, 1, NULL) : inner;
+    bool         ok = p && cot_program_call(p, a->n, in, 1, &loss) == COT_OK;
+    ok = ok && cot_grad_of(loss, a->n, in, grads) == COT_OK;
+    if (ok) read_all(a->n, grads, g);
+    if (nested) cot_program_destroy(p);
+    cot_program_destroy(inner);
+    cot_tape_destroy(t);
+    return ok;
+}
+
 /* ---- comparing ------------------------------------------------------------------------------- */
 
 static bool same(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
@@ -111,4 +140,10 @@ void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *r
         if (!same(g[i], c[i]))
             outcome_wrong(r->out, "gradient, element %lld: cot_value_and_grad %.17g but compiled %.17g", (long long)i,
                           g[i], c[i]);
+    for (int nested = 0; nested < 2; nested++)
+        if (called(&a, xs, nested, c))
+            for (int64_t i = 0; i < size; i++)
+                if (!same(g[i], c[i]) && g[i] != c[i])
+                    outcome_wrong(r->out, "gradient, element %lld: cot_value_and_grad %.17g but %.17g by a call%s",
+                                  (long long)i, g[i], c[i], nested ? " in a program that is called" : "");
 }
