@@ -167,7 +167,8 @@ void train_tell_resumed(const training *r, const trainable *m, const char *folde
     else cot__putf(&to, "the run goes on after step %lld", (long long)r->step);
     if (r->resumed && r->steps != r->planned)
         cot__putf(&to, "; it has %lld step%s now instead of %lld%s", (long long)r->steps, r->steps == 1 ? "" : "s",
-                  (long long)r->planned, m->scheduled ? ", and the rate goes on as if it had had them from the beginning" : "");
+                  (long long)r->planned,
+                  m->scheduled ? ", and the rate goes on as if it had had them from the beginning" : "");
     cot__put(&to, "\n");
     system_put_safely(stderr, text);
 }

@@ -137,8 +137,8 @@ static void mistakes_are_sentences(void **state) {
     fails("cotangent compile 'x*y' x=1 y=2 -o f.txt", 2, "-o writes C, so its FILE ends in .c; 'f.txt' does not", "");
     fails("cotangent compile 'x*y' x=1 y=2 -o .c", 2, "-o names the function by its FILE; '.c' has no name before .c",
           "");
-    fails("cotangent compile 'x*y' x=1 y=2 -o ./.c", 2, "-o names the function by its FILE; './.c' has no name before .c",
-          "");
+    fails("cotangent compile 'x*y' x=1 y=2 -o ./.c", 2,
+          "-o names the function by its FILE; './.c' has no name before .c", "");
     fails("cotangent compile 'x*y' x=1 y=2 --grad --jac", 2, "--grad and --jac are given; one derivative at a time",
           "");
     fails("cotangent compile '1 + 2'", 2, "compile makes a function, but the expression has no names", "");

@@ -846,7 +846,8 @@ static void variables_that_cannot_be_read(void **state) {
     cot_set_threads(0);
     told_of("COTANGENT_THREADS", "abc",
             "[tape_create] COTANGENT_THREADS is \"abc\"; it must be a whole number, 1 at least");
-    told_of("COTANGENT_THREADS", "0", "[tape_create] COTANGENT_THREADS is \"0\"; it must be a whole number, 1 at least");
+    told_of("COTANGENT_THREADS", "0",
+            "[tape_create] COTANGENT_THREADS is \"0\"; it must be a whole number, 1 at least");
     told_of("COTANGENT_THREADS", "", "");
     told_of("COTANGENT_THREADS", "2", "");
     told_of("COTANGENT_ISA", "avx3", "[tape_create] COTANGENT_ISA is \"avx3\"; it must be " COT__ISA_NAMES);
