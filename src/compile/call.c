@@ -271,15 +271,47 @@ cot_var cot__call_node_on(cot_tape *t, cot_program *p, const cot_var *xs) {
     return args && enter(t, p, xs, args) && is_one_node(t, p, args, &known) ? record(t, &known, args) : INVALID(t);
 }
 
+static bool has_idles(cot_program *p) {
+    int known = atomic_load(&p->idles);
+    for (uint32_t k = 0; !known && k < p->source->operations; k++)
+        if (cot__idle_input(p->source, k) >= 0) known = 2;
+    atomic_store(&p->idles, known ? known : 1);
+    return known == 2;
+}
+
+/* Inputs that have nodes of their own in p, which recording its function on `args` would not give
+ * them: adjoints would be added in another order. NULL: there are none. */
+static const bool *computed_inputs(cot_tape *t, cot_program *p, const uint32_t *args) {
+    bool *list = (t->mode.body || t->active_mask) && has_idles(p) ? flags(t, p) : NULL, some = false;
+    for (uint32_t k = 0; list && k < p->source->operations; k++) {
+        int i = cot__idle_input(p->source, k);
+        if (i < 0 || cot__is_unchanged_apart(t, args[i])) continue;
+        some |= list[i] = t->mode.body || (t->nodes[args[i]].flags & COT__ACTIVE);
+    }
+    return some ? list : NULL;
+}
+
+static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out);
+
+static bool call_computed(cot_tape *t, cot_program *p, const bool *computed, const uint32_t *args, cot_var *out) {
+    cot__caller  caller = cot__tape_caller(t, NAME);
+    cot_program *other = cot__computed(p, computed, &caller);
+    bool         ok = other && call_on(t, other, args, out);
+    cot_program_destroy(other);
+    return ok;
+}
+
 /* The outputs of p for operands `args`. */
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
+    const bool *computed = computed_inputs(t, p, args);
+    if (computed && !t->mode.body) return call_computed(t, p, computed, args, out);
     call known;
     bool inlined = !is_one_node(t, p, args, &known);
     if (t->status != COT_OK) return false;
     if (inlined) {
         cot_var *in = list_of(t, cot_program_inputs(p));
         for (int k = 0; in && k < cot_program_inputs(p); k++) in[k] = VAR(t, args[k]);
-        return in && cot__replay(t, p->source, in, out);
+        return in && cot__replay_computed(t, p->source, computed, in, out);
     }
     cot_var z = record(t, &known, args);
     for (int k = 0; k < cot_program_outputs(p); k++) out[k] = output_of(z, &known, k);

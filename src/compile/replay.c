@@ -8,6 +8,7 @@
 #include "ops/custom_job.h"
 #include "ops/elementwise/elementwise.h"
 #include "ops/kinks.h"
+#include "ops/structural.h"
 #include "tape/record_job.h"
 
 bool cot__replay_open(cot__replaying *r, cot_tape *t, const char *op, const cot__program *p) {
@@ -99,8 +100,29 @@ static cot_var replay_structural(cot__replaying *r, uint32_t k) {
     return cot__record(t, name, o->op, n, r->args, attr, &asked);
 }
 
+int cot__idle_input(const cot__program *p, uint32_t k) {
+    const cot__operation *o = &p->operation[k];
+    if (o->op != OP_reshape && o->op != OP_cast) return -1;
+    uint32_t  x = cot__operation_operand(p, k)[0];
+    cot__type a = cot__value_type(p, x), z = cot__value_type(p, o->result);
+    if (cot__value_origin(p, x) != COT__FROM_INPUT || a.dtype != z.dtype || !cot__same_shape(&a.shape, &z.shape))
+        return -1;
+    int i = 0;
+    while (p->input[i] != x) i++;
+    return i;
+}
+
+/* Leaves out what an input has no need of. */
+static bool is_left_out(cot__replaying *r, uint32_t k) {
+    int input = r->computed ? cot__idle_input(r->p, k) : -1;
+    if (input < 0 || !r->computed[input]) return false;
+    r->value[r->p->operation[k].result] = r->value[r->p->input[input]];
+    return true;
+}
+
 void cot__replay_operation(cot__replaying *r, uint32_t operation) {
     const cot__operation *o = &r->p->operation[operation];
+    if (is_left_out(r, operation)) return;
     if (o->op == OP_loop_adjoint) {
         replay_way_back(r, operation);
         return;
@@ -114,9 +136,14 @@ void cot__replay_operation(cot__replaying *r, uint32_t operation) {
 }
 
 bool cot__replay(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys) {
+    return cot__replay_computed(t, p, NULL, xs, ys);
+}
+
+bool cot__replay_computed(cot_tape *t, const cot__program *p, const bool *computed, const cot_var *xs, cot_var *ys) {
     cot__replaying r;
     if (cot__replay_open(&r, t, "program_call", p)) {
         r.nested = true;
+        r.computed = computed;
         for (uint32_t k = 0; k < p->inputs; k++) r.value[p->input[k]] = xs[k];
         for (uint32_t k = 0; k < p->constants && t->status == COT_OK; k++) cot__replay_constant(&r, k);
         for (uint32_t k = 0; k < p->operations && t->status == COT_OK; k++) cot__replay_operation(&r, k);

@@ -8,6 +8,11 @@
 
 /* Records p on inputs xs, which have its types, and gives its outputs. False after an error. */
 bool cot__replay(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys);
+/* The same, but for nodes of their own that inputs get where an operation has nothing to do
+ * (nothing.h): an input that is `computed` gets none. */
+bool cot__replay_computed(cot_tape *t, const cot__program *p, const bool *computed, const cot_var *xs, cot_var *ys);
+/* The input that operation k is such a node of; -1: it is none. */
+int  cot__idle_input(const cot__program *p, uint32_t k);
 
 /* The same step by step, in the order in which the values are numbered. */
 typedef struct cot__replaying {
@@ -17,6 +22,7 @@ typedef struct cot__replaying {
     cot_var            *x;     /* operands of one operation */
     uint32_t           *args;
     uint32_t            most;
+    const bool         *computed; /* of each input, as above; NULL: none is */
     bool                nested; /* it is a body, or a program that was called */
     struct cot__recalled *recalled; /* programs that operations of it have called */
 } cot__replaying;

@@ -261,6 +261,15 @@ static int record_batched(int n, const cot_var *xs, int m, cot_var *ys, void *us
     return cot__batched_record(xs[0].tape, d->p, d->inputs, xs, ys) ? 0 : 1;
 }
 
+/* A batch of no extent: the same program for inputs that are computed. */
+enum { COMPUTED = -1 };
+
+static int record_computed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const deriving *d = user;
+    (void)n, (void)m;
+    return cot__replay_computed(xs[0].tape, d->p->source, d->inputs, xs, ys) ? 0 : 1;
+}
+
 static bool widen(cot_type *type, int64_t extent, const cot__caller *caller) {
     int n = type->shape.ndim++;
     if (n >= COT_MAX_NDIM) return cot__refuse(caller, COT_LIMIT, "an input has %d axes already", n);
@@ -275,12 +284,12 @@ static cot_program *compile_batched(cot_program *p, const bool *is, int64_t exte
     cot_type           *types = cot__alloc(&p->al, (size_t)n * sizeof *types);
     cot_program        *made = NULL;
     deriving            d = {.p = p, .inputs = is};
-    bool                ok = types != NULL;
+    bool                ok = types != NULL, same = extent == COMPUTED;
     for (int k = 0; ok && k < n; k++) {
         types[k] = cot_program_input_type(p, k);
-        ok = !is[k] || widen(&types[k], extent, caller);
+        ok = !is[k] || same || widen(&types[k], extent, caller);
     }
-    if (ok) made = cot__compile(record_batched, &d, n, types, cot_program_outputs(p), &options, false);
+    if (ok) made = cot__compile(same ? record_computed : record_batched, &d, n, types, cot_program_outputs(p), &options, false);
     cot__free(&p->al, types, (size_t)n * sizeof *types);
     if (!made || made->status == COT_OK) return made;
     caller->fail(caller, made->status, made->message);
@@ -349,6 +358,10 @@ cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const 
     cot__lock_give(&p->making);
     if (!made) cot__refuse(caller, COT_MEMORY, "out of memory: the program of a batch");
     return made;
+}
+
+cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller) {
+    return cot__batched(p, is, COMPUTED, caller);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

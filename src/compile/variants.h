@@ -45,7 +45,9 @@ bool cot__batched_outputs(cot_tape *t, const cot_program *p, const bool *is, boo
 /* The program of p for `extent` elements: inputs that have the batch, and outputs that depend on
  * one, have it as axis 0. The caller is one owner of it. NULL after telling the caller. */
 cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller);
-/* ys = the same, recorded on t operation by operation. False after an error on the tape. */
+/* The program of p for inputs that are computed (`is`), see cot__replay_computed. */
+cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller);
+/* ys = the batch, recorded on t operation by operation. False after an error on the tape. */
 bool cot__batched_record(cot_tape *t, cot_program *p, const bool *is, const cot_var *xs, cot_var *ys);
 
 /* Of both kinds. */

@@ -23,6 +23,8 @@ cot_var cot__own(cot_var z, cot__how how);
  * depend on where a function runs. Not in the body of a loop or the like, on a tape or in a
  * program: nothing is assigned there. */
 cot_var cot__unchanged(cot_var z, cot__how how);
+/* Would it be a node of its own? */
+bool    cot__is_unchanged_apart(const cot_tape *t, uint32_t node);
 
 #define NOTHING(name, how, parameters, arguments) cot_var cot__inner_##name parameters;
 #include "ops/nothing.def"

@@ -69,6 +69,39 @@ static void compare_calls(int which, cot_shape shape, const double *at, const do
     cot_tape_destroy(t);
 }
 
+/* The same of a value that was computed, which no operation gives a node for having nothing to
+ * do. */
+BODY(called_later) {
+    cot_var z = cot_mul(xs[0], 1);
+    (void)n;
+    return cot_program_call(user, 1, &z, m, ys) != COT_OK;
+}
+static void compare_computed(int which, cot_shape shape, const double *at) {
+    int          n = shape.ndim ? SIZE : 1;
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var      x = cot_tensor(t, COT_F64, shape, at), z = cot_mul(x, 1), y, g;
+    idle        *f = idles[which];
+    double       want[SIZE], got[SIZE];
+    cot_program *p = cot_compile(terms, &f, 1, &(cot_type){COT_F64, shape}, 1, NULL);
+    cot_program *outer = cot_compile(called_later, p, 1, &(cot_type){COT_F64, shape}, 1, NULL);
+    terms(1, &z, 1, &y, &f);
+    cot_grad_of(y, 1, &x, &g);
+    cot_read(g, want, n);
+    for (int twice = 0; twice < 2; twice++) {
+        cot_program_call(p, 1, &z, 1, &y);
+        cot_grad_of(y, 1, &x, &g);
+        cot_read(g, got, n);
+        same_bits(want, got, n, "a call on a computed value", which);
+    }
+    cot_value_and_grad(called, outer, 1, &x, &y, &g);
+    cot_read(g, got, n);
+    same_bits(want, got, n, "a call on a computed value in a program that is called", which);
+    cot_program_destroy(outer);
+    cot_program_destroy(p);
+    assert_string_equal(cot_tape_message(t), "");
+    cot_tape_destroy(t);
+}
+
 static void compare_gradients(int which, cot_shape shape, const double *at) {
     int       n = shape.ndim ? SIZE : 1;
     cot_tape *t = cot_tape_create(NULL);
@@ -89,6 +122,7 @@ static void compare_gradients(int which, cot_shape shape, const double *at) {
     assert_int_equal(cot_program_run(r, (const void *[]){at}, (void *[]){&value, got}), COT_OK);
     same_bits(want, got, n, "a program", which);
     compare_calls(which, shape, at, want);
+    compare_computed(which, shape, at);
     cot_run_destroy(r);
     cot_program_destroy(p);
     assert_string_equal(cot_tape_message(t), "");
