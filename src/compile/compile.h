@@ -40,7 +40,7 @@ struct cot_program {
     double        again;         /* work that the limit has done again, as a share of all before */
     atomic_bool   records;       /* calls that are differentiated record its operations */
     atomic_bool   batches_record; /* calls for a batch do */
-    atomic_int    idles;         /* nodes of nothing.h: 1: it has none, 2: it has; 0: nobody looked */
+    atomic_int    idles;         /* nodes of nothing.h. 1: there are none, 2: some; 0: unknown */
     cot__lock     making;        /* of variants: making one takes long, while others call */
     struct cot__variant *variants;
     struct cot__batched_program *batched; /* those used last come first */

@@ -289,7 +289,8 @@ static cot_program *compile_batched(cot_program *p, const bool *is, int64_t exte
         types[k] = cot_program_input_type(p, k);
         ok = !is[k] || same || widen(&types[k], extent, caller);
     }
-    if (ok) made = cot__compile(same ? record_computed : record_batched, &d, n, types, cot_program_outputs(p), &options, false);
+    cot_fn function = same ? record_computed : record_batched;
+    if (ok) made = cot__compile(function, &d, n, types, cot_program_outputs(p), &options, false);
     cot__free(&p->al, types, (size_t)n * sizeof *types);
     if (!made || made->status == COT_OK) return made;
     caller->fail(caller, made->status, made->message);
