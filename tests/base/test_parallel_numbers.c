@@ -9,6 +9,7 @@
 #define cot_set_threads numbers_set_threads
 #define cot__parallel numbers_parallel
 #define cot__parallel_small numbers_parallel_small
+#define cot__threads_unread numbers_threads_unread
 int  numbers_threads(void);
 void numbers_set_threads(int n);
 #include "base/parallel.c"
