@@ -13,7 +13,7 @@ norandom = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 web_build = cmake -S web -B build-web -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasi.cmake \
     -DCMAKE_BUILD_TYPE=None -DCOT_WERROR=$(WERROR)
 
-.PHONY: all build demo test test-peers bits web test-web bench bench-web bench-peers asan ubsan tsan msan clang fuzz
+.PHONY: all build demo test test-peers bits web test-web bench bench-web bench-peers asan asan-gcc tsan msan clang fuzz
 .PHONY: bench-memory install format ops-header map pictures clean help
 
 all: build
@@ -66,8 +66,8 @@ bench-peers: build ## run the workloads beside PyTorch and JAX, and write docs/p
 bench-memory: build ## draw peak against time under memory limits, beside PyTorch
 	@tools/bench_memory.sh
 
-asan ubsan tsan msan clang: ## the tests with sanitizers (ubsan: clang's), or compiled by clang
-	@tools/setup.sh $(if $(filter clang ubsan msan,$@),ci,test)
+asan asan-gcc tsan msan clang: ## the tests with sanitizers (asan: clang's), or compiled by clang
+	@tools/setup.sh $(if $(filter clang asan msan,$@),ci,test)
 	cmake --preset $@
 	cmake --build --preset $@ -j $(JOBS)
 	$(if $(filter tsan,$@),$(norandom)) ctest --preset $@ -j $(JOBS)
@@ -96,8 +96,8 @@ format: ## format the lines you changed since the last commit; the rest stays
 	git clang-format --style=file
 
 clean: ## remove all build folders
-	rm -rf build build-debug build-asan build-ubsan build-tsan build-msan build-clang build-fuzz build-web \
-	    build-bits build-aarch64
+	rm -rf build build-debug build-asan build-asan-gcc build-tsan build-msan build-clang build-fuzz \
+	    build-web build-bits build-aarch64
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z -]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-28s %s\n", $$1, $$2 }'

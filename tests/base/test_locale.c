@@ -27,7 +27,7 @@ static char folder[] = "/tmp/cotangent-locale-XXXXXX";
 
 /* glibc itself leaks the list that it makes of LOCPATH, each time it looks for a locale. */
 const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) { return "leak:__argz_add_sep\n"; }
+const char *__lsan_default_suppressions(void) { return "leak:argz_add_sep\n"; }
 
 static const struct { const char *name, *point; } locales[] = {{"comma", "<U002C>"}, {"arabic", "<U066B>"}};
 static bool made;

@@ -1,5 +1,6 @@
 /* Parameters: names, initial numbers, freezing, groups, binding, and what is refused. */
 #include "support/tape_test.h"
+#include "base/poison.h"
 
 static cot_var net(cot_params *p, cot_var x) {
     x = cot_tanh(cot_nn_dense(p, "fc1", x, 4));
@@ -600,7 +601,7 @@ static cot_var every(cot_params *p, cot_var x) {
 
 static void a_training_loop_asks_for_no_memory_in_its_steady_state(void **state) {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if COT__ADDRESS_SANITIZER
     skip(); /* there freed memory is not kept for the next step */
 #endif
     counting    c = {0};

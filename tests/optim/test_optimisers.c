@@ -4,6 +4,7 @@
  * The reference numbers are those of torch 2.15 on the model below after 20 steps: loss = sum((2
  * tanh(x a + b) - y)²). */
 #include "support/tape_test.h"
+#include "base/poison.h"
 
 enum { ROWS = 4, IN = 3, OUT = 2, NA = IN * OUT, ALL = NA + OUT, STEPS = 20 };
 
@@ -414,7 +415,7 @@ static void a_weight_that_is_thawed_gets_its_states(void **state) {
 
 static void a_step_allocates_nothing(void **state) {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if COT__ADDRESS_SANITIZER
     skip(); /* there freed memory is not kept for the next step */
 #endif
     counting  c = {0};

@@ -97,11 +97,11 @@ static inline void let_succeed(counting *c, long left) {
 
 /* Gives `work` ever more allocations, until it has enough. Before that each run must end with an
  * error of memory, and nothing may leak. At the end each of these pieces of sentences must have
- * been seen. If there are none, small runs leave most numbers of allocations out. */
+ * been seen. Small runs leave most numbers of allocations out, and with them some sentences. */
 typedef void memory_work(cot_tape *t, void *user);
 static inline void assert_survives_no_memory(memory_work *work, void *user, int n, const char *const *sentences) {
     bool seen[8] = {false};
-    for (long at = 1; at < 20000; at += n == 0 && at > 40 && test_small() ? 7 : 1) {
+    for (long at = 1; at < 20000; at += at > 40 && test_small() ? 7 : 1) {
         counting  c = {.fail_at = at, .fail_for_good = true};
         cot_tape *t = counted_tape(&c, false);
         if (t) work(t, user);
@@ -115,7 +115,7 @@ static inline void assert_survives_no_memory(memory_work *work, void *user, int 
         if (c.live || c.blocks || c.wrong_size)
             fail_msg("allocation %ld failing: %zu bytes in %zu blocks leak", at, c.live, c.blocks);
         if (failed) continue;
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < n && !test_small(); k++)
             if (!seen[k]) fail_msg("never said: %s", sentences[k]);
         return;
     }

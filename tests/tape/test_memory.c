@@ -3,6 +3,7 @@
 /* ctest: timeout=300 */
 #define COT_SOURCE_LINES
 #include "support/tape_test.h"
+#include "base/poison.h"
 
 static const double weights[12] = {0.3, -0.2, 0.5, 0.1, -0.4, 0.7, 0.2, -0.6, 0.9, -0.1, 0.8, 0.4};
 
@@ -219,13 +220,8 @@ static void a_training_loop_does_not_grow(void **state) {
     assert_int_equal(c.live, 0);
 }
 
-#if defined(__has_feature)
-#define KEEPS !__has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__)
-#define KEEPS 0 /* nothing is kept there: use after free would go unseen */
-#else
-#define KEEPS 1
-#endif
+/* Nothing is kept under AddressSanitizer: use after free would go unseen. */
+#define KEEPS !COT__ADDRESS_SANITIZER
 
 /* Large and small blocks, scratch memory of matrix products, gradients: after a few steps nothing
  * more is asked for. */

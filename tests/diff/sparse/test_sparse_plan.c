@@ -102,7 +102,7 @@ static void every_allocation_may_fail(void **state) {
     assert_int_equal(want.made, 4);
     cot_tape_destroy(t);
     assert_int_equal(c.live, 0);
-    long total = c.requests, step = test_small() ? 23 : 1;
+    long total = c.requests, step = test_small() ? 97 : 1;
     assert_true(total > 100);
     for (long n = 2; n <= total; n += step) {
         answer a = {0};
@@ -350,6 +350,7 @@ static void files_with_any_bit_turned_are_refused(void **state) {
         image            i = image_of(p);
         for (size_t at = 0; at < i.n; at++)
             for (int bit = 0; bit < 8; bit++) {
+                if (test_small() && bit != (int)(at % 8)) continue;
                 i.bytes[at] ^= (unsigned char)(1u << bit);
                 assert_null(load(t, i.bytes, i.n));
                 assert_int_equal(cot_tape_status(t), COT_VALUE);
