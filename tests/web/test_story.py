@@ -317,7 +317,10 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
         # the score stays in the browser, and not in the link
         self.open("#p=product&mode=forward&step=0")
-        self.assertIn("1 of 2 right", browser.text("#guess-score"))
+        browser.wait("return document.getElementById('guess-score').textContent.startsWith('1 of 2 right')", "the score")
+        # another page's answers count here too
+        browser.js("""dispatchEvent(new StorageEvent("storage", { key: "cotangent-score", newValue: "[3,4]" }))""")
+        self.assertIn("3 of 4 right", browser.text("#guess-score"))
         self.assertNotIn("score", browser.js("return location.hash"))
 
     def test_three_hints_come_one_by_one(self):

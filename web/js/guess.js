@@ -6,7 +6,7 @@ import { Tracer, traceArguments } from "./engine.js";
 import { calculated } from "./calculate.js";
 import { judgeNumber, moveQuestion, nextOf } from "./questions.js";
 import { numberQuestion, signQuestion, sizeQuestion } from "./questions.js";
-import { keepHere, recallHere } from "./store.js";
+import { keepHere, recallHere, whenKept } from "./store.js";
 
 const kinds = { sign: signQuestion, size: sizeQuestion, number: numberQuestion };
 
@@ -17,6 +17,7 @@ export class Guesses {
   // onReveal(): the step that was asked about may be taken now
   constructor(onReveal) {
     Object.assign(this, { onReveal, question: null, tries: 0, hints: 0, turn: 0, score: recallHere("score", [0, 0]) });
+    whenKept("score", score => this.showScore(score));
     $("predict").checked = recallHere("predict", true);
     $("predict").addEventListener("change", () => {
       keepHere("predict", $("predict").checked);
@@ -55,7 +56,11 @@ export class Guesses {
     $("guess-choices").replaceChildren(...(question?.choices ?? []).map(([value, text]) =>
       el("button", { type: "button", class: "plain", "data-choice": value, onclick: () => this.chosen(value) }, text)));
     $("guess-question").replaceChildren(...copies(question?.text ?? []));
-    const [right, asked] = this.score;
+    this.showScore(this.score);
+  }
+
+  showScore(score) {
+    const [right, asked] = this.score = score;
     $("guess-score").textContent = asked ? `${right} of ${asked} right so far, in this browser.` : "";
   }
 

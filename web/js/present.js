@@ -5,13 +5,14 @@ import { $, isForOthers } from "./dom.js";
 export class Present {
   // onChange(): the room is another one
   constructor(onChange) {
-    Object.assign(this, { onChange, on: false });
+    Object.assign(this, { onChange, on: false, asked: false });
     $("present").addEventListener("click", () => this.set(true, true));
     $("present-end").addEventListener("click", () => this.set(false, true));
     document.addEventListener("keydown", e => this.key(e));
+    // A browser takes Escape for itself, and may leave the whole screen before it has said that it
+    // is there: so what counts is that it was asked for.
     document.addEventListener("fullscreenchange", () => {
-      if (!document.fullscreenElement && this.on && this.full) this.set(false, false);
-      this.full = !!document.fullscreenElement;
+      if (!document.fullscreenElement && this.on && this.asked) this.set(false, false);
     });
   }
 
@@ -21,10 +22,21 @@ export class Present {
     this.on = on;
     document.body.classList.toggle("present", on);
     $("present-bar").hidden = !on;
-    if (whole && on) document.documentElement.requestFullscreen?.().catch(() => {});
+    if (whole && on) this.fill();
     if (whole && !on && document.fullscreenElement) document.exitFullscreen().catch(() => {});
     this.onChange();
     (on ? $("step") : $("present")).focus({ preventScroll: true });
+  }
+
+  // The whole screen, where the browser grants it. Who leaves meanwhile leaves both.
+  async fill() {
+    try {
+      this.asked = true;
+      await document.documentElement.requestFullscreen();
+      if (!this.on) await document.exitFullscreen();
+    } catch {
+      this.asked = false;
+    }
   }
 
   key(e) {

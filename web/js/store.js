@@ -20,3 +20,10 @@ export function keepHere(name, value) {
   } catch {
   }  // no room, or not allowed: the map has it
 }
+
+// Another page of this browser has kept it, or the one before on its way out: heard(value).
+export function whenKept(name, heard) {
+  addEventListener("storage", e => {
+    if (e.key === prefix + name && e.newValue !== null) heard(JSON.parse(e.newValue));
+  });
+}
