@@ -23,7 +23,8 @@ def main(case, places):
     module.Kind = KINDS[given[count]]
     failed = run(module, [f"{case.__name__}.{name}" for name in given[count + 1:]])
     if failed:
-        # A browser on a busy machine may swallow a key; what the page does wrong, it does wrong again.
+        # A browser on a busy machine may swallow a key; what the page does wrong, it does wrong
+        # again.
         print("once more, in a new browser:", *failed, file=sys.stderr)
         failed = run(module, failed)
     sys.exit(bool(failed))

@@ -317,7 +317,8 @@ class StoryTest(unittest.TestCase):
         self.assertEqual(browser.text("#scrub-label"), "Step 3 of 3")
         # the score stays in the browser, and not in the link
         self.open("#p=product&mode=forward&step=0")
-        browser.wait("return document.getElementById('guess-score').textContent.startsWith('1 of 2 right')", "the score")
+        score = "document.getElementById('guess-score').textContent"
+        browser.wait(f"return {score}.startsWith('1 of 2 right')", "the score")
         # another page's answers count here too
         browser.js("""dispatchEvent(new StorageEvent("storage", { key: "cotangent-score", newValue: "[3,4]" }))""")
         self.assertIn("3 of 4 right", browser.text("#guess-score"))
