@@ -104,10 +104,12 @@ class StoryTest(unittest.TestCase):
     # ---- the nudge test --------------------------------------------------------------------------
 
     def nudge(self):
-        browser.wait("return !!document.querySelector('#nudge [data-kind]')", "the nudge test")
-        return (browser.js("return [...document.querySelectorAll('#nudge tbody tr')].map(r => "
-            "[Number(r.dataset.step), Number(r.dataset.error)])"),
-            browser.js("return document.querySelector('#nudge [data-kind]').dataset.kind"))
+        """Lines and verdict, read at once: a page that is asked for other numbers begins anew."""
+        return browser.wait("""const done = document.querySelector("#nudge [data-kind]");
+            if (!done || document.body.dataset.busy) return null;
+            const lines = [...document.querySelectorAll("#nudge tbody tr")];
+            return [lines.map(r => [Number(r.dataset.step), Number(r.dataset.error)]), done.dataset.kind]""",
+            "the nudge test")
 
     def test_the_error_of_a_nudge_shrinks_with_the_square_of_the_step(self):
         self.open("#p=chain&mode=reverse&step=9")  # (x + y)²: the error of a step h is h² itself
