@@ -127,9 +127,28 @@ bool cot__is_always_view(const cot__program *p, uint32_t k, bool dense) {
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* Elements of results and constants lie row-major; those of inputs lie as they are given. */
+/* Lies the value row-major? The plan may find views where the search has none: then what they view
+ * must lie so. */
+static bool lies_in_rows(const search *s, uint32_t v) {
+    for (;;) {
+        uint32_t base = s->base[v], k = cot__value_maker(s->p, base);
+        if (s->straight[v] != COT__WHOLE_IN_ORDER) return false;
+        switch (cot__value_origin(s->p, base)) {
+        case COT__FROM_INPUT: {
+            cot__view x = cot__value_view(s->p, base);
+            return !s->inputs || cot__is_contiguous(x.ndim, x.shape, s->inputs[k].stride);
+        }
+        case COT__FROM_OPERATION: break;
+        default: return true;
+        }
+        if (s->p->operation[k].op < OP_structural || !cot__op_of(s->p->operation[k].op)->view) return true;
+        v = cot__operation_operand(s->p, k)[0];
+    }
+}
+
+/* A view of an input is none here, whose elements lie as they are given. */
 static bool is_dense(const search *s, uint32_t v) {
-    return s->straight[v] == COT__WHOLE_IN_ORDER && cot__value_origin(s->p, s->base[v]) != COT__FROM_INPUT;
+    return cot__value_origin(s->p, s->base[v]) != COT__FROM_INPUT && lies_in_rows(s, v);
 }
 
 static bool is_view(const search *s, uint32_t k) {
@@ -337,25 +356,6 @@ static bool join_fold(search *s, uint32_t k) {
     take_in(s, k, 0, false);
     g->row = row;
     return true;
-}
-
-/* Lies the value row-major? The plan may find views where the search has none: then what they view
- * must lie so. */
-static bool lies_in_rows(const search *s, uint32_t v) {
-    for (;;) {
-        uint32_t base = s->base[v], k = cot__value_maker(s->p, base);
-        if (s->straight[v] != COT__WHOLE_IN_ORDER) return false;
-        switch (cot__value_origin(s->p, base)) {
-        case COT__FROM_INPUT: {
-            cot__view x = cot__value_view(s->p, base);
-            return !s->inputs || cot__is_contiguous(x.ndim, x.shape, s->inputs[k].stride);
-        }
-        case COT__FROM_OPERATION: break;
-        default: return true;
-        }
-        if (s->p->operation[k].op < OP_structural || !cot__op_of(s->p->operation[k].op)->view) return true;
-        v = cot__operation_operand(s->p, k)[0];
-    }
 }
 
 /* Is operation k elementwise on what the open group has made for each row? */

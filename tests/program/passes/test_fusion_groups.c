@@ -304,6 +304,33 @@ static void rows_repeat_and_truths_stay_numbers(void **state) {
     test_verdict();
 }
 
+/* The rows of a repeated one as a matrix are a view that the plan alone finds, in which the elements
+ * of a row lie again and again: their list is a copy, which no group may have in it. */
+static void a_copy_of_what_is_repeated_stands_in_no_group(void **state) {
+    for (int told = 0; told < 2; told++) {
+        draft d;
+        (void)state;
+        draft_open(&d, NULL);
+        uint32_t x = input(&d, COT_F32, SHAPE(1, 1, 4)), e = op(&d, OP_sin, X(x));
+        uint32_t wide = op(&d, OP_broadcast_to, X(e), .asked = {COT_F32, SHAPE(1, 2, 4)});
+        uint32_t rows = op(&d, OP_reshape, X(wide), .asked = {COT_F32, SHAPE(2, 4)});
+        uint32_t a = op(&d, OP_exp, X(rows));
+        uint32_t list = op(&d, OP_reshape, X(rows), .asked = {COT_F32, SHAPE(8)});
+        output(&d, op(&d, OP_cos, X(list)));
+        output(&d, op(&d, OP_mul, X(a, rows)));
+        if (told) {
+            groups_are(&d, "%1 sin: an operation stands between that is not elementwise\n"
+                           "%2 broadcast_to: it is not elementwise, or has no axes\n"
+                           "%3 reshape: it is not elementwise, or has no axes\n"
+                           "%4 exp: an operation stands between that is not elementwise\n"
+                           "%5 reshape: it is not elementwise, or has no axes\n"
+                           "%6 cos in 0: an operation stands between that is not elementwise\n"
+                           "%7 mul in 0\n");
+        } else same_bits_in_groups(&d, 1);
+    }
+    test_verdict();
+}
+
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 static size_t arena_of(const cot__program *p, bool fused) {
@@ -417,6 +444,7 @@ int main(void) {
         cmocka_unit_test(neighbours_of_one_size_run_together),
         cmocka_unit_test(other_orders_sizes_and_operations_end_a_group),
         cmocka_unit_test(an_element_that_is_taken_out_ends_a_group),
+        cmocka_unit_test(a_copy_of_what_is_repeated_stands_in_no_group),
         cmocka_unit_test(a_group_ends_when_it_is_full),
         cmocka_unit_test(reductions_to_one_element_join_the_group_that_makes_their_operand),
         cmocka_unit_test(folds_have_the_bits_of_reductions),
