@@ -33,8 +33,9 @@ cot_var cot__unchanged(cot_var z, cot__how how) {
     return !cot__failed(z) && cot__is_unchanged_apart(z.tape, cot__index(z)) ? cot__own(z, how) : z;
 }
 
-/* Memory may be short for the copy: the message names the function that was called. */
-static cot_var own_result(const char *op, cot_var z, cot__how how) {
+/* Memory may be short for the copy: the message names the function that was called. A call, as two
+ * dozen functions end with it. */
+static __attribute__((noinline)) cot_var own_result(const char *op, cot_var z, cot__how how) {
     if (cot__failed(z)) return z;
     const char *before = cot__ask(z.tape, op);
     cot_var     own = cot__unchanged(z, how);

@@ -4,6 +4,9 @@
 #include "base/cpu.h"
 #include "base/math/elementary_fma.h"
 
+/* Without FMA each multiply-add is a call, so what functions share may be one, too: a copy of it in
+ * each of them took 34 kB. */
+#define VM static inline
 #define DOUBLE(name) static inline double name##_plain
 #define FLOAT(name) static inline float name##f_plain
 #include "base/math/elementary.inc"

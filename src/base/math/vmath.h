@@ -15,9 +15,12 @@
  *   T, U              double or float; the unsigned integer of its size
  *   M(name)           name with the suffix of the type
  *   FMA, SQRT, …      functions for T; POLY(name) its polynomial; the constants of the type; SINGLE
- *                     for float */
+ *                     for float
+ * and may define VM, what each function is: inlined into its loop, if they do not. */
 
+#ifndef VM
 #define VM static inline __attribute__((always_inline))
+#endif
 
 VM T M(from_bits)(U u) { return ((union { U u; T t; }){.u = u}).t; }
 VM U M(to_bits)(T t) { return ((union { T t; U u; }){.t = t}).u; }
