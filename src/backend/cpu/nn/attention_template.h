@@ -108,10 +108,13 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
         for (int64_t j = x->cols; j < ld; j++) row[j - vectors] = 0;
     }
     for (int64_t i = 0; i < rows; i++) {
-        T       *row = to + i * ld;
-        const T *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        T        *row = to + i * ld;
+        const T  *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        /* rows of the next tile: they lie apart, so the processor does not guess them */
+        uintptr_t later = (uintptr_t)x->data + (uintptr_t)((first + i + TILE) * x->row_bytes);
         for (int64_t j = 0; j < ld; j += PAD) {
             const T *part = j < vectors ? from + j : row + j;
+            __builtin_prefetch((const void *)(later + (uintptr_t)j * sizeof(T)));
             UNROLL for (int l = 0; l < PAD / N(VL); l++) {
                 V value;
                 memcpy(&value, part + l * N(VL), sizeof value);
