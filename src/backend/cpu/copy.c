@@ -138,6 +138,25 @@ static void copy_tiles(cot__strip_fn *strip, char *dst, const char *src, const i
         }
 }
 
+/* Bytes of rows that are moved here: calls would take longer than they. */
+enum { CHUNK = 16, MOST_CHUNKS = 16 };
+typedef uint64_t chunk __attribute__((vector_size(CHUNK), aligned(1), may_alias));
+
+static void copy_rows(char *dst, const char *src, int64_t rows, int64_t bytes, int64_t ds, int64_t ss) {
+    for (; rows > 0; rows--, dst += ds, src += ss) {
+        for (int64_t i = 0; i < bytes - CHUNK; i += CHUNK) *(chunk *)(dst + i) = *(const chunk *)(src + i);
+        *(chunk *)(dst + bytes - CHUNK) = *(const chunk *)(src + bytes - CHUNK);
+    }
+}
+
+/* Is the innermost axis such a row? */
+static bool has_short_rows(const cot__walk *w, const cot__view *dst, const cot__view *src) {
+    int     last = w->ndim - 1;
+    int64_t bytes = w->shape[last] * cot__dtype_size(dst->dtype);
+    return last > 0 && dst->dtype == src->dtype && w->stride[0][last] == 1 && w->stride[1][last] == 1 &&
+           bytes >= CHUNK && bytes <= MOST_CHUNKS * CHUNK;
+}
+
 /* The axis along which the source runs closest. -1: it is the innermost already, or nothing would
  * be gained. */
 static int transposed_axis(const cot__walk *w) {
@@ -165,15 +184,17 @@ static void copy_walk(cot__walk *w, const cot__view *dst, const cot__view *src) 
         /* a long strip with a stride beats many short ones */
         cot__walk_swap(w, w->ndim - 1, w->ndim - 2);
     }
-    for (int i = 1; i >= (turn >= 0 ? 0 : 1); i--) {
+    bool rows = turn < 0 && has_short_rows(w, dst, src);
+    for (int i = 1; i >= (turn >= 0 || rows ? 0 : 1); i--) {
         shape[i] = cot__walk_pop(w, s);
         ds[i]    = s[0];
         ss[i]    = s[1];
     }
     do {
         char *d = cot__at(dst, w->offset[0]), *from = cot__at(src, w->offset[1]);
-        if (turn >= 0)
-            copy_tiles(strip, d, from, shape, ds, ss, cot__dtype_size(dst->dtype), cot__dtype_size(src->dtype));
+        int   dsize = cot__dtype_size(dst->dtype), ssize = cot__dtype_size(src->dtype);
+        if (turn >= 0) copy_tiles(strip, d, from, shape, ds, ss, dsize, ssize);
+        else if (rows) copy_rows(d, from, shape[0], shape[1] * dsize, ds[0] * dsize, ss[0] * dsize);
         else strip(d, ds[1], from, ss[1], shape[1]);
     } while (cot__walk_next(w));
 }
@@ -204,9 +225,21 @@ static void copy_part(void *ctx, int64_t part) {
     copy_here(&dst, &src);
 }
 
+/* Elements in one row, of a plain array or of one number, to such a row: longer strips, whichever
+ * axis would be cut. */
+static bool copy_flat(const cot__view *dst, const cot__view *src, int64_t size) {
+    int64_t step = !cot__repeats(src), one = 1;
+    if (dst->ndim < 2 || !cot__is_contiguous(dst->ndim, dst->shape, dst->stride)) return false;
+    if (step && !cot__is_contiguous(src->ndim, src->shape, src->stride)) return false;
+    cot__copy(&(cot__view){dst->data, dst->dtype, 1, &size, &one},
+              &(cot__view){src->data, src->dtype, 1, &size, &step});
+    return true;
+}
+
 void cot__copy(const cot__view *dst, const cot__view *src) {
     int64_t size = cot__count(src->ndim, src->shape);
-    copies  c = {dst, src, size < cot__grain ? -1 : cot__split_axis(src->ndim, src->shape, UINT32_MAX), 1};
+    if (size >= cot__grain && copy_flat(dst, src, size)) return;
+    copies c = {dst, src, size < cot__grain ? -1 : cot__split_axis(src->ndim, src->shape, UINT32_MAX), 1};
     if (c.axis >= 0) c.parts = cot__parts(src->shape[c.axis], size / src->shape[c.axis], COT__MOST_PARTS);
     if (c.parts > 1) cot__parallel(c.parts, copy_part, &c);
     else copy_here(dst, src);

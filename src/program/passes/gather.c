@@ -7,17 +7,21 @@
  *
  * A fold waits with the operations that make what it reduces, and an operation on rows waits as an
  * elementwise one, where all rows have one length. Behind a matrix product its end
- * follows at once (ends.h), though that be what stood far behind it: the step of an optimiser.
+ * follows at once (ends.h), though that be what stood far behind it: the step of an optimiser. Some
+ * arithmetic on numbers alone comes before the first product, as ends may read it: the factors of
+ * such a step.
  *
  * For a few sizes operations wait at the same time. When a group is full it waits no longer. */
 #include "backend/runs.h"
 #include "program/fusion.h"
 #include "program/passes/ends.h"
 #include "program/passes/rewrite.h"
+#include "rules/structural_ids.h"
 
 #include <string.h>
 
 enum { QUEUES = 8, NOBODY = QUEUES };
+enum { EARLY = 64 }; /* most operations on numbers that come before a product */
 
 /* How a value has the elements of what waits: in another order; in theirs; it is what folds have
  * made of rows, or repeats that along the rows. */
@@ -32,6 +36,7 @@ typedef struct gathering {
     uint8_t  *waits;   /* for each value: the queue of the operation that makes it, or NOBODY */
     uint8_t  *straight; /* for each value: has it the elements of what waits in their order? */
     uint32_t  turn, emitted;
+    bool      early; /* a product has come, and before it the numbers */
     cot__ends ends;
 } gathering;
 
@@ -177,6 +182,26 @@ static bool is_free(void *user, uint32_t v) {
 }
 static void put_end(void *user, uint32_t k) { emit(user, k); }
 
+/* Is operation k elementwise, or a cast, on numbers that are there? */
+static bool is_on_numbers(cot__rewrite *r, uint32_t k) {
+    const cot__program *p = r->from;
+    const uint32_t     *x = cot__operation_operand(p, k);
+    bool                is = p->operation[k].op < OP_structural || p->operation[k].op == OP_cast;
+    for (int i = 0; i < cot__operation_operands(p, k) && is; i++)
+        is = x[i] == COT__NO_VALUE || (cot__value_view(p, x[i]).ndim == 0 && is_there(r, x[i]));
+    return is;
+}
+
+static void put_numbers(cot__rewrite *r, uint32_t from) {
+    gathering *g = r->edit->state;
+    for (uint32_t k = from, n = 0; k < r->from->operations && n < EARLY; k++) {
+        if (g->ends.done[k] || !is_on_numbers(r, k)) continue;
+        emit(r, k);
+        g->ends.done[k] = 1;
+        n++;
+    }
+}
+
 static void edit_operation(cot__rewrite *r, uint32_t k) {
     gathering          *g = r->edit->state;
     const cot__program *p = r->from;
@@ -195,6 +220,8 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
         return;
     }
     empty_operands(r, k, NOBODY);
+    if (cot__is_product(p, k) && !g->early) put_numbers(r, k);
+    g->early |= cot__is_product(p, k);
     emit(r, k);
     if (cot__is_product(p, k)) cot__ends_put(&g->ends, k, &(cot__ends_user){r, is_there, is_free, put_end});
 }

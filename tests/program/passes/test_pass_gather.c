@@ -86,6 +86,32 @@ static void what_reads_a_product_stands_behind_it(void **state) {
                                   "gives %10, %5, %9, %6, %7\n");
 }
 
+/* The factor of a step is made of a number that was recorded later, and comes before the product. */
+static void numbers_that_an_end_reads_stand_before_the_product(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = input(&d, COT_F32, MATRIX), w = input(&d, COT_F32, MATRIX), i = input(&d, COT_I64, COT_SCALAR);
+    uint32_t a = op(&d, OP_matmul, X(x, x)), s = op(&d, OP_cumsum, X(x), .ints = 2, .at = {0, 0});
+    uint32_t one = op(&d, OP_sum, X(x), .ints = 2, .at = {3, 0}), late = op(&d, OP_neg, X(one));
+    uint32_t n = op(&d, OP_cast, X(i), .asked = {COT_F32, COT_SCALAR});
+    uint32_t r = op(&d, OP_mul, X(n, NUM), .number = 0.5), m = op(&d, OP_mul, X(a, r));
+    output(&d, op(&d, OP_sub, X(w, m)));
+    output(&d, s), output(&d, late);
+    becomes(&d, cot__pass_gather, "%0 = input 0 f32(4,4)\n"
+                                  "%1 = input 1 f32(4,4)\n"
+                                  "%2 = input 2 i64\n"
+                                  "%3 = cast(%2) f32\n"
+                                  "%4 = mul(%3, 0.5) f32\n"
+                                  "%5 = matmul(%0, %0) f32(4,4)\n"
+                                  "%6 = mul(%5, %4) f32(4,4)\n"
+                                  "%7 = sub(%1, %6) f32(4,4)\n"
+                                  "%8 = cumsum(%0) [0 0] f32(4,4)\n"
+                                  "%9 = sum(%0) [3 0] f32\n"
+                                  "%10 = neg(%9) f32\n"
+                                  "gives %7, %8, %10\n");
+}
+
 static void effects_keep_their_order(void **state) {
     draft d;
     (void)state;
@@ -166,6 +192,7 @@ int main(void) {
         cmocka_unit_test(what_may_wait_stands_before_its_reader),
         cmocka_unit_test(other_orders_wait_for_the_first),
         cmocka_unit_test(what_reads_a_product_stands_behind_it),
+        cmocka_unit_test(numbers_that_an_end_reads_stand_before_the_product),
         cmocka_unit_test(effects_keep_their_order),
         cmocka_unit_test(random_programs_have_fewer_steps),
         cmocka_unit_test(many_operations_are_gathered_in_one_walk),

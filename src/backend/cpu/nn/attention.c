@@ -10,6 +10,7 @@
 #include "backend/cpu/fused.h"
 #include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
+#include "backend/cpu/turn.h"
 #include "base/math/elementary.h"
 #include "base/parallel.h"
 
@@ -86,19 +87,6 @@ static ONCE sight edge_of(const plan *a, int64_t i0, int64_t rows, int64_t j0, i
 static inline int64_t what_of(sight s) { return s & (SIGHTS - 1); }
 static inline int64_t edge_in(sight s) { return (s - what_of(s)) / SIGHTS; }
 
-typedef uint32_t word __attribute__((may_alias));
-
-/* May an element of some rows be -0? Words of 4 bytes tell: all bits of a float, half of a double,
- * where others may look like it. */
-static ONCE bool may_be_minus_zero(const void *c, int rows, int64_t row_bytes, int64_t bytes) {
-    word found = 0;
-    for (int i = 0; i < rows; i++) {
-        const word *w = (const word *)((const char *)c + i * row_bytes);
-        for (int64_t j = 0; j < bytes / 4; j++) found |= w[j] == UINT32_C(0x80000000);
-    }
-    return found;
-}
-
 static int64_t within(int64_t x, int64_t most) { return x < 0 ? 0 : x < most ? x : most; }
 
 /* ---- the exponential: arguments are at most 0, or about 0 ------------------------------------ */
@@ -151,11 +139,11 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 
 #endif
 
-/* Portable bits in plain C. */
+/* Portable bits in plain C, each multiply-add of which is a call: small tiles are as fast. */
 #define T float
 #define V cot__f32x4
 #define N(name) name##_f32_portable
-#define MR 4
+#define MR 2
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f32x4
 #define FMADD1 COT__FMAF
@@ -166,7 +154,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x) {
 #define T double
 #define V cot__f64x2
 #define N(name) name##_f64_portable
-#define MR 4
+#define MR 2
 #define TARGET COT__BASELINE
 #define FMADD cot__exact_f64x2
 #define FMADD1 COT__FMA

@@ -35,6 +35,26 @@ static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_
         UNROLL for (int j = 0; j < nv; j++) memcpy(c + i * ldc + j * N(VL), &acc[i][j], sizeof(V));
 }
 
+typedef uint32_t N(words) __attribute__((vector_size(sizeof(V))));
+
+static inline __attribute__((always_inline)) TARGET uint32_t N(any)(const N(words) *w) {
+    uint32_t any = 0;
+    for (int l = 0; l < (int)(sizeof(V) / sizeof any); l++) any |= (*w)[l];
+    return any;
+}
+
+/* May an element of MR rows be -0? Words of 4 bytes tell: all bits of a float, half of a double,
+ * where others may look like it. The lowest bit of such a word is its sign. */
+static ONCE TARGET bool N(may_be_minus_zero)(const T *c, int64_t ldc, int64_t n) {
+    N(words) found = {0}, w;
+    for (int i = 0; i < MR; i++)
+        for (int64_t j = 0; j < n; j += N(VL)) {
+            memcpy(&w, c + i * ldc + j, sizeof w);
+            found |= w & -w;
+        }
+    return N(any)(&found) >> 31;
+}
+
 /* C(m,n) (+)= A(m,k) B(k,n): a at row stride rs and inner stride ps; m is rounded up to MR, n a
  * multiple of PAD. With `strong` a zero of A wins over whatever it meets in B, so that a key
  * without weight may hold anything.
@@ -43,7 +63,7 @@ static inline __attribute__((always_inline)) TARGET void N(block)(int nv, int64_
  * is, unless that is -0, to which they may add +0: then they are done. */
 static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, int64_t rs, int64_t ps, const T *b,
                                    int64_t ldb, T *c, int64_t ldc, bool add, bool strong, sight s) {
-    enum { WIDE = 2 * N(VL), SIZE = sizeof(T) };
+    enum { WIDE = 2 * N(VL) };
     int64_t seen = N(SKIPS) ? what_of(s) : NONE_HIDDEN, edge = edge_in(s);
     for (int64_t i = 0; i < m; i += MR) {
         int64_t before = i + MR - 1 + edge, behind = i + 1 - edge;
@@ -56,13 +76,13 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
             bool    more = add;
             int64_t p = start, stop = end;
             wide = n - j < WIDE ? N(VL) : WIDE;
-            if (p > 0 && add && may_be_minus_zero(to, MR, ldc * SIZE, wide * SIZE)) p = 0;
+            if (p > 0 && add && N(may_be_minus_zero)(to, ldc, wide)) p = 0;
             do {
                 const T *left = a + i * rs + p * ps, *right = b + p * ldb + j;
                 if (wide == WIDE) N(block)(2, stop - p, left, rs, ps, right, ldb, to, ldc, more);
                 else N(block)(1, stop - p, left, rs, ps, right, ldb, to, ldc, more);
                 p = stop, stop = k, more = true;
-            } while (p < k && may_be_minus_zero(to, MR, ldc * SIZE, wide * SIZE));
+            } while (p < k && N(may_be_minus_zero)(to, ldc, wide));
         }
         if (!strong) continue;
         for (int64_t r = i; r < i + MR; r++)
@@ -76,10 +96,10 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
 }
 
 /* Rows [first, first + rows) of a matrix to a tile, times `scale`, padded with zeros. Is every
- * element finite? */
+ * element finite? Times 0 others are NaN, of which bits beside the sign are set. */
 static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
-    V       probe[PAD / N(VL)] = {{0}}, factor = scale - (V){0};
-    T       sum = 0;
+    V        factor = scale - (V){0};
+    N(words) probe = {0};
     int64_t vectors = x->plain ? x->cols / PAD * PAD : 0;
     for (int64_t i = 0; i < rows && vectors < ld; i++) {
         T          *row = to + i * ld + vectors;
@@ -88,33 +108,63 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
         for (int64_t j = x->cols; j < ld; j++) row[j - vectors] = 0;
     }
     for (int64_t i = 0; i < rows; i++) {
-        T       *row = to + i * ld;
-        const T *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        T        *row = to + i * ld;
+        const T  *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        /* rows of the next tile: they lie apart, so the processor does not guess them */
+        uintptr_t later = (uintptr_t)x->data + (uintptr_t)((first + i + TILE) * x->row_bytes);
         for (int64_t j = 0; j < ld; j += PAD) {
             const T *part = j < vectors ? from + j : row + j;
+            __builtin_prefetch((const void *)(later + (uintptr_t)j * sizeof(T)));
             UNROLL for (int l = 0; l < PAD / N(VL); l++) {
                 V value;
                 memcpy(&value, part + l * N(VL), sizeof value);
                 value *= factor;
                 memcpy(row + j + l * N(VL), &value, sizeof value);
-                probe[l] += value * (V){0};
+                probe |= (N(words))(value * (V){0});
             }
         }
     }
     for (int64_t i = rows * ld; i < TILE * ld; i++) to[i] = 0;
-    for (int l = 0; l < PAD; l++) sum += probe[l / N(VL)][l % N(VL)];
-    return sum == 0;
+    return N(any)(&probe) << 1 == 0;
+}
+
+/* A tile to rows [first, first + rows) of a matrix. */
+static ONCE TARGET void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
+    char *row = to->data + first * to->row_bytes;
+    bool  whole = to->plain && to->cols == ld;
+    for (int64_t i = 0; i < rows && to->cols > 0; i++, from += ld, row += to->row_bytes) {
+        if (!whole) to->store(row, 1, from, 1, to->cols);
+        for (int64_t j = 0; j < ld && whole; j += N(VL)) {
+            V value;
+            memcpy(&value, from + j, sizeof value);
+            memcpy(row + j * sizeof(T), &value, sizeof value);
+        }
+    }
 }
 
 /* (TILE, ld) to (ld, TILE) */
-static ONCE TARGET void N(turn)(const T *restrict from, int64_t ld, T *restrict to) {
-    for (int64_t p0 = 0; p0 < ld; p0 += PAD)
-        for (int64_t i = 0; i < TILE; i++)
-            for (int64_t p = p0; p < p0 + PAD; p++) to[p * TILE + i] = from[i * ld + p];
+static ONCE TARGET void N(turn_tile)(const T *restrict from, int64_t ld, T *restrict to) {
+    enum { SQUARE = !TURNS ? 1 : sizeof(V) > 16 && sizeof(T) == 8 ? 4 : 16 / sizeof(T) };
+    for (int64_t p = 0; p < ld; p += SQUARE)
+        for (int64_t i = 0; i < TILE; i += SQUARE) {
+            if (TURNS) N(turn)(to + p * TILE + i, TILE, from + i * ld + p, ld);
+            else to[p * TILE + i] = from[i * ld + p];
+        }
 }
 
-/* Applies masks to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j * cs].
- * Keys from n on are padding, which no sum includes. */
+/* What is hidden of a tile of queries i0 … and keys j0 … becomes -inf, with queries in rows or in
+ * columns. */
+static ONCE TARGET void N(hide)(int64_t causal, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, bool in_rows) {
+    int64_t seen = i0 + causal - j0, lines = in_rows ? rows : n; /* query i sees key j if j < i + seen */
+    if (!causal || n <= seen) return;
+    for (int64_t l = 0; l < lines; l++) {
+        int64_t from = in_rows ? within(seen + l, n) : 0, to = in_rows ? n : within(l - seen + 1, rows);
+        for (int64_t j = from; j < to; j++) s[l * TILE + j] = -(T)INFINITY;
+    }
+}
+
+/* Applies bias and mask to the scores of queries i0 … and keys j0 …; score (i, j) is s[i * rs + j *
+ * cs]. Keys from n on are padding, which no sum includes. */
 static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, int64_t rs,
                          int64_t cs) {
     if (a->bias.data) {
@@ -133,10 +183,6 @@ static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, 
                 if (!row[j * m.col_stride]) s[i * rs + j * cs] = -(T)INFINITY;
         }
     }
-    int64_t seen = i0 + a->causal; /* keys that query i0 sees */
-    if (a->causal && j0 + n > seen)
-        for (int64_t i = 0; i < rows; i++)
-            for (int64_t j = seen + i > j0 ? seen + i - j0 : 0; j < n; j++) s[i * rs + j * cs] = -(T)INFINITY;
 }
 
 /* ---- forward: one tile of queries, over all keys --------------------------------------------- */
@@ -170,7 +216,7 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
     T      *qt = memory, *kk = qt + TILE * a->d, *vv = kk + TILE * a->d, *s = vv + TILE * a->dv, *o = s + TILE * TILE;
     T       top[TILE], sum[TILE] = {0}, fade[TILE];
     N(load)(&q, i0, rows, (T)a->scale, kk, a->d);
-    N(turn)(kk, a->d, qt);
+    N(turn_tile)(kk, a->d, qt);
     for (int i = 0; i < TILE; i++) top[i] = -(T)INFINITY;
     for (int64_t i = 0; i < TILE * a->dv; i++) o[i] = 0;
     for (int64_t j0 = 0; j0 < keys; j0 += TILE) {
@@ -180,6 +226,7 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
         sight edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, true) : NONE_HIDDEN;
         N(product)(n, TILE, q.cols, kk, a->d, 1, qt, TILE, s, TILE, false, false, edge + COLUMNS_BEHIND);
         N(mask)(a, head, i0, rows, j0, n, s, 1, TILE);
+        N(hide)(a->causal, i0, rows, j0, n, s, false);
         N(soften)(s, n, top, sum, fade);
         for (int i = 0; i < TILE; i++)
             for (int64_t c = 0; c < a->dv; c++) o[i * a->dv + c] *= fade[i];
@@ -190,9 +237,9 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
     for (int64_t i = 0; i < rows; i++) {
         bool none = sum[i] == 0; /* no key is left */
         for (int64_t c = 0; c < z.cols; c++) o[i * a->dv + c] = none ? 0 : o[i * a->dv + c] / sum[i];
-        if (z.cols > 0) z.store(z.data + (i0 + i) * z.row_bytes, 1, o + i * a->dv, 1, z.cols);
         lse[i] = none ? -(T)INFINITY : top[i] + LOG(sum[i]);
     }
+    N(store)(&z, i0, rows, o, a->dv);
 }
 
 /* ---- backward: some tiles of keys, over all queries ------------------------------------------ */
@@ -217,7 +264,8 @@ static TARGET void N(score_adjoint)(const T *restrict p, T *restrict dp, int64_t
 /* delta[i] = Σ_c g[i,c] z[i,c] of a tile of queries, in the chain of dp = g vᵀ: with a single key z
  * is v and p (dp - delta) exactly 0. */
 static TARGET void N(deltas)(const plan *a, int64_t head, int64_t tile, void *memory) {
-    enum { SIDE = 8 }; /* chains side by side: as many as hide the latency of one */
+    /* chains side by side: as many as hide the latency of one */
+    enum { SIDE = MR > 4 || sizeof(V) > 16 ? 8 : 2 };
     matrix  g = matrix_of(&a->g, head, a->wide), z = matrix_of(&a->z, head, a->wide);
     int64_t i0 = tile * TILE, rows = a->queries - i0 < TILE ? a->queries - i0 : TILE, ld = a->dv;
     T      *gg = memory, *zz = gg + TILE * ld, *delta = (T *)(void *)a->deltas + head * a->queries + i0;
@@ -233,38 +281,41 @@ static TARGET void N(deltas)(const plan *a, int64_t head, int64_t tile, void *me
 
 /* One tile of keys with one tile of queries: adds to dk, dv (TILE rows each) and to the queries'
  * rows of dq. */
-typedef struct N(tiles) { T *kk, *kt, *vt, *qq, *gg, *s, *ds, *dk, *dv; bool k_finite; } N(tiles);
+typedef struct N(tiles) {
+    T      *kk, *kt, *vt, *qq, *gg, *s, *ds, *dk, *dv;
+    int64_t queries; /* the first of those in qq and gg; -1: there are none */
+    bool    k_finite, q_finite, g_finite;
+} N(tiles);
 
-static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, const N(tiles) * w,
-                                    T *dq) {
+static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, N(tiles) * w, T *dq) {
     matrix   q = matrix_of(&a->q, head, a->wide), g = matrix_of(&a->g, head, a->wide);
     int64_t  rows = a->queries - i0 < TILE ? a->queries - i0 : TILE;
     const T *lse = (const T *)a->lse.data + head * a->queries + i0;
     const T *delta = (const T *)(const void *)a->deltas + head * a->queries + i0;
-    bool q_finite = N(load)(&q, i0, rows, (T)a->scale, w->qq, a->d), g_finite = N(load)(&g, i0, rows, 1, w->gg, a->dv);
+    if (w->queries != i0) {
+        w->q_finite = N(load)(&q, i0, rows, (T)a->scale, w->qq, a->d);
+        w->g_finite = N(load)(&g, i0, rows, 1, w->gg, a->dv);
+        w->queries = i0;
+    }
     /* where a log-sum is NaN all weights of its query are, hidden or not */
     bool     known = true;
     for (int64_t i = 0; i < rows && N(SKIPS); i++) known &= lse[i] == lse[i];
     sight    edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, known) : NONE_HIDDEN;
     N(product)(rows, TILE, q.cols, w->qq, a->d, 1, w->kt, TILE, w->s, TILE, false, false, edge + COLUMNS_BEFORE);
     N(mask)(a, head, i0, rows, j0, n, w->s, TILE, 1);
+    N(hide)(a->causal, i0, rows, j0, n, w->s, true);
     N(weigh)(w->s, rows, lse);
     /* dv += pᵀ g */
-    N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !g_finite,
+    N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !w->g_finite,
                edge + TERMS_BEHIND);
     /* dp = g vᵀ */
     N(product)(rows, TILE, g.cols, w->gg, a->dv, 1, w->vt, TILE, w->ds, TILE, false, false, edge + COLUMNS_BEFORE);
     N(score_adjoint)(w->s, w->ds, rows, delta);
     /* dk += dsᵀ (scale q) */
-    N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !q_finite, edge + TERMS_BEHIND);
+    N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !w->q_finite, edge + TERMS_BEHIND);
     /* dq += ds k, scaled at the end */
     N(product)(rows, a->d, n, w->ds, TILE, 1, w->kk, a->d, dq + i0 * a->d, a->d, true, !w->k_finite,
                edge + TERMS_BEFORE);
-}
-
-static ONCE void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
-    for (int64_t i = 0; i < rows && to->cols > 0; i++)
-        to->store(to->data + (first + i) * to->row_bytes, 1, from + i * ld, 1, to->cols);
 }
 
 /* Tiles [from, to) of the keys of a head. dq (queries rounded up to TILE, d) receives what they add
@@ -274,16 +325,16 @@ static TARGET void N(backward)(const plan *a, int64_t head, int64_t from, int64_
     matrix   dk = matrix_of(&a->dk, head, a->wide), dv = matrix_of(&a->dv_out, head, a->wide);
     int64_t  big = TILE * a->d, wide = TILE * a->dv, all = (a->queries + TILE - 1) / TILE * TILE * a->d;
     T       *p = memory, *dq = dq_sum;
-    N(tiles) w = {.kk = p, .kt = p + big, .qq = p + 2 * big, .dk = p + 3 * big};
+    N(tiles) w = {.kk = p, .kt = p + big, .qq = p + 2 * big, .dk = p + 3 * big, .queries = -1};
     p += 4 * big;
     w.vt = p, w.gg = p + wide, w.dv = p + 2 * wide, w.s = p + 3 * wide, w.ds = w.s + TILE * TILE;
     for (int64_t i = 0; i < all; i++) dq[i] = 0;
     for (int64_t tile = from; tile < to; tile++) {
         int64_t j0 = tile * TILE, n = a->keys - j0 < TILE ? a->keys - j0 : TILE;
         w.k_finite = N(load)(&k, j0, n, 1, w.kk, a->d);
-        N(turn)(w.kk, a->d, w.kt);
-        N(load)(&v, j0, n, 1, w.gg, a->dv);
-        N(turn)(w.gg, a->dv, w.vt);
+        N(turn_tile)(w.kk, a->d, w.kt);
+        N(load)(&v, j0, n, 1, w.dv, a->dv);
+        N(turn_tile)(w.dv, a->dv, w.vt);
         for (int64_t i = 0; i < big; i++) w.dk[i] = 0;
         for (int64_t i = 0; i < wide; i++) w.dv[i] = 0;
         /* the first query that sees key j0 */

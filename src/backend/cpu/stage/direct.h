@@ -28,7 +28,7 @@ typedef struct cot__direct_run {
  * or of short rows, and their bytes: they have an eighth more, for elements that are done again,
  * and a row. */
 enum {
-    COT__NEAR_BYTES = 4096, COT__MOST_FILLED = 6,
+    COT__NEAR_BYTES = 4096, COT__MOST_FILLED = 8,
     COT__FILLED_BYTES = COT__NEAR_BYTES + COT__NEAR_BYTES / 8 + COT__FILLED_ROW
 };
 
