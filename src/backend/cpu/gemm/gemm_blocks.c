@@ -165,13 +165,14 @@ static int64_t row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips,
     return groups < 1 ? 1 : groups;
 }
 
-/* The same for many threads: as many as let all be done first, if each thread takes as long. */
+/* The same for many threads: as many as let all be done first. Threads do not take equally long, as
+ * a processor does other things, too: the last one is waited for half a part more. */
 static int64_t even_row_groups(const cot__gemm_kernels *g, int64_t m, int64_t strips, bool lies, int64_t threads) {
     int64_t best = row_groups(g, m, strips, lies), least = INT64_MAX;
     if (threads < MANY) return best;
     for (int64_t n = 1; n == 1 || (n <= m / (2 * g->rows) && n * strips <= 4 * threads); n++) {
         int64_t rows = round_up(ratio_up(m, n), g->rows), parts = ratio_up(m, rows) * strips;
-        int64_t time = ratio_up(parts, threads) * (rows + (lies ? 0 : PACKING));
+        int64_t time = (2 * ratio_up(parts, threads) + 1) * (rows + (lies ? 0 : PACKING));
         if (time < least) best = n, least = time;
     }
     return best;
