@@ -861,6 +861,11 @@ static inline void cot__rule_tangent(cot__rule *r, int k, cot_var v) {
 bool cot__rule_wants(const cot__rule *r, int k);
 /* Adds v (shaped like operand k) to the adjoint of operand k. */
 static inline void cot__give(cot__rule *r, int k, cot_var v) { r->give(r, k, v); }
+/* vjp, in a sweep: was operand k made by the elementwise operation `op` right before this node,
+ * does nobody else add to its adjoint, and does nobody ask for that? Then *under is the rule of
+ * `op`, for a rule that does the work of both: it gives to the operand of *under. All that both
+ * rules read, and the results of this node, still have their values. */
+bool cot__rule_past(const cot__rule *r, int k, int op, cot__rule *under);
 /* Adds v to the part x[start:stop:step] (slice = axis, start, stop, step; normalised) of the
  * adjoint: no padding is made. */
 static inline void cot__give_slice(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {

@@ -14,9 +14,12 @@
 
 #include <string.h>
 
+/* It records, or words an error: built for size, as what it calls takes the time. */
+#define COLD __attribute__((cold))
+
 /* ---- contributions, as numbers --------------------------------------------------------------- */
 
-bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
+COLD bool cot__adjoint_fits(cot__rule *r, cot_shape operand, cot_shape adjoint) {
     if (cot__same_shape(&operand, &adjoint)) return true;
     char x[COT__SHAPE_TEXT], y[COT__SHAPE_TEXT];
     cot__fail(r->t, COT_SHAPE, "[%s] its derivative rule gave an adjoint of shape %s for an operand of shape %s",
@@ -119,14 +122,14 @@ static void give_recorded(cot__rule *r, int k, cot_var v) {
 }
 
 /* An adjoint that may be written in place: zeros, or a copy of what is there. */
-static cot_var owned_recorded(cot__sweep *s, uint32_t to) {
+static COLD cot_var owned_recorded(cot__sweep *s, uint32_t to) {
     cot_tape *t = s->t;
     uint64_t  slot = *cot__slot(t, to);
     if (slot == 0) return cot_zeros(t, cot__dtype_at(&t->nodes[to]), cot__shape_at(t, to));
     return slot & COT__OWNED ? slot_held(t, to) : cot__copy_var(t, (uint32_t)slot - 1);
 }
 
-static void give_slice_recorded(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
+static COLD void give_slice_recorded(cot__rule *r, int k, cot_var v, const int64_t slice[4]) {
     cot__sweep *s = r->driver;
     uint32_t    to = cot__rule_arg(r, k);
     if (!cot__rule_wants(r, k)) return;
@@ -137,7 +140,7 @@ static void give_slice_recorded(cot__rule *r, int k, cot_var v, const int64_t sl
     slot_hold(s, to, sum, true);
 }
 
-static void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
+static COLD void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var index, int axis, bool along) {
     cot__sweep *s = r->driver;
     uint32_t    to = cot__rule_arg(r, k);
     if (!cot__rule_wants(r, k)) return;
@@ -302,7 +305,7 @@ static bool elementwise_numbers(cot__sweep *s, uint32_t i, cot__rule *r) {
 }
 
 /* An elementwise node, recorded: its trees written to the tape. */
-static void elementwise_recorded(cot__rule *r) {
+static COLD void elementwise_recorded(cot__rule *r) {
     cot_tape                    *t = r->t;
     uint32_t                     i = r->node;
     const cot__elementwise_info *e = &cot__elementwise_table[t->nodes[i].op];
@@ -336,7 +339,7 @@ static bool is_empty(const cot__rule *r) {
  * an operand that repeats elements, since the zeros would have to be added up. The rule is not
  * asked: on the way it might make rows and columns that do have elements, more than memory
  * holds. */
-static void give_nothing(cot__rule *r) {
+static COLD void give_nothing(cot__rule *r) {
     cot_tape *t = r->t;
     for (int k = 0, n = cot__nargs(cot__rule_node(r)); k < n && t->status == COT_OK; k++) {
         uint32_t a = cot__rule_arg(r, k);
@@ -438,6 +441,21 @@ static cot__rule rule_of(cot__sweep *s, uint32_t i) {
                        .give         = s->recording ? give_recorded : give_numbers,
                        .give_slice   = s->recording ? give_slice_recorded : give_slice_numbers,
                        .give_scatter = s->recording ? give_scatter_recorded : give_scatter_numbers};
+}
+
+COLD bool cot__rule_past(const cot__rule *r, int k, int op, cot__rule *under) {
+    cot_tape        *t = r->t;
+    uint32_t         x = cot__rule_arg(r, k);
+    const cot__node *n = &t->nodes[x];
+    if (n->op != op || x + 1 != r->node || (r->give != give_numbers && r->give != give_recorded)) return false;
+    if ((n->flags & (COT__WANTED | COT__RETAIN)) || *cot__slot(t, x)) return false;
+    /* what a limit or 16 bits keep of values is what `saves` of their records asks for */
+    if (t->memory.on || cot__packs(t)) return false;
+    *under = *r;
+    under->node = x, under->op = cot__op_of(op);
+    /* room for the gradient of a leaf is set aside by its own rule */
+    return n->a != COT__NONE && t->nodes[n->a].op != OP_leaf && cot__rule_wants(under, 0) &&
+           !cot__overwritten(t, n->a, x) && !cot__overwritten(t, r->node, r->node);
 }
 
 /* The adjoint of node i has been added up: somebody may have asked for it. */

@@ -4,6 +4,7 @@
  * equals, counted in the window. Once the second stands, the first is linear in x: max_take takes
  * the chosen elements, and its transpose max_unpool puts them back. avg_pool and avg_unpool are
  * linear and each other's transposes. All leading axes are alike: planes. */
+#include "rules/elementwise_ids.h"
 #include "rules/structural_ids.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
@@ -191,8 +192,18 @@ static cot_var at_chosen(cot__rule *r, int op, cot_var v, cot_var chosen) {
     return record_like(r, op, 2, (cot_var[]){v, chosen}, (cot_shape){0});
 }
 
+/* What ReLU holds back it holds back of the maxima too, which are fewer: the largest of a window is
+ * positive where the element is that it chose. So of relu before max_pool the adjoint is masked
+ * where it is pooled, and relu's own rule has nothing left to do. All other elements are 0, as they
+ * would be. */
 static void max_pool_vjp(cot__rule *r) {
-    cot__give(r, VALUES, at_chosen(r, OP_max_unpool, r->g, cot__rule_result_of(r, CHOSEN)));
+    cot__rule relu, *to = r;
+    cot_var   g = r->g;
+    if (cot__rule_past(r, VALUES, OP_relu, &relu)) {
+        to = &relu;
+        g = cot_where(cot_greater(cot__rule_z(r), 0.0), g, 0.0);
+    }
+    cot__give(to, VALUES, at_chosen(r, OP_max_unpool, g, cot__rule_result_of(r, CHOSEN)));
 }
 static void max_pool_jvp(cot__rule *r) {
     r->tangent = at_chosen(r, OP_max_take, r->tangents[VALUES], cot__rule_result_of(r, CHOSEN));

@@ -292,6 +292,61 @@ static void errors_say_what_was_given(void **s) {
     cot_tape_destroy(t);
 }
 
+/* Where relu comes right before it, max_pool masks the adjoint itself. If the adjoint between the
+ * two is asked for (`how`: of a recorded gradient, of a retained value), relu's own rule does. */
+enum { MASKED, ASKED, RETAINED, BACKWARD, WRITTEN, WAYS };
+static void gradient_behind_relu(const pool *g, cot_dtype d, int how, double *first, double *second) {
+    static cot_var (*const functions[4])(cot_var, cot_pool_options) = {NULL, cot_max_pool1d, cot_max_pool2d,
+                                                                       cot_max_pool3d};
+    cot_tape *t = cot_tape_create(NULL);
+    cot_shape sx = {1 + g->space, {g->planes}}, sz = sx;
+    for (int a = 0; a < g->space; a++) sx.dim[1 + a] = g->x[3 - g->space + a], sz.dim[1 + a] = g->z[3 - g->space + a];
+    cot_var x = tensor(t, d, sx, x_data), u = tensor(t, d, sz, seed);
+    cot_var r = cot_relu(cot_mul(x, 2)), z = functions[g->space](r, g->o), both[2] = {x, r}, grad[2];
+    if (how == WRITTEN) cot_add_into(&z, 1); /* the maxima are lost */
+    if (how == RETAINED || how == BACKWARD) {
+        if (how == RETAINED) cot_retain_grad(r);
+        cot_backward_seeded(z, u);
+        grad[0] = cot_grad(x);
+    } else {
+        cot_vjp(z, u, how == ASKED ? 2 : 1, both, grad);
+        cot_var again; /* the gradient is linear in u */
+        cot_vjp(grad[0], x, 1, &u, &again);
+        assert_int_equal(cot_read(again, second, cot_size(again)), COT_OK);
+    }
+    assert_ok(t);
+    assert_int_equal(cot_read(grad[0], first, cot_size(x)), COT_OK);
+    cot_tape_destroy(t);
+}
+
+static bool same_bits(const double *a, const double *b, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (!(isnan(a[i]) && isnan(b[i])) && memcmp(&a[i], &b[i], sizeof *a) != 0) return false;
+    return true;
+}
+
+static void behind_relu_the_adjoint_is_masked_where_it_is_pooled(void **s) {
+    (void)s;
+    static const double values[] = {-INFINITY, -1, -0.0, 0, 0, 0x1p-130, 1, 1, NAN, INFINITY};
+    static const double seeds[] = {-INFINITY, -1, -0.0, 0, 3, NAN, INFINITY};
+    static double       first[2][MOST], second[2][MOST];
+    state = 5;
+    for (int round = 0; round < (test_small() ? 100 : 600); round++) {
+        pool      g = random_pool(1 + round % 3);
+        cot_dtype d = (cot_dtype[]){COT_F32, COT_F64, COT_BF16}[round / 3 % 3];
+        int64_t   n = g.planes * g.x[0] * g.x[1] * g.x[2], m = g.planes * g.z[0] * g.z[1] * g.z[2];
+        for (int64_t i = 0; i < n; i++) x_data[i] = values[below(10)];
+        for (int64_t i = 0; i < m; i++) seed[i] = seeds[below(7)];
+        gradient_behind_relu(&g, d, ASKED, first[0], second[0]);
+        for (int how = MASKED; how < WAYS; how++) {
+            memcpy(second[1], second[0], sizeof second[0]);
+            gradient_behind_relu(&g, d, how, first[1], second[1]);
+            assert_true(same_bits(first[1], first[0], n));
+            assert_true(same_bits(second[1], second[0], m));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pools_are_their_definition),
@@ -302,6 +357,7 @@ int main(void) {
         cmocka_unit_test(padding_costs_nothing),
         cmocka_unit_test(places_are_a_second_result),
         cmocka_unit_test(errors_say_what_was_given),
+        cmocka_unit_test(behind_relu_the_adjoint_is_masked_where_it_is_pooled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

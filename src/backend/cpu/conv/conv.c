@@ -309,25 +309,28 @@ static void lay_channel(const laying *w, const char *from, char *to) {
                 lay_rows(w, from, to, (const int64_t[]){l->start[0][sd], l->start[1][sh], l->start[2][sw]});
 }
 
-static void lay_part(void *ctx, int64_t part) {
-    const laying *w = ctx;
-    int64_t       size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
-    for (int64_t i = cot__part_start(w->items, w->parts, part), end = cot__part_start(w->items, w->parts, part + 1);
-         i < end; i++) {
+static void lay_items(const laying *w, int64_t i, int64_t end) {
+    int64_t size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
+    for (; i < end; i++) {
         int64_t n = w->first + i / w->channels, c = i % w->channels;
         lay_channel(w, (const char *)w->from->data + (n * w->from->stride[0] + c * w->from->stride[1]) * from_size,
                     w->to + i * w->layout->channel * size);
     }
 }
 
-/* Images [first, first + count) of `from` into `to`, with zeros behind for lanes that read
- * beyond. */
-static void lay(const cot__layout *l, const cot__view *from, cot_dtype dtype, int64_t first, int64_t count, char *to,
-                int lanes) {
+static void lay_part(void *ctx, int64_t part) {
+    const laying *w = ctx;
+    lay_items(w, cot__part_start(w->items, w->parts, part), cot__part_start(w->items, w->parts, part + 1));
+}
+
+/* What lays images [first, first + count) of `from` into `to`. Behind them stand zeros for lanes
+ * that read beyond. */
+static __attribute__((noinline)) COLD laying laying_of(const cot__layout *l, const cot__view *from, cot_dtype dtype,
+                                                       int64_t first, int64_t count, char *to, int lanes) {
     laying w = {l, from, dtype, first, from->shape[1], count * from->shape[1], 0, to};
     w.parts = cot__parts(w.items, l->channel, w.items);
-    if (w.items > 0) cot__parallel(w.parts, lay_part, &w);
     memset(to + w.items * l->channel * cot__dtype_size(dtype), 0, (size_t)(lanes * cot__dtype_size(dtype)));
+    return w;
 }
 
 /* Images whose padded copies of `each` elements fit a slab; at least one. */
@@ -360,6 +363,9 @@ typedef struct product {
     int64_t           channel, chunk_blocks, row_blocks, items, parts;
     int               lanes;  /* of a chunk */
     bool              across; /* channels are in lanes, PLACES make a chunk */
+    /* each item lays what it reads, which is in its cache then; else all is laid before */
+    bool              lays;
+    laying            laying;
 } product;
 
 /* An item is one image and group, a block of its chunks and a block of its channels. */
@@ -373,6 +379,7 @@ static void product_part(void *ctx, int64_t part) {
         int64_t group = image % p->groups;
         int64_t m     = 16 * cot__part_start(panels, p->row_blocks, rows),
                 m_end = 16 * cot__part_start(panels, p->row_blocks, rows + 1);
+        if (p->lays) lay_items(&p->laying, image * p->in, (image + 1) * p->in);
         p->e->run(p->s, p->weights + group * p->outs * p->s->taps * p->e->size,
                   p->source + image * p->in * p->channel * p->e->size,
                   p->out + image * p->outs * p->s->plane * p->e->size, m, m_end < p->outs ? m_end : p->outs,
@@ -405,6 +412,11 @@ static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images
     if (p->row_blocks > (p->outs + 15) / 16) p->row_blocks = (p->outs + 15) / 16;
     if (p->row_blocks < 1) p->row_blocks = 1;
     p->items = images * p->groups * p->chunk_blocks * p->row_blocks;
+    /* Items that share what they read find it laid, and so do those whose lanes read beyond it,
+     * which another thread may be laying. */
+    p->lays &= p->across && p->chunk_blocks * p->row_blocks == 1;
+    if (p->laying.parts && !p->lays) cot__parallel(p->laying.parts, lay_part, &p->laying);
+    p->laying.parts = 0;
     int64_t cost = s->chunk_count * (s->taps + 8) * p->outs / (p->chunk_blocks * p->row_blocks) + 1;
     p->parts = cot__parts(p->items, cost, p->items);
     cot__parallel(p->parts, product_part, p);
@@ -461,10 +473,11 @@ static COLD void run_product(cot__scratch *m, const cot__conv *g, bool input, co
     p.source = padded, p.channel = l.channel;
     for (int64_t n = 0; n < g->batch; n += slab) {
         int64_t images = g->batch - n < slab ? g->batch - n : slab, phases = input ? phases_of(g) : 1;
-        lay(&l, a, dtype, n, images, padded, e->lanes);
+        p.laying = laying_of(&l, a, dtype, n, images, padded, e->lanes);
         p.out = out + n * p.outs * g->groups * plane * e->size;
         for (int64_t phase = 0; phase < phases; phase++) {
             int64_t kept = m->used;
+            p.lays = phase == 0;
             if (input) cot__plan_phase(m, g, p.in, p.lanes, &l, phase, &s);
             run_sweep(m, &p, w, images, input ? kernel : in * kernel, input ? in * kernel : kernel, outs * in * kernel);
             m->used = kept;
@@ -490,6 +503,7 @@ typedef struct weighing {
     int64_t           tiles, splits, items, parts; /* tiles: blocks of taps */
     bool              add, across;
     int64_t           panels, panel; /* of the channels of a group, and the channels of one */
+    laying            laying;
 } weighing;
 
 /* Are channels of z contiguous, and of the right dtype? */
@@ -552,6 +566,14 @@ static void cut_across_part(void *ctx, int64_t part) {
                              ((w->first + image) * w->z->stride[0] + panel * w->panel * w->z->stride[1]) * size,
                          w->z->stride[1], w->cut + (panel * w->images + image) * w->j.z_image * size);
     }
+}
+
+/* Both copies: the first parts lay x, the others cut z. */
+static void copy_part(void *ctx, int64_t part) {
+    weighing *w = ctx;
+    if (part < w->laying.parts) lay_part(&w->laying, part);
+    else if (w->across) cut_across_part(ctx, part - w->laying.parts);
+    else cut_part(ctx, part - w->laying.parts);
 }
 
 /* The chunks that some of n taps, from tap p of a channel's kernel on, read anything in. */
@@ -753,11 +775,11 @@ static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view
     if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
-        lay(&l, x, dtype, n, w.images, padded, (int)lanes);
+        w.laying = laying_of(&l, x, dtype, n, w.images, padded, (int)lanes);
         int64_t cuts = w.images * g->out / (w.across ? w.panel : 1);
         w.parts = cot__parts(cuts, w.images * cut / cuts, cuts);
-        if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size;
-        else cot__parallel(w.parts, w.across ? cut_across_part : cut_part, &w);
+        if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size, w.parts = 0;
+        cot__parallel(w.laying.parts + w.parts, copy_part, &w);
         w.items = panels * w.tiles * w.splits;
         w.parts = cot__parts(
             w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);
