@@ -99,6 +99,12 @@ SAMPLE(m_determinants) {
     cot_slogdet(cot_detach(x[0]), &sign, &logarithm);
     return cot_mul(cot_stack(3, (cot_var[]){sign, logarithm, det}, 0), cot_sum(x[0], COT_ALL));
 }
+/* The factors of a constant are constants, and then nothing reads it. */
+SAMPLE(m_system) {
+    UNUSED;
+    cot_var a = cot_data(x[0].tape, COT_F64, COT_SHAPE(2, 2), (double[]){3, 1, -1, 2});
+    return cot_add(cot_solve(cot_cast(a, cot_dtype_of(x[0])), x[0]), x[0]);
+}
 SAMPLE(m_draws) {
     UNUSED;
     cot_var   step = cot_cast(cot_mul(cot_index(cot_index(x[0], 0, 0), 0, 0), 1000.0), COT_I64);
@@ -143,7 +149,7 @@ static void add_moving(emitted *e, cot_dtype dtype, int step) {
         {"one_hot", m_one_hot}, {"integers", m_integers}, {"gather", m_gather}, {"compress", m_compress},
         {"det", m_determinants}, {"draws", m_draws}, {"orders", m_orders}, {"scan", m_scan}, {"fori", m_fori},
         {"cond", m_cond}, {"bounded", m_bounded}, {"while", m_while}, {"never", m_never}, {"numbers", m_numbers},
-        {"halves", m_halves}, {"each", m_each}, {"tangent", m_tangent}};
+        {"halves", m_halves}, {"each", m_each}, {"tangent", m_tangent}, {"system", m_system}};
     static group g;
     for (int k = 0; k < TEST_COUNT(moving); k += step) add_to_group(&g, moving[k].name, moving[k].f);
     add_group(e, &g, dtype);

@@ -52,6 +52,12 @@ bool cot__is_whole(const cot__layout *l, uint32_t value) {
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
+/* A matrix beside its factors is there for rules alone. */
+static bool is_read(const cot__program *p, uint32_t k, int i) {
+    int op = p->operation[k].op;
+    return i > 0 || (op != OP_lu_solve && op != OP_det && op != OP_logabsdet);
+}
+
 static void find_wanted(cot__layout *l) {
     const cot__program *p = l->p;
     memset(l->wanted, 0, p->values);
@@ -60,7 +66,7 @@ static void find_wanted(cot__layout *l) {
         const uint32_t *x = cot__operation_operand(p, k);
         if (cot__is_no_work(l, k)) continue;
         for (int i = 0; i < cot__operation_operands(p, k); i++)
-            if (x[i] != COT__NO_VALUE) l->wanted[l->plan.root[x[i]]] = 1;
+            if (x[i] != COT__NO_VALUE && is_read(p, k, i)) l->wanted[l->plan.root[x[i]]] = 1;
     }
 }
 
