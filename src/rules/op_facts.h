@@ -20,13 +20,15 @@ typedef struct cot__op_cost {
     double (*more)(const cot_tape *t, uint32_t node); /* all that the other parts cannot express */
 } cot__op_cost;
 
+enum { COT__CHOOSES_NOTHING, COT__CHOOSES_ON_AXIS, COT__CHOOSES_IN_WINDOW };
+
 /* For a linear operation that takes elements from positions, or adds them to positions, that are
  * one of its operands; and for a generic one that finds them itself, and is linear once they stand.
  * At other inputs the positions may differ. */
 typedef struct cot__op_choice {
     /* NOTHING: no positions; ON_AXIS: the axis is the first attribute; IN_WINDOW: as in
      * ops/nn/pool.c */
-    enum { COT__CHOOSES_NOTHING, COT__CHOOSES_ON_AXIS, COT__CHOOSES_IN_WINDOW } from;
+    uint8_t from;
     bool along; /* on an axis: each row has its own positions, as in take_along_axis */
     bool puts;  /* adds elements at the positions, instead of taking them */
 } cot__op_choice;

@@ -55,9 +55,52 @@ typedef struct cot__reading {
 
 typedef struct cot__op {
     const char *name;
-    cot__kind   kind;
-    uint32_t    inactive; /* mask of operands without derivative (indices, labels) */
-    uint32_t    saves;    /* which values the vjp reads */
+
+    /* ---- small ones, which share words: there are many records ---- */
+
+    uint32_t inactive; /* mask of operands without derivative (indices, labels) */
+    uint32_t saves;    /* which values the vjp reads */
+    /* Of a generic operation: the operands that its value is linear in, all of them together while
+     * the others rest (bits as in a save mask); in the others it is curved. Linear operations are
+     * so in all operands, bilinear ones in either. See cot__linear_in. */
+    uint32_t linear;
+    /* Operands that its rule reads though `saves` does not note them, as they are scalars, which
+     * nothing overwrites in place. */
+    uint32_t  unwatched;
+    cot__kind kind : 8;
+    uint8_t   asks; /* COT__ASKS_DTYPE, COT__ASKS_SHAPE: what infer reads of *z */
+    /* What patterns of dependence (diff/sparse) and sweeps must know of its elements. choice: every
+     * linear operation with operands that are not differentiated has one. same: 1 + the operand
+     * whose elements its own are, one by one, perhaps rounded; 0: none. */
+    cot__op_choice choice;
+    uint8_t        same;
+    cot__op_write  writes : 8;
+    /* How many bodies it takes at most, programs of their own (program/program.h). */
+    int8_t bodies;
+    /* The result lies in the memory of operand 0: when run begins, j->z holds its elements. */
+    bool in_place;
+    /* It may hold addresses of the user's, and a program with one of them is bound to this
+     * process. */
+    bool binds;
+    /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
+     * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */
+    bool sweeps_alone;
+    /* Functions of the user's make its value, so what it is linear in is not known. */
+    bool opaque;
+    /* While a body is recorded it does not run, and its value is an example. */
+    bool example;
+    /* What its rule reads may be kept as bf16 (cot_precision.saved): values that are off by 2^-8 of
+     * themselves give products that are off by no more than so each, or the rule reads a sign
+     * alone. Not so of 1 - z², of x == z, or of a difference beside statistics that are exact. */
+    bool rounds;
+    /* How groups of a program do it block by block (program/fusion.h); COT__BY_ITSELF: they do not.
+     * rows: of a generic operation that mixes an axis, or one and all after it (see `attrs`): a row
+     * of the result is made of that row of so many operands, the first, and of all of the others.
+     * fold: of a reduction ("axes:m"): 1 + the cot__reduction that it is. */
+    int8_t rows, fold;
+
+    /* ---- its names and rules ---- */
+
     const char *formula;  /* for people */
     /* The names of its operands in the formula, in order:
      *   "a b"     two operands
@@ -73,6 +116,7 @@ typedef struct cot__op {
     const char *called;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
+
     /* ---- running it on arrays, without a tape (job.h) ---- */
 
     /* How many results it has, from the types of the operands and the attributes; it is asked
@@ -84,7 +128,6 @@ typedef struct cot__op {
      * operations whose result's dtype or shape is an attribute in all but name (`asks`), *z holds
      * it when called; it is checked. False after telling the caller why. */
     bool (*infer)(const cot__job *j, cot__type *z);
-    uint32_t asks; /* COT__ASKS_DTYPE, COT__ASKS_SHAPE: what infer reads of *z */
     /* Are the elements legal? False after telling the caller. NULL: all are. */
     bool (*check)(const cot__job *j);
     /* If check asks for nothing but that all elements of one operand are positions on an axis: what
@@ -100,15 +143,8 @@ typedef struct cot__op {
     /* The result as a view of operand 0: strides, and the first element, counted from the
      * operand's. False: the elements do not lie so, and run copies them. */
     bool (*view)(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset);
-    /* The result lies in the memory of operand 0: when run begins, j->z holds its elements. */
-    bool in_place;
     /* Why it cannot run without a tape. NULL: it can. */
     const char *needs_tape;
-    /* How many bodies it takes at most, programs of their own (program/program.h). */
-    int bodies;
-    /* It may hold addresses of the user's, and a program with one of them is bound to this
-     * process. */
-    bool binds;
     /* Of an operation with bodies or functions of the user's, in place of run:
      *   open   all that running needs besides, runs of the bodies above all, made when shapes and
      *          strides are known and no element is. NULL after telling the caller
@@ -161,20 +197,11 @@ typedef struct cot__op {
      *   "axis:a"              mixes this axis, in operands of the result's shape
      *   "from:a"              mixes this axis and all after it, likewise */
     const char *attrs;
-    /* Directions through it are swept one by one (diff/products/product_batch.c): as a batch its
-     * sweep would round differently, lose a note about one matrix, or keep all states of a loop. */
-    bool sweeps_alone;
     /* What its value costs; elementwise operations are counted in their formulas instead. */
     cot__op_cost cost;
-    /* Of a generic operation: the operands that its value is linear in, all of them together while
-     * the others rest (bits as in a save mask); in the others it is curved. Linear operations are
-     * so in all operands, bilinear ones in either. See cot__linear_in. */
-    uint32_t linear;
     /* The operand that operand k of n is multiplied by, or -1: the value is linear in the one only
      * while the other rests. NULL: none is. Not for bilinear operations, where it is the other. */
     int (*factor)(int k, int n);
-    /* Functions of the user's make its value, so what it is linear in is not known. */
-    bool opaque;
     /* How node i depends on what its operands depend on (diff/engine/linearity.h), where this is
      * found by looking closer than `linear` does; NULL: by that. */
     uint8_t (*depends)(const struct cot__places *p, uint32_t i);
@@ -187,29 +214,9 @@ typedef struct cot__op {
     /* Records on operands xs the operations that it stands for, and gives its results zs, as many
      * as the node has. False after an error on the tape. NULL: it stands for none. */
     bool (*inlined)(cot__rule *r, const cot_var *xs, cot_var *zs);
-    /* What patterns of dependence (diff/sparse) and sweeps must know of its elements. choice: every
-     * linear operation with operands that are not differentiated has one. same: 1 + the operand
-     * whose elements its own are, one by one, perhaps rounded; 0: none. */
-    cot__op_choice choice;
     /* Tells which elements of operand q->k each element of the result reads, where the last operand
      * lists places; NULL: patterns find out by running it, or take all of them. */
     void (*reach)(const cot__reading *q);
-    cot__op_write  writes;
-    uint32_t       same;
-    /* Operands that its rule reads though `saves` does not note them, as they are scalars, which
-     * nothing overwrites in place. */
-    uint32_t unwatched;
-    /* While a body is recorded it does not run, and its value is an example. */
-    bool example;
-    /* What its rule reads may be kept as bf16 (cot_precision.saved): values that are off by 2^-8 of
-     * themselves give products that are off by no more than so each, or the rule reads a sign
-     * alone. Not so of 1 - z², of x == z, or of a difference beside statistics that are exact. */
-    bool rounds;
-    /* How groups of a program do it block by block (program/fusion.h); COT__BY_ITSELF: they do not.
-     * rows: of a generic operation that mixes an axis, or one and all after it (see `attrs`): a row
-     * of the result is made of that row of so many operands, the first, and of all of the others.
-     * fold: of a reduction ("axes:m"): 1 + the cot__reduction that it is. */
-    int8_t rows, fold;
 } cot__op;
 
 /* Of elementwise operations: name, kind, inactive and saves only. */
