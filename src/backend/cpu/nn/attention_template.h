@@ -100,7 +100,7 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
 static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
     V        factor = scale - (V){0};
     N(words) probe = {0};
-    int64_t vectors = x->plain ? x->cols / PAD * PAD : 0;
+    int64_t  vectors = x->plain ? x->cols / PAD * PAD : 0;
     for (int64_t i = 0; i < rows && vectors < ld; i++) {
         T          *row = to + i * ld + vectors;
         const char *from = x->data + (first + i) * x->row_bytes + vectors * x->col_stride * x->size;
@@ -108,8 +108,8 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
         for (int64_t j = x->cols; j < ld; j++) row[j - vectors] = 0;
     }
     for (int64_t i = 0; i < rows; i++) {
-        T        *row = to + i * ld;
-        const T  *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        T       *row = to + i * ld;
+        const T *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
         /* rows of the next tile: they lie apart, so the processor does not guess them */
         uintptr_t later = (uintptr_t)x->data + (uintptr_t)((first + i + TILE) * x->row_bytes);
         for (int64_t j = 0; j < ld; j += PAD) {
