@@ -155,7 +155,8 @@ static ONCE TARGET void N(turn_tile)(const T *restrict from, int64_t ld, T *rest
 /* What is hidden of a tile of queries i0 … and keys j0 … becomes -inf, with queries in rows or in
  * columns. */
 static ONCE TARGET void N(hide)(int64_t causal, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, bool in_rows) {
-    int64_t seen = i0 + causal - j0, lines = in_rows ? rows : n; /* query i sees key j if j < i + seen */
+    int64_t seen = i0 + causal - j0; /* query i sees key j if j < i + seen */
+    int64_t lines = in_rows ? rows : n;
     if (!causal || n <= seen) return;
     for (int64_t l = 0; l < lines; l++) {
         int64_t from = in_rows ? within(seen + l, n) : 0, to = in_rows ? n : within(l - seen + 1, rows);
@@ -287,7 +288,8 @@ typedef struct N(tiles) {
     bool    k_finite, q_finite, g_finite;
 } N(tiles);
 
-static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, N(tiles) * w, T *dq) {
+static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, N(tiles) *w,
+                                    T *dq) {
     matrix   q = matrix_of(&a->q, head, a->wide), g = matrix_of(&a->g, head, a->wide);
     int64_t  rows = a->queries - i0 < TILE ? a->queries - i0 : TILE;
     const T *lse = (const T *)a->lse.data + head * a->queries + i0;
