@@ -130,14 +130,14 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
 
 /* A tile to rows [first, first + rows) of a matrix. */
 static ONCE TARGET void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
-    char *row = to->data + first * to->row_bytes;
-    bool  whole = to->plain && to->cols == ld;
-    for (int64_t i = 0; i < rows && to->cols > 0; i++, from += ld, row += to->row_bytes) {
+    bool whole = to->plain && to->cols == ld;
+    for (int64_t i = 0; i < rows && to->cols > 0; i++, from += ld) {
+        char *row = to->data + (first + i) * to->row_bytes;
         if (!whole) to->store(row, 1, from, 1, to->cols);
         for (int64_t j = 0; j < ld && whole; j += N(VL)) {
             V value;
             memcpy(&value, from + j, sizeof value);
-            memcpy(row + j * sizeof(T), &value, sizeof value);
+            memcpy(row + j * (int64_t)sizeof(T), &value, sizeof value);
         }
     }
 }
