@@ -154,6 +154,46 @@ static void test_copy_large(void **state) {
     cot__copy(&none, &none);
 }
 
+/* Rows of any few bytes, in another order: every bit of them and nothing behind them. */
+static void test_copy_rows(void **state) {
+    (void)state;
+    for (int d = 0; d < COT_DTYPE_COUNT; d++)
+        for (int64_t n = 1; n < 70; n++) {
+            const int64_t shape[3] = {5, 7, n}, turned[3] = {n, 5 * n, 1}, gaps[3] = {9 * n + 6, n + 1, 1};
+            unsigned char x[35 * 70 * 8], z[50 * 71 * 8], untouched[sizeof z];
+            const int64_t size = cot__dtype_size((cot_dtype)d);
+            for (size_t i = 0; i < sizeof x; i++) x[i] = d == COT_BOOL ? i % 3 == 0 : (unsigned char)below(256);
+            memset(z, 77, sizeof z), memset(untouched, 77, sizeof z);
+            cot__view from = {x, (cot_dtype)d, 3, shape, turned}, to = {z, (cot_dtype)d, 3, shape, gaps};
+            cot__copy(&to, &from);
+            for (int64_t r = 0; r < 35; r++) {
+                unsigned char *row = z + (r / 7 * gaps[0] + r % 7 * gaps[1]) * size;
+                assert_memory_equal(row, x + (r / 7 * n + r % 7 * 5 * n) * size, (size_t)(n * size));
+                memset(row, 77, (size_t)(n * size));
+            }
+            assert_memory_equal(z, untouched, sizeof z);
+        }
+}
+
+/* Plain arrays and fills that are shared out, whatever their axes are. */
+static void test_copy_plain(void **state) {
+    (void)state;
+    const int64_t shape[3] = {3, 130, 101}, repeats[3] = {0, 0, 0};
+    for (int d = 0; d < 64; d++) {
+        array x, z;
+        make(&x, (cot_dtype)(d / 8), 3, shape, CONTIGUOUS);
+        make(&z, (cot_dtype)(d % 8), 3, shape, CONTIGUOUS);
+        fill(&x, true);
+        cot__copy(&z.v, &x.v);
+        check_copy(&z, &x);
+        x.v.stride = repeats;
+        cot__copy(&z.v, &x.v);
+        check_copy(&z, &x);
+        drop(&x);
+        drop(&z);
+    }
+}
+
 /* ---- cursors --------------------------------------------------------------------------------- */
 
 static void test_cursor(void **state) {
@@ -355,6 +395,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dtypes), cmocka_unit_test(test_memory),     cmocka_unit_test(test_elements),
         cmocka_unit_test(test_copy),   cmocka_unit_test(test_copy_large), cmocka_unit_test(test_cursor),
+        cmocka_unit_test(test_copy_rows), cmocka_unit_test(test_copy_plain),
         cmocka_unit_test(test_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

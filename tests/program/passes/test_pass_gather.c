@@ -86,7 +86,7 @@ static void what_reads_a_product_stands_behind_it(void **state) {
                                   "gives %10, %5, %9, %6, %7\n");
 }
 
-/* The factor of a step is made of a number that was recorded later, and comes before the product. */
+/* The factor of a step is made of a number that was recorded later; it comes before the product. */
 static void numbers_that_an_end_reads_stand_before_the_product(void **state) {
     draft d;
     (void)state;

@@ -100,7 +100,7 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
 static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T scale, T *restrict to, int64_t ld) {
     V        factor = scale - (V){0};
     N(words) probe = {0};
-    int64_t vectors = x->plain ? x->cols / PAD * PAD : 0;
+    int64_t  vectors = x->plain ? x->cols / PAD * PAD : 0;
     for (int64_t i = 0; i < rows && vectors < ld; i++) {
         T          *row = to + i * ld + vectors;
         const char *from = x->data + (first + i) * x->row_bytes + vectors * x->col_stride * x->size;
@@ -108,8 +108,8 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
         for (int64_t j = x->cols; j < ld; j++) row[j - vectors] = 0;
     }
     for (int64_t i = 0; i < rows; i++) {
-        T        *row = to + i * ld;
-        const T  *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
+        T       *row = to + i * ld;
+        const T *from = (const T *)(const void *)(x->data + (first + i) * x->row_bytes);
         /* rows of the next tile: they lie apart, so the processor does not guess them */
         uintptr_t later = (uintptr_t)x->data + (uintptr_t)((first + i + TILE) * x->row_bytes);
         for (int64_t j = 0; j < ld; j += PAD) {
@@ -130,14 +130,14 @@ static ONCE TARGET bool N(load)(const matrix *x, int64_t first, int64_t rows, T 
 
 /* A tile to rows [first, first + rows) of a matrix. */
 static ONCE TARGET void N(store)(const matrix *to, int64_t first, int64_t rows, const T *from, int64_t ld) {
-    char *row = to->data + first * to->row_bytes;
-    bool  whole = to->plain && to->cols == ld;
-    for (int64_t i = 0; i < rows && to->cols > 0; i++, from += ld, row += to->row_bytes) {
+    bool whole = to->plain && to->cols == ld;
+    for (int64_t i = 0; i < rows && to->cols > 0; i++, from += ld) {
+        char *row = to->data + (first + i) * to->row_bytes;
         if (!whole) to->store(row, 1, from, 1, to->cols);
         for (int64_t j = 0; j < ld && whole; j += N(VL)) {
             V value;
             memcpy(&value, from + j, sizeof value);
-            memcpy(row + j * sizeof(T), &value, sizeof value);
+            memcpy(row + j * (int64_t)sizeof(T), &value, sizeof value);
         }
     }
 }
@@ -155,7 +155,8 @@ static ONCE TARGET void N(turn_tile)(const T *restrict from, int64_t ld, T *rest
 /* What is hidden of a tile of queries i0 … and keys j0 … becomes -inf, with queries in rows or in
  * columns. */
 static ONCE TARGET void N(hide)(int64_t causal, int64_t i0, int64_t rows, int64_t j0, int64_t n, T *s, bool in_rows) {
-    int64_t seen = i0 + causal - j0, lines = in_rows ? rows : n; /* query i sees key j if j < i + seen */
+    int64_t seen = i0 + causal - j0; /* query i sees key j if j < i + seen */
+    int64_t lines = in_rows ? rows : n;
     if (!causal || n <= seen) return;
     for (int64_t l = 0; l < lines; l++) {
         int64_t from = in_rows ? within(seen + l, n) : 0, to = in_rows ? n : within(l - seen + 1, rows);
@@ -287,7 +288,8 @@ typedef struct N(tiles) {
     bool    k_finite, q_finite, g_finite;
 } N(tiles);
 
-static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, N(tiles) * w, T *dq) {
+static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int64_t j0, int64_t n, N(tiles) *w,
+                                    T *dq) {
     matrix   q = matrix_of(&a->q, head, a->wide), g = matrix_of(&a->g, head, a->wide);
     int64_t  rows = a->queries - i0 < TILE ? a->queries - i0 : TILE;
     const T *lse = (const T *)a->lse.data + head * a->queries + i0;
