@@ -304,8 +304,8 @@ static void rows_repeat_and_truths_stay_numbers(void **state) {
     test_verdict();
 }
 
-/* The rows of a repeated one as a matrix are a view that the plan alone finds, and lie in one place.
- * Their list is a copy, which no group may have in it. */
+/* The rows of a repeated one as a matrix are a view that the plan alone finds, and lie in one
+ * place. Their list is a copy, which no group may have in it. */
 static void a_copy_of_what_is_repeated_stands_in_no_group(void **state) {
     for (int told = 0; told < 2; told++) {
         draft d;
