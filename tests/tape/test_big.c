@@ -252,6 +252,35 @@ static void a_deep_chain_of_tensors_on_a_small_stack(void **state) {
     assert_near(c.value, 0.75, 0);
 }
 
+/* Blocks of elementwise work lie on the stack, too. */
+static void *elementwise_sweep(void *arg) {
+    chain        *c = arg;
+    static double data[20000], grad[20000];
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       x = cot_tensor(t, COT_F64, COT_SHAPE(20000), data), y = x, g;
+    for (int i = 0; i < 4; i++) y = cot_add(cot_mul(cot_tanh(y), 0.5), cot_expm1(y));
+    cot_var s = cot_sum(y, COT_ALL);
+    cot_backward(s);
+    cot_read_grad(x, grad, 20000);
+    c->gradient = grad[0];
+    cot_grad_of(s, 1, &x, &g);
+    cot_read(g, grad, 20000);
+    c->second = grad[19999];
+    c->status = cot_tape_status(t);
+    cot_tape_destroy(t);
+    return NULL;
+}
+
+static void elementwise_work_on_a_small_stack(void **state) {
+    (void)state;
+    if (test_small()) skip(); /* sanitizers need room of their own */
+    chain c = {.n = 0};
+    on_a_small_stack(elementwise_sweep, &c);
+    assert_int_equal(c.status, COT_OK);
+    assert_near(c.gradient, 5.0625, 0); /* 1.5^4 */
+    assert_near(c.second, 5.0625, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_hundred_million_operations_on_a_small_stack),
@@ -259,6 +288,7 @@ int main(void) {
         cmocka_unit_test(a_million_leaves),
         cmocka_unit_test(slices_in_a_loop_are_linear),
         cmocka_unit_test(a_deep_chain_of_tensors_on_a_small_stack),
+        cmocka_unit_test(elementwise_work_on_a_small_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

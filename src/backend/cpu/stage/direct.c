@@ -8,17 +8,21 @@ enum { SHORT_ROW = 8 }; /* elements of the shortest row that is worth it */
 
 /* ---- blocks that are filled ------------------------------------------------------------------ */
 
-/* The block that is full of it, or the next, which is to be filled; NULL: there is none. */
-static void *find(cot__filled *f, const void *from, uint64_t bits, int size, bool *is_new) {
-    int k = 0;
+/* The block that is full of it, or the next, of `elements`, which is to be filled; NULL: there is
+ * none. */
+static void *find(cot__filled *f, const void *from, uint64_t bits, int size, int64_t elements, bool *is_new) {
+    int k = 0, bytes = (int)(elements * size + 63) & ~63; /* lines of the cache, with which each begins */
     while (k < f->count && (f->bits[k] != bits || f->size[k] != size || f->from[k] != from)) k++;
     *is_new = k == f->count;
-    if (k == COT__MOST_FILLED) return NULL;
-    f->from[k] = from;
-    f->bits[k] = bits;
-    f->size[k] = size;
-    f->count += *is_new;
-    return (char *)f->memory + (int64_t)k * COT__FILLED_BYTES;
+    if (!*is_new) return f->block[k];
+    if (k == COT__MOST_FILLED || bytes > COT__FILLED_BYTES - f->used) return NULL;
+    f->from[k]  = from;
+    f->bits[k]  = bits;
+    f->size[k]  = size;
+    f->block[k] = f->memory + f->used;
+    f->used += bytes;
+    f->count++;
+    return f->block[k];
 }
 
 static const void *fill(cot__filled *f, const cot__block_run *r, const cot__view *x) {
@@ -26,7 +30,7 @@ static const void *fill(cot__filled *f, const cot__block_run *r, const cot__view
     bool     is_new;
     cot__strip(r->compute, x->dtype)(&bits, 1, x->data, 0, 1);
     int       size = cot__dtype_size(r->compute), n = f->length;
-    void     *to = find(f, NULL, bits, size, &is_new);
+    void     *to = find(f, NULL, bits, size, n, &is_new);
     uint64_t *wide = to;
     uint32_t *narrow = to;
     for (int i = 0; to && is_new && size == 8 && i < n; i++) wide[i] = bits;
@@ -37,7 +41,7 @@ static const void *fill(cot__filled *f, const cot__block_run *r, const cot__view
 static const void *fill_rows(cot__filled *f, const cot__view *x, int64_t row) {
     int64_t size = cot__dtype_size(x->dtype), have = row * size, all = (f->length + row) * size;
     bool    is_new;
-    char   *to = find(f, x->data, (uint64_t)row, (int)size, &is_new);
+    char   *to = find(f, x->data, (uint64_t)row, (int)size, f->length + row, &is_new);
     if (!to || !is_new) return to;
     memcpy(to, x->data, (size_t)have);
     for (; have < all; have *= 2) memcpy(to + have, to, (size_t)(2 * have < all ? have : all - have));

@@ -25,18 +25,20 @@ typedef struct cot__direct_run {
 } cot__direct_run;
 
 /* Bytes of an array in a block of which all arrays stay in the first cache. Blocks full of numbers
- * or of short rows, and their bytes: they have an eighth more, for elements that are done again,
- * and a row. */
+ * or of short rows, and the bytes of all of them: as many numbers, or fewer blocks that are longer,
+ * by an eighth where elements are done again and by a row. They lie on the stack, and sweeps, with
+ * all that they call, on one of 64 kB. */
 enum {
     COT__NEAR_BYTES = 4096, COT__MOST_FILLED = 8,
-    COT__FILLED_BYTES = COT__NEAR_BYTES + COT__NEAR_BYTES / 8 + COT__FILLED_ROW
+    COT__FILLED_BYTES = COT__MOST_FILLED * COT__NEAR_BYTES + COT__FILLED_ROW
 };
 
-/* Blocks full of numbers and of rows, of `length` elements and a row each, in memory for
- * COT__MOST_FILLED of them. count is 0 at first. */
+/* Blocks full of numbers, of `length` elements, and of rows, of as many and a row, in memory of
+ * COT__FILLED_BYTES. count, and used of the bytes, are 0 at first. */
 typedef struct cot__filled {
-    int         count, length;
-    void       *memory;
+    int         count, length, used;
+    char       *memory;
+    void       *block[COT__MOST_FILLED];
     const void *from[COT__MOST_FILLED]; /* of a row */
     uint64_t    bits[COT__MOST_FILLED]; /* a number; of a row its length */
     int         size[COT__MOST_FILLED];

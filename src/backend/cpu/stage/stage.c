@@ -142,9 +142,9 @@ static void do_block(const part *p, cot__repeated *repeated) {
 
 /* False: there are too many numbers. */
 static __attribute__((noinline)) bool do_directly(part *p, int64_t last) {
-    _Alignas(64) char memory[COT__MOST_FILLED * COT__FILLED_BYTES];
+    _Alignas(64) char memory[COT__FILLED_BYTES];
     cot__filled f = {.memory = memory};
-    p->most = near_step(p->s) + near_step(p->s) / 8;
+    p->most = near_step(p->s) + (p->s->span ? near_step(p->s) / 8 : 0); /* see prepare */
     f.length = (int)(p->s->size < p->most ? p->s->size : p->most);
     if (!cot__direct_runs_open(p->run, p->s, &f)) return false;
     for (; p->block < last; p->block++) do_block(p, NULL);
