@@ -11,7 +11,8 @@ enum { SHORT_ROW = 8 }; /* elements of the shortest row that is worth it */
 /* The block that is full of it, or the next, of `elements`, which is to be filled; NULL: there is
  * none. */
 static void *find(cot__filled *f, const void *from, uint64_t bits, int size, int64_t elements, bool *is_new) {
-    int k = 0, bytes = (int)(elements * size + 63) & ~63; /* lines of the cache, with which each begins */
+    /* whole lines of the cache, as each block begins with one */
+    int k = 0, bytes = (int)(elements * size + 63) & ~63;
     while (k < f->count && (f->bits[k] != bits || f->size[k] != size || f->from[k] != from)) k++;
     *is_new = k == f->count;
     if (!*is_new) return f->block[k];
