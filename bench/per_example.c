@@ -2,7 +2,7 @@
  * gradient; and a batch of cot_while with the loops one by one.
  *
  * The gradients are measured as arrays, and in their two most common uses: the norm for each
- * example, and the mean of all after clipping these norms. For 128 examples of an MLP with 0.67
+ * example, and the mean of all after clipping these norms; these two also as compiled programs. For 128 examples of an MLP with 0.67
  * million weights the arrays are 342 MB: no program that returns them can be faster than memory
  * takes them. So the same run measures this floor: memset over as much warm memory, with as many
  * threads. Norms and means need no arrays. Times are the least of several samples, all taking
@@ -26,6 +26,10 @@ typedef struct mlp {
     cot_var   x, target, p[2 * LAYERS]; /* weights, then biases */
     int64_t   batch;
     bool      squared;
+    /* the norms, and norms and clipped means, as programs; inputs: x, target, p */
+    cot_run    *run[2];
+    const void *in[2 + 2 * LAYERS];
+    void       *out[1 + 2 * LAYERS];
 } mlp;
 
 static double now(void) {
@@ -104,19 +108,83 @@ static void norms(mlp *m) {
     cot_read(cot_sqrt(squares_of(ys)), out, m->batch);
 }
 
-/* The mean of the gradients after those with a norm above 1 were scaled to 1, as in private
+/* The means of the gradients after those with a norm above 1 were scaled to 1, as in private
  * training. */
-static void clipped(mlp *m) {
-    cot_var ys[2 * LAYERS];
-    double  first;
-    each(m, ys);
-    cot_var scale = cot_minimum(1, cot_div(1, cot_sqrt(squares_of(ys))));
+static void clip(const mlp *m, const cot_var ys[2 * LAYERS], cot_var norm, cot_var means[2 * LAYERS]) {
+    cot_var scale = cot_minimum(1, cot_div(1, norm));
     for (int k = 0; k < 2 * LAYERS; k++) {
         cot_shape lead = {k < LAYERS ? 3 : 2, {m->batch, 1, 1}};
-        cot_var   mean = cot_mean(cot_mul(cot_reshape(scale, lead), ys[k]), COT_AXES(0));
-        cot_read(cot_slice(cot_reshape(mean, COT_SHAPE(-1)), 0, 0, 1, 1), &first, 1);
+        means[k] = cot_mean(cot_mul(cot_reshape(scale, lead), ys[k]), COT_AXES(0));
     }
 }
+
+static void clipped(mlp *m) {
+    cot_var ys[2 * LAYERS], means[2 * LAYERS];
+    double  first;
+    each(m, ys);
+    clip(m, ys, cot_sqrt(squares_of(ys)), means);
+    for (int k = 0; k < 2 * LAYERS; k++)
+        cot_read(cot_slice(cot_reshape(means[k], COT_SHAPE(-1)), 0, 0, 1, 1), &first, 1);
+}
+
+/* ---- as programs ----------------------------------------------------------------------------- */
+
+/* The norms, and if they are asked for the clipped means. */
+static int norms_and_means(int n, const cot_var *xs, int count, cot_var *ys, void *user) {
+    mlp     m = *(const mlp *)user;
+    cot_var gradients[2 * LAYERS];
+    (void)n;
+    m.x = xs[0];
+    m.target = xs[1];
+    for (int k = 0; k < 2 * LAYERS; k++) m.p[k] = xs[2 + k];
+    each(&m, gradients);
+    ys[0] = cot_sqrt(squares_of(gradients));
+    if (count > 1) clip(&m, gradients, ys[0], ys + 1);
+    return 0;
+}
+
+/* Of an array of f32, or of whole numbers. */
+static void *elements_of(cot_var x) {
+    int64_t n = cot_size(x);
+    double *from = malloc((size_t)n * sizeof *from);
+    void   *to = malloc((size_t)n * 8);
+    cot_read(x, from, n);
+    for (int64_t i = 0; i < n; i++)
+        if (cot_dtype_of(x) == COT_F32) ((float *)to)[i] = (float)from[i];
+        else ((int64_t *)to)[i] = (int64_t)from[i];
+    free(from);
+    return to;
+}
+
+static bool make_programs(mlp *m) {
+    cot_var  all[2 + 2 * LAYERS] = {m->x, m->target};
+    cot_type types[2 + 2 * LAYERS];
+    for (int k = 0; k < 2 * LAYERS; k++) all[2 + k] = m->p[k];
+    for (int k = 0; k < 2 + 2 * LAYERS; k++) {
+        types[k] = (cot_type){cot_dtype_of(all[k]), cot_shape_of(all[k])};
+        m->in[k] = elements_of(all[k]);
+    }
+    m->out[0] = malloc((size_t)m->batch * sizeof(float));
+    for (int k = 0; k < 2 * LAYERS; k++) m->out[1 + k] = malloc((size_t)cot_size(m->p[k]) * sizeof(float));
+    for (int w = 0; w < 2; w++) {
+        cot_program *p = cot_compile(norms_and_means, m, 2 + 2 * LAYERS, types, w ? 1 + 2 * LAYERS : 1, NULL);
+        m->run[w] = cot_run_create(p);
+        bool well = m->run[w] && cot_program_status(p) == COT_OK;
+        if (!well) printf("%s\n", cot_program_message(p));
+        cot_program_destroy(p);
+        if (!well) return false;
+    }
+    return true;
+}
+
+static void forget_programs(mlp *m) {
+    for (int w = 0; w < 2; w++) cot_run_destroy(m->run[w]);
+    for (int k = 0; k < 2 + 2 * LAYERS; k++) free((void *)(uintptr_t)m->in[k]);
+    for (int k = 0; k < 1 + 2 * LAYERS; k++) free(m->out[k]);
+}
+
+static void compiled_norms(mlp *m) { cot_program_run(m->run[0], m->in, m->out); }
+static void compiled_clipped(mlp *m) { cot_program_run(m->run[1], m->in, m->out); }
 
 /* ---- the floor ------------------------------------------------------------------------------- */
 
@@ -154,8 +222,8 @@ static double resident(void) {
     return (double)u.ru_maxrss * 1024e-6;
 }
 
-enum { PLAIN, NORMS, CLIPPED, ARRAYS, WAYS };
-static void (*const way[WAYS])(mlp *) = {plain, norms, clipped, arrays};
+enum { PLAIN, NORMS, CLIPPED, COMPILED_NORMS, COMPILED_CLIPPED, ARRAYS, WAYS };
+static void (*const way[WAYS])(mlp *) = {plain, norms, clipped, compiled_norms, compiled_clipped, arrays};
 
 /* Only the workload `mlp` has a target. */
 static const char *verdict(bool held, double ratio) {
@@ -165,7 +233,8 @@ static const char *verdict(bool held, double ratio) {
 static bool measure(const char *name, mlp m, bool held, int samples) {
     double took[WAYS], memory_at[WAYS], floor = INFINITY;
     size_t bytes = 0;
-    for (int w = 0; w < WAYS; w++) {
+    bool   ok = make_programs(&m);
+    for (int w = 0; w < WAYS && ok; w++) {
         timed(&m, way[w]);
         took[w] = INFINITY;
         memory_at[w] = resident();
@@ -173,7 +242,7 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
     int threads = cot_threads() < MOST_THREADS ? cot_threads() : MOST_THREADS;
     for (int k = 0; k < 2 * LAYERS; k++) bytes += (size_t)(m.batch * cot_size(m.p[k])) * sizeof(float);
     char *memory = malloc(bytes);
-    for (int k = 0; k < samples + 2 && memory; k++) {
+    for (int k = 0; k < samples + 2 && memory && ok; k++) {
         for (int w = 0; w < WAYS; w++) {
             double t = timed(&m, way[w]);
             if (k >= 2) took[w] = fmin(took[w], t); /* in the first rounds memory was cold */
@@ -182,7 +251,7 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
         write_once(memory, bytes, threads);
         if (k >= 2) floor = fmin(floor, now() - start);
     }
-    bool ok = memory && cot_tape_status(m.t) == COT_OK;
+    ok = ok && memory && cot_tape_status(m.t) == COT_OK;
     if (!ok) printf("%s: %s\n", name, memory ? cot_tape_message(m.t) : "out of memory");
     else {
         double gradient = took[PLAIN], *t = took;
@@ -191,6 +260,10 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
                t[NORMS] / gradient, verdict(held, t[NORMS] / gradient), memory_at[NORMS]);
         printf("  of each example, clipped mean %9.4f ms   / gradient %5.2f   %.0f MB resident\n", 1e3 * t[CLIPPED],
                t[CLIPPED] / gradient, memory_at[CLIPPED]);
+        for (int w = COMPILED_NORMS; w <= COMPILED_CLIPPED; w++)
+            printf("  compiled, %s       %9.4f ms   / gradient %5.2f   %.0f MB resident   / recorded %5.2f\n",
+                   w == COMPILED_NORMS ? "norms       " : "clipped mean", 1e3 * t[w], t[w] / gradient, memory_at[w],
+                   t[w] / t[w - 2]);
         printf("  of each example, arrays       %9.4f ms   / gradient %5.2f%s   %.0f MB resident   / writing their "
                "%.1f MB once (%.4f ms) %5.2f\n",
                1e3 * t[ARRAYS], t[ARRAYS] / gradient, verdict(held, t[ARRAYS] / gradient), memory_at[ARRAYS],
@@ -198,6 +271,7 @@ static bool measure(const char *name, mlp m, bool held, int samples) {
     }
     fflush(stdout);
     free(memory);
+    forget_programs(&m);
     cot_tape_destroy(m.t);
     return ok;
 }

@@ -168,7 +168,8 @@ typedef struct cot_program_facts {
     int64_t input_bytes, constant_bytes, output_bytes;
     int64_t run_bytes;       /* all that cot_run_create takes: cot_run_bytes */
     int64_t workspace_bytes; /* of this, for the operation that needs most beside its result */
-    int64_t fused_bytes;     /* values that lie in no array of their own, because they are fused */
+    int64_t fused_bytes;     /* values that lie in no array of their own, because they are fused,
+                              * or computed where they are reduced */
     /* If it is called on a tape and differentiated by all its inputs: what its forward program
      * keeps for the way back, beside inputs and outputs; and what the way back computes again
      * rather than reads. -1: there is no such derivative. */

@@ -2,7 +2,8 @@
  *
  * A recipe is a few elementwise steps over leaves: arrays, mostly small, that are repeated along
  * axes (stride 0) to one common shape. Element i of the result depends on element i of the leaves
- * alone, so any range can be made by itself, with the same bits. */
+ * alone, so any range can be made by itself, with the same bits. Work that waits on a tape has
+ * recipes (pending/product.c), and so have programs (the operation fold_made). */
 #ifndef COT_RECIPE_H
 #define COT_RECIPE_H
 
@@ -35,5 +36,22 @@ typedef struct cot__recipe {
     int                            bytes; /* of an element */
     const struct cot__row_kernels *row;
 } cot__recipe;
+
+/* Recipes are begun with dtype, ndim, shape and data, get leaves and steps, and are closed. A leaf
+ * or step that is there already is used again. They return what a step calls it by, or
+ * COT__RECIPE_NONE: there is no room. */
+int cot__recipe_leaf(cot__recipe *r, const void *data, uint64_t number, const int64_t *stride);
+int cot__recipe_step(cot__recipe *r, int op, const int8_t arg[3]);
+/* False: it is none, since it does not begin with a product. */
+bool cot__recipe_close(cot__recipe *r);
+
+/* May the elementwise operation be a step? Additions and the like: what takes longer is better done
+ * once. */
+bool cot__recipe_may_hold(int op);
+/* Is an array of so many bytes, made from arrays of so many, better made again than written? */
+bool cot__recipe_pays(size_t made, size_t read);
+/* A product of fewer bytes is written, and so is one of fewer times the bytes it is made from.
+ * Variables only for the tests. */
+extern size_t cot__product_from, cot__product_times;
 
 #endif

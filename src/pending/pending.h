@@ -83,9 +83,6 @@ void cot__pending_unread(cot_tape *t, uint32_t since, uint32_t from, const uint8
  * without cot__look finds them. */
 extern int64_t cot__pending_from, cot__pending_bytes;
 extern bool    cot__pending_spoils;
-/* A product of fewer bytes is written at once, and so is one of fewer times the bytes it is made
- * from. */
-extern size_t cot__product_from, cot__product_times;
 /* Every bit of the memory becomes 1: NaN, or -1. */
 static inline void cot__spoil(const cot__backend *b, void *data, int64_t bytes) {
     static const int64_t one = 1;

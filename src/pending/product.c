@@ -13,12 +13,8 @@
  * begins while a body or a function of a custom operation is recorded, or where work is done at
  * once. */
 #include "pending/parts.h"
-#include "rules/elementwise_ids.h"
-#include "rules/elementwise_table.h"
 
 #include <string.h>
-
-size_t cot__product_from = 1 << 20, cot__product_times = 4;
 
 /* An operand in the shape of the result, or the result itself; its shape and strides are here. */
 typedef struct member {
@@ -41,33 +37,13 @@ static bool is_same_shape(const cot__recipe *r, const cot__view *v) {
     return v->ndim == r->ndim && memcmp(v->shape, r->shape, (size_t)r->ndim * sizeof *r->shape) == 0;
 }
 
-/* A leaf, perhaps one that is there; COT__RECIPE_NONE: no room, or it cannot be seen in the shape
- * of the recipe. */
+/* A leaf; COT__RECIPE_NONE: no room, or it cannot be seen in the shape of the recipe. */
 static int add_leaf(cot__recipe *r, const member *x) {
     cot_shape shape = {r->ndim, {0}};
     int64_t   stride[COT_MAX_NDIM] = {0};
-    size_t    bytes = (size_t)r->ndim * sizeof *stride;
-    memcpy(shape.dim, r->shape, bytes);
+    memcpy(shape.dim, r->shape, (size_t)r->ndim * sizeof *stride);
     if (x->storage && !cot__view_strides(&x->view, &shape, stride)) return COT__RECIPE_NONE;
-    const void *data = x->storage ? x->view.data : NULL;
-    for (int k = 0; k < r->leaves; k++)
-        if (r->leaf[k].data == data && r->leaf[k].number == x->number && memcmp(r->leaf[k].stride, stride, bytes) == 0)
-            return ~k;
-    if (r->leaves == COT__RECIPE_LEAVES) return COT__RECIPE_NONE;
-    r->leaf[r->leaves].data = data;
-    r->leaf[r->leaves].number = x->number;
-    memcpy(r->leaf[r->leaves].stride, stride, bytes);
-    return ~r->leaves++;
-}
-
-/* A step, perhaps one that is there; COT__RECIPE_NONE: no room. */
-static int add_step(cot__recipe *r, int op, const int8_t arg[3]) {
-    for (int k = 0; k < r->steps; k++)
-        if (r->step[k].op == op && memcmp(r->step[k].arg, arg, 3) == 0) return k;
-    if (r->steps == COT__RECIPE_STEPS) return COT__RECIPE_NONE;
-    r->step[r->steps].op = op;
-    memcpy(r->step[r->steps].arg, arg, 3);
-    return r->steps++;
+    return cot__recipe_leaf(r, x->storage ? x->view.data : NULL, x->number, stride);
 }
 
 /* p and what it is made of: the number of its step, or COT__RECIPE_NONE. It goes as deep as there
@@ -81,7 +57,7 @@ static int add_product(cot__recipe *r, const cot__product *p, int depth) {
         if (at == COT__RECIPE_NONE) return at;
         arg[k] = (int8_t)at;
     }
-    return add_step(r, p->op, arg);
+    return cot__recipe_step(r, p->op, arg);
 }
 
 /* The product of depth 1 that p begins with. */
@@ -98,16 +74,10 @@ static const cot__product *first_of(const cot__product *p) {
  * more, which was written meanwhile. */
 static bool describe(const cot__product *p, cot__recipe *r) {
     const cot__view *shape = &first_of(p)->z.view;
-    *r = (cot__recipe){.dtype = p->z.view.dtype, .ndim = shape->ndim, .data = p->z.view.data, .scale = -1};
+    *r = (cot__recipe){.dtype = p->z.view.dtype, .ndim = shape->ndim, .data = p->z.view.data};
     memcpy(r->shape, shape->shape, (size_t)shape->ndim * sizeof *shape->shape);
-    if (shape->ndim > COT__RECIPE_AXES || add_product(r, p, COT__RECIPE_STEPS) != r->steps - 1 ||
-        r->step[0].op != COT__RECIPE_PRODUCT)
-        return false;
-    const int8_t *arg = r->step[r->steps - 1].arg;
-    bool          pair = r->steps == 2 && p->op == OP_mul; /* a product and a second factor */
-    r->squares = r->steps == 2 && arg[0] == 0 && (p->op == OP_square || (pair && arg[1] == 0));
-    r->scale = pair && arg[0] < 0 ? ~arg[0] : pair && arg[1] < 0 ? ~arg[1] : -1;
-    return true;
+    return shape->ndim <= COT__RECIPE_AXES && add_product(r, p, COT__RECIPE_STEPS) == r->steps - 1 &&
+           cot__recipe_close(r);
 }
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
@@ -193,7 +163,7 @@ void cot__product_make_readers(cot_tape *t, cot__storage *s) {
 static bool may_begin(const cot_tape *t, const cot__bound *z) {
     cot_dtype d = z->view.dtype;
     return z->view.ndim > 0 && (d == COT_F64 || d == COT_F32) && !t->pending.at_once && !t->mode.body &&
-           !t->mode.inside && z->storage->bytes >= cot__product_from;
+           !t->mode.inside && cot__recipe_pays(z->storage->bytes, 0);
 }
 
 /* The elements that a view shows, each counted once, in bytes: what is read of memory. */
@@ -220,7 +190,7 @@ static void keep_factor(member *m, const cot__bound *x, const cot__view *z, bool
 }
 
 bool cot__pending_product(cot_tape *t, const cot__bound *a, const cot__bound *b, const cot__bound *z) {
-    if (!may_begin(t, z) || z->storage->bytes < cot__product_times * (bytes_behind(&a->view) + bytes_behind(&b->view)))
+    if (!may_begin(t, z) || !cot__recipe_pays(z->storage->bytes, bytes_behind(&a->view) + bytes_behind(&b->view)))
         return false;
     if (a->storage->borrowed || b->storage->borrowed || z->view.ndim > COT__RECIPE_AXES) return false;
     cot__product *p = cot__alloc(&t->al, sizeof *p);
@@ -235,12 +205,6 @@ bool cot__pending_product(cot_tape *t, const cot__bound *a, const cot__bound *b,
     return begin_or_free(t, p);
 }
 
-/* Additions and the like: what takes longer is better done once. */
-static bool is_cheap(int op) {
-    return op == OP_div || (cot__elementwise_table[op].class == ARITH && op != OP_pow && op != OP_fmod &&
-                            op != OP_remainder && op != OP_where);
-}
-
 /* Such a value, all of it in its order. */
 static bool is_product(const cot__bound *x) {
     return x->storage && x->storage->product && cot__is_straight(&x->view, x->storage);
@@ -250,12 +214,12 @@ static bool is_product(const cot__bound *x) {
 static bool may_be_leaf(const cot__bound *x, const cot__bound *z) {
     if (!x->storage) return x->view.ndim == 0;
     return x->view.ndim > 0 && !x->storage->product && !x->storage->borrowed && x->view.dtype == z->view.dtype &&
-           bytes_behind(&x->view) * cot__product_times <= z->storage->bytes;
+           cot__recipe_pays(z->storage->bytes, bytes_behind(&x->view));
 }
 
 bool cot__pending_extend(cot_tape *t, int op, int n, const cot__bound *xs, const cot__bound *z) {
     int products = 0;
-    if (!z->storage || !is_cheap(op) || !may_begin(t, z)) return false;
+    if (!z->storage || !cot__recipe_may_hold(op) || !may_begin(t, z)) return false;
     for (int k = 0; k < n; k++) {
         bool is = is_product(&xs[k]);
         if (is ? xs[k].view.dtype != z->view.dtype : !may_be_leaf(&xs[k], z)) return false;

@@ -89,6 +89,8 @@ typedef struct cot__op {
     bool opaque;
     /* While a body is recorded it does not run, and its value is an example. */
     bool example;
+    /* Passes over programs make it, and nothing else: no tape records it, and no file holds it. */
+    bool planned;
     /* What its rule reads may be kept as bf16 (cot_precision.saved): values that are off by 2^-8 of
      * themselves give products that are off by no more than so each, or the rule reads a sign
      * alone. Not so of 1 - z², of x == z, or of a difference beside statistics that are exact. */

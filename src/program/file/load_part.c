@@ -78,9 +78,10 @@ static bool unknown(part_loader *p, const char *what, const char *name) {
                        cot_version());
 }
 
+/* What passes alone make stands in no file. */
 static int op_named(const char *name) {
     for (int op = 0; op < OP_count; op++)
-        if (cot__operation_exists(op) && !strcmp(cot__op_of(op)->name, name)) return op;
+        if (cot__operation_exists(op) && !cot__op_of(op)->planned && !strcmp(cot__op_of(op)->name, name)) return op;
     return -1;
 }
 

@@ -1,5 +1,7 @@
 /* report.c: what a program takes, how its operations run together, and why some do not. */
+#include "program/made_form.h"
 #include "program/show/show.h"
+#include "rules/structural_ids.h"
 
 #include <string.h>
 
@@ -16,6 +18,14 @@ static int64_t bytes_of_list(const cot__program *p, const uint32_t *list, uint32
     return bytes;
 }
 
+/* Of the array that operation k reduces and that nobody writes; 0: it is none such. */
+static int64_t bytes_made(const cot__program *p, uint32_t k) {
+    cot__made_form f;
+    if (p->operation[k].op != OP_fold_made || !cot__made_form_of(cot__operation_attr(p, k), &f)) return 0;
+    int64_t size = cot__dtype_size(cot__value_view(p, p->operation[k].result).dtype);
+    return cot__size_mul(size, cot__count(f.made.ndim, f.made.dim));
+}
+
 cot__facts cot__plan_facts(const cot__plan *plan) {
     const cot__program *p = plan->p;
     cot__facts          f = {.operations = p->operations, .workspace = plan->most_workspace};
@@ -23,6 +33,7 @@ cot__facts cot__plan_facts(const cot__plan *plan) {
         f.views += plan->how[k] == COT__BY_VIEW;
         f.scalars += plan->how[k] == COT__BY_SCALARS;
         f.fused += plan->how[k] == COT__BY_GROUP;
+        f.fused_away = cot__size_add(f.fused_away, bytes_made(p, k));
     }
     f.jobs = f.operations - f.views - f.scalars - f.fused;
     f.groups = plan->fusion.groups;
@@ -93,6 +104,22 @@ static void put_group(reporting *r, uint32_t group) {
     }
 }
 
+/* What is computed where it is reduced, and needs no array. */
+static void put_made(reporting *r) {
+    const cot__program *p = r->plan->p;
+    bool                some = false;
+    for (uint32_t k = 0; k < p->operations; k++) {
+        cot__made_form f;
+        char           shape[COT__SHAPE_TEXT];
+        if (!bytes_made(p, k)) continue;
+        cot__put(r->to, some ? "" : "computed where it is reduced:\n");
+        cot__made_form_of(cot__operation_attr(p, k), &f);
+        cot__putf(r->to, "  over %s\n", cot__shape_text(f.reduced.ndim, f.reduced.dim, shape));
+        put_line(r, p->operation[k].result);
+        some = true;
+    }
+}
+
 /* ---- who does not run together --------------------------------------------------------------- */
 
 /* Does operation k read value v from an array that another operation has made? */
@@ -143,6 +170,7 @@ bool cot__plan_print(const cot__plan *plan, cot__text *to) {
     count_readers(&r);
     if (plan->fusion.groups) cot__put(to, "run together:\n");
     for (uint32_t g = 0; g < plan->fusion.groups; g++) put_group(&r, g);
+    put_made(&r);
     cot__put(to, "not together, so through memory:\n");
     int some = 0;
     for (uint32_t k = 0; k < plan->p->operations; k++)
