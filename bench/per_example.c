@@ -2,12 +2,12 @@
  * gradient; and a batch of cot_while with the loops one by one.
  *
  * The gradients are measured as arrays, and in their two most common uses: the norm for each
- * example, and the mean of all after clipping these norms; these two also as compiled programs. For 128 examples of an MLP with 0.67
- * million weights the arrays are 342 MB: no program that returns them can be faster than memory
- * takes them. So the same run measures this floor: memset over as much warm memory, with as many
- * threads. Norms and means need no arrays. Times are the least of several samples, all taking
- * turns. Memory is the largest resident size of the process after a first round of each, in that
- * order. This is not a test: speed is measured, not asserted. */
+ * example, and the mean of all after clipping these norms; these two also as compiled programs. For
+ * 128 examples of an MLP with 0.67 million weights the arrays are 342 MB: no program that returns
+ * them can be faster than memory takes them. So the same run measures this floor: memset over as
+ * much warm memory, with as many threads. Norms and means need no arrays. Times are the least of
+ * several samples, all taking turns. Memory is the largest resident size of the process after a
+ * first round of each, in that order. This is not a test: speed is measured, not asserted. */
 #include <cotangent.h>
 
 #include <math.h>

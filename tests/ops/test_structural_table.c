@@ -204,7 +204,8 @@ static void every_operation_has_a_sample_that_records_it(void **state) {
     (void)state;
     EACH_STRUCTURAL(op) {
         bool found = op == OP_custom || op == OP_custom_numbers; /* tests/ops/test_custom.c */
-        found |= cot__op_of(op)->planned; /* no tape records it: tests/program/passes/test_pass_remake.c */
+        /* what no tape records: tests/program/passes/test_pass_remake.c */
+        found |= cot__op_of(op)->planned;
         for (int i = 0; i < TEST_COUNT(samples); i++) found |= samples[i].op && strcmp(samples[i].op, ids[op]) == 0;
         TEST_CHECK(found, "%s has no sample: add a small example to `samples` in tests/samples/samples.h", ids[op]);
     }

@@ -64,7 +64,7 @@ static void random_programs_keep_every_bit(void **state) {
     /* they have neither; tests/compile/test_compile_loops.c has */
     found[COT__PASS_bodies] = found[COT__PASS_loops] = 1;
     found[COT__PASS_fast] = 1; /* it does nothing unless asked; test_pass_fast.c asks */
-    found[COT__PASS_remake] = 1; /* large products of depth 1; test_pass_remake.c makes small ones pay */
+    found[COT__PASS_remake] = 1; /* large products alone, but in test_pass_remake.c */
     /* a few in a thousand have a product that is read turned */
     if (test_small()) found[COT__PASS_turns] = 1;
 #define FOUND(name) TEST_CHECK(found[COT__PASS_##name] > 0, "no random program has work for " #name);

@@ -96,6 +96,37 @@ static const void *one_of(cot_dtype dtype) {
     return dtype == COT_F64 ? (const void *)&f64 : &f32;
 }
 
+/* The number and the row of the row at index. */
+typedef struct row_at { const char *x, *y; } row_at;
+static inline row_at find_row(const cot__recipe *r, int a, int b, const int64_t *index) {
+    return (row_at){leaf_at(r, a, index), leaf_at(r, b, index)};
+}
+
+/* The next row, mostly a step away. */
+static inline void go_on(const cot__recipe *r, int a, int b, int64_t *index, row_at *at) {
+    int last = r->ndim - 1;
+    if (last > 0 && index[last - 1] + 1 < r->shape[last - 1]) {
+        at->x += r->leaf[a].stride[last - 1];
+        at->y += r->leaf[b].stride[last - 1] - index[last] * r->bytes;
+        index[last - 1]++;
+        index[last] = 0;
+        return;
+    }
+    next_row(r, index);
+    *at = find_row(r, a, b, index);
+}
+
+/* n elements of numbers times rows that lie as they are read. */
+static void rows_of_numbers(const cot__recipe *r, int a, int b, int64_t *index, int n, char *to) {
+    int    last = r->ndim - 1;
+    row_at at = find_row(r, a, b, index);
+    for (int m; n > 0; n -= m, to += m * r->bytes) {
+        m = in_row(r, index, n);
+        r->row->row(at.x, at.y, one_of(r->dtype), m, to, false);
+        if (index[last] + m == r->shape[last]) go_on(r, a, b, index, &at);
+    }
+}
+
 /* A column, which repeats along rows, times a row. Otherwise (one row, one column, any strides)
  * numbers times numbers, each a row of one element. */
 static void product(const cot__recipe *r, int step, const int64_t *first, int n, void *to) {
@@ -110,10 +141,13 @@ static void product(const cot__recipe *r, int step, const int64_t *first, int n,
         rows = true;
     }
     memcpy(index, first, sizeof index);
+    if (rows && r->leaf[b].stride[last] == r->bytes) {
+        rows_of_numbers(r, a, b, index, n, to);
+        return;
+    }
     for (int at = 0, m; at < n; at += m) {
-        bool direct = r->leaf[b].stride[last] == r->bytes;
-        m = rows ? in_row(r, index, direct || n - at < COT__BLOCK ? n - at : COT__BLOCK) : 1;
-        const void *y = direct ? leaf_at(r, b, index) : operand(r, b, index, m, &buf);
+        m = rows ? in_row(r, index, n - at < COT__BLOCK ? n - at : COT__BLOCK) : 1;
+        const void *y = operand(r, b, index, m, &buf);
         r->row->row(leaf_at(r, a, index), y, one_of(r->dtype), m, (char *)to + at * r->bytes, false);
         if ((index[last] += m) == r->shape[last]) next_row(r, index);
     }
@@ -141,18 +175,22 @@ void cot__recipe_load(const cot__recipe *r, int64_t first, int n, void *to) {
 /* ---- sums ------------------------------------------------------------------------------------ */
 
 int cot__recipe_sums(const cot__recipe *r, int64_t first, int count, void *sums) {
-    int     last = r->ndim - 1, a = ~r->step[0].arg[0], b = ~r->step[0].arg[1], n = 0;
-    int64_t index[COT__RECIPE_AXES], row = r->shape[last];
+    int         last = r->ndim - 1, a = ~r->step[0].arg[0], b = ~r->step[0].arg[1], n = 0;
+    int64_t     index[COT__RECIPE_AXES], row = r->shape[last];
+    const void *f[COT__RECIPE_SUMS], *y[COT__RECIPE_SUMS];
     if ((r->steps != 1 && !r->squares) || r->leaf[a].stride[last] != 0 || r->leaf[b].stride[last] != r->bytes) return 0;
     seek(r, first, index);
-    while (n < count) {
-        int here = (int)((row - index[last]) / COT__BLOCK);
-        if (here > count - n) here = count - n;
-        if (here == 0) break;
-        r->row->leaves(leaf_at(r, a, index), leaf_at(r, b, index), here, r->squares, (char *)sums + n * r->bytes);
-        n += here;
-        if ((index[last] += (int64_t)here * COT__BLOCK) == row) next_row(r, index);
+    row_at at = find_row(r, a, b, index);
+    while (n < count && row - index[last] >= COT__BLOCK) {
+        f[n] = at.x;
+        y[n++] = at.y;
+        index[last] += COT__BLOCK;
+        if (index[last] == row) {
+            index[last] -= COT__BLOCK; /* which `at` has */
+            go_on(r, a, b, index, &at);
+        } else at.y += COT__BLOCK * r->bytes;
     }
+    r->row->leaves(f, y, n, r->squares, sums);
     return n;
 }
 

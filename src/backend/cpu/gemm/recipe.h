@@ -7,10 +7,10 @@
 /* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes
  * 0, as in cot__gemm.
  *   row     to[k] = s (f·y[k] + 0), or that added to to[k]
- *   leaves  folds of COT__BLOCK elements each, or of their squares, one after the other */
+ *   leaves  folds of COT__BLOCK elements each, or of their squares: of the row at y[k] times f[k] */
 typedef struct cot__row_kernels {
     void (*row)(const void *f, const void *y, const void *s, int n, void *to, bool add);
-    void (*leaves)(const void *f, const void *y, int count, bool squared, void *sums);
+    void (*leaves)(const void *const *f, const void *const *y, int count, bool squared, void *sums);
 } cot__row_kernels;
 const cot__row_kernels *cot__row_kernels_of(cot_dtype dtype);
 
@@ -25,8 +25,9 @@ void cot__recipe_write(const cot__recipe *r);
 /* Sums of products, of their squares and of their multiples, where a faster way is known than
  * adding up what cot__recipe_load makes.
  *   sums  leaves of sums (see reduce_template.h), COT__BLOCK elements each, `count` of them from
- *         element `first` on; returns how many were done, perhaps none
+ *         element `first` on, COT__RECIPE_SUMS at most; returns how many were done, perhaps none
  *   add   sums[k] = element first + k, or that added to sums[k], k < n; false: not done */
+enum { COT__RECIPE_SUMS = 64 };
 int  cot__recipe_sums(const cot__recipe *r, int64_t first, int count, void *sums);
 bool cot__recipe_add(const cot__recipe *r, int64_t first, int n, void *sums, bool add);
 

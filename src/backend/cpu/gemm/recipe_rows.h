@@ -1,5 +1,16 @@
 /* recipe_rows.h: the kernels of recipe_rows.c; included there for each float type T and width of
- * registers BYTES. */
+ * registers BYTES. AT_ONCE leaves are folded side by side. */
+
+/* The numbers of a register, folded by halves. */
+static inline __attribute__((always_inline)) TARGET T N(folded)(const void *from) {
+    typedef T quarter __attribute__((vector_size(16)));
+    enum { QUARTERS = BYTES / 16 };
+    quarter v[QUARTERS];
+    memcpy(v, from, BYTES);
+    UNROLL for (int half = QUARTERS / 2; half > 0; half /= 2)
+        UNROLL for (int k = 0; k < half; k++) v[k] += v[k + half];
+    return FOLDED(v[0]);
+}
 
 static TARGET void N(row)(const void *f, const void *y, const void *s, int n, void *to, bool add) {
     typedef T vector __attribute__((vector_size(BYTES)));
@@ -23,44 +34,46 @@ static TARGET void N(row)(const void *f, const void *y, const void *s, int n, vo
     }
 }
 
-/* Two at a time, because the chains of one would wait for their own additions. */
-static inline __attribute__((always_inline)) TARGET void N(pair)(T x, const T *y, const T *other, bool squared,
-                                                                 T sum[2]) {
+/* AT_ONCE leaves at a time, because the chains of one would wait for their own additions; the last
+ * of those that are there stands for the others. */
+static inline __attribute__((always_inline)) TARGET void N(several)(const void *const *f, const void *const *y,
+                                                                    int there, bool squared, T sums[AT_ONCE]) {
     typedef T vector __attribute__((vector_size(BYTES)));
     enum { WIDE = BYTES / sizeof(T), CHAINS = LANES / WIDE };
-    typedef T quarter __attribute__((vector_size(16)));
-    vector  chain[2][CHAINS], v;
-    quarter low, high;
-    UNROLL for (int g = 0; g < 2; g++)
+    vector   chain[AT_ONCE][CHAINS], v;
+    const T *at[AT_ONCE];
+    T        x[AT_ONCE];
+    UNROLL for (int g = 0; g < AT_ONCE; g++) {
+        x[g] = *(const T *)f[g < there ? g : there - 1];
+        at[g] = y[g < there ? g : there - 1];
         /* -0 + v is v, of every v */
         UNROLL for (int c = 0; c < CHAINS; c++) chain[g][c] = -(vector){0};
+    }
     for (int i = 0; i < COT__BLOCK; i += LANES)
-        UNROLL for (int g = 0; g < 2; g++)
+        UNROLL for (int g = 0; g < AT_ONCE; g++)
             UNROLL for (int c = 0; c < CHAINS; c++) {
-                memcpy(&v, (g ? other : y) + i + c * WIDE, sizeof v);
-                v = x * v;
+                memcpy(&v, at[g] + i + c * WIDE, sizeof v);
+                v = x[g] * v;
                 chain[g][c] += squared ? v * v : v + (T)0; /* the square of -0 is 0 already */
             }
-    UNROLL for (int g = 0; g < 2; g++) {
+    UNROLL for (int g = 0; g < AT_ONCE; g++) {
         UNROLL for (int half = CHAINS / 2; half > 0; half /= 2)
             UNROLL for (int c = 0; c < half; c++) chain[g][c] += chain[g][c + half];
-        memcpy(&low, &chain[g][0], sizeof low);
-        memcpy(&high, (const char *)&chain[g][0] + BYTES - sizeof high, sizeof high);
-        if (BYTES == 32) low += high;
-        sum[g] = FOLDED(low);
+        sums[g] = N(folded)(&chain[g][0]);
     }
 }
 
-static TARGET void N(leaves)(const void *f, const void *y, int count, bool squared, void *sums) {
-    const T *from = y, x = *(const T *)f;
-    for (int k = 0; k < count; k += 2, from += 2 * COT__BLOCK) {
-        T two[2];
-        if (squared) N(pair)(x, from, from + (k + 1 < count ? COT__BLOCK : 0), true, two);
-        else N(pair)(x, from, from + (k + 1 < count ? COT__BLOCK : 0), false, two);
-        memcpy((T *)sums + k, two, (k + 1 < count ? 2 : 1) * sizeof(T));
+static TARGET void N(leaves)(const void *const *f, const void *const *y, int count, bool squared, void *sums) {
+    for (int k = 0; k < count; k += AT_ONCE) {
+        T   some[AT_ONCE];
+        int there = count - k < AT_ONCE ? count - k : AT_ONCE;
+        if (squared) N(several)(f + k, y + k, there, true, some);
+        else N(several)(f + k, y + k, there, false, some);
+        memcpy((T *)sums + k, some, (size_t)there * sizeof(T));
     }
 }
 
 #undef T
+#undef AT_ONCE
 #undef N
 #undef FOLDED

@@ -31,7 +31,7 @@ enum {
     /* slices side by side that are worth cutting: more are shared out as they are */
     CHUNKED_WIDTH = 16,
     LINE   = 64,         /* bytes of a line of the cache */
-    READY  = 64,         /* leaves of sums that are asked for at once */
+    READY  = COT__RECIPE_SUMS, /* leaves of sums that are asked for at once */
     /* most chunks of a long slice; each but the last is a power of two of leaves, a subtree */
     CHUNKS = 64,
 };
