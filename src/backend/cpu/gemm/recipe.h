@@ -7,7 +7,7 @@
 /* Kernels of products, of the type of the recipe. A row is f·y[k] + 0; a product that is -0 becomes
  * 0, as in cot__gemm.
  *   row     to[k] = s (f·y[k] + 0), or that added to to[k]
- *   leaves  folds of COT__BLOCK elements each, or of their squares: of the row at y[k] times f[k] */
+ *   leaves  folds of COT__BLOCK elements each, of f[k] times the row at y[k], or of its squares */
 typedef struct cot__row_kernels {
     void (*row)(const void *f, const void *y, const void *s, int n, void *to, bool add);
     void (*leaves)(const void *const *f, const void *const *y, int count, bool squared, void *sums);
