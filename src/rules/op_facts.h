@@ -18,6 +18,8 @@ typedef struct cot__op_cost {
      * factorisations */
     double      each_cube;
     double (*more)(const cot_tape *t, uint32_t node); /* all that the other parts cannot express */
+    /* all of it, of an operation that no tape has */
+    double (*planned)(const struct cot__attr *a);
 } cot__op_cost;
 
 enum { COT__CHOOSES_NOTHING, COT__CHOOSES_ON_AXIS, COT__CHOOSES_IN_WINDOW };

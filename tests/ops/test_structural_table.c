@@ -51,7 +51,8 @@ static void records_state_a_cost_or_why_there_is_none(void **state) {
     (void)state;
     EACH_STRUCTURAL(op) {
         const cot__op_cost *c = &cot__op_of(op)->cost;
-        bool counted = c->each_x > 0 || c->each_z > 0 || c->each_inner > 0 || c->each_cube > 0 || c->more;
+        bool counted = c->each_x > 0 || c->each_z > 0 || c->each_inner > 0 || c->each_cube > 0 || c->more ||
+                       c->planned;
         TEST_CHECK(counted != (c->none && c->none[0]),
                    "%s: its record says %s; give .cost, or .cost.none with a reason", ids[op],
                    counted ? "what it costs, and that it costs nothing" : "nothing of its cost");

@@ -108,6 +108,13 @@ static void fold_made_run(const cot__job *j) {
     j->backend->reduce(f.p.what, &f.x, (uint32_t)f.p.mask, &f.z);
 }
 
+/* Each step makes each element, which is folded then. */
+static double fold_made_cost(const cot__attr *a) {
+    cot__made_form f;
+    if (!cot__made_form_of(a, &f)) return 0;
+    return (double)cot__count(f.made.ndim, f.made.dim) * (f.steps + 1);
+}
+
 const cot__op cot__op_fold_made = {.name      = "fold_made",
                                    .attrs     = "recipe:l",
                                    .kind      = KIND_NONE,
@@ -116,5 +123,5 @@ const cot__op cot__op_fold_made = {.name      = "fold_made",
                                    .run       = fold_made_run,
                                    .planned   = true,
                                    .formula   = "z = the reduction of an array that is made of x0, x1, … on the way",
-                                   .cost      = {.none = "programs alone have it"},
+                                   .cost      = {.planned = fold_made_cost},
                                    .operands  = "*"};

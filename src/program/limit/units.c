@@ -30,6 +30,7 @@ static double like_a_product(const cot__program *p, uint32_t k, int n, const uin
 
 static double structural(const cot__program *p, uint32_t k, int n, const uint32_t *x) {
     const cot__op_cost *c = &cot__op_of(p->operation[k].op)->cost;
+    if (c->planned) return c->planned(cot__operation_attr(p, k));
     if (c->none || n == 0 || x[0] == COT__NO_VALUE) return 0;
     if (c->more) return like_a_product(p, k, n, x);
     cot__view a = cot__value_view(p, x[0]);
