@@ -316,6 +316,26 @@ static void test_gemm_layouts(void **state) {
     }
 }
 
+/* Of matrices beyond the caches columns are read by other kernels, and fetched ahead: they have the
+ * bits of the products of a few columns, which are not. The last ones fill no vector. */
+static void a_vector_with_a_matrix_beyond_the_caches_has_the_bits_of_its_columns(void **state) {
+    enum { DEPTH = 1100, SOME = 100, MEGABYTES = 5 };
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        cot_dtype   d = way & 1 ? COT_F32 : COT_F64;
+        int64_t     cols = (MEGABYTES << 20) / (DEPTH * cot__dtype_size(d)) | 1;
+        cot__matrix x = filled_matrix(d, 1, DEPTH, false), b = filled_matrix(d, DEPTH, cols, way & 2);
+        cot__matrix c = filled_matrix(d, 1, cols, false), part = filled_matrix(d, 1, SOME, false);
+        gemm(d, x, b, c, false);
+        for (int64_t j = 0; j < cols; j += part.cols) {
+            part.cols = cols - j < SOME ? cols - j : SOME;
+            gemm(d, x, (cot__matrix){element(&b, d, 0, j), DEPTH, part.cols, b.row_stride, b.col_stride}, part, false);
+            assert_memory_equal(element(&c, d, 0, j), part.data, (size_t)(part.cols * cot__dtype_size(d)));
+        }
+        free(x.data), free(b.data), free(c.data), free(part.data);
+    }
+}
+
 /* The last rows of an A that is read where it lies are packed over its whole depth. Its rows may
  * overlap, which makes it small here. */
 static void test_gemm_deep_last_rows(void **state) {
@@ -334,6 +354,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),        cmocka_unit_test(test_gemm_layouts),
         cmocka_unit_test(test_gemm_deep_last_rows),
+        cmocka_unit_test(a_vector_with_a_matrix_beyond_the_caches_has_the_bits_of_its_columns),
         cmocka_unit_test(a_dot_product_has_the_same_bits_wherever_its_vectors_begin),
         cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),
         cmocka_unit_test(test_gemm_long), cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),
