@@ -3,10 +3,13 @@
  * gives. */
 #include "backend/kernel_test.h"
 
-static void make_matrix(array *a, cot__matrix *m, cot_dtype d, int64_t rows, int64_t cols) {
-    make(a, d, 2, (const int64_t[]){rows, cols}, 0);
+static void make_matrix_as(array *a, cot__matrix *m, cot_dtype d, int64_t rows, int64_t cols, int flags) {
+    make(a, d, 2, (const int64_t[]){rows, cols}, flags);
     fill(a, false);
     *m = (cot__matrix){a->v.data, rows, cols, a->stride[0], a->stride[1]};
+}
+static void make_matrix(array *a, cot__matrix *m, cot_dtype d, int64_t rows, int64_t cols) {
+    make_matrix_as(a, m, d, rows, cols, 0);
 }
 
 static void *element(const cot__matrix *m, cot_dtype d, int64_t i, int64_t j) {
@@ -71,8 +74,7 @@ static void product(cot_dtype d, int64_t m, int64_t n, int64_t k, bool accumulat
     drop(&old);
 }
 
-/* Lines of the cache have 64 bytes, and kernels read otherwise where vectors do not begin with
- * one. */
+/* Lines of the cache have 64 bytes, and vectors need not begin with one. */
 static void a_dot_product_has_the_same_bits_wherever_its_vectors_begin(void **state) {
     enum { N = 1000, PLACES = 8 };
     (void)state;
@@ -164,16 +166,17 @@ static void test_gemm_bits(void **state) {
  * the instruction set. */
 static void test_dot_bits(void **state) {
     (void)state;
-    static const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 255, 256, 257, 300, 2048, 5000, 70001};
+    static const int64_t lengths[] = {1,   2,   15,  16,   17,   31,   32,    33,   255,
+                                      256, 257, 300, 2048, 5000, 8192, 16133, 25000, 70001};
     int64_t              grain = cot__grain;
     cot__isa             isa = cot__cpu_isa();
-    for (int l = 0; l < COUNTOF(lengths); l++)
+    for (int l = 0; l < 2 * COUNTOF(lengths); l++)
         for (int d = COT_F64; d <= COT_F32; d++) {
-            int64_t     k = lengths[l], shape[1] = {k}, one[1] = {1};
+            int64_t     k = lengths[l / 2], shape[1] = {k}, one[1] = {1};
             array       xa, xb, terms, sum, xc;
             cot__matrix a, b, c;
-            make_matrix(&xa, &a, (cot_dtype)d, 1, k);
-            make_matrix(&xb, &b, (cot_dtype)d, k, 1);
+            make_matrix_as(&xa, &a, (cot_dtype)d, 1, k, l % 2 ? CONTIGUOUS : 0);
+            make_matrix_as(&xb, &b, (cot_dtype)d, k, 1, l % 2 ? CONTIGUOUS : 0);
             make_matrix(&xc, &c, (cot_dtype)d, 1, 1);
             make(&terms, (cot_dtype)d, 1, shape, CONTIGUOUS);
             make(&sum, (cot_dtype)d, 1, one, CONTIGUOUS);
@@ -316,6 +319,26 @@ static void test_gemm_layouts(void **state) {
     }
 }
 
+/* Of matrices beyond the caches columns are read by other kernels, and fetched ahead: they have the
+ * bits of the products of a few columns, which are not. The last ones fill no vector. */
+static void a_vector_with_a_matrix_beyond_the_caches_has_the_bits_of_its_columns(void **state) {
+    enum { DEPTH = 1100, SOME = 100, MEGABYTES = 5 };
+    (void)state;
+    for (int way = 0; way < 4; way++) {
+        cot_dtype   d = way & 1 ? COT_F32 : COT_F64;
+        int64_t     cols = (MEGABYTES << 20) / (DEPTH * cot__dtype_size(d)) | 1;
+        cot__matrix x = filled_matrix(d, 1, DEPTH, false), b = filled_matrix(d, DEPTH, cols, way & 2);
+        cot__matrix c = filled_matrix(d, 1, cols, false), part = filled_matrix(d, 1, SOME, false);
+        gemm(d, x, b, c, false);
+        for (int64_t j = 0; j < cols; j += part.cols) {
+            part.cols = cols - j < SOME ? cols - j : SOME;
+            gemm(d, x, (cot__matrix){element(&b, d, 0, j), DEPTH, part.cols, b.row_stride, b.col_stride}, part, false);
+            assert_memory_equal(element(&c, d, 0, j), part.data, (size_t)(part.cols * cot__dtype_size(d)));
+        }
+        free(x.data), free(b.data), free(c.data), free(part.data);
+    }
+}
+
 /* The last rows of an A that is read where it lies are packed over its whole depth. Its rows may
  * overlap, which makes it small here. */
 static void test_gemm_deep_last_rows(void **state) {
@@ -334,6 +357,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),        cmocka_unit_test(test_gemm_layouts),
         cmocka_unit_test(test_gemm_deep_last_rows),
+        cmocka_unit_test(a_vector_with_a_matrix_beyond_the_caches_has_the_bits_of_its_columns),
         cmocka_unit_test(a_dot_product_has_the_same_bits_wherever_its_vectors_begin),
         cmocka_unit_test(test_gemm_bits),   cmocka_unit_test(test_outer_bits),
         cmocka_unit_test(test_gemm_long), cmocka_unit_test(test_gemm_memory), cmocka_unit_test(test_dot_bits),

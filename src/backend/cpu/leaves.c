@@ -66,23 +66,14 @@ enum { LANES = 16 };
 #include "backend/cpu/leaf_template.h"
 #endif
 
-#if defined(__x86_64__)
-/* Where vectors do not begin with a line of the cache, each load of 64 bytes takes parts of two
- * lines, and of those of 32 bytes every second one does. In f32 the chains would be too few. */
-static void dots_f64_lines(const void *x, const void *y, int64_t count, void *sums) {
-    bool lines = ((uintptr_t)x | (uintptr_t)y) % 64 == 0;
-    (lines ? dots_f64_avx512 : dots_f64_avx2)(x, y, count, sums);
-}
-#endif
-
-#define LEAVES_WITH(suffix, dots) {sums_##suffix, sum_##suffix, dots, dot_##suffix, add_##suffix, columns_##suffix}
-#define LEAVES(suffix) LEAVES_WITH(suffix, dots_##suffix)
+#define LEAVES(suffix)                                                                                                 \
+    {sums_##suffix, sum_##suffix, dots_##suffix, dot_##suffix, add_##suffix, columns_##suffix}
 const cot__leaves *cot__leaves_of(cot_dtype d) {
     static const cot__leaves leaves[][2] = {
         {LEAVES(f64), LEAVES(f32)},
 #if defined(__x86_64__)
         {LEAVES(f64_avx2), LEAVES(f32_avx2)},
-        {LEAVES_WITH(f64_avx512, dots_f64_lines), LEAVES(f32_avx512)},
+        {LEAVES(f64_avx512), LEAVES(f32_avx512)},
 #endif
     };
     return &leaves[COUNTOF(leaves) > 1 ? cot__cpu_isa() : 0][d == COT_F32];

@@ -10,6 +10,7 @@
 enum {
     LEVELS = 48, /* COT__BLOCK * 2^LEVELS exceeds any array */
     SOME   = 8 << 10, /* bytes of either vector that a kernel is given at a time */
+    NODE   = 32, /* leaves whose sums are paired without counting */
     PARTS  = 64, /* most parts of a long product: each but the last is a subtree */
 };
 
@@ -51,12 +52,27 @@ static double sum_at(const dot *d, const void *sums, int64_t i) {
     return d->wide ? ((const double *)sums)[i] : (double)((const float *)sums)[i];
 }
 
-/* Terms from … to - 1; `from` begins a leaf. */
+/* The node above all of 2^k leaves. */
+static double folded(const dot *d, void *sums, int64_t n) {
+    for (; n > 1; n /= 2)
+        for (int64_t i = 0; i < n / 2; i++)
+            if (d->wide) ((double *)sums)[i] = ((double *)sums)[2 * i] + ((double *)sums)[2 * i + 1];
+            else ((float *)sums)[i] = ((float *)sums)[2 * i] + ((float *)sums)[2 * i + 1];
+    return sum_at(d, sums, 0);
+}
+
+/* Terms from … to - 1; `from` begins a leaf. Where they lie side by side a kernel is given the
+ * leaves of a whole node, and of what is left of them fewer. */
 static double sum_of(const dot *d, int64_t from, int64_t to) {
-    double  a[SOME / 8], b[SOME / 8], sums[8];
-    tree    t = {.top = 0};
-    int64_t leaf = 0, most = SOME / size_of(d);
-    for (int64_t at = from, n; at < to; at += n) {
+    double     a[SOME / 8], b[SOME / 8], sums[NODE];
+    const bool lie = d->xs == 1 && d->ys == 1;
+    tree       t = {.top = 0};
+    int64_t    leaf = 0, at = from, most = SOME / size_of(d);
+    for (; lie && to - at >= NODE * COT__BLOCK; at += NODE * COT__BLOCK, leaf += NODE) {
+        d->kernel->dots(d->x + at * size_of(d), d->y + at * size_of(d), NODE, sums);
+        take(d, &t, leaf / NODE, folded(d, sums, NODE));
+    }
+    for (int64_t n; at < to; at += n) {
         n = cot__least(most, to - at);
         const void *x = run_of(d, d->x, d->xs, at, n, a), *y = run_of(d, d->y, d->ys, at, n, b);
         int64_t     whole = n / COT__BLOCK, rest = n % COT__BLOCK, skip = whole * COT__BLOCK * size_of(d);

@@ -19,7 +19,7 @@
 
 enum {
     COT__DEEP = 384,  /* depth of a block; part of the definition of the result */
-    COT__SPAN = 1024, /* elements that a vector's product sums at a time */
+    COT__SPAN = 8192, /* bytes of a row that a vector's product sums at a time */
     COT__TINY = 8 * 8 * 8, /* products of at most this many terms are not worth a tile */
 };
 
@@ -40,8 +40,8 @@ typedef struct cot__gemm_kernels {
     void (*pack_b)(void *to, const void *from, int64_t cs, int64_t ps, int64_t n, int64_t k);
 
     /* t[j] = Σ x[p] b[p, j] over at most COT__DEEP, for n columns: side by side; or at any
-     * strides. far: b is beyond the caches, and is fetched ahead. */
-    void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t, bool far);
+     * strides. far: b is beyond the caches, and is fetched ahead where columns are runs. */
+    void (*along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t);
     void (*dots)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t cs, int64_t n, void *t,
                  bool far);
 

@@ -16,7 +16,8 @@
  *   GROUPS, BEHIND  vectors of columns that take turns, each so many lines behind the one before:
  *                   columns that are a power of two apart lie in one set of the cache, which has
  *                   room for eight
- *   FAR_DOTS        may be defined: dots of another width, for a matrix beyond the caches
+ *   FAR_DOTS, FAR_BEHIND  may be defined: dots of another width, and another BEHIND, for a matrix
+ *                   beyond the caches
  *
  * The chain of an element is the same in all of them: t = 0, then t = a*b + t over the depth block
  * in order. */
@@ -107,18 +108,17 @@ static TARGET void N(put_turned)(T *to, int64_t ts, const T *from, int64_t rs, i
 
 /* ---- vectors and matrices -------------------------------------------------------------------- */
 
-/* `count` rows of b at a time: t is loaded and stored once for all of them. far: the next ones are
- * fetched meanwhile: runs of rows that lie apart are too short for the processor to do so. */
+/* `count` rows of b at a time: t is loaded and stored once for all of them. Nothing is fetched
+ * ahead: each row is a long run in order, which processors see and fetch by themselves, sooner than
+ * instructions can ask for its lines. */
 static inline __attribute__((always_inline)) TARGET void N(add_rows)(const int count, const T *x, int64_t xs,
-                                                                     const T *b, int64_t rs, int64_t n, T *restrict t,
-                                                                     bool far) {
+                                                                     const T *b, int64_t rs, int64_t n, T *restrict t) {
     int64_t j = 0;
     V       s[8];
     UNROLL for (int l = 0; l < count; l++) s[l] = x[l * xs] - (V){0};
     for (; j + N(VL) <= n; j += N(VL)) {
         V sum, r;
         memcpy(&sum, t + j, sizeof(V));
-        if (far) ROLLED for (int l = 0; l < count; l++) __builtin_prefetch(b + (count + l) * rs + j, 0, 2);
         UNROLL for (int l = 0; l < count; l++) {
             memcpy(&r, b + l * rs + j, sizeof(V));
             sum = FMADD(s[l], r, sum);
@@ -146,12 +146,11 @@ static inline __attribute__((always_inline)) TARGET void N(add_last)(int64_t cou
         for (int64_t l = 0; l < count; l++) t[j] = FMADD1(x[l * xs], b[l * rs + j], t[j]);
 }
 
-static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t,
-                                 bool far) {
+static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const void *b, int64_t rs, int64_t n, void *t) {
     int64_t p = 0;
     memset(t, 0, (size_t)n * sizeof(T));
     for (; AT_ONCE > 1 && p + AT_ONCE <= k; p += AT_ONCE)
-        N(add_rows)(AT_ONCE, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t, far);
+        N(add_rows)(AT_ONCE, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
     if (p < k) N(add_last)(k - p, (const T *)x + p * xs, xs, (const T *)b + p * rs, rs, n, t);
 }
 
@@ -159,6 +158,9 @@ static TARGET void N(along_rows)(int64_t k, const void *x, int64_t xs, const voi
 #ifndef RUN
 #define RUN 16
 #define BESIDE ((int)(RUN / sizeof(T)))
+#endif
+#ifndef FAR_BEHIND
+#define FAR_BEHIND BEHIND
 #endif
 
 /* Some depths of a vector of columns, whose depths lie side by side: two runs of each column, or
@@ -181,20 +183,22 @@ COT__INLINED TARGET V N(runs)(const int deep, const T *x, const T *b, int64_t cs
 }
 
 /* A line of the cache of each column at a time. The groups take turns, because the chain of one
- * waits for itself. far: with each line, as many lines of one column that come later are fetched as
- * there are columns, because memory gives neighbours sooner than lines of many columns in turn. */
+ * waits for itself. far: of more runs than processors follow by themselves, as many lines of one
+ * column that come later are fetched with each line as there are columns, because memory gives
+ * neighbours sooner than lines of many columns in turn. */
 COT__INLINED TARGET void N(turned)(const int groups, int64_t k, const T *x, const T *b, int64_t cs, T *t, bool far) {
     enum { SIDE = RUN / sizeof(T), MANY = N(VL) };
-    int64_t lines = k / N(LINE), q = lines * N(LINE);
-    V       sum[GROUPS];
+    const bool ahead = far && groups * MANY > FOLLOWED;
+    int64_t    lines = k / N(LINE), q = lines * N(LINE), behind = far ? FAR_BEHIND : BEHIND;
+    V          sum[GROUPS];
     UNROLL for (int g = 0; g < groups; g++) sum[g] = (V){0};
-    for (int64_t l = 0; l < lines + (groups - 1) * BEHIND; l++)
+    for (int64_t l = 0; l < lines + (groups - 1) * behind; l++)
         UNROLL for (int g = 0; g < groups; g++) {
-            int64_t  line = l - g * BEHIND, at = line * N(LINE);
+            int64_t  line = l - g * behind, at = line * N(LINE);
             const T *column = b + g * MANY * cs + at;
             if (line < 0 || line >= lines) continue;
-            const T *later = b + (g * MANY + line % MANY) * cs + (line / MANY + LATER) * MANY * N(LINE);
-            if (far) ROLLED for (int i = 0; i < MANY; i++) __builtin_prefetch(later + i * N(LINE), 0, 2);
+            const T *later = b + (g * MANY + line % MANY) * cs + (line / MANY * MANY + LATER) * N(LINE);
+            if (ahead) ROLLED for (int i = 0; i < MANY; i++) __builtin_prefetch(later + i * N(LINE), 0, 2);
             UNROLL for (int p = 0; p < N(LINE); p += 2 * SIDE)
                 sum[g] = N(runs)(2, x + at + p, column + p, cs, sum[g]);
         }
@@ -287,6 +291,7 @@ static const cot__gemm_kernels N(kernels) = {sizeof(T),      MR,      N(NR),  N(
 #undef BESIDE
 #undef GROUPS
 #undef BEHIND
+#undef FAR_BEHIND
 #undef FAR_DOTS
 #undef FAR
 #undef NO_TURNS

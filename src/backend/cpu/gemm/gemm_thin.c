@@ -7,7 +7,11 @@
 #include "backend/cpu/gemm/gemm.h"
 
 /* parts have a multiple of this many columns: the chains that the kernels keep side by side */
-enum { UNIT = 16, CACHED = 4 << 20 /* bytes of a matrix that a cache holds */ };
+enum {
+    UNIT   = 16,
+    FEW    = 64,      /* bytes of a row of the columns that are read from end to end at a time */
+    CACHED = 4 << 20, /* bytes of a matrix that a cache holds */
+};
 
 typedef struct thin {
     const cot__gemm_kernels *g;
@@ -23,13 +27,13 @@ static void sums_of(const thin *w, int64_t p, int64_t j, int64_t n, char *t) {
     const cot__gemm_kernels *g = w->g;
     int64_t     k = cot__least(COT__DEEP, w->k - p);
     const char *x = w->x + p * w->xs * g->size, *b = w->b + (p * w->rs + j * w->cs) * g->size;
-    if (w->cs == 1) g->along_rows(k, x, w->xs, b, w->rs, n, t, w->far);
+    if (w->cs == 1) g->along_rows(k, x, w->xs, b, w->rs, n, t);
     else g->dots(k, x, w->xs, b, w->rs, w->cs, n, t, w->far);
 }
 
 static void some_columns(const thin *w, int64_t start, int64_t stop) {
-    double  t[COT__SPAN];
-    int64_t span = w->far && w->rs == 1 && w->cs != 1 ? UNIT : COT__SPAN;
+    double  t[COT__SPAN / sizeof(double)];
+    int64_t span = (w->far && w->rs == 1 && w->cs != 1 ? FEW : COT__SPAN) / w->g->size;
     for (int64_t j = start; j < stop; j += span)
         for (int64_t p = 0; p < w->k; p += COT__DEEP) {
             int64_t n = cot__least(span, stop - j);
@@ -119,7 +123,7 @@ void cot__gemm_tiny(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, co
     bool straight = b.col_stride == 1 && c.col_stride == 1 && !add;
     for (int64_t i = 0; i < c.rows && straight; i++)
         g->along_rows(a.cols, (char *)a.data + i * a.row_stride * g->size, a.col_stride, b.data, b.row_stride, c.cols,
-                      (char *)c.data + i * c.row_stride * g->size, false);
+                      (char *)c.data + i * c.row_stride * g->size);
     for (int64_t i = 0; i < c.rows && !straight; i++) {
         thin w =
             thin_of(g, cot__part_of(a, g->size, i, 0, 1, a.cols), b, cot__part_of(c, g->size, i, 0, 1, c.cols), add);
