@@ -196,9 +196,11 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     return z;
 }
 
-/* Output k of the program that was called. */
+/* Output k of the program that was called. A value that it gives out several times is one var, as
+ * if the function had been recorded: contributions to its adjoint are added in the order in which
+ * it is read. */
 static cot_var output_of(cot_var z, const call *c, int k) {
-    return cot__result_of(z, result_of_output(c->leading, k));
+    return cot__result_of(z, result_of_output(c->leading, c->same ? (int)c->same[k] : k));
 }
 
 /* ---- calling --------------------------------------------------------------------------------- */
@@ -242,6 +244,7 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
     if (!find_active(t, known->p, args, inputs)) return true;
     const cot__variant *flow = cot__variant_of(known->p, COT__FLOW, false, inputs, NULL, &caller), *v = NULL;
     known->active = flow ? flow->results : NULL;
+    known->same = flow ? flow->saved : NULL;
     if (flow && !any(cot_program_outputs(known->p), flow->results)) return true;
     if (flow && atomic_load(&known->p->records)) return false;
     known->leading = leading_output(known);
@@ -367,6 +370,7 @@ static bool is_seeded_fully(const call *c, const bool *seeded) {
  * and results, and on the seeds. */
 static void pull(cot__rule *r, const call *c, const cot__variant *v, int results) {
     int      inputs = cot_program_inputs(c->p), at = 0;
+    if (!any(inputs, v->reached)) return;
     if (c->kept_is_read) *c->kept_is_read = true;
     cot_var *xs = list_of(r->t, cot_program_inputs(v->backward));
     if (!xs) return;
@@ -379,7 +383,7 @@ static void pull(cot__rule *r, const call *c, const cot__variant *v, int results
         if (v->results[k]) xs[at++] = cot__rule_g(r, result_of_output(c->leading, k));
     const cot_var *bar = call_derivative(r, v->backward, at, xs);
     for (int k = 0; bar && k < inputs; k++)
-        if (v->inputs[k]) {
+        if (v->reached[k]) {
             if (cot__rule_wants(r, k)) cot__give(r, k, *bar);
             bar++;
         }

@@ -12,6 +12,7 @@ typedef struct cot__call_node {
     /* of each output: has it a derivative by the operands? NULL: no operand was active */
     const bool         *active;
     int                 leading; /* the output that is the first result of the node */
+    const uint32_t     *same;    /* of each output the first one that is the same value, or NULL */
     /* Of a call in a body: has a derivative there read what the variant gives beside the outputs of
      * p? Else the body is played with p. NULL: the call is in no body. */
     bool               *kept_is_read;
