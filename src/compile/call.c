@@ -150,8 +150,8 @@ static void forget(void *program) { cot_program_destroy(program); }
 
 /* What has no derivative in the program, has none on the tape. */
 static void rest_inactive(cot_tape *t, const call *known, uint32_t node) {
-    for (int k = 0; known->active && k < cot_program_outputs(known->p); k++)
-        if (!known->active[k])
+    for (int k = 0, m = cot_program_outputs(known->p); known->active && k < cot_program_outputs(runs(known)); k++)
+        if (!(k < m ? known->active : known->kept_active)[k])
             t->nodes[node + (uint32_t)result_of_output(known->leading, k)].flags &= (uint8_t)~COT__ACTIVE;
 }
 
@@ -251,7 +251,9 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
     if (flow)
         v = cot__variant_of(known->p, smooth ? COT__PULL : COT__SPLIT, smooth, inputs, flow->results, &caller);
     known->variant = smooth ? NULL : v;
-    if (v) return true;
+    if (v && !smooth) flow = cot__variant_of(v->forward, COT__FLOW, false, inputs, NULL, &caller);
+    known->kept_active = flow ? flow->results : NULL;
+    if (v && flow) return true;
     if (h.status == COT_LIMIT || h.status == COT_GRAD) atomic_store(&known->p->records, true);
     else cot__fail(t, h.status, "%s", h.message);
     return false;

@@ -243,6 +243,26 @@ static void an_operand_that_no_result_of_a_call_needs_has_no_adjoint(void **stat
     cot_program_destroy(p);
 }
 
+/* The gradient of a maximum reads how many elements have it, which has no derivative itself. */
+BODY(largest) { return UNUSED, ys[0] = cot_mul(cot_max(xs[0], COT_ALL), 3), 0; }
+
+static void a_gradient_of_a_call_is_constant_where_a_recorded_one_is(void **state) {
+    (void)state;
+    static const double at[] = {1, 5, 5, 4};
+    const cot_shape     shape = COT_SHAPE(4);
+    cot_program        *p = cot_compile(largest, NULL, 1, &(cot_type){COT_F64, shape}, 1, NULL);
+    for (int call = 0; call < 2; call++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, shape, at), y, g;
+        assert_int_equal((call ? called : largest)(1, &x, 1, &y, p), 0);
+        cot_grad_of(y, 1, &x, &g);
+        assert_string_equal(cot_tape_message(t), "");
+        assert_false(cot_requires_grad(g));
+        cot_tape_destroy(t);
+    }
+    cot_program_destroy(p);
+}
+
 /* ---- without elements ------------------------------------------------------------------------ */
 
 BODY(nothing_of) { return UNUSED, ys[0] = cot_slice(cot_neg(xs[0]), 0, 1, 1, 1), 0; }
@@ -292,6 +312,7 @@ int main(void) {
         cmocka_unit_test(an_initial_value_that_no_result_needs_has_no_adjoint),
         cmocka_unit_test(a_value_that_a_call_gives_out_several_times_is_one_value),
         cmocka_unit_test(an_operand_that_no_result_of_a_call_needs_has_no_adjoint),
+        cmocka_unit_test(a_gradient_of_a_call_is_constant_where_a_recorded_one_is),
         cmocka_unit_test(a_zero_of_what_has_no_elements_has_one_sign),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
