@@ -300,13 +300,26 @@ static int record_batched(int n, const cot_var *xs, int m, cot_var *ys, void *us
     return cot__batched_record(xs[0].tape, d->p, d->inputs, xs, ys) ? 0 : 1;
 }
 
-/* A batch of no extent: the same program for inputs that are computed. */
-enum { COMPUTED = -1 };
+/* Batches of no extent: the same program for inputs that are computed; and for some that are one
+ * operand, which is the first of them. */
+enum { COMPUTED = -1, ONE_OPERAND = -2 };
 
 static int record_computed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const deriving *d = user;
     (void)n, (void)m;
     return cot__replay_computed(xs[0].tape, d->p->source, d->inputs, xs, ys) ? 0 : 1;
+}
+
+static int record_merged(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const deriving *d = user;
+    int             inputs = cot_program_inputs(d->p), first = -1;
+    cot_var        *all = cot__arena(xs[0].tape, ((size_t)inputs + 1) * sizeof *all, "compile");
+    (void)n;
+    for (int k = 0; all && k < inputs; k++) {
+        all[k] = d->inputs[k] && first >= 0 ? all[first] : *xs++;
+        if (d->inputs[k] && first < 0) first = k;
+    }
+    return all ? play(inputs, all, m, ys, user) : 1;
 }
 
 static bool widen(cot_type *type, int64_t extent, const cot__caller *caller) {
@@ -323,13 +336,17 @@ static cot_program *compile_batched(cot_program *p, const bool *is, int64_t exte
     cot_type           *types = cot__alloc(&p->al, (size_t)n * sizeof *types);
     cot_program        *made = NULL;
     deriving            d = {.p = p, .inputs = is};
-    bool                ok = types != NULL, same = extent == COMPUTED;
+    bool                ok = types != NULL, merged = false;
+    int                 count = 0;
     for (int k = 0; ok && k < n; k++) {
-        types[k] = cot_program_input_type(p, k);
-        ok = !is[k] || same || widen(&types[k], extent, caller);
+        if (extent == ONE_OPERAND && is[k] && merged) continue;
+        types[count] = cot_program_input_type(p, k);
+        ok = !is[k] || extent < 0 || widen(&types[count], extent, caller);
+        count++;
+        merged |= is[k];
     }
-    cot_fn function = same ? record_computed : record_batched;
-    if (ok) made = cot__compile(function, &d, n, types, cot_program_outputs(p), &options, false);
+    cot_fn function = extent == COMPUTED ? record_computed : extent < 0 ? record_merged : record_batched;
+    if (ok) made = cot__compile(function, &d, count, types, cot_program_outputs(p), &options, false);
     cot__free(&p->al, types, (size_t)n * sizeof *types);
     if (!made || made->status == COT_OK) return made;
     caller->fail(caller, made->status, made->message);
@@ -402,6 +419,10 @@ cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const 
 
 cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller) {
     return cot__batched(p, is, COMPUTED, caller);
+}
+
+cot_program *cot__merged(cot_program *p, const bool *is, const cot__caller *caller) {
+    return cot__batched(p, is, ONE_OPERAND, caller);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
