@@ -296,8 +296,8 @@ static const bool *computed_inputs(cot_tape *t, cot_program *p, const uint32_t *
     return some ? list : NULL;
 }
 
-/* Inputs that are one operand, which gets an adjoint; others that are another one may be left. NULL:
- * there are none. */
+/* Inputs that are one operand, which gets an adjoint; others that are another one may be left.
+ * NULL: there are none. */
 static const bool *merged_inputs(cot_tape *t, cot_program *p, const uint32_t *args) {
     uint32_t n = (uint32_t)cot_program_inputs(p), room = 1, twice = COT__NONE;
     if (n < 2 || !t->active_mask || (t->mode.body && !is_in_batch(t))) return NULL;

@@ -299,7 +299,7 @@ static void the_estimate_of_numbers_is_near(void **state) {
 
 enum { BEHIND = 64 };
 
-/* Zeros lie behind each block: what reads beyond its end finds that node 0 made what it asks for. */
+/* Zeros lie behind each block: what reads beyond its end finds node 0 there. */
 static void *with_zeros_behind(void *user, void *ptr, size_t old_size, size_t new_size) {
     (void)user, (void)old_size;
     if (new_size == 0) return free(ptr), NULL;
@@ -315,7 +315,7 @@ static int count_and_halve(int n, const cot_var *xs, int m, cot_var *ys, void *u
     return 0;
 }
 
-/* The float is the last value that a sweep could begin at; the count is a result behind it. */
+/* A sweep could begin at the float at the latest; the count is a result behind it. */
 static void the_last_operation_may_have_results_behind_the_last_float(void **state) {
     (void)state;
     static const double at[] = {1, 2, 3};
