@@ -150,8 +150,8 @@ static void forget(void *program) { cot_program_destroy(program); }
 
 /* What has no derivative in the program, has none on the tape. */
 static void rest_inactive(cot_tape *t, const call *known, uint32_t node) {
-    for (int k = 0; known->active && k < cot_program_outputs(known->p); k++)
-        if (!known->active[k])
+    for (int k = 0, m = cot_program_outputs(known->p); known->active && k < cot_program_outputs(runs(known)); k++)
+        if (!(k < m ? known->active : known->kept_active)[k])
             t->nodes[node + (uint32_t)result_of_output(known->leading, k)].flags &= (uint8_t)~COT__ACTIVE;
 }
 
@@ -196,9 +196,11 @@ static cot_var record(cot_tape *t, const call *known, const uint32_t *args) {
     return z;
 }
 
-/* Output k of the program that was called. */
+/* Output k of the program that was called. A value that it gives out several times is one var, as
+ * if the function had been recorded: contributions to its adjoint are added in the order in which
+ * it is read. */
 static cot_var output_of(cot_var z, const call *c, int k) {
-    return cot__result_of(z, result_of_output(c->leading, k));
+    return cot__result_of(z, result_of_output(c->leading, c->same ? (int)c->same[k] : k));
 }
 
 /* ---- calling --------------------------------------------------------------------------------- */
@@ -242,13 +244,16 @@ static bool choose(cot_tape *t, const uint32_t *args, call *known) {
     if (!find_active(t, known->p, args, inputs)) return true;
     const cot__variant *flow = cot__variant_of(known->p, COT__FLOW, false, inputs, NULL, &caller), *v = NULL;
     known->active = flow ? flow->results : NULL;
+    known->same = flow ? flow->saved : NULL;
     if (flow && !any(cot_program_outputs(known->p), flow->results)) return true;
     if (flow && atomic_load(&known->p->records)) return false;
     known->leading = leading_output(known);
     if (flow)
         v = cot__variant_of(known->p, smooth ? COT__PULL : COT__SPLIT, smooth, inputs, flow->results, &caller);
     known->variant = smooth ? NULL : v;
-    if (v) return true;
+    if (v && !smooth) flow = cot__variant_of(v->forward, COT__FLOW, false, inputs, NULL, &caller);
+    known->kept_active = flow ? flow->results : NULL;
+    if (v && flow) return true;
     if (h.status == COT_LIMIT || h.status == COT_GRAD) atomic_store(&known->p->records, true);
     else cot__fail(t, h.status, "%s", h.message);
     return false;
@@ -291,7 +296,45 @@ static const bool *computed_inputs(cot_tape *t, cot_program *p, const uint32_t *
     return some ? list : NULL;
 }
 
+/* Inputs that are one operand, which gets an adjoint; others that are another one may be left.
+ * NULL: there are none. */
+static const bool *merged_inputs(cot_tape *t, cot_program *p, const uint32_t *args) {
+    uint32_t n = (uint32_t)cot_program_inputs(p), room = 1, twice = COT__NONE;
+    if (n < 2 || !t->active_mask || (t->mode.body && !is_in_batch(t))) return NULL;
+    while (room < 2 * n) room *= 2;
+    /* a table of the operands met so far */
+    uint32_t *met = cot__arena(t, room * sizeof *met, NAME);
+    bool     *is = met ? flags(t, p) : NULL;
+    if (!is) return NULL;
+    memset(met, 0xff, room * sizeof *met);
+    for (uint32_t k = 0; k < n && twice == COT__NONE; k++) {
+        uint32_t at = args[k] & (room - 1);
+        if (!(t->nodes[args[k]].flags & COT__ACTIVE)) continue;
+        while (met[at] != COT__NONE && met[at] != args[k]) at = (at + 1) & (room - 1);
+        if (met[at] == args[k]) twice = args[k];
+        met[at] = args[k];
+    }
+    for (uint32_t k = 0; k < n; k++) is[k] = args[k] == twice;
+    return twice == COT__NONE ? NULL : is;
+}
+
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out);
+
+/* An operand that is given several times gets its adjoint contribution by contribution, as if the
+ * function had been recorded. */
+static bool call_merged(cot_tape *t, cot_program *p, const bool *merged, const uint32_t *args, cot_var *out) {
+    cot__caller  caller = cot__tape_caller(t, NAME);
+    uint32_t    *left = cot__arena(t, (size_t)cot_program_inputs(p) * sizeof *left, NAME), n = 0;
+    cot_program *other = left ? cot__merged(p, merged, &caller) : NULL;
+    bool         met = false;
+    for (int k = 0; other && k < cot_program_inputs(p); k++) {
+        if (!merged[k] || !met) left[n++] = args[k];
+        met |= merged[k];
+    }
+    bool ok = other && call_on(t, other, left, out);
+    cot_program_destroy(other);
+    return ok;
+}
 
 static bool call_computed(cot_tape *t, cot_program *p, const bool *computed, const uint32_t *args, cot_var *out) {
     cot__caller  caller = cot__tape_caller(t, NAME);
@@ -303,7 +346,9 @@ static bool call_computed(cot_tape *t, cot_program *p, const bool *computed, con
 
 /* The outputs of p for operands `args`. */
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
-    const bool *computed = computed_inputs(t, p, args);
+    const bool *merged = merged_inputs(t, p, args), *computed = NULL;
+    if (merged) return call_merged(t, p, merged, args, out);
+    computed = computed_inputs(t, p, args);
     if (computed && !t->mode.body) return call_computed(t, p, computed, args, out);
     call known;
     bool inlined = !is_one_node(t, p, args, &known);
@@ -367,6 +412,7 @@ static bool is_seeded_fully(const call *c, const bool *seeded) {
  * and results, and on the seeds. */
 static void pull(cot__rule *r, const call *c, const cot__variant *v, int results) {
     int      inputs = cot_program_inputs(c->p), at = 0;
+    if (!any(inputs, v->reached)) return;
     if (c->kept_is_read) *c->kept_is_read = true;
     cot_var *xs = list_of(r->t, cot_program_inputs(v->backward));
     if (!xs) return;
@@ -379,7 +425,7 @@ static void pull(cot__rule *r, const call *c, const cot__variant *v, int results
         if (v->results[k]) xs[at++] = cot__rule_g(r, result_of_output(c->leading, k));
     const cot_var *bar = call_derivative(r, v->backward, at, xs);
     for (int k = 0; bar && k < inputs; k++)
-        if (v->inputs[k]) {
+        if (v->reached[k]) {
             if (cot__rule_wants(r, k)) cot__give(r, k, *bar);
             bar++;
         }

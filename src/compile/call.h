@@ -11,7 +11,9 @@ typedef struct cot__call_node {
     const cot__variant *variant; /* whose forward program ran; NULL: p itself did */
     /* of each output: has it a derivative by the operands? NULL: no operand was active */
     const bool         *active;
+    const bool         *kept_active; /* the same of all results of the variant's forward program */
     int                 leading; /* the output that is the first result of the node */
+    const uint32_t     *same;    /* of each output the first one that is the same value, or NULL */
     /* Of a call in a body: has a derivative there read what the variant gives beside the outputs of
      * p? Else the body is played with p. NULL: the call is in no body. */
     bool               *kept_is_read;

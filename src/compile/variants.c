@@ -2,6 +2,7 @@
 #include "compile/variants.h"
 
 #include "compile/replay.h"
+#include "diff/engine/recorded.h"
 
 #include <cotangent_transform.h>
 
@@ -13,6 +14,7 @@ typedef struct deriving {
     cot_program   *p;
     bool           smooth;
     const bool    *inputs, *results;
+    bool          *absent; /* a list of the inputs that have no adjoint is made here */
     const cot_var *xs; /* inputs of the derivative that is being recorded */
 } deriving;
 
@@ -54,7 +56,7 @@ static int pull(int n, const cot_var *xs, int m, cot_var *ys, deriving *d, bool 
     for (int k = 0; k < inputs; k++)
         if (d->inputs[k]) moving[some++] = xs[k];
     d->xs = xs;
-    if (cot_fn_vjp(play_moving, d, some, moving, results, out, seeds, grads) != COT_OK) return 1;
+    if (cot__fn_vjp(play_moving, d, some, moving, results, out, seeds, grads, d->absent) != COT_OK) return 1;
     for (int k = 0; joint && k < results; k++) *ys++ = out[k];
     for (int k = 0; k < some; k++) *ys++ = grads[k];
     return 0;
@@ -94,16 +96,29 @@ static bool is_active(const cot__program *p, uint32_t k, const uint8_t *active) 
     return false;
 }
 
+/* Of each output the first one that has its value. */
+static bool find_same(cot__variant *v, const cot_program *of) {
+    const cot__program *p = of->source;
+    uint32_t           *first = cot__alloc(&of->al, p->values * sizeof *first);
+    v->count = p->outputs;
+    v->saved = first ? cot__alloc(&of->al, v->count * sizeof *v->saved) : NULL;
+    for (uint32_t k = p->outputs; v->saved && k-- > 0;) first[p->output[k]] = k;
+    for (uint32_t k = 0; v->saved && k < p->outputs; k++) v->saved[k] = first[p->output[k]];
+    cot__free(&of->al, first, p->values * sizeof *first);
+    return v->saved;
+}
+
 static bool find_flow(cot__variant *v, const cot_program *of, const bool *inputs) {
     const cot__program *p = of->source;
-    uint8_t            *active = cot__alloc(&of->al, p->values);
+    uint8_t            *active = find_same(v, of) ? cot__alloc(&of->al, p->values) : NULL;
     if (!active) return false;
     memset(active, 0, p->values);
     for (uint32_t k = 0; k < p->inputs; k++) active[p->input[k]] = inputs[k];
     for (uint32_t k = 0; k < p->operations; k++)
         for (uint32_t z = p->operation[k].result, end = z + p->operation[k].results; z < end; z++)
             active[z] = cot__dtype_is_float(cot__value_view(p, z).dtype) && is_active(p, k, active);
-    for (uint32_t k = 0; k < p->outputs; k++) v->results[k] = active[p->output[k]];
+    for (uint32_t k = 0; k < p->outputs; k++)
+        v->results[k] = active[p->output[k]] && v->saved[k] == k;
     cot__free(&of->al, active, p->values);
     return true;
 }
@@ -163,7 +178,7 @@ static bool keep_whole(cot__variant *v, const cot_program *p, cot_program *made)
 }
 
 static void destroy(const cot_program *p, cot__variant *v) {
-    size_t flags = (size_t)cot_program_inputs(p) + (size_t)cot_program_outputs(p);
+    size_t flags = 2 * (size_t)cot_program_inputs(p) + (size_t)cot_program_outputs(p);
     cot_program_destroy(v->forward);
     cot_program_destroy(v->backward);
     cot__free(&p->al, v->saved, v->count * sizeof *v->saved);
@@ -171,9 +186,32 @@ static void destroy(const cot_program *p, cot__variant *v) {
     cot__free(&p->al, v, sizeof *v);
 }
 
+/* Takes out of v->reached what has no adjoint. */
+static void leave_out(cot__variant *v, int n, const bool *absent) {
+    for (int k = 0; k < n; k++)
+        if (v->reached[k]) v->reached[k] = !*absent++;
+}
+
+/* The derivative by those of the inputs that have an adjoint: recorded, the others would get none
+ * either. Which these are is known once it was made by all. */
+static cot_program *compile_reached(cot__variant *v, cot_program *p) {
+    int          n = cot_program_inputs(p), asked = count(n, v->inputs), left;
+    bool        *absent = cot__alloc(&p->al, (size_t)n * sizeof *absent);
+    deriving     d = {.p = p, .smooth = v->smooth, .inputs = v->inputs, .results = v->results, .absent = absent};
+    memcpy(v->reached, v->inputs, (size_t)n * sizeof *absent);
+    cot_program *made = absent ? compile(&d, v->what) : NULL;
+    if (made && made->status == COT_OK && v->what != COT__PUSH) leave_out(v, n, absent);
+    cot__free(&p->al, absent, (size_t)n * sizeof *absent);
+    left = count(n, v->reached);
+    if (left == 0 || left == asked) return made;
+    cot_program_destroy(made);
+    d.inputs = v->reached, d.absent = NULL;
+    return compile(&d, v->what);
+}
+
 /* The programs of a derivative. */
 static bool derive(cot__variant *v, cot_program *p, const cot__caller *caller) {
-    cot_program *made = compile(&(deriving){p, v->smooth, v->inputs, v->results, NULL}, v->what);
+    cot_program *made = compile_reached(v, p);
     bool         ok = made && made->status == COT_OK;
     if (made && !ok) caller->fail(caller, made->status, made->message);
     if (ok) ok = v->smooth || v->what == COT__PUSH ? keep_whole(v, p, made) : split(v, p, made, caller);
@@ -186,8 +224,9 @@ static cot__variant *make(cot_program *p, cot__derivative what, bool smooth, con
     size_t        n = (size_t)cot_program_inputs(p), m = (size_t)cot_program_outputs(p);
     cot__variant *v = cot__alloc(&p->al, sizeof *v);
     if (!v) return NULL;
-    *v = (cot__variant){.what = what, .smooth = smooth, .inputs = cot__alloc(&p->al, (n + m) * sizeof *v->inputs)};
+    *v = (cot__variant){.what = what, .smooth = smooth, .inputs = cot__alloc(&p->al, (2 * n + m) * sizeof *v->inputs)};
     v->results = cot__behind(v->inputs, n);
+    v->reached = cot__behind(v->results, m);
     bool ok = v->inputs != NULL;
     if (ok) memcpy(v->inputs, inputs, n * sizeof *inputs);
     if (ok && results) memcpy(v->results, results, m * sizeof *results);
@@ -261,13 +300,26 @@ static int record_batched(int n, const cot_var *xs, int m, cot_var *ys, void *us
     return cot__batched_record(xs[0].tape, d->p, d->inputs, xs, ys) ? 0 : 1;
 }
 
-/* A batch of no extent: the same program for inputs that are computed. */
-enum { COMPUTED = -1 };
+/* Batches of no extent: the same program for inputs that are computed; and for some that are one
+ * operand, which is the first of them. */
+enum { COMPUTED = -1, ONE_OPERAND = -2 };
 
 static int record_computed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const deriving *d = user;
     (void)n, (void)m;
     return cot__replay_computed(xs[0].tape, d->p->source, d->inputs, xs, ys) ? 0 : 1;
+}
+
+static int record_merged(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    const deriving *d = user;
+    int             inputs = cot_program_inputs(d->p), first = -1;
+    cot_var        *all = cot__arena(xs[0].tape, ((size_t)inputs + 1) * sizeof *all, "compile");
+    (void)n;
+    for (int k = 0; all && k < inputs; k++) {
+        all[k] = d->inputs[k] && first >= 0 ? all[first] : *xs++;
+        if (d->inputs[k] && first < 0) first = k;
+    }
+    return all ? play(inputs, all, m, ys, user) : 1;
 }
 
 static bool widen(cot_type *type, int64_t extent, const cot__caller *caller) {
@@ -284,13 +336,17 @@ static cot_program *compile_batched(cot_program *p, const bool *is, int64_t exte
     cot_type           *types = cot__alloc(&p->al, (size_t)n * sizeof *types);
     cot_program        *made = NULL;
     deriving            d = {.p = p, .inputs = is};
-    bool                ok = types != NULL, same = extent == COMPUTED;
+    bool                ok = types != NULL, merged = false;
+    int                 count = 0;
     for (int k = 0; ok && k < n; k++) {
-        types[k] = cot_program_input_type(p, k);
-        ok = !is[k] || same || widen(&types[k], extent, caller);
+        if (extent == ONE_OPERAND && is[k] && merged) continue;
+        types[count] = cot_program_input_type(p, k);
+        ok = !is[k] || extent < 0 || widen(&types[count], extent, caller);
+        count++;
+        merged |= is[k];
     }
-    cot_fn function = same ? record_computed : record_batched;
-    if (ok) made = cot__compile(function, &d, n, types, cot_program_outputs(p), &options, false);
+    cot_fn function = extent == COMPUTED ? record_computed : extent < 0 ? record_merged : record_batched;
+    if (ok) made = cot__compile(function, &d, count, types, cot_program_outputs(p), &options, false);
     cot__free(&p->al, types, (size_t)n * sizeof *types);
     if (!made || made->status == COT_OK) return made;
     caller->fail(caller, made->status, made->message);
@@ -363,6 +419,10 @@ cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const 
 
 cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller) {
     return cot__batched(p, is, COMPUTED, caller);
+}
+
+cot_program *cot__merged(cot_program *p, const bool *is, const cot__caller *caller) {
+    return cot__batched(p, is, ONE_OPERAND, caller);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ typedef enum cot__derivative {
     COT__PULL,
     COT__PUSH, /* the tangents of float results, of x and the tangents of some inputs */
     COT__FLOW  /* no program: which results have a derivative by some inputs; what is detached or
-                * recorded without a gradient has none */
+                * recorded without a gradient has none, nor has a value the second time */
 } cot__derivative;
 
 typedef struct cot__variant {
@@ -27,9 +27,12 @@ typedef struct cot__variant {
     cot__derivative      what;
     bool                 smooth;
     cot_program         *forward, *backward; /* SPLIT: both; else the one program is `backward` */
-    uint32_t            *saved, count;       /* SPLIT, PULL: what `backward` reads, see split.h */
+    /* SPLIT, PULL: what `backward` reads, see split.h. FLOW: of each result the first one that is
+     * the same value */
+    uint32_t            *saved, count;
     int64_t              recomputed;
     bool                *inputs, *results;   /* which of them take part */
+    bool                *reached;            /* SPLIT, PULL: the inputs that get an adjoint */
 } cot__variant;
 
 /* The variant for these inputs and results (float ones alone; FLOW finds them). smooth, neither for
@@ -47,6 +50,8 @@ bool cot__batched_outputs(cot_tape *t, const cot_program *p, const bool *is, boo
 cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller);
 /* The program of p for inputs that are computed (`is`), see cot__replay_computed. */
 cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller);
+/* The program of p for operands of which some (`is`) are one: it has one input for them. */
+cot_program *cot__merged(cot_program *p, const bool *is, const cot__caller *caller);
 /* ys = the batch, recorded on t operation by operation. False after an error on the tape. */
 bool cot__batched_record(cot_tape *t, cot_program *p, const bool *is, const cot_var *xs, cot_var *ys);
 

@@ -270,7 +270,8 @@ static double lists_under_limit(const cot_tape *t, uint32_t end) {
 }
 
 static int64_t estimate(cot_tape *t, uint32_t y) {
-    uint32_t end = y + 1;
+    /* the further results of its operation are looked at, too */
+    uint32_t of = cot__operation_at(t, y), end = of + (uint32_t)cot__results_at(t, of);
     size_t   one = sizeof(uint32_t) + 2 * sizeof(double);
     measure  m = {.t = t};
     double  *memory = cot__list_resize(t, NULL, 0, end * one);

@@ -6,8 +6,12 @@
 
 #include "base/cpu.h"
 #include "base/parallel.h"
+#include "pending/pending.h"
 #include "support/support.h"
 
+#include <cotangent_program.h>
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -254,9 +258,70 @@ static void every_way_has_the_bits_of_the_first(void **state) {
     test_verdict();
 }
 
+/* ---- depth 1 --------------------------------------------------------------------------------- */
+
+enum { AT_ONCE, WAITING, AS_A_PROGRAM };
+enum { BATCH = 2, ROWS = 3, COLUMNS = 5, PRODUCTS = BATCH * ROWS * COLUMNS };
+
+static int columns_times_rows(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_dtype d = *(const cot_dtype *)user;
+    (void)n, (void)m;
+    ys[0] = cot_cast(cot_matmul(cot_cast(xs[0], d), cot_cast(xs[1], d)), COT_F64);
+    return 0;
+}
+
+/* How many of the products are -0. */
+static int minus_zeros(cot_dtype dtype, bool compiled, const double *columns, const double *rows) {
+    double   z[PRODUCTS];
+    int      signs = 0;
+    cot_type types[] = {{COT_F64, COT_SHAPE(BATCH, ROWS, 1)}, {COT_F64, COT_SHAPE(BATCH, 1, COLUMNS)}};
+    if (compiled) {
+        cot_program *p = cot_compile(columns_times_rows, &dtype, 2, types, 1, NULL);
+        cot_run     *r = cot_run_create(p);
+        cot_program_run(r, (const void *[]){columns, rows}, (void *[]){z});
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+    } else {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   y, xs[] = {cot_data(t, COT_F64, types[0].shape, columns), cot_data(t, COT_F64, types[1].shape, rows)};
+        columns_times_rows(2, xs, 1, &y, &dtype);
+        TEST_CHECK(cot_read(y, z, PRODUCTS) == COT_OK, "%s", cot_tape_message(t));
+        cot_tape_destroy(t);
+    }
+    for (int i = 0; i < PRODUCTS; i++) signs += z[i] == 0 && signbit(z[i]);
+    return signs;
+}
+
+/* -10^-200 · 10^-200 rounds to -0, to which 0 is added. */
+static void a_product_of_depth_1_that_vanishes_is_0_in_every_dtype(void **state) {
+    (void)state;
+    double   columns[BATCH * ROWS], rows[BATCH * COLUMNS];
+    size_t   from = cot__product_from, times = cot__product_times;
+    cot__isa isa = cot__cpu_isa();
+    cot__cpu_use_bits(COT__BITS_PORTABLE);
+    for (int d = COT_F64; d <= COT_F16; d++) {
+        double tiny = d == COT_F64 ? 1e-200 : 1e-30;
+        for (int i = 0; i < BATCH * ROWS; i++) columns[i] = i % 3 ? -tiny : 0;
+        for (int i = 0; i < BATCH * COLUMNS; i++) rows[i] = i % 2 ? tiny : -0.0;
+        for (int how = AT_ONCE; how <= AS_A_PROGRAM; how++)
+            for (cot__isa k = COT__ISA_PLAIN; k <= cot__cpu_best(); k++) {
+                cot__cpu_use(k);
+                cot__product_from = how == WAITING ? 0 : from, cot__product_times = how == WAITING ? 0 : times;
+                int signs = minus_zeros((cot_dtype)d, how == AS_A_PROGRAM, columns, rows);
+                TEST_CHECK(signs == 0, "%s, way %d, instruction set %d: %d times -0", cot_dtype_name((cot_dtype)d), how,
+                           (int)k, signs);
+            }
+    }
+    cot__product_from = from, cot__product_times = times;
+    cot__cpu_use_bits(COT__BITS_FAST);
+    cot__cpu_use(isa);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_way_has_the_bits_of_the_first),
+        cmocka_unit_test(a_product_of_depth_1_that_vanishes_is_0_in_every_dtype),
     };
     return cmocka_run_group_tests_name("product_bits", tests, NULL, NULL);
 }

@@ -199,10 +199,59 @@ static void a_zero_keeps_its_sign_through_a_while(void **state) {
             }
 }
 
+/* ---- one operand several times --------------------------------------------------------------- */
+
+/* Contributions to the adjoint of what is several inputs take turns. */
+BODY(of_four) {
+    UNUSED;
+    cot_var a = xs[0], b = xs[1], c = xs[2], d = xs[3];
+    cot_var y = cot_add(cot_mul(cot_exp(a), cot_sin(b)), cot_mul(cot_cos(c), 0.3));
+    y = cot_add(y, cot_add(cot_mul(cot_tanh(a), d), cot_mul(cot_exp(b), 0.7)));
+    ys[0] = cot_sum(cot_add(y, cot_add(cot_square(c), cot_sin(d))), COT_ALL);
+    return 0;
+}
+
+/* The gradients by two leaves, which are the inputs in this order. */
+static void of_two(cot_program *p, const int *order, bool computed, cot_shape shape, double got[2][SIZE]) {
+    static const double at[][SIZE] = {{0.3, -1.1, 0.77, 2.1, -0.5, 0.9, 1.3}, {1.9, 0.2, -0.4, 0.6, 1.1, -0.8, 0.5}};
+    cot_tape           *t = cot_tape_create(NULL);
+    cot_var             xs[2], in[4], y, g[2], z[2];
+    for (int k = 0; k < 2; k++) {
+        xs[k] = cot_tensor(t, COT_F64, shape, at[k]);
+        z[k] = computed ? cot_mul(xs[k], 1.5) : xs[k];
+    }
+    for (int k = 0; k < 4; k++) in[k] = z[order[k]];
+    assert_int_equal(p ? (int)cot_program_call(p, 4, in, 1, &y) : of_four(4, in, 1, &y, NULL), 0);
+    cot_grad_of(y, 2, xs, g);
+    for (int k = 0; k < 2; k++) cot_read(g[k], got[k], SIZE);
+    assert_string_equal(cot_tape_message(t), "");
+    cot_tape_destroy(t);
+}
+
+static void an_operand_may_be_several_inputs_of_a_call(void **state) {
+    (void)state;
+    static const int orders[][4] = {{0, 0, 0, 0}, {0, 1, 0, 1}, {1, 0, 0, 1}, {0, 1, 1, 1}, {1, 1, 0, 0}};
+    const cot_shape  shape = COT_SHAPE(SIZE);
+    const cot_type   type = {COT_F64, shape}, types[] = {type, type, type, type};
+    cot_program     *p = cot_compile(of_four, NULL, 4, types, 1, NULL);
+    double           want[2][SIZE], got[2][SIZE];
+    for (int k = 0; k < TEST_COUNT(orders); k++)
+        for (int computed = 0; computed < 2; computed++) {
+            of_two(NULL, orders[k], computed, shape, want);
+            for (int again = 0; again < 2; again++) {
+                of_two(p, orders[k], computed, shape, got);
+                same_bits(want[0], got[0], SIZE, "a call", k);
+                same_bits(want[1], got[1], SIZE, "a call", k);
+            }
+        }
+    cot_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_nothing_to_do_sums_apart_everywhere),
         cmocka_unit_test(a_zero_keeps_its_sign_through_a_while),
+        cmocka_unit_test(an_operand_may_be_several_inputs_of_a_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,9 @@
 #include "memory/memory.h"
 #include "support/tape_test.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 typedef cot_var net(cot_var x);
 
 static cot_var squares(cot_var x) { return cot_mul(x, x); }
@@ -292,6 +295,40 @@ static void the_estimate_of_numbers_is_near(void **state) {
     }
 }
 
+/* ---- several results ------------------------------------------------------------------------- */
+
+enum { BEHIND = 64 };
+
+/* Zeros lie behind each block: what reads beyond its end finds node 0 there. */
+static void *with_zeros_behind(void *user, void *ptr, size_t old_size, size_t new_size) {
+    (void)user, (void)old_size;
+    if (new_size == 0) return free(ptr), NULL;
+    char *grown = realloc(ptr, new_size + BEHIND);
+    if (grown) memset(grown + new_size, 0, BEHIND);
+    return grown;
+}
+
+static int count_and_halve(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(xs[0], 0.5);
+    ys[1] = cot_add(xs[1], cot_integer(1));
+    return 0;
+}
+
+/* A sweep could begin at the float at the latest; the count is a result behind it. */
+static void the_last_operation_may_have_results_behind_the_last_float(void **state) {
+    (void)state;
+    static const double at[] = {1, 2, 3};
+    cot_memory          told;
+    cot_tape           *t = cot_tape_create(&(cot_options){.allocator = {with_zeros_behind, NULL}});
+    cot_var             first[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), at)}, last[2];
+    first[1] = cot_data(t, COT_I64, COT_SCALAR, &(int64_t){0});
+    cot_scan(count_and_halve, NULL, 3, 2, first, 0, NULL, last, 0, NULL, NULL);
+    assert_int_equal(cot_tape_memory(t, &told, NULL), COT_OK);
+    assert_true(told.least > 0);
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_least_of_small_nets_is_enough),
@@ -299,6 +336,7 @@ int main(void) {
         cmocka_unit_test(the_estimate_of_bodies_is_enough),
         cmocka_unit_test(a_loop_of_steps_needs_what_one_does),
         cmocka_unit_test(the_estimate_of_numbers_is_near),
+        cmocka_unit_test(the_last_operation_may_have_results_behind_the_last_float),
     };
     return cmocka_run_group_tests_name("least", tests, NULL, NULL);
 }

@@ -206,8 +206,14 @@ static bool any_reached(const cot__sweep *s, int m, const uint32_t *ys) {
     return false;
 }
 
-cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
-                             const uint32_t *xs, cot_var *grads) {
+/* What has arrived for node x; zeros where nothing has. */
+static cot_var gradient_in(cot_tape *t, uint64_t slot, uint32_t x, bool *absent) {
+    if (absent) *absent = !slot;
+    return slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[x]), cot__shape_at(t, x));
+}
+
+cot_status cot__vjp_recorded_to(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
+                                const uint32_t *xs, cot_var *grads, bool *absent) {
     uint32_t   y = highest(m, ys);
     cot__sweep s = {.t = t, .recording = true, .lo = y, .top = y};
     if (!cot__mark_reach(&s, op, n, xs, y) || !cot__slots(t, y, 1, op)) {
@@ -217,7 +223,7 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     }
     if (!any_reached(&s, m, ys)) {
         /* then ys may be older than a sweep that is under way, which owns the slots there */
-        for (int k = 0; k < n; k++) grads[k] = cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
+        for (int k = 0; k < n; k++) grads[k] = gradient_in(t, 0, xs[k], absent ? &absent[k] : NULL);
         s.lo = y + 1;
         cot__sweep_close(&s, false);
         return t->status;
@@ -227,14 +233,16 @@ cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     for (int k = 0; k < m; k++) seed_recorded(&s, ys[k], seeds[k]);
     bool ok = t->status == COT_OK && cot__reverse(&s);
     cot__asked(t, before);
-    for (int k = 0; k < n && ok; k++) {
-        uint64_t slot = xs[k] <= y ? *cot__slot(t, xs[k]) : 0;
-        grads[k] =
-            slot ? VAR(t, (uint32_t)slot - 1) : cot_zeros(t, cot__dtype_at(&t->nodes[xs[k]]), cot__shape_at(t, xs[k]));
-    }
+    for (int k = 0; k < n && ok; k++)
+        grads[k] = gradient_in(t, xs[k] <= y ? *cot__slot(t, xs[k]) : 0, xs[k], absent ? &absent[k] : NULL);
     cot__mark_wanted(t, n, xs, false);
     cot__sweep_close(&s, false);
     return t->status;
+}
+
+cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
+                             const uint32_t *xs, cot_var *grads) {
+    return cot__vjp_recorded_to(t, op, m, ys, seeds, n, xs, grads, NULL);
 }
 
 cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v) {

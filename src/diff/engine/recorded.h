@@ -9,6 +9,9 @@
  * indices. A y that does not depend on any x counts for nothing. */
 cot_status cot__vjp_recorded(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
                              const uint32_t *xs, cot_var *grads);
+/* The same, telling which xs have no adjoint, and so zeros. */
+cot_status cot__vjp_recorded_to(cot_tape *t, const char *op, int m, const uint32_t *ys, const cot_var *seeds, int n,
+                                const uint32_t *xs, cot_var *grads, bool *absent);
 /* Recorded forward sweep: the tangents of ys when xs (parameters, leaves, any values) move by dxs,
  * shaped like them. A tangent that is zero is recorded as zeros for float ys, and invalid for
  * others. */
@@ -25,5 +28,9 @@ cot_var cot__as_recorded(cot_tape *t, uint32_t from, cot_var v);
 /* cot_grad_of and cot_vjp (given: the seed, or NULL) under the name of the function that the user
  * called. */
 cot_status cot__grad_of(const char *op, cot_var y, const cot_var *given, int n, const cot_var *xs, cot_var *grads);
+
+/* cot_fn_vjp by floats, which tells what has no adjoint, too (functions/functions.c). */
+cot_status cot__fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
+                       cot_var *grads, bool *absent);
 
 #endif

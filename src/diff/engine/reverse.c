@@ -327,8 +327,14 @@ static bool repeats(const cot_tape *t, uint32_t i) {
     return cot__is_tensor(&t->nodes[i]) && cot__bytes_at(t, i) > t->nodes[i].value.tensor->storage->bytes;
 }
 
+/* Does the node stand for operations whose rules are asked themselves? It is a loop or a call. */
+static bool stands_for_others(const cot__rule *r) {
+    return r->op->bodies && r->op->results && !(r->op->users_rule && r->op->users_rule(r));
+}
+
 /* Has none of the results an adjoint with elements? */
 static bool is_empty(const cot__rule *r) {
+    if (stands_for_others(r)) return false;
     if (!r->gs) return cot__size_at(r->t, r->node) == 0;
     for (int k = 0, m = cot__results_at(r->t, r->node); k < m; k++)
         if (!cot__failed(cot__rule_g(r, k)) && cot__size_at(r->t, r->node + (uint32_t)k)) return false;

@@ -121,7 +121,8 @@ cot_var *cot__form_pull(cot__form *c, const cot_var *seeds) {
         s[m++] = VAR(t, seed);
     }
     uint32_t from = t->count;
-    if (!cot__smooth_between(t, c->op, m, y, n, x) || cot__vjp_recorded(t, c->op, m, y, s, n, x, g) != COT_OK)
+    if (!cot__smooth_between(t, c->op, m, y, n, x) ||
+        cot__vjp_recorded_to(t, c->op, m, y, s, n, x, g, c->absent) != COT_OK)
         return NULL;
     for (int k = 0; k < c->n; k++)
         grads[k] =
@@ -183,15 +184,21 @@ cot_status cot__value_and_grad(const char *op, const char *rule, cot_fn f, void 
     return cot__form_status(&c);
 }
 
-cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
-                      cot_var *grads) {
+cot_status cot__fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
+                       cot_var *grads, bool *absent) {
     cot__form c;
     bool      ran = cot__form_open(&c, "fn_vjp", n, xs, m, seeds) && cot__check_lists(c.t, c.op, n, grads, m, seeds) &&
                cot__form_run(&c, f, user, xs, m, ys);
+    c.absent = absent;
     cot_var *given = ran ? cot__form_pull(&c, seeds) : NULL;
     cot__form_fill(&c, n, grads, given);
     cot__form_fill(&c, m, ys, given ? c.out : NULL);
     return cot__form_status(&c);
+}
+
+cot_status cot_fn_vjp(cot_fn f, void *user, int n, const cot_var *xs, int m, cot_var *ys, const cot_var *seeds,
+                      cot_var *grads) {
+    return cot__fn_vjp(f, user, n, xs, m, ys, seeds, grads, NULL);
 }
 
 cot_status cot_fn_jvp(cot_fn f, void *user, int n, const cot_var *xs, const cot_var *tangents, int m, cot_var *ys,

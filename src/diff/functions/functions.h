@@ -17,6 +17,7 @@ typedef struct cot__form {
     cot_var    *in, *out; /* what the function read and gave */
     uint32_t   *x, *y;
     uint32_t    from; /* what is older was there before the form was asked */
+    bool       *absent; /* if given: which xs have no adjoint, where all are floats */
 } cot__form;
 
 /* A form on n inputs; false: there is nothing to do, c->status says why. What a form fills may lie

@@ -193,6 +193,10 @@ bool cot__loop_adjoint_replay(cot_tape *t, const cot__program *p, uint32_t opera
 /* See cot__op.depends. */
 uint8_t cot__loop_depends(const struct cot__places *p, uint32_t node);
 
+/* By operand: does a result that has an adjoint (gs, see cot__loop_adjoints) depend on it? The
+ * others have none, in no step. In the arena; NULL after setting the error. */
+bool *cot__loop_reached(cot_tape *t, const cot__loop *l, const cot_var *gs);
+
 /* The rules of a loop whose derivatives the user gave. */
 void cot__loop_given_vjp(cot__rule *r);
 void cot__loop_given_jvp(cot__rule *r);

@@ -141,14 +141,15 @@ void cot__loop_reverse_as_operation(cot__rule *r) {
     uint32_t        *args = gs ? cot__arena(t, ((size_t)n + (size_t)m + 1) * sizeof *args, OP) : NULL;
     if (!args) return;
     a->loop.bounded = true;
+    cot__loop_adjoints(r, l, gs);
+    const bool *reached = cot__loop_reached(t, l, gs);
     for (int k = 0; k < n; k++) {
         cot_var x = cot__rule_x(r, k);
-        if (cot__failed(x)) return;
+        if (cot__failed(x) || !reached) return;
         args[k] = cot__index(x);
-        a->of[k] = cot__loop_has_adjoint(l, k) && cot__rule_wants(r, k);
+        a->of[k] = reached[k] && cot__loop_has_adjoint(l, k) && cot__rule_wants(r, k);
         a->count += a->of[k];
     }
-    cot__loop_adjoints(r, l, gs);
     for (int j = 0; j < m; j++) {
         a->has[j] = !cot__failed(gs[j]);
         if (a->has[j]) args[n + a->seeds++] = cot__index(gs[j]);

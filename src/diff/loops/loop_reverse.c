@@ -20,6 +20,7 @@ typedef struct back {
     uint32_t      *source;  /* in the steps, the node that stands for each constant and capture */
     uint32_t      *inputs;  /* in the present step, the nodes of carried values and slices */
     cot_var       *g;       /* the adjoint of each result; INVALID: it has none */
+    const bool    *reached; /* the operands that get an adjoint */
     cot__loop_run *run;
     int            operands;
     cot__way_back  way;
@@ -191,7 +192,7 @@ static bool step_back(back *b, int64_t k) {
     if (ok && (ok = cot__slots(t, top, 1, l->name)) != false) {
         mark_inputs(b, true);
         for (int j = 0; ok && j < l->carry; j++) {
-            if (!b->bar[cot__loop_first_carry(l) + j]) continue;
+            if (!b->bar[cot__loop_first_carry(l) + j] || !b->reached[cot__loop_first_carry(l) + j]) continue;
             cot__view g = bar_view(b, cot__loop_first_carry(l) + j, stride);
             ok = seed(&w, cot__index(b->s.out[j]), &g);
         }
@@ -252,7 +253,8 @@ static bool open_back(back *b, cot__rule *r) {
     memset(b->bar, 0, (n + 1) * sizeof *b->bar);
     memset(b->source, 0xff, (n + 1) * sizeof *b->source);
     memset(b->inputs, 0xff, (n + 1) * sizeof *b->inputs);
-    if (!cot__stepper_open(&b->s, t, l, attr->args)) return false;
+    b->reached = cot__loop_reached(t, l, b->g);
+    if (!cot__stepper_open(&b->s, t, l, attr->args) || !b->reached) return false;
     if (!open_bars(b)) return false;
     b->way = (cot__way_back){.s = &b->s, .bar = b->bar, .g = b->g, .always = !r->driver};
     if (cot__way_find(&b->way, b->run->length)) return true;
@@ -276,7 +278,8 @@ static void start_carried(back *b) {
 static void give_all(back *b) {
     cot_tape *t = b->s.t;
     for (int k = 0; k < b->operands && t->status == COT_OK; k++) {
-        if (!b->bar[k] || !cot__rule_wants(b->rule, k)) continue;
+        /* without a driver each adjoint that was asked for is taken, zeros too */
+        if (!b->bar[k] || (b->rule->driver && !b->reached[k]) || !cot__rule_wants(b->rule, k)) continue;
         cot__view v = cot__look(t, b->s.args[k]);
         cot_var   g;
         if (!cot__is_tensor(&t->nodes[b->s.args[k]])) {

@@ -23,6 +23,7 @@ typedef struct derived {
     const bool      *wanted;  /* reverse: which operands get an adjoint */
     /* reverse: adjoints of the results; invalid: it has none */
     const cot_var   *g;
+    const bool      *reached; /* reverse: see cot__loop_reached */
 } derived;
 
 static bool is_float(const cot_tape *t, uint32_t node) { return cot__dtype_is_float(cot__dtype_at(&t->nodes[node])); }
@@ -146,8 +147,10 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     if (!play(t, d, xs, state, slices, outer, out)) return 0;
     for (int k = 0; k < results; k++) {
         if (k < l->carry ? !is_float(t, l->body[0]->out[k]) : cot__failed(d->g[k])) continue;
+        cot_var g = k < l->carry ? *cbar++ : *gy++;
+        if (k < l->carry && !d->reached[cot__loop_first_carry(l) + k]) continue;
         y[seeds] = cot__index(out[k]);
-        seed[seeds++] = k < l->carry ? *cbar++ : *gy++;
+        seed[seeds++] = g;
     }
     for (int k = 0; k < l->carry; k++)
         if (var_is_float(state[k])) x[count++] = cot__index(state[k]);
@@ -194,7 +197,8 @@ bool cot__loop_back(cot_tape *t, const cot__loop *l, int64_t length, const cot_v
     cot_var   *in = to ? vars(t, l, 3 * operands + l->carry + l->nys) : NULL;
     cot_var   *results = in ? vars(t, l, 2 * operands) : NULL;
     if (!results) return false;
-    derived d = {.t = t, .l = l, .x = x, .wanted = wanted, .g = gs};
+    derived d = {.t = t, .l = l, .x = x, .wanted = wanted, .g = gs, .reached = cot__loop_reached(t, l, gs)};
+    if (!d.reached) return false;
     for (int j = 0; j < l->carry; j++) {
         cot_var first = x[cot__loop_first_carry(l) + j];
         if (!var_is_float(first)) continue;
@@ -228,7 +232,7 @@ cot__region *cot__loop_back_step(cot_tape *t, const cot__loop *l, int which, con
     derived  d = {.t = t, .l = l, .which = which, .x = x, .wanted = wanted, .g = gs};
     int      operands = cot__loop_operands(l), first = cot__loop_first_carry(l), n = 0, m = 0;
     cot_var *in = vars(t, l, 2 * operands + l->nys + 1);
-    if (!in) return NULL;
+    if (!in || !(d.reached = cot__loop_reached(t, l, gs))) return NULL;
     if (l->counts) in[n++] = cot_data(t, COT_I64, COT_SCALAR, &l->first);
     for (int k = 0; k < l->carry; k++)
         if (var_is_float(x[first + k])) in[n++] = x[first + k], m++;
@@ -254,10 +258,10 @@ void cot__loop_reverse_recorded(cot__rule *r) {
     bool                *wanted = gs ? cot__arena(t, (size_t)operands + 1, l->name) : NULL;
     if (!wanted) return;
     cot__loop_adjoints(r, l, gs);
-    bool some = false;
-    for (int k = 0; k < operands; k++) {
+    bool *reached = cot__loop_reached(t, l, gs), some = false;
+    for (int k = 0; reached && k < operands; k++) {
         x[k] = cot__rule_x(r, k);
-        some |= wanted[k] = cot__loop_has_adjoint(l, k) && cot__rule_wants(r, k);
+        some |= wanted[k] = reached[k] && cot__loop_has_adjoint(l, k) && cot__rule_wants(r, k);
     }
     if (!some || !cot__loop_back(t, l, run->length, x, wanted, gs, bars)) return;
     for (int k = 0; k < operands; k++)

@@ -97,9 +97,19 @@ static int call_it(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return cot_program_call(user, n, xs, m, ys) != COT_OK;
 }
 
-/* By a call of the compiled loss, or, nested, of a program that calls it. False: it cannot be
- * compiled. */
-static bool called(again *a, const cot_var *xs, bool nested, double *g) {
+/* The gradients by cot_backward. What has one when it is recorded has one when it is called. */
+static void swept_back(again *a, cot_var loss, const cot_var *in, double *g) {
+    if (cot_backward(loss) != COT_OK)
+        outcome_wrong(a->r->out, "cot_backward of a call: %s", cot_tape_message(loss.tape));
+    for (int k = 0; k < a->n; k++) {
+        cot_read_grad(in[k], g, cot_size(in[k]));
+        g += cot_size(in[k]);
+    }
+}
+
+/* By a call of the compiled loss, or, nested, of a program that calls it: recorded, and by
+ * cot_backward, if `swept`. False: it cannot be compiled. */
+static bool called(again *a, const cot_var *xs, bool nested, bool swept, double *g, double *back) {
     cot_type     types[MOST_LEAVES];
     cot_var      in[MOST_LEAVES], grads[MOST_LEAVES], loss;
     cot_tape    *t = cot_tape_create(&(cot_options){.strict = a->r->flags & STRICT});
@@ -114,6 +124,8 @@ static bool called(again *a, const cot_var *xs, bool nested, double *g) {
     bool         ok = p && cot_program_call(p, a->n, in, 1, &loss) == COT_OK;
     ok = ok && cot_grad_of(loss, a->n, in, grads) == COT_OK;
     if (ok) read_all(a->n, grads, g);
+    if (ok && swept) swept_back(a, loss, in, back);
+    else if (ok) read_all(a->n, grads, back);
     if (nested) cot_program_destroy(p);
     cot_program_destroy(inner);
     cot_tape_destroy(t);
@@ -124,8 +136,8 @@ static bool called(again *a, const cot_var *xs, bool nested, double *g) {
 
 static bool same(double a, double b) { return (isnan(a) && isnan(b)) || memcmp(&a, &b, sizeof a) == 0; }
 
-void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *recorded) {
-    static double g[MOST_INPUTS], c[MOST_INPUTS];
+void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *recorded, bool swept) {
+    static double g[MOST_INPUTS], c[MOST_INPUTS], b[MOST_INPUTS];
     again         a = {r, n};
     if (r->out->writes_sources || r->marked || r->errors || (r->flags & SMOOTH && r->flags & SMOOTH_TOO)) return;
     if (n == 0 || n != r->leaves || !on_a_tape(&a, xs, g)) return;
@@ -141,9 +153,11 @@ void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *r
             outcome_wrong(r->out, "gradient, element %lld: cot_value_and_grad %.17g but compiled %.17g", (long long)i,
                           g[i], c[i]);
     for (int nested = 0; nested < 2; nested++)
-        if (called(&a, xs, nested, c))
+        if (called(&a, xs, nested, swept, c, b))
             for (int64_t i = 0; i < size; i++)
-                if (!same(g[i], c[i]) && g[i] != c[i])
-                    outcome_wrong(r->out, "gradient, element %lld: cot_value_and_grad %.17g but %.17g by a call%s",
-                                  (long long)i, g[i], c[i], nested ? " in a program that is called" : "");
+                if ((!same(g[i], c[i]) && g[i] != c[i]) || (!same(g[i], b[i]) && g[i] != b[i]))
+                    outcome_wrong(r->out,
+                                  "gradient, element %lld: cot_value_and_grad %.17g but %.17g, by cot_backward %.17g, "
+                                  "by a call%s",
+                                  (long long)i, g[i], c[i], b[i], nested ? " in a program that is called" : "");
 }

@@ -72,8 +72,10 @@ static void read_values(state *s) {
         outcome_open(s->r->out, "v%d %s", v.name, shape_text(cot_shape_of(v.var)));
         if (outcome_value(s->r->out, v.var))
             s->f->at[count++] = v;
-        else
+        else { /* a sentence, whose numbers of nodes may differ */
+            outcome_open(s->r->out, "status of v%d", v.name);
             outcome_status(s->r->out, s->r->tape), s->r->errors++;
+        }
     }
     s->f->count = count;
 }
@@ -152,7 +154,7 @@ static bool recorded(state *s) {
             (exact ? outcome_wrong : outcome_far)(s->r->out,
                                                   "gradient, element %lld: cot_backward %.17g but cot_grad_of %.17g",
                                                   (long long)i, s->gradient[i], g[i]);
-    if (s->r->way == ways) as_function(s->r, s->n, s->xs, s->size, g);
+    if (s->r->way == ways) as_function(s->r, s->n, s->xs, s->size, g, s->swept);
     return true;
 }
 

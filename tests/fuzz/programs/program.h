@@ -288,7 +288,7 @@ cot_var loss_of_frame(const frame *f, int *used);
 
 /* The program once more as a function of its n leaves xs, which have `size` elements: has its
  * gradient the bits of the recorded one, and has it them when it is compiled? */
-void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *recorded);
+void as_function(run *r, int n, const cot_var *xs, int64_t size, const double *recorded, bool swept);
 
 /* Runs a program one way. */
 void run_program(const program *p, const way *w, outcome *o, double shake, FILE *listing);

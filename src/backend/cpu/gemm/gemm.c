@@ -96,7 +96,8 @@ static void gemm_half(cot__lent room, cot_dtype d, cot__matrix a, cot__matrix b,
     copy_matrix(COT_F32, wa, d, a);
     copy_matrix(COT_F32, wb, d, b);
     if (add) copy_matrix(COT_F32, wc, d, c);
-    gemm_float(behind(room, widened(c.rows, c.cols, a.cols)), false, COT_F32, wa, wb, wc, add);
+    if (a.cols == 1 && !add) cot__outer_rows(COT_F32, wa, wb, wc, 0, c.rows);
+    else gemm_float(behind(room, widened(c.rows, c.cols, a.cols)), false, COT_F32, wa, wb, wc, add);
     copy_matrix(d, c, COT_F32, wc);
 }
 
