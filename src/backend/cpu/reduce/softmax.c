@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-enum { WIDTH = 32 };
+enum { WIDTH = 32, LONGEST = 8192 /* values of a row that stays near */ };
 
 typedef struct slices {
     cot_dtype   d;             /* F64 or F32 */
@@ -66,10 +66,12 @@ static bool are_rows(const slices *c) {
  * infinite or NaN, and nothing is written. */
 #define ROW(NAME, T, F, DTYPE, LOG)                                                                                    \
     static bool NAME(bool logarithm, int64_t n, const T *x, T *z) {                                                    \
-        T m, s, power[COT__BLOCK];                                                                                     \
-        if (n > COT__BLOCK || !isfinite(m = cot__most_##F(n, x))) return false;                                        \
-        cot__exp_less_##F(n, x, m, logarithm ? power : z);                                                             \
-        cot__leaves_of(DTYPE)->sum(logarithm ? power : z, (int)n, &s);                                                 \
+        static const int64_t one[1] = {1};                                                                             \
+        T                    m, s, power[COT__BLOCK], *to = logarithm ? power : z;                                     \
+        if (n > (logarithm ? COT__BLOCK : LONGEST) || !isfinite(m = cot__most_##F(n, x))) return false;                \
+        cot__exp_less_##F(n, x, m, to);                                                                                \
+        if (n <= COT__BLOCK) cot__leaves_of(DTYPE)->sum(to, (int)n, &s);                                               \
+        else cot__reduce(COT__SUM, &(cot__view){to, DTYPE, 1, &n, one}, 1, &(cot__view){&s, DTYPE, 1, one, one});      \
         if (logarithm) cot__less_##F(n, x, m, LOG(s), z);                                                              \
         else cot__divide_##F(n, z, s);                                                                                 \
         return true;                                                                                                   \
