@@ -3,10 +3,10 @@
  *
  * Forward keeps, for each query, the running maximum and sum of its weights, and rescales its
  * result when the maximum grows; it saves the log of the sum. Backward computes the weights of a
- * tile again from it. Work is split by shapes only: forward by tiles of queries; backward by head
- * and, where heads are few, by chunks of keys. Each chunk has its own sum for dq, and the sums are
- * added in order. So every number of threads gives the same bits. A masked key has weight 0,
- * whatever it holds; a query without keys gives zeros. */
+ * tile again from it. Work is split by shapes only: forward by tiles of queries; backward by head,
+ * each from end to end, and where heads are few by chunks of keys. Each chunk has its own sum for
+ * dq, and the sums are added in order. So every number of threads gives the same bits. A masked key
+ * has weight 0, whatever it holds; a query without keys gives zeros. */
 #include "backend/cpu/fused.h"
 #include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
