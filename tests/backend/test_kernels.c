@@ -295,12 +295,9 @@ static int64_t bad_position(const cot__view *index, int64_t extent, bool wrap) {
     return status[0] ? status[1] : -1;
 }
 
-static void check_take(int round) {
-    int64_t   shape[4], ishape[3], zshape[7], xi[COT_MAX_NDIM];
-    int       ndim = 0, axis, idim = random_shape(ishape, 3, round % 20 == 0 ? 12 : 4, true), zdim = 0;
-    cot_dtype d = (cot_dtype)below(8);
-    while (ndim == 0) ndim = random_shape(shape, 4, 5, false);
-    axis = below(ndim);
+static void check_take_of(cot_dtype d, int ndim, const int64_t *shape, int axis, int idim, const int64_t *ishape) {
+    int64_t zshape[7], xi[COT_MAX_NDIM];
+    int     zdim = 0;
     for (int i = 0; i < axis; i++) zshape[zdim++] = shape[i];
     for (int i = 0; i < idim; i++) zshape[zdim++] = ishape[i];
     for (int i = axis + 1; i < ndim; i++) zshape[zdim++] = shape[i];
@@ -336,6 +333,21 @@ static void check_take(int round) {
     drop(&z);
     drop(&u);
     drop(&index);
+}
+
+static void check_take(int round) {
+    int64_t   shape[4], ishape[3];
+    int       ndim = 0, idim = random_shape(ishape, 3, round % 20 == 0 ? 12 : 4, true);
+    cot_dtype d = (cot_dtype)below(8);
+    while (ndim == 0) ndim = random_shape(shape, 4, 5, false);
+    check_take_of(d, ndim, shape, below(ndim), idim, ishape);
+}
+
+/* Rows that threads share, as of an embedding: equal positions add up in order. */
+static void check_take_rows(int64_t columns) {
+    cot_set_threads(1 + below(7));
+    check_take_of(below(2) ? COT_F32 : COT_F64, 2, (const int64_t[]){9, columns}, 0, 2, (const int64_t[]){20, 30});
+    cot_set_threads(0);
 }
 
 static void check_along(void) {
@@ -382,6 +394,7 @@ static void test_index(void **state) {
         check_take(round);
         check_along();
     }
+    for (int64_t columns = 60; columns < 200; columns += 7) check_take_rows(columns);
     const int32_t   p[4] = {0, -3, 3, -4};
     int32_t         copy[4];
     memcpy(copy, p, sizeof(p));

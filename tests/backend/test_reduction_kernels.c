@@ -265,8 +265,49 @@ static void test_softmax(void **state) {
     }
 }
 
+enum { SOFT_ROWS = 35, LONGEST = 300 };
+
+/* Element j of row i: some rows have infinite or NaN elements. */
+static double soft_element(int i, int j) {
+    if (i % 5 == 1 && j % 3 == 0) return -(double)INFINITY;
+    if ((i == 7 || i == 30) && j % 11 == 4) return NAN;
+    if (i == 13 && j == 1) return (double)INFINITY;
+    return i == 22 ? -(double)INFINITY : 40 * uniform();
+}
+
+/* Rows that lie side by side are done from end to end, and slices across them all at once. */
+static void check_soft_rows(cot_dtype d, int n, bool logarithm) {
+    const int64_t rows[2] = {SOFT_ROWS, n}, turned[2] = {n, SOFT_ROWS};
+    array         x, xt, z, zt;
+    make(&x, d, 2, rows, CONTIGUOUS), make(&z, d, 2, rows, CONTIGUOUS);
+    make(&xt, d, 2, turned, CONTIGUOUS), make(&zt, d, 2, turned, CONTIGUOUS);
+    EACH(i, x.v) {
+        cot__store_f64(at(&x.v, i), d, soft_element((int)i[0], (int)i[1]));
+        memcpy(at(&xt.v, (const int64_t[]){i[1], i[0]}), at(&x.v, i), (size_t)cot__dtype_size(d));
+    }
+    cot__softmax(&x.v, 1, logarithm, &z.v);
+    cot__softmax(&xt.v, 0, logarithm, &zt.v);
+    cot__softmax(&x.v, 1, logarithm, &x.v); /* in place */
+    EACH(i, z.v) {
+        long double row = read_any(at(&z.v, i), d), slice = read_any(at(&zt.v, (const int64_t[]){i[1], i[0]}), d);
+        assert_true(same(row, slice) && same(row, read_any(at(&x.v, i), d)));
+    }
+    drop(&x), drop(&z), drop(&xt), drop(&zt);
+}
+
+static void rows_of_softmax_have_the_bits_of_slices_side_by_side(void **state) {
+    (void)state;
+    for (cot__isa isa = COT__ISA_PLAIN; isa <= cot__cpu_best(); isa = (cot__isa)(isa + 1)) {
+        assert_true(cot__cpu_use(isa));
+        for (int n = 1; n <= LONGEST; n += n < 70 || n > 250 ? 1 : 13)
+            for (int k = 0; k < 4; k++) check_soft_rows(k % 2 ? COT_F32 : COT_F64, n, k > 1);
+    }
+    cot__cpu_use(cot__cpu_best());
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_of_softmax_have_the_bits_of_slices_side_by_side),
         cmocka_unit_test(test_reduce),         cmocka_unit_test(test_reduce_long),
         cmocka_unit_test(test_sum_accuracy),   cmocka_unit_test(test_sum_of_columns),
         cmocka_unit_test(test_reduce_special), cmocka_unit_test(test_softmax),

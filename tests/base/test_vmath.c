@@ -195,6 +195,45 @@ static void exponentials_of_arrays_have_the_kernels_bits(void **state) {
     cot__cpu_use(cot__cpu_best());
 }
 
+/* What is done with rows of n elements. */
+static void check_rows(int n, const double *a, const float *af) {
+    double out[RANGE], most = a[0];
+    float  out_f[RANGE], most_f = af[0];
+    cot__exp_less_f64(n, a, 3.5, out), cot__exp_less_f32(n, af, 3.5f, out_f);
+    for (int i = 0; i < n; i++)
+        assert_true(test_same(out[i], cot__exp(a[i] - 3.5)) &&
+                    test_same((double)out_f[i], (double)cot__expf(af[i] - 3.5f)));
+    cot__less_f64(n, a, 3.5, 0.1, out), cot__less_f32(n, af, 3.5f, 0.1f, out_f);
+    for (int i = 0; i < n; i++)
+        assert_true(test_same(out[i], (a[i] - 3.5) - 0.1) &&
+                    test_same((double)out_f[i], (double)((af[i] - 3.5f) - 0.1f)));
+    cot__divide_f64(n, out, 3), cot__divide_f32(n, out_f, 3);
+    for (int i = 0; i < n; i++) {
+        assert_true(test_same(out[i], ((a[i] - 3.5) - 0.1) / 3));
+        assert_true(test_same((double)out_f[i], (double)(((af[i] - 3.5f) - 0.1f) / 3)));
+        most = a[i] > most || isnan(a[i]) ? a[i] : most;
+        most_f = af[i] > most_f || isnan(af[i]) ? af[i] : most_f;
+    }
+    if (n == 0) return;
+    assert_true(test_same(cot__most_f64(n, a), most) && test_same((double)cot__most_f32(n, af), (double)most_f));
+}
+
+static void rows_have_the_bits_of_their_elements(void **state) {
+    (void)state;
+    for (cot__isa isa = COT__ISA_PLAIN; isa <= cot__cpu_best(); isa = (cot__isa)(isa + 1)) {
+        assert_true(cot__cpu_use(isa));
+        for (int nan = -1; nan < RANGE; nan++) {
+            double a[RANGE];
+            float  af[RANGE];
+            for (int i = 0; i < RANGE; i++) a[i] = (i * 37 % 61 - 30) * 0.37, af[i] = (float)a[i];
+            a[2] = -(double)INFINITY, af[3] = -(float)INFINITY;
+            if (nan >= 0) a[nan] = (double)NAN, af[nan] = NAN;
+            for (int n = 0; n <= RANGE; n++) check_rows(n, a, af);
+        }
+    }
+    cot__cpu_use(cot__cpu_best());
+}
+
 static void an_instruction_set_the_processor_lacks_is_refused(void **state) {
     (void)state;
     cot__isa best = cot__cpu_best();
@@ -212,6 +251,7 @@ int main(void) {
         cmocka_unit_test(bits_do_not_depend_on_position),
         cmocka_unit_test(rare_arguments_are_redone_alone),
         cmocka_unit_test(exponentials_of_arrays_have_the_kernels_bits),
+        cmocka_unit_test(rows_have_the_bits_of_their_elements),
         cmocka_unit_test(an_instruction_set_the_processor_lacks_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,8 @@
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 
+enum { LINE = 64 }; /* bytes of a line of the cache */
+
 static inline int64_t from_end(int64_t position, int64_t extent) { return position < 0 ? position + extent : position; }
 
 void cot__bad_position(const cot__view *index, int64_t extent, bool wrap, int64_t *status) {
@@ -108,8 +110,9 @@ static void move_slab(slabs *p, int64_t xo, int64_t yo) {
     } while (cot__walk_next(&p->inner));
 }
 
-/* Slabs of one element: a run of positions is turned into offsets and gathered at once. */
-static void move_elements(slabs *p, const int64_t place_stride[2], int64_t n) {
+/* Slabs of one run of elements: a block of positions is turned into offsets, and of slabs of one
+ * element gathered at once. */
+static void move_runs(slabs *p, const int64_t place_stride[2], int64_t n) {
     int64_t        at[COT__BLOCK];
     cot__strip_fn *decode = cot__strip(COT_I64, p->index.dtype);
     for (int64_t j = 0; j < n; j += COT__BLOCK) {
@@ -117,18 +120,20 @@ static void move_elements(slabs *p, const int64_t place_stride[2], int64_t n) {
         int64_t yo  = p->outer.offset[1] + p->places.offset[1] + j * place_stride[1];
         decode(at, 1, cot__at(&p->index, p->places.offset[0] + j * place_stride[0]), place_stride[0], len);
         for (int i = 0; i < len; i++) at[i] = p->outer.offset[0] + from_end(at[i], p->extent) * p->axis_stride;
-        if (p->add) scatter(&p->x, at, &p->y, yo, place_stride[1], len);
+        if (p->run > 1)
+            for (int i = 0; i < len; i++) move_slab(p, at[i], yo + i * place_stride[1]);
+        else if (p->add) scatter(&p->x, at, &p->y, yo, place_stride[1], len);
         else gather(&p->y, yo, place_stride[1], &p->x, at, len);
     }
 }
 
 static void move(slabs *p) {
-    bool    elements = p->run == 1 && p->inner.ndim == 0;
-    int64_t stride[2], n = elements ? cot__walk_pop(&p->places, stride) : 0;
+    bool    runs = p->inner.ndim == 0;
+    int64_t stride[2], n = runs ? cot__walk_pop(&p->places, stride) : 0;
     do {
         do {
-            if (elements) {
-                move_elements(p, stride, n);
+            if (runs) {
+                move_runs(p, stride, n);
                 continue;
             }
             int64_t at = from_end(cot__load_i64(cot__at(&p->index, p->places.offset[0]), p->index.dtype), p->extent);
@@ -158,12 +163,18 @@ static void move_part(void *ctx, int64_t part) {
     move_here(&x, m->axis, &index, &y, m->add);
 }
 
+/* Most parts: runs that lie side by side share lines of the cache, and take a while to begin. */
+static int64_t most_parts(const cot__view *y, int cut) {
+    int64_t lines = y->stride[cut] == 1 ? y->shape[cut] * cot__dtype_size(y->dtype) / LINE : COT__MOST_PARTS;
+    return lines < 1 ? 1 : lines < COT__MOST_PARTS ? lines : COT__MOST_PARTS;
+}
+
 static void move_shared(const cot__view *x, int axis, const cot__view *index, const cot__view *y, bool add) {
     int64_t  size = cot__count(y->ndim, y->shape);
     uint32_t places = ((UINT32_C(1) << index->ndim) - 1) << axis;
     int      cut    = size < cot__grain ? -1 : cot__split_axis(y->ndim, y->shape, add ? ~places : UINT32_MAX);
     moves    m      = {x, index, y, axis, cut, add, 1};
-    if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), COT__MOST_PARTS);
+    if (m.cut >= 0) m.parts = cot__parts(y->shape[m.cut], 2 * (size / y->shape[m.cut]), most_parts(y, m.cut));
     if (m.parts > 1) cot__parallel(m.parts, move_part, &m);
     else move_here(x, axis, index, y, add);
 }

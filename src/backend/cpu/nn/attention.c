@@ -3,10 +3,10 @@
  *
  * Forward keeps, for each query, the running maximum and sum of its weights, and rescales its
  * result when the maximum grows; it saves the log of the sum. Backward computes the weights of a
- * tile again from it. Work is split by shapes only: forward by tiles of queries; backward by head
- * and, where heads are few, by chunks of keys. Each chunk has its own sum for dq, and the sums are
- * added in order. So every number of threads gives the same bits. A masked key has weight 0,
- * whatever it holds; a query without keys gives zeros. */
+ * tile again from it. Work is split by shapes only: forward by tiles of queries; backward by head,
+ * each from end to end, and where heads are few by chunks of keys. Each chunk has its own sum for
+ * dq, and the sums are added in order. So every number of threads gives the same bits. A masked key
+ * has weight 0, whatever it holds; a query without keys gives zeros. */
 #include "backend/cpu/fused.h"
 #include "backend/cpu/nn/nn.h"
 #include "backend/cpu/strip.h"
@@ -371,6 +371,19 @@ static void run_deltas(void *ctx, int64_t part) {
         p->kernel->deltas(p, i / p->tiles, i % p->tiles, p->memory + (size_t)part * p->stride);
 }
 
+/* Where a head has one chunk, it is done from end to end: its rows stay near. */
+static void run_heads(void *ctx, int64_t part) {
+    const plan *p = ctx;
+    void       *memory = p->memory + (size_t)part * p->stride;
+    for (int64_t h = cot__part_start(p->heads, p->parts, part); h < cot__part_start(p->heads, p->parts, part + 1);
+         h++) {
+        char *sum = p->sums + (size_t)h * p->sum_bytes;
+        for (int64_t i = 0; i < p->tiles; i++) p->kernel->deltas(p, h, i, memory);
+        p->kernel->backward(p, h, 0, tiles_of(p->keys), memory, sum);
+        for (int64_t i = 0; i < p->tiles; i++) p->kernel->finish(p, h, i, sum, 1);
+    }
+}
+
 void cot__attention_forward(const cot__attention *a, void *memory) {
     plan p;
     if (!make_plan(a, false, &p)) return;
@@ -384,6 +397,10 @@ void cot__attention_backward(const cot__attention *a, void *memory) {
     p.memory = aligned(memory);
     p.sums = p.memory + (size_t)p.parts * p.stride;
     p.deltas = p.sums + p.sum_bytes * (size_t)(p.heads * p.chunks);
+    if (p.chunks == 1) {
+        cot__parallel(p.parts, run_heads, &p);
+        return;
+    }
     cot__parallel(p.parts, run_deltas, &p);
     cot__parallel(p.parts, run_backward, &p);
     int64_t items = p.heads * p.tiles;

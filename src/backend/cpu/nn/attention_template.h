@@ -70,12 +70,12 @@ static ONCE TARGET void N(product)(int64_t m, int64_t n, int64_t k, const T *a, 
         int64_t end = seen == TERMS_BEFORE ? within(before, k) : k;
         int64_t start = seen == TERMS_BEHIND ? within(behind, k) : 0;
         int64_t columns = seen == COLUMNS_BEFORE ? within(before, n) : n;
-        int64_t j = seen == COLUMNS_BEHIND ? within(behind, n) / WIDE * WIDE : 0;
+        int64_t j = seen == COLUMNS_BEHIND ? within(behind, n) / N(VL) * N(VL) : 0;
         for (int64_t wide; j < columns && !strong; j += wide) {
             T      *to = c + i * ldc + j;
             bool    more = add;
             int64_t p = start, stop = end;
-            wide = n - j < WIDE ? N(VL) : WIDE;
+            wide = columns - j > N(VL) ? WIDE : N(VL);
             if (p > 0 && add && N(may_be_minus_zero)(to, ldc, wide)) p = 0;
             do {
                 const T *left = a + i * rs + p * ps, *right = b + p * ldb + j;
@@ -186,25 +186,36 @@ static ONCE void N(mask)(const plan *a, int64_t head, int64_t i0, int64_t rows, 
     }
 }
 
+/* Row i is computed up to here, where its first i + seen elements are seen; column j from there
+ * on. */
+static inline int64_t N(end_of)(int64_t i, int64_t seen) { return (within(i + seen, TILE) + PAD - 1) / PAD * PAD; }
+static inline int64_t N(start_of)(int64_t j, int64_t seen) { return within(j - seen + 1, TILE) / PAD * PAD; }
+
 /* ---- forward: one tile of queries, over all keys --------------------------------------------- */
 
 /* Takes a tile of scores, keys in rows and queries in columns, into the running maxima `top` and
  * sums. The scores become weights relative to the new maxima; `fade` is the factor by which older
- * weights shrink. */
-static ONCE TARGET void N(soften)(T *restrict s, int64_t n, T *restrict top, T *restrict sum, T *restrict fade) {
+ * weights shrink. Query i sees key j if j < i + seen: what is hidden has no weight. */
+static ONCE TARGET void N(soften)(T *restrict s, int64_t n, int64_t seen, T *restrict top, T *restrict sum,
+                                  T *restrict fade) {
     T shift[TILE], old[TILE], part[TILE] = {0};
     for (int i = 0; i < TILE; i++) old[i] = top[i];
     for (int64_t j = 0; j < n; j++)
-        for (int i = 0; i < TILE; i++) top[i] = s[j * TILE + i] > top[i] ? s[j * TILE + i] : top[i];
+        for (int64_t i = N(start_of)(j, seen); i < TILE; i += PAD)
+            for (int64_t l = i; l < i + PAD; l++) top[l] = s[j * TILE + l] > top[l] ? s[j * TILE + l] : top[l];
     /* no key yet: every weight is exp(-inf) */
     for (int i = 0; i < TILE; i++) shift[i] = top[i] == -(T)INFINITY ? 0 : top[i];
     for (int i = 0; i < TILE; i++) fade[i] = EXP(old[i] - shift[i]);
-    for (int64_t j = 0; j < n; j++)
-        for (int i = 0; i < TILE; i++) {
-            T p = EXP(s[j * TILE + i] - shift[i]);
-            s[j * TILE + i] = p;
-            part[i] += p;
-        }
+    for (int64_t j = 0; j < n; j++) {
+        int64_t first = N(start_of)(j, seen);
+        for (int64_t i = 0; i < first; i += PAD) memset(s + j * TILE + i, 0, PAD * sizeof(T));
+        for (int64_t i = first; i < TILE; i += PAD)
+            for (int64_t l = i; l < i + PAD; l++) {
+                T p = EXP(s[j * TILE + l] - shift[l]);
+                s[j * TILE + l] = p;
+                part[l] += p;
+            }
+    }
     for (int i = 0; i < TILE; i++) sum[i] = sum[i] * fade[i] + part[i];
 }
 
@@ -224,11 +235,12 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
         int64_t n = keys - j0 < TILE ? keys - j0 : TILE;
         N(load)(&k, j0, n, 1, kk, a->d);
         bool finite = N(load)(&v, j0, n, 1, vv, a->dv);
-        sight edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, true) : NONE_HIDDEN;
+        sight   edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, true) : NONE_HIDDEN;
+        int64_t seen = N(SKIPS) ? edge_in(edge) : TILE;
         N(product)(n, TILE, q.cols, kk, a->d, 1, qt, TILE, s, TILE, false, false, edge + COLUMNS_BEHIND);
         N(mask)(a, head, i0, rows, j0, n, s, 1, TILE);
         N(hide)(a->causal, i0, rows, j0, n, s, false);
-        N(soften)(s, n, top, sum, fade);
+        N(soften)(s, n, seen, top, sum, fade);
         for (int i = 0; i < TILE; i++)
             for (int64_t c = 0; c < a->dv; c++) o[i * a->dv + c] *= fade[i];
         N(product)(rows, a->dv, n, s, 1, TILE, vv, a->dv, o, a->dv, true, !finite, edge + TERMS_BEFORE);
@@ -246,20 +258,27 @@ static TARGET void N(forward)(const plan *a, int64_t head, int64_t tile, void *m
 /* ---- backward: some tiles of keys, over all queries ------------------------------------------ */
 
 /* Weights from scores and log-sums, queries in rows. */
-static TARGET void N(weigh)(T *restrict s, int64_t rows, const T *lse) {
-    for (int64_t i = 0; i < rows; i++) {
-        T shift = lse[i] == -(T)INFINITY ? 0 : lse[i];
-        for (int j = 0; j < TILE; j++) s[i * TILE + j] = EXP(s[i * TILE + j] - shift);
+static TARGET void N(weigh)(T *restrict s, int64_t rows, int64_t seen, const T *lse) {
+    for (int64_t i = 0; i < rows; i++, s += TILE) {
+        T       shift = lse[i] == -(T)INFINITY ? 0 : lse[i];
+        int64_t end = N(end_of)(i, seen);
+        for (int64_t j = 0; j < end; j += PAD)
+            for (int64_t l = j; l < j + PAD; l++) s[l] = EXP(s[l] - shift);
+        for (int64_t j = end; j < TILE; j += PAD) memset(s + j, 0, PAD * sizeof(T));
     }
 }
 
 /* The adjoint of the scores, p (dp - delta), with a zero weight winning. */
-static TARGET void N(score_adjoint)(const T *restrict p, T *restrict dp, int64_t rows, const T *delta) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int j = 0; j < TILE; j++) {
-            T w = p[i * TILE + j], x = w * (dp[i * TILE + j] - delta[i]);
-            dp[i * TILE + j] = w == 0 ? 0 : x;
-        }
+static TARGET void N(score_adjoint)(const T *restrict p, T *restrict dp, int64_t rows, int64_t seen, const T *delta) {
+    for (int64_t i = 0; i < rows; i++, p += TILE, dp += TILE) {
+        int64_t end = N(end_of)(i, seen);
+        for (int64_t j = 0; j < end; j += PAD)
+            for (int64_t l = j; l < j + PAD; l++) {
+                T x = p[l] * (dp[l] - delta[i]);
+                dp[l] = p[l] == 0 ? 0 : x;
+            }
+        for (int64_t j = end; j < TILE; j += PAD) memset(dp + j, 0, PAD * sizeof(T));
+    }
 }
 
 /* delta[i] = Σ_c g[i,c] z[i,c] of a tile of queries, in the chain of dp = g vᵀ: with a single key z
@@ -303,16 +322,17 @@ static TARGET void N(backward_pair)(const plan *a, int64_t head, int64_t i0, int
     bool     known = true;
     for (int64_t i = 0; i < rows && N(SKIPS); i++) known &= lse[i] == lse[i];
     sight    edge = N(SKIPS) ? edge_of(a, i0, rows, j0, n, known) : NONE_HIDDEN;
+    int64_t  seen = N(SKIPS) ? edge_in(edge) : TILE;
     N(product)(rows, TILE, q.cols, w->qq, a->d, 1, w->kt, TILE, w->s, TILE, false, false, edge + COLUMNS_BEFORE);
     N(mask)(a, head, i0, rows, j0, n, w->s, TILE, 1);
     N(hide)(a->causal, i0, rows, j0, n, w->s, true);
-    N(weigh)(w->s, rows, lse);
+    N(weigh)(w->s, rows, seen, lse);
     /* dv += pᵀ g */
     N(product)(n, a->dv, rows, w->s, 1, TILE, w->gg, a->dv, w->dv, a->dv, true, !w->g_finite,
                edge + TERMS_BEHIND);
     /* dp = g vᵀ */
     N(product)(rows, TILE, g.cols, w->gg, a->dv, 1, w->vt, TILE, w->ds, TILE, false, false, edge + COLUMNS_BEFORE);
-    N(score_adjoint)(w->s, w->ds, rows, delta);
+    N(score_adjoint)(w->s, w->ds, rows, seen, delta);
     /* dk += dsᵀ (scale q) */
     N(product)(n, a->d, rows, w->ds, 1, TILE, w->qq, a->d, w->dk, a->d, true, !w->q_finite, edge + TERMS_BEHIND);
     /* dq += ds k, scaled at the end */

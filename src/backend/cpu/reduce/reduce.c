@@ -93,7 +93,8 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define N(name) name##_f64
 #define DTYPE COT_F64
 #define FLOATING 1
-#define EXP cot__exp_f64
+#define EXP cot__exp_less_f64
+#define MOST cot__most_f64
 #define LOG cot__log
 #define MAX_SCALE 1021
 #include "backend/cpu/reduce/reduce_template.h"
@@ -102,7 +103,8 @@ static bool make_added(const fold_plan *f, int64_t offset, int w, void *sums, bo
 #define N(name) name##_f32
 #define DTYPE COT_F32
 #define FLOATING 1
-#define EXP cot__exp_f32
+#define EXP cot__exp_less_f32
+#define MOST cot__most_f32
 #define LOG cot__logf
 #define MAX_SCALE 125
 #include "backend/cpu/reduce/reduce_template.h"

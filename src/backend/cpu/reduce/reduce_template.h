@@ -79,7 +79,11 @@ static T N(leaf)(fold_op op, const T *p, int n) {
 #else
     case OP_ADD: return N(leaf_as)(OP_ADD, p, n);
 #endif
+#if FLOATING
+    case OP_MAX: return MOST(n, p);
+#else
     case OP_MAX: return N(leaf_as)(OP_MAX, p, n);
+#endif
     case OP_MIN: return N(leaf_as)(OP_MIN, p, n);
     case OP_ANY: return N(leaf_as)(OP_ANY, p, n);
     case OP_ALL: return N(leaf_as)(OP_ALL, p, n);
@@ -105,8 +109,10 @@ static const T *N(prepare)(fold_map map, T *restrict buf, const T *p, const T *q
         }
         break;
     case MAP_EXP:
-        for (int i = 0; i < n; i++) buf[i] = p[i] - q[i * qs];
-        EXP(n, buf, buf);
+        if (qs) {
+            for (int i = 0; i < n; i++) buf[i] = p[i] - q[i];
+            EXP(n, buf, 0, buf);
+        } else EXP(n, p, *q, buf);
         break;
 #else
     default: (void)q, (void)qs; break;
@@ -389,5 +395,6 @@ static void N(reduce)(cot__reduction what, const fold_plan *f, int64_t offset, i
 #undef DTYPE
 #undef FLOATING
 #undef EXP
+#undef MOST
 #undef LOG
 #undef MAX_SCALE

@@ -4,13 +4,16 @@
  * - m) - log s. The maxima and sums come from the reductions, WIDTH slices at a time, so no memory
  * is needed beyond the stack. Slices that hold +inf or NaN come out NaN where the mathematics has
  * no answer, as in NumPy written out by hand. */
+#include "backend/cpu/leaves.h"
 #include "backend/cpu/reduce/reduce.h"
 #include "backend/cpu/split.h"
 #include "backend/cpu/strip.h"
 #include "backend/cpu/reduce/vexp.h"
 #include "base/math/elementary.h"
 
-enum { WIDTH = 32 };
+#include <math.h>
+
+enum { WIDTH = 32, LONGEST = 8192 /* values of a row that stays near */ };
 
 typedef struct slices {
     cot_dtype   d;             /* F64 or F32 */
@@ -52,6 +55,44 @@ static void map_strip(const slices *c, int64_t x, int64_t xs, int64_t z, int64_t
     cot__strip(c->z.dtype, c->d)(cot__at(&c->z, z), zs, out, 1, n);
 }
 
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Do slices lie as rows of the computing type, element beside element? */
+static bool are_rows(const slices *c) {
+    return c->alone && c->x.dtype == c->d && c->z.dtype == c->d && c->x_axis == 1 && c->z_axis == 1;
+}
+
+/* A row, each exponential of which is computed once; z may be x. False: it is too long, or m is
+ * infinite or NaN, and nothing is written. */
+#define ROW(NAME, T, F, DTYPE, LOG)                                                                                    \
+    static bool NAME(bool logarithm, int64_t n, const T *x, T *z) {                                                    \
+        static const int64_t one[1] = {1};                                                                             \
+        T                    m, s, power[COT__BLOCK], *to = logarithm ? power : z;                                     \
+        if (n > (logarithm ? COT__BLOCK : LONGEST) || !isfinite(m = cot__most_##F(n, x))) return false;                \
+        cot__exp_less_##F(n, x, m, to);                                                                                \
+        if (n <= COT__BLOCK) cot__leaves_of(DTYPE)->sum(to, (int)n, &s);                                               \
+        else cot__reduce(COT__SUM, &(cot__view){to, DTYPE, 1, &n, one}, 1, &(cot__view){&s, DTYPE, 1, one, one});      \
+        if (logarithm) cot__less_##F(n, x, m, LOG(s), z);                                                              \
+        else cot__divide_##F(n, z, s);                                                                                 \
+        return true;                                                                                                   \
+    }
+ROW(row_f64, double, f64, COT_F64, cot__log)
+ROW(row_f32, float, f32, COT_F32, cot__logf)
+
+/* How many of w rows, the first of them, are done. */
+static int soften_rows(const slices *c, int64_t x, int64_t z, int w) {
+    int  i = 0;
+    bool done = are_rows(c);
+    for (; i < w && done; i += done) {
+        const void *from = cot__at(&c->x, x + i * c->x_step);
+        void       *to = cot__at(&c->z, z + i * c->z_step);
+        done = c->d == COT_F64 ? row_f64(c->logarithm, c->n, from, to) : row_f32(c->logarithm, c->n, from, to);
+    }
+    return i;
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
 /* w neighbouring slices whose m and s are known. */
 static void map_slices(const slices *c, int64_t x, int64_t z, int w) {
     if (!c->alone) {
@@ -68,6 +109,9 @@ static void map_slices(const slices *c, int64_t x, int64_t z, int w) {
 }
 
 static void softmax_chunk(slices *c, int64_t x, int64_t z, int w) {
+    int done = soften_rows(c, x, z, w);
+    if (done == w) return;
+    x += done * c->x_step, z += done * c->z_step, w -= done;
     uint64_t        m[WIDTH], s[WIDTH];
     const int64_t   shape[2] = {w, c->n}, stride[2] = {c->x_step, c->x_axis}, one[2] = {1, 0}, kept[2] = {w, 1};
     const cot__view v = {cot__at(&c->x, x), c->x.dtype, 2, shape, stride};

@@ -1,32 +1,43 @@
-/* vexp.c: e^x one by one, and the choice of a vector version. */
+/* vexp.c: rows one element at a time, and the choice of a vector version. */
 #include "backend/cpu/reduce/vexp.h"
 #include "base/math/elementary.h"
 
-static void exp_f64_plain(int n, const double *x, double *z) {
-    for (int i = 0; i < n; i++) z[i] = cot__exp(x[i]);
-}
+#define ONE_BY_ONE
+#define N(name) name##_plain
+#include "backend/cpu/reduce/vexp.inc"
 
-static void exp_f32_plain(int n, const float *x, float *z) {
-    for (int i = 0; i < n; i++) z[i] = cot__expf(x[i]);
-}
-
-typedef void exp_f64_fn(int, const double *, double *);
-typedef void exp_f32_fn(int, const float *, float *);
-
+#define DECLARE(T, F, isa)                                                                                             \
+    void cot__exp_less_##F##isa(int64_t, const T *, T, T *);                                                           \
+    void cot__divide_##F##isa(int64_t, T *, T);                                                                        \
+    void cot__less_##F##isa(int64_t, const T *, T, T, T *);                                                            \
+    T    cot__most_##F##isa(int64_t, const T *);
+#define BY_ISA(isa) DECLARE(double, f64, isa) DECLARE(float, f32, isa)
 #if defined(__x86_64__)
-exp_f64_fn cot__exp_f64_avx2, cot__exp_f64_avx512;
-exp_f32_fn cot__exp_f32_avx2, cot__exp_f32_avx512;
-static exp_f64_fn *const exp_f64[COT__ISAS] = {exp_f64_plain, cot__exp_f64_avx2, cot__exp_f64_avx512};
-static exp_f32_fn *const exp_f32[COT__ISAS] = {exp_f32_plain, cot__exp_f32_avx2, cot__exp_f32_avx512};
+BY_ISA(_avx2) BY_ISA(_avx512)
+#define EACH(name) {name##_plain, name##_avx2, name##_avx512}
 #elif defined(__aarch64__)
-exp_f64_fn cot__exp_f64_neon;
-exp_f32_fn cot__exp_f32_neon;
-static exp_f64_fn *const exp_f64[COT__ISAS] = {exp_f64_plain, cot__exp_f64_neon};
-static exp_f32_fn *const exp_f32[COT__ISAS] = {exp_f32_plain, cot__exp_f32_neon};
+BY_ISA(_neon)
+#define EACH(name) {name##_plain, name##_neon}
 #else
-static exp_f64_fn *const exp_f64[COT__ISAS] = {exp_f64_plain};
-static exp_f32_fn *const exp_f32[COT__ISAS] = {exp_f32_plain};
+#define EACH(name) {name##_plain}
 #endif
 
-void cot__exp_f64(int n, const double *x, double *z) { exp_f64[cot__cpu_isa()](n, x, z); }
-void cot__exp_f32(int n, const float *x, float *z) { exp_f32[cot__cpu_isa()](n, x, z); }
+#define CHOICES(T, F)                                                                                                  \
+    void cot__exp_less_##F(int64_t n, const T *x, T shift, T *z) {                                                     \
+        static void (*const exp_less[COT__ISAS])(int64_t, const T *, T, T *) = EACH(cot__exp_less_##F);                \
+        exp_less[cot__cpu_isa()](n, x, shift, z);                                                                      \
+    }                                                                                                                  \
+    void cot__divide_##F(int64_t n, T *z, T by) {                                                                      \
+        static void (*const divide[COT__ISAS])(int64_t, T *, T) = EACH(cot__divide_##F);                               \
+        divide[cot__cpu_isa()](n, z, by);                                                                              \
+    }                                                                                                                  \
+    void cot__less_##F(int64_t n, const T *x, T a, T b, T *z) {                                                        \
+        static void (*const less[COT__ISAS])(int64_t, const T *, T, T, T *) = EACH(cot__less_##F);                     \
+        less[cot__cpu_isa()](n, x, a, b, z);                                                                           \
+    }                                                                                                                  \
+    T cot__most_##F(int64_t n, const T *x) {                                                                           \
+        static T (*const most[COT__ISAS])(int64_t, const T *) = EACH(cot__most_##F);                                   \
+        return most[cot__cpu_isa()](n, x);                                                                             \
+    }
+CHOICES(double, f64)
+CHOICES(float, f32)
