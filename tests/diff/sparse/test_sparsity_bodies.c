@@ -1,100 +1,7 @@
-/* Patterns of loops, conditions, checkpoints and functions with rules, and of positions that are
- * computed from the inputs: a plan made at one point gives the dense matrices at others, and is as
- * sparse as the body. */
+/* Patterns of loops, conditions, checkpoints and functions with rules: a plan made at one point
+ * gives the dense matrices at others, and is as sparse as the body. */
 /* ctest: timeout=120 */
-#include "rules/structural_ids.h"
-#include "support/body_test.h"
-#include "support/support.h"
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { N = 6, POINTS = 4 };
-
-/* ---- plans at one point, matrices at others -------------------------------------------------- */
-
-static void spread(cot_sparse_info i, const double *values, double *out) {
-    memset(out, 0, (size_t)(i.rows * i.cols) * sizeof *out);
-    for (int64_t r = 0; r < i.rows; r++)
-        for (int64_t e = i.row_start[r]; e < i.row_start[r + 1]; e++) out[r * i.cols + i.col[e]] = values[e];
-}
-
-/* Sparse numbers come from the same rules as dense ones, added in another order: a few digits of
- * the largest. */
-static void near(const char *name, const char *what, int point, int64_t n, const double *have, const double *want) {
-    double size = 1;
-    for (int64_t k = 0; k < n; k++) size = fmax(size, fabs(want[k]));
-    for (int64_t k = 0; k < n; k++)
-        TEST_CHECK(fabs(have[k] - want[k]) <= 1e-12 * size || (isnan(have[k]) && isnan(want[k])),
-                   "%s: %s at point %d, element %lld: %.17g, dense %.17g", name, what, point, (long long)k, have[k],
-                   want[k]);
-}
-
-typedef struct summed {
-    cot_fn f;
-    void  *user;
-} summed;
-
-BODY(sum_of_squares) {
-    UNUSED;
-    const summed *s = user;
-    cot_var       z;
-    if (s->f(1, xs, 1, &z, s->user)) return 1;
-    ys[0] = cot_sum(cot_mul(z, cot_sin(z)), COT_ALL);
-    return 0;
-}
-
-/* Linear: the values that come back into f do not depend on the inputs, so f alone makes the whole
- * Hessian. */
-BODY(plain_sum) {
-    UNUSED;
-    const summed *s = user;
-    cot_var       z;
-    if (s->f(1, xs, 1, &z, s->user)) return 1;
-    ys[0] = cot_sum(z, COT_ALL);
-    return 0;
-}
-
-/* Plans made at the first of some points, compared at all; the numbers of their entries. */
-static void serve(const char *name, cot_fn f, void *user, bool hessian, int stream, int64_t nnz[2]) {
-    double      values[N * N * 4], have[N * N * 4], want[N * N * 4], at[N];
-    cot_tape   *t = cot_tape_create(NULL);
-    summed      s = {f, user};
-    cot_var     xs[POINTS], y;
-    test_random r = test_random_of(name, stream);
-    for (int k = 0; k < POINTS; k++) {
-        for (int i = 0; i < N; i++) at[i] = test_uniform(&r, -1.5, 1.5);
-        if (k == 1)
-            /* in order: positions that look like none */
-            for (int i = 0; i < N; i++) at[i] = 0.1 * (i + 1);
-        xs[k] = cot_tensor(t, COT_F64, COT_SHAPE(N), at);
-    }
-    cot_var swap   = xs[stream % 2];
-    xs[stream % 2] = xs[0], xs[0] = swap;
-    cot_sparse_plan *j = cot_sparse_jacobian_plan_of(f, user, 1, &xs[0], 1, COT_AUTO);
-    cot_sparse_plan *h = hessian && j ? cot_sparse_hessian_plan_of(sum_of_squares, &s, 1, &xs[0]) : NULL;
-    nnz[0] = cot_sparse_plan_info(j).nnz, nnz[1] = cot_sparse_plan_info(h).nnz;
-    for (int k = 0; k < POINTS && j && (h || !hessian); k++) {
-        cot_sparse_info i = cot_sparse_plan_info(j);
-        if (cot_sparse_jacobian_of(j, f, user, 1, &xs[k], 1, values) != COT_OK || f(1, &xs[k], 1, &y, user) ||
-            cot_jacobian(1, &y, 1, &xs[k], COT_AUTO, want) != COT_OK)
-            break;
-        spread(i, values, have);
-        near(name, "Jacobian", k, i.rows * i.cols, have, want);
-        if (!h) continue;
-        if (cot_sparse_hessian_of(h, sum_of_squares, &s, 1, &xs[k], values) != COT_OK ||
-            sum_of_squares(1, &xs[k], 1, &y, &s) || cot_hessian(y, 1, &xs[k], want) != COT_OK)
-            break;
-        spread(cot_sparse_plan_info(h), values, have);
-        near(name, "Hessian", k, N * N, have, want);
-    }
-    test_tape_ok(t, name);
-    cot_sparse_plan_destroy(j);
-    cot_sparse_plan_destroy(h);
-    cot_tape_destroy(t);
-}
+#include "diff/sparse/plan_test.h"
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
@@ -216,11 +123,6 @@ BODY(late) {
 }
 
 /* A while that runs longer at some points than at others. */
-BODY(few_steps) {
-    UNUSED;
-    ys[0] = cot_less(xs[1], cot_add(1.0, cot_greater(cot_index(xs[0], 0, 0), 0.0)));
-    return 0;
-}
 BODY(stencil_and_count) {
     UNUSED;
     stencil(1, xs, 1, ys, NULL);
@@ -404,12 +306,6 @@ BODY(with_jvp) {
     return cot_custom_fn(&given[1], rounded, NULL, 1, xs, 1, ys);
 }
 
-typedef struct sample {
-    const char *name;
-    cot_fn      f;
-    int64_t     nnz, hessian;
-} sample; /* hessian 0: whatever it is; -1: there is none */
-
 static const sample bodies[] = {
     {"checkpoint", in_checkpoint, 2 * N, 3 * N},
     {"scan", in_scan, 3 * N, 5 * N},
@@ -511,6 +407,17 @@ BODY(batch_of_while) { /* of pairs, each of which ends when it is small */
     cot_var pairs = cot_reshape(xs[0], COT_SHAPE(N / 2, 2)), y;
     if (cot_vmap(while_chain, NULL, 1, &pairs, NULL, 1, &y, NULL)) return 1;
     ys[0] = cot_reshape(y, COT_SHAPE(N));
+    return 0;
+}
+
+/* Linear: the values that come back into f do not depend on the inputs, so f alone makes the whole
+ * Hessian. */
+BODY(plain_sum) {
+    UNUSED;
+    const summed *s = user;
+    cot_var       z;
+    if (s->f(1, xs, 1, &z, s->user)) return 1;
+    ys[0] = cot_sum(z, COT_ALL);
     return 0;
 }
 
@@ -685,296 +592,6 @@ static void elements_of_a_batch_of_loops_stay_apart(void **state) {
     test_verdict();
 }
 
-/* ---- positions that the inputs reach --------------------------------------------------------- */
-
-static cot_var square_of(cot_var x) { return cot_reshape(x, COT_SHAPE(2, 3)); }
-static cot_var order_of(cot_var x) { return cot_argsort(x, 0, false); }
-
-BODY(p_sort) {
-    UNUSED;
-    ys[0] = cot_sort(xs[0], 0, false);
-    return 0;
-}
-BODY(p_sort_rows) {
-    UNUSED;
-    ys[0] = cot_sort(square_of(xs[0]), 1, true);
-    return 0;
-}
-BODY(p_cummax) {
-    UNUSED;
-    ys[0] = cot_cummax(square_of(xs[0]), 1, false);
-    return 0;
-}
-BODY(p_cummin) {
-    UNUSED;
-    ys[0] = cot_cummin(square_of(xs[0]), 0, false);
-    return 0;
-}
-BODY(p_pool) {
-    UNUSED;
-    ys[0] = cot_max_pool1d(cot_reshape(xs[0], COT_SHAPE(1, 1, N)), COT_POOL(.window = {2}));
-    return 0;
-}
-BODY(p_pool_steps) {
-    UNUSED;
-    ys[0] = cot_max_pool1d(cot_reshape(xs[0], COT_SHAPE(1, N)), COT_POOL(.window = {3}, .stride = {1}, .padding = {1}));
-    return 0;
-}
-BODY(p_pool_2d) {
-    UNUSED;
-    ys[0] = cot_max_pool2d(cot_reshape(xs[0], COT_SHAPE(1, 1, 2, 3)), COT_POOL(.window = {2, 2}, .stride = {1, 1}));
-    return 0;
-}
-BODY(p_take) {
-    UNUSED;
-    ys[0] = cot_take(xs[0], cot_argmax(xs[0], COT_ALL), 0);
-    return 0;
-}
-BODY(p_take_rows) {
-    UNUSED;
-    cot_var a = square_of(xs[0]);
-    ys[0]     = cot_take(a, cot_argsort(cot_sum(a, COT_AXES(1)), 0, false), 0);
-    return 0;
-}
-BODY(p_take_table) {
-    UNUSED;
-    cot_var a = square_of(xs[0]);
-    ys[0]     = cot_take(a, cot_argsort(a, 1, false), 1);
-    return 0;
-}
-BODY(p_scatter_add) {
-    UNUSED;
-    ys[0] = cot_scatter_add(cot_square(xs[0]), order_of(cot_slice(xs[0], 0, 0, 3, 1)), cot_slice(xs[0], 0, 3, N, 1), 0);
-    return 0;
-}
-BODY(p_scatter_rows) {
-    UNUSED;
-    cot_var a = square_of(xs[0]);
-    cot_var first = cot_reshape(cot_repeat(cot_slice(a, 0, 0, 1, 1), 3, 0), COT_SHAPE(3, 3));
-    ys[0]         = cot_scatter_add(cot_sin(a), cot_argmax(a, COT_AXES(0)), cot_mul(2.0, first), 0);
-    return 0;
-}
-BODY(p_scatter) {
-    UNUSED;
-    ys[0] = cot_scatter(xs[0], order_of(cot_slice(xs[0], 0, 0, 2, 1)), cot_slice(xs[0], 0, 4, 6, 1), 0);
-    return 0;
-}
-BODY(p_detached) {
-    UNUSED;
-    ys[0] = cot_take(xs[0], cot_cast(cot_mul(2.0, cot_abs(cot_detach(xs[0]))), COT_I64), 0);
-    return 0;
-}
-BODY(p_where) {
-    UNUSED;
-    ys[0] = cot_where(cot_greater(xs[0], 0.0), cot_square(xs[0]), cot_roll(xs[0], 1, 0));
-    return 0;
-}
-BODY(p_counted) {
-    UNUSED;
-    cot_var k = cot_sum(cot_cast(cot_greater(xs[0], 0.0), COT_I64), COT_ALL);
-    ys[0]     = cot_take(cot_pad(xs[0], COT_SHAPE(0), COT_SHAPE(1), 1), k, 0);
-    return 0;
-}
-BODY(p_in_scan_step) {
-    UNUSED;
-    ys[0] = cot_mul(cot_take(xs[0], order_of(xs[0]), 0), 0.9);
-    return 0;
-}
-BODY(p_in_scan) {
-    UNUSED;
-    return cot_scan(p_in_scan_step, NULL, 2, 1, xs, 0, NULL, ys, 0, NULL, NULL);
-}
-
-/* Along x² at the places of x: x[i]² stands where x[i] is the largest. */
-BODY(p_pool_along) {
-    UNUSED;
-    cot_var x = cot_reshape(xs[0], COT_SHAPE(1, 1, N)), y = cot_max_pool1d(x, COT_POOL(.window = {2}));
-    ys[0] = cot_jvp(y, 1, &x, (cot_var[]){cot_square(x)});
-    return 0;
-}
-
-static const sample positions[] = {
-    {"sort", p_sort, N *N, 0},
-    {"sort of rows", p_sort_rows, 18, 0},
-    {"cummax", p_cummax, 18, 0},
-    {"cummin", p_cummin, 12, 0},
-    {"max_pool1d", p_pool, N, 0},
-    {"max_pool1d, overlapping", p_pool_steps, 3 * N - 2, 0},
-    {"max_pool2d", p_pool_2d, 8, 0},
-    {"max_pool1d along a direction", p_pool_along, N, 0},
-    {"take", p_take, N, 0},
-    {"take of rows", p_take_rows, 12, 0},
-    {"take of a table", p_take_table, 36, 0},
-    {"scatter_add", p_scatter_add, N + 15, 0},
-    {"scatter_add of rows", p_scatter_rows, 0, 0},
-    {"scatter", p_scatter, 0, 0},
-    {"positions from a detached value", p_detached, N *N, 0},
-    {"where", p_where, 2 * N, 0},
-    {"a position that is counted", p_counted, N, 0},
-    {"positions in a scan", p_in_scan, N *N, 0},
-};
-
-/* Marks the operations with positions on the tape of this function and on that of its gradient. */
-static void mark_operations(cot_fn f, bool *met) {
-    cot_tape *t = cot_tape_create(NULL);
-    summed    s = {f, NULL};
-    double    at[N];
-    for (int i = 0; i < N; i++) at[i] = sin(i + 1.);
-    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(N), at), y, g;
-    if (sum_of_squares(1, &x, 1, &y, &s) == 0) cot_grad_of(y, 1, &x, &g);
-    for (uint32_t i = 0; i < t->count; i++) met[t->nodes[i].op] = true;
-    cot_tape_destroy(t);
-}
-
-static void positions_may_be_others_elsewhere(void **state) {
-    (void)state;
-    bool met[OP_count] = {false};
-    for (int k = 0; k < TEST_COUNT(positions); k++) {
-        mark_operations(positions[k].f, met);
-        for (int stream = 0; stream < 4; stream++) {
-            int64_t nnz[2];
-            serve(positions[k].name, positions[k].f, NULL, true, stream, nnz);
-            TEST_CHECK(!positions[k].nnz || nnz[0] == positions[k].nnz, "%s: %lld entries, not %lld", positions[k].name,
-                       (long long)nnz[0], (long long)positions[k].nnz);
-        }
-    }
-    for (int op = OP_structural; op < OP_count; op++) {
-        const cot__op *o = cot__op_of(op);
-        TEST_CHECK(!o || o->choice.from == COT__CHOOSES_NOTHING || met[op], "%s has positions, and no case here",
-                   o->name);
-    }
-    test_verdict();
-}
-
-/* ---- random programs ------------------------------------------------------------------------- */
-
-/* Kinds of a program from the outside in, 0 at the end. All keep the shape. */
-enum { MOST_DEPTH = 4 };
-typedef struct program {
-    int kind[MOST_DEPTH + 1], depth;
-} program;
-typedef struct at_depth {
-    const program *p;
-    int            depth;
-} at_depth;
-
-static int apply(at_depth at, cot_var x, cot_var *y);
-BODY(inner) {
-    UNUSED;
-    return apply(*(at_depth *)user, xs[0], ys);
-}
-BODY(inner_carry) {
-    UNUSED;
-    cot_var z;
-    if (apply(*(at_depth *)user, xs[0], &z)) return 1;
-    ys[0] = cot_add(cot_tanh(z), cot_mul(xs[1], cot_roll(xs[0], 1, 0)));
-    ys[1] = cot_mul(z, xs[1]);
-    return 0;
-}
-BODY(inner_count) {
-    UNUSED;
-    cot_var z;
-    if (apply(*(at_depth *)user, xs[1], &z)) return 1;
-    ys[0] = cot_add(cot_mul(0.5, z), cot_mul(cot_one_hot(xs[0], N, COT_F64), cot_take(xs[1], xs[0], 0)));
-    return 0;
-}
-BODY(inner_while) {
-    UNUSED;
-    cot_var z;
-    if (apply(*(at_depth *)user, xs[0], &z)) return 1;
-    ys[0] = cot_tanh(z);
-    ys[1] = cot_add(xs[1], 1.0);
-    return 0;
-}
-BODY(inner_total) {
-    UNUSED;
-    cot_var z;
-    if (apply(*(at_depth *)user, xs[0], &z)) return 1;
-    ys[0] = cot_sum(cot_sin(z), COT_ALL);
-    return 0;
-}
-BODY(mild) {
-    UNUSED;
-    ys[0] = cot_mul(0.3, cot_flip(xs[0], COT_ALL));
-    return 0;
-}
-static int inner_jvp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *dxs, cot_var *dys, void *user) {
-    UNUSED;
-    cot_var z;
-    return cot_fn_jvp(inner, user, 1, xs, dxs, 1, &z, dys);
-}
-static int inner_vjp(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
-                     void *user) {
-    UNUSED;
-    cot_var z;
-    return cot_fn_vjp(inner, user, 1, xs, 1, &z, ybars, xbars);
-}
-static const cot_fn_rules inner_rules[2] = {{"forward", NULL, inner_jvp}, {"reverse", inner_vjp, NULL}};
-
-static int apply(at_depth at, cot_var x, cot_var *y) {
-    at_depth *in = cot__arena(x.tape, sizeof *in, "test"); /* outlives this call: rules run later */
-    if (!in) return 1;
-    *in = (at_depth){at.p, at.depth + 1};
-    if (at.depth == at.p->depth) {
-        *y = cot_add(cot_sin(cot_mul(x, cot_roll(x, 1, 0))), cot_mul(0.2, x));
-        return 0;
-    }
-    cot_var z[2], two[2] = {x, cot_constant(x.tape, 0)};
-    switch (at.p->kind[at.depth]) {
-    case 0: return cot_checkpoint(inner, in, 1, &x, 1, y);
-    case 1: return cot_cond(cot_greater(cot_sum(x, COT_ALL), 0.0), inner, mild, in, 1, &x, 1, y);
-    case 2: {
-        cot_var slices = cot_stack(2, (cot_var[]){cot_cos(x), cot_full(x.tape, COT_F64, COT_SHAPE(N), 0.4)}, 0);
-        if (cot_scan(inner_carry, in, -1, 1, &x, 1, &slices, &z[0], 1, &z[1], NULL)) return 1;
-        *y = cot_add(z[0], cot_index(z[1], 0, 1));
-        return 0;
-    }
-    case 3: return cot_fori(inner_count, in, 1, 3, 1, &x, y, NULL);
-    case 4:
-        if (cot_while(few_steps, inner_while, in, 2, two, z, NULL)) return 1;
-        *y = z[0];
-        return 0;
-    case 5: return cot_custom_fn(&inner_rules[0], inner, in, 1, &x, 1, y);
-    case 6: return cot_custom_fn(&inner_rules[1], inner, in, 1, &x, 1, y);
-    case 7: return cot_value_and_grad(inner_total, in, 1, &x, NULL, y);
-    case 8:
-        if (apply(*in, x, &z[0])) return 1;
-        *y = cot_sort(z[0], 0, false);
-        return 0;
-    case 9:
-        if (apply(*in, x, &z[0])) return 1;
-        *y = cot_mul(cot_take(z[0], cot_argsort(cot_slice(x, 0, 0, N, 1), 0, false), 0), x);
-        return 0;
-    case 10: {
-        cot_var batch = cot_stack(2, (cot_var[]){x, cot_mul(0.5, x)}, 0);
-        if (cot_vmap(inner, in, 1, &batch, NULL, 1, &z[0], NULL)) return 1;
-        *y = cot_sum(z[0], COT_AXES(0));
-        return 0;
-    }
-    default:
-        if (cot_scan(inner, in, 2, 1, &x, 0, NULL, y, 0, NULL, &(cot_loop_options){.states = 1})) return 1;
-        return 0;
-    }
-}
-
-static void random_programs_equal_their_dense_matrices(void **state) {
-    (void)state;
-    for (int round = 0; round < (test_small() ? 40 : 300); round++) {
-        test_random r = test_random_of("bodies", round);
-        program     p = {.depth = 1 + (int)test_uniform(&r, 0, 3)};
-        char        name[64];
-        int         at = snprintf(name, sizeof name, "program %d:", round);
-        for (int k = 0; k < p.depth; k++) {
-            p.kind[k] = (int)test_uniform(&r, 0, 12);
-            at += snprintf(name + at, sizeof name - (size_t)at, " %d", p.kind[k]);
-        }
-        int64_t  nnz[2];
-        at_depth whole = {&p, 0};
-        serve(name, inner, &whole, p.depth < 3, round, nnz);
-    }
-    test_verdict();
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_as_sparse_as_bodies),
@@ -984,8 +601,6 @@ int main(void) {
         cmocka_unit_test(a_stencil_in_a_scan_stays_linear),
         cmocka_unit_test(a_branch_that_fails_where_it_is_not_taken_counts),
         cmocka_unit_test(elements_of_a_batch_of_loops_stay_apart),
-        cmocka_unit_test(positions_may_be_others_elsewhere),
-        cmocka_unit_test(random_programs_equal_their_dense_matrices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
