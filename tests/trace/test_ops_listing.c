@@ -21,10 +21,12 @@ static const char *shown(const char *name) {
 static void every_operation_is_listed_once(void **state) {
     (void)state;
     int n = cot__listing_count();
-    assert_true(n >= OP_elementwise_count + OP_count - OP_structural);
+    assert_true(n >= OP_elementwise_count + OP_count - OP_structural - 1); /* fold_made */
     for (int op = 0; op < OP_count; op++) {
         if (op == OP_elementwise_count) op = OP_structural;
-        TEST_CHECK(cot__listing_find(cot__op_of(op)->name) >= 0, "%s is not listed", cot__op_of(op)->name);
+        bool planned = cot__op_of(op)->planned; /* no tape has it */
+        TEST_CHECK((cot__listing_find(cot__op_of(op)->name) >= 0) != planned, "%s is %s", cot__op_of(op)->name,
+                   planned ? "listed" : "not listed");
     }
     for (int i = 0; i < n; i++) {
         cot__listing l;
@@ -52,8 +54,8 @@ static void every_rule_is_written(void **state) {
     (void)state;
     for (int op = 0; op < OP_count; op++) {
         if (op == OP_elementwise_count) op = OP_structural;
-        if (op == OP_custom || op == OP_custom_numbers) continue;
         const cot__op *record = cot__op_of(op);
+        if (op == OP_custom || op == OP_custom_numbers || record->planned) continue;
         cot__listing   l;
         cot__listing_get(cot__listing_find(record->name), &l);
         if (op < OP_structural)

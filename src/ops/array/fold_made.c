@@ -37,7 +37,7 @@ static bool is_step(const cot__made_form *p, int s, int leaves) {
 
 static bool fold_made_infer(const cot__job *j, cot__type *z) {
     cot__made_form p;
-    if (!cot__job_has(j, 2, COT__RECIPE_LEAVES, 1) || !cot__job_float(j, 0)) return false;
+    if (!cot__job_has(j, 1, COT__RECIPE_LEAVES, 1) || !cot__job_float(j, 0)) return false;
     if (j->x[0].dtype != COT_F64 && j->x[0].dtype != COT_F32) return cot__job_illegal(j, "16 bits");
     if (!cot__made_form_of(j->attr, &p)) return cot__job_illegal(j, "the attributes hold no recipe");
     int leaves = j->n + p.numbers;

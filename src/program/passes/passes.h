@@ -44,6 +44,10 @@ COT__PASSES(COT__PASS_DECLARE)
  * alone. */
 cot__pass cot__pass_halves;
 
+/* Bytes of arrays from which on the pass remake takes any recipe, not only those with kernels of
+ * their own. It is a variable only for the tests. */
+extern size_t cot__remake_any_from;
+
 /* All passes in order, and again while they find something, a bounded number of times. */
 cot__program *cot__optimise(const cot__program *p, const cot__pass_options *o);
 

@@ -18,10 +18,20 @@ static int64_t bytes_of_list(const cot__program *p, const uint32_t *list, uint32
     return bytes;
 }
 
-/* Of the array that operation k reduces and that nobody writes; 0: it is none such. */
+static bool is_made_fold(const cot__program *p, uint32_t k, cot__made_form *f) {
+    return p->operation[k].op == OP_fold_made && cot__made_form_of(cot__operation_attr(p, k), f);
+}
+
+/* Bytes of the product that operation k reduces and that nobody writes; 0: there is none, or an
+ * operation before it has the same. */
 static int64_t bytes_made(const cot__program *p, uint32_t k) {
-    cot__made_form f;
-    if (p->operation[k].op != OP_fold_made || !cot__made_form_of(cot__operation_attr(p, k), &f)) return 0;
+    cot__made_form  f, g;
+    const uint32_t *x = cot__operation_operand(p, k);
+    if (!is_made_fold(p, k, &f)) return 0;
+    for (uint32_t i = 0; i < k; i++) {
+        const uint32_t *y = cot__operation_operand(p, i);
+        if (is_made_fold(p, i, &g) && x[~f.step[1]] == y[~g.step[1]] && x[~f.step[2]] == y[~g.step[2]]) return 0;
+    }
     int64_t size = cot__dtype_size(cot__value_view(p, p->operation[k].result).dtype);
     return cot__size_mul(size, cot__count(f.made.ndim, f.made.dim));
 }
@@ -111,9 +121,8 @@ static void put_made(reporting *r) {
     for (uint32_t k = 0; k < p->operations; k++) {
         cot__made_form f;
         char           shape[COT__SHAPE_TEXT];
-        if (!bytes_made(p, k)) continue;
+        if (!is_made_fold(p, k, &f)) continue;
         cot__put(r->to, some ? "" : "computed where it is reduced:\n");
-        cot__made_form_of(cot__operation_attr(p, k), &f);
         cot__putf(r->to, "  over %s\n", cot__shape_text(f.reduced.ndim, f.reduced.dim, shape));
         put_line(r, p->operation[k].result);
         some = true;

@@ -38,7 +38,7 @@ static int function_count(void) {
     return n;
 }
 
-static bool on_the_tape_only(int op) { return !function_named(cot__op_of(op)->name); }
+static bool on_the_tape_only(int op) { return !cot__op_of(op)->planned && !function_named(cot__op_of(op)->name); }
 
 int cot__listing_count(void) {
     int n = OP_elementwise_count + function_count();

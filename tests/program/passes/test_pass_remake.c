@@ -8,13 +8,13 @@
 /* However small they are. */
 static int all_pay(void **state) {
     (void)state;
-    cot__product_from = cot__product_times = 0;
+    cot__product_from = cot__product_times = cot__remake_any_from = 0;
     return 0;
 }
 
 static int as_ever(void **state) {
     (void)state;
-    cot__product_from = 1 << 20, cot__product_times = 4;
+    cot__product_from = 1 << 20, cot__product_times = 4, cot__remake_any_from = 64 << 20;
     return 0;
 }
 
@@ -90,19 +90,89 @@ static void long_recipes_are_none(void **state) {
     stays(&d, cot__pass_remake);
 }
 
-static void small_products_are_written(void **state) {
-    draft d;
-    (void)state;
+/* A product of these and a reduction of it, by the bounds of users. */
+static bool is_remade(cot_dtype dtype, cot_shape shape, int kind, int64_t axes) {
+    draft     d;
+    cot_shape a = shape, b = shape, s = shape;
+    a.dim[shape.ndim - 1] = b.dim[shape.ndim - 2] = 1;
+    for (int k = 1; k < s.ndim; k++) s.dim[k] = 1;
     as_ever(NULL);
     draft_open(&d, NULL);
-    uint32_t a = input(&d, COT_F32, SHAPE(64, 63, 1)), b = input(&d, COT_F32, SHAPE(64, 1, 64));
-    output(&d, sum(&d, op(&d, OP_matmul, X(a, b)), 6));
-    stays(&d, cot__pass_remake);
-    draft_open(&d, NULL); /* large, and not four times what it is made from */
-    a = input(&d, COT_F32, SHAPE(100000, 2, 1)), b = input(&d, COT_F32, SHAPE(100000, 1, 6));
-    output(&d, sum(&d, op(&d, OP_matmul, X(a, b)), 6));
-    stays(&d, cot__pass_remake);
+    uint32_t x = input(&d, dtype, a), z = op(&d, OP_matmul, X(x, input(&d, dtype, b)));
+    if (kind == 's') z = op(&d, OP_square, X(z));
+    if (kind == 'a') z = op(&d, OP_abs, X(z));
+    if (kind == 'w')
+        z = op(&d, OP_mul, X(op(&d, OP_broadcast_to, X(input(&d, dtype, s)), .asked = {dtype, shape}), z));
+    output(&d, sum(&d, z, axes));
+    cot__program *p = draft_close(&d), *q = after(p, cot__pass_remake);
+    bool          made = p != q;
+    cot__program_release(p);
+    cot__program_release(q);
     all_pay(NULL);
+    return made;
+}
+
+/* Others are faster when the array is written and read in one group, up to some size. */
+static void products_that_sums_have_kernels_for_are_not_written(void **state) {
+    (void)state;
+    TEST_CHECK(is_remade(COT_F32, SHAPE(16, 64, 512), 's', 6), "norms");
+    TEST_CHECK(is_remade(COT_F32, SHAPE(16, 64, 512), 'p', 6), "sums of examples");
+    TEST_CHECK(is_remade(COT_F32, SHAPE(16, 64, 384), 'w', 1), "clipped means");
+    TEST_CHECK(is_remade(COT_F64, SHAPE(16, 64, 192), 'w', 1), "of pieces of 64 doubles");
+    TEST_CHECK(is_remade(COT_F32, SHAPE(300, 80, 1000), 'a', 6), "too large to write");
+    TEST_CHECK(!is_remade(COT_F32, SHAPE(16, 64, 500), 's', 6), "rows that fill no blocks");
+    TEST_CHECK(!is_remade(COT_F32, SHAPE(16, 64, 500), 'w', 1), "pieces of two rows");
+    TEST_CHECK(!is_remade(COT_F32, SHAPE(16, 64, 512), 'a', 6), "steps without a kernel");
+    TEST_CHECK(!is_remade(COT_F32, SHAPE(16, 64, 512), 's', 1), "squares side by side");
+    TEST_CHECK(!is_remade(COT_F32, SHAPE(16, 15, 512), 's', 6), "less than 1 MiB");
+    TEST_CHECK(!is_remade(COT_F32, SHAPE(4000, 2, 512), 's', 6), "less than four times its factors");
+    test_verdict();
+}
+
+/* A factor that is a part of something larger keeps that alive. */
+static void products_of_parts_of_larger_arrays_are_written(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t x = op(&d, OP_neg, X(input(&d, COT_F64, SHAPE(600, 9))));
+    uint32_t a = op(&d, OP_slice, X(x), .ints = 5, .at = {1, 3, 1, 1, 0});
+    output(&d, sum(&d, op(&d, OP_matmul, X(a, input(&d, COT_F64, SHAPE(1, 8)))), 3));
+    stays(&d, cot__pass_remake);
+}
+
+/* Whatever becomes of one product, another one does not hear of it. */
+static void what_has_to_be_written_concerns_its_own_readers_alone(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t a = input(&d, COT_F64, SHAPE(40, 1)), b = input(&d, COT_F64, SHAPE(1, 50)), z = 0;
+    for (int k = 0; k < 20; k++) { /* each reads the one before, and the last is given out */
+        uint32_t q = op(&d, OP_matmul, X(op(&d, OP_mul, X(a, NUM), .number = k + 2), b));
+        z = k ? op(&d, OP_add, X(z, q)) : q;
+        output(&d, sum(&d, z, 3));
+    }
+    output(&d, z);
+    output(&d, sum(&d, op(&d, OP_matmul, X(op(&d, OP_neg, X(a)), b)), 3));
+    cot__program *p = draft_close(&d), *q = after(p, cot__pass_remake);
+    int           folds = 0;
+    for (uint32_t k = 0; k < q->operations; k++) folds += q->operation[k].op == OP_fold_made;
+    assert_int_equal(folds, 1);
+    cot__program_release(p);
+    cot__program_release(q);
+}
+
+/* The two are one leaf. */
+static void a_factor_may_be_its_own_other(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t a = op(&d, OP_broadcast_to, X(input(&d, COT_F64, SHAPE(1, 1, 1))), .asked = {COT_F64, SHAPE(300, 1, 1)});
+    output(&d, sum(&d, op(&d, OP_matmul, X(a, a)), 7));
+    becomes(&d, cot__pass_remake, "%0 = input 0 f64(1,1,1)\n"
+                                  "%1 = broadcast_to(%0) f64(300,1,1)\n"
+                                  "%2 = matmul(%1, %1) f64(300,1,1)\n"
+                                  "%3 = fold_made(%1) [0 7 0 3 300 1 1 3 300 1 1 0 -1 -1 -1 -7] f64\n"
+                                  "gives %3\n");
 }
 
 /* ---- bits ------------------------------------------------------------------------------------ */
@@ -147,6 +217,8 @@ static uint32_t any_product(growing *g, cot_dtype dtype, cot_shape shape) {
     cot_shape a = shape, b = shape;
     a.dim[shape.ndim - 1] = b.dim[shape.ndim - 2] = 1;
     uint32_t x = any_factor(g, dtype, a);
+    if (cot__count(a.ndim, a.dim) == cot__count(b.ndim, b.dim) && a.dim[a.ndim - 2] == 1 && below(&g->r, 2))
+        return op(g->d, OP_matmul, X(x, x));
     return op(g->d, OP_matmul, X(x, any_factor(g, dtype, b)));
 }
 
@@ -174,7 +246,8 @@ static uint32_t any_reduction(growing *g, uint32_t z) {
 
 static cot__program *random_reductions(uint64_t seed) {
     static const cot_shape shapes[] = {{2, {40, 70}}, {2, {1, 600}}, {2, {300, 1}}, {3, {3, 20, 33}}, {3, {7, 1, 5}},
-                                       {3, {2, 64, 64}}, {3, {1, 9, 530}}, {3, {5, 300, 1}}};
+                                       {3, {2, 64, 64}}, {3, {1, 9, 530}}, {3, {5, 300, 1}}, {3, {500, 1, 1}},
+                                       {3, {3, 5, 512}}};
     draft     d;
     growing   g = {.d = &d, .r = {seed}};
     cot_dtype dtype = below(&g.r, 2) ? COT_F64 : COT_F32;
@@ -276,7 +349,10 @@ int main(void) {
         cmocka_unit_test(all_reductions_of_a_product_are_on_its_factors),
         cmocka_unit_test(what_somebody_needs_is_written),
         cmocka_unit_test(long_recipes_are_none),
-        cmocka_unit_test(small_products_are_written),
+        cmocka_unit_test(products_that_sums_have_kernels_for_are_not_written),
+        cmocka_unit_test(products_of_parts_of_larger_arrays_are_written),
+        cmocka_unit_test(what_has_to_be_written_concerns_its_own_readers_alone),
+        cmocka_unit_test(a_factor_may_be_its_own_other),
         cmocka_unit_test(every_bit_stays),
         cmocka_unit_test(what_is_no_recipe_is_refused),
         cmocka_unit_test(no_memory_spoils_nothing),
