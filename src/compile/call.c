@@ -296,44 +296,56 @@ static const bool *computed_inputs(cot_tape *t, cot_program *p, const uint32_t *
     return some ? list : NULL;
 }
 
-/* Inputs that are one operand, which gets an adjoint; others that are another one may be left.
- * NULL: there are none. */
-static const bool *merged_inputs(cot_tape *t, cot_program *p, const uint32_t *args) {
-    uint32_t n = (uint32_t)cot_program_inputs(p), room = 1, twice = COT__NONE;
-    if (n < 2 || !t->active_mask || (t->mode.body && !is_in_batch(t))) return NULL;
-    while (room < 2 * n) room *= 2;
-    /* a table of the operands met so far */
-    uint32_t *met = cot__arena(t, room * sizeof *met, NAME);
-    bool     *is = met ? flags(t, p) : NULL;
-    if (!is) return NULL;
-    memset(met, 0xff, room * sizeof *met);
-    for (uint32_t k = 0; k < n && twice == COT__NONE; k++) {
+/* Of each input the first one that is the same operand, where that gets an adjoint. False: no two
+ * are. In `table`, of `room` words, a power of two that is more than there are inputs, are the first
+ * inputs of the operands met so far. */
+static bool find_equal(const cot_tape *t, const uint32_t *args, uint32_t n, uint32_t *first, uint32_t *table,
+                       uint32_t room) {
+    bool some = false;
+    memset(table, 0xff, room * sizeof *table);
+    for (uint32_t k = 0; k < n; k++) {
         uint32_t at = args[k] & (room - 1);
+        first[k] = k;
         if (!(t->nodes[args[k]].flags & COT__ACTIVE)) continue;
-        while (met[at] != COT__NONE && met[at] != args[k]) at = (at + 1) & (room - 1);
-        if (met[at] == args[k]) twice = args[k];
-        met[at] = args[k];
+        while (table[at] != COT__NONE && args[table[at]] != args[k]) at = (at + 1) & (room - 1);
+        if (table[at] == COT__NONE) table[at] = k;
+        first[k] = table[at];
+        some |= first[k] != k;
     }
-    for (uint32_t k = 0; k < n; k++) is[k] = args[k] == twice;
-    return twice == COT__NONE ? NULL : is;
+    return some;
 }
 
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out);
 
 /* An operand that is given several times gets its adjoint contribution by contribution, as if the
  * function had been recorded. */
-static bool call_merged(cot_tape *t, cot_program *p, const bool *merged, const uint32_t *args, cot_var *out) {
+static bool call_merged(cot_tape *t, cot_program *p, const uint32_t *first, const uint32_t *args, cot_var *out) {
     cot__caller  caller = cot__tape_caller(t, NAME);
     uint32_t    *left = cot__arena(t, (size_t)cot_program_inputs(p) * sizeof *left, NAME), n = 0;
-    cot_program *other = left ? cot__merged(p, merged, &caller) : NULL;
-    bool         met = false;
-    for (int k = 0; other && k < cot_program_inputs(p); k++) {
-        if (!merged[k] || !met) left[n++] = args[k];
-        met |= merged[k];
-    }
+    cot_program *other = left ? cot__merged(p, first, &caller) : NULL;
+    for (uint32_t k = 0; other && k < (uint32_t)cot_program_inputs(p); k++)
+        if (first[k] == k) left[n++] = args[k];
     bool ok = other && call_on(t, other, left, out);
     cot_program_destroy(other);
     return ok;
+}
+
+/* Does the call, if operands that get an adjoint are given several times. */
+static bool calls_merged(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out, bool *well) {
+    uint32_t n = (uint32_t)cot_program_inputs(p), room = 2;
+    if (n < 2 || !t->active_mask || (t->mode.body && !is_in_batch(t))) return false;
+    while (room < 2 * n) room *= 2;
+    size_t    bytes = ((size_t)n + room) * sizeof(uint32_t);
+    uint32_t *first = cot__alloc(&t->al, bytes);
+    *well = false;
+    if (!first) {
+        cot__fail(t, COT_MEMORY, "[%s] out of memory: a list of %u operands", NAME, n);
+        return true;
+    }
+    bool some = find_equal(t, args, n, first, first + n, room);
+    if (some) *well = call_merged(t, p, first, args, out);
+    cot__free(&t->al, first, bytes);
+    return some;
 }
 
 static bool call_computed(cot_tape *t, cot_program *p, const bool *computed, const uint32_t *args, cot_var *out) {
@@ -346,9 +358,9 @@ static bool call_computed(cot_tape *t, cot_program *p, const bool *computed, con
 
 /* The outputs of p for operands `args`. */
 static bool call_on(cot_tape *t, cot_program *p, const uint32_t *args, cot_var *out) {
-    const bool *merged = merged_inputs(t, p, args), *computed = NULL;
-    if (merged) return call_merged(t, p, merged, args, out);
-    computed = computed_inputs(t, p, args);
+    bool well;
+    if (calls_merged(t, p, args, out, &well)) return well;
+    const bool *computed = computed_inputs(t, p, args);
     if (computed && !t->mode.body) return call_computed(t, p, computed, args, out);
     call known;
     bool inlined = !is_one_node(t, p, args, &known);

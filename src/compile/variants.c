@@ -14,6 +14,7 @@ typedef struct deriving {
     cot_program   *p;
     bool           smooth;
     const bool    *inputs, *results;
+    const uint32_t *first; /* of each input: the first one that is the same operand */
     bool          *absent; /* a list of the inputs that have no adjoint is made here */
     const cot_var *xs; /* inputs of the derivative that is being recorded */
 } deriving;
@@ -300,8 +301,8 @@ static int record_batched(int n, const cot_var *xs, int m, cot_var *ys, void *us
     return cot__batched_record(xs[0].tape, d->p, d->inputs, xs, ys) ? 0 : 1;
 }
 
-/* Batches of no extent: the same program for inputs that are computed; and for some that are one
- * operand, which is the first of them. */
+/* Batches of no extent: the same program for inputs that are computed; and for inputs of which some
+ * are one operand, which has one input. */
 enum { COMPUTED = -1, ONE_OPERAND = -2 };
 
 static int record_computed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
@@ -312,13 +313,10 @@ static int record_computed(int n, const cot_var *xs, int m, cot_var *ys, void *u
 
 static int record_merged(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const deriving *d = user;
-    int             inputs = cot_program_inputs(d->p), first = -1;
+    int             inputs = cot_program_inputs(d->p);
     cot_var        *all = cot__arena(xs[0].tape, ((size_t)inputs + 1) * sizeof *all, "compile");
     (void)n;
-    for (int k = 0; all && k < inputs; k++) {
-        all[k] = d->inputs[k] && first >= 0 ? all[first] : *xs++;
-        if (d->inputs[k] && first < 0) first = k;
-    }
+    for (int k = 0; all && k < inputs; k++) all[k] = d->first[k] == (uint32_t)k ? *xs++ : all[d->first[k]];
     return all ? play(inputs, all, m, ys, user) : 1;
 }
 
@@ -330,20 +328,26 @@ static bool widen(cot_type *type, int64_t extent, const cot__caller *caller) {
     return true;
 }
 
-static cot_program *compile_batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
-    int                 n = cot_program_inputs(p);
+/* The key of a batch: flags of inputs (`is`), or of one operand for several the first input of
+ * each. */
+static size_t key_bytes(const cot_program *p, int64_t extent) {
+    return (size_t)cot_program_inputs(p) * (extent == ONE_OPERAND ? sizeof(uint32_t) : sizeof(bool));
+}
+
+static cot_program *compile_batched(cot_program *p, const void *key, int64_t extent, const cot__caller *caller) {
+    int                 n = cot_program_inputs(p), count = 0;
     cot_compile_options options = cot__program_options(p);
     cot_type           *types = cot__alloc(&p->al, (size_t)n * sizeof *types);
     cot_program        *made = NULL;
-    deriving            d = {.p = p, .inputs = is};
-    bool                ok = types != NULL, merged = false;
-    int                 count = 0;
+    deriving            d = {.p = p};
+    bool                ok = types != NULL;
+    if (extent == ONE_OPERAND) d.first = key;
+    else d.inputs = key;
     for (int k = 0; ok && k < n; k++) {
-        if (extent == ONE_OPERAND && is[k] && merged) continue;
+        if (d.first && d.first[k] != (uint32_t)k) continue;
         types[count] = cot_program_input_type(p, k);
-        ok = !is[k] || extent < 0 || widen(&types[count], extent, caller);
+        ok = extent < 0 || !d.inputs[k] || widen(&types[count], extent, caller);
         count++;
-        merged |= is[k];
     }
     cot_fn function = extent == COMPUTED ? record_computed : extent < 0 ? record_merged : record_batched;
     if (ok) made = cot__compile(function, &d, count, types, cot_program_outputs(p), &options, false);
@@ -362,17 +366,17 @@ typedef struct cot__batched_program {
     struct cot__batched_program *next; /* used longer ago */
     int64_t                      extent;
     cot_program                 *made;
-    bool                         is[]; /* of each input */
+    char                         key[];
 } batched;
 
-static size_t bytes_of(const cot_program *p) { return sizeof(batched) + (size_t)cot_program_inputs(p); }
+static size_t bytes_of(const cot_program *p, int64_t extent) { return sizeof(batched) + key_bytes(p, extent); }
 
 static void drop(cot_program *p, batched **at) {
     batched *b = *at;
     if (!b) return;
     *at = b->next;
     cot_program_destroy(b->made);
-    cot__free(&p->al, b, bytes_of(p));
+    cot__free(&p->al, b, bytes_of(p, b->extent));
 }
 
 /* Puts one that was found, or is new, first; the last of too many goes. */
@@ -384,32 +388,31 @@ static void put_first(cot_program *p, batched *b) {
     drop(p, at);
 }
 
-static batched *taken_out(cot_program *p, const bool *is, int64_t extent) {
-    size_t n = (size_t)cot_program_inputs(p);
+static batched *taken_out(cot_program *p, const void *key, int64_t extent) {
     for (batched **at = &p->batched; *at; at = &(*at)->next) {
         batched *b = *at;
-        if (b->extent != extent || memcmp(b->is, is, n * sizeof *is) != 0) continue;
+        if (b->extent != extent || memcmp(b->key, key, key_bytes(p, extent)) != 0) continue;
         *at = b->next;
         return b;
     }
     return NULL;
 }
 
-static batched *make_batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
-    batched *b = cot__alloc(&p->al, bytes_of(p));
+static batched *make_batched(cot_program *p, const void *key, int64_t extent, const cot__caller *caller) {
+    batched *b = cot__alloc(&p->al, bytes_of(p, extent));
     if (!b) return NULL;
     b->extent = extent;
-    b->made = compile_batched(p, is, extent, caller);
-    memcpy(b->is, is, (size_t)cot_program_inputs(p));
+    b->made = compile_batched(p, key, extent, caller);
+    memcpy(b->key, key, key_bytes(p, extent));
     if (b->made) return b;
-    cot__free(&p->al, b, bytes_of(p));
+    cot__free(&p->al, b, bytes_of(p, extent));
     return NULL;
 }
 
-cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
+static cot_program *batched_by(cot_program *p, const void *key, int64_t extent, const cot__caller *caller) {
     cot__lock_take(&p->making);
-    batched     *b = taken_out(p, is, extent);
-    if (!b) b = make_batched(p, is, extent, caller);
+    batched     *b = taken_out(p, key, extent);
+    if (!b) b = make_batched(p, key, extent, caller);
     cot_program *made = b ? cot__program_counted(b->made) : NULL;
     if (b) put_first(p, b);
     cot__lock_give(&p->making);
@@ -417,12 +420,16 @@ cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const 
     return made;
 }
 
-cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller) {
-    return cot__batched(p, is, COMPUTED, caller);
+cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller) {
+    return batched_by(p, is, extent, caller);
 }
 
-cot_program *cot__merged(cot_program *p, const bool *is, const cot__caller *caller) {
-    return cot__batched(p, is, ONE_OPERAND, caller);
+cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller) {
+    return batched_by(p, is, COMPUTED, caller);
+}
+
+cot_program *cot__merged(cot_program *p, const uint32_t *first, const cot__caller *caller) {
+    return batched_by(p, first, ONE_OPERAND, caller);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -50,8 +50,9 @@ bool cot__batched_outputs(cot_tape *t, const cot_program *p, const bool *is, boo
 cot_program *cot__batched(cot_program *p, const bool *is, int64_t extent, const cot__caller *caller);
 /* The program of p for inputs that are computed (`is`), see cot__replay_computed. */
 cot_program *cot__computed(cot_program *p, const bool *is, const cot__caller *caller);
-/* The program of p for operands of which some (`is`) are one: it has one input for them. */
-cot_program *cot__merged(cot_program *p, const bool *is, const cot__caller *caller);
+/* The program of p for operands of which some are the same: it has one input for these. `first`: of
+ * each input the first one that is the same operand, itself if there is none. */
+cot_program *cot__merged(cot_program *p, const uint32_t *first, const cot__caller *caller);
 /* ys = the batch, recorded on t operation by operation. False after an error on the tape. */
 bool cot__batched_record(cot_tape *t, cot_program *p, const bool *is, const cot_var *xs, cot_var *ys);
 
