@@ -157,8 +157,12 @@ COT_API cot_status cot_checkpoint_sequential(cot_layer_fn layer, void *user, int
  * elements are looked at; norms and sums of them make them as they go, in a fraction of the time
  * and memory: reductions over axes of f32 and f64 gradients as they come, or after a few of
  * scaling, squaring, adding and the like. After cot_concat, cot_stack, slices, transposes, pow or
- * exp they are written: take the norms of each array by itself, and add those. A large batch of
- * which no derivative can be asked for runs as a program: the tape holds its results alone.
+ * exp they are written, and products with other arrays, as cot_einsum makes, write them, too: take
+ * the norms of each array by itself, and add those. Compiled (cot_compile), sums of them, of their
+ * squares and of their products with a number for each example need no arrays where these have
+ * 1 MiB or more and rows of a multiple of 256 elements, and other reductions from 64 MiB on;
+ * cot_program_report says which. A large batch of which no derivative can be asked for runs as a
+ * program: the tape holds its results alone.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or
  *                  COT_NOT_BATCHED: every element sees all of xs[k]. NULL: axis 0 of all

@@ -297,8 +297,8 @@ static const bool *computed_inputs(cot_tape *t, cot_program *p, const uint32_t *
 }
 
 /* Of each input the first one that is the same operand, where that gets an adjoint. False: no two
- * are. In `table`, of `room` words, a power of two that is more than there are inputs, are the first
- * inputs of the operands met so far. */
+ * are. In `table`, of `room` words, a power of two that is more than there are inputs, stand the
+ * first inputs of the operands met so far. */
 static bool find_equal(const cot_tape *t, const uint32_t *args, uint32_t n, uint32_t *first, uint32_t *table,
                        uint32_t room) {
     bool some = false;

@@ -96,7 +96,8 @@ bool *cot__loop_reached(cot_tape *t, const cot__loop *l, const cot_var *gs) {
     open_body(t, l->body[1], &s.body[1], open_body(t, l->body[0], &s.body[0], room));
     for (int j = 0; j < l->carry + l->nys; j++) {
         if (cot__failed(gs[j])) continue;
-        if (j < l->carry) reach(&s, cot__loop_first_carry(l) + j); /* without a step it is the result */
+        /* without a step the operand is the result */
+        if (j < l->carry) reach(&s, cot__loop_first_carry(l) + j);
         else mark_result(&s, j);
     }
     while (s.body[0].count + s.body[1].count)
