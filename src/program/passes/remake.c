@@ -13,8 +13,9 @@
  * long as writing an array that a cache holds and reading it again in one group; where the array is
  * beyond all caches it took 0.4 to 1.5 of the time, and there it is the memory that counts.
  *
- * On a tape such work waits instead (src/pending/product.c), with the same recipes, from smaller
- * arrays on, as nothing there is known of who else will read. */
+ * On a tape such work waits instead (src/pending/product.c), with the same recipes, all of them
+ * from 1 MiB on: who else will read is not known there. */
+#include "program/fusion.h"
 #include "program/made_form.h"
 #include "program/passes/makers.h"
 #include "program/passes/rewrite.h"
@@ -153,8 +154,8 @@ static bool describe(const search *s, uint32_t v, cot__recipe *r) {
 /* Its attributes are those of a reduction (ops/array/reduce.c). */
 static bool form_of(const search *s, uint32_t k, cot__made_form *f) {
     const cot__program *p = s->p;
-    int                 what = cot__op_of(p->operation[k].op)->fold - 1;
-    if (p->operation[k].op < OP_structural || what < 0 || what == COT__LOGSUMEXP) return false;
+    int                 what = cot__fold_reduction(p->operation[k].op);
+    if (what < 0 || what == COT__LOGSUMEXP) return false;
     uint32_t  v = cot__operation_operand(p, k)[0];
     cot__view x = cot__value_view(p, v);
     *f = (cot__made_form){.what = (cot__reduction)what, .mask = cot__operation_attr(p, k)->ints[0],
@@ -221,11 +222,6 @@ static bool can_fold(const search *s, uint32_t k) {
 
 /* ---- who reads what -------------------------------------------------------------------------- */
 
-static bool is_same_elements(const cot__program *p, uint32_t k) {
-    int op = p->operation[k].op;
-    return op == OP_reshape || op == OP_detach || op == OP_alias;
-}
-
 static uint32_t first_with(const search *s, uint32_t v) {
     while (s->of[v].with != v) v = s->of[v].with = s->of[s->of[v].with].with;
     return v;
@@ -248,7 +244,7 @@ static void look_at_result(const search *s, uint32_t k) {
         if (s->of[x[0]].read < z->read) z->read = s->of[x[0]].read;
         z->held = s->of[x[0]].held;
     }
-    if (is_same_elements(p, k)) {
+    if (cot__keeps_order(p->operation[k].op)) {
         z->base = s->of[x[0]].base;
         return;
     }
@@ -276,7 +272,7 @@ static bool find_all(const search *s) {
     for (uint32_t k = 0; k < p->operations; k++) {
         const uint32_t *x = cot__operation_operand(p, k);
         const seen     *z = &s->of[p->operation[k].result];
-        if (is_same_elements(p, k) || z->fold || z->made) continue;
+        if (cot__keeps_order(p->operation[k].op) || z->fold || z->made) continue;
         for (int i = 0; i < cot__operation_operands(p, k); i++)
             if (x[i] != COT__NO_VALUE) refuse(s, x[i]);
     }
