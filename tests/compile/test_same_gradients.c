@@ -247,11 +247,26 @@ static void an_operand_may_be_several_inputs_of_a_call(void **state) {
     cot_program_destroy(p);
 }
 
+static void call_with_two_pairs(cot_tape *t, void *user) {
+    cot_var a = cot_tensor(t, COT_F64, COT_SHAPE(SIZE), NULL), b = cot_tensor(t, COT_F64, COT_SHAPE(SIZE), NULL), y;
+    cot_program_call(user, 4, (cot_var[]){a, b, b, a}, 1, &y);
+    if (cot_tape_status(t) == COT_OK) cot_backward(y);
+}
+
+static void memory_may_fail_where_operands_are_several_inputs(void **state) {
+    (void)state;
+    const cot_type type = {COT_F64, COT_SHAPE(SIZE)}, types[] = {type, type, type, type};
+    cot_program   *p = cot_compile(of_four, NULL, 4, types, 1, NULL);
+    assert_survives_no_memory(call_with_two_pairs, p, 0, NULL);
+    cot_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_nothing_to_do_sums_apart_everywhere),
         cmocka_unit_test(a_zero_keeps_its_sign_through_a_while),
         cmocka_unit_test(an_operand_may_be_several_inputs_of_a_call),
+        cmocka_unit_test(memory_may_fail_where_operands_are_several_inputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
