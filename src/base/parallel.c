@@ -31,7 +31,6 @@
 enum {
     MOST_THREADS = 256,
     SPINS        = 4000,
-    FEW          = 4,  /* threads that look at each other's seats without asking first */
     PATIENCE     = 32, /* small jobs that find workers asleep before they are woken for the next */
 };
 
@@ -67,9 +66,7 @@ static struct pool {
     pthread_t       thread[MOST_THREADS];
     seat            seats[MOST_THREADS]; /* the first is the caller's */
     job             job;                 /* stays as it is while a worker is at work */
-    /* a bit for each share that has parts left */
-    _Alignas(64) _Atomic uint64_t open[MOST_THREADS / 64];
-    _Alignas(64) _Atomic bool     asleep[MOST_THREADS];
+    _Alignas(64) _Atomic bool asleep[MOST_THREADS];
     int             workers;             /* started */
     int             missed;              /* small jobs that found workers asleep */
     _Atomic int     asked;               /* threads wanted, with the caller's; 0: not decided yet */
@@ -113,25 +110,11 @@ static int64_t next_part(seat *s, uint64_t number, int64_t start, int64_t end) {
     }
 }
 
-/* Whoever claims the last part of a share says so. With many threads each looks for that on one
- * line when it has no parts left, not at the lines of all seats. */
-static void close_share(int t) {
-    atomic_fetch_and_explicit(&pool.open[t / 64], ~((uint64_t)1 << t % 64), memory_order_relaxed);
-}
-static bool is_open(int t) {
-    return atomic_load_explicit(&pool.open[t / 64], memory_order_relaxed) >> t % 64 & 1;
-}
-
 static void claim(int self) {
-    const job  j = pool.job;
-    const bool many = j.threads > FEW;
+    const job j = pool.job;
     for (int k = 0, t = self; k < j.threads; k++, t = t + 1 < j.threads ? t + 1 : 0) {
         int64_t start = cot__part_start(j.parts, j.threads, t), end = cot__part_start(j.parts, j.threads, t + 1), part;
-        if (many && !is_open(t)) continue;
-        while ((part = next_part(&pool.seats[t], j.number, start, end)) < end) {
-            if (many && part + 1 == end) close_share(t);
-            j.run(j.ctx, j.first + part);
-        }
+        while ((part = next_part(&pool.seats[t], j.number, start, end)) < end) j.run(j.ctx, j.first + part);
     }
 }
 
@@ -168,9 +151,10 @@ static void *worker(void *arg) {
 }
 
 /* Takes the job back, or waits until it is done. A part that is still at work ends soon, unless its
- * thread was descheduled. */
+ * thread was descheduled. The owner looks before it takes: an exchange that fails takes the line from
+ * a worker that is about to write there, and the owner would wait for one line after the other. */
 static void wait_for_leaving(seat *s) {
-    if (passes(s, POSTED, IDLE)) return;
+    if (atomic_load_explicit(&s->state, memory_order_relaxed) == POSTED && passes(s, POSTED, IDLE)) return;
     for (int i = 0; i < SPINS && pool.spins; i++) {
         if (atomic_load_explicit(&s->state, memory_order_acquire) != TAKEN) return;
         relax();
@@ -311,9 +295,6 @@ static void post(int threads) {
 static void share_out(int64_t first, int64_t parts, void (*run)(void *ctx, int64_t part), void *ctx) {
     int threads = parts < pool.workers + 1 ? (int)parts : pool.workers + 1;
     pool.job = (job){run, ctx, first, parts, threads, pool.job.number % LAST_NUMBER + 1};
-    for (int t = 0; t < threads && threads > FEW; t += 64)
-        atomic_store_explicit(&pool.open[t / 64], threads - t >= 64 ? UINT64_MAX : ((uint64_t)1 << (threads - t)) - 1,
-                              memory_order_relaxed);
     post(threads);
     claim(0);
     for (int t = 1; t < threads; t++) wait_for_leaving(&pool.seats[t]);
