@@ -124,6 +124,7 @@ static size_t lay_out(cot__run *r, const cot__plan *plan, const cot__run_parts *
     r->step = part(from, &at, steps * sizeof *r->step);
     r->binding = part(from, &at, most_bindings(r->p, plan) * sizeof *r->binding);
     r->base = part(from, &at, (r->p->inputs + (size_t)plan->directs.count) * sizeof *r->base);
+    r->lay = part(from, &at, (plan->directs.count ? r->p->inputs + (size_t)r->p->outputs : 0) * sizeof *r->lay);
     r->load = part(from, &at, r->p->inputs * sizeof *r->load);
     r->given = part(from, &at, r->p->outputs * sizeof *r->given);
     r->strides = part(from, &at, plan->strides_count * sizeof *r->strides);

@@ -85,6 +85,8 @@ struct cot__run {
     bool                unfit; /* the last run did not begin, … */
     uint32_t            unfit_output; /* … since this output could be made nowhere */
     const void        **base; /* of inputs and direct outputs, at this run */
+    const void        **lay;  /* inputs and outputs at the last run that bound direct outputs */
+    bool                bound_directs; /* there was one */
     /* how many there are */
     uint32_t            jobs, views, steps, bindings, loads, scalars, runs, folds, rows, products;
     /* the steps again, with parts instead of what functions do */
