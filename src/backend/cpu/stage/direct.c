@@ -26,26 +26,28 @@ static void *find(cot__filled *f, const void *from, uint64_t bits, int size, int
     return f->block[k];
 }
 
+/* `have` bytes again and again, `all` in the end. */
+static void fill_again(void *memory, const void *from, int64_t have, int64_t all) {
+    char *to = memory;
+    memcpy(to, from, (size_t)have);
+    for (; have < all; have *= 2) memcpy(to + have, to, (size_t)(2 * have < all ? have : all - have));
+}
+
 static const void *fill(cot__filled *f, const cot__block_run *r, const cot__view *x) {
     uint64_t bits = 0;
     bool     is_new;
     cot__strip(r->compute, x->dtype)(&bits, 1, x->data, 0, 1);
     int       size = cot__dtype_size(r->compute), n = f->length;
     void     *to = find(f, NULL, bits, size, n, &is_new);
-    uint64_t *wide = to;
-    uint32_t *narrow = to;
-    for (int i = 0; to && is_new && size == 8 && i < n; i++) wide[i] = bits;
-    for (int i = 0; to && is_new && size == 4 && i < n; i++) narrow[i] = (uint32_t)bits;
+    if (to && is_new) fill_again(to, &bits, size, (int64_t)n * size);
     return to;
 }
 
 static const void *fill_rows(cot__filled *f, const cot__view *x, int64_t row) {
     int64_t size = cot__dtype_size(x->dtype), have = row * size, all = (f->length + row) * size;
     bool    is_new;
-    char   *to = find(f, x->data, (uint64_t)row, (int)size, f->length + row, &is_new);
-    if (!to || !is_new) return to;
-    memcpy(to, x->data, (size_t)have);
-    for (; have < all; have *= 2) memcpy(to + have, to, (size_t)(2 * have < all ? have : all - have));
+    void   *to = find(f, x->data, (uint64_t)row, (int)size, f->length + row, &is_new);
+    if (to && is_new) fill_again(to, x->data, have, all);
     return to;
 }
 
