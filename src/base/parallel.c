@@ -151,8 +151,9 @@ static void *worker(void *arg) {
 }
 
 /* Takes the job back, or waits until it is done. A part that is still at work ends soon, unless its
- * thread was descheduled. The owner looks before it takes: an exchange that fails takes the line from
- * a worker that is about to write there, and the owner would wait for one line after the other. */
+ * thread was descheduled. The owner looks before it takes: an exchange that fails takes the line
+ * from a worker that is about to write there, and the owner would wait for one line after the
+ * other. */
 static void wait_for_leaving(seat *s) {
     if (atomic_load_explicit(&s->state, memory_order_relaxed) == POSTED && passes(s, POSTED, IDLE)) return;
     for (int i = 0; i < SPINS && pool.spins; i++) {
