@@ -140,10 +140,11 @@ static void what_has_nothing_to_do_sums_apart_everywhere(void **state) {
         }
 }
 
-/* ---- zeros of both signs through a cot_while ------------------------------------------------- */
+/* ---- zeros of both signs through a loop ------------------------------------------------------ */
 
 enum { WIDTH = 2 };
-BODY(is_short) { UNUSED; ys[0] = cot_less(xs[0], *(const double *)user); return 0; }
+typedef struct looped { cot_fn step; double steps; int states; } looped;
+BODY(is_short) { UNUSED; ys[0] = cot_less(xs[0], ((const looped *)user)->steps); return 0; }
 /* Negative factors, which turn the sign of a zero. */
 BODY(onward) {
     UNUSED;
@@ -151,12 +152,28 @@ BODY(onward) {
     ys[1] = cot_mul(cot_sin(xs[1]), -3);
     return 0;
 }
-typedef struct looped { double steps; int states; } looped;
+/* Bodies that are programs only within a program. */
+BODY(thrice) { UNUSED; ys[0] = cot_mul(xs[0], 3); return 0; }
+BODY(solved) {
+    UNUSED;
+    ys[0] = cot_add(xs[0], 1);
+    ys[1] = cot_neg(cot_linear_solve(thrice, NULL, xs[1], NULL));
+    return 0;
+}
+BODY(nested) {
+    UNUSED;
+    looped  inner = {onward, 2, 0};
+    cot_var first[2] = {cot_constant(xs[0].tape, 0), xs[1]}, last[2];
+    cot_while(is_short, onward, &inner, 2, first, last, NULL);
+    ys[0] = cot_add(xs[0], 1);
+    ys[1] = cot_neg(last[1]);
+    return 0;
+}
 BODY(walked) {
     UNUSED;
     looped *l = user;
     cot_var first[2] = {cot_constant(xs[0].tape, 0), xs[0]}, last[2];
-    cot_while(is_short, onward, &l->steps, 2, first, last, &(cot_loop_options){.states = l->states});
+    cot_while(is_short, l->step, l, 2, first, last, &(cot_loop_options){.states = l->states});
     ys[0] = last[1];
     return 0;
 }
@@ -166,37 +183,87 @@ BODY(way_back) {
     return cot_fn_vjp(walked, user, 1, xs, 1, &y, &xs[1], ys) != COT_OK;
 }
 
-static void compare_zeros(looped l, cot_shape shape, const double *seed) {
-    const double at[WIDTH] = {0.4, -0.7};
-    double       want[WIDTH], got[WIDTH];
-    int          n = shape.ndim ? WIDTH : 1;
-    cot_tape    *t = cot_tape_create(NULL);
-    cot_var      xs[2] = {cot_tensor(t, COT_F64, shape, at), cot_data(t, COT_F64, shape, seed)}, g;
+static const double at_zeros[WIDTH] = {0.4, -0.7};
+
+static void recorded_zeros(looped l, bool smooth, cot_shape shape, const double *seed, double *got) {
+    cot_tape *t = cot_tape_create(&(cot_options){.smooth = smooth});
+    cot_var   xs[2] = {cot_tensor(t, COT_F64, shape, at_zeros), cot_data(t, COT_F64, shape, seed)}, g;
     way_back(2, xs, 1, &g, &l);
-    cot_read(g, want, n);
+    cot_read(g, got, shape.ndim ? WIDTH : 1);
     assert_string_equal(cot_tape_message(t), "");
+    cot_tape_destroy(t);
+}
+
+static void compiled_zeros(looped l, cot_shape shape, const double *seed, double *got) {
     const cot_type types[2] = {{COT_F64, shape}, {COT_F64, shape}};
     cot_program   *p = cot_compile(way_back, &l, 2, types, 1, NULL);
     cot_run       *r = cot_run_create(p);
-    assert_int_equal(cot_program_run(r, (const void *[]){at, seed}, (void *[]){got}), COT_OK);
-    for (int i = 0; i < n; i++)
-        if (memcmp(&want[i], &got[i], sizeof *got))
-            fail_msg("%g steps, %d states, seed %g: %g on a tape, %g in a program", l.steps, l.states, seed[i], want[i],
-                     got[i]);
+    assert_int_equal(cot_program_run(r, (const void *[]){at_zeros, seed}, (void *[]){got}), COT_OK);
     cot_run_destroy(r);
     cot_program_destroy(p);
-    cot_tape_destroy(t);
+}
+
+static void same_zeros(looped l, cot_shape shape, const double *want, const double *got, const char *by) {
+    for (int i = 0; i < (shape.ndim ? WIDTH : 1); i++)
+        if (memcmp(&want[i], &got[i], sizeof *got))
+            fail_msg("%g steps, %d states: %g, but %g %s", l.steps, l.states, want[i], got[i], by);
+}
+
+static void compare_zeros(looped l, cot_shape shape, const double *seed) {
+    double want[WIDTH], got[WIDTH];
+    recorded_zeros(l, false, shape, seed, want);
+    for (l.states = 0; l.states < 3; l.states++) {
+        recorded_zeros(l, false, shape, seed, got);
+        same_zeros(l, shape, want, got, "on a tape");
+        recorded_zeros(l, true, shape, seed, got);
+        same_zeros(l, shape, want, got, "on a smooth tape");
+        compiled_zeros(l, shape, seed, got);
+        same_zeros(l, shape, want, got, "in a program");
+    }
 }
 
 static void a_zero_keeps_its_sign_through_a_while(void **state) {
     (void)state;
+    static const cot_fn bodies[] = {onward, solved, nested};
     static const double steps[] = {0, 1, 2, 5, 20}, seeds[][WIDTH] = {{-0.0, 0.0}, {0.0, -0.0}, {1, -0.0}};
-    for (int k = 0; k < TEST_COUNT(steps); k++)
-        for (int s = 0; s < TEST_COUNT(seeds); s++)
-            for (int states = 0; states < 3; states++) {
-                compare_zeros((looped){steps[k], states}, COT_SCALAR, seeds[s]);
-                compare_zeros((looped){steps[k], states}, COT_SHAPE(WIDTH), seeds[s]);
+    for (int b = 0; b < TEST_COUNT(bodies); b++)
+        for (int k = 0; k < TEST_COUNT(steps); k++)
+            for (int s = 0; s < TEST_COUNT(seeds); s++) {
+                compare_zeros((looped){bodies[b], steps[k], 0}, COT_SCALAR, seeds[s]);
+                compare_zeros((looped){bodies[b], steps[k], 0}, COT_SHAPE(WIDTH), seeds[s]);
             }
+}
+
+/* A sweep takes the adjoint of a tensor as it comes, in loops of few steps, too. */
+static void a_sweep_keeps_the_sign_of_zeros_in_tensors(void **state) {
+    (void)state;
+    static const double steps[] = {0, 1, 2, 5, 20}, seed[WIDTH] = {-0.0, 0.0};
+    const cot_shape     shape = COT_SHAPE(WIDTH);
+    for (int k = 0; k < TEST_COUNT(steps); k++)
+        for (int states = 0; states < 3; states++) {
+            looped    l = {onward, steps[k], states};
+            double    want[WIDTH], got[WIDTH];
+            cot_tape *t = cot_tape_create(NULL);
+            cot_var   x = cot_tensor(t, COT_F64, shape, at_zeros), y;
+            recorded_zeros(l, false, shape, seed, want);
+            walked(1, &x, 1, &y, &l);
+            cot_backward_seeded(y, cot_data(t, COT_F64, shape, seed));
+            cot_read_grad(x, got, WIDTH);
+            same_zeros(l, shape, want, got, "by cot_backward");
+            assert_string_equal(cot_tape_message(t), "");
+            cot_tape_destroy(t);
+        }
+}
+
+/* Steps back that are played, as no program can be made of them. */
+static void gradient_with_states(cot_tape *t, void *user) {
+    cot_var x = cot_tensor(t, COT_F64, COT_SHAPE(WIDTH), at_zeros), y, g;
+    walked(1, &x, 1, &y, user);
+    if (cot_tape_status(t) == COT_OK) cot_grad_of(cot_sum(y, COT_ALL), 1, &x, &g);
+}
+static void memory_may_fail_where_steps_back_are_played(void **state) {
+    (void)state;
+    assert_survives_no_memory(gradient_with_states, &(looped){solved, 3, 1}, 0, NULL);
 }
 
 /* ---- one operand several times --------------------------------------------------------------- */
@@ -265,6 +332,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_nothing_to_do_sums_apart_everywhere),
         cmocka_unit_test(a_zero_keeps_its_sign_through_a_while),
+        cmocka_unit_test(a_sweep_keeps_the_sign_of_zeros_in_tensors),
+        cmocka_unit_test(memory_may_fail_where_steps_back_are_played),
         cmocka_unit_test(an_operand_may_be_several_inputs_of_a_call),
         cmocka_unit_test(memory_may_fail_where_operands_are_several_inputs),
     };

@@ -222,12 +222,14 @@ typedef struct cot__way_back {
     cot__storage *const *bar;   /* the adjoint of each operand; NULL: not wanted */
     const cot_var       *g;     /* of each result; INVALID: it has none */
     cot__program        *program;
-    cot__run            *run;   /* NULL: steps are recorded and swept instead */
+    cot__run            *run;   /* NULL: steps are played, or recorded and swept instead */
     uint64_t             known; /* its number among the programs that the tape knows; 0: none */
     const int32_t       *from;  /* what each capture of the step's body is (loop_back_program.c) */
     bool                 usual; /* all inputs are row-major */
-    /* however short the way is: in a sweep a scalar is added to 0, here -0 stays -0 */
+    /* however short the way is: in a sweep a scalar is added to 0, here -0 stays -0; and where
+     * there is no run, this body is played */
     bool                 always;
+    const cot__region   *played;
     cot__way             way;
 } cot__way_back;
 /* Makes the run, after the first three fields and `always` were set, of a program that the tape

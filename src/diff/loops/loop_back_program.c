@@ -1,7 +1,12 @@
 /* loop_back_program.c: steps back through a loop as runs of a program: the body's recorded
  * gradient, recorded once for the whole way and lowered. A step that is recorded and swept gives
- * the same bits, and costs many times as much where its values are small. The tape knows the
- * program from then on: the way back through a loop with the same body is not recorded again. */
+ * the same bits, but for the sign of zeros, and costs many times as much where its values are
+ * small. The tape knows the program from then on: the way back through a loop with the same body is
+ * not recorded again.
+ *
+ * Where signs of zeros are kept (`always`) and there is no program, the recorded gradient is
+ * played. */
+#include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
 #include "tape/record_job.h"
@@ -13,8 +18,8 @@ enum { WORTH_RECORDING = 16 };
 
 static bool is_worth_it(const cot__way_back *w, int64_t length) {
     const cot_tape *t = w->s->t;
-    if (length < (w->always ? 1 : WORTH_RECORDING)) return false;
-    return w->s->program && !t->options.smooth && !t->kinks.look;
+    if (t->kinks.look) return false;
+    return w->always ? length > 0 : length >= WORTH_RECORDING && w->s->program && !t->options.smooth;
 }
 
 /* ---- recording the body ---------------------------------------------------------------------- */
@@ -113,7 +118,7 @@ static bool open_run(cot__way_back *w, int captures) {
 bool cot__way_find(cot__way_back *w, int64_t length) {
     cot_tape  *t = w->s->t;
     cot__words words = {.al = t->al};
-    if (!is_worth_it(w, length)) return false;
+    if (!is_worth_it(w, length) || !w->s->program) return false;
     describe(w, &words);
     cot__known_program found = cot__known_find(t->known, &words);
     cot__words_free(&words);
@@ -126,7 +131,8 @@ bool cot__way_find(cot__way_back *w, int64_t length) {
     return from && open_run(w, (int)found.count);
 }
 
-/* Records the way back of a step; w->program stays NULL if it cannot be a program. */
+/* Records the way back of a step; w->program stays NULL if it cannot be a program, or is not to be
+ * (loop_program.c). */
 static bool record_step(cot__way_back *w, int *captures) {
     cot_tape        *t = w->s->t;
     const cot__loop *l = w->s->loop;
@@ -139,7 +145,8 @@ static bool record_step(cot__way_back *w, int *captures) {
     see_operands(w, x);
     for (int k = 0; k < cot__loop_operands(l); k++) wanted[k] = w->bar[k] != NULL;
     const cot__region *body = cot__loop_back_step(t, l, w->s->steps.choice, x, wanted, w->g);
-    if (!body || !list_captures(w, body, x)) return t->status == COT_OK;
+    w->played = w->always ? body : NULL;
+    if (!body || !w->s->program || !list_captures(w, body, x)) return t->status == COT_OK;
     *captures = body->captures;
     w->program = cot__region_lower(t, body, &t->al, &not_yet);
     describe(w, &words);
@@ -152,12 +159,58 @@ static bool record_step(cot__way_back *w, int *captures) {
 bool cot__way_open(cot__way_back *w, int64_t length) {
     if (!is_worth_it(w, length)) return true;
     int captures = 0;
-    return record_step(w, &captures) && (!w->program || open_run(w, captures));
+    if (!record_step(w, &captures)) return false;
+    if (w->program) return open_run(w, captures);
+    if (!w->played) return true;
+    bool ok = open_lists(w, 0);
+    if (ok) cot__way_see(&w->way, &w->s->steps);
+    return ok;
+}
+
+/* ---- a step ---------------------------------------------------------------------------------- */
+
+static cot__view dense(cot__view v, void *data, int64_t *stride) {
+    v.data = data;
+    if (!v.stride) cot__strides(v.ndim, v.shape, stride), v.stride = stride;
+    return v;
+}
+
+/* Input k, copied: results are written where inputs lie. */
+static cot_var push_input(const cot__way_back *w, int k) {
+    cot_tape   *t = w->s->t;
+    int64_t     stride[COT_MAX_NDIM];
+    cot__view   from = dense(w->way.input[k], w->way.in[k], stride);
+    cot__result r;
+    if (!cot__result_open(t, &r, w->s->loop->name, from.dtype, from.ndim, from.shape)) return INVALID(t);
+    t->backend->copy(&r.view, &from);
+    return cot__result_push(t, &r, OP_constant, 0, NULL, NULL);
+}
+
+static bool play_step(const cot__way_back *w) {
+    cot_tape          *t = w->s->t;
+    const cot__region *r = w->played;
+    int64_t            stride[COT_MAX_NDIM];
+    cot_mark           m = cot__mark(t);
+    cot__scope         scope = cot__scope_open(t, 0);
+    size_t             n = (size_t)(r->n + r->captures);
+    cot_var           *value = cot__arena(t, (n + (size_t)r->m + 1) * sizeof *value, r->name);
+    cot_var           *out = cot__behind(value, n);
+    for (int k = 0; k < r->n && t->status == COT_OK; k++) value[k] = push_input(w, k);
+    for (int k = 0; k < r->captures && t->status == COT_OK; k++) value[r->n + k] = VAR(t, r->captured[k]);
+    bool ok = t->status == COT_OK && cot__play_once(t, r->name, r, value, out);
+    for (int k = 0; ok && k < r->m; k++) {
+        cot__view to = dense(w->way.output[k], w->way.out[k], stride), from = cot__look(t, cot__index(out[k]));
+        t->backend->copy(&to, &from);
+    }
+    cot__scope_close(t, &scope);
+    cot__rewind(t, m);
+    return t->status == COT_OK;
 }
 
 bool cot__way_step(cot__way_back *w, int64_t at) {
     cot__way *way = &w->way;
     cot__way_at(way, &w->s->steps, at);
+    if (!w->run) return play_step(w);
     return cot__run_heard(w->s->t, w->run, cot__run_go(w->run, (const void *const *)way->in, way->out));
 }
 

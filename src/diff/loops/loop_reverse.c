@@ -99,7 +99,13 @@ static bool seed(cot__sweep *w, uint32_t y, const cot__view *g) {
         cot__slot_add(t, y, cot__element_f64(t->backend, g, 0));
         return true;
     }
-    return cot__acc_add(w, y, &(cot__bound){*g, NULL});
+    if (*cot__slot(t, y)) return cot__acc_add(w, y, &(cot__bound){*g, NULL});
+    /* the first one is copied, not added to 0, where -0 would be lost */
+    int64_t stride[COT_MAX_NDIM];
+    if (!cot__acc_own(w, y, false)) return false;
+    cot__bound to = cot__acc_bound(w, y, stride);
+    cot__pending_copy(t, &to, &(cot__bound){*g, NULL});
+    return true;
 }
 
 /* The adjoint of result j at step `at`: a row of the result's adjoint, if it has one. */
@@ -182,7 +188,7 @@ static bool step_back(back *b, int64_t k) {
     const cot__loop *l = b->s.loop;
     int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
     if (!cot__take_steps(t, 1)) return false;
-    if (b->way.run) return cot__way_step(&b->way, at);
+    if (b->way.run || b->way.played) return cot__way_step(&b->way, at);
     cot_mark         m = cot__mark(t);
     uint32_t         from = t->count;
     bool             ok = cot__loop_step(&b->s, k, b->run->length, OP_parameter, b->inputs);
