@@ -157,6 +157,72 @@ static void an_initial_value_that_no_result_needs_has_no_adjoint(void **state) {
         same_in_all_ways((asked){read_in_vain, &steps, COT_SHAPE(2, 2), at});
 }
 
+/* ---- loops in loops -------------------------------------------------------------------------- */
+
+/* A pair (x, w) of which x goes on without w, through an operation with a body in each step. */
+typedef enum around { PLAIN, CONDITION, OTHER_BRANCH, CHECKPOINT, SCAN, WHILE, TWO_DEEP } around;
+typedef struct paired { around how; int steps, states; } paired;
+
+BODY(pair) {
+    UNUSED;
+    ys[0] = cot_mul(xs[0], 1.5);
+    ys[1] = cot_add(cot_mul(xs[1], 0.5), cot_matmul(xs[0], infinite(xs[0].tape)));
+    return 0;
+}
+BODY(pair_twice_scanned) {
+    UNUSED;
+    cot_scan(pair, NULL, 2, 2, xs, 0, NULL, ys, 0, NULL, user);
+    return 0;
+}
+BODY(counted_pair) { ys[0] = cot_add(xs[0], 1); return pair(n - 1, xs + 1, m - 1, ys + 1, user); }
+BODY(below_two) { return UNUSED, ys[0] = cot_less(xs[0], 2), 0; }
+
+BODY(pair_inside) {
+    const paired    *p = user;
+    cot_loop_options o = {.states = p->states};
+    cot_var          carried[3] = {cot_constant(xs[0].tape, 0), xs[0], xs[1]}, last[3];
+    cot_var          choice = cot_greater(cot_sum(xs[0], COT_ALL), 0);
+    switch (p->how) {
+    case PLAIN: pair(n, xs, m, ys, NULL); break;
+    case CONDITION: cot_cond(choice, pair, pair_twice_scanned, &o, 2, xs, 2, ys); break;
+    case OTHER_BRANCH: cot_cond(cot_logical_not(choice), pair_twice_scanned, pair, &o, 2, xs, 2, ys); break;
+    case CHECKPOINT: cot_checkpoint(pair, NULL, 2, xs, 2, ys); break;
+    case SCAN: pair_twice_scanned(n, xs, m, ys, &o); break;
+    case WHILE:
+        cot_while(below_two, counted_pair, NULL, 3, carried, last, &o);
+        ys[0] = last[1], ys[1] = last[2];
+        break;
+    case TWO_DEEP: cot_checkpoint(pair_twice_scanned, &o, 2, xs, 2, ys); break;
+    }
+    return 0;
+}
+BODY(pairs) {
+    UNUSED;
+    paired *p = user;
+    cot_var first[2] = {xs[0], cot_mul(xs[0], 1)}, last[2];
+    cot_scan(pair_inside, p, p->steps, 2, first, 0, NULL, last, 0, NULL, &(cot_loop_options){.states = p->states});
+    ys[0] = cot_sum(last[0], COT_ALL);
+    return 0;
+}
+
+static void what_only_an_unread_result_of_an_inner_loop_needs_has_no_adjoint(void **state) {
+    (void)state;
+    static const double at[] = {1, 2, 3, 4};
+    static const int    steps[] = {1, 2, 20};
+    for (int k = 0; k < TEST_COUNT(steps); k++)
+        for (around how = PLAIN; how <= TWO_DEEP; how++)
+            for (int states = 0; states < 2; states++) {
+                paired p = {how, steps[k], states};
+                asked  a = {pairs, &p, COT_SHAPE(2, 2), at};
+                double want[MOST], got[MOST], one = 1;
+                for (int i = 0; i < steps[k] * (how >= SCAN ? 2 : 1); i++) one *= 1.5;
+                for (int i = 0; i < 4; i++) want[i] = one;
+                on_a_tape(&a, a.f, a.user, got, got);
+                same_bits(&a, want, got, "cot_grad_of");
+                same_in_all_ways(a);
+            }
+}
+
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 /* A program with several results, and a function of them that reads each twice. */
@@ -310,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_carried_value_that_nobody_reads_has_no_adjoint),
         cmocka_unit_test(an_initial_value_that_no_result_needs_has_no_adjoint),
+        cmocka_unit_test(what_only_an_unread_result_of_an_inner_loop_needs_has_no_adjoint),
         cmocka_unit_test(a_value_that_a_call_gives_out_several_times_is_one_value),
         cmocka_unit_test(an_operand_that_no_result_of_a_call_needs_has_no_adjoint),
         cmocka_unit_test(a_gradient_of_a_call_is_constant_where_a_recorded_one_is),
