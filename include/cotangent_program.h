@@ -20,8 +20,8 @@
  * its own, which has all the memory that a run needs. Results have the bits of the same function
  * recorded on a tape; only second derivatives through a cot_while may be rounded otherwise, since a
  * program does not know its number of steps, and so may those through cot_matrix_exp, for the same
- * reason, and through a called program (cot_program_call), which add up in another order. (And
- * cot_matrix_exp, which says so, has a largest norm there.) */
+ * reason, and derivatives through a called program (cot_program_call), which add up in another
+ * order. (And cot_matrix_exp, which says so, has a largest norm there.) */
 #ifndef COTANGENT_H
 /* This file is a part of it, which it includes where the turn is: after the parts that this one
  * needs. */
@@ -307,14 +307,16 @@ COT_API const char *cot_program_native_message(const cot_program *p);
 /* ys = the outputs of the program for these xs, recorded as one operation, which is differentiated
  * like any other: in reverse and forward, to every order, and in loops, batches and other
  * programs. In a function that cot_vmap takes it is one operation for the whole batch. Its
- * derivatives are programs, made once when they are first needed; with active xs, what its reverse
- * sweep reads is kept on the tape beside the ys. The tape keeps the program alive as long as the
- * operation is on it. xs have the types of the inputs; a plain number stands for a 0-d input. ys
- * may be where xs are. On a smooth tape (cot_options) nothing is kept, and the derivative, which
- * looks for kinks, computes the program again. A call with active xs whose derivative a program
- * cannot hold yet (cot_det) records the operations of the program instead. cot_report tells the
- * kinks of its operations, though not of zeros that won there over an infinite partial, and sparse
- * plans have the pattern of its operations. */
+ * derivatives are programs, made once when they are first needed. To the adjoint of an x that is
+ * read beside the call, too, it adds one sum, so that last bits may differ from those of the
+ * function recorded in its place. With active xs, what its reverse sweep reads is kept on the tape
+ * beside the ys. The tape keeps the program alive as long as the operation is on it. xs have the
+ * types of the inputs; a plain number stands for a 0-d input. ys may be where xs are. On a smooth
+ * tape (cot_options) nothing is kept, and the derivative, which looks for kinks, computes the
+ * program again. A call with active xs whose derivative a program cannot hold yet (cot_det) records
+ * the operations of the program instead. cot_report tells the kinks of its operations, though not
+ * of zeros that won there over an infinite partial, and sparse plans have the pattern of its
+ * operations. */
 COT_API cot_status cot_program_call(cot_program *p, int n, const cot_var *xs, int m, cot_var *ys);
 
 /* ==== Compiling when a function is first called
