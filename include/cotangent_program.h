@@ -216,6 +216,8 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
  * constant was assigned after something had read it, a cot_root, cot_linear_solve or the like that
  * has read what was written over in place and cannot be computed (a constant), and a tape with
  * values that are kept as bf16 (cot_precision.saved), which a file would have as f32.
+ * A value that no leaf can change, but was recorded as a derivative, is a constant of the loaded
+ * tape: cot_backward from it is an error there, where it gave zeros.
  * A program of the whole tape is made in memory, about 50 bytes an operation, 100 when it is
  * loaded, within the limit of the tape: one whose operations lie in files of a spill folder may be
  * too long for that (COT_MEMORY). Then set no limit meanwhile, and load it with none. */
