@@ -121,7 +121,7 @@ void cot__program_donate(cot_program *p, const cot_compile_options *o) {
 static bool measure_unlimited(cot_program *p, const cot__caller *caller) {
     cot__lent lent = {.donated = p->donated};
     bool      ok = cot__run_measure(p->runs, cot__program_backend(p), &p->al, NULL, &lent, caller, &p->unlimited);
-    p->unlimited += (int64_t)sizeof(cot_run);
+    p->unlimited += (int64_t)cot__run_object(p);
     return ok;
 }
 
@@ -169,7 +169,7 @@ void cot__program_limit(cot_program *p, const cot_compile_options *options) {
         return;
     }
     cot__lent          lent = cot__program_lent(p);
-    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, sizeof(cot_run), &caller};
+    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, cot__run_object(p), &caller};
     cot__program      *runs = measure_unlimited(p, &caller) ? cot__limit(p->runs, &o, &p->again) : NULL;
     if (!runs) return;
     if (p->spill && runs != p->runs) runs = choose(p, runs, o);

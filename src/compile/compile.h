@@ -49,6 +49,13 @@ struct cot_program {
     int           idle_count;
 };
 
+/* Where an output lay at the last run, NULL: nowhere yet; and the numbers of outputs, of which the
+ * list is sorted by where they lay. */
+typedef struct cot__laid {
+    const void *at;
+    int         sorted;
+} cot__laid;
+
 struct cot_run {
     cot_program *p; /* counted */
     /* what is wrong with it, or with the arguments of the last run; OK: ask `run` */
@@ -64,7 +71,14 @@ struct cot_run {
     bool         spared;
     bool         left_disk; /* it had a file, which failed: `run` moves nothing, or is to be made */
     char         note[COT__MESSAGE]; /* why runs move nothing, though they should; "": they do */
+    bool         apart; /* the outputs did not lie across one another */
+    cot__laid    laid[]; /* of each output */
 };
+
+/* Bytes of the object itself. */
+static inline size_t cot__run_object(const cot_program *p) {
+    return sizeof(cot_run) + (size_t)cot_program_outputs(p) * sizeof(cot__laid);
+}
 
 /* Do the options go together? What is wrong with them stays on the program. */
 bool cot__options_are_legal(cot_program *p, const cot_compile_options *options);

@@ -88,7 +88,7 @@ static cot_status measure_run(cot_program *p, cot_program_facts *f) {
     const cot__backend *b = cot__program_backend(p);
     if (!cot__run_measure(p->runs, b, &p->al, parts, &lent, &caller, &f->run_bytes)) return status;
     int64_t aside = (int64_t)cot__native_aside(p->native);
-    f->run_bytes = cot__size_add(f->run_bytes, cot__size_add((int64_t)sizeof(cot_run), aside));
+    f->run_bytes = cot__size_add(f->run_bytes, cot__size_add((int64_t)cot__run_object(p), aside));
     f->memory_limit = p->memory_limit;
     f->unlimited_bytes = p->memory_limit ? p->unlimited : f->run_bytes;
     f->again = p->again;

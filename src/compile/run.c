@@ -80,9 +80,10 @@ static void give_aside(cot_run *r) {
 }
 
 cot_run *cot_run_create(cot_program *p) {
-    cot_run *r = p ? cot__alloc(&p->al, sizeof *r) : NULL;
+    cot_run *r = p ? cot__alloc(&p->al, cot__run_object(p)) : NULL;
     if (!r) return NULL;
-    memset(r, 0, sizeof *r);
+    memset(r, 0, cot__run_object(p));
+    for (int k = 0; k < cot_program_outputs(p); k++) r->laid[k].sorted = k;
     r->p = cot__program_counted(p);
     cot__caller caller = {"run_create", r, heard, noted, NULL};
     if (p->status != COT_OK) heard(&caller, p->status, p->message);
@@ -100,7 +101,7 @@ void cot_run_destroy(cot_run *r) {
     cot__run_destroy(r->run);
     give_aside(r);
     cot__run_destroy(r->sparing);
-    cot__free(&p->al, r, sizeof *r);
+    cot__free(&p->al, r, cot__run_object(p));
     cot_program_destroy(p);
 }
 
@@ -124,7 +125,7 @@ const char *cot_run_note(const cot_run *r) {
 size_t cot_run_bytes(const cot_run *r) {
     if (!r) return 0;
     size_t runs = (r->run ? cot__run_bytes(r->run) : 0) + (r->sparing ? cot__run_bytes(r->sparing) : 0);
-    return sizeof *r + runs + (r->aside ? r->aside_bytes : 0);
+    return cot__run_object(r->p) + runs + (r->aside ? r->aside_bytes : 0);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -138,14 +139,60 @@ static bool refuse(cot_run *r, const char *format, const char *what, int k) {
 static int64_t size_of(cot_type type) { return cot__count(type.shape.ndim, type.shape.dim); }
 static int64_t bytes_of(cot_type type) { return size_of(type) * cot__dtype_size(type.dtype); }
 
-static bool arguments_are_given(cot_run *r, const void *const *inputs, void *const *outputs) {
+/* Those of a training loop lie where they lay. */
+static bool lie_as_before(cot_run *r, int m, void *const *outputs) {
+    bool same = r->apart;
+    for (int k = 0; k < m; k++) same &= r->laid[k].at == outputs[k], r->laid[k].at = outputs[k];
+    return same;
+}
+
+/* By insertion at shrinking distances: in place, and one pass for what is sorted. */
+static void sort_by_place(cot__laid *laid, int m) {
+    for (int far = m, step = 0; step != 1;) {
+        step = far = far > 2 ? (int)((int64_t)far * 5 / 11) : 1;
+        for (int i = step; i < m; i++) {
+            int k = i, moved = laid[i].sorted;
+            for (; k >= step && (uintptr_t)laid[laid[k - step].sorted].at > (uintptr_t)laid[moved].at; k -= step)
+                laid[k].sorted = laid[k - step].sorted;
+            laid[k].sorted = moved;
+        }
+    }
+}
+
+static bool refuse_pair(cot_run *r, int a, int b) {
+    r->status = COT_VALUE;
+    snprintf(r->message, sizeof r->message,
+             "[program_run] outputs[%d] and outputs[%d] overlap; each needs memory of its own", a < b ? a : b,
+             a < b ? b : a);
+    return false;
+}
+
+/* Neighbours in memory are compared, so many outputs take little longer than few. */
+static bool outputs_lie_apart(cot_run *r, void *const *outputs) {
+    int     m = cot_program_outputs(r->p), before = -1;
+    int64_t bytes = 0;
+    if (m < 2 || lie_as_before(r, m, outputs)) return true;
+    sort_by_place(r->laid, m);
+    r->apart = false;
+    for (int i = 0; i < m; i++) {
+        int     k = r->laid[i].sorted;
+        int64_t bytes_of_k = outputs[k] ? bytes_of(cot_program_output_type(r->p, k)) : 0;
+        if (bytes_of_k == 0) continue;
+        if (cot__bytes_overlap(before < 0 ? NULL : outputs[before], bytes, outputs[k], bytes_of_k))
+            return refuse_pair(r, before, k);
+        before = k, bytes = bytes_of_k;
+    }
+    return r->apart = true;
+}
+
+static bool arguments_are_legal(cot_run *r, const void *const *inputs, void *const *outputs) {
     int n = cot_program_inputs(r->p), m = cot_program_outputs(r->p);
     if (n && !inputs) return refuse(r, "[program_run] the list of %s is NULL; it has %d elements", "inputs", n);
     if (m && !outputs) return refuse(r, "[program_run] the list of %s is NULL; it has %d elements", "outputs", m);
     for (int k = 0; k < n; k++)
         if (!inputs[k] && size_of(cot_program_input_type(r->p, k)) > 0)
             return refuse(r, "[program_run] %s[%d] is NULL; every input must be given", "inputs", k);
-    return true;
+    return outputs_lie_apart(r, outputs);
 }
 
 /* Is native code to be compared now? Then the inputs are read twice. */
@@ -163,11 +210,9 @@ static bool tell_obstacle(const cot_run *r, int k, const void *const *inputs, vo
                           size_t room) {
     const cot_program *p = r->p;
     cot_type           type = cot_program_output_type(p, k);
-    int                i = 0, n = cot_program_inputs(p), m = cot_program_outputs(p);
-    while (i < m && (i == k || !lie_together(outputs[k], type, outputs[i], cot_program_output_type(p, i)))) i++;
-    if (!outputs[k] || i < m)
-        return snprintf(to, room, outputs[k] ? "output %d lies there, too" : "it is NULL", i), true;
-    for (i = 0; i + 1 < n && !lie_together(outputs[k], type, inputs[i], cot_program_input_type(p, i));) i++;
+    int                i = 0, n = cot_program_inputs(p);
+    if (!outputs[k]) return snprintf(to, room, "it is NULL"), true;
+    for (; i + 1 < n && !lie_together(outputs[k], type, inputs[i], cot_program_input_type(p, i));) i++;
     bool donated = p->donated && p->donated[i];
     snprintf(to, room, "input %d lies there and is still needed%s", i, donated ? ", though it is donated" : "");
     return donated;
@@ -259,7 +304,7 @@ cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *o
     if (!r || (!r->run && !r->left_disk)) return cot_run_status(r);
     r->status = COT_OK;
     if (!r->run && !leave_disk(r)) return r->status;
-    if (!arguments_are_given(r, inputs, outputs)) return r->status;
+    if (!arguments_are_legal(r, inputs, outputs)) return r->status;
     if (r->p->verified) run_verified(r, inputs, outputs);
     else go(r, inputs, outputs);
     if (r->aside && !cot__native_aside(r->p->native)) give_aside(r);

@@ -349,6 +349,62 @@ static void a_run_takes_no_memory(void **state) {
     assert_int_equal(c.live, 0);
 }
 
+/* ---- where outputs lie ----------------------------------------------------------------------- */
+
+/* Output k is x (k + 1), but for one without elements. */
+enum { PIECE = 7, PIECES = 40, EMPTY = 13 };
+
+BODY(multiples) {
+    (void)n, (void)user;
+    for (int k = 0; k < m; k++) ys[k] = k == EMPTY ? cot_zeros(xs[0].tape, COT_F32, COT_SHAPE(0))
+                                                   : cot_mul(xs[0], cot_number(k + 1));
+    return 0;
+}
+
+static void assert_multiples(float *const *ys, const float *x) {
+    for (int k = 0; k < PIECES; k++)
+        for (int i = 0; i < PIECE && ys[k] && k != EMPTY; i++)
+            if (ys[k][i] != x[i] * (float)(k + 1)) fail_msg("output %d", k);
+}
+
+/* Two outputs in the same memory, wholly or in part, are refused before anything is written, by any run: also by one
+ * whose pointers were good before. Outputs may touch, lie in any order and over inputs; those that are NULL or
+ * empty lie nowhere. */
+static void outputs_across_one_another_are_refused(void **state) {
+    (void)state;
+    cot_program *p = cot_compile(multiples, NULL, 1, &(cot_type){COT_F32, COT_SHAPE(PIECE)}, PIECES, NULL);
+    cot_run     *r = cot_run_create(p);
+    float        x[PIECE] = {1, 2, 3, 4, 5, 6, 7}, over[PIECE], room[(2 * PIECES + 1) * PIECE], *ys[PIECES];
+    const void  *inputs[] = {x}, *in_place[] = {over};
+    const int    shift[] = {0, PIECE - 1, 1 - PIECE, 0};
+    for (int i = 0; i < PIECES; i++) ys[i] = room + 2 * PIECE * (i * 27 % PIECES) + PIECE;
+    for (int round = 0; round < 4; round++) {
+        memset(room, 0, sizeof room);
+        assert_int_equal(cot_program_run(r, inputs, (void **)ys), COT_OK);
+        assert_multiples(ys, x);
+        float *own = ys[5];
+        ys[5] = ys[30] + shift[round];
+        memset(room, 0, sizeof room);
+        for (int again = 0; again < 2; again++) {
+            assert_int_equal(cot_program_run(r, inputs, (void **)ys), COT_VALUE);
+            assert_string_equal(cot_run_message(r), "[program_run] outputs[5] and outputs[30] overlap; each needs "
+                                                    "memory of its own");
+        }
+        for (int i = 0; i < (2 * PIECES + 1) * PIECE; i++) assert_true(room[i] == 0);
+        ys[5] = own;
+    }
+    ys[5] = ys[30] = NULL;
+    ys[EMPTY] = ys[2] + 1;
+    assert_int_equal(cot_program_run(r, inputs, (void **)ys), COT_OK);
+    assert_multiples(ys, x);
+    memcpy(over, x, sizeof x);
+    ys[9] = over;
+    assert_int_equal(cot_program_run(r, in_place, (void **)ys), COT_OK);
+    assert_multiples(ys, x);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 static void nothing_is_asked_of_null(void **state) {
     (void)state;
     cot_program_destroy(NULL);
@@ -388,6 +444,7 @@ int main(void) {
         cmocka_unit_test(errors_of_a_run_end_with_it),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_run_takes_no_memory),
+        cmocka_unit_test(outputs_across_one_another_are_refused),
         cmocka_unit_test(nothing_is_asked_of_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -150,10 +150,9 @@ static void outputs_that_cannot_be_made_where_they_are_wanted_are_refused(void *
                                 "limit it has no other place, so give it memory of its own");
     }
     a.output[4] = a.output[3];
-    assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_MEMORY);
+    assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_VALUE);
     assert_string_equal(cot_run_message(r),
-                        "[program_run] output 3 cannot be made where it is wanted: output 4 lies there, too; under a "
-                        "memory limit it has no other place, so give it memory of its own");
+                        "[program_run] outputs[3] and outputs[4] overlap; each needs memory of its own");
     a.output[4] = own;
     assert_int_equal(cot_program_run(r, (const void *const *)a.input, a.output), COT_OK);
     free_arrays(&a);
