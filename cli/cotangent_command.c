@@ -81,6 +81,7 @@ static int run(int argc, char **argv, FILE *out, look how, failure *f) {
         if (o.threads) cot_set_threads(o.threads);
         if (o.help) help_command(out, how, c);
         else status = c->run(&o, out, how, f);
+        if (f->said) command_speak(f, c);
     }
     options_free(&o);
     return status;

@@ -1,8 +1,12 @@
 /* commands.c: the table of commands, with the texts of their help. */
+#include "commands/commands.h"
+
+#include <stdio.h>
 #include <string.h>
 
-#include "commands/commands.h"
+#include "base/number.h"
 #include "expr/expr.h"
+#include "trace/listing/listing.h"
 #include "train/use.h"
 
 #define EXPRESSION "EXPR name=value… [options]"
@@ -226,4 +230,28 @@ const command *command_find(const char *name, failure *f) {
     if (near) failure_usage(f, "there is no command %.100s; did you mean %s?", name, near);
     else failure_usage(f, "there is no command %.100s; `cotangent --help` lists them", name);
     return NULL;
+}
+
+static bool is_known_here(const char *name, size_t length) {
+    char word[80];
+    snprintf(word, sizeof word, "%.*s", (int)length, name);
+    for (int k = 0; k < command_count; k++)
+        if (strcmp(command_table[k].name, word) == 0) return true;
+    return cot__listing_find(word) >= 0;
+}
+
+void command_speak(failure *f, const command *typed) {
+    static const char folder[] = "; operations and adjoints may lie in files of a folder, cot_options.spill";
+    char              text[sizeof f->message], *at = f->message, *end = strstr(at, folder);
+    bool              unknown = false;
+    if (end) memmove(end, end + sizeof folder - 1, strlen(end + sizeof folder - 1) + 1);
+    while (*at == '[' && (end = strstr(at, "] ")) != NULL) {
+        bool known = is_known_here(at + 1, (size_t)(end - at - 1));
+        if (known) at = end + 2;
+        else memmove(at, end + 2, strlen(end + 2) + 1);
+        unknown |= !known;
+    }
+    if (!unknown || at != f->message) return;
+    snprintf(text, sizeof text, "%s", f->message);
+    cot__format(f->message, sizeof f->message, "[%s] %s", typed->name, text);
 }

@@ -24,6 +24,15 @@ bool failure_set(failure *f, int status, const char *code, const char *format, .
     return false;
 }
 
+bool failure_said(failure *f, int status, const char *code, const char *format, ...) {
+    va_list arguments;
+    if (f->status == EXIT_FINE) f->said = true;
+    va_start(arguments, format);
+    set(f, status, code, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
 bool failure_usage(failure *f, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);

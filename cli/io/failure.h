@@ -18,10 +18,14 @@ typedef struct failure {
     int  line, column;  /* in the expression, from 1; column 0: no place in it is to blame */
     char message[1280]; /* for people */
     char caret[512];    /* the line of text and the caret below it, or "" */
+    bool said;          /* the message is a sentence of the library's, for people who write C */
 } failure;
 
 /* Sets a failure. Always returns false, as do the functions below. */
 bool failure_set(failure *f, int status, const char *code, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same with what the library says: "[params_load] fact; rule". */
+bool failure_said(failure *f, int status, const char *code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* A mistake on the command line. */
 bool failure_usage(failure *f, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -8,9 +8,9 @@ bool sentence_failure(const char *why, const char *code, failure *f) {
     /* "[zeros] out of memory: 8000 bytes for …" */
     const char *size = strstr(why, "out of memory: ");
     if (size)
-        return failure_set(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - why), why,
-                           size + strlen("out of memory: "));
-    return failure_set(f, EXIT_RUN, code, "%s", why);
+        return failure_said(f, EXIT_RUN, "memory", "%.*smemory is short: %s", (int)(size - why), why,
+                            size + strlen("out of memory: "));
+    return failure_said(f, EXIT_RUN, code, "%s", why);
 }
 
 /* The code of a status: its name in small letters. */
@@ -21,7 +21,7 @@ static bool status_failure(cot_status status, const char *message, failure *f) {
     for (char *p = code; *p; p++)
         /* tolower would depend on the locale */
         if (*p >= 'A' && *p <= 'Z') *p = (char)(*p - 'A' + 'a');
-    return status == COT_MEMORY ? sentence_failure(message, code, f) : failure_set(f, EXIT_RUN, code, "%s", message);
+    return status == COT_MEMORY ? sentence_failure(message, code, f) : failure_said(f, EXIT_RUN, code, "%s", message);
 }
 
 bool tape_failure(const cot_tape *t, failure *f) { return status_failure(cot_tape_status(t), cot_tape_message(t), f); }

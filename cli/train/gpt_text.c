@@ -28,7 +28,7 @@ int64_t *gpt_encode(const cot_tokenizer *k, const char *text, size_t bytes, int6
     if (*n >= 0) ids = malloc(((size_t)*n + 1) * sizeof *ids);
     if (ids && cot_tokenizer_encode(k, text, bytes, ids, *n, why, sizeof why) == *n) return ids;
     if (*n < 0 && why[0] && cot_tokenizer_status(k) != COT_MEMORY)
-        failure_set(f, EXIT_RUN, "text", "%s", why);
+        failure_said(f, EXIT_RUN, "text", "%s", why);
     else
         failure_memory(f);
     free(ids);

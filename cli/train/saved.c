@@ -11,7 +11,7 @@
 bool saved_fine(const saved *s, failure *f) {
     if (!s->p || cot_tape_status(s->t) == COT_MEMORY) return failure_memory(f);
     if (cot_tape_status(s->t) == COT_OK) return true;
-    return failure_set(f, EXIT_RUN, "run", "%.1100s", cot_tape_message(s->t));
+    return failure_said(f, EXIT_RUN, "run", "%.1100s", cot_tape_message(s->t));
 }
 
 static int tensor(const saved *s, const char *name) {
@@ -55,7 +55,7 @@ void saved_close(saved *s) {
 static bool loaded(saved *s, cot_status status, const char *why, failure *f) {
     if (status == COT_OK) return saved_fine(s, f);
     if (status == COT_MEMORY) return failure_memory(f);
-    return failure_set(f, EXIT_RUN, "file", "%.1100s", why);
+    return failure_said(f, EXIT_RUN, "file", "%.1100s", why);
 }
 
 bool saved_load(saved *s, cot_net net, cot_var x, failure *f) {

@@ -54,7 +54,7 @@ bool shapes_forecast(const shapes *of, bool least, cot__forecast *a, int64_t *pa
     for (uint32_t k = 0; k < p->count; k++)
         *parameters += cot__count(p->entry[k].wish.shape.ndim, p->entry[k].wish.shape.dim);
     bool fine = cot_tape_status(t) == COT_OK;
-    if (!fine && cot_tape_status(t) != COT_MEMORY) failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(t));
+    if (!fine && cot_tape_status(t) != COT_MEMORY) failure_said(f, EXIT_RUN, "run", "%s", cot_tape_message(t));
     else if (!(fine = fine && cot__forecast_of(a, loss) && (!least || cot__forecast_least(a, loss)))) failure_memory(f);
     /* rows of the forecast point to names of the tape: models give none */
     cot_params_destroy(p);

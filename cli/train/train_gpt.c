@@ -134,7 +134,7 @@ static bool begin(training *r, failure *f) {
     if (!train_fine(r, f)) return false;
     if (initial) status = gpt_load(r->p, initial, why, sizeof why);
     if (status == COT_MEMORY) return failure_memory(f);
-    if (status != COT_OK) return failure_set(f, EXIT_RUN, "file", "%s", why);
+    if (status != COT_OK) return failure_said(f, EXIT_RUN, "file", "%s", why);
     make_optimiser(r);
     return train_fine(r, f);
 }

@@ -14,7 +14,7 @@
 
 bool train_no_data(failure *f, const char *why) {
     if (strstr(why, "out of memory") || strstr(why, "memory is short")) return failure_memory(f);
-    return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
+    return failure_said(f, EXIT_RUN, "file", "[train] %s", why);
 }
 
 bool train_fine(const training *r, failure *f) {
@@ -22,7 +22,7 @@ bool train_fine(const training *r, failure *f) {
     /* our own limit, not the system's */
     bool limit = strstr(cot_tape_message(r->t), LIMIT_SAID) != NULL;
     if (cot_tape_status(r->t) == COT_MEMORY && !limit) return failure_memory(f);
-    return failure_set(f, EXIT_RUN, "run", "%s", cot_tape_message(r->t));
+    return failure_said(f, EXIT_RUN, "run", "%s", cot_tape_message(r->t));
 }
 
 bool train_loads(const training *r, failure *f) {

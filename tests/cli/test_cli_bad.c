@@ -220,6 +220,29 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
     assert_null(strchr(last.out, '\033'));
 }
 
+/* Sentences of the library begin with a function of C's, and point to options of C's. Here they are
+ * of the command that was typed, unless they are of an operation. */
+static void functions_of_c_are_not_named(void **state) {
+    (void)state;
+    fails("COTANGENT_BITS=abc cotangent eval 1", 3, "[eval] COTANGENT_BITS is \"abc\"; it must be fast or portable", "");
+    fails("cotangent eval 'x[9]' x=[1]", 3, "[index] position 9 is out of range for axis 0 of extent 1", "x[9]\n ^~~\n");
+    fails("cotangent train gcn --data nowhere", 3, "[train] cannot read nowhere/labels.npy: No such file or directory", "");
+    assert_int_equal(sh("for i in $(seq 40); do echo 'one text of words'; done > words.txt"), 0);
+    assert_int_equal(sh("cotangent train gpt --quiet --data words.txt --layers 1 --width 4 --heads 1 --context 4 "
+                        "--initial nowhere"), 3);
+    assert_string_equal(last.err, "cotangent: [train] cannot read nowhere: No such file or directory\n");
+    assert_int_equal(sh("{ printf x; for i in $(seq 3000); do printf '+sin(x)'; done; } > long"), 0);
+    const char *const lines[] = {"100KiB cotangent eval", "250KiB cotangent grad", "250KiB cotangent hess",
+                                 "250KiB cotangent trace"};
+    for (int k = 0; k < 4; k++) {
+        assert_int_equal(sh("COTANGENT_MEMORY_LIMIT=%s -f long x=1", lines[k]), 3);
+        if (strstr(last.err, "cot_")) fail_msg("%s", last.err);
+        assert_non_null(strstr(last.err, "] memory is short: "));
+        if (k) assert_int_equal(strncmp(last.err, "cotangent: [", 12), 0);
+        if (k) assert_int_equal(strncmp(last.err + 12, lines[k] + strlen("250KiB cotangent "), 4), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expressions_that_are_none),
@@ -231,6 +254,7 @@ int main(void) {
         cmocka_unit_test(options_that_are_none),
         cmocka_unit_test(a_hessian_of_too_many_inputs_is_refused_before_it_is_computed),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
+        cmocka_unit_test(functions_of_c_are_not_named),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

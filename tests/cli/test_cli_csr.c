@@ -114,7 +114,7 @@ static void what_takes_none_says_so(void **state) {
     fails("cotangent eval 'A @ [1,2]'" A, 3,
           "[csr_matmul] x has shape (2,), and the matrix 4 columns; x has as many rows", "A @ [1,2]\n  ^\n");
     fails("cotangent eval 'solve(A, [1,2,3])'" A, 3,
-          "[csr_solve] the matrix has 3 rows and 4 columns; it must be square", "solve(A, [1,2,3])\n^~~~~\n");
+          "[eval] the matrix has 3 rows and 4 columns; it must be square", "solve(A, [1,2,3])\n^~~~~\n");
 }
 
 static void files_are_told_apart(void **state) {

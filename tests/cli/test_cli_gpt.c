@@ -247,7 +247,7 @@ static void what_is_wrong_is_said(void **state) {
           "writes one into DIR",
           "");
     fails("cotangent sample r --prompt ''", 2, "--prompt is empty; the model needs a token to go on from", "");
-    fails("cotangent sample r --prompt '?'", 3, "[tokenizer_encode] no token stands for the text at byte 0", "");
+    fails("cotangent sample r --prompt '?'", 3, "[sample] no token stands for the text at byte 0", "");
     fails("cotangent sample", 2,
           "sample takes the folder of one model, which `cotangent train gpt --checkpoint DIR` writes", "");
     fails("cotangent predict r", 2,

@@ -348,7 +348,7 @@ static void folders_are_not_written_over(void **state) {
                "the run that is saved in once is of another model than ode; it goes on with the same");
     /* one that was altered is not asked */
     works("cp -r once others && sed -i s/extra.told/extra.tale/ others/step-*");
-    fails_with("cotangent train gcn --quiet --resume others", 3, "[train] [training_resume] ");
+    fails_with("cotangent train gcn --quiet --resume others", 3, "[train] none of the 1 checkpoints in others ");
 }
 
 /* A run that goes on is told what it was told before, and no model what it would pass over. */
@@ -454,7 +454,7 @@ static void a_loss_that_is_no_number_stops(void **state) {
                "--rate 1000", 1, "; the step was not taken. The weights are to blame: ");
     assert_non_null(strstr(last.err, " became infinite or nan in step "));
     assert_non_null(strstr(last.err, ". A smaller --rate helps"));
-    fails_with("cotangent train ode --quiet --rate 1000 --steps 5", 3, "[while] still going on after 1000000 steps");
+    fails_with("cotangent train ode --quiet --rate 1000 --steps 5", 3, "[train] still going on after 1000000 steps");
 }
 
 static void wrong_data_are_told(void **state) {
