@@ -68,7 +68,8 @@ typedef struct cot_compile_options {
     /* Inputs that a run may write over, by their numbers, `donations` of them: a large output of
      * the same dtype and shape that is not made where it is wanted at once is made there, so that a
      * run has no memory for it. That needs an input which nobody reads any more when the output is
-     * made, but for its own elements one by one; cot_program_report says which output took which.
+     * made, but for its own elements one by one; cot_program_report says which output took which,
+     * and why an input takes none (an output may be wanted there all the same).
      * What a donated input holds after a run is not defined, unless an output was to lie there: a
      * training step that gives its parameters back in their own memory holds them once. When a
      * check of the data refuses, every input is as it was. Only cot_program_run writes over inputs.

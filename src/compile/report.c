@@ -151,6 +151,24 @@ static void put_limit(const cot_program_facts *f, cot__text *to) {
               100 * (double)f->run_bytes / (double)f->unlimited_bytes, 100 * f->again);
 }
 
+/* Why no output is made in donated input k. One that the caller wants there is written there all the
+ * same, when nobody reads the input any more. */
+static void put_useless(const cot__plan *plan, uint32_t k, cot__text *to) {
+    const cot__program *p = plan->p;
+    const cot__directs *d = &plan->directs;
+    uint32_t            same = 0;
+    cot__putf(to, "donated: input %u saves no memory: ", k);
+    for (uint32_t i = 0; i < d->count; i++) {
+        if (p->value[d->one[i].root].type != p->value[p->input[k]].type) continue;
+        same++;
+        if (!cot__may_take_place(p, d, i, k) || d->one[i].donor == COT__NO_VALUE) continue;
+        cot__putf(to, "output %u could be made there, and takes input %u\n", d->one[i].output, d->one[i].donor);
+        return;
+    }
+    cot__put(to, same ? "outputs of its type are made while it is still read\n"
+                      : "no output of its type and of 8 KiB is made as a whole after the last check\n");
+}
+
 /* Which output is made in each donated input. */
 static void put_donations(const cot_program *p, const cot__plan *plan, cot__text *to) {
     for (int k = 0; p->donated && k < cot_program_inputs(p); k++) {
@@ -159,9 +177,7 @@ static void put_donations(const cot_program *p, const cot__plan *plan, cot__text
         while (i < plan->directs.count && plan->directs.one[i].donor != (uint32_t)k) i++;
         if (i < plan->directs.count)
             cot__putf(to, "donated: input %d takes output %u\n", k, plan->directs.one[i].output);
-        else
-            cot__putf(to, "donated: input %d takes no output: none of its type and of 8 KiB is made after its last use "
-                          "and the last check\n", k);
+        else put_useless(plan, (uint32_t)k, to);
     }
 }
 

@@ -167,6 +167,10 @@ static bool may_take_place(const cot__program *p, const cot__directs *d, const c
            (r->any == COT__NO_VALUE || r->any <= one->at) && r->rows != one->at;
 }
 
+bool cot__may_take_place(const cot__program *p, const cot__directs *d, uint32_t one, uint32_t i) {
+    return may_take_place(p, d, &d->one[one], i);
+}
+
 /* Is input i read no longer when the output is written; or element by element, up to there? */
 static bool is_spared(const cot__program *p, const cot__directs *d, const cot__direct *one, uint32_t i,
                       const void *input, const void *output) {

@@ -59,6 +59,8 @@ static inline uint32_t cot__direct_of(const cot__directs *d, uint32_t root) {
  * COT__NO_VALUE: there is none. */
 uint32_t cot__direct_donor(const struct cot__planner *q, uint32_t one);
 
+/* May direct output `one` lie just where input i lies? */
+bool cot__may_take_place(const cot__program *p, const cot__directs *d, uint32_t one, uint32_t i);
 /* May direct output `one` be written at `to` in this run: where it is wanted, or in a donated
  * input? */
 bool cot__may_write_there(const cot__program *p, const cot__directs *d, uint32_t one, const void *to,

@@ -89,6 +89,52 @@ static void donated_inputs_take_the_place_of_memory(void **state) {
     cot_program_destroy(p), cot_program_destroy(q);
 }
 
+BODY(product_of_two) {
+    UNUSED;
+    ys[0] = cot_mul(xs[0], xs[1]);
+    return 0;
+}
+BODY(small_and_large) {
+    UNUSED;
+    ys[0] = cot_tanh(xs[0]);
+    ys[1] = cot_sum(xs[1], COT_ALL);
+    return 0;
+}
+BODY(read_again) {
+    UNUSED;
+    ys[0] = cot_tanh(xs[0]);
+    ys[1] = cot_matmul(ys[0], xs[0]);
+    return 0;
+}
+
+/* An input in which nothing is made saves no memory, and the report says why; outputs may lie there
+ * all the same. */
+static void a_donation_that_saves_nothing_is_told(void **state) {
+    (void)state;
+    cot_compile_options o = {.donate = (const int[]){0, 1}, .donations = 2};
+    const cot_type      small[2] = {{COT_F32, {1, {N}}}, types[0]};
+    cot_program        *p = cot_compile(product_of_two, NULL, 2, types, 1, &o);
+    tells(p, "donated: input 0 takes output 0\n"
+             "donated: input 1 saves no memory: output 0 could be made there, and takes input 0\n");
+    cot_program_destroy(p);
+    p = cot_compile(small_and_large, NULL, 2, small, 2, &o);
+    tells(p, "donated: input 0 saves no memory: no output of its type and of 8 KiB is made as a whole after the last "
+             "check\ndonated: input 1 saves no memory: no output of its type ");
+    cot_program_destroy(p);
+    o.donations = 1;
+    p = cot_compile(read_again, NULL, 1, types, 2, &o);
+    tells(p, "donated: input 0 saves no memory: outputs of its type are made while it is still read\n");
+    cot_run *r = cot_run_create(p);
+    float   *x = malloc(3 * BYTES), *y = x + ELEMENTS, *z = y + ELEMENTS;
+    for (int i = 0; i < ELEMENTS; i++) x[i] = (float)(i % 7) / 8;
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){y, z}), COT_OK);
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){x, z}), COT_OK);
+    assert_memory_equal(x, y, BYTES);
+    free(x);
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 static void a_step_that_owns_its_parameters_holds_them_once(void **state) {
     (void)state;
     cot_run *r = run_of(&donating), *plain = run_of(NULL);
@@ -296,6 +342,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(donated_inputs_take_the_place_of_memory),
+        cmocka_unit_test(a_donation_that_saves_nothing_is_told),
         cmocka_unit_test(a_step_that_owns_its_parameters_holds_them_once),
         cmocka_unit_test(wherever_outputs_lie_results_are_right),
         cmocka_unit_test(inputs_and_outputs_may_lie_anywhere),
