@@ -88,12 +88,17 @@ static int record_push(int n, const cot_var *xs, int m, cot_var *ys, void *user)
 
 /* ---- what has a derivative ------------------------------------------------------------------- */
 
+/* May operation k have a derivative by operand i? */
+static bool is_followed(const cot__program *p, uint32_t k, int i) {
+    const cot__op *op = cot__op_of(p->operation[k].op);
+    return op->kind != KIND_NONE && cot__operation_operand(p, k)[i] != COT__NO_VALUE &&
+           !(i < 32 && op->inactive >> i & 1);
+}
+
 /* The rule by which a tape says that a node is active. */
 static bool is_active(const cot__program *p, uint32_t k, const uint8_t *active) {
-    const cot__op  *op = cot__op_of(p->operation[k].op);
-    const uint32_t *x = cot__operation_operand(p, k);
-    for (int i = 0; op->kind != KIND_NONE && i < cot__operation_operands(p, k); i++)
-        if (x[i] != COT__NO_VALUE && !(i < 32 && op->inactive >> i & 1) && active[x[i]]) return true;
+    for (int i = 0; i < cot__operation_operands(p, k); i++)
+        if (is_followed(p, k, i) && active[cot__operation_operand(p, k)[i]]) return true;
     return false;
 }
 
@@ -121,6 +126,27 @@ static bool find_flow(cot__variant *v, const cot_program *of, const bool *inputs
     for (uint32_t k = 0; k < p->outputs; k++)
         v->results[k] = active[p->output[k]] && v->saved[k] == k;
     cot__free(&of->al, active, p->values);
+    return true;
+}
+
+/* Of v->inputs those that a wanted result may depend on: the others have no adjoint for certain. If
+ * there are none it leaves them all, of which one program is made as well. */
+static bool find_reached(cot__variant *v, const cot_program *of) {
+    const cot__program *p = of->source;
+    uint8_t            *wanted = cot__alloc(&of->al, p->values);
+    bool                some = false;
+    if (!wanted) return false;
+    memset(wanted, 0, p->values);
+    for (uint32_t k = 0; k < p->outputs; k++) wanted[p->output[k]] |= v->results[k];
+    for (uint32_t k = p->operations; k-- > 0;) {
+        bool any = false;
+        for (uint32_t z = p->operation[k].result, end = z + p->operation[k].results; z < end; z++) any |= wanted[z];
+        for (int i = 0; any && i < cot__operation_operands(p, k); i++)
+            if (is_followed(p, k, i)) wanted[cot__operation_operand(p, k)[i]] = true;
+    }
+    for (uint32_t k = 0; k < p->inputs; k++) some |= v->inputs[k] && wanted[p->input[k]];
+    for (uint32_t k = 0; k < p->inputs && some; k++) v->reached[k] = v->inputs[k] && wanted[p->input[k]];
+    cot__free(&of->al, wanted, p->values);
     return true;
 }
 
@@ -194,20 +220,28 @@ static void leave_out(cot__variant *v, int n, const bool *absent) {
 }
 
 /* The derivative by those of the inputs that have an adjoint: recorded, the others would get none
- * either. Which these are is known once it was made by all. */
+ * either. Which these are is known once it was made by all that may have one. */
 static cot_program *compile_reached(cot__variant *v, cot_program *p) {
-    int          n = cot_program_inputs(p), asked = count(n, v->inputs), left;
-    bool        *absent = cot__alloc(&p->al, (size_t)n * sizeof *absent);
-    deriving     d = {.p = p, .smooth = v->smooth, .inputs = v->inputs, .results = v->results, .absent = absent};
-    memcpy(v->reached, v->inputs, (size_t)n * sizeof *absent);
-    cot_program *made = absent ? compile(&d, v->what) : NULL;
+    int          n = cot_program_inputs(p), asked, left;
+    size_t       bytes = (size_t)n * sizeof(bool);
+    bool        *absent = cot__alloc(&p->al, 2 * bytes), *by = cot__behind(absent, n);
+    cot_program *made = NULL;
+    deriving     d = {.p = p, .smooth = v->smooth, .inputs = by, .results = v->results, .absent = absent};
+    memcpy(v->reached, v->inputs, bytes);
+    if (absent && (v->what == COT__PUSH || find_reached(v, p))) {
+        memcpy(by, v->reached, bytes);
+        made = compile(&d, v->what);
+    }
+    asked = absent ? count(n, by) : 0;
     if (made && made->status == COT_OK && v->what != COT__PUSH) leave_out(v, n, absent);
-    cot__free(&p->al, absent, (size_t)n * sizeof *absent);
     left = count(n, v->reached);
-    if (left == 0 || left == asked) return made;
-    cot_program_destroy(made);
-    d.inputs = v->reached, d.absent = NULL;
-    return compile(&d, v->what);
+    if (made && left > 0 && left < asked) {
+        cot_program_destroy(made);
+        d.inputs = v->reached, d.absent = NULL;
+        made = compile(&d, v->what);
+    }
+    cot__free(&p->al, absent, 2 * bytes);
+    return made;
 }
 
 /* The programs of a derivative. */

@@ -554,6 +554,51 @@ static void a_result_that_the_way_back_reads_is_kept_once(void **state) {
     cot_program_destroy(p);
 }
 
+/* An operation that counts how often its derivative is recorded. */
+static int count_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user) {
+    (void)n, (void)y;
+    ++*(int *)user;
+    xbars[0] = cot_mul(ybar, cot_mul(xs[0], 2));
+    return 0;
+}
+static int squared(int n, const cot_array *xs, cot_array *y, void *user) {
+    (void)n, (void)user;
+    for (int i = 0; i < 3; i++) ((double *)y->data)[i] = ((double *)xs[0].data)[i] * ((double *)xs[0].data)[i];
+    return 0;
+}
+static const cot_custom counted = {.name = "counted", .value = squared, .vjp = count_vjp};
+
+/* The second input is read by nobody, the third for the sake of a truth alone. */
+BODY(reads_some) {
+    UNUSED;
+    ys[0] = cot_sum(cot_call(&counted, 1, xs, user), COT_ALL);
+    if (n > 2) ys[0] = cot_where(cot_less(xs[2], 0), ys[0], cot_mul(ys[0], 3));
+    return 0;
+}
+
+/* What nothing is known to depend on is left out before the derivative is recorded, not after. */
+static void a_derivative_is_made_once_though_an_operand_is_unread(void **state) {
+    (void)state;
+    const cot_type vectors[3] = {{COT_F64, COT_SHAPE(3)}, {COT_F64, COT_SHAPE(3)}, {COT_F64, COT_SCALAR}};
+    for (int n = 1; n <= 3; n++) {
+        int          count = 0;
+        cot_program *p = cot_compile(reads_some, &count, n, vectors, 1, NULL);
+        cot_tape    *t = cot_tape_create(NULL);
+        const double at[] = {1, 2, 3};
+        double       g[3];
+        cot_var      y, xs[3] = {cot_tensor(t, COT_F64, COT_SHAPE(3), at), cot_tensor(t, COT_F64, COT_SHAPE(3), at),
+                                 cot_scalar(t, 1)};
+        assert_int_equal(cot_program_call(p, n, xs, 1, &y), COT_OK);
+        assert_int_equal(cot_backward(y), COT_OK);
+        assert_int_equal(count, 1);
+        cot_read_grad(xs[0], g, 3);
+        for (int i = 0; i < 3; i++) assert_true(g[i] == 2 * at[i] * (n == 3 ? 3 : 1));
+        for (int k = 1; k < n; k++) assert_true(cot_read_grad(xs[k], g, k == 1 ? 3 : 1) == COT_OK && g[0] == 0);
+        cot_tape_destroy(t);
+        cot_program_destroy(p);
+    }
+}
+
 static void the_tape_keeps_the_program_alive(void **state) {
     (void)state;
     counting     c = {0};
@@ -659,6 +704,7 @@ int main(void) {
         cmocka_unit_test(writes_in_place_are_recorded_on_copies),
         cmocka_unit_test(a_kink_that_no_derivative_goes_through_is_none),
         cmocka_unit_test(a_result_that_the_way_back_reads_is_kept_once),
+        cmocka_unit_test(a_derivative_is_made_once_though_an_operand_is_unread),
         cmocka_unit_test(the_tape_keeps_the_program_alive),
         cmocka_unit_test(steady_calls_make_nothing_new),
         cmocka_unit_test(memory_of_the_tape_may_fail),
