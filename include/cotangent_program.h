@@ -279,9 +279,9 @@ COT_API size_t cot_run_bytes(const cot_run *r);
 /* Runs the program: inputs[k] points to the elements of input k, row-major, in its dtype; output k
  * is written to outputs[k], unless that is NULL. Outputs may lie where inputs lie (a training step
  * that writes its parameters over the old ones): all inputs have been read by then, and nothing is
- * written when a check of the data has failed. Outputs may not overlap one another: that is an error
- * (COT_VALUE), and nothing is written. The error stays on the run until the next one, which begins
- * afresh. */
+ * written when a check of the data has failed. Outputs may not overlap one another: that is an
+ * error (COT_VALUE), and nothing is written. The error stays on the run until the next one, which
+ * begins afresh. */
 COT_API cot_status cot_program_run(cot_run *r, const void *const *inputs, void *const *outputs);
 
 /* ==== Native code

@@ -26,8 +26,8 @@ int run_compile(const options *o, FILE *out, look how, failure *f);
 int run_train(const options *o, FILE *out, look how, failure *f);
 int run_help(const options *o, FILE *out, look how, failure *f);
 
-/* What the library has said begins with the function that said it. Commands and operations are known
- * here; for others stands the command that was typed. Nor is there an option for a folder. */
+/* What the library has said begins with the function that said it. Commands and operations are
+ * known here; for others stands the command that was typed. Nor is there an option for a folder. */
 void command_speak(failure *f, const command *typed);
 
 /* help.c: of the whole, and of one command. */

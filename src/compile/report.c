@@ -151,8 +151,8 @@ static void put_limit(const cot_program_facts *f, cot__text *to) {
               100 * (double)f->run_bytes / (double)f->unlimited_bytes, 100 * f->again);
 }
 
-/* Why no output is made in donated input k. One that the caller wants there is written there all the
- * same, when nobody reads the input any more. */
+/* Why no output is made in donated input k. One that the caller wants there is written there all
+ * the same, when nobody reads the input any more. */
 static void put_useless(const cot__plan *plan, uint32_t k, cot__text *to) {
     const cot__program *p = plan->p;
     const cot__directs *d = &plan->directs;

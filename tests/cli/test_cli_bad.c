@@ -224,9 +224,12 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
  * of the command that was typed, unless they are of an operation. */
 static void functions_of_c_are_not_named(void **state) {
     (void)state;
-    fails("COTANGENT_BITS=abc cotangent eval 1", 3, "[eval] COTANGENT_BITS is \"abc\"; it must be fast or portable", "");
-    fails("cotangent eval 'x[9]' x=[1]", 3, "[index] position 9 is out of range for axis 0 of extent 1", "x[9]\n ^~~\n");
-    fails("cotangent train gcn --data nowhere", 3, "[train] cannot read nowhere/labels.npy: No such file or directory", "");
+    fails("COTANGENT_BITS=abc cotangent eval 1", 3,
+          "[eval] COTANGENT_BITS is \"abc\"; it must be fast or portable", "");
+    fails("cotangent eval 'x[9]' x=[1]", 3, "[index] position 9 is out of range for axis 0 of extent 1",
+          "x[9]\n ^~~\n");
+    fails("cotangent train gcn --data nowhere", 3,
+          "[train] cannot read nowhere/labels.npy: No such file or directory", "");
     assert_int_equal(sh("for i in $(seq 40); do echo 'one text of words'; done > words.txt"), 0);
     assert_int_equal(sh("cotangent train gpt --quiet --data words.txt --layers 1 --width 4 --heads 1 --context 4 "
                         "--initial nowhere"), 3);

@@ -367,9 +367,9 @@ static void assert_multiples(float *const *ys, const float *x) {
             if (ys[k][i] != x[i] * (float)(k + 1)) fail_msg("output %d", k);
 }
 
-/* Two outputs in the same memory, wholly or in part, are refused before anything is written, by any run: also by one
- * whose pointers were good before. Outputs may touch, lie in any order and over inputs; those that are NULL or
- * empty lie nowhere. */
+/* Two outputs in the same memory, wholly or in part, are refused before anything is written, by any
+ * run: also by one whose pointers were good before. Outputs may touch, lie in any order and over
+ * inputs; those that are NULL or empty lie nowhere. */
 static void outputs_across_one_another_are_refused(void **state) {
     (void)state;
     cot_program *p = cot_compile(multiples, NULL, 1, &(cot_type){COT_F32, COT_SHAPE(PIECE)}, PIECES, NULL);
