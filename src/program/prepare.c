@@ -7,6 +7,7 @@
 #include "program/run_parts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- what it hears --------------------------------------------------------------------------- */
@@ -18,12 +19,23 @@ static void keep_text(char *to, const char *text) {
     to[n] = 0;
 }
 
+/* Where the operation was recorded, if that is known. What a body has said names a place in it. */
+static void put_place(const cot__run *r, char *text) {
+    const cot__operation *o = r->at == COT__NO_VALUE ? NULL : &r->p->operation[r->at];
+    const cot__label     *l = o ? &r->p->label[o->label] : NULL;
+    const char           *file = l ? r->p->text + l->file : "", *slash = strrchr(file, '/');
+    size_t                used = strlen(text);
+    if (*file && o->body == o[1].body && !r->lost)
+        snprintf(text + used, COT__RUN_TEXT - used, " (%s:%d)", slash ? slash + 1 : file, (int)l->line);
+}
+
 static void hear_error(const cot__caller *c, cot_status code, const char *text) {
     cot__run *r = c->to;
     if (r->code != COT_OK) return;
     r->code = code;
     r->failed_at = r->at;
     keep_text(r->message, text);
+    put_place(r, r->message);
 }
 
 static void hear_note(const cot__caller *c, const char *text) {
@@ -31,6 +43,7 @@ static void hear_note(const cot__caller *c, const char *text) {
     if (r->note[0]) return;
     r->noted_at = r->at;
     keep_text(r->note, text);
+    put_place(r, r->note);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------- */
@@ -506,7 +519,7 @@ static cot__run *create(const cot__program *p, const cot__backend *backend, cons
     r->outermost = run_of(al) ? run_of(al)->outermost : r;
     r->measured = w->measured || r->outermost->measured;
     r->caller = (cot__caller){"program", r, hear_error, hear_note, NULL};
-    r->failed_at = r->noted_at = COT__NO_VALUE;
+    r->failed_at = r->noted_at = r->at = COT__NO_VALUE;
     if (prepare(r, w, caller)) return r;
     cot__run_destroy(r);
     return NULL;

@@ -31,7 +31,7 @@ bool cot__run_disk_is_broken(const cot__run *r) {
 static void forget_last(cot__run *r) {
     r->code = COT_OK;
     r->lost = false;
-    r->failed_at = r->noted_at = COT__NO_VALUE;
+    r->failed_at = r->noted_at = r->at = COT__NO_VALUE;
     r->message[0] = r->note[0] = 0;
 }
 

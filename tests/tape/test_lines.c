@@ -120,6 +120,59 @@ static void a_failing_call_says_where_it_stands(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- in programs ----------------------------------------------------------------------------- */
+
+enum { TAKEN = __LINE__ + 4, INVERTED = __LINE__ + 12 };
+
+static int take_some(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_take(xs[0], xs[1], 0);
+    return 0;
+}
+static int take_in_a_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    return cot_checkpoint(take_some, user, n, xs, m, ys) != COT_OK;
+}
+static int invert(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_inv(cot_outer(xs[0], xs[0]));
+    return 0;
+}
+
+static const char told[] = "[take] indices[1] is 3, out of range for extent 3; values run from -3 to 2";
+
+/* A run has lost the tape, but it knows the line of the check that refuses, also in a body, and of
+ * what it has a note about. Who called the program on a tape is told that line, too. */
+static void a_run_names_the_line_that_was_recorded(void **state) {
+    (void)state;
+    static const cot_fn functions[] = {take_some, take_in_a_body};
+    const cot_type      types[2] = {{COT_F64, COT_SHAPE(3)}, {COT_I64, COT_SHAPE(2)}};
+    const double        x[3] = {1, 2, 3};
+    const int64_t       at[2] = {1, 3};
+    double              z[9];
+    char                wanted[200];
+    snprintf(wanted, sizeof wanted, "%s (test_lines.c:%d)", told, TAKEN);
+    for (int k = 0; k < 2; k++) {
+        cot_program *p = cot_compile(functions[k], NULL, 2, types, 1, NULL);
+        cot_run     *r = cot_run_create(p);
+        assert_int_equal(cot_program_run(r, (const void *[]){x, at}, (void *[]){z}), COT_VALUE);
+        assert_string_equal(cot_run_message(r), wanted);
+        cot_run_destroy(r);
+        cot_tape *t = open_tape();
+        cot_var   y, xs[2] = {cot_data(t, COT_F64, COT_SHAPE(3), x), cot_data(t, COT_I64, COT_SHAPE(2), at)};
+        assert_int_equal(cot_program_call(p, 2, xs, 1, &y), COT_VALUE);
+        assert_string_equal(cot_tape_message(t), wanted);
+        cot_tape_destroy(t);
+        cot_program_destroy(p);
+    }
+    cot_program *p = cot_compile(invert, NULL, 1, types, 1, NULL);
+    cot_run     *r = cot_run_create(p);
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){z}), COT_OK);
+    snprintf(wanted, sizeof wanted, "(test_lines.c:%d)", INVERTED);
+    if (!strstr(cot_run_note(r), wanted)) fail_msg("%s", cot_run_note(r));
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 /* Numbers mix in at any depth, and the text that the compiler sees grows with the depth, not with
  * its power. */
 static void nested_calls_mix_numbers_in(void **state) {
@@ -150,6 +203,7 @@ int main(void) {
         cmocka_unit_test(sources_have_their_own_lines),
         cmocka_unit_test(a_strict_tape_names_the_lines_at_the_write),
         cmocka_unit_test(a_failing_call_says_where_it_stands),
+        cmocka_unit_test(a_run_names_the_line_that_was_recorded),
         cmocka_unit_test(nested_calls_mix_numbers_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
