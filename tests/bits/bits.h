@@ -39,7 +39,7 @@ void bits_derivatives(cot_var y, int n, const cot_var *xs);
     F(casts)                                                                                                           \
     F(elementwise) F(elementwise_scalars) F(structural) F(reductions) F(softmax) F(products) F(dots) F(convolutions)   \
         F(pooling) F(attention) F(norms) F(scans) F(scatters) F(fft) F(linalg) F(random) F(create) F(second_order)     \
-            F(series) F(sparse) F(csr) F(loops) F(implicit) F(solvers) F(optimisers) F(mlp) F(cnn)
+            F(series) F(sparse) F(csr) F(loops) F(implicit) F(solvers) F(optimisers) F(mlp) F(cnn) F(compiled)
 #define BITS_DECLARE(name) void bits_family_##name(void);
 BITS_FAMILIES(BITS_DECLARE)
 

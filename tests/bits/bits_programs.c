@@ -270,3 +270,53 @@ void bits_family_cnn(void) {
     trainer_close(&r);
     bits_close(t);
 }
+
+/* ---- compiled -------------------------------------------------------------------------------- */
+
+/* Products with an end, and a loss. */
+static int network(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var h = cot_gelu(cot_add(cot_matmul(xs[0], xs[1]), xs[2]));
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mse(cot_sigmoid(cot_matmul(h, cot_transpose(h))), cot_number(0.25));
+    return 0;
+}
+
+/* Reductions of all elements, and of rows that are large enough to run in groups with what stands
+ * around them; reads that are shifted and turned. */
+static int groups(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    cot_var x = xs[0], z = cot_softmax(cot_tanh(cot_mul(x, 1.5)), -1);
+    (void)n, (void)m, (void)user;
+    z = cot_add(z, cot_exp(cot_layer_norm(cot_sin(x), xs[1], xs[2], -1, 1e-5)));
+    z = cot_mul(cot_slice(z, 0, 1, COT_END, 1), cot_sub(cot_slice(x, 0, 0, -1, 1), cot_mean(x, COT_ALL)));
+    ys[0] = cot_add(cot_sum(z, COT_AXES(1)), cot_max(cot_transpose(z), COT_AXES(0)));
+    return 0;
+}
+
+/* As one operation on a tape, whose derivatives are programs too. */
+static void called(cot_tape *t, cot_fn f, int n, const cot_var *xs) {
+    cot_type types[4];
+    cot_var  y;
+    for (int k = 0; k < n; k++) types[k] = (cot_type){cot_dtype_of(xs[k]), cot_shape_of(xs[k])};
+    cot_program *p = cot_compile(f, NULL, n, types, 1, NULL);
+    cot_program_call(p, n, xs, 1, &y);
+    bits_derivatives(y, n, xs);
+    cot_program_destroy(p);
+    bits_close(t);
+}
+
+void bits_family_compiled(void) {
+    for (int d = 0; d < BITS_DTYPE_COUNT; d++) {
+        cot_tape *t = cot_tape_create(NULL);
+        bits_item("network %s", cot_dtype_name(DTYPE(d)));
+        called(t, network, 3, (cot_var[]){bits_leaf(t, DTYPE(d), COT_SHAPE(40, 30), 1, -1, 1),
+                                          bits_leaf(t, DTYPE(d), COT_SHAPE(30, 50), 2, -1, 1),
+                                          bits_leaf(t, DTYPE(d), COT_SHAPE(50), 3, -1, 1)});
+        for (int rows = 5; rows <= 300; rows += 295) {
+            t = cot_tape_create(NULL);
+            bits_item("groups of %d rows %s", rows, cot_dtype_name(DTYPE(d)));
+            called(t, groups, 3, (cot_var[]){bits_leaf(t, DTYPE(d), COT_SHAPE(rows, 512), 4, -1, 1),
+                                             bits_leaf(t, DTYPE(d), COT_SHAPE(512), 5, 0.5, 1.5),
+                                             bits_leaf(t, DTYPE(d), COT_SHAPE(512), 6, -1, 1)});
+        }
+    }
+}
