@@ -151,15 +151,8 @@ static void put_arguments(const scope *s, const cot__tree *e) {
     cot__put(s->w->to, ")");
 }
 
-/* Is an integer of fewer than 64 bits among the operands? Compilers know its range, and warn of
- * comparisons that it decides. */
-static bool reads_narrow(const scope *s) {
-    const uint32_t *x = cot__operation_operand(s->w->p, s->k);
-    for (int k = 0; k < cot__operation_operands(s->w->p, s->k); k++)
-        if (x[k] != COT__NO_VALUE && cot__dtype_size(cot__value_view(s->w->p, x[k]).dtype) < 8) return true;
-    return false;
-}
-
+/* Integers are compared by calls: compilers know the range of short ones, and that x < x is false,
+ * and warn of comparisons that this decides. */
 static void put_test(const scope *s, const cot__tree *e) {
     cot__text  *to      = s->w->to;
     const char *sign    = words[e->op].sign;
@@ -167,7 +160,7 @@ static void put_test(const scope *s, const cot__tree *e) {
     bool        real    = cot__dtype_is_float(s->as);
     if (logical && s->w->vector) sign = e->op == OP_logical_and ? " & " : " | ";
     cot__put(to, "(");
-    if (!real && words[e->op].integer && (!sign || reads_narrow(s))) {
+    if (!real && words[e->op].integer) {
         cot__put_call(s->w, words[e->op].integer);
         put_arguments(s, e);
     } else if (e->op == OP_isnan || e->op == OP_isinf || e->op == OP_isfinite) {
