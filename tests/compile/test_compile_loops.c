@@ -490,6 +490,39 @@ static void a_run_takes_no_memory(void **state) {
     }
 }
 
+/* ---- integers -------------------------------------------------------------------------------- */
+
+BODY(one_more) { UNUSED; ys[0] = cot_add(xs[0], cot_integer(1)); return 0; }
+BODY(is_below) { UNUSED; ys[0] = cot_less(xs[0], *(cot_var *)user); return 0; }
+BODY(three_more) { UNUSED; return cot_scan(one_more, NULL, 3, 1, xs, 0, NULL, ys, 0, NULL, NULL) != COT_OK; }
+BODY(up_to) {
+    UNUSED;
+    cot_var end = xs[1];
+    return cot_while(is_below, one_more, &end, 1, xs, ys, NULL) != COT_OK;
+}
+
+/* A double has 53 of them: 2^60 + 1 + 3 would be 2^60. */
+static void integers_keep_all_their_bits(void **state) {
+    (void)state;
+    static const cot_fn loops[] = {three_more, up_to};
+    const int64_t       x = INT64_C(1) << 60 | 1, end = x + 3;
+    const cot_type      types[2] = {{COT_I64, {0, {0}}}, {COT_I64, {0, {0}}}};
+    for (int k = 0; k < 2; k++) {
+        cot_program *p = cot_compile(loops[k], NULL, 2, types, 1, NULL);
+        cot_run     *r = cot_run_create(p);
+        int64_t      z = 0;
+        assert_int_equal(cot_program_run(r, (const void *[]){&x, &end}, (void *[]){&z}), COT_OK);
+        assert_true(z == end);
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   y, xs[2] = {cot_data(t, COT_I64, COT_SCALAR, &x), cot_data(t, COT_I64, COT_SCALAR, &end)};
+        assert_int_equal(loops[k](2, xs, 1, &y, NULL), 0);
+        assert_true(cot_value(cot_sub(y, xs[0])) == 3);
+        cot_tape_destroy(t);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_with_loops_have_the_bits_of_the_tape),
@@ -502,6 +535,7 @@ int main(void) {
         cmocka_unit_test(a_loop_that_does_not_end_is_refused),
         cmocka_unit_test(what_a_body_may_refuse_is_an_effect),
         cmocka_unit_test(functions_of_the_users_bind_a_program_to_this_process),
+        cmocka_unit_test(integers_keep_all_their_bits),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_run_takes_no_memory),
     };

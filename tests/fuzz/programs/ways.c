@@ -12,9 +12,9 @@
 
 const way ways[] = {
     {.name = "one thread, nothing waits", .threads = 1},
-    {.name = "three threads, cut small, all work waits", .threads = 3, .grain = 1, .work_waits = true},
-    {.name          = "seven threads, cut small, work and products wait",
-     .threads       = 7,
+    {.name = "seven threads, cut small, all work waits", .threads = 7, .grain = 1, .work_waits = true},
+    {.name          = "three threads, cut small, work and products wait",
+     .threads       = 3,
      .grain         = 1,
      .work_waits   = true,
      .products_wait = true},
