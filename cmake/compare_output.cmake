@@ -1,7 +1,8 @@
-# cmake -DPROGRAM=... -DEXPECTED=... [-DREQUIRED=ON] -P compare_output.cmake
-# Runs PROGRAM; fails unless it exits with 0 and prints exactly what the file EXPECTED holds.
+# cmake -DPROGRAM=... -DEXPECTED=... [-DARGUMENT=...] [-DREQUIRED=ON] -P compare_output.cmake
+# Runs PROGRAM, with the argument if one is given; fails unless it exits with 0 and prints exactly
+# what the file EXPECTED holds.
 # Where that file does not exist the output goes uncompared, unless REQUIRED.
-execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE actual RESULT_VARIABLE status)
+execute_process(COMMAND ${PROGRAM} ${ARGUMENT} OUTPUT_VARIABLE actual RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ended with ${status} after printing:\n${actual}")
 endif()
@@ -13,7 +14,7 @@ elseif(NOT EXISTS ${EXPECTED})
 endif()
 file(READ ${EXPECTED} expected)
 if(NOT actual STREQUAL expected)
-    file(WRITE ${PROGRAM}.actual.txt "${actual}")
-    execute_process(COMMAND diff -u ${EXPECTED} ${PROGRAM}.actual.txt)
-    message(FATAL_ERROR "output differs from ${EXPECTED}; if it is right, copy ${PROGRAM}.actual.txt there")
+    file(WRITE ${PROGRAM}${ARGUMENT}.actual.txt "${actual}")
+    execute_process(COMMAND diff -u ${EXPECTED} ${PROGRAM}${ARGUMENT}.actual.txt)
+    message(FATAL_ERROR "output differs from ${EXPECTED}; if it is right, copy ${PROGRAM}${ARGUMENT}.actual.txt there")
 endif()
