@@ -15,6 +15,9 @@ cot_status tiers_sparse_jacobian(const cot_sparse_plan *plan, int m, const cot_v
                                  double *values, int line);
 cot_status tiers_least_squares(int n, const cot_var *xs, cot_function f, void *user,
                                const cot_least_squares_options *options, cot_least_squares_report *report, int line);
+cot_program *tiers_compile(cot_fn f, void *user, int n, const cot_type *types, int m,
+                           const cot_compile_options *options);
+cot_status tiers_program_run(cot_run *r, const void *const *inputs, void *const *outputs, int line);
 
 #ifdef COT_EXAMPLE /* its main has another name */
 #undef cot_backward_seeded
@@ -25,8 +28,10 @@ cot_status tiers_least_squares(int n, const cot_var *xs, cot_function f, void *u
 #define cot_value_and_grad(f, user, n, xs, y, grads) tiers_value_and_grad(f, user, n, xs, y, grads, __LINE__)
 #define cot_hvp(y, n, xs, v, out) tiers_hvp(y, n, xs, v, out, __LINE__)
 #define cot_sparse_jacobian(plan, m, ys, n, xs, values) tiers_sparse_jacobian(plan, m, ys, n, xs, values, __LINE__)
-/* its options may be a literal, whose commas stand in braces */
+/* literals among the arguments have commas */
 #define cot_least_squares(...) tiers_least_squares(__VA_ARGS__, __LINE__)
+#define cot_program_run(...) tiers_program_run(__VA_ARGS__, __LINE__)
+#define cot_compile tiers_compile
 #endif
 
 #endif

@@ -9,8 +9,6 @@
 #include "rules/structural_ids.h"
 #include "tape/lower.h"
 
-#include <cotangent_program.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,6 +124,21 @@ bool taken_open(taken *s, cot_var y) {
     return !s->why[0];
 }
 
+void taken_compiled(taken *s, const cot_program *p, const void *const *inputs) {
+    *s = (taken){.f = p->verified, .user = p->verified_user, .n = cot_program_inputs(p), .m = cot_program_outputs(p)};
+    s->types = room((size_t)s->n, sizeof *s->types);
+    s->in = room((size_t)s->n, sizeof *s->in);
+    s->results = room((size_t)s->m, sizeof *s->results);
+    s->want = room((size_t)s->m, sizeof *s->want);
+    s->swept = room((size_t)s->m, sizeof *s->swept);
+    for (int k = 0; k < s->n; k++) {
+        s->types[k] = cot_program_input_type(p, k);
+        s->in[k] = elements_of(&s->types[k]);
+        memcpy(s->in[k], inputs[k], bytes_of(&s->types[k]));
+    }
+    for (int k = 0; k < s->m; k++) s->results[k] = cot_program_output_type(p, k);
+}
+
 void taken_close(taken *s) {
     cot__program_release(s->p);
     for (int k = 0; k < s->n; k++) free(s->in[k]);
@@ -203,8 +216,7 @@ typedef struct comparing {
 
 static void tell(comparing *c, int k, const char *what) {
     if (++c->wrong <= 5)
-        fprintf(stderr, "%s, %s, %d threads: %s %d: %s\n", c->where, c->how, c->threads, k ? "gradient" : "value", k,
-                what);
+        fprintf(stderr, "%s, %s, %d threads: output %d: %s\n", c->where, c->how, c->threads, k, what);
 }
 
 static void compare(comparing *c, int k, const void *got) {
@@ -272,31 +284,52 @@ static bool record(const taken *s, cot_tape *t, const cot_var *xs, cot_var *y) {
     return t->status == COT_OK;
 }
 
-static void eagerly(comparing *c) {
+/* The first way says what is right, where the example has not. */
+static void compare_var(comparing *c, int k, cot_var got) {
+    void *elements;
+    read_into(got, &elements);
+    if (c->s->want[k]) compare(c, k, elements), free(elements);
+    else c->s->want[k] = elements;
+}
+
+static void tape_eagerly(comparing *c, cot_tape *t, const cot_var *xs) {
     const taken *s = c->s;
-    cot_tape    *t = cot_tape_create(NULL);
-    cot_var     *xs = room((size_t)s->n, sizeof *xs), *in = room((size_t)s->n, sizeof *in);
-    cot_var     *grads = room((size_t)s->n, sizeof *grads), y = COT_NONE;
-    for (int k = 0; k < s->n; k++)
-        xs[k] = s->wanted[k] ? cot_tensor(t, s->types[k].dtype, s->types[k].shape, s->in[k])
-                             : cot_data(t, s->types[k].dtype, s->types[k].shape, s->in[k]);
-    int n = wanted_of(s, xs, in);
+    cot_var     *in = room((size_t)s->n, sizeof *in), *grads = room((size_t)s->n, sizeof *grads), y = COT_NONE;
+    int          n = wanted_of(s, xs, in);
     if (record(s, t, xs, &y) && cot_backward(y) == COT_OK && cot_grad_of(y, n, in, grads) == COT_OK)
         for (int k = 0; k <= n; k++) {
-            void *got;
-            read_into(k ? grads[k - 1] : y, &got);
-            if (!c->s->want[k]) c->s->want[k] = got, got = NULL; /* the first way says what is right */
-            else compare(c, k, got);
-            free(got);
+            compare_var(c, k, k ? grads[k - 1] : y);
             if (!k) continue;
             double *swept = room((size_t)cot_size(in[k - 1]), sizeof *swept);
             cot_read_grad(in[k - 1], swept, cot_size(in[k - 1]));
             compare_swept(c, k, swept);
             free(swept);
         }
+    free(in), free(grads);
+}
+
+static void function_eagerly(comparing *c, const cot_var *xs) {
+    const taken *s = c->s;
+    cot_var     *ys = room((size_t)s->m, sizeof *ys);
+    if (s->f(s->n, xs, s->m, ys, s->user)) tell(c, 0, "the function has failed");
+    else
+        for (int k = 0; k < s->m; k++) compare_var(c, k, ys[k]);
+    free(ys);
+}
+
+static void eagerly(comparing *c) {
+    const taken *s = c->s;
+    cot_tape    *t = cot_tape_create(NULL);
+    cot_var     *xs = room((size_t)s->n, sizeof *xs);
+    for (int k = 0; k < s->n; k++) {
+        bool leaf = s->f ? cot__dtype_is_float(s->types[k].dtype) : s->wanted[k];
+        xs[k] = (leaf ? cot_tensor : cot_data)(t, s->types[k].dtype, s->types[k].shape, s->in[k]);
+    }
+    if (s->f) function_eagerly(c, xs);
+    else tape_eagerly(c, t, xs);
     if (cot_tape_status(t) != COT_OK) tell(c, 0, cot_tape_message(t));
     cot_tape_destroy(t);
-    free(xs), free(in), free(grads);
+    free(xs);
 }
 
 /* ---- compiled -------------------------------------------------------------------------------- */
@@ -327,7 +360,8 @@ static void run_once(comparing *c, cot_run *r) {
 /* Native code is compared with the executor by its first run, and dropped if they differ. The runs
  * after that are by turns: of two with each number of threads one is native. */
 static void compiled(comparing *c, const char *how, const cot_compile_options *options) {
-    cot_program *p = cot_compile(value_and_gradients, c->s, c->s->n, c->s->types, c->s->m, options);
+    taken       *s = c->s;
+    cot_program *p = cot_compile(s->f ? s->f : value_and_gradients, s->f ? s->user : s, s->n, s->types, s->m, options);
     c->how = how;
     if (cot_program_status(p) != COT_OK) tell(c, 0, cot_program_message(p));
     else if (options->native && cot_program_native(p, true) == COT_NATIVE_READY) c->s->native = true;
@@ -348,7 +382,7 @@ int taken_by_tiers(taken *s, cot_var y, bool native, const char *where, int *com
     comparing c = {.s = s, .where = where, .how = "eager", .compared = compared};
     int       before = cot_threads();
     int64_t   grain = cot__grain;
-    take_recorded(s, y);
+    if (!s->f) take_recorded(s, y);
     for (int k = 0; k < 3; k++) {
         cot_set_threads(c.threads = THREADS[k]);
         cot__grain = THREADS[k] > 1 ? 1 : grain; /* small work is shared out, too */
