@@ -6,9 +6,9 @@
  * the panels of A pass by it. A B whose rows lie side by side is packed by the first row of tiles
  * as they go, which takes next to no time of its own. Small operands are read where they lie, and
  * so is a large one if the other has a few rows or columns. A deep product with a small C is cut
- * along the depth instead: the depth blocks are products of their own, added up in order. Cuts
- * depend on shapes and strides, those of rows from MANY threads on on their number, too; none shows
- * in a result. */
+ * along the depth instead: the depth blocks are products of their own, added up in order. A product
+ * of few terms goes tile by tile without any of this. Cuts depend on shapes and strides, those of
+ * rows from MANY threads on on their number, too; none shows in a result. */
 #include "backend/cpu/gemm/gemm.h"
 
 #include <stdatomic.h>
@@ -178,14 +178,18 @@ static int64_t even_row_groups(const cot__gemm_kernels *g, int64_t m, int64_t st
     return best;
 }
 
+/* Would its rows fall on the same lines of the cache? */
+static bool is_aliased(const cot__gemm_kernels *g, const cot__matrix *a, int64_t rows) {
+    return a->row_stride * g->size % PAGE == 0 && rows > 8;
+}
+
 /* A is read where it lies if it is small, or if its rows lie side by side and are short: then a row
  * of tiles reads as many lines as it would of a packed panel; or if it is read once; or if its
  * columns lie side by side, so near to each other that the processor fetches them ahead, and all
  * of it stays near. */
 static bool reads_a(const cot__gemm_kernels *g, const cot__matrix *a, int64_t rows, int64_t panels, int64_t depth,
                     bool alone) {
-    /* rows would fall on the same lines of the cache */
-    bool aliased = a->row_stride * g->size % PAGE == 0 && rows > 8;
+    bool aliased = is_aliased(g, a, rows);
     bool small = alone && panels <= PANELS && (double)rows * (double)depth * g->size <= NEAR;
     bool beside = a->row_stride == 1 && a->col_stride > 1 && a->col_stride * g->size < PAGE;
     if (beside && (double)rows * (double)depth * g->size <= PACKED / 2) return true;
@@ -361,10 +365,47 @@ static bool lies_ready(const cot__gemm_kernels *g, bool alone, const cot__matrix
     return x.a_lies && x.b_lies;
 }
 
+/* A product of so few terms that a plan would take as long as they do: tile by tile, panel after
+ * panel of B, without room. Packed are the last rows, if they fill no tile, and a panel of B that is
+ * not whole or does not lie along its rows. False: it is none. */
+static bool by_few_tiles(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
+    enum { SHORT = 1 << 12, CHAINS = 8 /* that hide the latency of one */ };
+    const int64_t m = c.rows, n = c.cols, k = a.cols, rows = g->rows, unit = rows / 3;
+    _Alignas(LINE) char ap[LOCAL / 2], bp[LOCAL];
+    if ((m | n | k) >= SHORT || m * n * k >= 4 * cot__grain || g->cols * k * g->size > LOCAL ||
+        rows * k * g->size > LOCAL / 2 || is_aliased(g, &a, m))
+        return false;
+    /* a third of a tile is as fast as more of it, if it has enough chains */
+    const uint32_t step = (uint32_t)(2 * unit >= CHAINS ? unit : rows), rest = (uint32_t)m % step;
+    const int64_t  end = rest % (uint32_t)unit ? m - rest : m;
+    if (end < m) g->pack_a(ap, element(&a, g->size, end, 0), a.row_stride, a.col_stride, m - end, k);
+    for (int64_t j = 0; j < n; j += g->cols) {
+        if (g->narrow && n - j <= g->narrow->cols) g = g->narrow;
+        const bool  lies = b.col_stride == 1 && n - j >= g->cols;
+        const char *panel = lies ? element(&b, g->size, 0, j) : bp;
+        if (!lies) g->pack_b(bp, element(&b, g->size, 0, j), b.col_stride, b.row_stride, cot__least(g->cols, n - j), k);
+        for (int64_t i = 0, high; i < m; i += high) {
+            const bool here = i < end;
+            high = tile_height(g, (here ? end : m) - i);
+            g->tile((int)high, k, here ? element(&a, g->size, i, 0) : ap, here ? a.row_stride : 1,
+                    here ? a.col_stride : high, panel, lies ? b.row_stride : g->cols, &c, i, j, add, NULL);
+        }
+    }
+    return true;
+}
+
+/* Is the product better turned? Its few rows fill a narrow panel, and its columns fill none. */
+static bool turns(const cot__gemm_kernels *g, const cot__matrix *c) {
+    if (c->col_stride != 1) return c->row_stride == 1;
+    return g->narrow && c->rows < c->cols && c->rows <= g->narrow->cols &&
+           (uint32_t)c->cols % (uint32_t)g->narrow->cols != 0;
+}
+
 void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
     /* the product of transposes is the transposed product, bit for bit: a*b commutes */
     cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
+    if (turns(g, &c) ? by_few_tiles(g, bt, at, ct, add) : by_few_tiles(g, a, b, c, add)) return;
     if (!lies_ready(g, alone, &a, &b, &c) && by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
     if (c.col_stride != 1 && c.row_stride == 1) by_blocks(g, room, alone, bt, at, ct, add);
     else by_blocks(g, room, alone, a, b, c, add);

@@ -70,9 +70,17 @@ static inline __attribute__((always_inline)) TARGET void N(turn_panel)(T *restri
     N(pack_any)(to + end * width, from + end, rs, 1, width, k - end, width);
 }
 
-static TARGET void N(pack_edge)(T *restrict to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k,
-                                int width) {
-    N(pack_any)(to, from, rs, ps, m, k, width);
+/* A panel that is not whole: zeros, and what there is along the runs of memory. */
+static TARGET void N(pack_edge)(T *to, const T *from, int64_t rs, int64_t ps, int64_t m, int64_t k, int width) {
+    const bool    turns = TURNS && ps == 1, runs = rs == 1;
+    const int64_t high = turns || runs ? m / SQUARE * SQUARE : 0, end = turns ? k / SQUARE * SQUARE : k;
+    if (m < width) memset(to, 0, (size_t)(k * width) * sizeof(T));
+    for (int64_t p = 0; p < end; p += turns ? SQUARE : 1)
+        for (int64_t i = 0; i < high; i += SQUARE)
+            if (runs) memcpy(to + p * width + i, from + p * ps + i, SQUARE * sizeof(T));
+            else N(turn)(to + p * width + i, width, from + i * rs + p, rs);
+    for (int64_t p = 0; p < k; p++)
+        for (int64_t i = p < end ? high : 0; i < m; i++) to[p * width + i] = from[i * rs + p * ps];
 }
 
 static TARGET void N(pack_a)(void *to, const void *from, int64_t rs, int64_t ps, int64_t m, int64_t k) {
