@@ -4,9 +4,12 @@
  * GELU is fourteen operations; a sweep has one kernel for it. Where all of them stand in a group
  * one after the other, and nobody else reads what they make on the way, that kernel does them at
  * once. It computes the same words in the same order, so the bits are the same. */
+#include "base/element.h"
 #include "program/plan_parts.h"
 #include "rules/elementwise_ids.h"
 #include "rules/elementwise_table.h"
+
+#include <math.h>
 
 enum { FARTHEST = 63 }; /* operations between the first and the last */
 
@@ -40,6 +43,17 @@ static bool is_covered(const look *l, uint32_t v) {
     return k <= last && last - k <= FARTHEST && l->covered >> (last - k) & 1;
 }
 
+/* Is it this number, with its sign: one of the operation's own, or a constant without axes? */
+static bool is_number(const look *l, uint32_t v, double number, double wanted) {
+    const cot__program *p = l->plan->p;
+    if (v != COT__NO_VALUE) {
+        cot__view x = cot__value_view(p, v);
+        if (x.ndim > 0 || x.dtype != l->compute || cot__value_origin(p, v) != COT__FROM_CONSTANT) return false;
+        number = cot__load_f64(cot__constant_elements(p, cot__value_maker(p, v)), x.dtype);
+    }
+    return number == wanted && signbit(number) == signbit(wanted);
+}
+
 /* Is the value made as the tree says? Recursive over a rule, whose depth the table bounds. */
 static bool matches(look *l, uint32_t v, double number) {
     const cot__program *p = l->plan->p;
@@ -49,7 +63,7 @@ static bool matches(look *l, uint32_t v, double number) {
     case TREE_OPERAND: return is_read_as(l, tree->op, v);
     case TREE_RESULT: return is_read_as(l, COT__PARTIAL_Z, v);
     case TREE_G: return is_read_as(l, COT__PARTIAL_G, v);
-    case TREE_NUMBER: return v == COT__NO_VALUE && number == cot__tree_number(tree);
+    case TREE_NUMBER: return is_number(l, v, number, cot__tree_number(tree));
     }
     if (k > last || last - k > FARTHEST || p->operation[k].op != tree->op) return false;
     if (cot__member_compute(p, k) != l->compute || (k != last && !l->plan->fusion.inside[v])) return false;

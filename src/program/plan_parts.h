@@ -79,7 +79,7 @@ bool cot__plan_group(cot__planner *q, uint32_t group);
  * with. */
 enum { COT__PARTIAL_Z = 3, COT__PARTIAL_G, COT__PARTIAL_READS };
 /* Members of the shortest, and how many a group has at most. */
-enum { COT__SHORTEST_PARTIAL = 3, COT__MOST_PARTIALS = COT__STAGE_RUNS / COT__SHORTEST_PARTIAL };
+enum { COT__SHORTEST_PARTIAL = 2, COT__MOST_PARTIALS = COT__STAGE_RUNS / COT__SHORTEST_PARTIAL };
 
 /* Partial k of `op` at x, instead of the members from `first` to `last`, whose result it gives. */
 typedef struct cot__partial {

@@ -144,6 +144,21 @@ static void a_number_of_another_rule_is_none(void **state) {
     test_verdict();
 }
 
+/* The way back through a ReLU reads its zero as a constant; -0 is another number. */
+static void a_constant_without_axes_is_a_number(void **state) {
+    cot__partial found;
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        draft d;
+        draft_open(&d, NULL);
+        uint32_t x = array(&d, COT_F32), g = op(&d, OP_exp, X(x)), above = op(&d, OP_greater, X(x, NUM));
+        uint32_t zero = constant(&d, COT_F32, COT_SCALAR, (double[]){0, -0.0, 1}[k]);
+        output(&d, op(&d, OP_where, X(above, g, zero)));
+        finds(&d, k == 0, &found);
+    }
+    test_verdict();
+}
+
 static void what_others_read_is_made_by_itself(void **state) {
     cot__partial found;
     (void)state;
@@ -203,6 +218,7 @@ int main(void) {
         cmocka_unit_test(all_rules_keep_their_bits),
         cmocka_unit_test(shared_words_belong_to_one_partial),
         cmocka_unit_test(a_number_of_another_rule_is_none),
+        cmocka_unit_test(a_constant_without_axes_is_a_number),
         cmocka_unit_test(what_others_read_is_made_by_itself),
         cmocka_unit_test(nothing_else_stands_between),
         cmocka_unit_test(operands_are_one_value_each),
