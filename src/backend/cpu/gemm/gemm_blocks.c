@@ -366,8 +366,8 @@ static bool lies_ready(const cot__gemm_kernels *g, bool alone, const cot__matrix
 }
 
 /* A product of so few terms that a plan would take as long as they do: tile by tile, panel after
- * panel of B, without room. Packed are the last rows, if they fill no tile, and a panel of B that is
- * not whole or does not lie along its rows. False: it is none. */
+ * panel of B, without room. Packed are the last rows, if they fill no tile, and a panel of B that
+ * is not whole or does not lie along its rows. False: it is none. */
 static bool by_few_tiles(const cot__gemm_kernels *g, cot__matrix a, cot__matrix b, cot__matrix c, bool add) {
     enum { SHORT = 1 << 12, CHAINS = 8 /* that hide the latency of one */ };
     const int64_t m = c.rows, n = c.cols, k = a.cols, rows = g->rows, unit = rows / 3;
