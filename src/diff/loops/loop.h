@@ -135,6 +135,9 @@ bool cot__state_next(cot__stepper *s);
 /* Step k for its values alone, to the next state. y: where stacked values go that it gives out;
  * NULL: they are not wanted. */
 bool cot__stepper_go(cot__stepper *s, const cot__view *y, int64_t k, int64_t length);
+/* Gives `ok` back. If it is false, the error on the tape happened in step k, there or back: adds
+ * that to its text. */
+bool cot__step_went(const cot__stepper *s, int64_t k, int64_t length, bool ok);
 /* Does the test of a cot_while say that it goes on? */
 bool cot__stepper_test(cot__stepper *s, bool *go);
 /* What a run has noted and refused goes to the tape. */

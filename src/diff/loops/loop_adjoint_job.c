@@ -228,6 +228,7 @@ void cot__loop_adjoint_job_close(void *held) {
 
 typedef struct walking { const cot__job *j; holding *h; } walking;
 
+/* Step k, there or back, or the test (k < 0). */
 static bool hear(const cot__job *j, const cot__steps *s, const cot__run *run, bool ok, int64_t k) {
     if (cot__run_note(run)[0]) j->caller->note(j->caller, cot__run_note(run));
     return ok || cot__loop_refused(j, s, run, k);
@@ -311,9 +312,7 @@ static bool run_back(walking *w) {
     for (int64_t k = h->kept.length; k-- > 0;) {
         if (!cot__reach(NULL, NULL, &h->kept, &h->s, k, go_on, w)) return false;
         cot__way_at(&way, &h->s, h->s.f.reverse ? h->kept.length - 1 - k : k);
-        bool ok = cot__run_go(back, (const void *const *)way.in, way.out);
-        if (cot__run_note(back)[0]) w->j->caller->note(w->j->caller, cot__run_note(back));
-        if (!ok) return w->j->caller->fail(w->j->caller, cot__run_status(back), cot__run_message(back)), false;
+        if (!hear(w->j, &h->s, back, cot__run_go(back, (const void *const *)way.in, way.out), k)) return false;
     }
     return true;
 }

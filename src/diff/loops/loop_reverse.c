@@ -188,10 +188,11 @@ static bool step_back(back *b, int64_t k) {
     const cot__loop *l = b->s.loop;
     int64_t          at = l->reverse ? b->run->length - 1 - k : k, stride[COT_MAX_NDIM];
     if (!cot__take_steps(t, 1)) return false;
-    if (b->way.run || b->way.played) return cot__way_step(&b->way, at);
+    if (b->way.run || b->way.played) return cot__step_went(&b->s, k, b->run->length, cot__way_step(&b->way, at));
     cot_mark         m = cot__mark(t);
     uint32_t         from = t->count;
-    bool             ok = cot__loop_step(&b->s, k, b->run->length, OP_parameter, b->inputs);
+    bool ok = cot__step_went(&b->s, k, b->run->length,
+                             cot__loop_step(&b->s, k, b->run->length, OP_parameter, b->inputs));
     uint32_t         top = ok ? highest_result(b) : 0;
     ok = ok && cot__smooth_step(t, l->name, from, top, at);
     cot__sweep       w = {.t = t, .lo = top, .top = top, .wanted_only = true};
@@ -204,7 +205,7 @@ static bool step_back(back *b, int64_t k) {
         }
         for (int j = l->carry; ok && j < l->carry + l->nys; j++)
             ok = seed_given_out(b, &w, at, j);
-        ok = ok && cot__reverse(&w);
+        ok = cot__step_went(&b->s, k, b->run->length, ok && cot__reverse(&w));
         mark_inputs(b, false);
         if (ok) collect(b, &w, at);
         cot__sweep_close(&w, false);
@@ -220,7 +221,7 @@ static bool go_on(void *to, int64_t k) {
     back *b = to;
     if (k < 0) return cot__state_first(&b->s), true;
     cot__scope scope = cot__scope_open(b->s.t, 0);
-    bool       ok = cot__stepper_go(&b->s, NULL, k, b->run->length);
+    bool       ok = cot__step_went(&b->s, k, b->run->length, cot__stepper_go(&b->s, NULL, k, b->run->length));
     cot__scope_close(b->s.t, &scope);
     b->run->again++;
     return ok;

@@ -324,13 +324,17 @@ static bool goes_on(cot__stepper *s, bool *go) {
     return ok;
 }
 
-static bool run_step(cot__stepper *s, int64_t k, int64_t length, const cot__view *y) {
+bool cot__step_went(const cot__stepper *s, int64_t k, int64_t length, bool ok) {
     const cot__loop *l = s->loop;
-    if (cot__stepper_go(s, y, k, length)) return true;
+    if (ok) return true;
     if (cot__loop_chosen(l)) cot__error_in(s->t, "the %s of [%s]", cot__branch(s->steps.choice), l->name);
-    if (length != 1)
+    if (l->test || length != 1)
         cot__error_in(s->t, "step %lld of [%s]", (long long)(l->first + (l->reverse ? length - 1 - k : k)), l->name);
     return false;
+}
+
+static bool run_step(cot__stepper *s, int64_t k, int64_t length, const cot__view *y) {
+    return cot__step_went(s, k, length, cot__stepper_go(s, y, k, length));
 }
 
 static bool run_known(cot__stepper *s, cot__loop_run *run, const cot__view *y) {
