@@ -89,8 +89,10 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * cot_value_and_grad, …) keeps that bound where `states` or `spill` are set, and all states where
  * they are not; so does a function that is compiled. Inside another body it keeps all, and there
  * the cure is a cot_checkpoint around an inner loop; but those of a cot_while in a body, which is
- * as long as it turns out to be each time that body is played, stay under the bound. NULL options
- * for the defaults, all 0. */
+ * as long as it turns out to be each time that body is played, stay under the bound. A vjp of a
+ * cot_call in the body may read values under cot_backward, and where such a bound is kept outside
+ * of bodies; where all states are kept, or in a compiled function, its operations are recorded as a
+ * body, and it may not. NULL options for the defaults, all 0. */
 typedef struct cot_loop_options {
     /* 0: 100, or all of a loop of known length if they take no more than 1 MiB together. More than
      * there are steps cost nothing */

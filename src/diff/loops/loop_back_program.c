@@ -5,7 +5,7 @@
  * not recorded again.
  *
  * Where signs of zeros are kept (`always`) and there is no program, the recorded gradient is
- * played. */
+ * played, unless a derivative of the user's is in it. */
 #include "rules/structural_ids.h"
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
@@ -16,10 +16,22 @@
 /* Recording the gradient of a body costs as much as some steps back. */
 enum { WORTH_RECORDING = 16 };
 
+/* Are there derivatives of the user's in the body, or in one inside of it? */
+static bool has_users_rules(cot_tape *t, const cot__region *body) {
+    for (uint32_t i = body->first; i < body->end; i++) {
+        const cot__op *op = cot__op_of(t->nodes[i].op);
+        if (op->users_rule && op->users_rule(&(cot__rule){.t = t, .node = i})) return true;
+    }
+    return false;
+}
+
+/* Derivatives of the user's may read values, which there are in a sweep alone; a program's may
+ * not. */
 static bool is_worth_it(const cot__way_back *w, int64_t length) {
-    const cot_tape *t = w->s->t;
+    cot_tape *t = w->s->t;
     if (t->kinks.look) return false;
-    return w->always ? length > 0 : length >= WORTH_RECORDING && w->s->program && !t->options.smooth;
+    if (!w->always) return length >= WORTH_RECORDING && w->s->program && !t->options.smooth;
+    return length > 0 && (w->s->program || !has_users_rules(t, w->s->body));
 }
 
 /* ---- recording the body ---------------------------------------------------------------------- */

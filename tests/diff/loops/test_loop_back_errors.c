@@ -1,5 +1,6 @@
 /* Functions of the user's on the way back through a loop: an error in one names the loop and the
- * step, as one on the way there does. */
+ * step, as one on the way there does, and a derivative that reads values is not recorded where the
+ * states are bounded. */
 #include "support/body_test.h"
 #include "support/tape_test.h"
 
@@ -109,10 +110,64 @@ static void loops_in_loops_name_the_steps_of_both(void **state) {
     }
 }
 
+/* ---- a derivative that reads values ---------------------------------------------------------- */
+
+static int leaky_value(int n, const cot_array *xs, cot_array *y, void *user) {
+    double x = *(const double *)xs[0].data;
+    (void)n, (void)user;
+    *(double *)y->data = x < 2 ? 3 * x : x;
+    return 0;
+}
+/* Branches by a value, and makes a leaf of a number. */
+static int leaky_vjp(int n, const cot_var *xs, cot_var y, cot_var ybar, cot_var *xbars, void *user) {
+    (void)n, (void)y, (void)user;
+    xbars[0] = cot_value(xs[0]) < 2 ? cot_mul(ybar, cot_scalar(ybar.tape, 3)) : ybar;
+    return 0;
+}
+static const cot_custom leaky = {.name = "leaky", .value = leaky_value, .vjp = leaky_vjp};
+
+BODY(leaks) { UNUSED; ys[0] = cot_call(&leaky, 1, &xs[n - 1], NULL); return 0; }
+BODY(leaks_inside) { UNUSED; return cot_fori(leaks, NULL, 0, 2, 1, xs, ys, &(cot_loop_options){.states = 1}); }
+
+/* With .states each step is swept, as by cot_backward: values are there to be read. Where all
+ * states are kept the derivative is a loop whose body is recorded, and has none. */
+static void a_derivative_may_read_values_where_states_are_bounded(void **state) {
+    (void)state;
+    static const cot_fn bodies[] = {leaks, leaks_inside};
+    for (int k = 0; k < 2; k++)
+        for (int steps = 1; steps < 40; steps += 19)
+            for (int smooth = 0; smooth < 2; smooth++) {
+                cot_tape        *t = cot_tape_create(&(cot_options){.smooth = smooth});
+                cot_loop_options o = {.states = 2};
+                cot_var          x = cot_scalar(t, 0.5), y, g;
+                cot_scan(bodies[k], NULL, steps, 1, &x, 0, NULL, &y, 0, NULL, &o);
+                cot_grad_of(y, 1, &x, &g);
+                cot_backward(y);
+                assert_ok(t);
+                assert_true(cot_value(g) == (k == 0 && steps == 1 ? 3 : 9));
+                assert_true(cot_grad_value(x) == cot_value(g));
+                cot_tape_destroy(t);
+            }
+}
+
+static void where_all_are_kept_it_may_not(void **state) {
+    (void)state;
+    cot_tape *t = cot_tape_create(NULL);
+    cot_var   x = cot_scalar(t, 0.5), y, g;
+    cot_scan(leaks, NULL, 3, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+    cot_grad_of(y, 1, &x, &g);
+    assert_error(t, COT_VALUE,
+                 "[value] asked for while the body of [scan] is recorded, which stands for every step and has no "
+                 "values yet; choose by values with cot_where or cot_cond (in the vjp of [leaky])");
+    cot_tape_destroy(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_error_on_the_way_back_names_its_step),
         cmocka_unit_test(loops_in_loops_name_the_steps_of_both),
+        cmocka_unit_test(a_derivative_may_read_values_where_states_are_bounded),
+        cmocka_unit_test(where_all_are_kept_it_may_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
