@@ -101,7 +101,8 @@ typedef struct cot_loop_options {
      * checksum. Must live as long as what was recorded. A state is its carried values, each rounded
      * up to 64 bytes, or to 8 if it has fewer than 64. Unless all are kept, 64 to 128 bytes for
      * each kept state are in memory beside it, with and without `spill` (without, and above 2 KB
-     * each, some 150 more) */
+     * each, some 150 more). A compiled function keeps its states in the memory of a run, whatever
+     * stands here: `states` bounds them there */
     const char *spill COT__OR_0;
     bool        reverse COT__OR_0; /* cot_scan, cot_fori: from the last step to the first */
     /* cot_while: an error after so many steps; 0: none. Others look only that it is not negative */

@@ -523,6 +523,39 @@ static void integers_keep_all_their_bits(void **state) {
     }
 }
 
+/* ---- states ---------------------------------------------------------------------------------- */
+
+typedef struct kept { int states; const char *spill; } kept;
+BODY(turns) { UNUSED; ys[0] = cot_sin(cot_mul(xs[0], 1.3)); return 0; }
+BODY(turned) {
+    const kept *k = user;
+    UNUSED;
+    cot_loop_options o = {.states = k->states, .spill = k->spill};
+    return cot_scan(turns, NULL, 30, 1, xs, 0, NULL, ys, 0, NULL, &o) != COT_OK;
+}
+BODY(slope_of_turned) { UNUSED; return cot_value_and_grad(turned, user, 1, xs, &ys[0], &ys[1]) != COT_OK; }
+
+/* On a tape the folder is an error. */
+static void states_of_a_program_lie_in_memory(void **state) {
+    (void)state;
+    static const kept ways[] = {{0, NULL}, {0, "/nowhere/at/all"}, {4, "/nowhere/at/all"}};
+    double            x = 0.6, z[3][2];
+    for (int k = 0; k < 3; k++) {
+        kept         w = ways[k];
+        cot_program *p = cot_compile(slope_of_turned, &w, 1, &(cot_type){COT_F64, {0, {0}}}, 2, NULL);
+        cot_run     *r = cot_run_create(p);
+        assert_int_equal(cot_program_run(r, (const void *[]){&x}, (void *[]){&z[k][0], &z[k][1]}), COT_OK);
+        assert_memory_equal(z[k], z[0], sizeof *z);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   v = cot_scalar(t, x), of[2];
+        slope_of_turned(1, &v, 2, of, &w);
+        assert_int_equal(cot_tape_status(t), w.spill ? COT_VALUE : COT_OK);
+        cot_tape_destroy(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(programs_with_loops_have_the_bits_of_the_tape),
@@ -536,6 +569,7 @@ int main(void) {
         cmocka_unit_test(what_a_body_may_refuse_is_an_effect),
         cmocka_unit_test(functions_of_the_users_bind_a_program_to_this_process),
         cmocka_unit_test(integers_keep_all_their_bits),
+        cmocka_unit_test(states_of_a_program_lie_in_memory),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_run_takes_no_memory),
     };
