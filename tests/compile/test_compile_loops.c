@@ -523,6 +523,72 @@ static void integers_keep_all_their_bits(void **state) {
     }
 }
 
+/* A step of the outer loop carries a number and a counter that begins beyond 53 bits; the inner
+ * loop counts on until three more have passed, and multiplies by how far it has come. */
+static const int64_t far = INT64_C(1) << 60 | 1;
+typedef struct counted { cot_var from, end; int states; } counted;
+BODY(is_before_end) { UNUSED; ys[0] = cot_less(xs[1], ((const counted *)user)->end); return 0; }
+BODY(counts) {
+    UNUSED;
+    cot_var passed = cot_cast(cot_sub(xs[1], ((const counted *)user)->from), COT_F64);
+    ys[0] = cot_sin(cot_mul(xs[0], cot_add(cot_mul(passed, 0.01), 1)));
+    ys[1] = cot_add(xs[1], cot_integer(1));
+    return 0;
+}
+BODY(counts_three) {
+    UNUSED;
+    counted c = {cot_data(xs[0].tape, COT_I64, COT_SCALAR, &far), cot_add(xs[1], cot_integer(3)), *(const int *)user};
+    return cot_while(is_before_end, counts, &c, 2, xs, ys, &(cot_loop_options){.states = c.states}) != COT_OK;
+}
+enum { OUTER = 18 };
+BODY(counts_far) {
+    UNUSED;
+    cot_var init[2] = {xs[0], cot_data(xs[0].tape, COT_I64, COT_SCALAR, &far)}, last[2];
+    cot_scan(counts_three, user, OUTER, 2, init, 0, NULL, last, 0, NULL, &(cot_loop_options){.states = *(int *)user});
+    ys[0] = last[0];
+    if (m > 1) ys[1] = last[1];
+    return cot_tape_status(xs[0].tape) == COT_OK ? 0 : 1;
+}
+BODY(slope_of_far) {
+    UNUSED;
+    ys[0] = COT_NONE;
+    cot_value_and_grad(counts_far, user, 1, xs, &ys[0], &ys[1]);
+    cot_var both[2];
+    counts_far(1, xs, 2, both, user);
+    ys[2] = both[1];
+    return cot_tape_status(xs[0].tape) == COT_OK ? 0 : 1;
+}
+
+static void gradients_count_beyond_53_bits(void **state) {
+    (void)state;
+    double x = 0.7, y = x, g = 1;
+    for (int k = 0; k < 3 * OUTER; k++) g *= cos(y * (1 + 0.01 * k)) * (1 + 0.01 * k), y = sin(y * (1 + 0.01 * k));
+    for (int states = 0; states < 3; states++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   v = cot_scalar(t, x), of[3], again[2];
+        double    z[2], swept;
+        int64_t   end;
+        assert_int_equal(slope_of_far(1, &v, 3, of, &states), 0);
+        counts_far(1, &v, 2, again, &states);
+        cot_backward(again[0]);
+        swept = cot_grad_value(v);
+        assert_ok(t);
+        assert_near(cot_value(of[0]), y, 1e-12);
+        assert_near(swept, g, 1e-9);
+        assert_true(cot_value(of[1]) == swept && cot_value(again[0]) == cot_value(of[0]));
+        assert_int_equal(cot_read_as(of[2], COT_I64, &end, 1), COT_OK);
+        assert_true(end == far + 3 * OUTER);
+        cot_program *p = cot_compile(slope_of_far, &states, 1, &(cot_type){COT_F64, {0, {0}}}, 3, NULL);
+        assert_string_equal(cot_program_message(p), "");
+        cot_run *r = cot_run_create(p);
+        assert_int_equal(cot_program_run(r, (const void *[]){&x}, (void *[]){&z[0], &z[1], &end}), COT_OK);
+        assert_true(z[0] == cot_value(of[0]) && z[1] == swept && end == far + 3 * OUTER);
+        cot_run_destroy(r);
+        cot_program_destroy(p);
+        cot_tape_destroy(t);
+    }
+}
+
 /* ---- states ---------------------------------------------------------------------------------- */
 
 typedef struct kept { int states; const char *spill; } kept;
@@ -569,6 +635,7 @@ int main(void) {
         cmocka_unit_test(what_a_body_may_refuse_is_an_effect),
         cmocka_unit_test(functions_of_the_users_bind_a_program_to_this_process),
         cmocka_unit_test(integers_keep_all_their_bits),
+        cmocka_unit_test(gradients_count_beyond_53_bits),
         cmocka_unit_test(states_of_a_program_lie_in_memory),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(a_run_takes_no_memory),
