@@ -50,7 +50,7 @@ static bool has_type(cot_tape *t, uint32_t i, int k, cot_type want) {
     char      a[COT__SHAPE_TEXT], b[COT__SHAPE_TEXT];
     cot_dtype dtype = cot__dtype_at(&t->nodes[i]);
     if (dtype == want.dtype && cot__has_shape(t, i, &want.shape)) return true;
-    cot__fail(t, dtype == want.dtype ? COT_SHAPE : COT_DTYPE,
+    cot__fail(t, cot__misfit(dtype, want.dtype),
               "[%s] xs[%d] is %s %s, but input %d of the program is %s %s; they must be equal", NAME, k,
               cot__dtype_name(dtype), cot__shape_text_at(t, i, a), k, cot__dtype_name(want.dtype),
               cot__shape_text(want.shape.ndim, want.shape.dim, b));

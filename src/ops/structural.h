@@ -60,6 +60,8 @@ void      cot__reduced_shape(cot_shape *z, int ndim, const int64_t *shape, uint3
 /* x's shape with the axes of the mask at extent 1. */
 cot_shape cot__kept_shape(cot_shape x, uint32_t mask);
 bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
+/* The error of two types that must be equal and are not. */
+static inline cot_status cot__misfit(cot_dtype a, cot_dtype b) { return a == b ? COT_SHAPE : COT_DTYPE; }
 /* cot_take and cot_broadcast_to on behalf of `op`, whose name errors have. */
 cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis);
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape);

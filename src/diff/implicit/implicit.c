@@ -188,7 +188,7 @@ static bool as_many(cot_tape *t, const char *name, uint32_t equations, uint32_t 
     cot_shape have = cot__shape_at(t, equations), want = cot__shape_at(t, unknowns);
     cot_dtype given = cot__dtype_at(&t->nodes[equations]), asked = cot__dtype_at(&t->nodes[unknowns]);
     if (cot__same_shape(&have, &want) && given == asked) return true;
-    cot__fail(t, COT_SHAPE,
+    cot__fail(t, cot__misfit(given, asked),
               "[%s] there are equations %s %s for unknowns %s %s; they must be as many and of the same dtype", name,
               cot__dtype_name(given), cot__shape_text(have.ndim, have.dim, p), cot__dtype_name(asked),
               cot__shape_text(want.ndim, want.dim, s));

@@ -171,11 +171,12 @@ cot_var cot__linear_solve(const char *name, const char *wanted, cot_fn f, void *
     l->a = cot__region_record(t, name, f, user, 1, &example, 1);
     if (!l->a) return INVALID(t);
     cot_shape have = cot__shape_at(t, l->a->out[0]), want = cot__shape_at(t, i);
-    if (!cot__same_shape(&have, &want) || cot__dtype_at(&t->nodes[l->a->out[0]]) != cot__dtype_at(&t->nodes[i]))
-        return cot__fail(
-            t, COT_SHAPE, "[%s] the function gives %s %s for a vector of %s %s; it must keep shape and dtype", name,
-            cot__dtype_name(cot__dtype_at(&t->nodes[l->a->out[0]])), cot__shape_text(have.ndim, have.dim, p),
-            cot__dtype_name(cot__dtype_at(&t->nodes[i])), cot__shape_text(want.ndim, want.dim, q));
+    cot_dtype given = cot__dtype_at(&t->nodes[l->a->out[0]]), asked = cot__dtype_at(&t->nodes[i]);
+    if (!cot__same_shape(&have, &want) || given != asked)
+        return cot__fail(t, cot__misfit(given, asked),
+                         "[%s] the function gives %s %s for a vector of %s %s; it must keep shape and dtype", name,
+                         cot__dtype_name(given), cot__shape_text(have.ndim, have.dim, p), cot__dtype_name(asked),
+                         cot__shape_text(want.ndim, want.dim, q));
     return cot__linear_solve_record(t, l, example);
 }
 

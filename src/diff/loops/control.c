@@ -44,13 +44,12 @@ static bool carries_fit(cot_tape *t, const cot__loop *l, const uint32_t *init) {
     for (int k = 0; k < l->carry; k++) {
         uint32_t  out = l->body[0]->out[k];
         cot_shape have = cot__shape_at(t, out), want = cot__shape_at(t, init[k]);
-        if (cot__same_shape(&have, &want) && cot__dtype_at(&t->nodes[out]) == cot__dtype_at(&t->nodes[init[k]]))
-            continue;
-        cot__fail(t, COT_SHAPE,
+        cot_dtype leaves = cot__dtype_at(&t->nodes[out]), comes = cot__dtype_at(&t->nodes[init[k]]);
+        if (cot__same_shape(&have, &want) && leaves == comes) continue;
+        cot__fail(t, cot__misfit(leaves, comes),
                   "[%s] carried value %d comes as %s %s and leaves the body as %s %s; carried values keep their "
                   "shape and dtype",
-                  l->name, k, cot__dtype_name(cot__dtype_at(&t->nodes[init[k]])),
-                  cot__shape_text(want.ndim, want.dim, a), cot__dtype_name(cot__dtype_at(&t->nodes[out])),
+                  l->name, k, cot__dtype_name(comes), cot__shape_text(want.ndim, want.dim, a), cot__dtype_name(leaves),
                   cot__shape_text(have.ndim, have.dim, b));
         return false;
     }
@@ -241,11 +240,12 @@ static bool branches_agree(cot_tape *t, const cot__loop *l) {
     for (int k = 0; k < l->nys; k++) {
         uint32_t  x = l->body[0]->out[k], y = l->body[1]->out[k];
         cot_shape have = cot__shape_at(t, x), want = cot__shape_at(t, y);
-        if (cot__same_shape(&have, &want) && cot__dtype_at(&t->nodes[x]) == cot__dtype_at(&t->nodes[y])) continue;
-        cot__fail(t, COT_SHAPE,
+        cot_dtype then = cot__dtype_at(&t->nodes[x]), otherwise = cot__dtype_at(&t->nodes[y]);
+        if (cot__same_shape(&have, &want) && then == otherwise) continue;
+        cot__fail(t, cot__misfit(then, otherwise),
                   "[cond] result %d is %s %s where the choice is true and %s %s where it is false; they must agree", k,
-                  cot__dtype_name(cot__dtype_at(&t->nodes[x])), cot__shape_text(have.ndim, have.dim, a),
-                  cot__dtype_name(cot__dtype_at(&t->nodes[y])), cot__shape_text(want.ndim, want.dim, b));
+                  cot__dtype_name(then), cot__shape_text(have.ndim, have.dim, a), cot__dtype_name(otherwise),
+                  cot__shape_text(want.ndim, want.dim, b));
         return false;
     }
     return true;

@@ -476,6 +476,7 @@ static void ill_conditioned_systems_are_solved(void **state) {
 
 BODY(no_root) { UNUSED; ys[0] = cot_add(cot_square(xs[0]), 1.0); return 0; }
 BODY(singular) { UNUSED; ys[0] = cot_mul(xs[0], 0.0); return 0; }
+BODY(narrows) { UNUSED; ys[0] = cot_cast(xs[0], COT_F32); return 0; }
 BODY(sums) { UNUSED; ys[0] = cot_sum(xs[0], COT_ALL); return 0; }
 static int gives_up(int n, const cot_array *theta, cot_array *x, void *user) {
     (void)n, (void)theta, (void)user;
@@ -680,6 +681,12 @@ static void solvers_that_fail_say_how_far_they_came(void **state) {
     cot_linear_solve(sums, NULL, three, NULL);
     expect(t, COT_SHAPE,
            "[linear_solve] the function gives f64 () for a vector of f64 (3,); it must keep shape and dtype");
+    cot_linear_solve(narrows, NULL, three, NULL);
+    expect(t, COT_DTYPE,
+           "[linear_solve] the function gives f32 (3,) for a vector of f64 (3,); it must keep shape and dtype");
+    cot_root(narrows, NULL, NULL, three, 0, NULL, NULL);
+    expect(t, COT_DTYPE,
+           "[root] there are equations f32 (3,) for unknowns f64 (3,); they must be as many and of the same dtype");
     cot_linear_solve(sums, NULL, whole, NULL);
     expect(t, COT_DTYPE, "[linear_solve] b has dtype i64; it must be a float");
     cot_root(sums, NULL, NULL, three, 0, NULL, NULL);

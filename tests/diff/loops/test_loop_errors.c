@@ -129,8 +129,16 @@ static void loops_say_what_is_wrong(void **state) {
     expect(t, COT_SHAPE,
            "[scan] carried value 0 comes as f64 (3,) and leaves the body as f64 (); carried values keep their shape "
            "and dtype");
+    cot_scan(narrows, NULL, 2, 1, &x, 0, NULL, &y, 0, NULL, NULL);
+    expect(t, COT_DTYPE,
+           "[scan] carried value 0 comes as f64 (3,) and leaves the body as f32 (3,); carried values keep their shape "
+           "and dtype");
+    cot_while(never_ends, narrows, NULL, 1, &x, &y, NULL);
+    expect(t, COT_DTYPE,
+           "[while] carried value 0 comes as f64 (3,) and leaves the body as f32 (3,); carried values keep their shape "
+           "and dtype");
     cot_fori(narrows, NULL, 0, 2, 1, &x, &y, NULL);
-    expect(t, COT_SHAPE,
+    expect(t, COT_DTYPE,
            "[fori] carried value 0 comes as f64 (3,) and leaves the body as f32 (); carried values keep their shape "
            "and dtype");
     cot_scan(same, NULL, -1, 1, &x, 0, NULL, &y, 0, NULL, NULL);
@@ -208,6 +216,9 @@ static void loops_say_what_is_wrong(void **state) {
     cot_cond(s, same, shrinks, NULL, 1, &x, 1, ys);
     expect(t, COT_SHAPE,
            "[cond] result 0 is f64 (3,) where the choice is true and f64 () where it is false; they must agree");
+    cot_cond(s, same, narrows, NULL, 1, &x, 1, ys);
+    expect(t, COT_DTYPE,
+           "[cond] result 0 is f64 (3,) where the choice is true and f32 (3,) where it is false; they must agree");
     cot_tape_destroy(t);
 }
 
