@@ -65,16 +65,16 @@ typedef struct cot_compile_options {
      * run takes memory. In the body of a loop or of another program there is nothing to compare.
      * For a program from a file, which has no function, it is refused. */
     bool          verify COT__OR_0;
-    /* Inputs that a run may write over, by their numbers, `donations` of them: a large output of
-     * the same dtype and shape that is not made where it is wanted at once is made there, so that a
-     * run has no memory for it. That needs an input which nobody reads any more when the output is
-     * made, but for its own elements one by one; cot_program_report says which output took which,
-     * and why an input takes none (an output may be wanted there all the same).
+    /* Inputs that a run may write over, by their numbers, each once, `donations` of them: a large
+     * output of the same dtype and shape that is not made where it is wanted at once is made
+     * there, so that a run has no memory for it. That needs an input which nobody reads any more
+     * when the output is made, but for its own elements one by one; cot_program_report says which
+     * output took which, and why an input takes none (an output may be wanted there all the same).
      * What a donated input holds after a run is not defined, unless an output was to lie there: a
      * training step that gives its parameters back in their own memory holds them once. When a
-     * check of the data refuses, every input is as it was. Only cot_program_run writes over inputs.
-     * A run whose outputs lie across donated inputs of other outputs is done without, and takes the
-     * memory then. */
+     * check of the data refuses, every input is as it was. Only cot_program_run writes over
+     * inputs. A run whose outputs lie across donated inputs of other outputs is done without, and
+     * takes the memory then. */
     const int    *donate COT__OR_0;
     int           donations COT__OR_0;
     /* Bytes that a cot_run may take, cot_run_bytes; 0: as many as it likes. Before the first run it

@@ -103,6 +103,12 @@ static bool donations_are_legal(cot_program *p, const cot_compile_options *o) {
     return !text[0];
 }
 
+static void fail_twice(cot_program *p, int k, int input) {
+    char text[COT__MESSAGE];
+    snprintf(text, sizeof text, "[compile] donate[%d] is %d, and so is one before; an input is donated once", k, input);
+    fail(p, COT_VALUE, text);
+}
+
 void cot__program_donate(cot_program *p, const cot_compile_options *o) {
     size_t n = (size_t)cot_program_inputs(p);
     if (p->status != COT_OK || !donations_are_legal(p, o) || o->donations == 0) return;
@@ -112,7 +118,10 @@ void cot__program_donate(cot_program *p, const cot_compile_options *o) {
         return;
     }
     memset(p->donated, 0, n * sizeof *p->donated);
-    for (int k = 0; k < o->donations; k++) p->donated[o->donate[k]] = true;
+    for (int k = 0; k < o->donations; k++) {
+        if (p->donated[o->donate[k]]) fail_twice(p, k, o->donate[k]);
+        p->donated[o->donate[k]] = true;
+    }
 }
 
 /* ---- a memory limit -------------------------------------------------------------------------- */

@@ -314,6 +314,8 @@ static void what_cannot_be_donated_is_told(void **state) {
             "[compile] donate[1] is 5; the inputs are 0 to 4");
     refused(&(cot_compile_options){.donate = (const int[]){-1}, .donations = 1},
             "[compile] donate[0] is -1; the inputs are 0 to 4");
+    refused(&(cot_compile_options){.donate = (const int[]){1, 0, 1}, .donations = 3},
+            "[compile] donate[2] is 1, and so is one before; an input is donated once");
 }
 
 /* The second run finds other memory, and takes what it needs. */
