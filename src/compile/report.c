@@ -161,8 +161,10 @@ static void put_useless(const cot__plan *plan, uint32_t k, cot__text *to) {
     for (uint32_t i = 0; i < d->count; i++) {
         if (p->value[d->one[i].root].type != p->value[p->input[k]].type) continue;
         same++;
-        if (!cot__may_take_place(p, d, i, k) || d->one[i].donor == COT__NO_VALUE) continue;
-        cot__putf(to, "output %u could be made there, and takes input %u\n", d->one[i].output, d->one[i].donor);
+        if (!cot__may_take_place(p, d, i, k)) continue;
+        uint32_t donor = d->one[i].donor, output = d->one[i].output;
+        if (donor != COT__NO_VALUE) cot__putf(to, "output %u could be made there, and takes input %u\n", output, donor);
+        else cot__putf(to, "output %u is made in memory that the run has anyway\n", output);
         return;
     }
     cot__put(to, same ? "outputs of its type are made while it is still read\n"
