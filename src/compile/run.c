@@ -147,13 +147,19 @@ static bool lie_as_before(const cot_run *r, int m, void *const *outputs) {
     return true;
 }
 
+/* Of two at one place the later one: so an error names the same two, wherever they lay before. */
+static bool lies_behind(const cot__laid *laid, int a, int b) {
+    uintptr_t of_a = (uintptr_t)laid[a].at, of_b = (uintptr_t)laid[b].at;
+    return of_a > of_b || (of_a == of_b && a > b);
+}
+
 /* By insertion at shrinking distances: in place, and one pass for what is sorted. */
 static void sort_by_place(cot__laid *laid, int m) {
     for (int far = m, step = 0; step != 1;) {
         step = far = far > 2 ? (int)((int64_t)far * 5 / 11) : 1;
         for (int i = step; i < m; i++) {
             int k = i, moved = laid[i].sorted;
-            for (; k >= step && (uintptr_t)laid[laid[k - step].sorted].at > (uintptr_t)laid[moved].at; k -= step)
+            for (; k >= step && lies_behind(laid, laid[k - step].sorted, moved); k -= step)
                 laid[k].sorted = laid[k - step].sorted;
             laid[k].sorted = moved;
         }
