@@ -139,7 +139,8 @@ static bool refuse(cot_run *r, const char *format, const char *what, int k) {
 static int64_t size_of(cot_type type) { return cot__count(type.shape.ndim, type.shape.dim); }
 static int64_t bytes_of(cot_type type) { return size_of(type) * cot__dtype_size(type.dtype); }
 
-/* Those of a training loop lie where they lay. */
+/* Those of a training loop lie where they lay. (Where large outputs may be made depends on inputs,
+ * too, and each run by itself remembers both: lie_as_before of program/run.c.) */
 static bool lie_as_before(const cot_run *r, int m, void *const *outputs) {
     if (!r->apart) return false;
     for (int k = 0; k < m; k++)

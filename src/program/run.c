@@ -63,7 +63,8 @@ static const void *direct_base(const cot__run *r, uint32_t k, const void *const 
 
 /* Do all inputs and outputs lie where they lay when direct outputs were bound last? Those of a
  * training loop do, and to ask about each output and each input takes long where there are
- * hundreds. */
+ * hundreds. (That outputs lie apart from one another has been asked before, once for all runs
+ * that a cot_run has: lie_as_before of compile/run.c.) */
 static bool lie_as_before(cot__run *r, const void *const *inputs, void *const *outputs) {
     bool same = r->bound_directs;
     for (uint32_t k = 0; k < r->p->inputs; k++) same &= r->lay[k] == inputs[k], r->lay[k] = inputs[k];
