@@ -268,7 +268,8 @@ typedef struct cot__backend {
     void (*scatter_add_along)(const cot__view *x, int axis, const cot__view *index, const cot__view *u);
 
     /* places (I64, index.shape[:-1], row-major) = the number, counted row-major in an array of
-     * these d extents, of the d coordinates along the last axis of index, which are in range. */
+     * these d extents, of the d coordinates along the last axis of index, which are in range. For
+     * d = 1 that axis may be missing. */
     void (*ravel_index)(const cot__view *index, int d, const int64_t *extent, const cot__view *places);
     /* writers[p] (I64, a vector) = the last element of index that is p, counted row-major; -1:
      * there is none. */

@@ -121,6 +121,24 @@ bool cot__job_check_type(const cot__job *j, const cot__type *z) {
     return cot__legal_dtype(j->caller, z->dtype) && cot__legal_shape(j->caller, &z->shape);
 }
 
+cot__asker cot__asker_of(const cot__attr *a) {
+    bool is_one = a->number >= 0 && a->number < COT__ASKERS && a->number == (int)a->number;
+    return is_one ? (cot__asker)(int)a->number : COT__ASKERS;
+}
+
+const char *cot__asker_name(cot__asker who) {
+    static const char *const names[COT__ASKERS] = {
+        NULL,      "take",   "take_along_axis", "embedding",     "scatter_add",           "scatter_add_along",
+        "scatter", "gather", "nll",             "cross_entropy", "softmax_cross_entropy", "nn_cross_entropy"};
+    return names[who];
+}
+
+const char *cot__asker_what(cot__asker who) { return cot__asker_wraps(who) ? "indices" : "labels"; }
+
+bool cot__job_asker(const cot__job *j) {
+    return cot__asker_of(j->attr) < COT__ASKERS || cot__job_illegal(j, "positions for %g", j->attr->number);
+}
+
 bool cot__infer_same(const cot__job *j, cot__type *z) {
     if (!cot__job_has(j, 1, 1, 0)) return false;
     cot__type_like(z, j->x[0].dtype, &j->x[0]);

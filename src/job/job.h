@@ -89,6 +89,34 @@ void cot__remark(const cot__caller *c, const char *format, ...) __attribute__((f
  * where they may be negative (wrap). */
 typedef struct cot__positions { int operand; int64_t extent; bool wrap; } cot__positions;
 
+/* For which function an operation on positions looks at them: its own, or one that is composed of
+ * it, whose derivative it is, or that it stands for in a batch. It is the number among the
+ * attributes of such an operation (cot__op.asker), so that a program refuses what the function
+ * refuses, in its words. */
+typedef enum cot__asker {
+    COT__FOR_ITSELF,
+    COT__FOR_TAKE,
+    COT__FOR_TAKE_ALONG_AXIS,
+    COT__FOR_EMBEDDING,
+    COT__FOR_SCATTER_ADD,
+    COT__FOR_SCATTER_ADD_ALONG,
+    COT__FOR_SCATTER,
+    COT__FOR_GATHER,
+    /* those that follow take labels: none is negative */
+    COT__FOR_NLL,
+    COT__FOR_CROSS_ENTROPY,
+    COT__FOR_SOFTMAX_CROSS_ENTROPY,
+    COT__FOR_NN_CROSS_ENTROPY,
+    COT__ASKERS
+} cot__asker;
+/* The asker of an operation with these attributes; COT__ASKERS: the number is none. */
+cot__asker  cot__asker_of(const cot__attr *a);
+/* What the function is called; NULL: of itself. */
+const char *cot__asker_name(cot__asker who);
+/* What it calls the positions, and do negative ones count from the end? */
+const char *cot__asker_what(cot__asker who);
+static inline bool cot__asker_wraps(cot__asker who) { return who < COT__FOR_NLL; }
+
 /* ---- checks that infer is made of ------------------------------------------------------------ */
 
 /* These fail for jobs that no public function makes: a file may hold anything. */
@@ -117,6 +145,8 @@ bool cot__job_check_type(const cot__job *j, const cot__type *z);
 /* infer and view of an operation whose only operand has the elements of its result. */
 bool cot__infer_same(const cot__job *j, cot__type *z);
 bool cot__view_same(const cot__job *j, const cot__type *z, int64_t *stride, int64_t *offset);
+/* Is the number among the attributes an asker? */
+bool cot__job_asker(const cot__job *j);
 /* "[name] operand k …: this is no legal operation". */
 bool cot__job_illegal(const cot__job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -12,8 +12,9 @@ static cot_var over_classes(cot_var log_p, cot_var w) {
 static cot_var of_labels(cot_var log_p, cot_var labels, cot_var w, const cot_cross_entropy_options *o, double classes) {
     cot_var counts = o->ignore ? cot_not_equal(labels, cot_integer(o->ignored)) : cot_greater_equal(labels, 0);
     cot_var safe   = o->ignore ? cot_where(counts, labels, cot_integer(0)) : labels;
-    cot_var one    = cot_squeeze(cot_take_along_axis(log_p, cot_expand_dims(safe, -1), -1), COT_AXES(-1));
-    cot_var each   = w.tape ? cot_take(w, safe, 0) : cot_full_like(one, 1);
+    cot_var one    = cot__take_along_for(COT__FOR_NN_CROSS_ENTROPY, log_p, cot_expand_dims(safe, -1), -1);
+    one            = cot_squeeze(one, COT_AXES(-1));
+    cot_var each   = w.tape ? cot__take_for(COT__FOR_NN_CROSS_ENTROPY, w, safe, 0) : cot_full_like(one, 1);
     if (o->ignore) each = cot_where(counts, each, 0), counts = cot_cast(counts, cot_dtype_of(log_p));
     cot_var sum = cot_mul(1 - o->smoothing, cot_sum(cot_smul(each, one), COT_ALL));
     if (o->smoothing > 0) {

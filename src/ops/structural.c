@@ -79,12 +79,6 @@ bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start
     return true;
 }
 
-bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap) {
-    cot__recording r;
-    cot__recording_begin(&r, t, op, 1, &i);
-    return cot__job_integers(&r.job, 0, what) && cot__recording_positions(&r, what, extent, wrap);
-}
-
 /* ---- operands -------------------------------------------------------------------------------- */
 
 cot_tape *cot__enter_axis(const char *op, cot_var x, int *axis, uint32_t *index) {

@@ -28,9 +28,6 @@ bool cot__check_axes(cot_tape *t, const char *op, cot_axes axes, int ndim, uint3
  * COT_END is an open end. */
 bool cot__check_slice(cot_tape *t, const char *op, int64_t extent, int64_t start, int64_t stop, int64_t *step,
                       int64_t *first, int64_t *length);
-/* Are all elements of node i positions on an axis of this extent? Negative ones count from the end
- * if `wrap`. */
-bool cot__check_positions(cot_tape *t, const char *op, const char *what, uint32_t i, int64_t extent, bool wrap);
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -64,6 +61,15 @@ bool      cot__same_shape(const cot_shape *a, const cot_shape *b);
 static inline cot_status cot__misfit(cot_dtype a, cot_dtype b) { return a == b ? COT_SHAPE : COT_DTYPE; }
 /* cot_take and cot_broadcast_to on behalf of `op`, whose name errors have. */
 cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis);
+/* cot_take, cot_take_along_axis and their transposes, on behalf of a function that asks for such
+ * positions: its name errors have, also in programs. */
+cot_var cot__take_for(cot__asker who, cot_var x, cot_var indices, int axis);
+cot_var cot__take_along_for(cot__asker who, cot_var x, cot_var indices, int axis);
+cot_var cot__scatter_add_for(cot__asker who, cot_var x, cot_var indices, cot_var updates, int axis);
+/* x with x[i, indices[i,j]] += updates[i,j] */
+cot_var cot__scatter_add_along_for(cot__asker who, cot_var x, cot_var indices, cot_var updates, int axis);
+/* Positions on one axis of this extent, which `who` asks for, as i64 counted from the front. */
+cot_var cot__places_for(cot__asker who, cot_var indices, int64_t extent);
 cot_var cot__broadcast_as(const char *op, cot_var x, cot_shape shape);
 /* The shape of take: x.shape[:axis] + indices.shape + x.shape[axis+1:]. It may have more axes or
  * elements than there can be, which the caller looks at. */
@@ -77,8 +83,6 @@ cot_var cot__constant_push(cot_tape *t, cot__result *r);
 
 /* A contiguous copy of any value. */
 cot_var cot__copy_var(cot_tape *t, uint32_t x);
-/* x with x[i, indices[i,j]] += updates[i,j]: the transpose of take_along_axis. */
-cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis);
 /* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once:
  * thousands of repeats of one position would stop growing otherwise. False after setting the
  * error. */

@@ -95,6 +95,9 @@ typedef struct cot__op {
      * themselves give products that are off by no more than so each, or the rule reads a sign
      * alone. Not so of 1 - z², of x == z, or of a difference beside statistics that are exact. */
     bool rounds;
+    /* Of an operation that looks at positions: for which function, unless the number among its
+     * attributes names another (a cot__asker, job.h). 0: it looks at none, or needs no name. */
+    uint8_t asker;
     /* How groups of a program do it block by block (program/fusion.h); COT__BY_ITSELF: they do not.
      * rows: of a generic operation that mixes an axis, or one and all after it (see `attrs`): a row
      * of the result is made of that row of so many operands, the first, and of all of the others.
@@ -113,8 +116,8 @@ typedef struct cot__op {
     const char *operands;
     /* Public functions of other names that record this operation and have its rule: "dot outer". */
     const char *functions;
-    /* How messages call it when it is recorded again, where users do not know its name: "gather".
-     * NULL: by its name. */
+    /* How messages call it where users do not know its name: "gather". NULL: by its name. See
+     * cot__caller_name. */
     const char *called;
     void (*vjp)(cot__rule *r);
     void (*jvp)(cot__rule *r);
@@ -225,6 +228,15 @@ typedef struct cot__op {
 extern const cot__op cot__elementwise_ops[];
 /* The record of any operation; for elementwise ones name, kind and saves only. */
 const cot__op *cot__op_of(int op);
+/* For which function it looks at positions. */
+static inline cot__asker cot__asker_in(const cot__op *op, const cot__attr *a) {
+    cot__asker who = op->asker && a ? cot__asker_of(a) : COT__FOR_ITSELF;
+    return who == COT__FOR_ITSELF ? (cot__asker)op->asker : who;
+}
+/* How messages call it when it is recorded again, or runs in a program. */
+static inline const char *cot__caller_name(const cot__op *op, const cot__attr *a) {
+    return op->asker ? cot__asker_name(cot__asker_in(op, a)) : op->called ? op->called : op->name;
+}
 /* Is the value of a structural operation linear in operand k, as far as is known, while the operand
  * that this one is multiplied by (cot__factor_of n operands; -1: none) rests? */
 static inline bool cot__linear_in(const cot__op *op, int k) {

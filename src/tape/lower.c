@@ -190,7 +190,7 @@ static uint32_t lower_node(lowering *l, uint32_t node, const uint64_t *ref) {
     }
     o.attr = structural ? n->extra.attr : NULL;
     o.number = structural || o.n != 2 ? 0 : n->extra.number;
-    o.name = op->called ? op->called : op->name;
+    o.name = structural ? cot__caller_name(op, o.attr) : op->name;
     /* it speaks for the body, and of what it watches */
     if (n->op == OP_watch && l->r) o.name = l->r->name, site = cot__site_of(l->t, cot__arg(n, o.n - 1));
     if (site && (l->whole || !l->filed)) o.file = site->file, o.line = site->line;

@@ -169,14 +169,6 @@ bool cot__recording_look(cot__recording *r, void (*look)(const cot__job *j), int
     return true;
 }
 
-bool cot__recording_positions(cot__recording *r, const char *what, int64_t extent, bool wrap) {
-    int64_t bytes;
-    if (!cot__recording_read(r) || !open_workspace(r, &bytes)) return false;
-    bool legal = cot__job_positions(&r->job, 0, what, extent, wrap);
-    close_workspace(r, bytes);
-    return legal;
-}
-
 /* What depends on examples of a compiled function is not computed; what is known already, positions
  * that are constants, is checked now. False: it has to be computed to be checked. */
 static bool is_example(cot__recording *r, bool *legal) {
@@ -262,7 +254,7 @@ static cot__attr *attributes_of(const cot__rule *r, int n, const uint32_t *args)
 static cot_var record_again(cot__rule *r, const cot_var *xs) {
     cot_tape        *t = r->t;
     const cot__node *node = cot__rule_node(r);
-    const char      *name = r->op->called ? r->op->called : r->op->name;
+    const char      *name = cot__caller_name(r->op, cot__rule_attr(r));
     int              n = cot__nargs(node), op = node->op;
     cot__type        asked = {cot__dtype_at(node), cot__rule_result(r)};
     uint32_t         few[COT__FEW_OPERANDS],

@@ -62,7 +62,5 @@ bool cot__recording_begin(cot__recording *r, cot_tape *t, const char *name, int 
 bool cot__recording_read(cot__recording *r);
 /* Reads the operands and calls `look`, which writes status words; found: these. */
 bool cot__recording_look(cot__recording *r, void (*look)(const cot__job *j), int64_t found[2]);
-/* Reads operand 0 and checks that its elements are positions (cot__job_positions). */
-bool cot__recording_positions(cot__recording *r, const char *what, int64_t extent, bool wrap);
 
 #endif

@@ -836,6 +836,8 @@ static inline const cot__node *cot__rule_node(const cot__rule *r) { return &r->t
 static inline const cot__attr *cot__rule_attr(const cot__rule *r) {
     return r->attr ? r->attr : r->t->nodes[r->node].extra.attr;
 }
+/* For which function the node looks at positions. */
+static inline cot__asker cot__rule_asker(const cot__rule *r) { return cot__asker_in(r->op, cot__rule_attr(r)); }
 static inline cot_shape cot__rule_result(const cot__rule *r) {
     return r->result ? *r->result : cot__shape_at(r->t, r->node);
 }

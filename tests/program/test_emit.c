@@ -435,6 +435,30 @@ static void a_position_that_is_not_there_is_refused(void **state) {
     cot_tape_destroy(t);
 }
 
+/* A label that is none, before it counts from the end. */
+BODY(labelled) { (void)n, (void)m, (void)user; ys[0] = cot_nll(xs[0], xs[1]); return 0; }
+
+static void a_label_that_is_none_is_refused(void **state) {
+    (void)state;
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       xs[2] = {cot_zeros(t, COT_F64, COT_SHAPE(1, 3)), cot_data(t, COT_I64, COT_SHAPE(1), (int64_t[]){0})};
+    cot__program *p = lower(t, "labelled", labelled, NULL, 2, xs, 1);
+    emit_refusal  why;
+    char          line[512];
+    assert_true(emit_files(&few, p, false, "labelled", &why));
+    FILE *f = emit_open(&few, "try.c", "w");
+    fputs("#include \"labelled.h\"\n#include <stddef.h>\nint main(void) {\n    double x[3] = {0}, y;\n"
+          "    int64_t last = 2, over = 3, below = -1;\n"
+          "    static double room[64];\n"
+          "    return labelled(x, &last, &y, room) == 0 && labelled(x, &over, &y, room) == 1 &&\n"
+          "                   labelled(x, &below, &y, room) == 1 ? 0 : 1;\n}\n", f);
+    fclose(f);
+    snprintf(line, sizeof line, "cd %s && gcc " EMIT_STRICT " labelled.c try.c -o try && ./try", few.folder);
+    assert_int_equal(system(line), 0);
+    cot__program_release(p);
+    cot_tape_destroy(t);
+}
+
 BODY(endless) { (void)n, (void)m, (void)user; ys[0] = cot_less(xs[0], 100.0); return 0; }
 BODY(doubled) { (void)n, (void)m, (void)user; ys[0] = cot_add(xs[0], xs[0]); return 0; }
 BODY(goes_on) {
@@ -527,6 +551,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_exported_is_named),
         cmocka_unit_test(names_are_what_c_takes),
         cmocka_unit_test(a_position_that_is_not_there_is_refused),
+        cmocka_unit_test(a_label_that_is_none_is_refused),
         cmocka_unit_test(a_loop_that_goes_on_too_long_is_refused),
         cmocka_unit_test(every_allocation_may_fail),
     };

@@ -149,7 +149,7 @@ static COLD void give_scatter_recorded(cot__rule *r, int k, cot_var v, cot_var i
     uint64_t slot = *cot__slot(r->t, to);
     cot_var  sum =
         slot ? slot_held(r->t, to) : cot_zeros(r->t, cot__dtype_at(&r->t->nodes[to]), cot__shape_at(r->t, to));
-    sum = along ? cot__scatter_add_along_axis(sum, index, v, axis) : cot_scatter_add(sum, index, v, axis);
+    sum = (along ? cot__scatter_add_along_for : cot__scatter_add_for)(cot__rule_asker(r), sum, index, v, axis);
     slot_hold(s, to, sum, true);
 }
 

@@ -94,7 +94,7 @@ static void give_scatter_inner(cot__rule *r, int k, cot_var v, cot_var index, in
     if (cot__failed(r->tangents[k])) return;
     cot_var   dx = r->tangents[k];
     cot__rule part = *r;
-    cot_var   tangents[1] = {along ? cot_take_along_axis(dx, index, axis) : cot_take(dx, index, axis)};
+    cot_var   tangents[1] = {(along ? cot__take_along_for : cot__take_for)(cot__rule_asker(r), dx, index, axis)};
     part.tangents = tangents;
     give_inner(&part, 0, v);
 }

@@ -22,21 +22,36 @@ static int axis_in(const cot__job *j) { return (int)cot__job_int(j, 0); }
 
 /* So many operands, an axis of the values, and integers for positions. */
 static bool has_positions(const cot__job *j, int n) {
-    return cot__job_has(j, n, n, 1) && cot__job_axis(j, 0, j->x[VALUES].ndim) &&
-           cot__job_integers(j, POSITIONS, "indices");
+    return cot__job_has(j, n, n, 1) && cot__job_asker(j) && cot__job_axis(j, 0, j->x[VALUES].ndim) &&
+           cot__job_integers(j, POSITIONS, cot__asker_what(cot__asker_of(j->attr)));
 }
 
 static bool positions_asked(const cot__job *j, cot__positions *asked) {
-    *asked = (cot__positions){POSITIONS, j->x[VALUES].shape[axis_in(j)], true};
+    bool wrap = cot__asker_wraps(cot__asker_of(j->attr));
+    *asked = (cot__positions){POSITIONS, j->x[VALUES].shape[axis_in(j)], wrap};
     return true;
 }
+/* Labels are one for each row, and positions with an axis more. */
 static bool positions_check(const cot__job *j) {
-    return cot__job_positions(j, POSITIONS, "indices", j->x[VALUES].shape[axis_in(j)], true);
+    cot__asker       who = cot__asker_of(j->attr);
+    const cot__view *p = &j->x[POSITIONS];
+    const char      *what = cot__asker_what(who);
+    int64_t          extent = j->x[VALUES].shape[axis_in(j)];
+    bool             labels = !cot__asker_wraps(who) && j->record->choice.along && p->shape[p->ndim - 1] == 1;
+    return labels ? cot__job_positions_in(j, POSITIONS, 0, what, extent, false)
+                  : cot__job_positions(j, POSITIONS, what, extent, cot__asker_wraps(who));
 }
 
-static cot_var record(cot_tape *t, const char *name, int op, int n, const uint32_t *index, int axis) {
+static cot_var record(cot_tape *t, const char *name, cot__asker who, int op, int n, const uint32_t *index, int axis) {
     cot__attr *attr = cot__attr_make(t, name, 1, (int64_t[]){axis}, n > 2 ? n : 0, n > 2 ? index : NULL);
-    return attr ? cot__record(t, name, op, n, index, attr, NULL) : INVALID(t);
+    if (!attr) return INVALID(t);
+    attr->number = who == cot__op_of(op)->asker ? COT__FOR_ITSELF : who;
+    return cot__record(t, name, op, n, index, attr, NULL);
+}
+
+/* Of a rule whose operation asks for no positions of the user's it is this one that asks. */
+static cot__asker unless_itself(cot__asker who, int op) {
+    return who == COT__FOR_ITSELF ? (cot__asker)cot__op_of(op)->asker : who;
 }
 
 /* ---- take: x.shape[:axis] + indices.shape + x.shape[axis+1:] --------------------------------- */
@@ -50,13 +65,21 @@ static bool take_infer(const cot__job *j, cot__type *z) {
 
 static void take_run(const cot__job *j) { j->backend->take(&j->x[VALUES], axis_in(j), &j->x[POSITIONS], &j->z); }
 
-cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
+static cot_var take(const char *op, cot__asker who, cot_var x, cot_var indices, int axis) {
     uint32_t  index[2];
     cot_tape *t = enter(op, x, indices, &axis, index);
-    return t ? record(t, op, OP_take, 2, index, axis) : cot__invalid(1, &x);
+    return t ? record(t, op, who, OP_take, 2, index, axis) : cot__invalid(1, &x);
 }
 
-cot_var cot_take(cot_var x, cot_var indices, int axis) { return cot__take_as("take", x, indices, axis); }
+cot_var cot__take_as(const char *op, cot_var x, cot_var indices, int axis) {
+    return take(op, COT__FOR_ITSELF, x, indices, axis);
+}
+cot_var cot__take_for(cot__asker who, cot_var x, cot_var indices, int axis) {
+    who = unless_itself(who, OP_take);
+    return take(cot__asker_name(who), who, x, indices, axis);
+}
+
+cot_var cot_take(cot_var x, cot_var indices, int axis) { return cot__take_for(COT__FOR_TAKE, x, indices, axis); }
 
 static void take_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), false); }
 
@@ -65,6 +88,7 @@ const cot__op cot__op_take = {.name = "take", .batch = cot__batch_take, .attrs =
                               .saves = 1u << POSITIONS,
                               .formula = "z = x[indices]; x̄[indices] += z̄", .vjp = take_vjp,
                               .infer = take_infer, .check = positions_check, .positions = positions_asked,
+                              .asker = COT__FOR_TAKE,
                               .run = take_run,
                               .cost = {.none = "moves data"},
                               .operands = "x indices",
@@ -92,10 +116,15 @@ static void along_run(const cot__job *j) {
     j->backend->take_along(&j->x[VALUES], axis_in(j), &j->x[POSITIONS], &j->z);
 }
 
+cot_var cot__take_along_for(cot__asker who, cot_var x, cot_var indices, int axis) {
+    uint32_t    index[2];
+    const char *name = cot__asker_name(who = unless_itself(who, OP_take_along_axis));
+    cot_tape   *t = enter(name, x, indices, &axis, index);
+    return t ? record(t, name, who, OP_take_along_axis, 2, index, axis) : cot__invalid(1, &x);
+}
+
 cot_var cot_take_along_axis(cot_var x, cot_var indices, int axis) {
-    uint32_t  index[2];
-    cot_tape *t = enter("take_along_axis", x, indices, &axis, index);
-    return t ? record(t, "take_along_axis", OP_take_along_axis, 2, index, axis) : cot__invalid(1, &x);
+    return cot__take_along_for(COT__FOR_TAKE_ALONG_AXIS, x, indices, axis);
 }
 
 static void along_vjp(cot__rule *r) { cot__give_scatter(r, VALUES, r->g, cot__rule_x(r, POSITIONS), axis_of(r), true); }
@@ -111,6 +140,7 @@ const cot__op cot__op_take_along_axis = {.name     = "take_along_axis",
                                          .infer    = along_infer,
                                          .check    = positions_check,
                                          .positions = positions_asked,
+                                         .asker    = COT__FOR_TAKE_ALONG_AXIS,
                                          .run      = along_run,
                                          .cost     = {.none = "moves data"},
                                          .operands = "x indices",
@@ -194,8 +224,8 @@ static void scatter_add_run(const cot__job *j) { run_scatter(j, false); }
 static void scatter_add_along_run(const cot__job *j) { run_scatter(j, true); }
 
 /* Brings the updates to the dtype of the result, and one number for all positions to `shape`. */
-static cot_var record_scatter(int op, cot_tape *t, uint32_t *index, cot_var updates, int axis, const cot_shape *shape) {
-    const char *name = cot__op_of(op)->name;
+static cot_var record_scatter(int op, const char *name, cot__asker who, cot_tape *t, uint32_t *index, cot_var updates,
+                              int axis, const cot_shape *shape) {
     if (!cot__enter(t, updates, name, "updates", &index[UPDATES])) return INVALID(t);
     cot_dtype dtype = cot__dtype_at(&t->nodes[index[VALUES]]);
     if (!cot__is_number(updates)) dtype = cot__dtype_promote(dtype, cot__dtype_at(&t->nodes[index[UPDATES]]));
@@ -208,37 +238,44 @@ static cot_var record_scatter(int op, cot_tape *t, uint32_t *index, cot_var upda
         if (cot__failed(wide)) return INVALID(t);
         index[UPDATES] = cot__index(wide);
     }
-    return record(t, name, op, 3, index, axis);
+    return record(t, name, who, op, 3, index, axis);
 }
 
-cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
-    uint32_t  index[3];
-    cot_tape *t = enter("scatter_add", x, indices, &axis, index);
+cot_var cot__scatter_add_for(cot__asker who, cot_var x, cot_var indices, cot_var updates, int axis) {
+    uint32_t    index[3];
+    const char *name = cot__asker_name(who = unless_itself(who, OP_scatter_add));
+    cot_tape   *t = enter(name, x, indices, &axis, index);
     if (!t) return cot__invalid(1, &x);
     cot__view v = cot__layout_at(t, index[VALUES]), p = cot__layout_at(t, index[POSITIONS]);
     cot_shape shape = cot__taken_shape(&v, &p, axis);
-    return cot__check_shape(t, "scatter_add", &shape)
-               ? record_scatter(OP_scatter_add, t, index, updates, axis, &shape)
+    return cot__check_shape(t, name, &shape)
+               ? record_scatter(OP_scatter_add, name, who, t, index, updates, axis, &shape)
                : INVALID(t);
 }
 
-cot_var cot__scatter_add_along_axis(cot_var x, cot_var indices, cot_var updates, int axis) {
-    uint32_t  index[3];
-    cot_tape *t = enter("scatter_add_along", x, indices, &axis, index);
+cot_var cot_scatter_add(cot_var x, cot_var indices, cot_var updates, int axis) {
+    return cot__scatter_add_for(COT__FOR_SCATTER_ADD, x, indices, updates, axis);
+}
+
+cot_var cot__scatter_add_along_for(cot__asker who, cot_var x, cot_var indices, cot_var updates, int axis) {
+    uint32_t    index[3];
+    const char *name = cot__asker_name(who = unless_itself(who, OP_scatter_add_along));
+    cot_tape   *t = enter(name, x, indices, &axis, index);
     if (!t) return cot__invalid(1, &x);
     cot_shape shape = cot__shape_at(t, index[POSITIONS]);
-    return record_scatter(OP_scatter_add_along, t, index, updates, axis, &shape);
+    return record_scatter(OP_scatter_add_along, name, who, t, index, updates, axis, &shape);
 }
 
 static void scatter_add_vjp(cot__rule *r) {
     cot__give(r, VALUES, r->g);
-    if (cot__rule_wants(r, UPDATES)) cot__give(r, UPDATES, cot_take(r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
+    if (cot__rule_wants(r, UPDATES))
+        cot__give(r, UPDATES, cot__take_for(cot__rule_asker(r), r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
 }
 
 static void scatter_add_along_vjp(cot__rule *r) {
     cot__give(r, VALUES, r->g);
     if (cot__rule_wants(r, UPDATES))
-        cot__give(r, UPDATES, cot_take_along_axis(r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
+        cot__give(r, UPDATES, cot__take_along_for(cot__rule_asker(r), r->g, cot__rule_x(r, POSITIONS), axis_of(r)));
 }
 
 /* One addition for each element of the updates. */
@@ -255,6 +292,7 @@ const cot__op cot__op_scatter_add       = {.name     = "scatter_add",
                                            .infer    = scatter_add_infer,
                                            .check    = positions_check,
                                            .positions = positions_asked,
+                                           .asker = COT__FOR_SCATTER_ADD,
                                            .workspace = scatter_add_workspace,
                                            .run      = scatter_add_run,
                                            .cost     = {.more = scatter_cost},
@@ -272,6 +310,7 @@ const cot__op cot__op_scatter_add_along = {
     .infer    = scatter_add_along_infer,
     .check    = positions_check,
     .positions = positions_asked,
+    .asker = COT__FOR_SCATTER_ADD_ALONG,
     .workspace = scatter_add_workspace,
     .run      = scatter_add_along_run,
     .cost     = {.more = scatter_cost},

@@ -10,22 +10,29 @@
 
 /* ---- gather ---------------------------------------------------------------------------------- */
 
-/* Positions in axes of these extents, flattened: indices.shape[:-1]. */
+/* Positions in axes of these extents, flattened: indices.shape[:-1]. Of another asker they are on
+ * one axis, and no coordinates: indices.shape. */
 static bool ravel_infer(const cot__job *j, cot__type *z) {
     int d = j->attr ? (int)j->attr->nints : 0;
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_integers(j, 0, "indices")) return false;
+    if (j->attr && !cot__job_asker(j)) return false;
     const cot__view *x = &j->x[0];
-    if (x->ndim == 0 || x->shape[x->ndim - 1] != d) return cot__job_illegal(j, "not one coordinate for each extent");
+    bool whole = j->attr && cot__asker_of(j->attr) != COT__FOR_ITSELF;
+    if (whole ? d != 1 : x->ndim == 0 || x->shape[x->ndim - 1] != d)
+        return cot__job_illegal(j, "not one coordinate for each extent");
     cot__type all = {COT_I64, {d, {0}}};
     for (int k = 0; d <= COT_MAX_NDIM && k < d; k++) all.shape.dim[k] = cot__job_int(j, k);
     cot__type_like(z, COT_I64, x);
-    z->shape.ndim--;
+    z->shape.ndim -= !whole;
     return cot__job_check_type(j, &all);
 }
 
 /* Are the coordinates of each position within the extents? */
 static bool ravel_check(const cot__job *j) {
-    char what[40];
+    char       what[40];
+    cot__asker who = cot__asker_of(j->attr);
+    if (who != COT__FOR_ITSELF)
+        return cot__job_positions(j, 0, cot__asker_what(who), cot__job_int(j, 0), cot__asker_wraps(who));
     for (int k = 0, d = (int)j->attr->nints; k < d; k++) {
         snprintf(what, sizeof what, "coordinate %d of indices", k);
         if (!cot__job_positions_in(j, 0, k, what, cot__job_int(j, k), true)) return false;
@@ -37,9 +44,17 @@ static void ravel_run(const cot__job *j) {
     j->backend->ravel_index(&j->x[0], (int)j->attr->nints, j->attr->ints, &j->z);
 }
 
-static cot_var push_ravel(cot_tape *t, uint32_t indices, int d, const cot_shape *x) {
-    cot__attr *attr = cot__attr_make(t, "gather", d, x->dim, 0, NULL);
-    return attr ? cot__record(t, "gather", OP_ravel_index, 1, &indices, attr, NULL) : INVALID(t);
+static cot_var push_ravel(cot_tape *t, cot__asker who, uint32_t indices, int d, const int64_t *extents) {
+    cot__attr *attr = cot__attr_make(t, cot__asker_name(who), d, extents, 0, NULL);
+    if (!attr) return INVALID(t);
+    attr->number = who == COT__FOR_GATHER ? COT__FOR_ITSELF : who;
+    return cot__record(t, cot__asker_name(who), OP_ravel_index, 1, &indices, attr, NULL);
+}
+
+cot_var cot__places_for(cot__asker who, cot_var indices, int64_t extent) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, indices, cot__asker_name(who), "index", &i);
+    return t ? push_ravel(t, who, i, 1, &extent) : cot__invalid(1, &indices);
 }
 
 static bool are_integers(cot_tape *t, uint32_t indices) {
@@ -71,7 +86,7 @@ cot_var cot_gather(cot_var x, cot_var indices) {
         return are_integers(t, ii) ? cot_broadcast_to(x, z) : INVALID(t);
     for (int k = 0; k < d; k++) flat.dim[0] *= shape.dim[k];
     for (int k = (int)d; k < shape.ndim; k++) flat.dim[flat.ndim++] = shape.dim[k];
-    return cot_take(cot_reshape(x, flat), push_ravel(t, ii, (int)d, &shape), 0);
+    return cot_take(cot_reshape(x, flat), push_ravel(t, COT__FOR_GATHER, ii, (int)d, shape.dim), 0);
 }
 
 const cot__op cot__op_ravel_index = {
@@ -79,7 +94,7 @@ const cot__op cot__op_ravel_index = {
     .batch    = cot__batch_shift,
     .attrs    = "extents:l",
     .kind     = KIND_NONE,
-    .called   = "gather",
+    .asker    = COT__FOR_GATHER,
     .infer    = ravel_infer,
     .check    = ravel_check,
     .run      = ravel_run,
@@ -137,7 +152,7 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
 }
 
 const cot__op cot__op_last_writer = {.name = "last_writer", .batch = cot__batch_last_writer, .attrs = "extent:d",
-                                     .kind = KIND_NONE, .called = "scatter",
+                                     .kind = KIND_NONE, .asker = COT__FOR_SCATTER,
                                      .infer = last_writer_infer, .check = last_writer_check, .run = last_writer_run,
                                      .formula = "z[p] = the last i with indices[i] = p, else -1",
                                      .cost = {.none = "finds positions"},

@@ -17,7 +17,7 @@ cot_var cot_embedding(cot_var table, cot_var indices, int64_t padding) {
     if (padding != COT_NO_PADDING && (padding < -s.dim[0] || padding >= s.dim[0]))
         return cot__fail(t, COT_VALUE, "[embedding] the padding row is %lld, but the table has %lld rows",
                          (long long)padding, (long long)s.dim[0]);
-    cot_var z = cot__take_as("embedding", VAR(t, i), indices, 0);
+    cot_var z = cot__take_for(COT__FOR_EMBEDDING, VAR(t, i), indices, 0);
     if (padding == COT_NO_PADDING || cot__failed(z)) return z;
     /* an index may name it from either end */
     int64_t row = padding < 0 ? padding + s.dim[0] : padding;
@@ -73,7 +73,7 @@ cot_var cot_nll(cot_var log_probabilities, cot_var targets) {
     cot_dtype d = cot__dtype_at(&t->nodes[xs[0]]), wide = cot__dtype_compute(d);
     cot_var   x = VAR(t, xs[0]), q = VAR(t, xs[1]);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[xs[1]]))) {
-        cot_var chosen = cot_take_along_axis(x, cot_expand_dims(q, -1), -1);
+        cot_var chosen = cot__take_along_for(COT__FOR_NLL, x, cot_expand_dims(q, -1), -1);
         return cot_cast(cot_neg(cot_mean(cot_cast(chosen, wide), COT_ALL)), d);
     }
     return cot_cast(cot_neg(mean_of_rows(cot_smul(cot_cast(q, wide), cot_cast(x, wide)))), d);

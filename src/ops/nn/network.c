@@ -115,8 +115,7 @@ bool cot__check_targets(cot_tape *t, const char *op, const uint32_t xs[2]) {
     cot_shape   p = cot__shape_at(t, xs[PREDICTION]), q = cot__shape_at(t, xs[TARGET]);
     bool        labels = is_labels(t, xs[TARGET]);
     cot__caller caller = cot__tape_caller(t, op);
-    if (!check_shapes(&caller, p, q, labels)) return false;
-    return !labels || cot__check_positions(t, op, "labels", xs[TARGET], p.dim[p.ndim - 1], false);
+    return check_shapes(&caller, p, q, labels);
 }
 
 cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]) {
@@ -202,7 +201,7 @@ static void softmax_cross_entropy_vjp(cot__rule *r) {
     if (cot__rule_wants(r, PREDICTION)) {
         cot_var p = cot_softmax(x, -1), excess;
         if (is_labels(r->t, cot__rule_arg(r, TARGET))) {
-            excess = cot__scatter_add_along_axis(p, label_positions(r), cot_number(-1), -1);
+            excess = cot__scatter_add_along_for(cot__rule_asker(r), p, label_positions(r), cot_number(-1), -1);
         } else {
             cot_var q = cot__rule_x(r, TARGET);
             excess = cot_sub(cot_mul(p, cot_sum(q, COT_KEEP(-1))), q);
@@ -221,6 +220,7 @@ const cot__op cot__op_softmax_cross_entropy = {
     .infer     = cross_entropy_infer,
     .check     = cross_entropy_check,
     .positions = labels_asked,
+    .asker     = COT__FOR_SOFTMAX_CROSS_ENTROPY,
     .workspace = softmax_cross_entropy_workspace,
     .run       = softmax_cross_entropy_run,
     .formula   = "z = mean of -Σ q log softmax(x); x̄ += z̄ (softmax(x) Σ q - q) / rows, q̄ += -z̄ log softmax(x) / rows",
@@ -232,8 +232,8 @@ const cot__op cot__op_softmax_cross_entropy = {
 static void cross_entropy_vjp(cot__rule *r) {
     cot_var p = cot__rule_x(r, PREDICTION), share = cot_neg(row_share(r));
     if (is_labels(r->t, cot__rule_arg(r, TARGET))) {
-        cot_var at = label_positions(r);
-        cot__give_scatter(r, PREDICTION, cot_sdiv(share, cot_take_along_axis(p, at, -1)), at,
+        cot_var at = label_positions(r), chosen = cot__take_along_for(cot__rule_asker(r), p, at, -1);
+        cot__give_scatter(r, PREDICTION, cot_sdiv(share, chosen), at,
                           cot__rule_shape(r, PREDICTION).ndim - 1, true);
         return;
     }
@@ -249,6 +249,7 @@ const cot__op cot__op_cross_entropy = {.name     = "cross_entropy",
                                        .infer    = cross_entropy_infer,
                                        .check    = cross_entropy_check,
                                        .positions = labels_asked,
+                                       .asker    = COT__FOR_CROSS_ENTROPY,
                                        .run      = cross_entropy_run,
                                        .formula  = "z = mean of -Σ q log p; p̄ += -z̄ q / p / rows, q̄ += -z̄ log p / rows",
                                        /* log, multiply, add */

@@ -10,8 +10,7 @@
 /* Predictions and targets of a loss: integer labels, or floats, which get the predictions' dtype.
  * NULL after a failure. */
 cot_tape *cot__enter_targets(const char *op, cot_var prediction, cot_var target, uint32_t xs[2]);
-/* Are there labels for all rows along the last axis, and in range, or floats shaped like the
- * predictions? */
+/* Are there labels for all rows along the last axis, or floats shaped like the predictions? */
 bool cot__check_targets(cot_tape *t, const char *op, const uint32_t xs[2]);
 
 /* An operand that was left out. */

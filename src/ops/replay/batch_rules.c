@@ -41,13 +41,13 @@ cot_var cot__batch_broadcast(cot__rule *r, const cot__batch *b, cot_var *xs) {
 enum { VALUES, POSITIONS, UPDATES };
 
 /* Element i of the batch, positions (batch, …) on an axis of extent n, as positions on all of these
- * axes one after the other. */
-static cot_var global_positions(cot_var index, int64_t n) {
+ * axes one after the other; those that are on none of them are refused for who asks, before another
+ * element's are meant. */
+static cot_var global_positions(cot__asker who, cot_var index, int64_t n) {
     cot_shape s = cot_shape_of(index), column = s;
     for (int k = 1; k < s.ndim; k++) column.dim[k] = 1;
-    cot_var wide = cot_cast(index, COT_I64), base = cot_arange(index.tape, COT_I64, 0, (double)s.dim[0], 1);
-    wide = cot_where(cot_less(wide, 0), cot_add(wide, n), wide);
-    return cot_add(wide, cot_reshape(cot_mul(base, n), column));
+    cot_var place = cot__places_for(who, index, n), base = cot_arange(index.tape, COT_I64, 0, (double)s.dim[0], 1);
+    return cot_add(place, cot_reshape(cot_mul(base, n), column));
 }
 
 /* x (batch, a…, i…, c…) with `ahead` axes a and `many` axes i as (batch, i…, a…, c…), or back. */
@@ -60,19 +60,21 @@ static cot_var swapped_runs(cot_var x, int ahead, int many) {
 cot_var cot__batch_take(cot__rule *r, const cot__batch *b, cot_var *xs) {
     int     axis = (int)cot__rule_attr(r)->ints[0], many = shape_at(r, POSITIONS).ndim;
     int64_t n = shape_at(r, VALUES).dim[axis];
-    if (!b->is[POSITIONS]) return cot_take(xs[VALUES], xs[POSITIONS], axis + 1);
-    if (!b->is[VALUES]) return cot__moved_axis(cot_take(xs[VALUES], xs[POSITIONS], axis), axis, 0);
+    cot__asker who = cot__rule_asker(r);
+    if (!b->is[POSITIONS]) return cot__take_for(who, xs[VALUES], xs[POSITIONS], axis + 1);
+    if (!b->is[VALUES]) return cot__moved_axis(cot__take_for(who, xs[VALUES], xs[POSITIONS], axis), axis, 0);
     cot_var rows = folded(cot__moved_axis(xs[VALUES], axis + 1, 1));
-    return swapped_runs(cot_take(rows, global_positions(xs[POSITIONS], n), 0), many, axis);
+    return swapped_runs(cot_take(rows, global_positions(who, xs[POSITIONS], n), 0), many, axis);
 }
 
 cot_var cot__batch_scatter(cot__rule *r, const cot__batch *b, cot_var *xs) {
     int     axis = (int)cot__rule_attr(r)->ints[0], many = shape_at(r, POSITIONS).ndim;
     int64_t n = shape_at(r, VALUES).dim[axis];
     cot_var x = cot__batch_full(b, VALUES, xs[VALUES]), u = cot__batch_full(b, UPDATES, xs[UPDATES]);
-    if (!b->is[POSITIONS]) return cot_scatter_add(x, xs[POSITIONS], u, axis + 1);
+    if (!b->is[POSITIONS]) return cot__scatter_add_for(cot__rule_asker(r), x, xs[POSITIONS], u, axis + 1);
     cot_var rows = folded(cot__moved_axis(x, axis + 1, 1));
-    cot_var z = cot_scatter_add(rows, global_positions(xs[POSITIONS], n), swapped_runs(u, axis, many), 0);
+    cot_var places = global_positions(cot__rule_asker(r), xs[POSITIONS], n);
+    cot_var z = cot_scatter_add(rows, places, swapped_runs(u, axis, many), 0);
     return cot__moved_axis(unfolded(z, b->extent, n), 1, axis + 1);
 }
 
@@ -84,7 +86,8 @@ cot_var cot__batch_last_writer(cot__rule *r, const cot__batch *b, cot_var *xs) {
     cot__attr *attr = cot__attr_make(r->t, r->op->name, 1, (int64_t[]){n * b->extent}, 0, NULL);
     if (!attr) return INVALID(r->t);
     all.attr = attr;
-    cot_var index = global_positions(xs[0], n), z = cot_reshape(cot__apply(&all, &index), COT_SHAPE(b->extent, n));
+    cot_var index = global_positions(cot__rule_asker(r), xs[0], n);
+    cot_var z = cot_reshape(cot__apply(&all, &index), COT_SHAPE(b->extent, n));
     cot_var first =
         cot_mul(cot_reshape(cot_arange(r->t, COT_I64, 0, (double)b->extent, 1), COT_SHAPE(b->extent, 1)), count);
     return cot_where(cot_less(z, 0), z, cot_sub(z, first));
@@ -140,7 +143,7 @@ cot_var cot__batch_loss(cot__rule *r, const cot__batch *b, cot_var *xs) {
     if (op == OP_mse) return mean_of_each(r, cot_square(cot_sub(x, cot_cast(y, wide))));
     if (op == OP_softmax_cross_entropy) x = cot_log_softmax(x, -1);
     if (!cot__dtype_is_float(cot_dtype_of(y))) {
-        x = cot_take_along_axis(x, cot_expand_dims(y, -1), -1);
+        x = cot__take_along_for(cot__rule_asker(r), x, cot_expand_dims(y, -1), -1);
         return mean_of_each(r, cot_neg(op == OP_cross_entropy ? cot_log(x) : x));
     }
     if (op == OP_cross_entropy) x = cot_log(x);

@@ -112,20 +112,24 @@ static bool is_known(const cot__block *b, uint32_t positions, int64_t extent) {
     return true;
 }
 
-/* "int64_t p_0 = position;", counted from the end if it is negative; the function returns where
- * there is no such place. */
+/* "int64_t p_0 = position;", counted from the end if it is negative and may be; the function
+ * returns where there is no such place. */
 static void put_position(const cot__block *b, int depth, uint32_t positions, const cot__at_index *at, int64_t extent) {
+    const cot__op *op     = cot__op_of(b->w->p->operation[b->k].op);
+    bool           labels = !cot__asker_wraps(cot__asker_in(op, b->attr));
     bool known = is_known(b, positions, extent);
     cot__put_indent(b->w, depth);
-    cot__put(cot__to(b), known ? "const int64_t p_0 = (int64_t)" : "int64_t p_0 = (int64_t)");
+    cot__put(cot__to(b), known || labels ? "const int64_t p_0 = (int64_t)" : "int64_t p_0 = (int64_t)");
     cot__put_element(b->w, positions, at);
     cot__put(cot__to(b), ";\n");
     if (known && extent == 1) cot__put_indent(b->w, depth), cot__put(cot__to(b), "(void)p_0;\n");
     if (known) return;
     b->w->checks++;
     cot__put_indent(b->w, depth);
-    cot__putf(cot__to(b), "if (p_0 < -INT64_C(%lld) || p_0 >= INT64_C(%lld)) return %d;\n", (long long)extent,
-              (long long)extent, b->w->checks);
+    if (labels) cot__put(cot__to(b), "if (p_0 < 0");
+    else cot__putf(cot__to(b), "if (p_0 < -INT64_C(%lld)", (long long)extent);
+    cot__putf(cot__to(b), " || p_0 >= INT64_C(%lld)) return %d;\n", (long long)extent, b->w->checks);
+    if (labels) return;
     cot__put_indent(b->w, depth);
     cot__putf(cot__to(b), "if (p_0 < 0) p_0 += INT64_C(%lld);\n", (long long)extent);
 }
