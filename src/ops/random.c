@@ -181,59 +181,38 @@ cot_key cot_key_at(cot_key key, cot_var step) {
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-/* Is every element of node i within 0 and 1? */
-static bool check_probabilities(cot_tape *t, const char *op, uint32_t i) {
+/* z = p, whose elements are within 0 and 1. Values of a body are examples, which may not be so. */
+static bool probabilities_check(const cot__job *j) {
     cot__elements e;
-    cot__view     v = cot__look(t, i);
-    cot__elements_open(&e, t->backend, &v, COT_F64);
+    cot__elements_open(&e, j->backend, &j->x[0], COT_F64);
     while (cot__elements_next(&e))
-        for (int k = 0; k < e.n; k++)
-            if (!(e.f64[k] >= 0 && e.f64[k] <= 1)) {
-                cot__fail(t, COT_VALUE, "[%s] element %lld of the probabilities is %g; they run from 0 to 1", op,
-                          (long long)(e.first + k), e.f64[k]);
-                return false;
-            }
+        for (int k = 0; k < e.n; k++) {
+            if (e.f64[k] >= 0 && e.f64[k] <= 1) continue;
+            if (j->caller->excuse && j->caller->excuse(j->caller, 0)) return true;
+            return cot__refuse(j->caller, COT_VALUE, "element %lld of the probabilities is %g; they run from 0 to 1",
+                               (long long)(e.first + k), e.f64[k]);
+        }
     return true;
 }
+
+static void probabilities_run(const cot__job *j) { j->backend->copy(&j->z, &j->x[0]); }
+
+const cot__op cot__op_probabilities = {.name = "probabilities", .batch = cot__batch_shift, .kind = KIND_NONE,
+                                       .called = "bernoulli",
+                                       .formula = "z = x, where 0 <= x <= 1",
+                                       .infer = cot__infer_same, .check = probabilities_check,
+                                       .run = probabilities_run,
+                                       .cost = {.none = "moves data"},
+                                       .operands = "x"};
 
 /* u < p with the 53 bits of f64, so that 0 is never and 1 always true. */
 cot_var(cot_bernoulli)(cot_tape *t, cot_key key, cot_var p, cot_shape shape) {
     uint32_t i;
     if (!t) cot__fail(cot__tape_of(1, &p), COT_VAR, "[bernoulli] the tape is NULL; it is where p is");
-    if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i) || !check_probabilities(t, "bernoulli", i))
-        return INVALID(t);
-    cot_var wide = cot__broadcast_as("bernoulli", cot_detach(VAR(t, i)), shape);
+    if (!cot__usable(t) || !cot__enter(t, p, "bernoulli", "p", &i)) return INVALID(t);
+    cot_var wide = cot__record(t, "bernoulli", OP_probabilities, 1, &i, NULL, NULL);
+    wide = cot__broadcast_as("bernoulli", wide, shape);
     return cot_less(drawn(t, "bernoulli", COT__UNIFORM, key, COT_F64, &shape, 0, 1), wide);
-}
-
-/* The sum of logits and noise at the chosen places is NaN if a logit was NaN, because NaN counts as
- * the largest, and -inf if all logits were -inf. */
-static void note_impossible_choices(cot_tape *t, uint32_t sum, int axis, uint32_t chosen) {
-    cot__view     v = cot__look(t, sum), z = cot__look(t, chosen);
-    cot_shape     one = cot__shape_at(t, sum);
-    int64_t       n = cot__count(z.ndim, z.shape), stride[COT_MAX_NDIM];
-    size_t        bytes = (size_t)n * sizeof(double);
-    double       *noisy = bytes ? cot__device_alloc(t, bytes) : NULL;
-    cot__elements e;
-    if (bytes && !noisy) {
-        cot__fail(t, COT_MEMORY, "[categorical] out of memory: %zu bytes to look at the choices", bytes);
-        return;
-    }
-    one.dim[axis] = 1; /* both are results of their own: row-major */
-    cot__strides(one.ndim, one.dim, stride);
-    cot__view place = {z.data, z.dtype, one.ndim, one.dim, stride}, x = {noisy, COT_F64, one.ndim, one.dim, stride};
-    if (n) t->backend->take_along(&v, axis, &place, &x);
-    cot__elements_open(&e, t->backend, &x, COT_F64);
-    for (bool said = false; !said && cot__elements_next(&e);)
-        for (int k = 0; k < e.n && !said; k++) {
-            if (e.f64[k] > -INFINITY) continue;
-            said = true;
-            cot__note(t,
-                      "[categorical] the logits of choice %lld of %lld are %s; they give no probabilities, and the "
-                      "choice means nothing",
-                      (long long)(e.first + k), (long long)n, isnan(e.f64[k]) ? "NaN, or one of them is" : "all -inf");
-        }
-    cot__device_free(t, noisy, bytes);
 }
 
 /* The largest of logit + Gumbel noise is position i with probability softmax(logits)[i]. */
@@ -252,10 +231,7 @@ cot_var cot_categorical(cot_key key, cot_var logits, int axis) {
     d = cot__dtype_is_float(d) ? cot__dtype_compute(d) : COT_F64;
     cot_var noise = drawn(t, "categorical", COT__GUMBEL, key, d, &shape, 0, 0),
             sum   = cot_add(cot_detach(VAR(t, i)), noise);
-    cot_var z = cot_argmax(sum, COT_AXES(axis));
-    /* values of a body cannot be read */
-    if (!cot__failed(z) && !t->mode.body) note_impossible_choices(t, cot__index(sum), axis, cot__index(z));
-    return z;
+    return cot__categorical(sum, axis);
 }
 
 static cot_var permutation(cot_tape *t, const char *op, cot_key key, int64_t n) {

@@ -81,6 +81,8 @@ cot_var cot__constant_push(cot_tape *t, cot__result *r);
 
 /* ---- operations without a public name -------------------------------------------------------- */
 
+/* argmax along the axis of logits and noise, with a note where the logits give no probabilities. */
+cot_var cot__categorical(cot_var sums, int axis);
 /* A contiguous copy of any value. */
 cot_var cot__copy_var(cot_tape *t, uint32_t x);
 /* x[.., index, ..] += u (along: as in take_along_axis). Halves are summed in f32 and rounded once:

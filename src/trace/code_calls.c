@@ -267,6 +267,8 @@ static const struct row { int op; const char *call; bool (*put)(const cot__c_cal
     {OP_min, "cot_min(%0, %m)", NULL},
     {OP_argmax, "cot_argmax(%0, %m)", NULL},
     {OP_argmin, "cot_argmin(%0, %m)", NULL},
+    {OP_categorical, "cot_argmax(%0, %m)", NULL},
+    {OP_probabilities, "cot_detach(%0)", NULL},
     {OP_any, "cot_any(%0, %m)", NULL},
     {OP_all, "cot_all(%0, %m)", NULL},
     {OP_logsumexp, "cot_logsumexp(%0, %m)", NULL},

@@ -34,6 +34,10 @@ typedef struct test_case {
 
 static const cot_cross_entropy_options smooth = {.smoothing = 0.25},
                                        some = {.smoothing = 0.25, .ignore = true, .ignored = -100};
+static cot_key key_on(cot_tape *t) {
+    return cot_key_at(cot_key_of(7), cot_data(t, COT_I64, COT_SCALAR, (int64_t[]){3}));
+}
+
 ONE(f_take, cot_take(xs[0], xs[1], 0))
 ONE(f_take_last, cot_take(xs[0], xs[1], -1))
 ONE(f_embedding, cot_embedding(xs[0], xs[1], 1))
@@ -51,6 +55,8 @@ ONE(f_cross_entropy, cot_cross_entropy(cot_softmax(xs[0], -1), xs[1]))
 ONE(f_logits, cot_softmax_cross_entropy(xs[0], xs[1]))
 ONE(f_smooth, cot_nn_cross_entropy(xs[0], xs[1], &smooth))
 ONE(f_some, cot_nn_cross_entropy(xs[0], xs[1], &some))
+ONE(f_categorical, cot_categorical(key_on(xs[0].tape), xs[0], 1))
+ONE(f_bernoulli, cot_cast(cot_bernoulli(xs[0].tape, key_on(xs[0].tape), xs[0], COT_SHAPE(2, 3)), COT_F64))
 
 #define X {COT_F64, {2, {3, 2}}, {0, 1, 10, 11, 20, 21}, {0}}
 #define ROWS {COT_F64, {2, {2, 3}}, {0, 1, 10, 11, 20, 21}, {0}}
@@ -86,6 +92,9 @@ static const test_case cases[] = {
     {"nn_cross_entropy, below", f_smooth, 2, 1, {ROWS, LABELS(0, -1)}},
     {"nn_cross_entropy, above", f_smooth, 2, 1, {ROWS, LABELS(0, 3)}},
     {"nn_cross_entropy, not ignored", f_some, 2, 1, {ROWS, {COT_I64, {1, {2}}, {-100, 2}, {-100, -1}}}},
+    {"bernoulli", f_bernoulli, 1, 0, {{COT_F64, {1, {3}}, {0, 0.5, 1}, {0.5, 1.5, 0}}}},
+    {"bernoulli, below", f_bernoulli, 1, 0, {{COT_F32, {1, {3}}, {0, 0.5, 1}, {0.5, 0, -0.25}}}},
+    {"bernoulli, NaN", f_bernoulli, 1, 0, {{COT_F64, {0, {0}}, {0.5}, {NAN}}}},
 };
 
 /* ---- its operands ---------------------------------------------------------------------------- */
@@ -160,7 +169,7 @@ static bool has_derivative(const test_case *c) {
 static bool seen[OP_count];
 
 /* What the tape, or the run of the program, says: "" for nothing. */
-static void on_tape(const way *w, bool bad, char said[TEXT]) {
+static void on_tape(const way *w, bool bad, char said[TEXT], char noted[TEXT]) {
     const test_case *c = w->c;
     cot_tape        *t = cot_tape_create(NULL);
     cot_var          xs[MOST_INPUTS], y;
@@ -173,10 +182,11 @@ static void on_tape(const way *w, bool bad, char said[TEXT]) {
     done_by(w)(c->n, xs, 1, &y, (void *)(uintptr_t)w);
     for (uint32_t i = 0; i < t->count; i++) seen[t->nodes[i].op] = true;
     snprintf(said, TEXT, "%s", cot_tape_message(t));
+    snprintf(noted, TEXT, "%s", cot_tape_note(t));
     cot_tape_destroy(t);
 }
 
-static void in_program(const way *w, bool bad, bool verify, char said[TEXT]) {
+static void in_program(const way *w, bool bad, bool verify, char said[TEXT], char noted[TEXT]) {
     static double    to[OUTER * EXTENT * 64];
     const test_case *c = w->c;
     elements         e[MOST_INPUTS];
@@ -192,19 +202,21 @@ static void in_program(const way *w, bool bad, bool verify, char said[TEXT]) {
     cot_run            *r = cot_run_create(p);
     cot_program_run(r, in, (void *[]){to});
     snprintf(said, TEXT, "%s", cot_run_message(r));
+    snprintf(noted, TEXT, "%s", cot_run_note(r));
     cot_run_destroy(r);
     cot_program_destroy(p);
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
 
-/* Without the places, which are those of the whole batch: "[1,2]", "element 3". */
+/* Without the places, which are those of the whole batch: "[1,2]", "element 3", "choice 1 of 2". */
 static void without_places(char *s) {
     char *to = s;
     for (const char *p = s; *p;) {
         size_t length = *p == '[' ? 1 + strspn(p + 1, "0123456789,") : 0;
         if (length && p[length] == ']') p += length + 1;
-        else if (strncmp(p, "element ", 8) == 0) memmove(to, p, 8), to += 8, p += 8, p += strspn(p, "0123456789");
+        else if (strncmp(p, "element ", 8) == 0) p += 8, p += strspn(p, "0123456789");
+        else if (strncmp(p, "choice ", 7) == 0) p += 7, p += strspn(p, "0123456789 of");
         else *to++ = *p++;
     }
     *to = 0;
@@ -221,13 +233,13 @@ static void compare(const way *w, const char *how, const char *want, char *said,
 }
 
 static void refused_alike(const way *w, const char *want) {
-    char said[TEXT], fine[TEXT];
-    on_tape(w, true, said), on_tape(w, false, fine);
+    char said[TEXT], fine[TEXT], none[TEXT];
+    on_tape(w, true, said, none), on_tape(w, false, fine, none);
     compare(w, "on a tape", want, said, fine);
-    in_program(w, true, false, said), in_program(w, false, false, fine);
+    in_program(w, true, false, said, none), in_program(w, false, false, fine, none);
     compare(w, "compiled", want, said, fine);
     if (w->twice || w->gradient) return;
-    in_program(w, true, true, said), in_program(w, false, true, fine);
+    in_program(w, true, true, said, none), in_program(w, false, true, fine, none);
     compare(w, "verified", want, said, fine);
 }
 
@@ -235,14 +247,41 @@ static void bad_data_are_refused_in_every_way(void **state) {
     (void)state;
     for (int i = 0; i < TEST_COUNT(cases); i++) {
         const test_case *c = &cases[i];
-        char             want[TEXT];
-        on_tape(&(way){.c = c}, true, want);
+        char             want[TEXT], none[TEXT];
+        on_tape(&(way){.c = c}, true, want, none);
         TEST_CHECK(*want, "%s: bad data are not refused", c->name);
         without_places(want);
         for (unsigned subset = 0; subset < 1u << c->n; subset++)
             for (int gradient = VALUE; gradient < (has_derivative(c) ? WAYS : CURVED); gradient++)
                 for (int twice = 0; twice <= (subset > 0); twice++)
                     refused_alike(&(way){c, subset, twice, gradient}, want);
+    }
+    test_verdict();
+}
+
+/* What refuses nothing, and notes that its result means nothing. */
+static const test_case choices[] = {
+    {"categorical, NaN", f_categorical, 1, 0, {{COT_F64, {2, {2, 2}}, {0, 0.5, 1, 2}, {0, 0.5, NAN, 2}}}},
+    {"categorical, -inf", f_categorical, 1, 0,
+     {{COT_F32, {2, {2, 2}}, {0, -INFINITY, 1, 2}, {-INFINITY, -INFINITY, 1, 2}}}},
+};
+
+static void what_is_noted_is_noted_in_every_way(void **state) {
+    (void)state;
+    for (int i = 0; i < TEST_COUNT(choices); i++) {
+        way  w = {.c = &choices[i]};
+        char want[TEXT], said[TEXT], fine[TEXT], none[TEXT];
+        on_tape(&w, true, none, want);
+        TEST_CHECK(*want && !*none, "%s: nothing is noted: %s", w.c->name, none);
+        without_places(want);
+        for (w.subset = 0; w.subset < 2; w.subset++)
+            for (int twice = 0; twice <= (int)w.subset; twice++) {
+                w.twice = twice;
+                on_tape(&w, true, none, said), on_tape(&w, false, none, fine);
+                compare(&w, "on a tape", want, said, fine);
+                in_program(&w, true, false, none, said), in_program(&w, false, false, none, fine);
+                compare(&w, "compiled", want, said, fine);
+            }
     }
     test_verdict();
 }
@@ -259,6 +298,7 @@ static void every_check_has_a_case(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_data_are_refused_in_every_way),
+        cmocka_unit_test(what_is_noted_is_noted_in_every_way),
         cmocka_unit_test(every_check_has_a_case),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -224,6 +224,8 @@ static const struct sample { const char *op; cot_function f; int n; int64_t shap
 #define ROWS
 #include "samples/samples.def"
     {"draw_at", s_draw_at, 2, {{2, 2, 3}, {0}}},
+    {"probabilities", s_bernoulli, 1, {{2, 2, 3}}},
+    {"categorical", s_categorical, 1, {{2, 2, 3}}},
 #undef ROWS
     {"logsumexp_of", s_logsumexp_of, 3, {{0}, {0}, {0}}},
 };

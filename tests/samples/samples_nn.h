@@ -74,6 +74,18 @@ SAMPLE(s_draw_at) {
                              cot_dtype_of(x[0]));
     return cot_add(cot_dropout(x[0], 0.4, cot_key_at(cot_key_of(7), two)), cot_mul(cot_exp(x[1]), noise));
 }
+static cot_key second_key(cot_tape *t) {
+    return cot_key_at(cot_key_of(4), indices(t, (cot_shape){0, {0}}, (int64_t[]){2}));
+}
+SAMPLE(s_bernoulli) {
+    UNUSED;
+    cot_var chosen = cot_bernoulli(x[0].tape, second_key(x[0].tape), cot_sigmoid(x[0]), COT_SHAPE(2, 3));
+    return cot_where(chosen, x[0], cot_mul(x[0], x[0]));
+}
+SAMPLE(s_categorical) {
+    UNUSED;
+    return cot_take(x[0], cot_categorical(second_key(x[0].tape), cot_cast(x[0], COT_F64), 1), 1);
+}
 
 #else
 

@@ -6,6 +6,7 @@
  * f16 go through f32 where there is an intermediate result, so that it neither overflows nor loses
  * the mean. */
 #include "rules/structural_ids.h"
+#include "backend/elements.h"
 #include "ops/kinks.h"
 #include "ops/structural.h"
 #include "pending/pending.h"
@@ -319,7 +320,7 @@ const cot__op cot__op_min = {.name     = "min",
                              .operands = "x",
                              .kinks    = cot__extreme_kinks};
 
-/* ---- positions and truth --------------------------------------------------------------------- */
+/* ---- positions ------------------------------------------------------------------------------- */
 
 static cot_var position(int op, cot__reduction what, cot_var x, cot_axes axes) {
     const char *name = cot__op_of(op)->name;
@@ -365,6 +366,72 @@ const cot__op  cot__op_argmin = {.name     = "argmin",
                                  /* as argmax */
                                  .fold     = COT__BY_ITSELF,
                                  .operands = "x"};
+
+/* ---- the choice of cot_categorical ----------------------------------------------------------- */
+
+/* What status[0] says of the first choice that means nothing. */
+enum { IS_NAN = 1, ALL_MINUS_INFINITY };
+
+static bool categorical_infer(const cot__job *j, cot__type *z) {
+    return position_infer(j, z) && cot__job_float(j, 0);
+}
+
+/* The sums of logits and noise at the chosen places. */
+static int64_t categorical_workspace(const cot__job *j) { return cot__room_bytes(&j->z, j->x[0].dtype); }
+
+/* Such a sum is NaN if a logit was NaN, because NaN counts as the largest, and -inf if all logits
+ * were -inf. */
+static void categorical_run(const cot__job *j) {
+    static const int64_t two[1] = {2}, one[1] = {1};
+    kept_view            to;
+    cot__elements        e;
+    int64_t              found[2] = {0, 0};
+    int                  axis = 0;
+    argmax_run(j);
+    if (cot__view_size(&j->z) == 0) return;
+    while (!(mask_of(j) >> axis & 1)) axis++;
+    see_kept(&to, j);
+    cot__view chosen = to.view;
+    chosen.data = j->workspace, chosen.dtype = j->x[0].dtype;
+    j->backend->take_along(&j->x[0], axis, &to.view, &chosen);
+    cot__elements_open(&e, j->backend, &chosen, COT_F64);
+    while (!found[0] && cot__elements_next(&e))
+        for (int k = 0; k < e.n && !found[0]; k++)
+            if (!(e.f64[k] > -INFINITY))
+                found[0] = isnan(e.f64[k]) ? IS_NAN : ALL_MINUS_INFINITY, found[1] = e.first + k;
+    if (found[0]) j->backend->write(&(cot__view){j->status, COT_I64, 1, two, one}, 0, 2, COT_I64, found);
+}
+
+static void categorical_tell(const cot__job *j, const int64_t found[2]) {
+    cot__remark(j->caller,
+                "the logits of choice %lld of %lld are %s; they give no probabilities, and the choice means nothing",
+                (long long)found[1], (long long)cot__view_size(&j->z),
+                found[0] == IS_NAN ? "NaN, or one of them is" : "all -inf");
+}
+
+cot_var cot__categorical(cot_var sums, int axis) {
+    uint32_t  i;
+    cot_tape *t = cot__enter(NULL, sums, "categorical", "", &i);
+    if (!t) return cot__invalid(1, &sums);
+    cot__attr *attr = cot__attr_make(t, "categorical", REDUCE_INTS, (int64_t[]){1 << axis, false}, 0, NULL);
+    return attr ? cot__record(t, "categorical", OP_categorical, 1, &i, attr, NULL) : INVALID(t);
+}
+
+const cot__op cot__op_categorical = {.name      = "categorical",
+                                     .batch     = cot__batch_shift,
+                                     .infer     = categorical_infer,
+                                     .workspace = categorical_workspace,
+                                     .run       = categorical_run,
+                                     .tell      = categorical_tell,
+                                     .attrs     = "axes:m keepdims:f",
+                                     .kind      = KIND_NONE,
+                                     .formula   = "z = the first i with x[i] = max x, x: logits and noise",
+                                     .cost      = {.each_x = 1},
+                                     /* as argmax */
+                                     .fold      = COT__BY_ITSELF,
+                                     .operands  = "x"};
+
+/* ---- truth ----------------------------------------------------------------------------------- */
 
 static cot_var truth(int op, cot__reduction what, cot_var x, cot_axes axes) {
     reduction c;

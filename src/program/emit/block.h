@@ -112,6 +112,7 @@ cot__put_fn cot__put_recurrence;
 cot__put_fn cot__put_cumargmax;
 cot__put_fn cot__put_argsort;
 cot__put_fn cot__put_searchsorted;
+cot__put_fn cot__put_probabilities;
 cot__put_fn cot__put_draw_at;
 cot__put_fn cot__put_list;
 cot__put_fn cot__put_logsumexp_of;

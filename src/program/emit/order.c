@@ -131,6 +131,22 @@ void cot__put_searchsorted(const cot__block *b) {
 
 /* ---- random numbers -------------------------------------------------------------------------- */
 
+/* Each element is looked at before it is copied. A NaN is none. */
+void cot__put_probabilities(const cot__block *b) {
+    cot__at_index   at = {0};
+    cot__loop_names room;
+    int             inside = cot__open_loops(b->w, COT__BASE, 'i', &b->zv, COT__ALL_AXES, &at, &room);
+    cot__put_indent(b->w, inside);
+    cot__put(cot__to(b), "const double p_0 = (double)");
+    cot__put_element(b->w, b->x[0], &at);
+    cot__put(cot__to(b), ";\n");
+    cot__open_check(b, inside);
+    cot__put(cot__to(b), "!(p_0 >= 0 && p_0 <= 1)");
+    cot__close_check(b);
+    cot__close_loops(b->w, COT__BASE, inside);
+    cot__put_copy(b, b->x[0]);
+}
+
 enum { KIND, KEY, LOW = KEY + 2, HIGH, SHAPE };          /* attributes of draw_at */
 enum { UNIFORM, NORMAL, GUMBEL, KEEP, PERMUTATION };     /* its kinds (ops/random.c) */
 
