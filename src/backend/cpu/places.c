@@ -28,9 +28,25 @@ static int64_t integers_next(integers *s) {
     return s->p[s->at++];
 }
 
+/* Of one coordinate: a block at a time. */
+static void count_from_front(const cot__view *index, int64_t extent, int64_t *z) {
+    cot__cursor c;
+    int64_t     buf[COT__BLOCK], n = cot__count(index->ndim, index->shape);
+    cot__cursor_open(&c, index, COT_I64);
+    for (int64_t at = 0; at < n; at += COT__BLOCK) {
+        int            some = n - at < COT__BLOCK ? (int)(n - at) : COT__BLOCK;
+        const int64_t *p = cot__cursor_load(&c, some, buf);
+        for (int i = 0; i < some; i++) z[at + i] = wrap(p[i], extent);
+    }
+}
+
 void cot__ravel_index(const cot__view *index, int d, const int64_t *extent, const cot__view *places) {
     int64_t *z = places->data, n = cot__count(places->ndim, places->shape);
     integers in;
+    if (d == 1) {
+        count_from_front(index, extent[0], z);
+        return;
+    }
     integers_open(&in, index);
     for (int64_t i = 0; i < n; i++) {
         z[i] = 0;
