@@ -114,7 +114,8 @@ typedef struct cot_compile_options {
  * whose values are examples: it sees shapes and dtypes and reads no values, as in the body of a
  * loop (cot_scan). So a C `if` is decided now, cot_where at each run. Constants that f makes
  * (cot_data) are copied into the program. What is on another tape cannot be used: pass it as an
- * input.
+ * input. What no output depends on is left out, and so are its checks: a position that does not
+ * exist is refused where the value that is read there counts for something.
  *
  * Compiling computes nothing that depends on inputs: it takes memory for lists of operations and
  * for constants, and of large values in between addresses alone (Linux). Some operations make
