@@ -243,15 +243,9 @@ static bool is_known_here(const char *name, size_t length) {
 void command_speak(failure *f, const command *typed) {
     static const char folder[] = "; operations and adjoints may lie in files of a folder, cot_options.spill";
     char              text[sizeof f->message], *at = f->message, *end = strstr(at, folder);
-    bool              unknown = false;
     if (end) memmove(end, end + sizeof folder - 1, strlen(end + sizeof folder - 1) + 1);
-    while (*at == '[' && (end = strstr(at, "] ")) != NULL) {
-        bool known = is_known_here(at + 1, (size_t)(end - at - 1));
-        if (known) at = end + 2;
-        else memmove(at, end + 2, strlen(end + 2) + 1);
-        unknown |= !known;
-    }
-    if (!unknown || at != f->message) return;
-    snprintf(text, sizeof text, "%s", f->message);
+    /* the first bracket only: a path may begin with the next one */
+    if (*at != '[' || !(end = strstr(at, "] ")) || is_known_here(at + 1, (size_t)(end - at - 1))) return;
+    snprintf(text, sizeof text, "%s", end + 2);
     cot__format(f->message, sizeof f->message, "[%s] %s", typed->name, text);
 }

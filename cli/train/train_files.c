@@ -13,7 +13,7 @@
 static bool failed(failure *f, cot_status status, const char *why) {
     if (status == COT_OK) return true;
     if (status == COT_MEMORY) return failure_memory(f);
-    return failure_said(f, EXIT_RUN, "file", "[train] %s", why);
+    return failure_said(f, EXIT_RUN, "file", "%s", why);
 }
 
 /* One that fits nothing is one too. */

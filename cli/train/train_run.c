@@ -14,7 +14,7 @@
 
 bool train_no_data(failure *f, const char *why) {
     if (strstr(why, "out of memory") || strstr(why, "memory is short")) return failure_memory(f);
-    return failure_said(f, EXIT_RUN, "file", "[train] %s", why);
+    return failure_set(f, EXIT_RUN, "file", "[train] %s", why);
 }
 
 bool train_fine(const training *r, failure *f) {

@@ -220,6 +220,40 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
     assert_null(strchr(last.out, '\033'));
 }
 
+/* A folder may be called like what messages begin with. */
+static void brackets_of_a_path_are_kept(void **state) {
+    (void)state;
+    runs("mkdir '[a] d' '[grad] d'; for d in '[a] d' '[grad] d'; do "
+         "for i in images-idx3 labels-idx1; do echo junk > \"$d/t10k-$i-ubyte.gz\"; done; done");
+    fails("cotangent train mnist --data '[a] d'", 3,
+          "[train] [a] d/t10k-images-idx3-ubyte.gz is of no kind that is known: .safetensors, .npy, .npz, IDX, or a table "
+          ".csv, .tsv, .txt or .dat", "");
+    fails("cotangent train mnist --data '[grad] d'", 3,
+          "[train] [grad] d/t10k-images-idx3-ubyte.gz is of no kind that is known: .safetensors, .npy, .npz, IDX, or a "
+          "table .csv, .tsv, .txt or .dat", "");
+    runs("for i in $(seq 40); do echo 'one text of words'; done > words.txt; echo junk > '[a] d/w'");
+    fails("cotangent train gpt --quiet --data words.txt --layers 1 --width 4 --heads 1 --context 4 --initial '[a] d/w'",
+          3,
+          "[train] [a] d/w is of no kind that is known: .safetensors, .npy, .npz, IDX, or a table .csv, .tsv, .txt or "
+          ".dat", "");
+    fails("cotangent eval x 'x=@[a] d/w.npy'", 3, "x: cannot read [a] d/w.npy: No such file or directory", "");
+    runs("mkdir '[a] r'; echo junk > '[a] r/step-000000000100.safetensors'");
+    fails("cotangent train gcn --quiet --resume '[a] r'", 3,
+          "[train] none of the 1 checkpoints in [a] r is whole: [a] r/step-000000000100.safetensors is cut short: it "
+          "has 5 bytes", "");
+}
+
+/* Exactly one value stands behind name=, and nothing behind it. */
+static void nothing_stands_behind_a_value(void **state) {
+    (void)state;
+    fails("cotangent grad 'sum(x)' 'x=[1,2] 3'", 2,
+          "x: expected an operator or the end of the statement, found '3'", "[1,2] 3\n      ^\n");
+    fails("cotangent grad 'sum(x)' 'x=[1,2][3,4]'", 2, "x: 2 indices for an array of 1 axis", "[1,2][3,4]\n     ^~~~~\n");
+    fails("cotangent vjp x x=[1,2] --seed '[1,2] 3'", 2,
+          "--seed: expected an operator or the end of the statement, found '3'", "[1,2] 3\n      ^\n");
+    prints("cotangent eval x 'x=[1,2][0]'", "1\n");
+}
+
 /* Sentences of the library begin with a function of C's, and point to options of C's. Here they are
  * of the command that was typed, unless they are of an operation. */
 static void functions_of_c_are_not_named(void **state) {
@@ -257,6 +291,8 @@ int main(void) {
         cmocka_unit_test(options_that_are_none),
         cmocka_unit_test(a_hessian_of_too_many_inputs_is_refused_before_it_is_computed),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
+        cmocka_unit_test(brackets_of_a_path_are_kept),
+        cmocka_unit_test(nothing_stands_behind_a_value),
         cmocka_unit_test(functions_of_c_are_not_named),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
