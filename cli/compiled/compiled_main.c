@@ -85,7 +85,7 @@ static void put_inputs(const compiled *c, FILE *to) {
     for (int k = 0; k < c->inputs; k++) {
         const cot_array *x    = &c->input[k];
         int              size = cot__dtype_size(x->dtype);
-        fprintf(to, "    static const %s in_%d[%lld] = {", cot__emit_type(x->dtype), k,
+        fprintf(to, "    static const %s cot_in_%d[%lld] = {", cot__emit_type(x->dtype), k,
                 (long long)(x->size ? x->size : 1));
         for (int64_t i = 0; i < x->size; i++) {
             fputs(i ? ", " : "", to);
@@ -99,7 +99,7 @@ static void put_outputs(const compiled *c, const cot_program *program, FILE *to)
     for (int k = 0; k < c->outputs; k++) {
         cot_type type = cot_program_output_type(program, k);
         int64_t  size = cot__count(type.shape.ndim, type.shape.dim);
-        fprintf(to, "    static %s out_%d[%lld];\n", cot__emit_type(type.dtype), k, (long long)(size ? size : 1));
+        fprintf(to, "    static %s cot_out_%d[%lld];\n", cot__emit_type(type.dtype), k, (long long)(size ? size : 1));
     }
 }
 
@@ -107,10 +107,12 @@ static void put_call(const compiled *c, FILE *to) {
     char upper[COMPILED_NAME];
     snprintf(upper, sizeof upper, "%s", c->name);
     for (char *s = upper; *s; s++) *s = cot__upper(*s);
-    fprintf(to, "    static double space[%s_WORKSPACE / sizeof(double) + 1];\n    int failed = %s(", upper, c->name);
-    for (int k = 0; k < c->inputs; k++) fprintf(to, "%sin_%d, ", c->input[k].shape.ndim ? "" : "*", k);
-    for (int k = 0; k < c->outputs; k++) fprintf(to, "out_%d, ", k);
-    fputs("space);\n    if (failed) {\n        fprintf(stderr, \"check %d has refused a position\\n\", failed);\n"
+    fprintf(to, "    static double cot_space[%s_WORKSPACE / sizeof(double) + 1];\n", upper);
+    fprintf(to, "    int cot_failed = %s(", c->name);
+    for (int k = 0; k < c->inputs; k++) fprintf(to, "%scot_in_%d, ", c->input[k].shape.ndim ? "" : "*", k);
+    for (int k = 0; k < c->outputs; k++) fprintf(to, "cot_out_%d, ", k);
+    fputs("cot_space);\n    if (cot_failed) {\n"
+          "        fprintf(stderr, \"check %d has refused a position\\n\", cot_failed);\n"
           "        return 1;\n    }\n",
           to);
 }
@@ -118,7 +120,7 @@ static void put_call(const compiled *c, FILE *to) {
 static void put_result(const compiled *c, const cot_program *program, int k, FILE *to) {
     cot_type type = cot_program_output_type(program, k);
     (void)c;
-    fprintf(to, "    cot_print('%c', out_%d, 0, %d, (const long[]){", kind_of(type.dtype), k, type.shape.ndim);
+    fprintf(to, "    cot_print('%c', cot_out_%d, 0, %d, (const long[]){", kind_of(type.dtype), k, type.shape.ndim);
     for (int i = 0; i < type.shape.ndim; i++) fprintf(to, "%s%lld", i ? ", " : "", (long long)type.shape.dim[i]);
     fputs(type.shape.ndim ? "});\n" : "0});\n", to);
 }
@@ -199,6 +201,7 @@ static void put_results(const compiled *c, const cot_program *program, FILE *to)
     fputs("    printf(\"}\\n\");\n", to);
 }
 
+/* Its names begin with cot_, which neither the function nor a header has. */
 void compiled_main(const compiled *c, const cot_program *program, FILE *to) {
     fputs(printer, to);
     fputs("int main(void) {\n", to);

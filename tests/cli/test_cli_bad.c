@@ -226,8 +226,8 @@ static void brackets_of_a_path_are_kept(void **state) {
     runs("mkdir '[a] d' '[grad] d'; for d in '[a] d' '[grad] d'; do "
          "for i in images-idx3 labels-idx1; do echo junk > \"$d/t10k-$i-ubyte.gz\"; done; done");
     fails("cotangent train mnist --data '[a] d'", 3,
-          "[train] [a] d/t10k-images-idx3-ubyte.gz is of no kind that is known: .safetensors, .npy, .npz, IDX, or a table "
-          ".csv, .tsv, .txt or .dat", "");
+          "[train] [a] d/t10k-images-idx3-ubyte.gz is of no kind that is known: .safetensors, .npy, .npz, IDX, or a "
+          "table .csv, .tsv, .txt or .dat", "");
     fails("cotangent train mnist --data '[grad] d'", 3,
           "[train] [grad] d/t10k-images-idx3-ubyte.gz is of no kind that is known: .safetensors, .npy, .npz, IDX, or a "
           "table .csv, .tsv, .txt or .dat", "");
@@ -248,7 +248,8 @@ static void nothing_stands_behind_a_value(void **state) {
     (void)state;
     fails("cotangent grad 'sum(x)' 'x=[1,2] 3'", 2,
           "x: expected an operator or the end of the statement, found '3'", "[1,2] 3\n      ^\n");
-    fails("cotangent grad 'sum(x)' 'x=[1,2][3,4]'", 2, "x: 2 indices for an array of 1 axis", "[1,2][3,4]\n     ^~~~~\n");
+    fails("cotangent grad 'sum(x)' 'x=[1,2][3,4]'", 2, "x: 2 indices for an array of 1 axis",
+          "[1,2][3,4]\n     ^~~~~\n");
     fails("cotangent vjp x x=[1,2] --seed '[1,2] 3'", 2,
           "--seed: expected an operator or the end of the statement, found '3'", "[1,2] 3\n      ^\n");
     prints("cotangent eval x 'x=[1,2][0]'", "1\n");

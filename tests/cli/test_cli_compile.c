@@ -51,6 +51,48 @@ static void its_main_prints_what_the_command_prints(void **state) {
     }
 }
 
+/* Names of inputs, and of the function, that a file must not have: its own, those of its main, and
+ * those of the standard headers. */
+static const char *const taken[] = {
+    "space",  "failed", "in_0",     "out_0",   "cot_y",   "cot_print", "cot_in_0", "t_12",     "v_3",     "EOF",
+    "FILE",   "BUFSIZ", "stdin",    "stdout",  "stderr",  "signbit",   "NULL",     "INFINITY", "NAN",     "isnan",
+    "main",   "errno",  "printf",   "fprintf", "strtod",  "snprintf",  "strcpy",   "uint16_t", "complex", "SIGINT",
+    "EDOM",   "EIO",    "PRId64",   "div",     "time",    "abs",       "index",    "signgam",  "uint",    "isgreater",
+    "double", "xor",    "noexcept", "i386",    "float_t", "workspace", "static_assert", "offsetof", "I", "RAND_MAX"};
+
+static void names_that_c_has_are_replaced(void **state) {
+    (void)state;
+    char *want = NULL;
+    for (size_t k = 0; k < sizeof taken / sizeof *taken; k++) {
+        const char *n = taken[k];
+        sh("cotangent grad --json '%s*y + sin(y)' %s=2 y=3", n, n);
+        assert_int_equal(last.status, 0);
+        free(want);
+        want = strdup(last.out);
+        sh("cotangent compile --grad --main '%s*y + sin(y)' %s=2 y=3 -o %s.c && gcc " STRICT
+           " %s.c -o made -lm && gcc -std=gnu17 -Wall -Werror -fsyntax-only %s.c && ./made", n, n, n, n, n);
+        if (last.status) print_error("%s: %s%s", n, last.out, last.err);
+        assert_int_equal(last.status, 0);
+        assert_string_equal(last.out, want);
+        sh("n=%s; printf '#include <%%s.h>\\n' assert complex ctype errno fenv float inttypes iso646 limits "
+           "locale math setjmp signal stdarg stdbool stddef stdint stdio stdlib string time wchar wctype > user.c; "
+           "echo '#include \"'$n'.h\"' >> user.c; for std in c99 gnu17; do gcc -std=$std -Wall -Werror -fsyntax-only user.c "
+           "|| exit; done; g++ -x c++ -Wall -Werror -fsyntax-only user.c", n);
+        if (last.status) print_error("%s: %s%s", n, last.out, last.err);
+        assert_int_equal(last.status, 0);
+    }
+    free(want);
+}
+
+/* What was replaced is not replaced again. */
+static void names_are_replaced_once(void **state) {
+    (void)state;
+    sh("cotangent compile 'cot_y*x' cot_y=1 x=2 -o cot_y.c && cat cot_y.h");
+    assert_non_null(strstr(last.out, "int cot_y_x(double cot_y_x_2_x, double x, double *value, void *workspace);"));
+    sh("cotangent compile 't_12*x' t_12=1 x=2 -o t_12.c && cat t_12.h");
+    assert_non_null(strstr(last.out, "int t_12_x(double t_12_x_2_x, double x, double *value, void *workspace);"));
+}
+
 /* Contraction, with the instruction at hand and in gcc's own mode, changes nothing. */
 static void the_bits_do_not_depend_on_options_of_the_compiler(void **state) {
     (void)state;
@@ -197,6 +239,8 @@ static void the_program_is_shown_instead(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_main_prints_what_the_command_prints),
+        cmocka_unit_test(names_that_c_has_are_replaced),
+        cmocka_unit_test(names_are_replaced_once),
         cmocka_unit_test(the_bits_do_not_depend_on_options_of_the_compiler),
         cmocka_unit_test(functions_of_libm_are_as_near_as_both_promise),
         cmocka_unit_test(a_compiler_that_breaks_ieee_is_refused),

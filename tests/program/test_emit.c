@@ -399,10 +399,15 @@ static void names_are_what_c_takes(void **state) {
     (void)state;
     static const char *const names[][2] = {{"x", "x"}, {"double", "double_x"}, {"x'", "x_x"}, {"1st", "x1st"},
                                            {"a b", "a_b"}, {"t_12", "t_12_x"}, {"cot_fma", "cot_fma_x"}, {"", "x"},
-                                           {"DBL_MAX", "DBL_MAX_x"}, {"M_PI", "M_PI_x"}, {"A", "A"}, {"AB", "AB"}};
+                                           {"DBL_MAX", "DBL_MAX_x"}, {"M_PI", "M_PI_x"}, {"EOF", "EOF_x"},
+                                           {"time", "time"}, {"SCNd8", "SCNd8_x"}, {"A", "A"}, {"AB", "AB"}};
     char name[64];
     for (int k = 0; k < TEST_COUNT(names); k++) {
         cot__emit_name(names[k][0], name, sizeof name);
+        assert_string_equal(name, names[k][1]);
+    }
+    for (int k = 0; k < TEST_COUNT(names); k++) {
+        cot__emit_name(names[k][1], name, sizeof name);
         assert_string_equal(name, names[k][1]);
     }
     assert_true(cot__emit_function_name("exp_vf64", name, sizeof name));

@@ -2,198 +2,15 @@
  * our own have an underscore behind their first letter, t_12, so that nobody else has them. */
 #include "program/emit/writer.h"
 #include "base/number.h"
+#include "program/emit/c_words.h"
 
 #include <string.h>
 
-/* Keywords, and what the file uses of the standard headers. */
-static const char *const taken[] = {
-    "auto",
-    "break",
-    "case",
-    "char",
-    "const",
-    "continue",
-    "default",
-    "do",
-    "double",
-    "else",
-    "enum",
-    "extern",
-    "float",
-    "for",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "register",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "struct",
-    "switch",
-    "typedef",
-    "union",
-    "unsigned",
-    "void",
-    "volatile",
-    "while",
-    /* of C++ and later Cs */
-    "asm",
-    "bool",
-    "catch",
-    "class",
-    "constexpr",
-    "delete",
-    "explicit",
-    "export",
-    "false",
-    "friend",
-    "mutable",
-    "namespace",
-    "new",
-    "nullptr",
-    "operator",
-    "private",
-    "protected",
-    "public",
-    "template",
-    "this",
-    "throw",
-    "true",
-    "try",
-    "typename",
-    "using",
-    "virtual",
-    "alignas",
-    "alignof",
-    "thread_local",
-    "typeof",
-    "static_assert",
-    "int64_t",
-    "int32_t",
-    "uint8_t",
-    "uint32_t",
-    "uint64_t",
-    "size_t",
-    "ptrdiff_t",
-    "workspace",
-    "main",
-    "fabs",
-    "fabsf",
-    "sqrt",
-    "sqrtf",
-    "floor",
-    "floorf",
-    "ceil",
-    "ceilf",
-    "rint",
-    "rintf",
-    "trunc",
-    "truncf",
-    "copysign",
-    "copysignf",
-    "fma",
-    "fmaf",
-    "isfinite",
-    "isnan",
-    "isinf",
-    "frexp",
-    "ldexp",
-    "lgamma",
-    "lgammaf",
-    "exp",
-    "expf",
-    "exp2",
-    "exp2f",
-    "expm1",
-    "expm1f",
-    "log",
-    "logf",
-    "log2",
-    "log2f",
-    "log10",
-    "log10f",
-    "log1p",
-    "log1pf",
-    "sin",
-    "sinf",
-    "cos",
-    "cosf",
-    "tan",
-    "tanf",
-    "asin",
-    "asinf",
-    "acos",
-    "acosf",
-    "atan",
-    "atanf",
-    "sinh",
-    "sinhf",
-    "cosh",
-    "coshf",
-    "tanh",
-    "tanhf",
-    "asinh",
-    "asinhf",
-    "acosh",
-    "acoshf",
-    "atanh",
-    "atanhf",
-    "erf",
-    "erff",
-    "erfc",
-    "erfcf",
-    "cbrt",
-    "cbrtf",
-    "pow",
-    "powf",
-    "atan2",
-    "atan2f",
-    "hypot",
-    "hypotf",
-    "fmod",
-    "fmodf",
-    "NAN",
-    "INFINITY",
-    "NULL",
-    "I",
-    "unix",
-    "linux",
-    "errno",
-    "math_errhandling",
-};
-
-/* What <math.h> has besides, and what a `main` needs: no function may be called so, but a parameter
- * may. */
-static const char *const functions[] = {"y0",          "y1",    "yn",     "j0",   "j1",        "jn",    "gamma",
-                                        "signgam",     "round", "tgamma", "div",  "abs",       "max",   "min",
-                                        "significand", "drem",  "scalb",  "nan",  "remainder", "logb",  "ilogb",
-                                        "modf",        "fdim",  "fmax",   "fmin", "nearbyint", "select",
-                                        "printf",      "puts",  "memcpy", "memset", "strlen",  "exit",  "free"};
-
-static bool is_in(const char *name, int n, const char *const *list) {
-    for (int k = 0; k < n; k++)
-        if (strcmp(name, list[k]) == 0) return true;
-    return false;
-}
-
-/* Capitals around an underscore may be a macro of a header (DBL_MAX, M_PI, INT64_MAX), or the
- * file's own. */
-static bool is_like_a_macro(const char *name) {
-    bool underscore = false;
-    for (; *name; name++) {
-        if (*name >= 'a' && *name <= 'z') return false;
-        underscore |= *name == '_';
-    }
-    return underscore;
-}
-
+/* What ends in _x is nobody's, so a name that has got it keeps it as it is. */
 static bool is_taken(const char *name) {
-    if (is_in(name, COUNTOF(taken), taken) || is_like_a_macro(name)) return true;
+    size_t n = strlen(name);
+    if (n > 2 && strcmp(name + n - 2, "_x") == 0) return false;
+    if (cot__is_word_of_c(name)) return true;
     /* t_12 is ours; so is cot_… */
     if (strncmp(name, "cot_", 4) == 0 || strncmp(name, "COT_", 4) == 0) return true;
     return name[0] && name[1] == '_' && (cot__is_digit(name[2]) || name[2] == 0);
@@ -229,7 +46,7 @@ static bool is_exported(const cot__exported *from, const char *name) {
 
 static void name_function(const cot__exported *from, const char *wanted, char *name, size_t size) {
     cot__emit_name(wanted, name, size - 2);
-    if (is_in(name, COUNTOF(functions), functions) || is_exported(from, name)) memcpy(name + strlen(name), "_x", 3);
+    if (cot__is_function_of_c(name) || is_exported(from, name)) memcpy(name + strlen(name), "_x", 3);
 }
 
 bool cot__emit_function_name(const char *wanted, char *name, size_t size) {
@@ -249,10 +66,13 @@ static bool is_there(const cot__writer *w, uint32_t before, const char *name) {
 
 /* The name of a parameter, with a number behind it if others have it. */
 static void set_name(cot__writer *w, uint32_t at, const char *wanted) {
-    char base[COT__NAME_TEXT - 12];
+    char base[COT__NAME_TEXT - 14], numbered[COT__NAME_TEXT];
     cot__emit_name(wanted, base, sizeof base);
     cot__format(w->name[at], COT__NAME_TEXT, "%s", base);
-    for (unsigned n = 2; is_there(w, at, w->name[at]); n++) cot__format(w->name[at], COT__NAME_TEXT, "%s_%u", base, n);
+    for (unsigned n = 2; is_there(w, at, w->name[at]); n++) {
+        cot__format(numbered, sizeof numbered, "%s_%u", base, n);
+        cot__emit_name(numbered, w->name[at], COT__NAME_TEXT); /* t_2 is ours */
+    }
 }
 
 static void set_list(cot__writer *w, uint32_t from, uint32_t n, const char *const *wanted, char letter) {
