@@ -76,8 +76,8 @@ static void names_that_c_has_are_replaced(void **state) {
         assert_string_equal(last.out, want);
         sh("n=%s; printf '#include <%%s.h>\\n' assert complex ctype errno fenv float inttypes iso646 limits "
            "locale math setjmp signal stdarg stdbool stddef stdint stdio stdlib string time wchar wctype > user.c; "
-           "echo '#include \"'$n'.h\"' >> user.c; for std in c99 gnu17; do gcc -std=$std -Wall -Werror -fsyntax-only user.c "
-           "|| exit; done; g++ -x c++ -Wall -Werror -fsyntax-only user.c", n);
+           "echo '#include \"'$n'.h\"' >> user.c; for std in c99 gnu17; do gcc -std=$std -Wall -Werror -fsyntax-only "
+           "user.c || exit; done; g++ -x c++ -Wall -Werror -fsyntax-only user.c", n);
         if (last.status) print_error("%s: %s%s", n, last.out, last.err);
         assert_int_equal(last.status, 0);
     }
