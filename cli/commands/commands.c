@@ -159,6 +159,7 @@ const command command_table[] = {
      "Tangents (--jvp, --hvp) and the seed (--vjp) are inputs of the function; --along name=V and --seed give them "
      "shapes and, for --main, values. With --jac --sparse or --hess --sparse it computes only the entries that can be "
      "other than zero, and row starts and columns stand beside it as constant arrays. "
+     "The function is for all values, so a choice by values is written where(c, a, b), not a if c else b. "
      "--print, --report and --dot show the program that the C is made from instead. With --model DIR it is the "
      "network that `train --checkpoint DIR` left, its parameters constants of the file: of mnist, a "
      "picture to logits; of "

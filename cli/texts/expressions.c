@@ -32,7 +32,7 @@ static const topic syntax[] = {
     {"numbers", "1  .5  1e-3  1_000  True  False  pi  e  inf  nan"},
     {"arithmetic", "+ - * /   // and % (rounding down)   ** (power; ^ is none)   @ (matrix product)"},
     {"comparison", "< <= > >= == !=, in chains: 0 < x < 1"},
-    {"choice", "a if c else b (one of them is computed); where(c, a, b) (element by element)"},
+    {"choice", "a if c else b (one of them is computed); where(c, a, b) (element by element; can be compiled)"},
     {"logic", "and or not on single numbers; logical_and(x, y) … on arrays"},
     {"calls", "sum(x, axis=0, keepdims=True): by position, then by name; `cotangent ops NAME` tells how"},
     {"arrays", "[1, 2, 3]  [[1, 2], [x, y]]: integers make i64, one float makes f64"},

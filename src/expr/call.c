@@ -75,7 +75,7 @@ static bool to_real(const call *c, const cot__item *x, double *out) {
         *out = cot__plain_value(x);
         return true;
     }
-    if (x->kind != ITEM_VAR || cot_size(x->as.var) != 1 || cot__is_for_shapes(x->as.var))
+    if (x->kind != ITEM_VAR || cot_size(x->as.var) != 1 || cot__has_no_number(x->as.var))
         return wrong(c, x, "a number");
     if (cot_requires_grad(x->as.var))
         return cot__evaluation_fail_at(
@@ -138,7 +138,7 @@ static bool to_integers(const call *c, const cot__item *x, const char *wanted, i
         return true;
     }
     if (x->kind == ITEM_VAR && cot_shape_of(x->as.var).ndim == 1 && !cot__dtype_is_float(cot_dtype_of(x->as.var))) {
-        if (cot_size(x->as.var) > most || cot__is_for_shapes(x->as.var)) return wrong(c, x, wanted);
+        if (cot_size(x->as.var) > most || cot__has_no_number(x->as.var)) return wrong(c, x, wanted);
         *n = (int)cot_size(x->as.var);
         return cot_read_as(x->as.var, COT_I64, out, *n) == COT_OK || cot__evaluation_tape_failed(c->r);
     }

@@ -97,6 +97,7 @@ const char *cot__item_words(const cot__item *x, char *buf, size_t size) {
         cot_shape s = cot_shape_of(x->as.var);
         cot__putf(&t, "%s %s", s.ndim ? "an array of" : "a value of", cot_dtype_name(cot_dtype_of(x->as.var)));
         if (s.ndim) put_shape(&t, s);
+        if (cot__is_compiled(x->as.var)) cot__put(&t, " that is not known while a function is compiled");
     }
     }
     return buf;
@@ -262,7 +263,7 @@ bool cot__as_integer(const cot__item *x, int64_t *out) {
         return true;
     }
     if (x->kind != ITEM_VAR || cot_shape_of(x->as.var).ndim != 0 || cot__dtype_is_float(cot_dtype_of(x->as.var)) ||
-        cot__is_for_shapes(x->as.var))
+        cot__has_no_number(x->as.var))
         return false;
     *out = cot_value_i64(x->as.var);
     return true;

@@ -35,7 +35,10 @@ static bool make_plan(cot__evaluation *r, plan *p, int ndim) {
         if (!array && (x->kind == ITEM_BOOL || !cot__as_integer(x, &unused)))
             return cot__evaluation_fail(
                 r, "an index must be an integer, a slice, an array of integers or bools, None or ..., not %s%s",
-                cot__item_words(x, words, sizeof words), x->kind == ITEM_VAR ? "; cast(…, i64) makes an integer" : "");
+                cot__item_words(x, words, sizeof words),
+                x->kind != ITEM_VAR           ? ""
+                : cot__is_compiled(x->as.var) ? "; take(x, i, axis=0) takes one"
+                                              : "; cast(…, i64) makes an integer");
         if (array && x->kind == ITEM_VAR && cot__dtype_is_float(cot_dtype_of(x->as.var)))
             return cot__evaluation_fail(r, "positions are integers, and this is %s; cast(…, i64) makes them",
                                         cot__item_words(x, words, sizeof words));

@@ -194,6 +194,9 @@ bool cot__operate_truth(cot__evaluation *r, const char *where, const char *inste
         return true;
     }
     if (x->kind == ITEM_VAR && cot_size(x->as.var) == 1 && !cot__is_for_shapes(x->as.var)) {
+        if (cot__is_compiled(x->as.var))
+            return cot__evaluation_fail(r, "%s depends on the inputs, and a function is compiled for all values that "
+                                           "they may have; write %s", where, instead);
         *out = cot_value(x->as.var) != 0;
         return cot_tape_status(r->t) == COT_OK || cot__evaluation_tape_failed(r);
     }

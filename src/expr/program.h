@@ -242,9 +242,15 @@ bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) __attribu
 bool cot__evaluation_fail_at(cot__evaluation *r, size_t start, size_t stop, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 bool cot__evaluation_tape_failed(cot__evaluation *r);
-/* Has the var no number of its own, because the expression is recorded for shapes alone
- * (tape/examples.h)? In bodies the tape itself says so. */
+/* Has the var no number to be read, as the expression is recorded for shapes alone
+ * (tape/examples.h)? */
 static inline bool cot__is_for_shapes(cot_var x) { return x.tape && x.tape->mode.compiling && !x.tape->mode.body; }
+/* Or because a function is compiled? */
+static inline bool cot__is_compiled(cot_var x) {
+    const cot_tape *t = x.tape;
+    return t && t->mode.compiling && t->mode.body && cot__index(x) >= t->mode.body_from;
+}
+static inline bool cot__has_no_number(cot_var x) { return cot__is_for_shapes(x) || cot__is_compiled(x); }
 /* Checks a result of the library, and makes an item of it. */
 bool cot__checked(cot__evaluation *r, cot_var x, cot__item *out);
 

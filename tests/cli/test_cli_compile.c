@@ -183,6 +183,27 @@ static void mistakes_are_sentences(void **state) {
           "-o names the function by its FILE; './.c' has no name before .c", "");
     fails("cotangent compile 'x*y' x=1 y=2 --grad --jac", 2, "--grad and --jac are given; one derivative at a time",
           "");
+    static const char known[] = " depends on the inputs, and a function is compiled for all values that they may have; "
+                                "write ";
+    static const char *const conditions[][4] = {
+        {"x if x>0 else 2*x", "the condition of 'if'", "where(condition, a, b)", "     ^~~"},
+        {"1 if not x else 2*x", "'not'", "logical_not(x)", "     ^~~"},
+        {"x and 2*x", "'and'", "logical_and(x, y)", "  ^~~"},
+        {"2*x or x", "'or'", "logical_or(x, y)", "    ^~"}};
+    for (int k = 0; k < 4; k++) {
+        char line[200], said[300], caret[100];
+        snprintf(line, sizeof line, "cotangent compile '%s' x=1", conditions[k][0]);
+        snprintf(said, sizeof said, "%s%s%s", conditions[k][1], known, conditions[k][2]);
+        snprintf(caret, sizeof caret, "%s\n%s\n", conditions[k][0], conditions[k][3]);
+        fails(line, 2, said, caret);
+    }
+    runs("cotangent compile 'where(x > 0, x, 2*x) if 1 else x' x=1");
+    fails("cotangent compile 'x[i]' x=[1,2] 'i=cast(1,i64)'", 2,
+          "an index must be an integer, a slice, an array of integers or bools, None or ..., not a value of i64 that "
+          "is not known while a function is compiled; take(x, i, axis=0) takes one", "x[i]\n ^~~\n");
+    fails("cotangent compile 'sum(x, axis=i)' x=[1,2] 'i=cast(0,i64)'", 2,
+          "[sum] axis must be an integer, a list of integers or None, not a value of i64 that is not known while a "
+          "function is compiled", "sum(x, axis=i)\n            ^\n");
     fails("cotangent compile '1 + 2'", 2, "compile makes a function, but the expression has no names", "");
     fails("cotangent compile 'x*2' x=[1,2] --grad", 2,
           "[compile] the value has shape (2,), not one element; --vjp takes a seed, --jac gives all derivatives", "");
