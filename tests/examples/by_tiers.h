@@ -22,6 +22,7 @@ cot_status tiers_program_run(cot_run *r, const void *const *inputs, void *const 
 #ifdef COT_EXAMPLE /* its main has another name */
 #undef cot_backward_seeded
 #undef cot_grad_of
+#undef cot_value_and_grad
 #define cot_backward(y) tiers_backward(y, __LINE__)
 #define cot_backward_seeded(y, seed) tiers_backward_seeded(y, COT__MIX(seed), __LINE__)
 #define cot_grad_of(y, n, xs, grads) tiers_grad_of(y, n, xs, grads, __LINE__)

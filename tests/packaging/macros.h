@@ -19,6 +19,9 @@ COT_API void use_shapes(cot_tape *t);
 COT_API void use_options(cot_var x, cot_var w);
 COT_API void use_numbers(cot_tape *t, cot_var x);
 COT_API void use_writes(cot_var *x, cot_var *more);
+void use_functions(cot_fn f, cot_layer_fn layer, cot_var x, cot_var *y, cot_program *p, cot_jit *j);
+void use_matrices(cot_tape *t, cot_var x);
+void use_layers(cot_params *p, cot_net net, cot_csr graph, cot_var x, cot_var *state);
 COT_API void print_statuses(void);
 
 void use_shapes(cot_tape *t) {
@@ -112,6 +115,51 @@ void use_writes(cot_var *x, cot_var *more) {
     *x = cot_wrap(cot_tape_of(*x), COT_F64, COT_SCALAR, NOTHING), *x = cot_grad(*x), *x = cot_jvp(*x, 1, more, more);
     *x = cot_tensor(cot_tape_of(*x), COT_F64, COT_SCALAR, NOTHING), *x = cot_scalar_of(cot_tape_of(*x), COT_F32, 1);
     *x = cot_constant(cot_tape_of(*x), 1);
+}
+
+/* What calls functions, and layers: with COT_SOURCE_LINES these are macros, too. */
+void use_functions(cot_fn f, cot_layer_fn layer, cot_var x, cot_var *y, cot_program *p, cot_jit *j) {
+    cot_linear *linear = NOTHING;
+    cot_fori(f, NOTHING, 0, 2, 1, &x, y, NOTHING), cot_scan(f, NOTHING, 2, 1, &x, 0, NOTHING, y, 0, NOTHING, NOTHING);
+    cot_while(f, f, NOTHING, 1, &x, y, NOTHING), cot_cond(x, f, f, NOTHING, 1, &x, 1, y);
+    cot_checkpoint(f, NOTHING, 1, &x, 1, y), cot_checkpoint_sequential(layer, NOTHING, 2, 1, 1, &x, y);
+    cot_vmap(f, NOTHING, 1, &x, NOTHING, 1, y, NOTHING), cot_custom_fn(NOTHING, f, NOTHING, 1, &x, 1, y);
+    cot_program_call(p, 1, &x, 1, y), cot_jit_call(j, 1, &x, 1, y);
+    cot_value_and_grad(f, NOTHING, 1, &x, y, y), cot_fn_vjp(f, NOTHING, 1, &x, 1, y, y, y);
+    cot_fn_jvp(f, NOTHING, 1, &x, &x, 1, y, y), cot_fn_jacobian(f, NOTHING, 1, &x, 1, y, COT_AUTO, y);
+    cot_fn_hessian(f, NOTHING, 1, &x, y, y), cot_linearize(f, NOTHING, 1, &x, 1, y, &linear);
+    cot_linear_jvp(linear, &x, y), cot_linear_vjp(linear, &x, y);
+    cot_fn_sparse_jacobian(NOTHING, f, NOTHING, 1, &x, 1, y, y);
+    cot_fn_sparse_hessian(NOTHING, f, NOTHING, 1, &x, y, y);
+    cot_optim_record(NOTHING, x, x, 1, &x, &x, NOTHING, y);
+    *y = cot_root(f, NOTHING, NOTHING, x, 0, NOTHING, NOTHING);
+    *y = cot_fixed_point(f, NOTHING, NOTHING, x, 0, NOTHING, NOTHING);
+    *y = cot_minimize(f, NOTHING, NOTHING, x, 0, NOTHING, NOTHING), *y = cot_linear_solve(f, NOTHING, x, NOTHING);
+    *y = cot_stop_gradient(cot_leaf(x));
+}
+
+void use_matrices(cot_tape *t, cot_var x) {
+    const int64_t at[1] = {0};
+    cot_csr       a = cot_csr_from_dense(x), b = cot_csr_gcn(t, COT_F64, 1, 1, at, at);
+    a = cot_csr_from_triplets(t, 1, 1, 1, at, at, x), a = cot_csr_from_arrays(t, 1, 1, NOTHING, NOTHING, x);
+    a = cot_csr_softmax(cot_csr_transpose(cot_csr_sddmm(b, x, x))), b = cot_csr_load(t, "a.npz", COT_F64);
+    x = cot_csr_matmul(a, cot_matmul_csr(cot_csr_matmul_transposed(a, x), b)), x = cot_csr_to_dense(a);
+    x = cot_csr_sum_rows(a), x = cot_csr_sum_columns(a), x = cot_csr_solve(a, x, NOTHING);
+    x = cot_csr_entry_rows(a), x = cot_csr_entry_columns(a);
+}
+
+void use_layers(cot_params *p, cot_net net, cot_csr graph, cot_var x, cot_var *state) {
+    cot_params_init(p, net, x, cot_key_of(1));
+    x = cot_nn_dense(p, "a", x, 2), x = cot_nn_linear(p, "b", x, 2), x = cot_nn_embedding(p, "c", x, 2, 2, 0);
+    x = cot_nn_conv(p, "d", x, 2, COT_SHAPE(3, 3), true, COT_CONV_DEFAULT);
+    x = cot_nn_conv_transpose(p, "e", x, 2, COT_SHAPE(3, 3), true, COT_CONV_DEFAULT);
+    x = cot_nn_layer_norm(p, "f", x, 1e-5), x = cot_nn_rms_norm(p, "g", x, 1e-5);
+    x = cot_nn_group_norm(p, "h", x, 2, 1e-5), x = cot_nn_batch_norm(p, "i", x, 0.1, 1e-5);
+    x = cot_nn_dropout(p, "j", x, 0.5), x = cot_nn_attention(p, "k", x, NOTHING), x = cot_nn_rotary(x, 1e4, 0);
+    x = cot_nn_lstm(p, "l", x, 2, state), x = cot_nn_gru(p, "m", x, 2, state);
+    x = cot_nn_gcn(p, "n", graph, x, 2, true), x = cot_nn_gcn_csr(p, "o", graph, graph, 2, true);
+    x = cot_nn_gat(p, "p", graph, x, 2, NOTHING), x = cot_nn_cross_entropy(x, x, NOTHING);
+    x = cot_loss_scaled(NOTHING, x);
 }
 
 void print_statuses(void) {

@@ -85,6 +85,100 @@ static void sources_have_their_own_lines(void **state) {
     cot_tape_destroy(t);
 }
 
+/* What calls functions of the user's: their operations have their own lines, what comes behind them
+ * and the results the line of the call. */
+static int squares(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)m, (void)user;
+    ys[0] = cot_square(xs[n - 1]);
+    return 0;
+}
+static int goes_on(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_less(xs[0], 10.0);
+    return 0;
+}
+static int adds(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)user;
+    ys[0] = cot_add(xs[0], xs[1]);
+    if (m > 1) ys[1] = ys[0];
+    return 0;
+}
+static int squares_a_layer(int64_t layer, int n, const cot_var *xs, cot_var *ys, void *user) {
+    (void)layer, (void)n, (void)user;
+    ys[0] = cot_square(xs[0]);
+    return 0;
+}
+static int squares_back(int n, const cot_var *xs, int m, const cot_var *ys, const cot_var *ybars, cot_var *xbars,
+                        void *user) {
+    (void)n, (void)m, (void)ys, (void)user;
+    xbars[0] = cot_mul(2.0, cot_mul(xs[0], ybars[0]));
+    return 0;
+}
+static int doubles(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_mul(2.0, xs[0]);
+    return 0;
+}
+static int fixed(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_cos(xs[0]);
+    return 0;
+}
+
+static void drivers_have_their_own_lines(void **state) {
+    (void)state;
+    cot_tape    *t = open_tape();
+    cot_type     type = {COT_F64, COT_SCALAR};
+    cot_program *p = cot_compile(squares, NULL, 1, &type, 1, NULL);
+    cot_jit     *j = cot_jit_create(squares, NULL, NULL);
+    cot_linear  *linear;
+    cot_fn_rules own = {.name = "mine", .vjp = squares_back};
+    cot_var      x = cot_scalar(t, 2), v = cot_tensor(t, COT_F64, COT_SHAPE(3), numbers), one = cot_constant(t, 1);
+    cot_var      made[40], unused[2], y;
+    int          line[40], n = 0;
+    cot_fori(squares, NULL, 0, 2, 1, &x, &made[n], NULL), line[n++] = __LINE__;
+    cot_scan(adds, NULL, 3, 1, &x, 1, &v, &made[n], 1, unused, NULL), line[n++] = __LINE__;
+    cot_scan(adds, NULL, 3, 1, (cot_var[]){cot_number(0)}, 1, &v, unused, 1, &made[n], NULL), line[n++] = __LINE__;
+    cot_while(goes_on, squares, NULL, 1, &x, &made[n], NULL), line[n++] = __LINE__;
+    cot_cond(cot_less(x, 1.0), squares, fixed, NULL, 1, &x, 1, &made[n]), line[n++] = __LINE__;
+    cot_cond(cot_number(1), squares, fixed, NULL, 1, (cot_var[]){x}, 1, &made[n]), line[n++] = __LINE__;
+    cot_checkpoint(squares, NULL, 1, &x, 1, &made[n]), line[n++] = __LINE__;
+    cot_checkpoint_sequential(squares_a_layer, NULL, 4, 2, 1, &x, &made[n]), line[n++] = __LINE__;
+    cot_vmap(squares, NULL, 1, &v, NULL, 1, &made[n], NULL), line[n++] = __LINE__;
+    cot_custom_fn(&own, squares, NULL, 1, &x, 1, &made[n]), line[n++] = __LINE__;
+    cot_program_call(p, 1, &x, 1, &made[n]), line[n++] = __LINE__;
+    cot_jit_call(j, 1, &x, 1, &made[n]), line[n++] = __LINE__;
+    cot_value_and_grad(squares, NULL, 1, &x, &y, &made[n]), line[n++] = __LINE__;
+    cot_fn_vjp(squares, NULL, 1, &x, 1, &y, &one, &made[n]), line[n++] = __LINE__;
+    cot_fn_jvp(squares, NULL, 1, &x, &x, 1, &y, &made[n]), line[n++] = __LINE__;
+    cot_linearize(squares, NULL, 1, &x, 1, &y, &linear);
+    cot_linear_jvp(linear, &x, &made[n]), line[n++] = __LINE__;
+    cot_linear_vjp(linear, &x, &made[n]), line[n++] = __LINE__;
+    cot_fn_jacobian(squares, NULL, 1, &v, 1, &y, COT_AUTO, &made[n]), line[n++] = __LINE__;
+    cot_fn_hessian(squares, NULL, 1, &x, &y, &made[n]), line[n++] = __LINE__;
+    made[n] = cot_linear_solve(doubles, NULL, v, NULL), line[n++] = __LINE__;
+    made[n] = cot_fixed_point(fixed, NULL, NULL, one, 1, &x, NULL), line[n++] = __LINE__;
+    made[n] = cot_stop_gradient(x), line[n++] = __LINE__;
+    cot_csr a = cot_csr_from_dense(cot_tensor(t, COT_F64, COT_SHAPE(1, 3), numbers));
+    made[n] = a.values, line[n++] = __LINE__ - 1;
+    made[n] = cot_csr_softmax(a).values, line[n++] = __LINE__;
+    made[n] = cot_csr_matmul(a, v), line[n++] = __LINE__;
+    cot_var pairs = cot_zeros(t, COT_F64, COT_SHAPE(3, 2));
+    made[n] = cot_nn_rotary(pairs, 10, 0), line[n++] = __LINE__;
+    assert_ok(t);
+    cot_exp(x);
+    for (int i = 0; i < n; i++) {
+        char where[80];
+        cot_read_grad(made[i], (double[9]){0}, cot_size(made[i]));
+        snprintf(where, sizeof where, ", test_lines.c:%d in drivers_have_their_own_lines)", line[i]);
+        if (!strstr(cot_tape_message(t), where)) fail_msg("%s, but recorded at %d", cot_tape_message(t), line[i]);
+        cot_tape_clear_error(t);
+    }
+    cot_program_destroy(p);
+    cot_jit_destroy(j);
+    cot_tape_destroy(t);
+}
+
 static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.strict = true});
@@ -112,6 +206,21 @@ static void a_failing_call_says_where_it_stands(void **state) {
                    "[add] shapes (2,3) and (2,4) do not broadcast; counted from the end, extents must be equal or 1 "
                    "(test_lines.c:%d in %s)",
                    ADDED, __func__);
+    cot_tape_clear_error(t);
+    /* functions of functions have a line where what they are given does not fit */
+    char where[80];
+    enum { LOOPS = __LINE__ + 1 };
+    cot_fori(NULL, NULL, 0, 2, 1, &a, &c, NULL), cot_exp(a);
+    snprintf(where, sizeof where, " (test_lines.c:%d in %s)", LOOPS, __func__);
+    assert_non_null(strstr(cot_tape_message(t), where));
+    cot_tape_clear_error(t);
+    cot_vmap(squares, NULL, 1, &a, (int[]){7}, 1, &c, NULL), cot_exp(a);
+    snprintf(where, sizeof where, " (test_lines.c:%d in %s)", LOOPS + 4, __func__);
+    assert_non_null(strstr(cot_tape_message(t), where));
+    cot_tape_clear_error(t);
+    cot_program_call(NULL, 1, &a, 1, &c), cot_exp(a);
+    snprintf(where, sizeof where, " (test_lines.c:%d in %s)", LOOPS + 8, __func__);
+    assert_non_null(strstr(cot_tape_message(t), where));
     cot_tape_clear_error(t);
     /* cot_backward is no operation: it has no line, and must not get that of the next operation */
     cot_backward(a);
@@ -141,7 +250,7 @@ static int invert(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
 static const char told[] = "[take] indices[1] is 3, out of range for extent 3; values run from -3 to 2";
 
 /* A run has lost the tape, but it knows the line of the check that refuses, also in a body, and of
- * what it has a note about. Who called the program on a tape is told that line, too. */
+ * what it has a note about. Who called the program on a tape is told that line, and its own. */
 static void a_run_names_the_line_that_was_recorded(void **state) {
     (void)state;
     static const cot_fn functions[] = {take_some, take_in_a_body};
@@ -159,8 +268,9 @@ static void a_run_names_the_line_that_was_recorded(void **state) {
         cot_run_destroy(r);
         cot_tape *t = open_tape();
         cot_var   y, xs[2] = {cot_data(t, COT_F64, COT_SHAPE(3), x), cot_data(t, COT_I64, COT_SHAPE(2), at)};
+        enum { CALLED = __LINE__ + 1 };
         assert_int_equal(cot_program_call(p, 2, xs, 1, &y), COT_VALUE);
-        assert_string_equal(cot_tape_message(t), wanted);
+        assert_message(t, "%s (test_lines.c:%d in %s)", wanted, CALLED, __func__);
         cot_tape_destroy(t);
         cot_program_destroy(p);
     }
@@ -201,6 +311,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_name_the_lines_of_both_operations),
         cmocka_unit_test(sources_have_their_own_lines),
+        cmocka_unit_test(drivers_have_their_own_lines),
         cmocka_unit_test(a_strict_tape_names_the_lines_at_the_write),
         cmocka_unit_test(a_failing_call_says_where_it_stands),
         cmocka_unit_test(a_run_names_the_line_that_was_recorded),
