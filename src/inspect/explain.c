@@ -108,6 +108,12 @@ void cot__show_reads(cot__text *x, const cot_tape *t, uint32_t node, uint32_t ma
     }
 }
 
+/* Is a plain number beside the operand of an elementwise operation to blame? */
+static bool number_is_odd(const cot__node *n) {
+    return n->op < OP_structural && cot__nargs(n) == 2 && (n->a == COT__NONE || n->b == COT__NONE) &&
+           !isfinite(n->extra.number);
+}
+
 static void say_origin(cot__text *x, const trail *w) {
     const cot_tape  *t = w->t;
     uint32_t         i = w->origin;
@@ -117,10 +123,16 @@ static void say_origin(cot__text *x, const trail *w) {
     char             text[COT__FORMULA_TEXT], filled[COT__FILLED_TEXT], place[COT__SHAPE_TEXT];
     int64_t          count;
     cot__first_odd(t->backend, &z, &count);
-    cot__put(x, " The first value that is not finite is ");
-    if (z.ndim) cot__putf(x, "element %s of ", cot__place(&z, w->index, place));
+    if (number_is_odd(n)) {
+        cot__put(x, " It comes from ");
+        cot__put_number(x, n->extra.number);
+        cot__put(x, ", a number that ");
+    } else {
+        cot__put(x, " The first value that is not finite is ");
+    }
+    if (z.ndim && !number_is_odd(n)) cot__putf(x, "element %s of ", cot__place(&z, w->index, place));
     cot__put(x, cot__describe(t, i, text, sizeof text));
-    cot__put(x, ": ");
+    cot__put(x, number_is_odd(n) ? " was given: " : ": ");
     if (n->op < OP_structural) {
         cot__formula(n->op, cot__elementwise_table[n->op].value, text, sizeof text);
         cot__put(x, cot__filled(t, i, text, filled, sizeof filled));

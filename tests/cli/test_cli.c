@@ -274,6 +274,9 @@ static void explain_names_the_operation(void **state) {
     assert_non_null(strstr(last.out, "value = nan\n"));
     assert_non_null(strstr(last.out, "The result, mul (f), is nan. The first value that is not finite is log (v₂):\n"
                                      "log(v₁) = -inf for v₁ = 0."));
+    prints("cotangent explain 'log(-1)*x' x=1",
+           "value = nan\nThe result, mul (f), is nan. It comes from nan, a number that mul (f) was given:\n"
+           "nan·x = nan for x = 1.\n");
     prints("cotangent explain 'x*x' x=2", "value = 4\nnothing to explain: the value and all gradients are finite, no "
                                           "gradient is zero,\nand the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");
