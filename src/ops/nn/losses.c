@@ -83,12 +83,12 @@ cot_var cot_kl_div(cot_var log_probabilities, cot_var targets) {
     uint32_t  xs[2];
     cot_tape *t = cot__enter_targets("kl_div", log_probabilities, targets, xs);
     if (!t) return cot__invalid(1, &log_probabilities);
-    if (!cot__check_targets(t, "kl_div", xs)) return INVALID(t);
-    cot_dtype d = cot__dtype_at(&t->nodes[xs[0]]), wide = cot__dtype_compute(d);
     if (!cot__dtype_is_float(cot__dtype_at(&t->nodes[xs[1]])))
         return cot__fail(t, COT_DTYPE,
                          "[kl_div] the targets have dtype %s; they must be probabilities, and cot_nll takes labels",
                          cot__dtype_name(cot__dtype_at(&t->nodes[xs[1]])));
+    if (!cot__check_targets(t, "kl_div", xs)) return INVALID(t);
+    cot_dtype d = cot__dtype_at(&t->nodes[xs[0]]), wide = cot__dtype_compute(d);
     cot_var x = cot_cast(VAR(t, xs[0]), wide), q = cot_cast(VAR(t, xs[1]), wide);
     return cot_cast(mean_of_rows(cot_smul(q, cot_sub(cot_log(q), x))), d);
 }

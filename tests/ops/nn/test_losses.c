@@ -186,7 +186,10 @@ static void errors_say_what_is_wrong(void **state) {
          "[nll] the predictions have shape (); the last axis holds the classes, at least one");
     SAYS(cot_kl_div(x, two), COT_SHAPE,
          "[kl_div] predictions of shape (2,3) need targets of shape (2,3); these have (2,)");
+    /* of any shape: labels are the mistake */
     SAYS(cot_kl_div(x, INTS(S(2), 0, 1)), COT_DTYPE,
+         "[kl_div] the targets have dtype i64; they must be probabilities, and cot_nll takes labels");
+    SAYS(cot_kl_div(x, INTS(S(2, 3), 0, 1, 2, 0, 1, 7)), COT_DTYPE,
          "[kl_div] the targets have dtype i64; they must be probabilities, and cot_nll takes labels");
     SAYS(cot_cosine_similarity(x, two, 0, 1), COT_SHAPE,
          "[cosine_similarity] the operands have shapes (2,3) and (2,); they must be equal, or one a scalar: this does "
