@@ -66,6 +66,7 @@ static void put_floating(sink *s, const conversion *c, double v) {
     conversion bare = *c;
     char       spec[24];
     bare.length[0] = 0; /* %lf is %f */
+    if (isnan(v)) v = fabs(v); /* all NaNs are one */
     int   n = snprintf(text, sizeof text, specification(&bare, spec), 0, c->precision, v);
     char *to = text;
     if (n >= (int)sizeof text) n = (int)sizeof text - 1;

@@ -56,12 +56,7 @@ void cot__tab(cot__text *x, int column) {
     cot__putf(x, "%*s", n, "");
 }
 
-void cot__put_number(cot__text *x, double v) {
-    if (isnan(v))
-        cot__put(x, "nan");
-    else
-        cot__putf(x, "%g", v);
-}
+void cot__put_number(cot__text *x, double v) { cot__putf(x, "%g", v); }
 
 bool cot__matches(const char *pattern, const char *text) {
     const char *star = NULL, *after = NULL; /* the last *, and what it is tried to end before */

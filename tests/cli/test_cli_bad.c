@@ -220,6 +220,20 @@ static void control_characters_do_not_reach_the_terminal(void **state) {
     assert_null(strchr(last.out, '\033'));
 }
 
+/* The sign of a NaN says nothing, and differs between machines. */
+static void a_nan_has_no_sign(void **state) {
+    (void)state;
+    static const char *const lines[] = {
+        "check 'sqrt(x)' x=-1", "check --json 'sqrt(x)' x=-1", "eval 'log(x)' x=-1", "grad 'sqrt(x)' x=-1",
+        "eval 'x*(-nan)' x=1", "eval --json 'x*(-nan)' x=[1,2]", "explain 'log(x)' x=-1", "trace 'x*(-nan)' x=1",
+        "taylor 'log(x)' x=-1 --along x=1", "compile 'x*(-nan)' x=1 --print", "jac 'sqrt(x)' x=[-1,-2]"};
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
+        sh("cotangent %s", lines[k]);
+        if (strstr(last.out, "-nan") || strstr(last.err, "-nan")) fail_msg("%s: %s%s", lines[k], last.out, last.err);
+        assert_non_null(strstr(last.out, "nan"));
+    }
+}
+
 /* A folder may be called like what messages begin with. */
 static void brackets_of_a_path_are_kept(void **state) {
     (void)state;
@@ -292,6 +306,7 @@ int main(void) {
         cmocka_unit_test(options_that_are_none),
         cmocka_unit_test(a_hessian_of_too_many_inputs_is_refused_before_it_is_computed),
         cmocka_unit_test(control_characters_do_not_reach_the_terminal),
+        cmocka_unit_test(a_nan_has_no_sign),
         cmocka_unit_test(brackets_of_a_path_are_kept),
         cmocka_unit_test(nothing_stands_behind_a_value),
         cmocka_unit_test(functions_of_c_are_not_named),
