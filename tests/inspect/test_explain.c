@@ -79,8 +79,8 @@ static void a_value_that_was_given_is_named(void **state) {
              "2.");
     z = cot_square(cot_mul(cot_number(-(double)NAN), cot_tensor(t, COT_F64, COT_SHAPE(2), (double[]){1, 2})));
     EXPLAINS(z, 1,
-             "The result, square (v₄), is nan at [0]. It comes from nan, a number that mul (v₃) was given: nan·x₂ = nan "
-             "for x₂ = 1; 2 of its 2 elements are not finite. From there to the result: v₃ mul, v₄ square.");
+             "The result, square (v₄), is nan at [0]. It comes from nan, a number that mul (v₃) was given: nan·x₂ = "
+             "nan for x₂ = 1; 2 of its 2 elements are not finite. From there to the result: v₃ mul, v₄ square.");
 }
 
 static void structural_operations_are_blamed_with_their_operands(void **state) {

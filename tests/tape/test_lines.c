@@ -207,8 +207,18 @@ static void a_failing_call_says_where_it_stands(void **state) {
                    "(test_lines.c:%d in %s)",
                    ADDED, __func__);
     cot_tape_clear_error(t);
-    /* functions of functions have a line where what they are given does not fit */
     char where[80];
+    /* nor do calls of the operation itself, behind the one that failed, take its line away */
+    cot_var v = cot_tensor(t, COT_F64, COT_SHAPE(3), numbers), u = cot_zeros(t, COT_F64, COT_SHAPE(2));
+    cot_var at = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){1, 3}), in = cot_reshape(at, COT_SHAPE(2, 1));
+    int line = __LINE__ + 2;
+    for (int k = 0; k < 4; k++) {
+        k == 0 ? cot_scatter(v, at, u, 0) : k == 1 ? cot_scatter(v, u, u, 0) : cot_gather(v, k == 2 ? in : u);
+        snprintf(where, sizeof where, " (test_lines.c:%d in %s)", line, __func__);
+        if (!strstr(cot_tape_message(t), where)) fail_msg("%s, but called at %d", cot_tape_message(t), line);
+        cot_tape_clear_error(t);
+    }
+    /* functions of functions have a line where what they are given does not fit */
     enum { LOOPS = __LINE__ + 1 };
     cot_fori(NULL, NULL, 0, 2, 1, &a, &c, NULL), cot_exp(a);
     snprintf(where, sizeof where, " (test_lines.c:%d in %s)", LOOPS, __func__);

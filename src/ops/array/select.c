@@ -86,7 +86,8 @@ cot_var cot_gather(cot_var x, cot_var indices) {
         return are_integers(t, ii) ? cot_broadcast_to(x, z) : INVALID(t);
     for (int k = 0; k < d; k++) flat.dim[0] *= shape.dim[k];
     for (int k = (int)d; k < shape.ndim; k++) flat.dim[flat.ndim++] = shape.dim[k];
-    return cot_take(cot_reshape(x, flat), push_ravel(t, COT__FOR_GATHER, ii, (int)d, shape.dim), 0);
+    cot_var at = push_ravel(t, COT__FOR_GATHER, ii, (int)d, shape.dim);
+    return cot__failed(at) ? at : cot_take(cot_reshape(x, flat), at, 0);
 }
 
 const cot__op cot__op_ravel_index = {
@@ -139,6 +140,7 @@ cot_var cot_scatter(cot_var x, cot_var indices, cot_var updates, int axis) {
         return cot__fail(t, COT_SHAPE, "[scatter] the updates have shape %s; the positions ask for %s",
                          cot__shape_text(u.ndim, u.dim, a), cot__shape_text(z.ndim, z.dim, b));
     cot_var   owner = push_last_writer(t, ii, extent);
+    if (cot__failed(owner)) return owner;
     cot_shape column = {s.ndim - axis, {extent}}; /* broadcasts over the axes after this one */
     for (int k = 1; k < column.ndim; k++) column.dim[k] = 1;
     cot_var written = cot_reshape(cot_greater_equal(owner, 0), column);
