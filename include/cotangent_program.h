@@ -270,7 +270,9 @@ COT_API cot_run    *cot_run_create(cot_program *p);
 COT_API void        cot_run_destroy(cot_run *r); /* NULL is fine */
 COT_API cot_status  cot_run_status(const cot_run *r);
 /* What a run refuses, and a note, ends with the line that recorded the operation, if that was
- * recorded (COT_SOURCE_LINES). */
+ * recorded (COT_SOURCE_LINES), and, from the inside out, the steps of the loops and the functions
+ * that it stands in: "… (step.c:12) (in step 3 of [fori])". Where a program is called on a tape,
+ * the line of the call comes last. */
 COT_API const char *cot_run_message(const cot_run *r);
 /* What a user should know of the last run, while everything went on: of its data (a singular
  * matrix), or why it went without the disk; "" for nothing. */

@@ -11,6 +11,8 @@
 #include "ops/structural.h"
 #include "tape/record_job.h"
 
+#include <string.h>
+
 bool cot__replay_open(cot__replaying *r, cot_tape *t, const char *op, const cot__program *p) {
     *r = (cot__replaying){.t = t, .p = p};
     for (uint32_t k = 0; k < r->p->operations; k++) {
@@ -135,6 +137,35 @@ void cot__replay_operation(cot__replaying *r, uint32_t operation) {
     for (uint32_t i = 0; i < o->results; i++) r->value[o->result + i] = cot__result_of(z, (int)i);
 }
 
+/* ---- source lines ---------------------------------------------------------------------------- */
+
+static bool has_lines(const cot__program *p) {
+    for (uint32_t k = 0; k < p->operations; k++)
+        if (p->label[p->operation[k].label].file) return true;
+    return false;
+}
+
+/* A site that lives as long as what is recorded: the program may go before. */
+static const cot_site *site_again(cot_tape *t, const cot__program *p, const cot__label *l) {
+    const char *file = p->text + l->file;
+    size_t      bytes = strlen(file) + 1;
+    cot_site   *site = cot__arena(t, sizeof *site + bytes, "program_call");
+    if (!site) return NULL;
+    *site = (cot_site){.file = memcpy(site + 1, file, bytes), .line = (int)l->line};
+    return site;
+}
+
+/* What operation k has recorded, and its error, get the line that was recorded with it. */
+static void stamp(cot__replaying *r, uint32_t k) {
+    uint32_t          label = r->p->operation[k].label;
+    const cot__label *l = &r->p->label[label];
+    if (!r->site || r->stamped != label) r->site = l->file ? site_again(r->t, r->p, l) : NULL;
+    r->stamped = label;
+    cot_sited((cot_var){r->t, 0}, r->site);
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 bool cot__replay(cot_tape *t, const cot__program *p, const cot_var *xs, cot_var *ys) {
     return cot__replay_computed(t, p, NULL, xs, ys);
 }
@@ -146,7 +177,12 @@ bool cot__replay_computed(cot_tape *t, const cot__program *p, const bool *comput
         r.computed = computed;
         for (uint32_t k = 0; k < p->inputs; k++) r.value[p->input[k]] = xs[k];
         for (uint32_t k = 0; k < p->constants && t->status == COT_OK; k++) cot__replay_constant(&r, k);
-        for (uint32_t k = 0; k < p->operations && t->status == COT_OK; k++) cot__replay_operation(&r, k);
+        bool lines = has_lines(p);
+        if (lines) cot_sited((cot_var){t, 0}, NULL); /* what was recorded before has others */
+        for (uint32_t k = 0; k < p->operations && t->status == COT_OK; k++) {
+            cot__replay_operation(&r, k);
+            if (lines) stamp(&r, k);
+        }
         for (uint32_t k = 0; k < p->outputs && t->status == COT_OK; k++) ys[k] = r.value[p->output[k]];
     }
     cot__replay_close(&r);

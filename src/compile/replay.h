@@ -24,6 +24,8 @@ typedef struct cot__replaying {
     uint32_t            most;
     const bool         *computed; /* of each input, as above; NULL: none is */
     bool                nested; /* it is a body, or a program that was called */
+    const cot_site     *site;    /* of the last operation, and its label */
+    uint32_t            stamped;
     struct cot__recalled *recalled; /* programs that operations of it have called */
 } cot__replaying;
 

@@ -54,7 +54,9 @@ static void put_step(cot_tape *t, uint32_t node, const uint64_t *ref, cot__words
         put_attributes(n->extra.attr, w);
     }
     if (!site) return;
-    cot__words_put(w, (uintptr_t)site->file);
+    /* the text: what is recorded again has one of its own */
+    cot__words_put(w, strlen(site->file));
+    cot__words_put_bytes(w, site->file, strlen(site->file));
     cot__words_put(w, (uint64_t)site->line);
 }
 

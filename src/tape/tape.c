@@ -419,15 +419,22 @@ const char *cot__name_of(const cot_tape *t, uint32_t node) {
     return NULL;
 }
 
-static const char *file_name(const char *path) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
+/* "train.c:42 in step", without a function if that is not known */
+enum { SITE_TEXT = 200 };
+static const char *site_text(const cot_site *site, char text[SITE_TEXT]) {
+    const char *slash = strrchr(site->file, '/'), *function = site->function;
+    snprintf(text, SITE_TEXT, "%s:%d%s%s", slash ? slash + 1 : site->file, site->line, function ? " in " : "",
+             function ? function : "");
+    return text;
+}
 
 /* The error gets the source line of the call that just failed. Later calls found the tape failed
  * and add nothing. */
 static void place_error(cot_tape *t, const cot_site *site) {
     if (t->errors.placed || !site) return;
     size_t used = strlen(t->errors.message);
-    snprintf(t->errors.message + used, sizeof t->errors.message - used, " (%s:%d%s%s)", file_name(site->file),
-             site->line, site->function ? " in " : "", site->function ? site->function : "");
+    char   text[SITE_TEXT];
+    snprintf(t->errors.message + used, sizeof t->errors.message - used, " (%s)", site_text(site, text));
     t->errors.placed = true;
 }
 
@@ -474,14 +481,13 @@ const char *cot__op_name(const cot_tape *t, uint32_t node) {
 const char *cot__describe(const cot_tape *t, uint32_t node, char *buf, size_t size) {
     const char     *name = cot__name_of(t, node), *op = cot__op_name(t, cot__operation_at(t, node));
     const cot_site *site = cot__site_of(t, node);
-    const char     *file = site ? file_name(site->file) : NULL;
-    char            called[COT__CALLED_TEXT];
+    char            called[COT__CALLED_TEXT], where[SITE_TEXT];
     /* a name that is no word stands behind what the value is called */
     bool            twice = name && !cot__is_called_by_name(t, node);
     int n = snprintf(buf, size, twice ? "%s (%s \"%s\"" : "%s (%s", op, cot__called(t, node, called), name);
     if (n < 0 || (size_t)n >= size) return buf;
     if (site)
-        snprintf(buf + n, size - (size_t)n, ", %s:%d in %s)", file, site->line, site->function);
+        snprintf(buf + n, size - (size_t)n, ", %s)", site_text(site, where));
     else
         snprintf(buf + n, size - (size_t)n, ")");
     return buf;

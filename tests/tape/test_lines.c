@@ -179,6 +179,17 @@ static void drivers_have_their_own_lines(void **state) {
     cot_tape_destroy(t);
 }
 
+static void a_site_may_know_no_function(void **state) {
+    (void)state;
+    static const cot_site site = {"/there/net.c", 7, NULL};
+    cot_tape             *t = open_tape();
+    cot_var               y = cot_sited((cot_exp)(cot_scalar(t, 1)), &site);
+    cot_read_grad(y, (double[1]){0}, 1);
+    assert_message(t, "[read_grad] exp (v₁, net.c:7) keeps no gradient; only leaves do, and values marked with "
+                      "cot_retain_grad before backward");
+    cot_tape_destroy(t);
+}
+
 static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     (void)state;
     cot_tape *t = cot_tape_create(&(cot_options){.strict = true});
@@ -193,8 +204,9 @@ static void a_strict_tape_names_the_lines_at_the_write(void **state) {
     cot_tape_destroy(t);
 }
 
-/* The call that failed is the one whose line the message ends with; calls that merely find the tape
- * failed are not. */
+/* The call that failed is the one whose line the message tells; calls that merely find the tape
+ * failed are not. Behind it stands only what it was called by: the body of a loop, a step, another
+ * call. */
 static void a_failing_call_says_where_it_stands(void **state) {
     (void)state;
     cot_tape *t = open_tape();
@@ -284,6 +296,19 @@ static void a_run_names_the_line_that_was_recorded(void **state) {
         cot_tape_destroy(t);
         cot_program_destroy(p);
     }
+    /* also where derivatives are wanted, for which programs are recorded again */
+    for (int k = 0; k < 4; k++) {
+        cot_program *p = cot_compile(functions[k % 2], NULL, 2, types, 1, NULL);
+        cot_jit     *j = cot_jit_create(functions[k % 2], NULL, NULL);
+        cot_tape    *t = open_tape();
+        cot_var      y, xs[2] = {cot_tensor(t, COT_F64, COT_SHAPE(3), x), cot_data(t, COT_I64, COT_SHAPE(2), at)};
+        enum { CALLED = __LINE__ + 1 };
+        assert_int_equal(k < 2 ? cot_program_call(p, 2, xs, 1, &y) : cot_jit_call(j, 2, xs, 1, &y), COT_VALUE);
+        assert_message(t, "%s (test_lines.c:%d in %s)", wanted, CALLED, __func__);
+        cot_tape_destroy(t);
+        cot_jit_destroy(j);
+        cot_program_destroy(p);
+    }
     cot_program *p = cot_compile(invert, NULL, 1, types, 1, NULL);
     cot_run     *r = cot_run_create(p);
     assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){z}), COT_OK);
@@ -291,6 +316,44 @@ static void a_run_names_the_line_that_was_recorded(void **state) {
     if (!strstr(cot_run_note(r), wanted)) fail_msg("%s", cot_run_note(r));
     cot_run_destroy(r);
     cot_program_destroy(p);
+}
+
+enum { TAKEN_IN_A_STEP = __LINE__ + 5 };
+
+static int takes_in_a_step(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    cot_var at = cot_reshape(xs[0], COT_SHAPE(1));
+    ys[0] = cot_add(xs[1], cot_sum(cot_take(xs[1], at, 0), COT_ALL));
+    return 0;
+}
+static int loops(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m;
+    return cot_fori(takes_in_a_step, user, 0, 5, 1, xs, ys, NULL) != COT_OK;
+}
+
+/* From the inside out: the line of the operation, the step of the loop, the line of the call. */
+static void an_error_in_a_loop_names_line_and_step(void **state) {
+    (void)state;
+    const cot_type type = {COT_F64, COT_SHAPE(3)};
+    const double   x[3] = {1, 2, 3};
+    char           wanted[200];
+    cot_program   *p = cot_compile(loops, NULL, 1, &type, 1, NULL);
+    cot_run       *r = cot_run_create(p);
+    double         z[3];
+    snprintf(wanted, sizeof wanted, "[take] indices[0] is 3, out of range for extent 3; values run from -3 to 2 "
+             "(test_lines.c:%d) (in step 3 of [fori])", TAKEN_IN_A_STEP);
+    assert_int_equal(cot_program_run(r, (const void *[]){x}, (void *[]){z}), COT_VALUE);
+    assert_string_equal(cot_run_message(r), wanted);
+    cot_tape *t = open_tape();
+    for (int active = 0; active < 2; active++) {
+        cot_var y, v = active ? cot_tensor(t, COT_F64, COT_SHAPE(3), x) : cot_data(t, COT_F64, COT_SHAPE(3), x);
+        enum { CALLED = __LINE__ + 1 };
+        assert_int_equal(cot_program_call(p, 1, &v, 1, &y), COT_VALUE);
+        assert_message(t, "%s (test_lines.c:%d in %s)", wanted, CALLED, __func__);
+    }
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+    cot_tape_destroy(t);
 }
 
 /* Numbers mix in at any depth, and the text that the compiler sees grows with the depth, not with
@@ -322,9 +385,11 @@ int main(void) {
         cmocka_unit_test(messages_name_the_lines_of_both_operations),
         cmocka_unit_test(sources_have_their_own_lines),
         cmocka_unit_test(drivers_have_their_own_lines),
+        cmocka_unit_test(a_site_may_know_no_function),
         cmocka_unit_test(a_strict_tape_names_the_lines_at_the_write),
         cmocka_unit_test(a_failing_call_says_where_it_stands),
         cmocka_unit_test(a_run_names_the_line_that_was_recorded),
+        cmocka_unit_test(an_error_in_a_loop_names_line_and_step),
         cmocka_unit_test(nested_calls_mix_numbers_in),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
