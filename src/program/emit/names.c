@@ -2,7 +2,7 @@
  * our own have an underscore behind their first letter, t_12, so that nobody else has them. */
 #include "program/emit/writer.h"
 #include "base/number.h"
-#include "program/emit/c_words.h"
+#include "program/emit/text/c_words.h"
 
 #include <string.h>
 

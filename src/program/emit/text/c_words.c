@@ -1,5 +1,5 @@
 /* c_words.c: see c_words.h. */
-#include "program/emit/c_words.h"
+#include "program/emit/text/c_words.h"
 
 #include <string.h>
 
