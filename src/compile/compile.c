@@ -77,12 +77,16 @@ static void record(cot_program *p, cot_tape *t, cot_fn f, void *user, int n, con
 static void hear(const cot__caller *c, cot_status code, const char *text) { fail(c->to, code, text); }
 static void ignore(const cot__caller *c, const char *text) { (void)c, (void)text; }
 
-/* within: its inputs are what another program has computed. limited: there is no memory to compare
- * native code in, nor for states of loops that live for longer. */
+/* within: its inputs are what another program has computed. */
+static cot__pass_options passes_of(const cot_program *p, bool within, const cot__caller *caller) {
+    return (cot__pass_options){.al = &p->al, .caller = caller, .backend = cot__program_backend(p), .fast = p->fast,
+                               .within = within};
+}
+
+/* limited: there is no memory to compare native code in. */
 static void optimise(cot_program *p, bool within, bool limited) {
     cot__caller       caller = {"compile", p, hear, ignore, NULL};
-    cot__pass_options o = {.al = &p->al, .caller = &caller, .backend = cot__program_backend(p), .fast = p->fast,
-                           .within = within, .without = limited ? UINT32_C(1) << COT__PASS_loops : 0};
+    cot__pass_options o = passes_of(p, within, &caller);
     if (p->source) p->runs = p->plain ? cot__program_share(p->source) : cot__optimise(p->source, &o);
     p->wants_native = !limited && cot__native_wanted(p->wants_native);
     if (p->runs && p->wants_native) p->native = cot__native_open(p->runs, &p->al);
@@ -168,6 +172,24 @@ static cot__program *choose(cot_program *p, cot__program *moving, cot__limit_opt
     return moving;
 }
 
+/* States of loops live there only from when they are read. */
+static cot__program *keep_loops_apart(const cot_program *p, const cot__caller *caller) {
+    cot__pass_options o = passes_of(p, false, caller);
+    o.without = UINT32_C(1) << COT__PASS_loops;
+    return p->plain || p->source->bodies == 0 ? cot__program_share(p->runs) : cot__optimise(p->source, &o);
+}
+
+static void limit_to(cot_program *p, const cot__program *apart, const cot__caller *caller) {
+    cot__lent          lent = cot__program_lent(p);
+    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, cot__run_object(p), apart, caller};
+    cot__program      *runs = cot__limit(p->runs, &o, &p->again);
+    if (!runs) return;
+    if (p->spill && runs != p->runs) runs = choose(p, runs, o);
+    if (runs == p->runs || !moves_something(runs)) cot__folder_free(&p->al, p->spill), p->spill = NULL;
+    cot__program_release(p->runs);
+    p->runs = runs;
+}
+
 void cot__program_limit(cot_program *p, const cot_compile_options *options) {
     cot__caller caller = {"compile", p, hear, ignore, NULL};
     if (p->status != COT_OK || options->memory_limit == 0) return;
@@ -177,14 +199,9 @@ void cot__program_limit(cot_program *p, const cot_compile_options *options) {
         fail(p, COT_MEMORY, "[compile] out of memory: the name of a folder");
         return;
     }
-    cot__lent          lent = cot__program_lent(p);
-    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, cot__run_object(p), &caller};
-    cot__program      *runs = measure_unlimited(p, &caller) ? cot__limit(p->runs, &o, &p->again) : NULL;
-    if (!runs) return;
-    if (p->spill && runs != p->runs) runs = choose(p, runs, o);
-    if (runs == p->runs || !moves_something(runs)) cot__folder_free(&p->al, p->spill), p->spill = NULL;
-    cot__program_release(p->runs);
-    p->runs = runs;
+    cot__program *apart = measure_unlimited(p, &caller) ? keep_loops_apart(p, &caller) : NULL;
+    if (apart) limit_to(p, apart, &caller);
+    cot__program_release(apart);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static void check_model(limit_model m) {
     const int64_t percent[] = {100, 50, 30, 20};
     for (int i = 0; i < 4; i++) {
         int64_t limit = f.run_bytes * percent[i] / 100;
-        check_limit(&m, limit < smallest ? smallest : limit, NULL, &plain);
+        check_limit(&m, i && limit < smallest ? smallest : limit, NULL, &plain);
     }
     check_limit(&m, smallest, NULL, &plain);
     cot_run_destroy(r);
@@ -72,6 +72,96 @@ static void a_limit_lets_states_of_loops_live_shortly(void **state) {
     }
     assert_memory_equal(z[0], z[1], sizeof z[0]);
     cot_program_destroy(p), cot_program_destroy(q);
+}
+
+/* What runs without one is a program within one, too, where it keeps to the limit. Loops with
+ * kept, counted and chosen states, conditions and checkpoints, of large and small arrays. */
+typedef struct maze { uint64_t seed; bool gradient; } maze;
+
+static int pick(uint64_t *seed, int n) {
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (int)(*seed >> 33) % n;
+}
+
+BODY(drift) { UNUSED; ys[0] = cot_add(cot_mul(xs[0], 0.5), cot_sin(xs[1])); return 0; }
+BODY(bend) { UNUSED; ys[0] = cot_mul(cot_tanh(xs[0]), xs[1]); return 0; }
+BODY(second) { UNUSED; ys[0] = xs[1]; return 0; }
+
+static int walk_maze(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    uint64_t seed = ((maze *)user)->seed;
+    cot_var  v[32];
+    int      k = 0, steps = 3 + pick(&seed, 16);
+    for (; k < n; k++) v[k] = xs[k];
+    for (; k < n + steps; k++) {
+        cot_var          a = v[k - 1 - pick(&seed, k < 3 ? k : 3)], b = v[pick(&seed, k)], z = a;
+        cot_loop_options o = {.states = pick(&seed, 3)};
+        switch (pick(&seed, 8)) {
+        case 0: z = cot_add(a, b); break;
+        case 1: z = cot_mul(a, b); break;
+        case 2: z = cot_square(cot_sin(a)); break;
+        case 3: z = cot_sub(a, cot_mean(b, COT_ALL)); break;
+        case 4: case 5: {
+            cot_var each = cot_stack(3, (cot_var[]){b, a, b}, 0);
+            cot_scan(drift, NULL, -1, 1, &a, 1, &each, &z, 0, NULL, &o);
+            break;
+        }
+        case 6: cot_cond(cot_greater(cot_sum(b, COT_ALL), 0), bend, second, NULL, 2, (cot_var[]){a, b}, 1, &z); break;
+        default: cot_checkpoint(bend, NULL, 2, (cot_var[]){a, b}, 1, &z); break;
+        }
+        v[k] = z;
+    }
+    for (int i = 0; i < m; i++) ys[i] = v[k - 1 - (i ? pick(&seed, k) : 0)];
+    return cot_tape_status(xs[0].tape) != COT_OK;
+}
+BODY(maze_loss) {
+    UNUSED;
+    if (walk_maze(n, xs, 1, ys, user)) return 1;
+    ys[0] = cot_sum(cot_square(ys[0]), COT_ALL);
+    return 0;
+}
+BODY(maze_step) {
+    cot_var g[2];
+    if (!((maze *)user)->gradient) return walk_maze(n, xs, m, ys, user);
+    if (cot_value_and_grad(maze_loss, user, n, xs, &ys[0], g) != COT_OK) return 1;
+    for (int i = 1; i < m; i++) ys[i] = cot_sub(xs[i - 1], cot_mul(0.01, g[i - 1]));
+    return 0;
+}
+
+static void a_limit_that_runs_without_one_keep_to_is_no_limit(void **state) {
+    (void)state;
+    static float x[2][16384], z[2][3][16384];
+    static int   donate[] = {0, 1};
+    for (int i = 0; i < 16384; i++) x[0][i] = 0.5f * sinf((float)i), x[1][i] = 0.7f * cosf((float)i);
+    for (int seed = 0; seed < (test_small() ? 20 : 120); seed++) {
+        maze                 way = {(uint64_t)seed, seed % 4 != 0};
+        const cot_type       type = {COT_F32, COT_SHAPE(seed % 3 == 0 ? 64 : seed % 3 == 1 ? 4096 : 16384)};
+        const cot_type       types[] = {type, type};
+        cot_compile_options  o = {.donate = donate, .donations = seed % 5 ? 0 : 2};
+        cot_program         *p = cot_compile(maze_step, &way, 2, types, 3, &o), *q;
+        cot_run             *r = cot_run_create(p), *s;
+        cot_program_facts    f;
+        if (!cot_run_bytes(r) || cot_run_status(r)) fail_msg("seed %d: %s", seed, cot_run_message(r));
+        o.memory_limit = (int64_t)cot_run_bytes(r);
+        q = cot_compile(maze_step, &way, 2, types, 3, &o);
+        s = cot_run_create(q);
+        if (cot_run_status(s)) fail_msg("seed %d: %s", seed, cot_run_message(s));
+        assert_int_equal(cot_program_measure(q, &f), COT_OK);
+        assert_int_equal(f.unlimited_bytes, o.memory_limit);
+        assert_true((int64_t)cot_run_bytes(s) <= o.memory_limit && f.run_bytes == (int64_t)cot_run_bytes(s));
+        assert_true(f.again == 0); /* it is the same program */
+        for (int k = 0; k < 2; k++) {
+            float        copy[2][16384];
+            memcpy(copy, x, sizeof x);
+            const void *const in[] = {copy[0], copy[1]};
+            assert_int_equal(cot_program_run(k ? s : r, in, (void *const[]){z[k][0], z[k][1], z[k][2]}), COT_OK);
+        }
+        assert_memory_equal(z[0], z[1], sizeof z[0]);
+        cot_run_destroy(r), cot_run_destroy(s);
+        cot_program_destroy(p), cot_program_destroy(q);
+        o.memory_limit = 1;
+        q = cot_compile(maze_step, &way, 2, types, 3, &o);
+        assert_true(smallest_told(q) <= f.unlimited_bytes);
+    }
 }
 
 /* ---- what is refused ------------------------------------------------------------------------- */
@@ -407,6 +497,7 @@ int main(void) {
         cmocka_unit_test(convolutions_keep_their_bits_at_every_limit),
         cmocka_unit_test(a_transformer_keeps_its_bits_at_every_limit),
         cmocka_unit_test(a_limit_lets_states_of_loops_live_shortly),
+        cmocka_unit_test(a_limit_that_runs_without_one_keep_to_is_no_limit),
         cmocka_unit_test(a_limit_below_the_smallest_is_refused_by_name),
         cmocka_unit_test(a_limit_is_refused_before_all_budgets_are_tried),
         cmocka_unit_test(options_that_do_not_go_with_a_limit_are_refused),

@@ -19,7 +19,6 @@ enum { STEPS = 48, FINER = 4, PATIENCE = 8 };
 #define STEP 0.93 /* of the budget before; the last is 3 % of the first */
 
 typedef struct search {
-    const cot__program       *p;
     const cot__limit_options *o;
     cot__units                units;
     int64_t                   first; /* the arena without a limit */
@@ -141,7 +140,6 @@ static void refuse(search *s) {
     cot__plan_close(&plan);
 }
 
-/* p as it is does not fit. */
 static void search_with(search *s, const cot__plan *plan) {
     s->first = plan->bytes;
     s->failed = !cot__units_open(&s->units, plan, s->o->al, s->o->caller);
@@ -151,13 +149,19 @@ static void search_with(search *s, const cot__plan *plan) {
     cot__units_close(&s->units);
 }
 
+/* Does it keep to the limit as it is? */
+static bool fits(search *s, const cot__program *p) {
+    int64_t bytes, lists;
+    return measure(s, p, &bytes, &lists) && bytes <= s->o->bytes;
+}
+
 cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again) {
-    search    s = {.p = p, .o = o};
+    search    s = {.o = o};
     cot__plan plan;
-    int64_t   bytes, lists;
     *again = 0;
-    if (measure(&s, p, &bytes, &lists) && bytes <= o->bytes) s.best = cot__program_share(p);
-    else if (!s.failed && cot__plan_open_lent(&plan, p, o->backend, o->al, NULL, true, o->lent, o->caller)) {
+    if (fits(&s, p)) s.best = cot__program_share(p);
+    else if (!s.failed && o->apart != p && fits(&s, o->apart)) s.best = cot__program_share(o->apart);
+    else if (!s.failed && cot__plan_open_lent(&plan, o->apart, o->backend, o->al, NULL, true, o->lent, o->caller)) {
         search_with(&s, &plan);
         cot__plan_close(&plan);
     }
@@ -177,7 +181,7 @@ static void pass_by_note(const cot__caller *c, const char *text) { (void)c, (voi
 cot__program *cot__limit_tightest(const cot__program *p, const cot__backend *backend, const cot_allocator *al) {
     cot__caller        caller = {"program", NULL, pass_by, pass_by_note, NULL};
     cot__limit_options o = {.al = al, .backend = backend, .caller = &caller};
-    search             s = {.p = p, .o = &o};
+    search             s = {.o = &o};
     cot__program      *made = NULL;
     cot__plan          plan;
     bool               too_long;

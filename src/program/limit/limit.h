@@ -28,6 +28,9 @@ typedef struct cot__limit_options {
     const cot__lent     *lent;
     int64_t              bytes;   /* the limit */
     int64_t              besides; /* bytes that the caller needs for a run besides */
+    /* The same program in the form of which something is done again, where p does not keep to the
+     * limit as it is: p, or one whose values live more shortly. */
+    const cot__program  *apart;
     const cot__caller   *caller;
 } cot__limit_options;
 

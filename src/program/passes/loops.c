@@ -8,8 +8,8 @@
  * out, and bodies of the same operations; and the outputs of the first are the first of the
  * second. Loops that end by a test or have a choice stay, and so do those whose bodies have effects
  * or hold functions of the user's. What is given out lives from the first loop on, so it must be
- * small, that of all loops of a program together; and the pass is left out under a memory limit,
- * which could not undo it. */
+ * small, that of all loops of a program together; and a memory limit, which could not undo it,
+ * has something done again in the program without this pass. */
 #include "program/loop_form.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"

@@ -6,6 +6,7 @@
 #include "backend/cpu/table/cpu.h"
 #include "base/parallel.h"
 #include "program/limit/again.h"
+#include "program/limit/limit.h"
 #include "program/plan.h"
 #include "program/run_parts.h"
 
@@ -126,10 +127,37 @@ static void numbers_between_arrays_keep_every_bit(void **state) {
     check_all(true);
 }
 
+/* Large outputs lie at the caller's under a limit, and others where they can: not for more bytes
+ * than without. */
+static void check_unlimited(uint64_t seed, bool chains) {
+    heard              h = {0};
+    cot__caller        caller = {"test", &h, hear_error, hear_note, NULL};
+    cot__pass_options  passes = {.caller = &caller, .backend = &cot__cpu_backend};
+    bool               donated[4] = {seed % 3 == 0, true, seed % 3 == 0, false};
+    cot__lent          without = {.donated = seed % 2 ? donated : NULL}, lent = without;
+    cot__program      *p = chains ? random_chain(seed) : random_program_of(seed, true, 40, NULL);
+    cot__program      *runs = cot__optimise(p, &passes);
+    cot__limit_options o = {.backend = &cot__cpu_backend, .lent = &lent, .apart = runs, .caller = &caller};
+    double             again;
+    lent.outputs = true;
+    assert_true(cot__run_measure(runs, &cot__cpu_backend, NULL, NULL, &without, &caller, &o.bytes));
+    cot__program *kept = cot__limit(runs, &o, &again);
+    if (kept != runs) test_note("seed %llu: not within %lld bytes", (unsigned long long)seed, (long long)o.bytes);
+    cot__program_release(p), cot__program_release(runs), cot__program_release(kept);
+}
+
+static void a_limit_that_runs_without_one_keep_to_is_no_limit(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < (test_small() ? 100 : 1000); seed++)
+        check_unlimited(seed, false), check_unlimited(seed, true);
+    test_verdict();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_programs_keep_every_bit),
         cmocka_unit_test(numbers_between_arrays_keep_every_bit),
+        cmocka_unit_test(a_limit_that_runs_without_one_keep_to_is_no_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
