@@ -82,15 +82,15 @@ typedef struct cot_compile_options {
      * cot_program_report tells the price. Nothing is done again within what a run without a limit
      * takes when it is made. Neither inputs nor outputs count: an output of 8 KiB or more that is
      * made after the last check of the data is made where the caller wants it, so it must be given
-     * (not NULL) and lie where nothing lies that is still to be read; otherwise the run is refused.
-     * A donated input that takes the output (cot_program_report) is read no more by then: nothing
-     * that is made from it is computed again later. What has an effect, loops, conditions, solvers
-     * and functions of the user's are done once, and a loop keeps what it keeps. If the limit
-     * cannot be reached, the program has failed with COT_MEMORY: the sentence tells the smallest
-     * limit that can be, with which it compiles, and which operation needs that. It is no part of a
-     * saved program, and neither derivatives (cot_program_call) nor exported C obey it. Native code
-     * needs memory to be compared in: `native` is refused beside a limit, and COTANGENT_NATIVE=1
-     * passes such programs over. */
+     * (not NULL) and lie where nothing lies that is still to be read; otherwise the run is refused,
+     * but where outputs with places of their own take less. A donated input that takes the output
+     * (cot_program_report) is read no more by then: nothing that is made from it is computed again
+     * later. What has an effect, loops, conditions, solvers and functions of the user's are done
+     * once, and a loop keeps what it keeps. If the limit cannot be reached, the program has failed
+     * with COT_MEMORY: the sentence tells the smallest limit that can be, with which it compiles,
+     * and which operation needs that. It is no part of a saved program, and neither derivatives
+     * (cot_program_call) nor exported C obey it. Native code needs memory to be compared in:
+     * `native` is refused beside a limit, and COTANGENT_NATIVE=1 passes such programs over. */
     int64_t       memory_limit COT__OR_0;
     /* A folder for what the limit lets go and what is dear, or not possible, to compute again:
      * each cot_run puts it into a file without a name there (Linux), which nothing outlives, and

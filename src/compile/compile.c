@@ -156,19 +156,19 @@ static bool moves_something(const cot__program *p) {
 /* Another form for runs that cannot have their file. There may be none; and if it costs less, all
  * runs are by it. */
 static cot__program *choose(cot_program *p, cot__program *moving, cot__limit_options o) {
-    cot__heard  h = {COT_OK, ""};
-    cot__caller quiet = cot__heard_by(&h, "compile");
-    cot__lent   lent = cot__program_lent(p);
-    double      again;
+    cot__heard     h = {COT_OK, ""};
+    cot__caller    quiet = cot__heard_by(&h, "compile");
+    cot__lent      lent = cot__program_lent(p);
+    cot__limit_way how;
     lent.spill = NULL;
     o.lent = &lent;
     o.caller = &quiet;
-    p->resident = cot__limit(p->runs, &o, &again);
+    p->resident = cot__limit(p->runs, &o, &how);
     if (!p->resident || cot__limit_price(p->resident) > cot__limit_price(moving)) return moving;
     cot__program_release(moving);
     moving = p->resident;
     p->resident = NULL;
-    p->again = again;
+    p->again = how.again;
     return moving;
 }
 
@@ -181,9 +181,13 @@ static cot__program *keep_loops_apart(const cot_program *p, const cot__caller *c
 
 static void limit_to(cot_program *p, const cot__program *apart, const cot__caller *caller) {
     cot__lent          lent = cot__program_lent(p);
-    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, cot__run_object(p), apart, caller};
-    cot__program      *runs = cot__limit(p->runs, &o, &p->again);
+    cot__limit_options o = {&p->al, cot__program_backend(p), &lent, p->memory_limit, cot__run_object(p), p->unlimited,
+                            apart, caller};
+    cot__limit_way     how;
+    cot__program      *runs = cot__limit(p->runs, &o, &how);
     if (!runs) return;
+    p->again = how.again;
+    p->lends = how.lends;
     if (p->spill && runs != p->runs) runs = choose(p, runs, o);
     if (runs == p->runs || !moves_something(runs)) cot__folder_free(&p->al, p->spill), p->spill = NULL;
     cot__program_release(p->runs);
@@ -194,6 +198,7 @@ void cot__program_limit(cot_program *p, const cot_compile_options *options) {
     cot__caller caller = {"compile", p, hear, ignore, NULL};
     if (p->status != COT_OK || options->memory_limit == 0) return;
     p->memory_limit = options->memory_limit;
+    p->lends = true;
     p->spill = cot__folder_copy(&p->al, options->spill);
     if (options->spill && !p->spill) {
         fail(p, COT_MEMORY, "[compile] out of memory: the name of a folder");

@@ -35,6 +35,7 @@ struct cot_program {
     bool         *donated;       /* of each input: may a run write over it? NULL: none may */
     int64_t       memory_limit;  /* of a run, in bytes; 0: none */
     int64_t       unlimited;     /* bytes of a run without the limit */
+    bool          lends;         /* outputs are lent to runs, which keep to the limit so */
     char         *spill;         /* the folder where runs move values to; NULL: they move none */
     cot__program *resident;      /* moves none, within the limit; NULL: there is no such form */
     double        again;         /* work that the limit has done again, as a share of all before */
@@ -106,7 +107,7 @@ static inline const cot__backend *cot__program_backend(const cot_program *p) {
 }
 /* What cot_program_run may count on. */
 static inline cot__lent cot__program_lent(const cot_program *p) {
-    return (cot__lent){p->donated, p->memory_limit > 0, p->spill};
+    return (cot__lent){p->donated, p->lends, p->spill};
 }
 /* A copy of the name of a folder, and its end. NULL is fine. */
 char *cot__folder_copy(const cot_allocator *al, const char *name);

@@ -164,6 +164,51 @@ static void a_limit_that_runs_without_one_keep_to_is_no_limit(void **state) {
     }
 }
 
+/* Where its outputs had a place the second product would lie in one that is free already, and what
+ * it works in fits behind it. */
+BODY(two_products) {
+    UNUSED;
+    cot_var x = xs[0], flat = cot_layer_norm(x, COT_NONE, COT_NONE, -1, 1e-5);
+    cot_var both = cot_concat(2, (cot_var[]){flat, flat}, 0);
+    cot_var short_x = cot_cast(cot_cast(cot_where(cot_greater(x, x), x, cot_neg(x)), COT_F32), COT_F64);
+    cot_var bent = cot_add(cot_mul(short_x, 2), cot_sin(short_x));
+    ys[1] = cot_matmul(cot_slice(both, 0, 1, COT_END, 2), flat);
+    ys[2] = cot_sum(short_x, COT_ALL);
+    ys[0] = cot_matmul(cot_transpose(bent), bent);
+    return 0;
+}
+
+static void outputs_have_a_place_where_that_takes_less(void **state) {
+    (void)state;
+    static double       x[1600], z[2][3][1600];
+    counting            c = {0};
+    const cot_type      type = {COT_F64, COT_SHAPE(40, 40)};
+    cot_program        *p = cot_compile(two_products, NULL, 1, &type, 3, NULL), *q;
+    cot_run            *r = cot_run_create(p), *s;
+    cot_compile_options o = {.allocator = {counting_alloc, &c}, .memory_limit = (int64_t)cot_run_bytes(r)};
+    for (int i = 0; i < 1600; i++) x[i] = sin(i);
+    for (int k = 0; k < 3; k++) {
+        o.donate = (int[]){0}, o.donations = k > 0;
+        q = cot_compile(two_products, NULL, 1, &type, 3, &o);
+        if (cot_program_status(q) != COT_OK) fail_msg("%s", cot_program_message(q));
+        s = measured_run("two products", q, &c);
+        void *const to[] = {k == 2 ? NULL : z[0][0], k == 2 ? (void *)x : z[0][1], z[0][2]};
+        assert_int_equal(cot_program_run(r, (const void *const[]){x}, (void *const[]){z[1][0], z[1][1], z[1][2]}),
+                         COT_OK);
+        cot_status got = cot_program_run(s, (const void *const[]){x}, to);
+        if (k == 2) assert_int_equal(got, COT_MEMORY); /* there is no memory for another run */
+        else assert_int_equal(got, COT_OK), assert_memory_equal(z[0], z[1], sizeof z[0]);
+        assert_true((int64_t)cot_run_bytes(s) <= o.memory_limit);
+        cot_run_destroy(s);
+        cot_program_destroy(q);
+        assert_int_equal(c.live, 0);
+    }
+    o = (cot_compile_options){.memory_limit = 1};
+    assert_true(smallest_told(cot_compile(two_products, NULL, 1, &type, 3, &o)) <= (int64_t)cot_run_bytes(r));
+    cot_run_destroy(r);
+    cot_program_destroy(p);
+}
+
 /* ---- what is refused ------------------------------------------------------------------------- */
 
 static void assert_refused(limit_model *m, const cot_compile_options *o, cot_status status, const char *sentence) {
@@ -498,6 +543,7 @@ int main(void) {
         cmocka_unit_test(a_transformer_keeps_its_bits_at_every_limit),
         cmocka_unit_test(a_limit_lets_states_of_loops_live_shortly),
         cmocka_unit_test(a_limit_that_runs_without_one_keep_to_is_no_limit),
+        cmocka_unit_test(outputs_have_a_place_where_that_takes_less),
         cmocka_unit_test(a_limit_below_the_smallest_is_refused_by_name),
         cmocka_unit_test(a_limit_is_refused_before_all_budgets_are_tried),
         cmocka_unit_test(options_that_do_not_go_with_a_limit_are_refused),

@@ -155,11 +155,12 @@ static bool fits(search *s, const cot__program *p) {
     return measure(s, p, &bytes, &lists) && bytes <= s->o->bytes;
 }
 
-cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again) {
-    search    s = {.o = o};
+cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, cot__limit_way *how) {
+    search    s = {.o = o, .smallest = o->unlimited, .small = cot__program_share(p)};
     cot__plan plan;
-    *again = 0;
+    *how = (cot__limit_way){0, true};
     if (fits(&s, p)) s.best = cot__program_share(p);
+    else if (!s.failed && o->unlimited <= o->bytes) s.best = cot__program_share(p), how->lends = false;
     else if (!s.failed && o->apart != p && fits(&s, o->apart)) s.best = cot__program_share(o->apart);
     else if (!s.failed && cot__plan_open_lent(&plan, o->apart, o->backend, o->al, NULL, true, o->lent, o->caller)) {
         search_with(&s, &plan);
@@ -167,7 +168,7 @@ cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, dou
     }
     cot__program_release(s.small);
     if (s.failed) cot__program_release(s.best), s.best = NULL;
-    if (s.best && work_in(p) > 0) *again = work_in(s.best) / work_in(p) - 1;
+    if (s.best && work_in(p) > 0) how->again = work_in(s.best) / work_in(p) - 1;
     return s.best;
 }
 

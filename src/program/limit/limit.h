@@ -22,22 +22,31 @@
 #include "program/direct.h"
 #include "program/program.h"
 
+/* How it was done. again: the work that is done again, as a share of what it was; lends: the run
+ * keeps to the limit where outputs are lent to it as the options say. Otherwise they must not be:
+ * rarely that takes less, since values lie elsewhere. */
+typedef struct cot__limit_way {
+    double again;
+    bool   lends;
+} cot__limit_way;
+
 typedef struct cot__limit_options {
     const cot_allocator *al;
     const cot__backend  *backend;
     const cot__lent     *lent;
     int64_t              bytes;   /* the limit */
     int64_t              besides; /* bytes that the caller needs for a run besides */
+    int64_t              unlimited; /* a run with those, to which outputs are not lent */
     /* The same program in the form of which something is done again, where p does not keep to the
      * limit as it is: p, or one whose values live more shortly. */
     const cot__program  *apart;
     const cot__caller   *caller;
 } cot__limit_options;
 
-/* A new owner of the program that keeps to the limit: p itself if it does. *again: the work that is
- * done again, as a share of p's. NULL after telling the caller: there is no memory, or the limit
- * cannot be reached; then the sentence says which can, and that one is reached when asked for. */
-cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, double *again);
+/* A new owner of the program that keeps to the limit: p itself if it does. NULL after telling the
+ * caller: there is no memory, or the limit cannot be reached; then the sentence says which can, and
+ * that one is reached when asked for. */
+cot__program *cot__limit(const cot__program *p, const cot__limit_options *o, cot__limit_way *how);
 
 /* What a run by the program costs, in operations on numbers, moving to a file and back included. */
 double cot__limit_price(const cot__program *p);
