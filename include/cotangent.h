@@ -678,7 +678,10 @@ COT_API cot_status cot_adamw_step(int n, const cot_var *xs, void *const *m, void
  * to x, which keeps its shape. Older vars and views of that memory become stale: reading one is
  * an error. If a backward rule had saved the old value, the error names both operations, at the
  * write when the tape is strict, otherwise at backward. Writing through a broadcast view is an
- * error. x keeps its dtype. A scalar has no memory: *x becomes a new value. */
+ * error. x keeps its dtype. A scalar has no memory: *x becomes a new value. A function that is
+ * recorded (compiled, or the body of a loop, of a batch or of a checkpoint) writes into copies of
+ * its inputs and constants: whoever gave them keeps theirs, while within the function older vars
+ * are stale all the same. */
 COT_API cot_status cot_add_into(cot_var *x, cot_var y);
 COT_API cot_status cot_sub_into(cot_var *x, cot_var y);
 COT_API cot_status cot_mul_into(cot_var *x, cot_var y);

@@ -113,7 +113,7 @@ static bool tensor_is_sound(cot__text *why, const cot_tape *t, uint32_t i) {
     if (size && (low < 0 || (high + 1) * bytes > (int64_t)v->storage->bytes))
         return broken(why, "%%%u reaches from element %lld to %lld of a storage that has %lld.", i, (long long)low,
                       (long long)high, (long long)v->storage->bytes / bytes);
-    if (v->version > v->storage->version)
+    if (v->version > v->storage->version && v->version != COT__WRITTEN_ON_COPY)
         return broken(why, "%%%u has version %u of a storage that is at version %u.", i, v->version,
                       v->storage->version);
     return true;

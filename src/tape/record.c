@@ -1,6 +1,7 @@
 /* record.c: how a node gets onto the tape: operand checks, room for a result, the push.
  *
  * Which operation it is, its shapes and its kernel are left to src/ops. */
+#include "rules/structural_ids.h"
 #include "tape/tape.h"
 
 #include "backend/elements.h"
@@ -346,9 +347,19 @@ static uint32_t write_after(const cot_tape *t, const cot__tensor *v) {
     return found;
 }
 
+/* The copy that was written in v's place: the last one that read v's memory, which is stale since. */
+static const cot__tensor *written_copy(const cot_tape *t, const cot__tensor *v) {
+    for (uint32_t i = t->count; i-- > 0;) {
+        if (t->nodes[i].op != OP_copy || !cot__is_tensor(&t->nodes[i])) continue;
+        const cot__tensor *x = t->nodes[t->nodes[i].a].value.tensor;
+        if (x->storage == v->storage && x->version == COT__WRITTEN_ON_COPY) return t->nodes[i].value.tensor;
+    }
+    return v;
+}
+
 cot__writer cot__describe_writer(const cot_tape *t, const cot__tensor *v, char *buf, size_t size) {
     char     it[160];
-    uint32_t i = write_after(t, v);
+    uint32_t i = write_after(t, v->version == COT__WRITTEN_ON_COPY ? written_copy(t, v) : v);
     if (cot__is_let_go(v)) {
         snprintf(buf, size, "the end of its scope (cot_scope_close)");
         return COT__REWOUND_WRITE;

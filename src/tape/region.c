@@ -158,7 +158,8 @@ static bool add_capture(maker *k, const char *op, uint32_t node) {
 
 /* Was the value of the node used up by a write in place, so that it must be computed again? */
 static bool is_overwritten(const cot__node *n) {
-    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version;
+    return cot__is_tensor(n) && n->value.tensor->version != n->value.tensor->storage->version &&
+           n->value.tensor->version != COT__WRITTEN_ON_COPY;
 }
 
 /* While a body is recorded, no equation is solved in it and no cot_while runs. The value of such a
@@ -262,8 +263,11 @@ static bool let_values_go(const maker *k, const char *op, uint32_t storages) {
     if (!none) return false;
     for (uint32_t i = storages; i < t->storages.count; i++) t->storages.list[i]->writer = COT__NONE - 1;
     for (uint32_t i = 0; i < k->count; i++)
-        if ((t->nodes[k->first + i].flags & COT__FIXED) && cot__is_tensor(&t->nodes[k->first + i]))
-            t->nodes[k->first + i].value.tensor->storage->writer = COT__NONE;
+        if ((t->nodes[k->first + i].flags & COT__FIXED) && cot__is_tensor(&t->nodes[k->first + i])) {
+            cot__tensor *v = t->nodes[k->first + i].value.tensor;
+            v->storage->writer = COT__NONE;
+            if (v->version == COT__WRITTEN_ON_COPY) v->version = v->storage->version;
+        }
     for (uint32_t i = 0; i < k->count; i++) {
         cot__node *n = &t->nodes[k->first + i];
         if (!cot__is_tensor(n) || n->value.tensor->storage->writer != COT__NONE - 1) continue;

@@ -33,6 +33,10 @@ static inline void cot__scope_close_unnoted(cot_tape *t, const cot__scope *s) {
     if (!s->noted) cot_tape_clear_note(t);
 }
 
+/* The version of a value of a body whose memory the body may not write: a write went to a copy, and
+ * the value is stale as if its memory had been written. No storage comes to this version. */
+#define COT__WRITTEN_ON_COPY UINT32_MAX
+
 /* The name of the user's scope (cot_scope_close) that closed over node i; NULL: none did. */
 const char *cot__closed_scope(const cot_tape *t, uint32_t i);
 /* Did the memory of this value go when a scope of the user's closed? */

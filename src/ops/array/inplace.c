@@ -12,6 +12,7 @@
 #include "ops/elementwise/elementwise.h"
 #include "pending/pending.h"
 #include "ops/structural.h"
+#include "tape/scope.h"
 
 #include <string.h>
 
@@ -57,17 +58,32 @@ static bool may_write(cot_tape *t, const char *op, uint32_t x) {
     return true;
 }
 
-/* Does the storage of node i come from a source, a constant or an input of a body, or from outside
- * the body? Views and writes in place hand it on. */
-static bool lies_on_source(const cot_tape *t, uint32_t i) {
-    while (i >= t->mode.body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE) {
-        uint32_t a = cot__arg(&t->nodes[i], 0);
-        if (a == COT__NONE || !cot__is_tensor(&t->nodes[a]) ||
-            t->nodes[a].value.tensor->storage != t->nodes[i].value.tensor->storage)
-            return false;
-        i = a;
+/* The operand that node i has its storage from, as a view or by a write in place; COT__NONE: it has
+ * one of its own. */
+static uint32_t storage_from(const cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    uint32_t         a = cot__nargs(n) ? cot__arg(n, 0) : COT__NONE;
+    bool             same = a != COT__NONE && cot__is_tensor(n) && cot__is_tensor(&t->nodes[a]) &&
+                t->nodes[a].value.tensor->storage == n->value.tensor->storage;
+    return same ? a : COT__NONE;
+}
+
+/* The source, a constant or an input of a body, or the value from outside the body, whose storage
+ * node i lies on; COT__NONE: an operation of the body made it. */
+static uint32_t source_of(const cot_tape *t, uint32_t i) {
+    while (i != COT__NONE && i >= t->mode.body_from && cot__op_of(t->nodes[i].op)->kind != KIND_SOURCE)
+        i = storage_from(t, i);
+    return i;
+}
+
+/* A copy of the source was written: what the body has of it, itself and views, is stale. */
+static void source_was_written(cot_tape *t, uint32_t source) {
+    for (uint32_t i = source < t->mode.body_from ? t->mode.body_from : source; i < t->count; i++) {
+        uint32_t a = i == source ? COT__NONE : storage_from(t, i);
+        bool     on_it = i == source || a == source ||
+                     (a != COT__NONE && a > source && t->nodes[a].value.tensor->version == COT__WRITTEN_ON_COPY);
+        if (on_it) t->nodes[i].value.tensor->version = COT__WRITTEN_ON_COPY;
     }
-    return true;
 }
 
 /* What is written to; where it is missing, y may be on a tape, which is told. */
@@ -77,10 +93,11 @@ static cot_tape *enter_target(const char *op, const cot_var *x, cot_var y, uint3
 }
 
 /* The target of a write and the value y shaped and typed like it (or like `part` of it). A body's
- * constants are read again when it is played, and its inputs are somebody else's: there a copy is
- * written. */
-static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi) {
+ * constants are read again when it is played, and its inputs are somebody else's: there xi is a
+ * copy, and commit_write is told of the source. */
+static cot_tape *enter_write(const char *op, const cot_var *x, cot_var y, uint32_t *xi, uint32_t *source) {
     cot_tape *t = enter_target(op, x, y, xi);
+    *source = COT__NONE;
     if (!t) return NULL;
     if (!cot__has_axes(&t->nodes[*xi])) return t;
     if (t->mode.body && *xi < t->mode.body_from) {
@@ -90,10 +107,9 @@ static cot_tape *enter_write(const char *op, cot_var *x, cot_var y, uint32_t *xi
                   op, t->mode.body);
         return NULL;
     }
-    if (t->mode.body && lies_on_source(t, *xi)) {
+    if (t->mode.body && (*source = source_of(t, *xi)) != COT__NONE) {
         cot_var copy = cot__copy_var(t, *xi);
         if (cot__failed(copy)) return NULL;
-        *x = copy;
         *xi = cot__index(copy);
     }
     return may_write(t, op, *xi) ? t : NULL;
@@ -124,9 +140,9 @@ static uint32_t fit(cot_tape *t, const char *op, cot_var y, cot_dtype dtype, con
 }
 
 /* Pushes a node on x's own storage; what is written there is computed by the caller, with elements
- * that it holds. */
-static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int n, const uint32_t *args,
-                               cot__attr *attr) {
+ * that it holds. x may be the copy of a source of a body. */
+static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, uint32_t source, int n,
+                               const uint32_t *args, cot__attr *attr) {
     cot__tensor  *v = t->nodes[xi].value.tensor;
     cot__storage *s = v->storage;
     if (!cot__memory_before_write(t, s)) return t->status;
@@ -140,6 +156,7 @@ static cot_status commit_write(cot_tape *t, int op, cot_var *x, uint32_t xi, int
     if (attr) node->extra.attr = attr;
     cot__bump(s, cot__index(z));
     node->value.tensor->version = s->version;
+    if (source != COT__NONE) source_was_written(t, source);
     /* again: its result has this version now */
     if (node->flags & COT__ACTIVE) cot__note_saves(t, cot__index(z));
     *x = z;
@@ -178,8 +195,8 @@ static cot_status replace_scalar(cot_tape *t, int op, const char *name, cot_var 
 cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     char name[32];
     snprintf(name, sizeof name, "%s_into", cot__elementwise_table[op].name);
-    uint32_t  xi, yi;
-    cot_tape *t = enter_write(name, x, y, &xi);
+    uint32_t  xi, yi, source;
+    cot_tape *t = enter_write(name, x, y, &xi, &source);
     if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_dtype dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape shape = cot__shape_at(t, xi);
@@ -206,7 +223,7 @@ cot_status cot__elementwise_into(int op, cot_var *x, cot_var y) {
     if (!cot__room(t, name)) return t->status;
     cot__bound pair[2] = {cot__bound_at(t, xi), cot__bound_at(t, yi)}, z = pair[0];
     uint32_t   args[2] = {old, yi};
-    cot_status st = commit_write(t, op, x, xi, 2, args, NULL);
+    cot_status st = commit_write(t, op, x, xi, source, 2, args, NULL);
     if (st == COT_OK) cot__pending_value(t, op, cot__dtype_compute(dtype), 2, pair, &z);
     return st;
 }
@@ -220,8 +237,8 @@ cot_status(cot_div_into)(cot_var *x, cot_var y) { return cot__elementwise_into(O
 
 /* Slice attributes: axis, first, length, step; no attributes: the whole. */
 static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, const int64_t *slice) {
-    uint32_t  xi, yi;
-    cot_tape *t = enter_write(name, x, y, &xi);
+    uint32_t  xi, yi, source;
+    cot_tape *t = enter_write(name, x, y, &xi, &source);
     if (!t) return cot__status_of(x ? 1 : 0, x);
     cot_dtype  dtype = cot__dtype_at(&t->nodes[xi]);
     cot_shape  shape = cot__shape_at(t, xi);
@@ -246,7 +263,7 @@ static cot_status write_part(int op, cot_var *x, cot_var y, const char *name, co
     cot__bound to = cot__bound_at(t, xi), from = cot__bound_at(t, yi);
     if (slice) to.view = cot__slice_view(&to.view, slice, part_shape, part_stride);
     uint32_t   args[2] = {xi, yi};
-    cot_status st = commit_write(t, op, x, xi, 2, args, attr);
+    cot_status st = commit_write(t, op, x, xi, source, 2, args, attr);
     if (st != COT_OK) return st;
     if (op == OP_add_slice) {
         cot__bound pair[2] = {to, from};

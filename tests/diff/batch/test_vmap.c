@@ -628,10 +628,10 @@ static void a_loop_of_batches(void **state) {
 
 static int writes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     (void)n, (void)m, (void)user;
-    cot_var z = cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(4)), x = xs[0], part = cot_reshape(xs[0], COT_SHAPE(1, 3));
+    cot_var z = cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(4)), x = xs[0], part = cot_reshape(xs[1], COT_SHAPE(1, 3));
     cot_update_slice(&z, 0, 0, 3, 1, xs[0]);
     cot_add_into(&z, 1.0);
-    /* memory of the element, not of the whole batch */
+    /* memory of the element, not of the whole batch, and of this input, not of its equal */
     cot_mul_into(&x, 3.0);
     cot_add_into(&part, 5.0);
     ys[0] = cot_concat(3, (cot_var[]){z, x, cot_reshape(part, COT_SHAPE(3))}, 0);
@@ -643,7 +643,7 @@ static void writes_stay_inside(void **state) {
     cot_tape *t = cot_tape_create(NULL);
     double    y[20], data[6] = {1, 2, 3, 4, 5, 6}, after[6];
     cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(2, 3), data), z, g;
-    assert_int_equal(cot_vmap(writes, NULL, 1, &x, NULL, 1, &z, NULL), COT_OK);
+    assert_int_equal(cot_vmap(writes, NULL, 2, (cot_var[]){x, x}, NULL, 1, &z, NULL), COT_OK);
     assert_int_equal(cot_read(z, y, 20), COT_OK);
     for (int e = 0; e < 2; e++)
         for (int k = 0; k < 3; k++) {

@@ -1,5 +1,6 @@
 /* In-place operations are functional operations on donated memory: same values, same derivatives,
  * and every use of the old value is reported. */
+#include "support/body_test.h"
 #include "support/tape_test.h"
 
 #include "backend/elements.h"
@@ -732,6 +733,181 @@ static void the_write_that_spoiled_the_value_is_named(void **state) {
     cot_tape_destroy(t);
 }
 
+/* ---- in bodies ------------------------------------------------------------------------------- */
+
+/* In a body a write goes to a copy of an input or of a constant, which changes nothing for whoever
+ * reads the old value: it is stale as anywhere else. */
+BODY(reads_the_input) {
+    UNUSED;
+    cot_var x = xs[0], before = cot_copy(x);
+    cot_sub_into(&before, 1.0);
+    cot_add_into(&x, before);
+    ys[0] = cot_exp(xs[0]);
+    return 0;
+}
+BODY(reads_after_a_part_was_written) {
+    UNUSED;
+    cot_var x = xs[0];
+    cot_update_slice(&x, 0, 0, 1, 1, 7.0);
+    ys[0] = cot_mul(x, xs[0]);
+    return 0;
+}
+BODY(reads_a_view) {
+    UNUSED;
+    cot_var x = xs[0], view = cot_flip(cot_reshape(x, COT_SHAPE(3, 1)), COT_ALL);
+    cot_mul_into(&x, x);
+    ys[0] = cot_add(x, view);
+    return 0;
+}
+BODY(reads_below_a_view) {
+    UNUSED;
+    cot_var view = cot_slice(xs[0], 0, 0, 2, 1);
+    cot_mul_into(&view, 5.0);
+    ys[0] = cot_sin(xs[0]);
+    return 0;
+}
+BODY(reads_a_constant) {
+    UNUSED;
+    cot_var c = cot_data(xs[0].tape, COT_F64, COT_SHAPE(3), start), x = c;
+    cot_add_into(&x, 1.0);
+    ys[0] = cot_mul(xs[0], cot_add(c, x));
+    return 0;
+}
+BODY(gives_the_input) {
+    UNUSED;
+    cot_var x = xs[0];
+    cot_add_into(&x, 1.0);
+    ys[0] = xs[0];
+    return 0;
+}
+BODY(differentiates_what_read_it) {
+    UNUSED;
+    cot_var h = cot_sin(xs[0]), x = xs[0];
+    cot_add_into(&x, 1.0);
+    cot_grad_of(cot_sum(h, COT_ALL), 1, xs, ys);
+    return 0;
+}
+BODY(written) {
+    UNUSED;
+    cot_var x = xs[0];
+    cot_mul_into(&x, 3.0);
+    ys[0] = x;
+    return 0;
+}
+BODY(reads_after_a_tangent) {
+    UNUSED;
+    cot_var y, d;
+    cot_fn_jvp(written, NULL, 1, xs, (cot_var[]){cot_number(1)}, 1, &y, &d);
+    ys[0] = cot_add(xs[0], d);
+    return 0;
+}
+/* what an outer value is seen through is stale, the value is not */
+BODY(reads_another_view) {
+    UNUSED;
+    cot_var view = cot_slice(*(cot_var *)user, 0, 0, 2, 1), other_view = cot_reshape(view, COT_SHAPE(2, 1));
+    cot_add_into(&view, 1.0);
+    ys[0] = cot_add(cot_slice(xs[0], 0, 0, 2, 1), cot_index(other_view, 1, 0));
+    return 0;
+}
+BODY(writes_a_view_of_an_outer_value) {
+    UNUSED;
+    cot_var view = cot_slice(*(cot_var *)user, 0, 0, 2, 1);
+    cot_add_into(&view, 1.0);
+    ys[0] = cot_mul(xs[0], cot_sum(view, COT_ALL));
+    return 0;
+}
+/* the checkpoint's input is another one */
+BODY(is_written_inside) {
+    UNUSED;
+    cot_var c = cot_data(xs[0].tape, COT_F64, COT_SHAPE(3), start), x = c, y;
+    cot_checkpoint(written, NULL, 1, xs, 1, &y);
+    cot_add_into(&x, 1.0);
+    cot_add_into(&x, cot_mul(xs[0], y));
+    cot_mul_into(&y, x);
+    ys[0] = cot_add(xs[0], y);
+    return 0;
+}
+
+/* The function on a tape (0), and in each kind of body. */
+static void in_body(int way, cot_fn f, cot_var x, cot_var *y) {
+    cot_type     type = {COT_F64, COT_SHAPE(3)};
+    cot_var      e;
+    cot_program *p;
+    switch (way) {
+    case 0: f(1, &x, 1, y, NULL); break;
+    case 1: cot_checkpoint(f, NULL, 1, &x, 1, y); break;
+    case 2: cot_scan(f, NULL, 1, 1, &x, 0, NULL, y, 0, NULL, NULL); break;
+    case 3: e = cot_expand_dims(x, 0), cot_vmap(f, NULL, 1, &e, NULL, 1, y, NULL); break;
+    default:
+        p = cot_compile(f, NULL, 1, &type, 1, NULL);
+        if (cot_program_status(p)) assert_int_equal(cot_program_status(p), COT_STALE);
+        assert_int_equal(cot_program_call(p, 1, &x, 1, y), cot_program_status(p));
+        cot_program_destroy(p);
+    }
+}
+
+static void stale_inputs_and_constants_of_bodies_are_not_read(void **state) {
+    (void)state;
+    static const struct { cot_fn f; const char *tape, *body; } cases[] = {
+        {reads_the_input, "[exp] the operand, leaf (x₁), was overwritten by add (v₄); use",
+         "[exp] the operand, parameter (p₁), was overwritten by add ("},
+        {reads_after_a_part_was_written, "[mul] the right operand, leaf (x₁), was overwritten by update_slice (v₂); use",
+         "[mul] the right operand, parameter (p₁), was overwritten by update_slice ("},
+        {reads_a_view, "[add] the right operand, slice (v₂), was overwritten by mul (v₅); use",
+         "[add] the right operand, slice ("},
+        {reads_below_a_view, "[sin] the operand, leaf (x₁), was overwritten by mul (",
+         "[sin] the operand, parameter (p₁), was overwritten by mul ("},
+        {reads_a_constant, "[add] the left operand, constant (c₁), was overwritten by add (",
+         "), was overwritten by add ("},
+        {gives_the_input, "", "result ys[0] as operand, parameter (p₁), was overwritten by add ("},
+        {differentiates_what_read_it, "[grad_of] sin (v₁) needs the value of leaf (x₁), which was overwritten by add (",
+         "[grad_of] sin ("},
+        {reads_after_a_tangent, "[add] the left operand, leaf (x₁), was overwritten by mul (",
+         "[add] the left operand, parameter (p₁), was overwritten by mul ("},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int way = 0; way < 5; way++) {
+            const char *want = way ? cases[k].body : cases[k].tape;
+            cot_tape   *t = open_tape();
+            cot_var     x = leaf(t, 3, start), y = COT_NONE;
+            in_body(way, cases[k].f, x, &y);
+            if (!strstr(cot_tape_message(t), want)) fail_msg("case %d, way %d: %s", (int)k, way, cot_tape_message(t));
+            if (*want) assert_int_equal(cot_tape_status(t), COT_STALE);
+            cot_tape_clear_error(t);
+            if (way) assert_values(x, 3, start); /* nothing outside was written */
+            cot_tape_destroy(t);
+        }
+}
+
+static void views_of_outer_values_are_written_on_copies(void **state) {
+    (void)state;
+    cot_tape *t = open_tape();
+    cot_var   x = leaf(t, 3, start), c = cot_mul(leaf(t, 3, other), 1.0), y;
+    cot_checkpoint(writes_a_view_of_an_outer_value, &c, 1, &x, 1, &y);
+    assert_values(y, 3, (double[]){6.5 * start[0], 6.5 * start[1], 6.5 * start[2]});
+    assert_values(c, 3, other);
+    assert_ok(t);
+    cot_checkpoint(reads_another_view, &c, 1, &x, 1, &y);
+    assert_int_equal(cot_tape_status(t), COT_STALE);
+    cot_tape_clear_error(t);
+    assert_values(c, 3, other);
+    cot_tape_destroy(t);
+}
+
+static void what_a_body_writes_is_its_own(void **state) {
+    (void)state;
+    for (int way = 0; way < 5; way++) {
+        cot_tape *t = open_tape();
+        cot_var   x = leaf(t, 3, start), y;
+        in_body(way, is_written_inside, x, &y);
+        if (way == 3) y = cot_index(y, 0, 0);
+        double want[3];
+        for (int i = 0; i < 3; i++) want[i] = start[i] + 3 * start[i] * (start[i] + 1 + 3 * start[i] * start[i]);
+        assert_values(y, 3, want);
+        cot_tape_destroy(t);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_and_derivatives_are_the_functional_ones),
@@ -768,6 +944,9 @@ int main(void) {
         cmocka_unit_test(only_borrowed_memory_can_be_touched),
         cmocka_unit_test(assignment_revives_a_leaf),
         cmocka_unit_test(the_write_that_spoiled_the_value_is_named),
+        cmocka_unit_test(stale_inputs_and_constants_of_bodies_are_not_read),
+        cmocka_unit_test(views_of_outer_values_are_written_on_copies),
+        cmocka_unit_test(what_a_body_writes_is_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
