@@ -214,10 +214,6 @@ static bool *flags(cot_tape *t, const cot_program *p) {
     return list;
 }
 
-static bool is_float_output(const cot_program *p, int k) {
-    return cot__dtype_is_float(cot_program_output_type(p, k).dtype);
-}
-
 /* Which operands are active. False: none is. */
 static bool find_active(cot_tape *t, const cot_program *p, const uint32_t *args, bool *inputs) {
     bool some = false;
@@ -473,7 +469,10 @@ static void call_jvp(cot__rule *r) {
         moved[k] = !cot__failed(r->tangents[k]);
         if (moved[k]) xs[at++] = r->tangents[k];
     }
-    for (int k = 0; k < results; k++) outputs[k] = is_float_output(p, k);
+    /* others would be given zeros, which a rule multiplies by what is not finite */
+    const cot__variant *flow = cot__variant_of(p, COT__FLOW, false, moved, NULL, &caller);
+    for (int k = 0; flow && k < results; k++) outputs[k] = flow->results[flow->saved[k]];
+    if (!flow || !any(results, outputs)) return;
     const cot__variant *v = cot__variant_of(p, COT__PUSH, r->t->options.smooth, moved, outputs, &caller);
     const cot_var      *tangent = v ? call_derivative(r, v->backward, at, xs) : NULL;
     for (int k = 0; tangent && k < results; k++)

@@ -372,6 +372,49 @@ static void a_zero_of_what_has_no_elements_has_one_sign(void **state) {
     cot_program_destroy(p);
 }
 
+/* ---- tangents -------------------------------------------------------------------------------- */
+
+BODY(outer) { UNUSED; ys[0] = cot_outer(xs[0], xs[1]); return 0; }
+
+typedef struct pulled { cot_fn f; void *user; } pulled;
+
+/* xs: the two operands, and the seed; ys: the value, and the gradient by the second. */
+BODY(pull) {
+    const pulled *p = user;
+    cot_var       g[2];
+    (void)n, (void)m;
+    if (cot_fn_vjp(p->f, p->user, 2, xs, 1, ys, &xs[2], g) != COT_OK) return 1;
+    ys[1] = g[1];
+    return 0;
+}
+
+/* What stands still has no tangent: zeros in its place are NaN beside a seed that is infinite. */
+static void what_stands_still_in_a_call_has_no_tangent(void **state) {
+    (void)state;
+    const cot_type types[2] = {{COT_I64, COT_SHAPE(2)}, {COT_F64, COT_SHAPE(3)}};
+    const double   x[3] = {2.5, -3, 1.5}, dx[3] = {NAN, -3, 0}, seed[6] = {NAN, -104, 88.7, -0.5, -INFINITY, 0.5},
+                 dseed[6] = {-745.2, -745.2, -1e38, -1, 1e-310, 1e38};
+    cot_program *p = cot_compile(outer, NULL, 2, types, 1, NULL);
+    pulled       ways[2] = {{outer, NULL}, {called, p}};
+    double       got[2][3];
+    for (int way = 0; way < 2; way++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   xs[3] = {cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){-128, 256}),
+                           cot_tensor(t, COT_F64, COT_SHAPE(3), x), cot_tensor(t, COT_F64, COT_SHAPE(2, 3), seed)};
+        cot_var   dxs[3] = {COT_NONE, cot_data(t, COT_F64, COT_SHAPE(3), dx),
+                            cot_data(t, COT_F64, COT_SHAPE(2, 3), dseed)}, ys[2], d[2];
+        cot_fn_jvp(pull, &ways[way], 3, xs, dxs, 2, ys, d);
+        cot_read(d[1], got[way], 3);
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+    for (int k = 0; k < 3; k++) {
+        assert_true(isfinite(got[0][k]));
+        assert_memory_equal(&got[0][k], &got[1][k], sizeof *got[0]);
+    }
+    cot_program_destroy(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_carried_value_that_nobody_reads_has_no_adjoint),
@@ -381,6 +424,7 @@ int main(void) {
         cmocka_unit_test(an_operand_that_no_result_of_a_call_needs_has_no_adjoint),
         cmocka_unit_test(a_gradient_of_a_call_is_constant_where_a_recorded_one_is),
         cmocka_unit_test(a_zero_of_what_has_no_elements_has_one_sign),
+        cmocka_unit_test(what_stands_still_in_a_call_has_no_tangent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
