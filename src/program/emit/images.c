@@ -191,7 +191,6 @@ void cot__put_convolution(const cot__block *b) {
     channels      c;
     windows       g = convolution_of(b, &c);
     cot__at_index none = {0};
-    if (cot__view_size(&b->zv) == 0) return;
     cot__view left = cot__value_view(b->w->p, b->x[0]), right = cot__value_view(b->w->p, b->x[1]);
     if (cot__view_size(&left) == 0 || cot__view_size(&right) == 0) {
         cot__put_fill(b, 0);
@@ -253,9 +252,8 @@ void cot__put_pool(const cot__block *b) {
     cot__view       planes = b->zv;
     char            name[32];
     cot__text       text = cot__text_buffer(name, sizeof name);
-    if (cot__view_size(&b->zv) == 0) return;
-    if (cot__view_size(&b->xv) == 0) { /* there is no element to point to */
-        cot__put_fill(b, op == OP_avg_pool ? (double)NAN : 0);
+    if (cot__view_size(&b->xv) == 0) { /* no element to point to; a mean of none is 0 / 0 */
+        cot__put_fill(b, op == OP_avg_pool && cot__int(b, 0) ? (double)NAN : 0);
         return;
     }
     planes.ndim -= space;

@@ -53,7 +53,6 @@ static void begin_call(const cot__block *b, int inside, const char *name) {
 void cot__put_lu_factors(const cot__block *b) {
     cot__at_index   at = {0};
     cot__loop_names room;
-    if (rows_of(&b->xv) == 0) return;
     cot__put_copy(b, b->x[0]);
     int inside = open_batch(b, &b->xv, 2, &at, &room);
     begin_call(b, inside, "cot_lu");
@@ -89,7 +88,6 @@ void cot__put_lu(const cot__block *b) { put_triangle(b, b->z, false), put_triang
 void cot__put_lu_solve(const cot__block *b) {
     cot__at_index   at = {0};
     cot__loop_names room;
-    if (cot__view_size(&b->zv) == 0) return;
     cot__put_copy(b, b->x[1]);
     int inside = open_batch(b, &b->zv, 2, &at, &room);
     begin_call(b, inside, "cot_lu_solve");
@@ -109,12 +107,11 @@ void cot__put_determinant(const cot__block *b) {
     cot__view       v = cot__operand_view(b, f);
     cot__at_index   at = {0};
     cot__loop_names room;
-    int             inside = cot__open_loops(b->w, COT__BASE, 'i', &b->zv, COT__ALL_AXES, &at, &room);
     if (columns_of(&v) == 0) { /* there is no element to point to */
         cot__put_fill(b, op == OP_logabsdet ? 0 : 1);
-        cot__close_loops(b->w, COT__BASE, inside);
         return;
     }
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->zv, COT__ALL_AXES, &at, &room);
     cot__open_result(b, inside, &at);
     cot__put(cot__to(b), cot__rounded(b));
     cot__put_typed_call(b, name, v.dtype);
@@ -145,7 +142,6 @@ void cot__put_triangular_solve(const cot__block *b) {
     bool            upper = (flags & UPPER) != 0;
     cot__at_index   at = {0};
     cot__loop_names room;
-    if (cot__view_size(&b->zv) == 0) return;
     if (!(flags & TRANSPOSED) != !(flags & RIGHT)) s = ars, ars = acs, acs = s, upper = !upper;
     if (flags & RIGHT) s = brs, brs = bcs, bcs = s, k = rows;
     int64_t a_first = upper ? (n - 1) * (ars + acs) : 0, b_first = upper ? (n - 1) * brs : 0;
@@ -167,7 +163,6 @@ void cot__put_triangular_solve(const cot__block *b) {
 void cot__put_cholesky(const cot__block *b) {
     cot__at_index   at = {0};
     cot__loop_names room;
-    if (cot__view_size(&b->zv) == 0) return;
     cot__put_copy(b, b->x[0]);
     int inside = open_batch(b, &b->zv, 2, &at, &room);
     begin_call(b, inside, "cot_cholesky");
@@ -183,7 +178,6 @@ void cot__put_qr(const cot__block *b) {
     cot__at_index   at = {0}, one = {0};
     cot__loop_names room;
     cot__view       matrix = b->xv;
-    if (cot__view_size(&b->zv) == 0) return;
     int inside = open_batch(b, &b->zv, 2, &at, &room);
     cot__put_indent(b->w, inside);
     cot__put(cot__to(b), "ptrdiff_t n_0 = 0;\n");

@@ -50,7 +50,6 @@ void cot__put_normalized(const cot__block *b) {
 }
 
 void cot__put_norm_back(const cot__block *b) {
-    if (length_of(b) == 0) return;
     begin_call(b, "cot_norm_back");
     cot__put(cot__to(b), cot__int(b, RMS) ? "true, " : "false, ");
     put_operand(b, X);
@@ -69,7 +68,6 @@ static int64_t parts_of(const cot__block *b) {
 }
 
 void cot__put_norm_weights(const cot__block *b) {
-    if (length_of(b) == 0) return;
     begin_call(b, "cot_norm_weights");
     cot__putf(cot__to(b), "%lld, ", (long long)parts_of(b));
     put_operand(b, X);

@@ -59,7 +59,6 @@ void cot__put_cumargmax(const cot__block *b) {
     cot__at_index   at = {0}, first;
     cot__loop_names room;
     cot__text      *to = cot__to(b);
-    if (b->xv.shape[axis] == 0) return;
     int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, ~(1u << axis), &at, &room);
     first = at;
     first.axis[axis] = NULL;
@@ -89,7 +88,6 @@ void cot__put_argsort(const cot__block *b) {
     int             axis = (int)cot__int(b, 0);
     cot__at_index   at = {0};
     cot__loop_names room;
-    if (b->zv.shape[axis] == 0) return;
     int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->zv, ~(1u << axis), &at, &room);
     cot__put_indent(b->w, inside);
     cot__put_typed_call(b, "cot_argsort", b->xv.dtype);
@@ -189,7 +187,6 @@ void cot__put_draw_at(const cot__block *b) {
     cot__loop_names room;
     cot__text      *to = cot__to(b);
     for (int k = axes; k < b->zv.ndim; k++) n *= b->zv.shape[k];
-    if (n == 0) return;
     int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &at, &room);
     cot__put_indent(b->w, inside);
     cot__put(to, "const cot_key d_0 = ");

@@ -113,24 +113,22 @@ void cot__put_csr_sddmm(const cot__block *b) {
     int64_t         rows = extent(&x, 2), columns = extent(&y, 2), terms = extent(&x, 1), entries = extent(&b->zv, 1);
     cot__at_index   zi = {0};
     cot__loop_names room;
-    if (entries == 0) return;
     int             inside = open_batch(b, &zi, &room);
     cot__at_index   xi = zi, yi = zi;
     xi.axis[n - 2] = "r_0", yi.axis[n - 2] = "c_0";
     xi.axis[n - 1] = yi.axis[n - 1] = terms > 1 ? "k_0" : NULL;
     zi.axis[n - 2] = "b_0";
-    cot__put_indent(b->w, inside);
-    cot__put(cot__to(b), "ptrdiff_t r_0 = 0;\n");
+    if (terms > 0) cot__put_indent(b->w, inside), cot__put(cot__to(b), "ptrdiff_t r_0 = 0;\n");
     cot__put_indent(b->w, inside);
     cot__putf(cot__to(b), "for (ptrdiff_t b_0 = 0; b_0 < %lld; b_0++) {\n", (long long)entries);
     cot__put_indent(b->w, inside + 1);
     cot__putf(cot__to(b), "%s s_0 = %s;\n", cot__emit_type(b->zv.dtype), zero_of(b));
-    put_variable(b, inside + 1, "c_0", rows + 1, "b_0");
-    cot__put_indent(b->w, inside + 1);
-    cot__putf(cot__to(b), "while (r_0 < %lld && ", (long long)rows);
-    put_place(b, PATTERN, 1, "r_0");
-    cot__put(cot__to(b), " <= b_0) r_0++;\n");
     if (terms > 0) {
+        put_variable(b, inside + 1, "c_0", rows + 1, "b_0");
+        cot__put_indent(b->w, inside + 1);
+        cot__putf(cot__to(b), "while (r_0 < %lld && ", (long long)rows);
+        put_place(b, PATTERN, 1, "r_0");
+        cot__put(cot__to(b), " <= b_0) r_0++;\n");
         cot__put_indent(b->w, inside + 1);
         cot__putf(cot__to(b), "if (r_0 < %lld && c_0 >= 0 && c_0 < %lld) {\n", (long long)rows, (long long)columns);
         put_row_product(b, inside + 2, terms, &xi, &yi);
@@ -174,7 +172,6 @@ void cot__put_csr_softmax(const cot__block *b) {
     cot__at_index   at = {0};
     cot__loop_names room;
     char            exponential[48];
-    if (entries == 0 || rows == 0) return;
     cot__text text = cot__text_buffer(exponential, sizeof exponential), *to = b->w->to;
     b->w->to = &text;
     cot__put_elementary(b->w, "exp", b->zv.dtype);

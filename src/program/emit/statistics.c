@@ -180,6 +180,11 @@ void cot__put_cross_entropy(const cot__block *b) {
     open_mean(b);
     int inside = cot__open_loops(b->w, COT__BASE, 'i', &rows, COT__ALL_AXES, &at, &room), deep = inside;
     if (labels) put_label(b, inside, b->xv.shape[last], &at);
+    if (b->xv.shape[last] == 0) { /* rows of nothing contribute nothing */
+        cot__close_loops(b->w, COT__BASE, inside);
+        close_mean(b, cot__count(last, b->xv.shape));
+        return;
+    }
     if (logits) {
         cot_dtype as = b->zv.dtype;
         put_exponentials(b, inside, 1u << last, &at, &room);

@@ -119,82 +119,84 @@ void cot__close_check(const cot__block *b) { cot__putf(cot__to(b), ") return %d;
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* checks: it looks at operands, or runs bodies that do, also where its results have no elements. */
 static const struct exportable {
     int          op;
     cot__put_fn *put;
+    bool         checks;
 } exportables[] = {
-    {OP_reshape, cot__put_reshape},
-    {OP_concat, cot__put_concat},
-    {OP_pad, cot__put_pad},
-    {OP_take, cot__put_take},
-    {OP_take_along_axis, cot__put_take_along},
-    {OP_scatter_add, cot__put_scatter_add},
-    {OP_scatter_add_along, cot__put_scatter_add_along},
-    {OP_one_hot, cot__put_one_hot},
-    {OP_sum, cot__put_sum},
-    {OP_max, cot__put_max},
-    {OP_min, cot__put_min},
-    {OP_any, cot__put_any},
-    {OP_all, cot__put_all},
-    {OP_argmax, cot__put_argmax},
-    {OP_argmin, cot__put_argmin},
-    {OP_categorical, cot__put_argmax},
-    {OP_matmul, cot__put_matmul},
-    {OP_update_slice, cot__put_update_slice},
-    {OP_add_slice, cot__put_add_slice},
-    {OP_copy_into, cot__put_copy_into},
-    {OP_cumsum, cot__put_cumsum},
-    {OP_norm, cot__put_norm},
-    {OP_logsumexp, cot__put_logsumexp},
-    {OP_softmax, cot__put_softmax},
-    {OP_log_softmax, cot__put_softmax},
-    {OP_mse, cot__put_mse},
-    {OP_cross_entropy, cot__put_cross_entropy},
-    {OP_softmax_cross_entropy, cot__put_cross_entropy},
-    {OP_sum_of, cot__put_list},
-    {OP_dot_of, cot__put_list},
-    {OP_logsumexp_of, cot__put_logsumexp_of},
-    {OP_ravel_index, cot__put_ravel_index},
-    {OP_last_writer, cot__put_last_writer},
-    {OP_nonzero, cot__put_nonzero},
-    {OP_recurrence, cot__put_recurrence},
-    {OP_cumargmax, cot__put_cumargmax},
-    {OP_argsort, cot__put_argsort},
-    {OP_searchsorted, cot__put_searchsorted},
-    {OP_draw_at, cot__put_draw_at},
-    {OP_probabilities, cot__put_probabilities},
-    {OP_lu_factors, cot__put_lu_factors},
-    {OP_lu, cot__put_lu},
-    {OP_lu_solve, cot__put_lu_solve},
-    {OP_det, cot__put_determinant},
-    {OP_logabsdet, cot__put_determinant},
-    {OP_det_sign, cot__put_determinant},
-    {OP_triangular_solve, cot__put_triangular_solve},
-    {OP_cholesky, cot__put_cholesky},
-    {OP_qr, cot__put_qr},
-    {OP_loop, cot__put_loop},
-    {OP_loop_adjoint, cot__put_way_back},
-    {OP_conv, cot__put_convolution},
-    {OP_conv_transpose, cot__put_convolution},
-    {OP_conv_weight, cot__put_convolution},
-    {OP_max_pool, cot__put_pool},
-    {OP_max_take, cot__put_pool},
-    {OP_max_unpool, cot__put_pool},
-    {OP_avg_pool, cot__put_pool},
-    {OP_avg_unpool, cot__put_pool},
-    {OP_layer_norm, cot__put_normalized},
-    {OP_rms_norm, cot__put_normalized},
-    {OP_norm_known, cot__put_normalized},
-    {OP_norm_back, cot__put_norm_back},
-    {OP_norm_weights, cot__put_norm_weights},
-    {OP_csr_matmul, cot__put_csr_matmul},
-    {OP_csr_sddmm, cot__put_csr_sddmm},
-    {OP_csr_softmax, cot__put_csr_softmax},
+    {OP_reshape, cot__put_reshape, false},
+    {OP_concat, cot__put_concat, false},
+    {OP_pad, cot__put_pad, false},
+    {OP_take, cot__put_take, true},
+    {OP_take_along_axis, cot__put_take_along, false},
+    {OP_scatter_add, cot__put_scatter_add, true},
+    {OP_scatter_add_along, cot__put_scatter_add_along, true},
+    {OP_one_hot, cot__put_one_hot, true},
+    {OP_sum, cot__put_sum, false},
+    {OP_max, cot__put_max, false},
+    {OP_min, cot__put_min, false},
+    {OP_any, cot__put_any, false},
+    {OP_all, cot__put_all, false},
+    {OP_argmax, cot__put_argmax, false},
+    {OP_argmin, cot__put_argmin, false},
+    {OP_categorical, cot__put_argmax, false},
+    {OP_matmul, cot__put_matmul, false},
+    {OP_update_slice, cot__put_update_slice, false},
+    {OP_add_slice, cot__put_add_slice, false},
+    {OP_copy_into, cot__put_copy_into, false},
+    {OP_cumsum, cot__put_cumsum, false},
+    {OP_norm, cot__put_norm, false},
+    {OP_logsumexp, cot__put_logsumexp, false},
+    {OP_softmax, cot__put_softmax, false},
+    {OP_log_softmax, cot__put_softmax, false},
+    {OP_mse, cot__put_mse, false},
+    {OP_cross_entropy, cot__put_cross_entropy, false},
+    {OP_softmax_cross_entropy, cot__put_cross_entropy, false},
+    {OP_sum_of, cot__put_list, false},
+    {OP_dot_of, cot__put_list, false},
+    {OP_logsumexp_of, cot__put_logsumexp_of, false},
+    {OP_ravel_index, cot__put_ravel_index, false},
+    {OP_last_writer, cot__put_last_writer, true},
+    {OP_nonzero, cot__put_nonzero, false},
+    {OP_recurrence, cot__put_recurrence, false},
+    {OP_cumargmax, cot__put_cumargmax, false},
+    {OP_argsort, cot__put_argsort, false},
+    {OP_searchsorted, cot__put_searchsorted, true},
+    {OP_draw_at, cot__put_draw_at, false},
+    {OP_probabilities, cot__put_probabilities, false},
+    {OP_lu_factors, cot__put_lu_factors, false},
+    {OP_lu, cot__put_lu, false},
+    {OP_lu_solve, cot__put_lu_solve, false},
+    {OP_det, cot__put_determinant, false},
+    {OP_logabsdet, cot__put_determinant, false},
+    {OP_det_sign, cot__put_determinant, false},
+    {OP_triangular_solve, cot__put_triangular_solve, false},
+    {OP_cholesky, cot__put_cholesky, false},
+    {OP_qr, cot__put_qr, false},
+    {OP_loop, cot__put_loop, true},
+    {OP_loop_adjoint, cot__put_way_back, true},
+    {OP_conv, cot__put_convolution, false},
+    {OP_conv_transpose, cot__put_convolution, false},
+    {OP_conv_weight, cot__put_convolution, false},
+    {OP_max_pool, cot__put_pool, false},
+    {OP_max_take, cot__put_pool, false},
+    {OP_max_unpool, cot__put_pool, false},
+    {OP_avg_pool, cot__put_pool, false},
+    {OP_avg_unpool, cot__put_pool, false},
+    {OP_layer_norm, cot__put_normalized, false},
+    {OP_rms_norm, cot__put_normalized, false},
+    {OP_norm_known, cot__put_normalized, false},
+    {OP_norm_back, cot__put_norm_back, false},
+    {OP_norm_weights, cot__put_norm_weights, false},
+    {OP_csr_matmul, cot__put_csr_matmul, false},
+    {OP_csr_sddmm, cot__put_csr_sddmm, false},
+    {OP_csr_softmax, cot__put_csr_softmax, false},
 };
 
-static cot__put_fn *find(int op) {
+static const struct exportable *find(int op) {
     for (int k = 0; k < COUNTOF(exportables); k++)
-        if (exportables[k].op == op) return exportables[k].put;
+        if (exportables[k].op == op) return &exportables[k];
     return NULL;
 }
 
@@ -233,11 +235,35 @@ static void put_variables(const cot__block *b) {
     }
 }
 
-/* Those of several that nobody reads. */
-static void put_unread(const cot__block *b) {
+static bool is_empty(const cot__block *b, uint32_t value) {
+    cot__view v = cot__value_view(b->w->p, value);
+    return cot__view_size(&v) == 0;
+}
+
+static bool makes_nothing(const cot__block *b) {
     for (uint32_t z = b->z; z < b->z + b->w->p->operation[b->k].results; z++)
-        if (b->w->layout.home[z] == COT__AT_NAME && !b->w->layout.wanted[z])
-            cot__put_indent(b->w, 1), cot__putf(cot__to(b), "(void)v_%u;\n", cot__number_of(b->w, z));
+        if (!is_empty(b, z)) return false;
+    return true;
+}
+
+static void put_as_read(const cot__block *b, uint32_t value) {
+    cot__put_indent(b->w, 1);
+    cot__put(cot__to(b), "(void)");
+    cot__put_name(b->w, value);
+    cot__put(cot__to(b), ";\n");
+}
+
+/* Results of several that nobody reads; and all names where elements are missing, since then there
+ * may be nothing that reads them. */
+static void put_unread(const cot__block *b) {
+    const cot__layout *l = &b->w->layout;
+    int                operands = cot__operation_operands(b->w->p, b->k);
+    bool               missing = false;
+    for (int k = 0; k < operands; k++) missing |= is_empty(b, b->x[k]);
+    for (uint32_t z = b->z; z < b->z + b->w->p->operation[b->k].results; z++) missing |= is_empty(b, z);
+    for (uint32_t z = b->z; z < b->z + b->w->p->operation[b->k].results; z++)
+        if (missing || (l->home[z] == COT__AT_NAME && !l->wanted[z])) put_as_read(b, z);
+    for (int k = 0; missing && k < operands; k++) put_as_read(b, cot__root_of(l, b->x[k]));
 }
 
 static void put_scratch(const cot__block *b) {
@@ -257,13 +283,17 @@ bool cot__refuse_operation(const cot__writer *w, uint32_t k) {
 }
 
 bool cot__put_structural(cot__writer *w, uint32_t k) {
-    const cot__operation *o   = &w->p->operation[k];
-    cot__put_fn          *put = find(o->op);
-    if (!put) return cot__refuse_operation(w, k);
+    const cot__operation    *o = &w->p->operation[k];
+    const struct exportable *as = find(o->op);
+    if (!as) return cot__refuse_operation(w, k);
     cot__block b = {
         .w = w, .k = k, .z = o->result, .x = cot__operation_operand(w->p, k), .attr = cot__operation_attr(w->p, k)};
     b.xv = cot__value_view(w->p, b.x[0]);
     b.zv = cot__value_view(w->p, b.z);
+    if (makes_nothing(&b) && !as->checks) {
+        put_unread(&b);
+        return true;
+    }
     if (is_too_deep(&b))
         return cot__refuse(w->caller, COT_LIMIT, "a matmul of %lld terms cannot be exported yet; at most 65536",
                            (long long)b.xv.shape[b.xv.ndim - 1]);
@@ -278,7 +308,7 @@ bool cot__put_structural(cot__writer *w, uint32_t k) {
     cot__put_indent(w, 1);
     cot__put(w->to, "{\n");
     put_scratch(&b);
-    put(&b);
+    as->put(&b);
     cot__put_indent(w, 1);
     cot__put(w->to, "}\n");
     put_unread(&b);
