@@ -87,6 +87,44 @@ static void arrays_without_elements_give_the_executors_bits(void **state) {
     test_verdict();
 }
 
+/* A position that is not there is refused also where there is nothing to take from it. */
+static int takes(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_take(xs[0], xs[1], 0);
+    return 0;
+}
+static int scatters(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_scatter_add(xs[0], xs[1], cot_zeros(xs[0].tape, COT_F64, COT_SHAPE(2, 0)), 0);
+    return 0;
+}
+
+static void refuses_position_4(cot_fn fn, const char *name) {
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       at = cot_data(t, COT_I64, COT_SHAPE(2), (int64_t[]){0, 0});
+    cot_var       xs[2] = {cot_zeros(t, COT_F64, COT_SHAPE(4, 0)), at};
+    cot__program *p = lower(t, name, fn, NULL, 2, xs, 1);
+    emit_refusal  why;
+    char          line[512];
+    assert_non_null(p);
+    assert_true(emit_files(&all, p, false, name, &why));
+    FILE *f = emit_open(&all, "try.c", "w");
+    fprintf(f, "#include \"%s.h\"\nint main(void) {\n    double x[1] = {0}, y[1];\n"
+               "    int64_t last[2] = {-4, 3}, over[2] = {0, 4};\n"
+               "    return %s(x, last, y, 0) == 0 && %s(x, over, y, 0) == 1 ? 0 : 1;\n}\n", name, name, name);
+    fclose(f);
+    snprintf(line, sizeof line, "cd %s && gcc " EMIT_STRICT " %s.c try.c -o try && ./try", all.folder, name);
+    assert_int_equal(system(line), 0);
+    cot__program_release(p);
+    cot_tape_destroy(t);
+}
+
+static void positions_of_rows_without_elements_are_checked(void **state) {
+    (void)state;
+    refuses_position_4(takes, "takes");
+    refuses_position_4(scatters, "scatters");
+}
+
 int main(void) {
     runs = true;
     emitted_begin(&all);
@@ -98,6 +136,7 @@ int main(void) {
     emitted_end(&all);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arrays_without_elements_give_the_executors_bits),
+        cmocka_unit_test(positions_of_rows_without_elements_are_checked),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     emitted_close(&all);

@@ -151,17 +151,33 @@ static void split_along(const cot__block *b, const cot__at_index *yi, cot__at_in
     xi->axis[cot__int(b, 0)] = "(ptrdiff_t)p_0";
 }
 
+/* Where nothing is taken from the places they must be there nevertheless. */
+static void put_positions(const cot__block *b, uint32_t positions, int64_t extent) {
+    cot__view       p = cot__value_view(b->w->p, positions);
+    cot__at_index   at = {0};
+    cot__loop_names room;
+    if (is_known(b, positions, extent)) return;
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &p, COT__ALL_AXES, &at, &room);
+    put_position(b, inside, positions, &at, extent);
+    cot__close_loops(b->w, COT__BASE, inside);
+}
+
 /* y[i] = x[position], or x[position] += y[i], for all i of y. */
 static void put_chosen(const cot__block *b, uint32_t y, bool along, bool add) {
     cot__view       p = cot__value_view(b->w->p, b->x[1]), yv = cot__value_view(b->w->p, y);
     cot__at_index   yi = {0}, xi, pi;
     cot__loop_names room;
-    int             inside = cot__open_loops(b->w, COT__BASE, 'i', &yv, COT__ALL_AXES, &yi, &room);
+    int64_t         extent = b->xv.shape[cot__int(b, 0)];
+    if (cot__view_size(&yv) == 0) {
+        put_positions(b, b->x[1], extent);
+        return;
+    }
+    int inside = cot__open_loops(b->w, COT__BASE, 'i', &yv, COT__ALL_AXES, &yi, &room);
     if (along)
         split_along(b, &yi, &xi, &pi);
     else
         split_axes(b, &b->xv, &p, &yi, &xi, &pi);
-    put_position(b, inside, b->x[1], &pi, b->xv.shape[cot__int(b, 0)]);
+    put_position(b, inside, b->x[1], &pi, extent);
     if (add)
         put_added(b, inside, &xi, y, &yi);
     else
@@ -235,7 +251,6 @@ void cot__put_nonzero(const cot__block *b) {
     cot__at_index   at = {0}, zi = {0};
     cot__loop_names room;
     cot__put_fill(b, -1);
-    if (b->zv.shape[0] == 0) return;
     cot__put_indent(b->w, COT__BASE);
     cot__put(cot__to(b), "ptrdiff_t n_0 = 0;\n");
     int inside = cot__open_loops(b->w, COT__BASE, 'i', &b->xv, COT__ALL_AXES, &at, &room);
