@@ -86,11 +86,19 @@ bool cot__evaluation_fail(cot__evaluation *r, const char *format, ...) {
     return false;
 }
 
+/* Advice of the library that names what expressions have not, and theirs in its place. */
+static const struct { const char *in_c, *here; } advice[] = {
+    {"use cot_key_at with an integer input", "make the random numbers an input, such as 'r=uniform(1, [3])'"}};
+
 /* The library's messages have the C names of functions. Here cot_mul is called mul. */
 static void speak_as_here(const char *message, char *out, size_t size) {
     cot__text x = cot__text_buffer(out, size);
     for (const char *p = message; *p;) {
         size_t n = 0;
+        for (int k = 0; k < COUNTOF(advice); k++)
+            if (strncmp(p, advice[k].in_c, strlen(advice[k].in_c)) == 0)
+                cot__put(&x, advice[k].here), p += strlen(advice[k].in_c);
+        if (!*p) break;
         if (strncmp(p, "cot_", 4) == 0 && (p == message || p[-1] == ' ' || p[-1] == '('))
             while ((p[4 + n] >= 'a' && p[4 + n] <= 'z') || (p[4 + n] >= '0' && p[4 + n] <= '9') || p[4 + n] == '_') n++;
         if (n && cot__find_callee(p + 4, n)) p += 4;

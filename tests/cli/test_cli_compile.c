@@ -204,6 +204,15 @@ static void mistakes_are_sentences(void **state) {
     fails("cotangent compile 'sum(x, axis=i)' x=[1,2] 'i=cast(0,i64)'", 2,
           "[sum] axis must be an integer, a list of integers or None, not a value of i64 that is not known while a "
           "function is compiled", "sum(x, axis=i)\n            ^\n");
+    static const char *const drawn[] = {"uniform", "sum(uniform(1, [2])*x)", "dropout", "sum(dropout(x, 0.5, 3))"};
+    for (int k = 0; k < 4; k += 2) {
+        char line[200], said[300], caret[100];
+        snprintf(line, sizeof line, "cotangent compile '%s' x=[1,2]", drawn[k + 1]);
+        snprintf(said, sizeof said, "[%s] draws from a plain key in a function that is compiled, which would give the "
+                 "same numbers in every run; make the random numbers an input, such as 'r=uniform(1, [3])'", drawn[k]);
+        snprintf(caret, sizeof caret, "%s\n    ^~~~~~~\n", drawn[k + 1]);
+        fails(line, 3, said, caret);
+    }
     fails("cotangent compile '1 + 2'", 2, "compile makes a function, but the expression has no names", "");
     fails("cotangent compile 'x*2' x=[1,2] --grad", 2,
           "[compile] the value has shape (2,), not one element; --vjp takes a seed, --jac gives all derivatives", "");
