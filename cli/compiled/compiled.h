@@ -55,7 +55,7 @@ void compiled_sparse_close(compiled *c);
 void compiled_sparse_blocks(const compiled *c, cot_var values, cot_var *ys);
 
 /* A main that evaluates the function at the given values and prints what the command of the
- * derivative prints with --json. */
+ * derivative prints with --json, but for notes. */
 void compiled_main(const compiled *c, const cot_program *program, FILE *to);
 
 /* The program as an object: what --print and --report tell, as data. */
