@@ -222,7 +222,7 @@ static void leave_out(cot__variant *v, int n, const bool *absent) {
 /* The derivative by those of the inputs that have an adjoint: recorded, the others would get none
  * either. Which these are is known once it was made by all that may have one. */
 static cot_program *compile_reached(cot__variant *v, cot_program *p) {
-    int          n = cot_program_inputs(p), asked, left;
+    int          n = cot_program_inputs(p), asked = 0, left;
     size_t       bytes = (size_t)n * sizeof(bool);
     bool        *absent = cot__alloc(&p->al, 2 * bytes), *by = cot__behind(absent, n);
     cot_program *made = NULL;
@@ -230,9 +230,9 @@ static cot_program *compile_reached(cot__variant *v, cot_program *p) {
     memcpy(v->reached, v->inputs, bytes);
     if (absent && (v->what == COT__PUSH || find_reached(v, p))) {
         memcpy(by, v->reached, bytes);
+        asked = count(n, by);
         made = compile(&d, v->what);
     }
-    asked = absent ? count(n, by) : 0;
     if (made && made->status == COT_OK && v->what != COT__PUSH) leave_out(v, n, absent);
     left = count(n, v->reached);
     if (made && left > 0 && left < asked) {
