@@ -347,7 +347,7 @@ static uint32_t write_after(const cot_tape *t, const cot__tensor *v) {
     return found;
 }
 
-/* The copy that was written in v's place: the last one that read v's memory, which is stale since. */
+/* The copy that was written in v's place: the last one that read v's memory, stale since. */
 static const cot__tensor *written_copy(const cot_tape *t, const cot__tensor *v) {
     for (uint32_t i = t->count; i-- > 0;) {
         if (t->nodes[i].op != OP_copy || !cot__is_tensor(&t->nodes[i])) continue;

@@ -851,7 +851,8 @@ static void stale_inputs_and_constants_of_bodies_are_not_read(void **state) {
     static const struct { cot_fn f; const char *tape, *body; } cases[] = {
         {reads_the_input, "[exp] the operand, leaf (x₁), was overwritten by add (v₄); use",
          "[exp] the operand, parameter (p₁), was overwritten by add ("},
-        {reads_after_a_part_was_written, "[mul] the right operand, leaf (x₁), was overwritten by update_slice (v₂); use",
+        {reads_after_a_part_was_written,
+         "[mul] the right operand, leaf (x₁), was overwritten by update_slice (v₂); use",
          "[mul] the right operand, parameter (p₁), was overwritten by update_slice ("},
         {reads_a_view, "[add] the right operand, slice (v₂), was overwritten by mul (v₅); use",
          "[add] the right operand, slice ("},
