@@ -66,7 +66,7 @@ static cot_var leaf_of(cot_tape *t, cot_dtype dtype, cot_shape shape, const doub
     return (cot__dtype_is_float(dtype) ? cot_tensor : cot_data)(t, dtype, shape, raw);
 }
 
-static void leaves_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
+static void inputs_of(cot_tape *t, const test_function *f, cot_dtype dtype, cot_var *xs) {
     for (int k = 0; k < f->n; k++) xs[k] = leaf_of(t, dtype, f->in[k].shape, f->in[k].data);
 }
 

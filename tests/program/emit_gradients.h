@@ -3,18 +3,7 @@
 #define COT_EMIT_GRADIENTS_H
 
 #include "program/emit_functions.h"
-
-static inline cot_var loss(cot_var y) { return cot_sum(cot_mul(y, cot_add(cot_mul(y, 0.5), 1.0)), COT_ALL); }
-
-/* y = f(xs), a loss of it, and the gradient of that. */
-static inline int with_gradient(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    const test_function *f = user;
-    (void)m;
-    ys[0] = f->f(n, xs, f->user);
-    ys[1] = loss(ys[0]);
-    cot_grad_of(ys[1], n, xs, ys + 2);
-    return 0;
-}
+#include "samples/sample_programs.h"
 
 /* Can its program, with the gradient, be exported? */
 static inline bool can_be_exported(const test_function *f, cot_dtype dtype) {
@@ -24,7 +13,7 @@ static inline bool can_be_exported(const test_function *f, cot_dtype dtype) {
     emit_refusal  why = {""};
     cot__caller   caller = {"compile", &why, emit_hear, NULL, NULL};
     cot__text     nothing = cot__text_buffer(text, sizeof text);
-    leaves_of(t, f, dtype, xs);
+    inputs_of(t, f, dtype, xs);
     cot__program *p = compiled(t, with_gradient, (void *)(uintptr_t)f, f->n, xs, 2 + f->n);
     bool ok = p && cot__program_emit_c(p, &(cot__emit_options){.name = "f"}, NULL, &nothing, NULL, &caller);
     if (getenv("COT_TEST_TELL") && !ok) print_message("%s: %s\n", f->name, p ? why.text : cot_tape_message(t));
@@ -47,7 +36,7 @@ static inline int all_of_group(int n, const cot_var *xs, int m, cot_var *ys, voi
 static inline void add_group(emitted *e, group *g, cot_dtype dtype) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[MOST_INPUTS];
-    for (int k = 0, at = 0; k < g->count; at += g->f[k++].n) leaves_of(t, &g->f[k], dtype, xs + at);
+    for (int k = 0, at = 0; k < g->count; at += g->f[k++].n) inputs_of(t, &g->f[k], dtype, xs + at);
     if (g->count)
         TEST_CHECK(add_function(e, t, g->f[0].name, all_of_group, g, g->inputs, xs, 2 * g->count + g->inputs),
                    "%s and what follows are refused together: %s", g->f[0].name, cot_tape_message(t));

@@ -75,7 +75,7 @@ static bool can_be_exported(const test_function *f, cot_dtype dtype) {
     cot__caller  caller = {"compile", &why, emit_hear, NULL, NULL};
     cot__text    nothing = cot__text_buffer(text, sizeof text);
     group        g = {.f = {*f}, .count = 1, .inputs = f->n};
-    leaves_of(t, f, dtype, xs);
+    inputs_of(t, f, dtype, xs);
     values_of_group(f->n, xs, 1, &y, &g);
     bool taken = cot_tape_status(t) == COT_OK;
     cot__program *p = taken ? compiled(t, values_of_group, &g, f->n, xs, 1) : NULL;
@@ -93,7 +93,7 @@ static int taken[COT_DTYPE_COUNT];
 static void close_group(group *g, cot_dtype dtype) {
     cot_tape *t = cot_tape_create(NULL);
     cot_var   xs[MOST_INPUTS];
-    for (int k = 0, at = 0; k < g->count; at += g->f[k++].n) leaves_of(t, &g->f[k], dtype, xs + at);
+    for (int k = 0, at = 0; k < g->count; at += g->f[k++].n) inputs_of(t, &g->f[k], dtype, xs + at);
     if (g->count)
         TEST_CHECK(add_function(&all, t, g->f[0].name, values_of_group, g, g->inputs, xs, g->count),
                    "%s of %s and what follows are refused together: %s", g->f[0].name, cot__dtype_name(dtype),
