@@ -49,7 +49,9 @@ int cot__job_results(const cot__job *j) {
 }
 
 bool cot__job_infer(const cot__job *j, cot__type *z) {
-    if (!(j->op < OP_structural ? infer_elementwise(j, z) : j->record->infer(j, z))) return false;
+    bool structural = j->op >= OP_structural;
+    if (structural && j->record->asker && j->attr && !cot__job_asker(j)) return false;
+    if (!(structural ? j->record->infer(j, z) : infer_elementwise(j, z))) return false;
     for (int k = 0, m = cot__job_results(j); k < m; k++)
         if (!cot__job_check_type(j, &z[k])) return false;
     return true;

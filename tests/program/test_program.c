@@ -153,7 +153,8 @@ static void refuses(cot__builder *b, heard *h, cot_status code, const char *text
     } while (0)
 
 static void what_is_illegal_is_refused_with_a_sentence(void **state) {
-    static const cot__type no_dtype = {(cot_dtype)99, {0, {0}}}, negative = {COT_F64, {1, {-1}}};
+    static const cot__type no_dtype = {(cot_dtype)99, {0, {0}}}, negative = {COT_F64, {1, {-1}}},
+                           positions = {COT_I64, {1, {3}}};
     void                  *elements;
     (void)state;
     REFUSED(COT_VALUE, "[odd] there is no operation 1000", append(&b, 1000, 1, X(0), 0, NULL));
@@ -170,6 +171,16 @@ static void what_is_illegal_is_refused_with_a_sentence(void **state) {
     REFUSED(COT_DTYPE, "[test] 99 is not a dtype; dtypes are COT_F64 … COT_BOOL", cot__build_input(&b, &no_dtype));
     REFUSED(COT_SHAPE, "[test] axis 0 of shape (-1,) has extent -1; extents are not negative",
             cot__build_constant(&b, &negative, &elements));
+    union { cot__attr attr; char room[sizeof(cot__attr) + sizeof(int64_t)]; } place = {.attr = {.nints = 1}};
+    place.attr.ints[0] = 1;
+    for (int k = 0; k < 4; k++) {
+        static const char *const text[] = {"99", "-1", "0.5", "nan"};
+        char                     sentence[80];
+        place.attr.number = strtod(text[k], NULL);
+        snprintf(sentence, sizeof sentence, "[last_writer] positions for %s; this is no legal operation", text[k]);
+        REFUSED(COT_VALUE, sentence,
+                append(&b, OP_last_writer, 1, X(cot__build_input(&b, &positions)), 0, &place.attr));
+    }
     cot__program *body[1] = {NULL};
     REFUSED(COT_VALUE, "[exp] 1 bodies, where at most 0 belong",
             cot__build_operation(&b, &(cot__append){.op = OP_exp, .n = 1, .x = X(0), .name = "exp", .bodies = 1,

@@ -22,7 +22,7 @@ static int axis_in(const cot__job *j) { return (int)cot__job_int(j, 0); }
 
 /* So many operands, an axis of the values, and integers for positions. */
 static bool has_positions(const cot__job *j, int n) {
-    return cot__job_has(j, n, n, 1) && cot__job_asker(j) && cot__job_axis(j, 0, j->x[VALUES].ndim) &&
+    return cot__job_has(j, n, n, 1) && cot__job_axis(j, 0, j->x[VALUES].ndim) &&
            cot__job_integers(j, POSITIONS, cot__asker_what(cot__asker_of(j->attr)));
 }
 

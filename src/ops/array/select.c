@@ -15,7 +15,6 @@
 static bool ravel_infer(const cot__job *j, cot__type *z) {
     int d = j->attr ? (int)j->attr->nints : 0;
     if (!cot__job_has(j, 1, 1, 0) || !cot__job_integers(j, 0, "indices")) return false;
-    if (j->attr && !cot__job_asker(j)) return false;
     const cot__view *x = &j->x[0];
     bool whole = j->attr && cot__asker_of(j->attr) != COT__FOR_ITSELF;
     if (whole ? d != 1 : x->ndim == 0 || x->shape[x->ndim - 1] != d)
