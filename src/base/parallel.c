@@ -110,10 +110,14 @@ static int64_t next_part(seat *s, uint64_t number, int64_t start, int64_t end) {
     }
 }
 
+/* The first part of thread t's share. Shares end as near to even fractions as parts do, so that of
+ * two jobs over the same rows, cut into other numbers of parts, a thread has the same rows. */
+static int64_t share_start(const job *j, int t) { return j->parts * t / j->threads; }
+
 static void claim(int self) {
     const job j = pool.job;
     for (int k = 0, t = self; k < j.threads; k++, t = t + 1 < j.threads ? t + 1 : 0) {
-        int64_t start = cot__part_start(j.parts, j.threads, t), end = cot__part_start(j.parts, j.threads, t + 1), part;
+        int64_t start = share_start(&j, t), end = share_start(&j, t + 1), part;
         while ((part = next_part(&pool.seats[t], j.number, start, end)) < end) j.run(j.ctx, j.first + part);
     }
 }
