@@ -222,9 +222,11 @@ static int64_t far_step(const cot__stage *s) {
 static void cut(cot__stage *s) {
     s->step = has_rows(s) ? ROWS_BYTES / widest(s) : s->directly ? near_step(s) : far_step(s);
     if (row_of(s)) s->step = s->step < row_of(s) ? row_of(s) : s->step / row_of(s) * row_of(s);
-    int64_t blocks = (s->size + s->step - 1) / s->step;
-    s->parts = cot__parts(s->size, s->cost, blocks > 64 ? blocks / 8 : blocks > 16 ? blocks / 2 : blocks);
-    if (s->parts > 64) s->parts = 64;
+    int64_t blocks = (s->size + s->step - 1) / s->step, threads = cot_threads();
+    int64_t most = blocks > 64 ? blocks / 8 : blocks > 16 ? blocks / 2 : blocks;
+    /* several for each of many threads, too, as no cut shows: of twelve, some of 16 would have none */
+    if (most < 4 * threads) most = blocks < 4 * threads ? blocks : 4 * threads;
+    s->parts = cot__parts(s->size, s->cost, most < 64 ? most : 64);
     if (s->room && s->parts > s->room / s->step) s->parts = s->room / s->step;
     /* each part works in the memory of its first block, and a little more */
     if (s->span && s->parts > blocks / 2) s->parts = blocks > 1 ? blocks / 2 : 1;
