@@ -7,6 +7,8 @@
 #ifndef COT_PARALLEL_H
 #define COT_PARALLEL_H
 
+#include <stdatomic.h>
+
 #if !defined(__wasm__)
 #include <pthread.h>
 #endif
@@ -63,6 +65,25 @@ static inline int64_t cot__pieces(int64_t n, int64_t cost, int64_t most) {
 static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {
     return n / parts * part + (part < n % parts ? part : n % parts);
 }
+
+/* Rooms of memory, one for each part that is at work. A part asks for that of its thread's share
+ * first, which may still be in its cache; where all are taken, it waits for one. Who takes a room
+ * gives it back soon. */
+enum { COT__MOST_ROOMS = 64 };
+typedef struct cot__rooms {
+    int64_t      count;
+    _Atomic bool taken[COT__MOST_ROOMS];
+} cot__rooms;
+static inline void cot__rooms_open(cot__rooms *r, int64_t count) {
+    r->count = count < COT__MOST_ROOMS ? count : COT__MOST_ROOMS;
+    for (int64_t k = 0; k < r->count; k++) atomic_init(&r->taken[k], false);
+}
+static inline int64_t cot__room_take(cot__rooms *r, int64_t part, int64_t parts) {
+    int64_t room = part * cot_threads() / parts % r->count;
+    while (atomic_exchange(&r->taken[room], true)) room = room + 1 < r->count ? room + 1 : 0;
+    return room;
+}
+static inline void cot__room_give(cot__rooms *r, int64_t room) { atomic_store(&r->taken[room], false); }
 
 /* One thread at a time. In WebAssembly there is one thread. */
 #if defined(__wasm__)

@@ -36,6 +36,7 @@ typedef struct sample {
 RUN(product, cot_matmul(x[0], x[1]))
 RUN(product_turned, cot_matmul(cot_transpose(x[0]), cot_transpose(x[1])))
 RUN(product_half_turned, cot_matmul(x[0], cot_transpose(x[1])))
+RUN(product_left_turned, cot_matmul(cot_transpose(x[0]), x[1]))
 RUN(product_strided, cot_matmul(cot_slice(x[0], 1, 0, -1, 2), cot_slice(x[1], 0, 0, -1, 2)))
 RUN(dots, cot_dot(x[0], x[1]))
 RUN(dots_backward, cot_dot(cot_flip(x[0], COT_AXES(0)), x[1]))
@@ -112,6 +113,9 @@ static const sample samples[] = {
     {"few columns, deep", false, product, {S(67, 1000), S(1000, 5), NO}},
     {"few rows, half turned", false, product_half_turned, {S(7, 300), S(211, 300), NO}},
     {"few columns, turned", false, product_turned, {S(310, 93), S(16, 310), NO}},
+    {"few columns, left turned, far apart", false, product_left_turned, {S(64, 1568), S(64, 10), NO}},
+    {"few columns, four depth blocks", false, product, {S(61, 1568), S(1568, 10), NO}},
+    {"few terms, half turned", false, product_half_turned, {S(64, 10), S(1561, 10), NO}},
     {"matrix and vector", false, product, {S(83, 410), S(410), NO}},
     {"matrix of a power of two and vector", false, product, {S(75, 512), S(512), NO}},
     {"vector and matrix", false, product, {S(410), S(410, 83), NO}},
@@ -139,6 +143,8 @@ static const sample samples[] = {
     {"contraction", false, contraction, {S(4, 13, 21), S(21, 17, 4), NO}},
     {"conv1d", false, conv1, {S(3, 4, 50), S(5, 4, 5), NO}},
     {"conv2d, rows of 28", false, conv2, {S(3, 4, 28, 28), S(9, 4, 3, 3), NO}},
+    {"conv2d, splits of images", false, conv2, {S(33, 4, 14, 14), S(32, 4, 3, 3), NO}},
+    {"conv2d, splits, few channels", false, conv2, {S(20, 2, 28, 28), S(9, 2, 3, 3), NO}},
     {"conv2d, rows of 7", false, conv2, {S(5, 6, 7, 7), S(17, 6, 3, 3), NO}},
     {"conv2d, rows of 8", false, conv2_plain, {S(2, 3, 12, 12), S(6, 3, 5, 5), NO}},
     {"conv2d, one row", false, conv2, {S(2, 2, 1, 40), S(3, 2, 3, 3), NO}},

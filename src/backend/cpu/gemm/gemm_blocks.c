@@ -11,7 +11,6 @@
  * rows from MANY threads on on their number, too; none shows in a result. */
 #include "backend/cpu/gemm/gemm.h"
 
-#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -25,7 +24,7 @@ enum {
     MANY   = 9,         /* threads for which these are too few to be even */
     PACKING = 12,       /* rows of tiles that take as long as packing their strip of B */
     PANELS = 4,         /* most panels of a strip */
-    SLOTS  = 64,        /* most parts at work at a time */
+    SLOTS  = COT__MOST_ROOMS, /* most parts at work at a time */
     LINE   = 64,
     PAGE   = 4096,
     LOCAL  = 12 << 10,  /* bytes that are taken from the stack instead of the caller */
@@ -46,9 +45,9 @@ typedef struct job {
     int64_t                  i0, m, p0, k;        /* the chunk */
     int64_t                  pack_rows;           /* of A that a part packs */
     /* strips side by side, rows of a part, rooms for B */
-    int64_t                  strips, rows, slots;
+    int64_t                  strips, rows, parts;
     char                    *ap, *bp;
-    _Atomic bool             taken[SLOTS];
+    cot__rooms               rooms;
 } job;
 
 /* How the parts are run: by one of the pool's, or on the caller's thread. */
@@ -59,9 +58,13 @@ static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), voi
 static bool is_large(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k >= 32 * (double)cot__grain;
 }
-/* Not large, but worth a thread that is awake: some microseconds. */
+/* Not large, but worth a thread that is awake: some microseconds; twice that if it packs. */
 static bool is_middling(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k >= 4 * (double)cot__grain;
+}
+static bool is_shared(bool alone, int64_t m, int64_t n, int64_t k) { return !alone && is_middling(m, n, k / 2); }
+static cot__spread *spread_of(bool alone, int64_t m, int64_t n, int64_t k) {
+    return !is_shared(alone, m, n, k) ? spread_here : is_large(m, n, k) ? cot__parallel : cot__parallel_small;
 }
 static int64_t ratio_up(int64_t n, int64_t by) { return (n + by - 1) / by; }
 static int64_t round_up(int64_t n, int64_t to) { return ratio_up(n, to) * to; }
@@ -69,12 +72,6 @@ static char   *element(const cot__matrix *m, int size, int64_t i, int64_t j) {
       return (char *)m->data + (i * m->row_stride + j * m->col_stride) * size;
 }
 
-static int64_t take_slot(_Atomic bool *taken, int64_t slots) {
-    int64_t slot = 0;
-    /* the part that has a room gives it back soon */
-    while (atomic_exchange(&taken[slot], true)) slot = (slot + 1) % slots;
-    return slot;
-}
 /* Of `bytes`, as many rooms as there are parts, or as they hold: one at least. */
 static int64_t slots_in(int64_t bytes, int64_t room, int64_t parts) {
     int64_t slots = cot__least(room > 0 ? bytes / room : SLOTS, cot__least(parts, SLOTS));
@@ -137,7 +134,7 @@ static void strip_part(void *ctx, int64_t part) {
             n    = cot__least(x->x.width, x->c.cols - j);
     int64_t whole = n / x->g->cols * x->g->cols, slot = 0, skip = 0;
     bool    keeps = x->x.keeps && end - i0 >= x->g->rows, packs = !x->x.b_lies || whole < n;
-    if (packs) slot = take_slot(x->taken, x->slots);
+    if (packs) slot = cot__room_take(&x->rooms, part, x->parts);
     if (keeps || x->x.b_lies) skip = whole;
     char *bp = x->bp + slot * x->x.b_room;
     for (int64_t p = 0; p < x->k; p += COT__DEEP) {
@@ -147,7 +144,7 @@ static void strip_part(void *ctx, int64_t part) {
                          x->b.row_stride, n - skip, k);
         for (int64_t i = i0; i < end; i += x->g->rows) row_of_tiles(x, i, j, n, p, k, bp, keeps && i == i0);
     }
-    if (packs) atomic_store(&x->taken[slot], false);
+    if (packs) cot__room_give(&x->rooms, slot);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -220,9 +217,9 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
                 .c     = c,
                 .add   = add,
                 .x     = *x,
-                .slots = slots,
                 .ap    = (char *)(((uintptr_t)memory + LINE - 1) & ~(uintptr_t)(LINE - 1))};
     w.bp = w.ap + x->a_room;
+    cot__rooms_open(&w.rooms, slots);
     w.strips = ratio_up(c.cols, x->width);
     for (w.p0 = 0; w.p0 < a.cols; w.p0 += x->k)
         for (w.i0 = 0; w.i0 < c.rows; w.i0 += x->m) {
@@ -234,7 +231,8 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
             int64_t threads = run == spread_here ? 1 : cot_threads();
             bool    lies = x->b_lies && c.cols == g->cols;
             w.rows = round_up(ratio_up(w.m, even_row_groups(g, w.m, w.strips, lies, threads)), g->rows);
-            run(ratio_up(w.m, w.rows) * w.strips, strip_part, &w);
+            w.parts = ratio_up(w.m, w.rows) * w.strips;
+            run(w.parts, strip_part, &w);
         }
 }
 
@@ -243,29 +241,32 @@ static void by_tiles(const cot__gemm_kernels *g, void *memory, const plan *x, co
 typedef struct deep_job {
     const cot__gemm_kernels *g;
     cot__matrix              a, b;
-    int64_t                  m, n, blocks, parts, slots;
-    char                    *sums, *rooms;
-    size_t                   room;
-    _Atomic bool             taken[SLOTS];
+    int64_t                  m, n, blocks, parts;
+    char                    *sums, *memory;
+    size_t                   room; /* bytes of each of the rooms in this memory */
+    cot__rooms               rooms;
 } deep_job;
 
 static void deep_part(void *ctx, int64_t part) {
     deep_job *x = ctx;
     int       size = x->g->size;
-    int64_t   slot = take_slot(x->taken, x->slots);
+    int64_t   slot = cot__room_take(&x->rooms, part, x->parts);
     for (int64_t l = cot__part_start(x->blocks, x->parts, part); l < cot__part_start(x->blocks, x->parts, part + 1);
          l++) {
         int64_t     p = l * COT__DEEP, k = cot__least(COT__DEEP, x->a.cols - p);
         cot__matrix c = {x->sums + l * x->m * x->n * size, x->m, x->n, x->n, 1};
-        cot__lent room = {x->room ? x->rooms + (size_t)slot * x->room : NULL, x->room};
+        cot__lent room = {x->room ? x->memory + (size_t)slot * x->room : NULL, x->room};
         cot__gemm_blocks(x->g, room, true, cot__part_of(x->a, size, 0, p, x->m, k),
                          cot__part_of(x->b, size, p, 0, k, x->n), c, false);
     }
-    atomic_store(&x->taken[slot], false);
+    cot__room_give(&x->rooms, slot);
 }
 
+/* Few rows and columns for the threads. Of a product that is not large, few depths are not cut
+ * unless there is no more than a narrow panel beside them. */
 static bool is_deep(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
-    return m <= 8 * g->rows && n <= PANELS * g->cols && k >= 8 * COT__DEEP;
+    bool narrow = g->narrow && cot__least(m, n) <= g->narrow->cols;
+    return m <= 8 * g->rows && n <= PANELS * g->cols && k >= (narrow ? 4 : 8) * COT__DEEP && (narrow || is_large(m, n, k));
 }
 
 static deep_job deep_of(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
@@ -283,10 +284,10 @@ static bool by_depth(const cot__gemm_kernels *g, cot__lent room, cot__matrix a, 
     size_t   sums = (size_t)(one * x.blocks);
     if (room.bytes < sums + x.room) return false;
     x.a = a, x.b = b;
-    x.slots = slots_in((int64_t)(room.bytes - sums), (int64_t)x.room, x.parts);
+    cot__rooms_open(&x.rooms, slots_in((int64_t)(room.bytes - sums), (int64_t)x.room, x.parts));
     x.sums = room.memory;
-    x.rooms = x.sums + sums;
-    cot__parallel(x.parts, deep_part, &x);
+    x.memory = x.sums + sums;
+    spread_of(false, c.rows, c.cols, a.cols)(x.parts, deep_part, &x);
     for (int64_t l = 0; l < x.blocks; l++)
         for (int64_t i = 0; i < c.rows; i++)
             g->put(element(&c, g->size, i, 0), c.col_stride, x.sums + l * one + i * c.cols * g->size, c.cols,
@@ -312,11 +313,11 @@ static int64_t panels_at_work(const cot__gemm_kernels *g, int64_t rows, int64_t 
 }
 
 size_t cot__gemm_blocks_workspace(const cot__gemm_kernels *g, bool alone, int64_t rows, int64_t cols, int64_t depth) {
-    bool    large = !alone && is_large(rows, cols, depth);
+    bool    shared = is_shared(alone, rows, cols, depth);
     int64_t panels = ratio_up(cols, g->cols), b = cot__least(panels, PANELS);
     int64_t panel = round_up(g->cols * cot__least(depth, COT__DEEP) * g->size, LINE);
     size_t  bytes = (size_t)(a_most(g, rows, depth) + b * panel + LINE);
-    if (!large) return bytes <= LOCAL ? 0 : bytes;
+    if (!shared) return bytes <= LOCAL ? 0 : bytes;
     int64_t all = panels_at_work(g, rows, panels, strip_panels(panels, true));
     if (all > b) bytes += (size_t)((all - b) * panel);
     if (!is_deep(g, rows, cols, depth)) return bytes;
@@ -333,28 +334,27 @@ static bool by_narrow_tiles(const cot__gemm_kernels *g, cot__lent room, bool alo
                             cot__matrix c, bool add) {
     char    local[LOCAL], *memory = room.memory ? room.memory : local;
     int64_t bytes = room.memory ? (int64_t)room.bytes : LOCAL;
-    bool    large = !alone && is_large(c.rows, c.cols, a.cols);
     if (!g || c.cols > g->cols || c.rows <= c.cols) return false;
-    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
+    cot__spread *run = spread_of(alone, c.rows, c.cols, a.cols);
+    plan         x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, run != cot__parallel);
     if (!x.a_lies || x.a_room + x.b_room + LINE > bytes) return false;
-    by_tiles(g, memory, &x, a, b, c, add, large ? slots_in(bytes - x.a_room - LINE, x.b_room, SLOTS) : 1,
-             large ? cot__parallel : spread_here);
+    by_tiles(g, memory, &x, a, b, c, add, slots_in(bytes - x.a_room - LINE, x.b_room, SLOTS), run);
     return true;
 }
 
 static void by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
     char    local[LOCAL], *memory = room.memory ? room.memory : local;
-    bool    large = !alone && is_large(c.rows, c.cols, a.cols);
-    int64_t slots = 1;
-    if (large && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return;
+    cot__spread *run = spread_of(alone, c.rows, c.cols, a.cols);
+    if (run != spread_here && is_deep(g, c.rows, c.cols, a.cols) && by_depth(g, room, a, b, c, add)) return;
     if (by_narrow_tiles(g->narrow, room, alone, a, b, c, add)) return;
-    plan x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, !large);
-    /* strips as narrow as they come, none of which has anything to pack but the last */
-    bool shared = !alone && !large && is_middling(c.rows, c.cols, a.cols) && x.a_lies && x.b_lies;
-    if (shared) x.width = g->cols;
-    if (large) slots = slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS);
-    by_tiles(g, memory, &x, a, b, c, add, slots, large ? cot__parallel : shared ? cot__parallel_small : spread_here);
+    plan    x = plan_of(g, &a, &b, c.rows, c.cols, a.cols, run != cot__parallel);
+    int64_t slots = room.memory ? slots_in((int64_t)room.bytes - x.a_room - LINE, x.b_room, SLOTS) : 1;
+    if (run != cot__parallel && x.a_lies && x.b_lies) {
+        /* strips as narrow as they come, none of which has anything to pack but the last */
+        if (!alone && is_middling(c.rows, c.cols, a.cols)) run = cot__parallel_small, x.width = g->cols;
+    } else if (slots == 1 && run == cot__parallel_small) run = spread_here; /* all pack in one room */
+    by_tiles(g, memory, &x, a, b, c, add, slots, run);
 }
 
 /* Whole tiles of operands that are read where they lie: nothing is packed, and nothing turned. */
@@ -401,12 +401,19 @@ static bool turns(const cot__gemm_kernels *g, const cot__matrix *c) {
            (uint32_t)c->cols % (uint32_t)g->narrow->cols != 0;
 }
 
+/* The same of a product with few columns, of an a whose rows lie side by side, too far from each
+ * other for a narrow tile: turned, its rows are read where they lie, and fill whole panels. */
+static bool is_better_turned(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *c) {
+    /* with so many rows, the room is enough for the strips of a turned product, too */
+    return c->cols <= g->rows && c->rows >= PANELS * g->cols && a->row_stride == 1 && a->col_stride * g->size >= PAGE;
+}
+
 void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
                       cot__matrix c, bool add) {
     /* the product of transposes is the transposed product, bit for bit: a*b commutes */
     cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
     if (turns(g, &c) ? by_few_tiles(g, bt, at, ct, add) : by_few_tiles(g, a, b, c, add)) return;
     if (!lies_ready(g, alone, &a, &b, &c) && by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
-    if (c.col_stride != 1 && c.row_stride == 1) by_blocks(g, room, alone, bt, at, ct, add);
+    if ((c.col_stride != 1 && c.row_stride == 1) || is_better_turned(g, &a, &c)) by_blocks(g, room, alone, bt, at, ct, add);
     else by_blocks(g, room, alone, a, b, c, add);
 }
