@@ -40,7 +40,7 @@
 #define COT_VERSION_PATCH 0
 /* The version of results, to the bit: docs/bits.md defines the arithmetic of every operation, and
  * says which machines give the same. A release that changes any bit raises it. */
-#define COT_BITS 1
+#define COT_BITS 2
 
 #if defined(__GNUC__)
 #define COT_API __attribute__((visibility("default")))

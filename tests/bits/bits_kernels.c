@@ -148,6 +148,7 @@ void bits_family_convolutions(void) {
         convolution(e, "depthwise", COT_SHAPE(2, 9, 12, 12), COT_SHAPE(9, 1, 3, 3), COT_CONV(.groups = 9));
         convolution(e, "line", COT_SHAPE(3, 5, 70), COT_SHAPE(6, 5, 9), COT_CONV(.padding = {4}));
         convolution(e, "space", COT_SHAPE(1, 2, 5, 6, 7), COT_SHAPE(3, 2, 2, 3, 2), COT_CONV(0));
+        convolution(e, "many images", COT_SHAPE(20, 2, 14, 14), COT_SHAPE(32, 2, 5, 5), COT_CONV(.padding = {2, 2}));
         convolution(e, "transposed", COT_SHAPE(1, 6, 5, 5), COT_SHAPE(6, 4, 3, 3), COT_CONV(.stride = {2, 2}));
     }
 }

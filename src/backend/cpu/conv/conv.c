@@ -50,6 +50,8 @@ enum {
     CHUNK_BYTES = 64,
     TAPS  = 6,
     MOST  = 16,        /* parts asked for when there are few large pieces of work */
+    LIGHT = 1 << 14,   /* weights whose sums may be kept for each of MOST / 2 splits of the images, */
+    CHAIN = 96,        /* and chunks that each of these has at least */
 };
 
 /* The data of w from (x, z) beside the layout: z in chunks, with zeros in lanes without a place,
@@ -309,18 +311,22 @@ static void lay_channel(const laying *w, const char *from, char *to) {
                 lay_rows(w, from, to, (const int64_t[]){l->start[0][sd], l->start[1][sh], l->start[2][sw]});
 }
 
-static void lay_items(const laying *w, int64_t i, int64_t end) {
-    int64_t size = cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
-    for (; i < end; i++) {
+static void lay_items(const laying *w, int64_t i, int64_t end, char *to) {
+    int64_t each = w->layout->channel * cot__dtype_size(w->dtype), from_size = cot__dtype_size(w->from->dtype);
+    for (; i < end; i++, to += each) {
         int64_t n = w->first + i / w->channels, c = i % w->channels;
-        lay_channel(w, (const char *)w->from->data + (n * w->from->stride[0] + c * w->from->stride[1]) * from_size,
-                    w->to + i * w->layout->channel * size);
+        lay_channel(w, (const char *)w->from->data + (n * w->from->stride[0] + c * w->from->stride[1]) * from_size, to);
     }
+}
+
+/* To where all of them have their places. */
+static void lay_in_place(const laying *w, int64_t i, int64_t end) {
+    lay_items(w, i, end, w->to + i * w->layout->channel * cot__dtype_size(w->dtype));
 }
 
 static void lay_part(void *ctx, int64_t part) {
     const laying *w = ctx;
-    lay_items(w, cot__part_start(w->items, w->parts, part), cot__part_start(w->items, w->parts, part + 1));
+    lay_in_place(w, cot__part_start(w->items, w->parts, part), cot__part_start(w->items, w->parts, part + 1));
 }
 
 /* What lays images [first, first + count) of `from` into `to`. Behind them stand zeros for lanes
@@ -363,15 +369,19 @@ typedef struct product {
     int64_t           channel, chunk_blocks, row_blocks, items, parts;
     int               lanes;  /* of a chunk */
     bool              across; /* channels are in lanes, PLACES make a chunk */
-    /* each item lays what it reads, which is in its cache then; else all is laid before */
+    /* each item lays what it reads in one of some rooms, and so each thread in one or two, which
+     * stay in its cache; else all is laid before */
     bool              lays;
     laying            laying;
+    char             *memory; /* in which the rooms are */
+    int64_t           room;   /* bytes */
+    cot__rooms        rooms;
 } product;
 
 /* An item is one image and group, a block of its chunks and a block of its channels. */
 static void product_part(void *ctx, int64_t part) {
-    const product *p = ctx;
-    int64_t        panels = (p->outs + 15) / 16;
+    product *p = ctx;
+    int64_t  panels = (p->outs + 15) / 16, room = p->lays ? cot__room_take(&p->rooms, part, p->parts) : 0;
     for (int64_t i = cot__part_start(p->items, p->parts, part), end = cot__part_start(p->items, p->parts, part + 1);
          i < end; i++) {
         int64_t rows = i % p->row_blocks, chunks = i / p->row_blocks % p->chunk_blocks,
@@ -379,13 +389,17 @@ static void product_part(void *ctx, int64_t part) {
         int64_t group = image % p->groups;
         int64_t m     = 16 * cot__part_start(panels, p->row_blocks, rows),
                 m_end = 16 * cot__part_start(panels, p->row_blocks, rows + 1);
-        if (p->lays) lay_items(&p->laying, image * p->in, (image + 1) * p->in);
-        p->e->run(p->s, p->weights + group * p->outs * p->s->taps * p->e->size,
-                  p->source + image * p->in * p->channel * p->e->size,
+        const char *source = p->source + image * p->in * p->channel * p->e->size;
+        if (p->lays) {
+            lay_items(&p->laying, image * p->in, (image + 1) * p->in, p->memory + room * p->room);
+            source = p->memory + room * p->room;
+        }
+        p->e->run(p->s, p->weights + group * p->outs * p->s->taps * p->e->size, source,
                   p->out + image * p->outs * p->s->plane * p->e->size, m, m_end < p->outs ? m_end : p->outs,
                   cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks),
                   cot__part_start(p->s->chunk_count, p->chunk_blocks, chunks + 1));
     }
+    if (p->lays) cot__room_give(&p->rooms, room);
 }
 
 static char *room_for_weights(cot__scratch *m, const product *p) {
@@ -415,6 +429,9 @@ static void run_sweep(cot__scratch *m, product *p, const void *w, int64_t images
     /* Items that share what they read find it laid, and so do those whose lanes read beyond it,
      * which another thread may be laying. */
     p->lays &= p->across && p->chunk_blocks * p->row_blocks == 1;
+    p->room = (bytes + 63) / 64 * 64;
+    cot__rooms_open(&p->rooms, images * p->groups * bytes / p->room);
+    p->lays &= p->rooms.count > 0;
     if (p->laying.parts && !p->lays) cot__parallel(p->laying.parts, lay_part, &p->laying);
     p->laying.parts = 0;
     int64_t cost = s->chunk_count * (s->taps + 8) * p->outs / (p->chunk_blocks * p->row_blocks) + 1;
@@ -474,6 +491,7 @@ static COLD void run_product(cot__scratch *m, const cot__conv *g, bool input, co
     for (int64_t n = 0; n < g->batch; n += slab) {
         int64_t images = g->batch - n < slab ? g->batch - n : slab, phases = input ? phases_of(g) : 1;
         p.laying = laying_of(&l, a, dtype, n, images, padded, e->lanes);
+        p.memory = padded;
         p.out = out + n * p.outs * g->groups * plane * e->size;
         for (int64_t phase = 0; phase < phases; phase++) {
             int64_t kept = m->used;
@@ -497,7 +515,9 @@ typedef struct weighing {
     cot_dtype         dtype;
     const char       *x;
     char             *cut;      /* z in chunks, or z itself */
-    char             *sums;     /* [split][weights] */
+    /* [split][weights]; with channels in lanes, of several splits, a tile has its taps outermost */
+    char             *sums;
+    char             *out;
     int64_t           lanes;    /* of a chunk */
     int64_t           first, images, channel, taps, width; /* width: taps of a tile */
     int64_t           tiles, splits, items, parts; /* tiles: blocks of taps */
@@ -540,13 +560,12 @@ static void cut_chunk(const weighing *w, const char *from, int64_t c, bool plain
     }
 }
 
-static void cut_part(void *ctx, int64_t part) {
-    const weighing  *w = ctx;
+/* Items are channels of images. */
+static void cut_items(const weighing *w, int64_t i, int64_t end) {
     const cot__view *z = w->z;
-    int64_t          items = w->images * w->g->out, size = cot__dtype_size(z->dtype);
+    int64_t          size = cot__dtype_size(z->dtype);
     bool             plain = is_plain(w);
-    for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
-         i++) {
+    for (; i < end; i++) {
         const char *from =
             (const char *)z->data + ((w->first + i / w->g->out) * z->stride[0] + i % w->g->out * z->stride[1]) * size;
         for (int64_t c = 0; c < w->s->chunk_count; c++)
@@ -554,12 +573,11 @@ static void cut_part(void *ctx, int64_t part) {
     }
 }
 
-/* The same with channels in lanes: z as [panel][image][place of a chunk][chunk][channel]. */
-static void cut_across_part(void *ctx, int64_t part) {
-    const weighing *w = ctx;
-    int64_t         panels = w->g->groups * w->panels, items = w->images * panels, size = w->e->size;
-    for (int64_t i = cot__part_start(items, w->parts, part), end = cot__part_start(items, w->parts, part + 1); i < end;
-         i++) {
+/* The same with channels in lanes: z as [panel][image][place of a chunk][chunk][channel]; items are
+ * panels of images. */
+static void cut_across_items(const weighing *w, int64_t i, int64_t end) {
+    int64_t panels = w->g->groups * w->panels, size = w->e->size;
+    for (; i < end; i++) {
         int64_t image = i / panels, panel = i % panels;
         w->e->cut_across(w->s, w->j.used,
                          (const char *)w->z->data +
@@ -568,12 +586,23 @@ static void cut_across_part(void *ctx, int64_t part) {
     }
 }
 
-/* Both copies: the first parts lay x, the others cut z. */
+/* Items of z in an image: what a copy of it is cut into; 0: it is read where it lies. */
+static int64_t cuts_of(const weighing *w) {
+    return w->j.direct ? 0 : w->across ? w->g->groups * w->panels : w->g->out;
+}
+
+static void cut_some(const weighing *w, int64_t i, int64_t end) {
+    if (w->across) cut_across_items(w, i, end);
+    else cut_items(w, i, end);
+}
+
+/* Part: a share of x is laid, and of z cut. */
 static void copy_part(void *ctx, int64_t part) {
-    weighing *w = ctx;
-    if (part < w->laying.parts) lay_part(&w->laying, part);
-    else if (w->across) cut_across_part(ctx, part - w->laying.parts);
-    else cut_part(ctx, part - w->laying.parts);
+    const weighing *w = ctx;
+    int64_t         cuts = w->images * cuts_of(w);
+    lay_in_place(&w->laying, cot__part_start(w->laying.items, w->parts, part),
+                 cot__part_start(w->laying.items, w->parts, part + 1));
+    cut_some(w, cot__part_start(cuts, w->parts, part), cot__part_start(cuts, w->parts, part + 1));
 }
 
 /* The chunks that some of n taps, from tap p of a channel's kernel on, read anything in. */
@@ -669,31 +698,58 @@ static COLD void weigh_across(const weighing *w, int64_t group, int64_t o, int64
         for (int64_t bit = 1; k & bit; bit *= 2, depth--)
             cot__strip_add(level[depth - 1], w->dtype, 1, level[depth], w->dtype, 1, (p_end - p) * w->panel);
     }
-    w->e->turn_sums(level[0], (int)w->panel, (int)(p_end - p), sums + (channels * w->taps + p) * size, w->taps, w->add);
+    char *to = sums + (channels * w->taps + p * (w->splits > 1 ? w->panel : 1)) * size;
+    if (w->splits == 1) w->e->turn_sums(level[0], (int)w->panel, (int)(p_end - p), to, w->taps, w->add);
+    else if (w->add) cot__strip_add(to, w->dtype, 1, level[0], w->dtype, 1, (p_end - p) * w->panel);
+    else memcpy(to, level[0], (size_t)((p_end - p) * tap));
 }
 
-/* An item is a share of the images, a group with a panel of its channels of z, and a block of the
- * taps. */
+/* An item is a split of the images, a group with a panel of its channels of z, and a block of the
+ * taps. Those of a split come one after another, for threads that have copied its images. */
+typedef struct item { int64_t group, o, o_end, p, p_end, split; } item;
+
+static item item_of(const weighing *w, int64_t i) {
+    int64_t outs = w->g->out / w->g->groups, units = (w->taps + w->width - 1) / w->width, block = i % w->tiles,
+            panel = i / w->tiles % w->panels;
+    item t = {.group = i / w->tiles / w->panels % w->g->groups,
+              .o     = panel * w->panel,
+              .o_end = (panel + 1) * w->panel < outs ? (panel + 1) * w->panel : outs,
+              .p     = w->width * cot__part_start(units, w->tiles, block),
+              .p_end = w->width * cot__part_start(units, w->tiles, block + 1),
+              .split = i / w->tiles / w->panels / w->g->groups};
+    if (t.p_end > w->taps) t.p_end = w->taps;
+    return t;
+}
+
 static void weigh_part(void *ctx, int64_t part) {
     const weighing *w = ctx;
-    int64_t         outs = w->g->out / w->g->groups, weights = w->g->out * w->taps, panels = w->panels;
     for (int64_t i = cot__part_start(w->items, w->parts, part), last = cot__part_start(w->items, w->parts, part + 1);
          i < last; i++) {
-        int64_t block = i % w->tiles, panel = i / w->tiles % panels, group = i / w->tiles / panels % w->g->groups,
-                split = i / w->tiles / panels / w->g->groups;
-        int64_t o_end = (panel + 1) * w->panel < outs ? (panel + 1) * w->panel : outs,
-                units = (w->taps + w->width - 1) / w->width;
-        int64_t p     = w->width * cot__part_start(units, w->tiles, block),
-                p_end = w->width * cot__part_start(units, w->tiles, block + 1);
-        int64_t first = cot__part_start(w->images, w->splits, split),
-                end   = cot__part_start(w->images, w->splits, split + 1);
-        char   *sums  = w->sums + split * weights * w->e->size;
-        if (p_end > w->taps) p_end = w->taps;
-        for (int64_t o = panel * w->panel, rows; o < o_end; o += rows) {
-            rows = w->across ? w->panel : panel_rows(HIGH, o_end - o);
-            if (w->across) weigh_across(w, group, o, p, p_end, first, end, sums);
-            else weigh(w, group, o, (int)rows, p, p_end, first, end, sums);
+        item    t     = item_of(w, i);
+        int64_t first = cot__part_start(w->images, w->splits, t.split),
+                end   = cot__part_start(w->images, w->splits, t.split + 1);
+        char   *sums  = w->sums + t.split * w->g->out * w->taps * w->e->size;
+        for (int64_t o = t.o, rows; o < t.o_end; o += rows) {
+            rows = w->across ? w->panel : panel_rows(HIGH, t.o_end - o);
+            if (w->across) weigh_across(w, t.group, o, t.p, t.p_end, first, end, sums);
+            else weigh(w, t.group, o, (int)rows, t.p, t.p_end, first, end, sums);
         }
+    }
+}
+
+/* Part: the weights of an item of the first split, to which the others' are added in order. */
+static void join_part(void *ctx, int64_t i) {
+    const weighing *w = ctx;
+    item            t = item_of(w, i);
+    int64_t         size = w->e->size, weights = w->g->out * w->taps, o = t.group * (w->g->out / w->g->groups) + t.o,
+                    rows = w->across ? 1 : t.o_end - t.o, n = (t.p_end - t.p) * (w->across ? w->panel : 1);
+    char           *to = w->out + (o * w->taps + t.p) * size;
+    for (int64_t row = 0; row < rows; row++) {
+        char *sum = w->sums + ((o + row) * w->taps + t.p * (w->across ? w->panel : 1)) * size;
+        for (int64_t k = 1; k < w->splits; k++)
+            cot__strip_add(sum, w->dtype, 1, sum + k * weights * size, w->dtype, 1, n);
+        if (w->across) w->e->turn_sums(sum, (int)w->panel, (int)(t.p_end - t.p), to, w->taps, false);
+        else memcpy(to + row * w->taps * size, sum, (size_t)(n * size));
     }
 }
 
@@ -714,9 +770,14 @@ static int64_t width_of(const cot__conv *g) {
     return row <= 3 ? TAPS : (row + pieces - 1) / pieces;
 }
 
-static void sum_splits(char *sums, int64_t splits, int64_t weights, cot_dtype dtype) {
-    int size = cot__dtype_size(dtype);
-    for (int64_t s = 1; s < splits; s++) cot__strip_add(sums, dtype, 1, sums + s * weights * size, dtype, 1, weights);
+/* Splits of the images: where there are few tiles for threads; and, so that threads need not pass
+ * by all of z, where there are so few weights that their sums are soon added up, of chains that are
+ * much longer than the way to a sum. */
+static int64_t splits_of(int64_t tiles, int64_t weights, int64_t images, int64_t chunks) {
+    int64_t few = MOST / tiles, light = weights <= LIGHT ? images * chunks / CHAIN : 0;
+    if (light > MOST / 2) light = MOST / 2;
+    if (light > few) few = light;
+    return few > images ? images : few < 1 ? 1 : few;
 }
 
 static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z,
@@ -747,8 +808,7 @@ static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view
     int64_t units = (s.taps + w.width - 1) / w.width;
     w.tiles = (units + UNITS - 1) / UNITS > MOST / panels ? (units + UNITS - 1) / UNITS : MOST / panels;
     if (w.tiles > units) w.tiles = units;
-    w.splits = MOST / (panels * w.tiles) < 1 ? 1 : MOST / (panels * w.tiles);
-    if (w.splits > slab) w.splits = slab;
+    w.splits = splits_of(panels * w.tiles, g->out * s.taps, slab, s.chunk_count);
     /* Smaller blocks give many threads even shares. Where blocks would cut tiles elsewhere, their
      * number shows in what padding does to numbers that are not finite, and stays. */
     bool anywhere = g->k[2] <= 3 || g->k[2] % w.width == 0;
@@ -771,24 +831,21 @@ static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view
     w.x = padded, w.cut = places;
     if (w.across) w.j.z_channel = s.chunk_count * w.panel, w.j.z_image = w.j.used * w.j.z_channel;
     if (w.j.direct) w.j.z_image = z->stride[0], w.j.z_channel = z->stride[1];
+    w.out = out;
     w.sums = w.splits > 1 ? cot__scratch_get(m, w.splits * g->out * s.taps, e->size) : out;
     if (!cot__scratch_fills(m)) return;
     for (int64_t n = 0; n < g->batch; n += slab) {
         w.first = n, w.images = g->batch - n < slab ? g->batch - n : slab, w.add = n > 0;
         w.laying = laying_of(&l, x, dtype, n, w.images, padded, (int)lanes);
-        int64_t cuts = w.images * g->out / (w.across ? w.panel : 1);
-        w.parts = cot__parts(cuts, w.images * cut / cuts, cuts);
-        if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size, w.parts = 0;
-        cot__parallel(w.laying.parts + w.parts, copy_part, &w);
+        if (w.j.direct) w.cut = (char *)z->data + n * z->stride[0] * e->size;
         w.items = panels * w.tiles * w.splits;
+        w.parts = cot__parts(w.images * g->in, l.channel + cut / g->in, w.images * g->in);
+        cot__parallel(w.parts, copy_part, &w);
         w.parts = cot__parts(
             w.items, w.images * s.chunk_count * outs * s.taps / (panels / g->groups * w.tiles * w.splits) + 1, w.items);
         cot__parallel(w.parts, weigh_part, &w);
     }
-    if (w.splits > 1) {
-        sum_splits(w.sums, w.splits, g->out * s.taps, dtype);
-        memcpy(out, w.sums, (size_t)(g->out * s.taps * e->size));
-    }
+    if (w.splits > 1) cot__parallel_small(panels * w.tiles, join_part, &w);
 }
 
 /* ---- the entry ------------------------------------------------------------------------------- */

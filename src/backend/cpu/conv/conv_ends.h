@@ -22,15 +22,20 @@ static bool N(pack)(const cot__sweep *s, void *to, const void *from, int most, i
     return probe == 0;
 }
 
-/* out[row][tap] = the sum of the lanes, as a tree; with `add` it is added to out. */
+/* out[row][tap] = the sum of the lanes, folded by halves; with `add` it is added to out. The halves
+ * down to a vector of 16 bytes are vectors themselves. */
 static void N(fold)(const void *sums, int rows, int taps, void *out, int64_t row_stride, bool add) {
-    enum { LANES = CHUNK_BYTES / sizeof(T) };
+    enum { LANES = CHUNK_BYTES / sizeof(T), SIDE = 16 / sizeof(T), VECTORS = LANES / SIDE };
+    typedef T side __attribute__((vector_size(16)));
     for (int i = 0; i < rows * taps; i++) {
-        T lane[LANES], *to = (T *)out + i / taps * row_stride + i % taps;
-        memcpy(lane, (const T *)sums + i * LANES, sizeof lane);
-        for (int h = LANES / 2; h > 0; h /= 2)
-            for (int l = 0; l < h; l++) lane[l] += lane[l + h];
-        *to = add ? *to + lane[0] : lane[0];
+        T   *to = (T *)out + i / taps * row_stride + i % taps, sum;
+        side v[VECTORS];
+        memcpy(v, (const T *)sums + i * LANES, sizeof v);
+        UNROLL for (int h = VECTORS / 2; h > 0; h /= 2)
+            UNROLL for (int l = 0; l < h; l++) v[l] += v[l + h];
+        if (SIDE == 4) sum = (v[0][0] + v[0][2 % SIDE]) + (v[0][1] + v[0][3 % SIDE]);
+        else sum = v[0][0] + v[0][1];
+        *to = add ? *to + sum : sum;
     }
 }
 
