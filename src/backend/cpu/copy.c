@@ -214,14 +214,30 @@ static void copy_here(const cot__view *dst, const cot__view *src) {
     else copy_walk(&w, dst, src);
 }
 
-typedef struct copies { const cot__view *dst, *src; int axis; int64_t parts; } copies;
+/* Parts of an axis, of each element of the axes before it if these are few. Then parts follow the
+ * elements of a row-major array, as those of other operations on it do, which the same threads do. */
+typedef struct copies {
+    const cot__view *dst, *src;
+    int              axis;
+    bool             each;
+    int64_t          parts;
+} copies;
+
+static cot__view part_of(const copies *c, const cot__view *v, int64_t part, int64_t *shape) {
+    int64_t   extent = v->shape[c->axis], at = part % c->parts, rest = part / c->parts;
+    cot__view z = cot__split_view(v, c->axis, cot__part_start(extent, c->parts, at),
+                                  cot__part_start(extent, c->parts, at + 1), shape);
+    for (int k = c->axis - 1; c->each && k >= 0; rest /= v->shape[k], k--) {
+        shape[k] = 1;
+        z.data = (char *)z.data + rest % v->shape[k] * v->stride[k] * cot__dtype_size(v->dtype);
+    }
+    return z;
+}
 
 static void copy_part(void *ctx, int64_t part) {
     const copies *c = ctx;
-    int64_t       shape[COT_MAX_NDIM], extent = c->src->shape[c->axis];
-    int64_t       start = cot__part_start(extent, c->parts, part), stop = cot__part_start(extent, c->parts, part + 1);
-    cot__view     src = cot__split_view(c->src, c->axis, start, stop, shape),
-              dst     = cot__split_view(c->dst, c->axis, start, stop, shape);
+    int64_t       to[COT_MAX_NDIM], from[COT_MAX_NDIM];
+    cot__view     src = part_of(c, c->src, part, from), dst = part_of(c, c->dst, part, to);
     copy_here(&dst, &src);
 }
 
@@ -239,10 +255,16 @@ static bool copy_flat(const cot__view *dst, const cot__view *src, int64_t size) 
 void cot__copy(const cot__view *dst, const cot__view *src) {
     int64_t size = cot__count(src->ndim, src->shape);
     if (size >= cot__grain && copy_flat(dst, src, size)) return;
-    copies c = {dst, src, size < cot__grain ? -1 : cot__split_axis(src->ndim, src->shape, UINT32_MAX), 1};
+    copies c = {dst, src, size < cot__grain ? -1 : cot__split_axis(src->ndim, src->shape, UINT32_MAX), false, 1};
     if (c.axis >= 0) c.parts = cot__parts(src->shape[c.axis], size / src->shape[c.axis], COT__MOST_PARTS);
-    if (c.parts > 1) cot__parallel(c.parts, copy_part, &c);
-    else copy_here(dst, src);
+    if (c.parts == 1) {
+        copy_here(dst, src);
+        return;
+    }
+    int64_t before = cot__count(c.axis, src->shape);
+    c.each = before <= c.parts;
+    if (c.each) c.parts /= before;
+    cot__parallel(c.parts * (c.each ? before : 1), copy_part, &c);
 }
 
 void cot__fill(const cot__view *v, double value) {
