@@ -1,4 +1,4 @@
-/* turns.c: a matrix that is read turned alone is made turned.
+/* turns.c: a matrix that is read turned alone is made turned; and see pieces.c.
  *
  *   permute(matmul(a, b))    is matmul(bᵀ, aᵀ), bit for bit, as a product of numbers commutes
  *   permute(f(x, y))         is f(xᵀ, yᵀ), elementwise
@@ -10,6 +10,7 @@
  * as long as that turns no operand back: of an elementwise operation each must itself be turned, a
  * transpose, a broadcast or a number; of a product one is a transpose. */
 #include "program/passes/makers.h"
+#include "program/passes/pieces.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
 
@@ -122,7 +123,7 @@ static void edit_operation(cot__rewrite *r, uint32_t k) {
     if (!r->to.failed) cot__rewrite_put(r, k, &o);
 }
 
-cot__program *cot__pass_turns(const cot__program *p, const cot__pass_options *o) {
+static cot__program *turn_matrices(const cot__program *p, const cot__pass_options *o) {
     size_t    bytes = p->values * sizeof(seen);
     seen     *of = cot__alloc(o->al, bytes);
     cot__edit how = {.state = of, .operation = edit_operation};
@@ -130,5 +131,11 @@ cot__program *cot__pass_turns(const cot__program *p, const cot__pass_options *o)
     look_around(p, of);
     cot__program *made = cot__rewrite_run(p, o, &how);
     cot__free(o->al, of, bytes);
+    return made;
+}
+
+cot__program *cot__pass_turns(const cot__program *p, const cot__pass_options *o) {
+    cot__program *pieces = cot__put_together_permuted(p, o), *made = pieces ? turn_matrices(pieces, o) : NULL;
+    cot__program_release(pieces);
     return made;
 }

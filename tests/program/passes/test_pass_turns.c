@@ -86,11 +86,62 @@ static void others_stay(void **state) {
     stays(&d, cot__pass_turns);
 }
 
+/* ---- arrays put together from pieces --------------------------------------------------------- */
+
+/* z with piece v at `first` of axis 0. */
+static uint32_t with_piece(draft *d, int op_, uint32_t z, uint32_t v, int64_t first) {
+    return op(d, op_, X(z, v), .ints = 4, .at = {0, first, 1, 1});
+}
+
+static uint32_t zeros(draft *d) {
+    return op(d, OP_broadcast_to, X(constant(d, COT_F64, NO_AXES, 0)), .asked = {COT_F64, SHAPE(2, 3, 4)});
+}
+
+static uint32_t as_rows(draft *d, uint32_t x) {
+    return op(d, OP_reshape, X(op(d, OP_permute, X(x), .ints = 3, .at = {1, 2, 0})), .asked = {COT_F64, SHAPE(12, 2)});
+}
+
+static void an_array_of_pieces_is_put_together_as_it_is_read(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t a = input(&d, COT_F64, SHAPE(1, 3, 4)), b = input(&d, COT_F64, SHAPE(1, 3, 4));
+    uint32_t first = with_piece(&d, OP_add_slice, zeros(&d), a, 1);
+    output(&d, as_rows(&d, with_piece(&d, OP_update_slice, first, b, 0)));
+    becomes(&d, cot__pass_turns, "%0 = input 0 f64(1,3,4)\n"
+                                 "%1 = input 1 f64(1,3,4)\n"
+                                 "%2 = constant 0 f64\n"
+                                 "%3 = broadcast_to(%2) f64(2,3,4)\n"
+                                 "%4 = permute(%3) [1 2 0] f64(3,4,2)\n"
+                                 "%5 = permute(%0) [1 2 0] f64(3,4,1)\n"
+                                 "%6 = add_slice(%4, %5) [2 1 1 1] f64(3,4,2)\n"
+                                 "%7 = permute(%1) [1 2 0] f64(3,4,1)\n"
+                                 "%8 = update_slice(%6, %7) [2 0 1 1] f64(3,4,2)\n"
+                                 "%9 = reshape(%8) f64(12,2)\n"
+                                 "gives %9\n");
+}
+
+static void other_pieces_stay(void **state) {
+    draft d;
+    (void)state;
+    draft_open(&d, NULL);
+    uint32_t a = input(&d, COT_F64, SHAPE(1, 3, 4)), whole = input(&d, COT_F64, SHAPE(2, 3, 4));
+    output(&d, as_rows(&d, with_piece(&d, OP_add_slice, whole, a, 0))); /* the whole would be permuted, too */
+    uint32_t z = with_piece(&d, OP_add_slice, zeros(&d), a, 0);
+    output(&d, as_rows(&d, z));
+    output(&d, z); /* read as it is, too */
+    /* a view that elementwise operations read is free */
+    z = op(&d, OP_permute, X(with_piece(&d, OP_add_slice, zeros(&d), a, 1)), .ints = 3, .at = {2, 1, 0});
+    output(&d, op(&d, OP_tanh, X(z)));
+    stays(&d, cot__pass_turns);
+}
+
 static void no_memory_spoils_nothing(void **state) {
     draft d;
     (void)state;
     draft_open(&d, NULL);
     uint32_t a = input(&d, COT_F64, SHAPE(2, 3)), w = input(&d, COT_F64, SHAPE(4, 3));
+    output(&d, as_rows(&d, with_piece(&d, OP_add_slice, zeros(&d), input(&d, COT_F64, SHAPE(1, 3, 4)), 1)));
     output(&d, transpose(&d, op(&d, OP_exp, X(op(&d, OP_matmul, X(a, transpose(&d, w)))))));
     survives_no_memory(&d, cot__pass_turns);
 }
@@ -101,6 +152,8 @@ int main(void) {
         cmocka_unit_test(products_before_a_turned_one_turn_too),
         cmocka_unit_test(a_transpose_of_what_is_turned_is_turned_back),
         cmocka_unit_test(others_stay),
+        cmocka_unit_test(an_array_of_pieces_is_put_together_as_it_is_read),
+        cmocka_unit_test(other_pieces_stay),
         cmocka_unit_test(no_memory_spoils_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
