@@ -21,9 +21,9 @@ static char *find_blamed(const problem *p, int64_t k, char *explanation) {
     return strstr(explanation, blamed);
 }
 
-/* The explanation, which it takes, with where in the expression the number came about that it blames:
- * numbers are computed among themselves, and nothing is recorded that it could name. NULL: out of
- * memory. */
+/* The explanation, which it takes, with where in the expression the number came about that it
+ * blames: numbers are computed among themselves, and nothing is recorded that it could name. NULL:
+ * out of memory. */
 static char *with_number(const problem *p, char *explanation) {
     enum { MOST = 60, ROOM = MOST + 60 }; /* bytes of the expression; of the sentence */
     const cot__expr_span *odd = NULL;

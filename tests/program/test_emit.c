@@ -389,7 +389,8 @@ static void the_page_says_what_is_not_told(void **state) {
         const char    *names = o->functions ? o->functions : o->name;
         char           first[40];
         snprintf(first, sizeof first, "%.*s", (int)strcspn(names, " "), names);
-        TEST_CHECK(!o->tell || !cot__exportable(op) || page_lists(table, first), "docs/export.md is silent of %s", first);
+        TEST_CHECK(!o->tell || !cot__exportable(op) || page_lists(table, first),
+                   "docs/export.md does not say what is not told of %s", first);
     }
     test_verdict();
 }

@@ -76,8 +76,8 @@ static void put_listed(cot__text *to, const char *names) {
     for (; *names; names++) one[0] = *names, cot__put(to, *names == ' ' ? ", " : one);
 }
 
-/* What nobody is told: there is nothing that the function could leave a note on. Operations have the
- * names of what people call. */
+/* What nobody is told: there is nothing that the function could leave a note on. Operations have
+ * the names of what people call. */
 static void put_unnoted(cot__writer *w) {
     bool        noting[OP_count] = {false};
     const char *first = " * The library makes a note of what it finds in the data of ", *before = first;
