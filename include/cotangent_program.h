@@ -258,7 +258,12 @@ typedef struct cot_emit_options {
  * be NULL: a function that takes and gives plain arrays, needs no library, takes no memory and has
  * the bits of a run. NULL options for the defaults. An error is a sentence of at most `size` bytes,
  * with its end, in `why`, which may be NULL: it names an operation that cannot be exported yet.
- * Whether a file took what was written, its ferror and fclose say. */
+ * Whether a file took what was written, its ferror and fclose say.
+ *
+ * The function returns 0, or the number of a check that has refused an input. It makes no notes
+ * (cot_run_note): whether a matrix was singular, or logits gave no probabilities, its results alone
+ * tell, if at all, and it returns 0. The comment above it names the operations of which this is
+ * so. */
 COT_API cot_status cot_program_emit_c(const cot_program *p, const cot_emit_options *options, FILE *source, FILE *header,
                                       char *why, size_t size);
 

@@ -60,9 +60,10 @@ typedef struct cot__expr_input {
 } cot__expr_input;
 
 /* The part of the text that recorded a node: bytes [start, stop). There is one entry for each node
- * that the run recorded. */
+ * that the run recorded. If the node was given a number that is not finite and was computed from
+ * numbers of the text, such as log(-1), [odd_start, odd_stop) is where; else these are 0. */
 typedef struct cot__expr_span {
-    uint32_t start, stop;
+    uint32_t start, stop, odd_start, odd_stop;
 } cot__expr_span;
 
 /* Runs e on t. Returns the result of the last statement. A number is recorded as a constant, so the

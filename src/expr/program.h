@@ -138,7 +138,8 @@ typedef enum cot__item_kind {
 typedef struct cot__item {
     cot__item_kind kind;
     /* number of items of a list or tuple; a slice has three. Of a sparse matrix: 1 if it stands for
-     * its transpose */
+     * its transpose. Of a number that is not finite: 1 + the step that made it of numbers that
+     * were, or 0 */
     int            n;
     union {
         int64_t                 integer; /* also for BOOL and DTYPE */
@@ -234,6 +235,7 @@ typedef struct cot__evaluation {
     cot__store        pool;
     cot__expr_error *error;
     const cot__expr_step *step; /* the step that runs */
+    int odd; /* where a number that is not finite, among its operands, was made: see cot__item.n */
 } cot__evaluation;
 
 /* All of these return false, and fill the error. The first blames the step's `at`, the second the

@@ -3,6 +3,7 @@
 #include "expr/program.h"
 #include "tape/tape.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,8 +27,22 @@ static bool note(spans *s, const cot__evaluation *r) {
         s->list = grown;
         s->room = room;
     }
-    while (s->n < now) s->list[s->n++] = (cot__expr_span){r->step->start, r->step->stop};
+    cot__expr_span span = {.start = r->step->start, .stop = r->step->stop};
+    if (r->odd) span.odd_start = r->e->steps[r->odd - 1].start, span.odd_stop = r->e->steps[r->odd - 1].stop;
+    while (s->n < now) s->list[s->n++] = span;
     return true;
+}
+
+static bool is_odd(const cot__item *x) { return x->kind == ITEM_NUMBER && !isfinite(x->as.number); }
+
+/* What numbers make of numbers is not recorded: a number says itself where it stopped being
+ * finite. */
+static void see_operands(cot__evaluation *r, int n, const cot__item *given) {
+    for (int k = 0; k < n && !r->odd; k++)
+        if (is_odd(&given[k])) r->odd = given[k].n;
+}
+static void see_result(const cot__evaluation *r, cot__item *z) {
+    if (is_odd(z)) z->n = r->odd ? r->odd : 1 + (int)(r->step - r->e->steps);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -150,6 +165,7 @@ static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
     for (; s < end; s++) {
         bool ok = true, truth;
         r->step = s;
+        r->odd = 0;
         switch ((cot__expr_step_kind)s->kind) {
         case STEP_PUSH: *++top = s->as.item; break;
         case STEP_LOAD: ok = load(r, m->slots, m->inputs, m->input, ++top); break;
@@ -163,11 +179,15 @@ static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
             break;
         case STEP_DROP: top--; break;
         case STEP_UNARY:
+            see_operands(r, 1, top);
             ok = cot__operate_unary(r, s->what, top, &z);
+            see_result(r, &z);
             *top = z;
             break;
         case STEP_BINARY:
+            see_operands(r, 2, top - 1);
             ok = cot__operate_binary(r, s->what, top - 1, top, &z);
+            see_result(r, &z);
             *--top = z;
             break;
         case STEP_COMPARE:
@@ -223,7 +243,9 @@ static bool loop(cot__evaluation *r, machine *m, spans *sp, cot__item *result) {
             *top = z;
             break;
         case STEP_CALL:
+            see_operands(r, s->n, top + 1 - s->n);
             ok = cot__operate_call(r, top + 1 - s->n, &z);
+            see_result(r, &z);
             top -= s->n;
             *++top = z;
             break;

@@ -276,7 +276,19 @@ static void explain_names_the_operation(void **state) {
                                      "log(v₁) = -inf for v₁ = 0."));
     prints("cotangent explain 'log(-1)*x' x=1",
            "value = nan\nThe result, mul (f), is nan. It comes from nan, a number that mul (f) was given:\n"
-           "nan·x = nan for x = 1.\n");
+           "nan·x = nan for x = 1. The number comes from log(-1) in the expression.\n");
+    /* through other numbers and names, the first of several; what was written so has no place */
+    prints("cotangent explain 'a = 1 - 2*exp(1000); x + a' x=1",
+           "value = -inf\nThe result, add (f), is -inf. It comes from -inf, a number that add (f) was\n"
+           "given: x + -inf = -inf for x = 1. The number comes from exp(1000) in the\nexpression.\n");
+    assert_int_equal(sh("cotangent explain 'where(x > 3, x, log(-1))' x=2"), 0);
+    assert_non_null(strstr(last.out, "comes from log(-1) in"));
+    /* it could be either */
+    assert_int_equal(sh("cotangent explain 'where(x > 3, log(-1), x) + where(x > 1, inf - inf, x)' x=2"), 0);
+    assert_null(strstr(last.out, "comes from"));
+    prints("cotangent explain 'nan*x' x=2",
+           "value = nan\nThe result, mul (f), is nan. It comes from nan, a number that mul (f) was given:\n"
+           "nan·x = nan for x = 2.\n");
     prints("cotangent explain 'x*x' x=2", "value = 4\nnothing to explain: the value and all gradients are finite, no "
                                           "gradient is zero,\nand the point is smooth\n");
     prints_json("cotangent explain --json 'where(x > 0, log(x), 0)' x=0");

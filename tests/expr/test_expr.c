@@ -506,6 +506,27 @@ static void a_node_knows_its_part_of_the_text(void **state) {
     cot_tape_destroy(t);
 }
 
+static void a_node_knows_where_a_number_stopped_being_finite(void **state) {
+    (void)state;
+    const char     *text = "a = 2*log(-1) + 1; x*3 + a*y";
+    cot_tape       *t = cot_tape_create(NULL);
+    cot__expr_input in[6];
+    int             n = inputs(t, in);
+    cot__expr_error error;
+    cot__expr_span *spans;
+    int64_t         count;
+    cot__expr      *e = cot__expr_parse(text, strlen(text), &error);
+    cot__expr_run(e, t, n, in, &error, &spans, &count);
+    assert_int_equal(count, 3);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(spans[k].odd_start, k == 1 ? 6 : 0);
+        assert_int_equal(spans[k].odd_stop, k == 1 ? 13 : 0);
+    }
+    free(spans);
+    cot__expr_free(e);
+    cot_tape_destroy(t);
+}
+
 static void names_are_listed_in_order_of_use(void **state) {
     (void)state;
     const char        *text = "b = y + e; a = b*x; a + b + cast(y, f32) + w";
@@ -538,6 +559,7 @@ int main(void) {
         cmocka_unit_test(the_caret_stands_below_what_is_meant),
         cmocka_unit_test(what_has_nothing_to_do_records_nothing),
         cmocka_unit_test(a_node_knows_its_part_of_the_text),
+        cmocka_unit_test(a_node_knows_where_a_number_stopped_being_finite),
         cmocka_unit_test(names_are_listed_in_order_of_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

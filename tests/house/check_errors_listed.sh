@@ -42,7 +42,7 @@ for name in $(sed -n 's/^COT_API .*[ *]\(cot_[a-z0-9_]*\)(.*/\1/p' include/*.h |
     printf '%s\n' "$elementwise" | grep -qx "${name#cot_}" && continue
     grep -qE "^[a-z].*[ *(]$name\)?\(" -r src --include=*.c || continue # declared, not written yet
     # what is no value for a function of programs, files or layers is known there
-    grep -qE "[^a-z_]$name\)?\(" tests/tape/test_errors.c tests/compile/test_*.c \
+    grep -qE "[^a-z_]$name\)?\(" tests/tape/test_errors.c $(find tests/compile -name "test_*.c") \
         tests/data/test_*.c tests/nn/test_*.c ||
         printf 'tests/tape/test_errors.c does not call %s with things that are not values\n' "$name" >> "$missing"
 done

@@ -122,7 +122,8 @@ cxx)
 headers)
     headers=$(pkg-config --variable=includedir cotangent)
     names='s/^ *#define (COT_[A-Z][A-Z_]*|cot_[a-z0-9_]+)[( ].*/\1/p'
-    for macro in $(sed -nE "$names" "$headers/cotangent.h" "$headers/cotangent_transform.h" | sort -u); do
+    for macro in $(sed -nE "$names" "$headers/cotangent.h" "$headers/cotangent_transform.h" \
+        "$headers/cotangent_macros.h" | sort -u); do
         grep -qw "$macro" "$here/macros.h" || say_fail "macros.h does not use $macro"
     done
     mkdir -p "$stage/macros"

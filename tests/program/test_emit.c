@@ -282,22 +282,23 @@ static bool page_lists(const char *page, const char *name) {
     return strstr(page, quoted) != NULL;
 }
 
-static char *read_page(void) {
-    static char page[1 << 16];
-    FILE       *f = fopen(COT_SOURCE_FOLDER "/docs/export.md", "r");
+/* The part of the page from one text to another. */
+static const char *section(char *page, size_t size, const char *from, const char *to) {
+    FILE *f = fopen(COT_SOURCE_FOLDER "/docs/export.md", "r");
     assert_non_null(f);
-    size_t n = fread(page, 1, sizeof page - 1, f);
+    size_t n = fread(page, 1, size - 1, f);
     fclose(f);
     page[n] = 0;
-    char *table = strstr(page, "## What can be exported"), *end = table ? strstr(table, "\n\nAnother operation") : NULL;
-    assert_true(table && end);
+    char *part = strstr(page, from), *end = part ? strstr(part, to) : NULL;
+    assert_true(part && end);
     *end = 0;
-    return table;
+    return part;
 }
 
 static void the_page_lists_what_can_be_exported_and_all_of_it_was_tried(void **state) {
     (void)state;
-    const char *table = read_page();
+    static char page[1 << 16];
+    const char *table = section(page, sizeof page, "## What can be exported", "\n\nAnother operation");
     for (int op = OP_structural; op < OP_count; op++) {
         const char *name = cot__op_of(op)->name;
         bool        source = cot__op_of(op)->kind == KIND_SOURCE;
@@ -342,6 +343,56 @@ static void what_cannot_be_exported_is_named(void **state) {
     refuses(values, "[compile] svd cannot be exported yet; docs/export.md lists the operations that can");
     refuses(large, "[compile] cholesky of more than 32 columns cannot be exported yet");
     refuses(within, "[compile] svd cannot be exported yet; docs/export.md lists the operations that can");
+}
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+BODY(solves) { (void)n, (void)m, (void)user; ys[0] = cot_solve(xs[0], xs[0]); return 0; }
+BODY(solves_step) { (void)n, (void)m, (void)user; ys[0] = cot_solve(xs[1], xs[1]); return 0; }
+BODY(solves_within) { (void)n, (void)m, (void)user; return cot_fori(solves_step, NULL, 0, 2, 1, xs, ys, NULL); }
+BODY(solves_and_factors) {
+    (void)n, (void)m, (void)user;
+    ys[0] = cot_add(cot_cholesky(xs[0]), cot_inv(xs[0]));
+    return 0;
+}
+BODY(adds) { (void)n, (void)m, (void)user; ys[0] = cot_add(xs[0], 1); return 0; }
+
+static void says(cot_fn fn, const char *text) {
+    cot_tape     *t = cot_tape_create(NULL);
+    cot_var       x = cot_zeros(t, COT_F64, COT_SHAPE(2, 2));
+    cot__program *p = lower(t, "noted", fn, NULL, 1, &x, 1);
+    cot__caller   caller = cot__tape_caller(t, "compile");
+    char          room[4000];
+    cot__text     header = cot__text_buffer(room, sizeof room);
+    assert_non_null(p);
+    assert_true(cot__program_emit_c(p, &(cot__emit_options){.name = "f"}, NULL, &header, NULL, &caller));
+    TEST_CHECK(text ? strstr(room, text) != NULL : !strstr(room, "makes a note"), "%s", room);
+    cot__program_release(p);
+    cot_tape_destroy(t);
+}
+
+static void the_function_says_of_which_operations_it_makes_no_notes(void **state) {
+    (void)state;
+    says(solves, " * The library makes a note of what it finds in the data of solve, inv; this function makes none.\n");
+    says(solves_within, "in the data of solve, inv; this");
+    says(solves_and_factors, "in the data of solve, inv, cholesky; this");
+    says(adds, NULL);
+    test_verdict();
+}
+
+static void the_page_says_what_is_not_told(void **state) {
+    (void)state;
+    static char page[1 << 16];
+    const char *table = section(page, sizeof page, "## What is not told", "\n\n## ");
+    for (int op = OP_structural; op < OP_count; op++) {
+        const cot__op *o = cot__op_of(op);
+        const char    *names = o->functions ? o->functions : o->name;
+        char           first[40];
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(names, " "), names);
+        TEST_CHECK(!o->tell || !cot__exportable(op) || page_lists(table, first),
+                   "docs/export.md does not say what is not told of %s", first);
+    }
+    test_verdict();
 }
 
 static void names_are_what_c_takes(void **state) {
@@ -503,6 +554,8 @@ int main(void) {
         cmocka_unit_test(it_compiles_for_a_microcontroller),
         cmocka_unit_test(the_page_lists_what_can_be_exported_and_all_of_it_was_tried),
         cmocka_unit_test(what_cannot_be_exported_is_named),
+        cmocka_unit_test(the_function_says_of_which_operations_it_makes_no_notes),
+        cmocka_unit_test(the_page_says_what_is_not_told),
         cmocka_unit_test(names_are_what_c_takes),
         cmocka_unit_test(a_position_that_is_not_there_is_refused),
         cmocka_unit_test(a_label_that_is_none_is_refused),

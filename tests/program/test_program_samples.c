@@ -221,8 +221,8 @@ static void every_sample_and_its_gradient_has_the_bits_of_recording(void **state
     }
     for (int op = OP_structural; op < OP_count; op++) {
         const cot__op *o = cot__op_of(op);
-        /* no sample has a function of the user's (tests/compile/test_compile_numbers.c), or calls a
-         * program (tests/compile/test_tape_file.c) */
+        /* no sample has a function of the user's, or calls a program: see test_compile_numbers.c
+         * and test_tape_file.c in tests/compile */
         bool users = op == OP_custom || op == OP_custom_numbers || op == OP_call;
         bool runs = o->kind != KIND_SOURCE && o->kind != KIND_PICK && !o->needs_tape && !o->planned && !users;
         TEST_CHECK(ran[op] || !runs, "%s never ran in a program", o->name);

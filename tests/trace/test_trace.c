@@ -116,7 +116,7 @@ static void colours_when_asked(void **state) {
 static void the_worked_example_as_json(void **state) {
     (void)state;
     example                e = worked_example();
-    const cot__expr_span   spans[] = {{0, 5}, {8, 15}, {0, 15}};
+    const cot__expr_span   spans[] = {{0, 5, 0, 0}, {8, 15, 0, 0}, {0, 15, 0, 0}};
     const cot__trace_input inputs[] = {{"x1", e.x1, true}, {"x2", e.x2, false}};
     char                   why[512];
     cot__trace            *tr = cot__trace_make(

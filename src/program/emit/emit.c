@@ -62,11 +62,41 @@ static void put_title(cot__writer *w) {
     if (w->o->title) cot__put(w->to, ": "), put_in_comment(w->to, w->o->title);
 }
 
+/* Marks operations whose runs may leave a note. Recursive over bodies, which nest at most
+ * COT__PROGRAM_DEPTH deep. */
+static void find_noting(const cot__program *p, bool noting[OP_count]) {
+    for (uint32_t k = 0; k < p->operations; k++)
+        if (cot__op_of(p->operation[k].op)->tell) noting[p->operation[k].op] = true;
+    for (uint32_t b = 0; b < p->bodies; b++) find_noting(p->body[b], noting);
+}
+
+/* "solve inv" with commas. */
+static void put_listed(cot__text *to, const char *names) {
+    char one[2] = "";
+    for (; *names; names++) one[0] = *names, cot__put(to, *names == ' ' ? ", " : one);
+}
+
+/* What nobody is told: there is nothing that the function could leave a note on. Operations have
+ * the names of what people call. */
+static void put_unnoted(cot__writer *w) {
+    bool        noting[OP_count] = {false};
+    const char *first = " * The library makes a note of what it finds in the data of ", *before = first;
+    find_noting(w->p, noting);
+    for (int op = OP_structural; op < OP_count; op++) {
+        const cot__op *o = cot__op_of(op);
+        if (!noting[op]) continue;
+        cot__put(w->to, before), before = ", ";
+        put_listed(w->to, o->functions ? o->functions : o->name);
+    }
+    if (before != first) cot__put(w->to, "; this function makes none.\n");
+}
+
 static void put_declaration(cot__writer *w) {
     cot__put(w->to, "/* Arrays are row-major. No output may overlap anything else. Returns 0");
     cot__put(w->to, w->checks ? ", or the number of the check\n * that has refused an element; then the outputs are "
                                 "not complete.\n"
                               : ".\n");
+    put_unnoted(w);
     for (uint32_t k = 0; k < w->p->inputs; k++) put_shape(w, "input", cot__input_name(w, k), w->p->input[k]);
     for (uint32_t k = 0; k < w->p->outputs; k++) put_shape(w, "output", cot__output_name(w, k), w->p->output[k]);
     cot__put(w->to, " *   workspace: ");

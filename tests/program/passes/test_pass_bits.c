@@ -61,7 +61,7 @@ static void random_programs_keep_every_bit(void **state) {
     int n = test_small() ? 200 : 2000;
     (void)state;
     for (int k = 0; k < n; k++) compare_program((uint64_t)k, false);
-    /* they have neither; tests/compile/test_compile_loops.c has */
+    /* they have neither; tests/compile/functions/test_compile_loops.c has */
     found[COT__PASS_bodies] = found[COT__PASS_loops] = 1;
     found[COT__PASS_fast] = 1; /* it does nothing unless asked; test_pass_fast.c asks */
     found[COT__PASS_remake] = 1; /* large products alone, but in test_pass_remake.c */

@@ -1,7 +1,7 @@
 /* Programs under a memory limit: every bit is that of a program without one, a run takes no more
  * than the limit and just what was told, and a limit that cannot be reached is refused with the
  * smallest that can be. */
-#include "compile/limit_test.h"
+#include "compile/limit/limit_test.h"
 #include "support/body_test.h"
 #include "support/resident.h"
 

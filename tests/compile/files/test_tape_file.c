@@ -2,7 +2,7 @@
  * the bit; what cannot be saved, and files that are cut, altered, newer or made to deceive, are
  * refused with a sentence. */
 #define COT_SOURCE_LINES
-#include "compile/tape_bytes.h"
+#include "compile/files/tape_bytes.h"
 #include "samples/samples.h"
 
 #include "compile/compile.h"

@@ -3,8 +3,8 @@
 #ifndef COT_LIMIT_TEST_H
 #define COT_LIMIT_TEST_H
 
-#include "compile/limit_models.h"
-#include "compile/run_memory_test.h"
+#include "compile/limit/limit_models.h"
+#include "compile/runs/run_memory_test.h"
 #include "support/tape_test.h"
 
 #include <stdlib.h>

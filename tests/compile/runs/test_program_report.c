@@ -1,6 +1,6 @@
 /* What is told of a program before it runs: its memory is what a run takes, groups have formulas,
  * and whatever passes through memory has a reason. */
-#include "compile/run_memory_test.h"
+#include "compile/runs/run_memory_test.h"
 #include "support/body_test.h"
 #include "support/tape_test.h"
 

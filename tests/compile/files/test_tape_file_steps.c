@@ -1,6 +1,6 @@
 /* A tape file that is loaded takes no more steps than the options allow, whatever it says of its
  * loops and solvers. */
-#include "compile/tape_bytes.h"
+#include "compile/files/tape_bytes.h"
 
 #include "compile/compile.h"
 #include "diff/loops/loop.h"

@@ -1,6 +1,6 @@
 /* Compiled functions that solve equations: they say what the same function says on a tape; and
  * solvers of the user's, which bind a program to this process. */
-#include "compile/solver_test.h"
+#include "compile/solvers/solver_test.h"
 
 /* A solver of the user's: θ is b and c, `user` the matrix. It sees b as a slice with steps. */
 typedef struct given { const cot_var *w; int code, calls; double off; } given;

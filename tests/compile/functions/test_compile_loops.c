@@ -1,7 +1,7 @@
 /* Loops, conditions and checkpoints in compiled functions: the bits of the same function on a tape,
  * also through a file, through the passes, and as a call; the same errors; no memory in a run. */
 #include "compile/compile.h"
-#include "compile/run_memory_test.h"
+#include "compile/runs/run_memory_test.h"
 #include "support/body_test.h"
 #include "support/support.h"
 #include "support/tape_test.h"

@@ -1,8 +1,8 @@
 /* Linear systems, roots, fixed points and minima in compiled functions: the bits of the same
  * function on a tape, with gradients and second derivatives, also through a file, through the
  * passes, as a call and in a batch; no memory in a run. */
-#include "compile/run_memory_test.h"
-#include "compile/solver_test.h"
+#include "compile/runs/run_memory_test.h"
+#include "compile/solvers/solver_test.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
  * may not be computed twice need not stay, every bit stays, and a run takes what was told. A disk
  * that is full or fails is done without, or is named. */
 #include "compile/compile.h"
-#include "compile/limit_test.h"
+#include "compile/limit/limit_test.h"
 #include "program/run_parts.h"
 #include "support/nameless.h"
 
