@@ -115,8 +115,9 @@ typedef struct cot_compile_options {
  * whose values are examples: it sees shapes and dtypes and reads no values, as in the body of a
  * loop (cot_scan). So a C `if` is decided now, cot_where at each run. Constants that f makes
  * (cot_data) are copied into the program. What is on another tape cannot be used: pass it as an
- * input. What no output depends on is left out, and so are its checks: a position that does not
- * exist is refused where the value that is read there counts for something.
+ * input. What no output depends on is left out, but for what looks at the data: a position that
+ * does not exist is refused though nobody reads the value there, as on a tape, what is noted is
+ * noted, and of several errors the first that f recorded is told.
  *
  * Compiling computes nothing that depends on inputs: it takes memory for lists of operations and
  * for constants, and of large values in between addresses alone (Linux). Some operations make
@@ -209,21 +210,21 @@ COT_API cot_program *cot_program_load(const char *path, const cot_compile_option
  * values are computed again when it is loaded, with the same bits. vars are the n values that are
  * wanted back then, in this order. Names and source lines are saved too, so a loaded tape is
  * printed, explained and differentiated as the one that was saved, and its values keep their
- * numbers, up to the first body: what nothing needs of bodies is left out, and so are their source
- * lines. Loops, conditions, checkpoints, called programs and solvers run again when they are
- * loaded; where a loop spills its states to is not saved, nor whether a called program is to be
- * native. What was written over in place is there again if it can be computed. Gradients of leaves
- * are not saved. The file is replaced as a whole or stays as it was; `why` as for cot_program_save.
- * The tape stays as it is, its status too. What cannot be saved: functions of the user's, also
- * solvers, in bodies and in called programs (each is named in the error), a tape in which a leaf or
- * constant was assigned after something had read it, a cot_root, cot_linear_solve or the like that
- * has read what was written over in place and cannot be computed (a constant), and a tape with
- * values that are kept as bf16 (cot_precision.saved), which a file would have as f32.
- * A value that no leaf can change, but was recorded as a derivative, is a constant of the loaded
- * tape: cot_backward from it is an error there, where it gave zeros.
- * A program of the whole tape is made in memory, about 50 bytes an operation, 100 when it is
- * loaded, within the limit of the tape: one whose operations lie in files of a spill folder may be
- * too long for that (COT_MEMORY). Then set no limit meanwhile, and load it with none. */
+ * numbers, up to the first body: what nothing needs of bodies, and looks at no data, is left out,
+ * and so are their source lines. Loops, conditions, checkpoints, called programs and solvers run
+ * again when they are loaded; where a loop spills its states to is not saved, nor whether a called
+ * program is to be native. What was written over in place is there again if it can be computed.
+ * Gradients of leaves are not saved. The file is replaced as a whole or stays as it was; `why` as
+ * for cot_program_save. The tape stays as it is, its status too. What cannot be saved: functions of
+ * the user's, also solvers, in bodies and in called programs (each is named in the error), a tape
+ * in which a leaf or constant was assigned after something had read it, a cot_root,
+ * cot_linear_solve or the like that has read what was written over in place and cannot be computed
+ * (a constant), and a tape with values that are kept as bf16 (cot_precision.saved), which a file
+ * would have as f32. A value that no leaf can change, but was recorded as a derivative, is a
+ * constant of the loaded tape: cot_backward from it is an error there, where it gave zeros. A
+ * program of the whole tape is made in memory, about 50 bytes an operation, 100 when it is loaded,
+ * within the limit of the tape: one whose operations lie in files of a spill folder may be too long
+ * for that (COT_MEMORY). Then set no limit meanwhile, and load it with none. */
 COT_API cot_status cot_tape_save(cot_tape *t, int n, const cot_var *vars, const char *path, char *why, size_t room);
 /* A new tape with what is in the file. vars gets the n values that were given when it was saved; n
  * must be as many. NULL when there is no memory for the tape; after any other failure it has the

@@ -77,7 +77,8 @@ COT_API cot_var cot_stop_gradient(cot_var x);
  * values, and then played for every step; it may use any value from outside, which gets its
  * gradient too. While it is recorded it has no values: reading one is an error, and so are
  * derivatives as numbers (cot_jacobian and the like: record them, with cot_fn_jacobian); choose
- * with cot_where or cot_cond. Nothing of its inside can be used outside but its results. All are
+ * with cot_where or cot_cond. Nothing of its inside can be used outside but its results; what it
+ * looks at in the data (positions, labels) is refused though no result needs it. All are
  * differentiable in forward and reverse mode, to every order, and nest. Carried values keep their
  * shape and dtype. A key is a constant of the body: every step draws the same random numbers from
  * it. For other ones at each step, give cot_key_at(key, i).

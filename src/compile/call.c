@@ -531,6 +531,10 @@ static cot_var call_batch(cot__rule *r, const cot__batch *b, cot_var *xs) {
     return out[c->leading];
 }
 
+static bool call_bodies_act(const cot__rule *r) {
+    return cot__call_runs(cot__rule_attr(r)->pointer)->source->effects;
+}
+
 const cot__op cot__op_call = {.name       = "call",
                               .kind       = KIND_GENERIC,
                               .formula    = "z = a program of x; x̄ += its derivative, a program of x and z̄",
@@ -545,6 +549,7 @@ const cot__op cot__op_call = {.name       = "call",
                               .results    = cot__call_job_results,
                               .infer      = cot__call_job_infer,
                               .bodies     = 2,
+                              .bodies_act = call_bodies_act,
                               .open       = cot__call_job_open,
                               .go         = cot__call_job_go,
                               .close      = cot__call_job_close,

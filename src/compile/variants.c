@@ -66,7 +66,9 @@ static int pull(int n, const cot_var *xs, int m, cot_var *ys, deriving *d, bool 
 static int record_joint(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     return pull(n, xs, m, ys, user, true);
 }
+/* Where a derivative is a program of its own, the function has run before it. */
 static int record_pull(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
+    xs[0].tape->mode.repeats = COT__REPEATS;
     return pull(n, xs, m, ys, user, false);
 }
 
@@ -78,6 +80,7 @@ static int record_push(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     cot_var  *out = list_of(t, results), *tangents = list_of(t, inputs), *moved = list_of(t, results);
     (void)n, (void)m;
     if (!out || !tangents || !moved) return 1;
+    t->mode.repeats = COT__REPEATS;
     for (int k = 0; k < inputs; k++)
         if (d->inputs[k]) tangents[k] = xs[at++];
     if (cot_fn_jvp(play, d, inputs, xs, tangents, results, out, moved) != COT_OK) return 1;

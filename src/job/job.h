@@ -86,8 +86,9 @@ bool cot__refuse(const cot__caller *c, cot_status code, const char *format, ...)
 void cot__remark(const cot__caller *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* That all elements of an operand are positions on an axis of this extent, counted from its end too
- * where they may be negative (wrap). */
-typedef struct cot__positions { int operand; int64_t extent; bool wrap; } cot__positions;
+ * where they may be negative (wrap). rows: messages leave out its last axis, which is of extent
+ * 1. */
+typedef struct cot__positions { int operand; int64_t extent; bool wrap, rows; } cot__positions;
 
 /* For which function an operation on positions looks at them: its own, or one that is composed of
  * it, whose derivative it is, or that it stands for in a batch. It is the number among the

@@ -28,6 +28,7 @@ static cot__scope visit_open(cot_tape *t, const cot_custom *op) {
     cot__scope before = cot__scope_open(t, t->active_mask);
     t->mode.inside = name_of(op);
     t->mode.inside_from = t->count;
+    t->mode.repeats = 0; /* what the user checks in a rule, nobody has checked before */
     return before;
 }
 

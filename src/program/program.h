@@ -174,8 +174,7 @@ static inline const char *cot__operation_name(const cot__program *p, uint32_t k)
 /* Must it run though nobody reads its results? */
 static inline bool cot__operation_has_effect(const cot__program *p, uint32_t k) {
     if (p->operation[k].op < OP_structural) return false;
-    const cot__op *record = cot__op_of(p->operation[k].op);
-    bool           has = record->check || record->tell || (record->effect && record->effect(cot__operation_attr(p, k)));
+    bool has = cot__acts(cot__op_of(p->operation[k].op), cot__operation_attr(p, k));
     for (uint32_t b = p->operation[k].body; b < p->operation[k + 1].body; b++) has |= p->body[b]->effects;
     return has;
 }

@@ -164,6 +164,8 @@ typedef struct cot__op {
     /* Must an operation with these attributes run though nobody reads its results, whatever its
      * bodies do? NULL: not for this. */
     bool (*effect)(const cot__attr *a);
+    /* Of a node with bodies: has one of them an effect, or may it never end? NULL: none has. */
+    bool (*bodies_act)(const cot__rule *r);
 
     /* ---- on a tape ---- */
 
@@ -236,6 +238,11 @@ static inline cot__asker cot__asker_in(const cot__op *op, const cot__attr *a) {
 /* How messages call it when it is recorded again, or runs in a program. */
 static inline const char *cot__caller_name(const cot__op *op, const cot__attr *a) {
     return op->asker ? cot__asker_name(cot__asker_in(op, a)) : op->called ? op->called : op->name;
+}
+/* Must it run though nobody reads its results, whatever its bodies do? It looks at the data and may
+ * refuse them, tells what it found, or may not end. */
+static inline bool cot__acts(const cot__op *op, const cot__attr *a) {
+    return op->check || op->tell || (op->effect && op->effect(a));
 }
 /* Is the value of a structural operation linear in operand k, as far as is known, while the operand
  * that this one is multiplied by (cot__factor_of n operands; -1: none) rests? */

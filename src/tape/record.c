@@ -413,6 +413,7 @@ cot_var cot__result_push(cot_tape *t, cot__result *r, int op, int n, const uint3
     }
     bool nary = attr && attr->nargs;
     if (nary) flags |= COT__NARY;
+    if (UNLIKELY(t->mode.repeats) && t->mode.body && op != OP_leaf) flags |= t->mode.repeats;
     /* written where it stays: a copy in wide words would wait for the narrow ones before it */
     cot__node *node = &t->nodes[index];
     node->op = (uint16_t)op, node->kind = kind, node->flags = flags, node->stamp = t->stamp;

@@ -117,7 +117,10 @@ typedef struct maker {
     uint32_t    table_size; /* a power of two, at least twice the captures */
 } maker;
 
-enum { NEEDED = 1, MOVES = 2 }; /* a result depends on it; it depends on an input or a capture */
+enum {
+    NEEDED = 1, MOVES = 2, /* a result depends on it; it depends on an input or a capture */
+    KEPT = 4, CHANGES = 8, /* it may stay for its effect; MOVES of all nodes, needed or not */
+};
 
 static bool is_inside(const maker *k, uint32_t node) { return node != COT__NONE && node >= k->first; }
 
@@ -167,6 +170,9 @@ static bool is_overwritten(const cot__node *n) {
  * alone. */
 static bool is_example(const cot__node *n) { return cot__op_of(n->op)->example; }
 
+/* May its value change, whatever its operands do? */
+static bool changes(const cot__node *n) { return n->op == OP_parameter || is_overwritten(n) || is_example(n); }
+
 /* Takes a node that a result needs. Operands from before the body are captured, and the node may
  * depend on an input through them. */
 static bool enter_needed(maker *k, const char *op, uint32_t i) {
@@ -180,7 +186,7 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
         return false;
     }
     /* a result is computed again by its operation */
-    if (n->op == OP_parameter || is_overwritten(n) || is_example(n))
+    if (changes(n))
         k->mark[cot__operation_at(k->t, i) - k->first] |= MOVES;
     for (int a = 0, args = cot__nargs(n); a < args; a++) {
         uint32_t x = cot__arg(n, a);
@@ -189,17 +195,52 @@ static bool enter_needed(maker *k, const char *op, uint32_t i) {
     return true;
 }
 
-/* What looks for kinks has an effect, though no result needs it. */
+/* ---- effects --------------------------------------------------------------------------------- */
+
+/* See cot__operation_has_effect, which says the same of an operation of a program. */
+static bool has_effect(cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    if (n->op < OP_structural) return false;
+    const cot__op *op = cot__op_of(n->op);
+    return cot__acts(op, n->extra.attr) || (op->bodies_act && op->bodies_act(&(cot__rule){.t = t, .node = i}));
+}
+
+/* Those of bodies inside this one are theirs. */
 static bool is_watch(const cot__node *n) { return n->op == OP_watch && !cot__in_body(n); }
+
+/* What the function checks, notes or may not end stays though no result needs it. Two kinds do not:
+ * what a derivative repeats of its function, and what reads nothing that can change, which was done
+ * when it was recorded. */
+static bool may_be_kept(cot_tape *t, uint32_t i) {
+    const cot__node *n = &t->nodes[i];
+    return !cot__in_body(n) && !(n->flags & COT__REPEATS) && has_effect(t, i);
+}
+
+static void mark_effects(maker *k, cot__flow *w) {
+    cot_tape *t = k->t;
+    bool      some = false;
+    for (uint32_t i = 0; i < k->count; i++) {
+        if (is_watch(&t->nodes[k->first + i])) k->mark[i] |= NEEDED | MOVES;
+        else if (may_be_kept(t, k->first + i)) k->mark[i] |= KEPT, some = true;
+    }
+    if (!some) return;
+    for (uint32_t i = 0; i < k->count; i++)
+        if (changes(&t->nodes[k->first + i])) k->mark[cot__operation_at(t, k->first + i) - k->first] |= CHANGES;
+    cot__flow_up(w, CHANGES, COT__EDGES_ALL);
+    for (uint32_t i = 0; i < k->count; i++) {
+        bool stays = (k->mark[i] & (KEPT | CHANGES)) == (KEPT | CHANGES);
+        k->mark[i] = (uint8_t)((k->mark[i] & (NEEDED | MOVES)) | (stays ? NEEDED : 0));
+    }
+}
+
+/* ---- what belongs to it ---------------------------------------------------------------------- */
 
 /* First from results back to inputs: which nodes are needed. Then forward: which depend on inputs.
  * Needed values from before the body are captured, and count as inputs. */
 static bool mark_nodes(maker *k, const char *op, int m, const uint32_t *out) {
     cot_tape *t = k->t;
     cot__flow w = {.t = t, .from = k->first, .end = k->first + k->count, .mark = k->mark, .outside = true};
-    /* those of bodies inside this one are theirs */
-    for (uint32_t i = 0; i < k->count; i++)
-        if (is_watch(&t->nodes[k->first + i])) k->mark[i] |= NEEDED | MOVES;
+    mark_effects(k, &w);
     cot__flow_start(&w, m, out, NEEDED);
     for (int i = 0; i < m; i++)
         if (!is_inside(k, out[i]) && !add_capture(k, op, out[i])) return false;
@@ -236,7 +277,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
     uint32_t *node = list, *constant = list + steps, *captured = constant + fixed, *results = captured + k->captures;
     *r = (cot__region){
         op, k->first, k->first + k->count, n, (int)k->captures, m, fixed, captured, constant, results, steps, node, ref,
-        NULL, 0, false};
+        false, NULL, 0, false};
     if (k->captures) memcpy(captured, k->captured, k->captures * sizeof *captured);
     for (int i = 0; i < m; i++) results[i] = out[i];
     for (uint32_t i = 0; i < k->count; i++) {
@@ -247,6 +288,7 @@ static cot__region *make_program(maker *k, const char *op, int n, const uint32_t
         }
         if (k->mark[i] != (NEEDED | MOVES) || x->op == OP_parameter) continue;
         *node++ = k->first + i;
+        r->effects |= has_effect(t, k->first + i);
         for (int a = 0, args = cot__nargs(x); a < args; a++) *ref++ = ref_of(k, n, cot__arg(x, a));
     }
     for (int i = 0; i < m; i++) *ref++ = ref_of(k, n, out[i]);
@@ -413,6 +455,7 @@ bool cot__play(cot__player *p, cot_var *out) {
         }
         for (int a = 0; a < n; a++) xs[a] = *ref == COT__REF_NUMBER ? INVALID(t) : p->value[*ref], ref++;
         t->active_mask = cot__replay_mask(t, node, scope.active_mask);
+        t->mode.repeats = scope.mode.repeats | (t->nodes[node].flags & COT__REPEATS);
         bool watch = t->nodes[node].op == OP_watch;
         value[s] = watch ? INVALID(t) : cot__reapply(t, node, xs);
         if (watch) cot__play_watch(t, r->name, node, xs);

@@ -5,8 +5,8 @@
  * their own (OP_parameter); values from before that it uses are captured. While it is recorded no
  * value can be read, because it stands for every step. When the body closes, its nodes get a stamp
  * that no var of the user's has, so none of them can be used outside, and its values are freed. The
- * rest is a program: the nodes that the results depend on, with each operand as a place in a list
- * of values. */
+ * rest is a program: the nodes that the results depend on and those with an effect, with each
+ * operand as a place in a list of values. */
 #ifndef COT_REGION_H
 #define COT_REGION_H
 
@@ -26,6 +26,7 @@ typedef struct cot__region {
     const uint32_t *node;     /* the nodes to play, in order */
     /* the operands of these nodes, one after the other; then the m results */
     const uint64_t *ref;
+    bool            effects; /* some of them have one */
     /* made when it is asked for (lower.h); NULL: not yet, or it cannot be made */
     struct cot__program *program;
     uint64_t        known;      /* its number among the programs that the tape knows; 0: none */

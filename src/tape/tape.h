@@ -101,7 +101,8 @@ typedef struct cot__tensor {
 enum {
     COT__ACTIVE  = 1,  /* depends on a leaf: gets an adjoint */
     COT__NARY    = 2,  /* operands are in extra.attr->args, not in a and b */
-    COT__HAS_GRAD = 4, /* leaf: extra holds a gradient */
+    COT__HAS_GRAD = 4, /* leaf: extra holds a gradient; so of a value whose gradient is retained */
+    COT__REPEATS = 4, /* of others, in a body: a derivative recorded it, see mode.repeats */
     COT__RETAIN  = 8,  /* cot_retain_grad */
     COT__NAMED   = 16,
     COT__IN_PLACE = 32, /* its storage was donated by operand a */
@@ -240,6 +241,10 @@ typedef struct cot__modes {
     bool        compiling;
     bool        leaf;      /* the result that is opened is a leaf's: it does not count */
     bool        verifying; /* a compiled function is recorded again, by the same rules */
+    /* COT__REPEATS, or 0: what is recorded belongs to a derivative, whose function was recorded
+     * before it. What it checks in the data has been checked there, so a body keeps of it what its
+     * results need (region.c) */
+    uint8_t     repeats;
 } cot__modes;
 
 /* Scopes of the user's, open and closed (closed.h). */

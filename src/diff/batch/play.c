@@ -92,6 +92,7 @@ static bool play_step(cot__player *p, int64_t extent, uint32_t step, const uint6
         return cot__play_watch(p->t, r->name, node, xs);
     }
     cot__scope scope = cot__scope_open(p->t, cot__replay_mask(p->t, node, p->t->active_mask));
+    p->t->mode.repeats |= p->t->nodes[node].flags & COT__REPEATS;
     p->value[place] = cot__reapply_batched(p->t, node, &(cot__batch){extent, n, batched}, xs, l->more);
     cot__scope_close(p->t, &scope);
     return p->t->status == COT_OK;

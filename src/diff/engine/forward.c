@@ -467,8 +467,11 @@ cot_status cot__jvp_recorded(cot_tape *t, const char *op, int m, const uint32_t 
     for (int k = 0; k < n; k++)
         if (xs[k] <= top) seed_recorded(t, xs[k], dxs[k]);
     const char *before = cot__ask(t, op);
+    uint8_t     repeats = t->mode.repeats;
+    t->mode.repeats = COT__REPEATS;
     cot__mark_wanted(t, n, xs, true);
     bool ok = t->status == COT_OK && cot__forward(&s, from);
+    t->mode.repeats = repeats;
     cot__mark_wanted(t, n, xs, false);
     cot__asked(t, before);
     for (int k = 0; k < m && ok; k++) {

@@ -229,9 +229,12 @@ cot_status cot__vjp_recorded_to(cot_tape *t, const char *op, int m, const uint32
         return t->status;
     }
     const char *before = cot__ask(t, op);
+    uint8_t     repeats = t->mode.repeats;
+    t->mode.repeats = COT__REPEATS;
     cot__mark_wanted(t, n, xs, true);
     for (int k = 0; k < m; k++) seed_recorded(&s, ys[k], seeds[k]);
     bool ok = t->status == COT_OK && cot__reverse(&s);
+    t->mode.repeats = repeats;
     cot__asked(t, before);
     for (int k = 0; k < n && ok; k++)
         grads[k] = gradient_in(t, xs[k] <= y ? *cot__slot(t, xs[k]) : 0, xs[k], absent ? &absent[k] : NULL);

@@ -205,8 +205,8 @@ void cot_tape_zero_grads(cot_tape *t) {
     uint32_t last = 0;
     for (uint32_t i = 0; i < t->count; i++) {
         cot__windows_up(t, i, t->count, &last);
-        if (!(t->nodes[i].flags & COT__HAS_GRAD)) continue;
-        cot_zero_grad(VAR(t, i));
+        const cot__node *n = &t->nodes[i];
+        if (n->flags & COT__HAS_GRAD && (n->op == OP_leaf || n->flags & COT__RETAIN)) cot_zero_grad(VAR(t, i));
     }
 }
 

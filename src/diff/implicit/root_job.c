@@ -282,6 +282,7 @@ typedef struct deriving { cot_tape *t; const cot__root *q; } deriving;
 static int forth(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
     const deriving *d = user;
     (void)n;
+    d->t->mode.repeats = COT__REPEATS; /* F itself is another body, which runs before */
     return cot__root_forth(1, xs, m, ys, &(cot__near){d->t, d->q, xs[1], xs + 1});
 }
 

@@ -2,6 +2,7 @@
  * played once; the user's rule replaces the sweep through the body. */
 #include "diff/loops/loop.h"
 #include "ops/structural.h"
+#include "tape/scope.h"
 
 /* The arguments of the user's rules: inputs xs, results ys, the adjoints or tangents of the results
  * (ybars), and room for the rule's answers (out). */
@@ -40,14 +41,23 @@ static bool went_well(cot_tape *t, const cot__loop *l, const char *which, int co
     return t->status == COT_OK;
 }
 
+/* What the user checks in a rule, nobody has checked before. */
+static cot__scope theirs(cot_tape *t) {
+    cot__scope scope = cot__scope_open(t, t->active_mask);
+    t->mode.repeats = 0;
+    return scope;
+}
+
 static void given_vjp(cot__rule *r) {
     const cot__loop *l = cot__rule_attr(r)->pointer;
     cot_tape        *t = r->t;
     seen             s;
     if (!look(r, l, &s) || !look_at_adjoints(r, l, s.ys, s.ybars)) return;
     for (int k = 0; k < l->consts; k++) s.out[k] = INVALID(t);
-    if (!went_well(t, l, "vjp", l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user)))
-        return;
+    cot__scope scope = theirs(t);
+    int        code = l->rules->vjp(l->consts, s.xs, l->nys, s.ys, s.ybars, s.out, l->user);
+    cot__scope_close(t, &scope);
+    if (!went_well(t, l, "vjp", code)) return;
     for (int k = 0; k < l->consts; k++)
         if (cot__is_number(s.out[k]) || (s.out[k].tape && !cot__failed(s.out[k])))
             cot__give(r, cot__loop_first_const(l) + k, s.out[k]);
@@ -83,7 +93,9 @@ static void given_jvp(cot__rule *r) {
         cot_var dx = r->tangents[cot__loop_first_const(l) + k];
         s.out[k] = cot__failed(dx) ? COT_NONE : dx;
     }
-    int code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, s.out, s.ybars, l->user);
+    cot__scope scope = theirs(t);
+    int        code = l->rules->jvp(l->consts, s.xs, l->nys, s.ys, s.out, s.ybars, l->user);
+    cot__scope_close(t, &scope);
     if (!went_well(t, l, "jvp", code)) return;
     /* only float results have tangents */
     for (int k = 0, f = 0; k < l->nys && t->status == COT_OK; k++)

@@ -71,6 +71,9 @@ static int states_body(int n, const cot_var *xs, int m, cot_var *ys, void *user)
     cot_var         *outer = vars(t, l, outer_count(d)), *out = outer ? vars(t, l, l->carry + l->nys) : NULL;
     (void)n, (void)m;
     if (!out) return 0;
+    /* all that the steps check, too: so they are those of the loop, and a program takes them once
+     * (program/passes/loops.c) */
+    t->mode.repeats = 0;
     for (int k = 0; k < outer_count(d); k++) outer[k] = d->x[outer_operand(d, k)];
     if (!play(t, d, xs, carry, carry + l->carry, outer, out)) return 0;
     for (int k = 0; k < l->carry; k++) ys[k] = out[k], ys[l->carry + k] = carry[k];
@@ -140,6 +143,7 @@ static int back_body(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
              *x      = cot__behind(y, results);
     (void)n, (void)m;
     if (!y) return 0;
+    t->mode.repeats = COT__REPEATS; /* the loop has run */
     for (int k = 0; k < outer_count(d); k++) {
         int o = outer_operand(d, k);
         outer[k] = d->wanted[o] ? cot__fresh_input(d->x[o]) : d->x[o];

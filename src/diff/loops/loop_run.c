@@ -543,6 +543,11 @@ static bool loop_users_rule(const cot__rule *r) {
     return ((const cot__loop *)cot__rule_attr(r)->pointer)->rules != NULL;
 }
 
+static bool loop_bodies_act(const cot__rule *r) {
+    const cot__loop *l = cot__rule_attr(r)->pointer;
+    return l->test || l->body[0]->effects || (l->body[1] && l->body[1]->effects);
+}
+
 const cot__op cot__op_loop = {.name         = "loop",
                               .kind         = KIND_GENERIC,
                               .sweeps_alone = true,
@@ -561,6 +566,7 @@ const cot__op cot__op_loop = {.name         = "loop",
                               .go           = cot__loop_job_go,
                               .close        = cot__loop_job_close,
                               .effect       = cot__loop_job_effect,
+                              .bodies_act   = loop_bodies_act,
                               .plain        = cot__loop_plain,
                               .batch        = cot__loop_batch,
                               .cost         = {.none = "what its functions do is not counted"},

@@ -27,19 +27,20 @@ static bool has_positions(const cot__job *j, int n) {
 }
 
 static bool positions_asked(const cot__job *j, cot__positions *asked) {
-    bool wrap = cot__asker_wraps(cot__asker_of(j->attr));
-    *asked = (cot__positions){POSITIONS, j->x[VALUES].shape[axis_in(j)], wrap};
+    const cot__view *p = &j->x[POSITIONS];
+    bool             wrap = cot__asker_wraps(cot__asker_of(j->attr));
+    /* labels are one for each row, and positions with an axis more */
+    bool             rows = !wrap && j->record->choice.along && p->shape[p->ndim - 1] == 1;
+    *asked = (cot__positions){POSITIONS, j->x[VALUES].shape[axis_in(j)], wrap, rows};
     return true;
 }
-/* Labels are one for each row, and positions with an axis more. */
+
 static bool positions_check(const cot__job *j) {
-    cot__asker       who = cot__asker_of(j->attr);
-    const cot__view *p = &j->x[POSITIONS];
-    const char      *what = cot__asker_what(who);
-    int64_t          extent = j->x[VALUES].shape[axis_in(j)];
-    bool             labels = !cot__asker_wraps(who) && j->record->choice.along && p->shape[p->ndim - 1] == 1;
-    return labels ? cot__job_positions_in(j, POSITIONS, 0, what, extent, false)
-                  : cot__job_positions(j, POSITIONS, what, extent, cot__asker_wraps(who));
+    cot__positions asked;
+    const char    *what = cot__asker_what(cot__asker_of(j->attr));
+    positions_asked(j, &asked);
+    return asked.rows ? cot__job_positions_in(j, POSITIONS, 0, what, asked.extent, false)
+                      : cot__job_positions(j, POSITIONS, what, asked.extent, asked.wrap);
 }
 
 static cot_var record(cot_tape *t, const char *name, cot__asker who, int op, int n, const uint32_t *index, int axis) {

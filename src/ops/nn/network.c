@@ -149,7 +149,7 @@ static bool cross_entropy_check(const cot__job *j) {
 
 static bool labels_asked(const cot__job *j, cot__positions *asked) {
     const cot__view *p = &j->x[PREDICTION];
-    *asked = (cot__positions){TARGET, p->shape[p->ndim - 1], false};
+    *asked = (cot__positions){TARGET, p->shape[p->ndim - 1], false, false};
     return has_labels(j);
 }
 

@@ -6,10 +6,15 @@
  *
  * They take the same steps if they have the same operands and attributes, but for what they give
  * out, and bodies of the same operations; and the outputs of the first are the first of the
- * second. Loops that end by a test or have a choice stay, and so do those whose bodies have effects
- * or hold functions of the user's. What is given out lives from the first loop on, so it must be
- * small, that of all loops of a program together; and a memory limit, which could not undo it,
- * has something done again in the program without this pass. */
+ * second. Loops that end by a test or have a choice stay, and so do those that hold functions of
+ * the user's. What is given out lives from the first loop on, so it must be small, that of all
+ * loops of a program together; and a memory limit, which could not undo it, has something done
+ * again in the program without this pass.
+ *
+ * Where the steps look at data, both loops see the same and find the same, in the same step: what
+ * the second would refuse or note first, the first has refused or noted before. So one of them is
+ * enough, if it runs where the first stood, and says it as the first does: under its name, with the
+ * source lines of its body. */
 #include "program/loop_form.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
@@ -81,7 +86,7 @@ static bool is_plain(const cot__program *p, uint32_t k) {
     if (p->operation[k].op != OP_loop || cot__operation_bodies(p, k) != 1) return false;
     const cot__program *body = body_of(p, k);
     cot__form           f = cot__form_of(cot__operation_attr(p, k));
-    bool                plain = !f.chosen && !f.tests && !f.once && !body->effects && !body->bound;
+    bool                plain = !f.chosen && !f.tests && !f.once && !body->bound;
     for (uint32_t i = 0; plain && i < body->outputs; i++) plain = cot__form_is_float(body, (int)i);
     return plain;
 }
@@ -135,30 +140,53 @@ static bool find_pairs(const cot__program *p, uint32_t *other, size_t *longer) {
     return found;
 }
 
+/* Of each operation the other one, or itself. */
+typedef struct merging { const cot__pass_options *o; uint32_t *other; } merging;
+
+static void give_all(cot__rewrite *r) {
+    const cot__program *all = r->edit->state;
+    for (uint32_t i = 0; i < all->outputs; i++) cot__build_output(&r->to, r->value[all->output[i]]);
+    r->changes++;
+}
+
+/* The body of loop k, which gives out what that of loop j does. */
+static cot__program *merged_body(const cot__rewrite *r, uint32_t k, uint32_t j) {
+    const merging *m = r->edit->state;
+    cot__edit      how = {.state = (void *)(uintptr_t)body_of(r->from, j), .outputs = give_all};
+    return cot__rewrite_run(body_of(r->from, k), m->o, &how);
+}
+
 static void edit_operation(cot__rewrite *r, uint32_t k) {
-    const uint32_t       *other = r->edit->state;
+    const merging        *m = r->edit->state;
     const cot__operation *some = &r->from->operation[k];
-    uint32_t              j = other[k];
+    uint32_t              j = m->other[k];
     cot__type             asked;
     if (j < k) return; /* it stands where that one was */
-    cot__append o = cot__rewrite_operation(r, j, &asked);
+    cot__append   o = cot__rewrite_operation(r, k, &asked);
+    cot__program *body = j > k ? merged_body(r, k, j) : NULL;
+    if (j > k && !body) {
+        r->to.failed = true;
+        return;
+    }
+    if (body) o.attr = cot__operation_attr(r->from, j), o.body = &body;
     cot__rewrite_put(r, j, &o);
+    cot__program_release(body);
     for (uint32_t i = 0; j > k && i < some->results; i++)
         r->value[some->result + i] = r->value[r->from->operation[j].result + i];
     r->changes += j > k;
 }
 
 cot__program *cot__pass_loops(const cot__program *p, const cot__pass_options *o) {
-    size_t    bytes = p->operations * sizeof(uint32_t), none = 0;
-    uint32_t *other = p->bodies > 1 ? cot__alloc(o->al, bytes) : NULL;
+    size_t  bytes = p->operations * sizeof(uint32_t), none = 0;
+    merging m = {o, p->bodies > 1 ? cot__alloc(o->al, bytes) : NULL};
     if (p->bodies <= 1) return cot__program_share(p);
-    if (!other) {
+    if (!m.other) {
         cot__refuse(o->caller, COT_MEMORY, "out of memory: %zu bytes of a pass", bytes);
         return NULL;
     }
-    cot__edit     how = {.state = other, .operation = edit_operation};
-    bool          found = find_pairs(p, other, o->longer ? o->longer : &none);
+    cot__edit     how = {.state = &m, .operation = edit_operation};
+    bool          found = find_pairs(p, m.other, o->longer ? o->longer : &none);
     cot__program *made = found ? cot__rewrite_run(p, o, &how) : cot__program_share(p);
-    cot__free(o->al, other, bytes);
+    cot__free(o->al, m.other, bytes);
     return made;
 }

@@ -18,8 +18,8 @@
 
 /* Every pass, in the order in which they run. */
 #define COT__PASSES(_)                                                                                                 \
-    _(dead) _(same) _(loops) _(constants) _(identities) _(factors) _(views) _(turns) _(readers) _(fast) _(remake)      \
-    _(gather) _(bodies)
+    _(dead) _(checks) _(same) _(loops) _(constants) _(identities) _(factors) _(views) _(turns) _(readers) _(fast)      \
+    _(remake) _(gather) _(bodies)
 
 #define COT__PASS_NUMBER(name) COT__PASS_##name,
 enum { COT__PASSES(COT__PASS_NUMBER) COT__PASS_COUNT };

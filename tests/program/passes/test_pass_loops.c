@@ -10,11 +10,19 @@ typedef struct sample {
     int64_t length, form, extent, most;
     bool    takes;      /* the body has an effect: it checks positions */
     bool    counts_out; /* a position, which is no float, is given out, too */
+    int     line;       /* of the loop and of what it checks */
     double  within;     /* not 0: the factor of a loop within each step */
 } sample;
 static const sample USUAL = {.factor = 2, .shift = 1, .length = 5, .extent = 3, .most = 100};
 
 static uint32_t loop(draft *d, uint32_t x, const sample *s);
+
+static uint32_t take(draft *d, uint32_t x, uint32_t at, int line) {
+    union { cot__attr attr; char room[sizeof(cot__attr) + sizeof(int64_t)]; } a = {.attr = {.nints = 1}};
+    a.attr.ints[0] = 0;
+    return cot__build_operation(&d->b, &(cot__append){.op = OP_take, .n = 2, .x = (uint32_t[]){x, at}, .attr = &a.attr,
+                                                      .name = "take", .file = "loop.c", .line = line});
+}
 
 static cot__program *body_of(const sample *s) {
     draft d;
@@ -22,7 +30,7 @@ static cot__program *body_of(const sample *s) {
     uint32_t x = input(&d, COT_F64, SHAPE((int)s->extent)), c = constant(&d, COT_F64, SHAPE((int)s->extent), s->shift);
     uint32_t y = op(&d, OP_add, X(op(&d, OP_mul, X(x, NUM), .number = s->factor), c));
     uint32_t at = s->takes || s->counts_out ? constant(&d, COT_I64, SHAPE((int)s->extent), 0) : 0;
-    if (s->takes) y = op(&d, OP_take, X(y, at), .ints = 1, .at = {0});
+    if (s->takes) y = take(&d, y, at, s->line);
     if (s->within != 0) {
         sample inner = USUAL;
         inner.factor = s->within;
@@ -41,7 +49,8 @@ static uint32_t loop(draft *d, uint32_t x, const sample *s) {
     memcpy(a.attr.ints, ints, sizeof ints);
     cot__program *body = body_of(s);
     uint32_t      z = cot__build_operation(&d->b, &(cot__append){.op = OP_loop, .n = 1, .x = &x, .attr = &a.attr,
-                                                                 .name = "loop", .bodies = 1, .body = &body});
+                                                                 .name = "loop", .file = s->line ? "loop.c" : NULL,
+                                                                 .line = s->line, .bodies = 1, .body = &body});
     cot__program_release(body);
     return z;
 }
@@ -118,13 +127,31 @@ static void loops_of_other_operands_stay(void **state) {
     stays(&d, cot__pass_loops);
 }
 
-static void effects_and_what_is_no_float_stay(void **state) {
+static void what_is_no_float_stays(void **state) {
+    sample one = USUAL, states = USUAL;
+    (void)state;
+    one.counts_out = states.counts_out = true, states.given = 1;
+    both_stay(&one, &states);
+}
+
+/* What is told in the end is told under the name and with the lines of the first loop. */
+static void steps_look_at_data_once_where_the_first_loop_stood(void **state) {
+    draft  d;
     sample one = USUAL, states = USUAL;
     (void)state;
     one.takes = states.takes = true, states.given = 1;
-    both_stay(&one, &states);
-    one = states = USUAL, one.counts_out = states.counts_out = true, states.given = 1;
-    both_stay(&one, &states);
+    one.line = 7, states.line = 8;
+    draft_two(&d, &one, &states);
+    cot__program *p = draft_close(&d), *q = after(p, cot__pass_loops);
+    assert_int_equal(q->operations, 2);
+    assert_true(q->effects);
+    const cot__program *body = q->body[0];
+    assert_int_equal(body->outputs, 2);
+    assert_int_equal(body->operation[body->operations - 1].op, OP_take);
+    assert_int_equal(body->label[body->operation[body->operations - 1].label].line, 7);
+    assert_int_equal(q->label[q->operation[0].label].line, 7);
+    cot__program_release(p);
+    cot__program_release(q);
 }
 
 /* One MiB: 131072 numbers, as 4096 states of 32. */
@@ -181,7 +208,8 @@ int main(void) {
         cmocka_unit_test(loops_that_differ_stay),
         cmocka_unit_test(loops_within_are_compared_too),
         cmocka_unit_test(loops_of_other_operands_stay),
-        cmocka_unit_test(effects_and_what_is_no_float_stay),
+        cmocka_unit_test(what_is_no_float_stays),
+        cmocka_unit_test(steps_look_at_data_once_where_the_first_loop_stood),
         cmocka_unit_test(what_would_live_for_longer_is_small),
         cmocka_unit_test(all_that_would_live_for_longer_is_small),
         cmocka_unit_test(any_allocation_may_fail),
