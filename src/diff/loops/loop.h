@@ -81,6 +81,19 @@ cot__form cot__loop_form(const cot__loop *l);
 /* The body of all elements of a batch, recorded once more for who wants its operations. NULL after
  * an error. */
 const cot__region *cot__vmapped_body(cot_tape *t, const cot__vmapped *b, const uint32_t *args);
+/* A body that is to be played for a batch, with values for its inputs, then for its captures. */
+typedef struct cot__mapping {
+    const cot__region *r;
+    const cot_var     *values;
+    const bool        *given; /* which of them have the batch as axis 0 */
+    bool              *is;    /* which results have it */
+    int64_t            extent;
+} cot__mapping;
+static inline int cot__mapping_values(const cot__region *r) { return r->n + r->captures; }
+
+/* Nothing has a derivative. *done: it ran as a program, and ys and b->is are set. False: there is
+ * an error on the tape. */
+bool cot__vmap_as_program(cot_tape *t, cot__mapping *b, cot_var *ys, bool *done);
 
 /* The record of one run of a loop, for the way back: its length and the kept states, lowest step
  * first. The initial values are not kept, because they are operands of the node. This struct lives

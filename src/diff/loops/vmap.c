@@ -3,11 +3,10 @@
  * moved to the front before, and back afterwards. Where no derivative can be asked for, it may run
  * as a program instead (vmap_program.c). */
 #include "diff/batch/vmap.h"
-#include "diff/loops/vmap_program.h"
+#include "diff/loops/loop.h"
 #include "ops/nothing.h"
 #include "ops/precision.h"
 #include "ops/structural.h"
-#include "pending/pending.h"
 #include "tape/scope.h"
 
 #include <string.h>

@@ -12,11 +12,10 @@
  *   - one that holds something which needs its tape;
  *   - small work of one or two operations, or whose body cannot be told in words: it holds loops,
  *     solvers, functions of the user's, or constants of more than 256 bytes. */
-#include "backend/recipe.h"
 #include "diff/batch/vmap.h"
 #include "diff/loops/loop.h"
-#include "diff/loops/vmap_program.h"
 #include "ops/precision.h"
+#include "pending/pending.h"
 #include "tape/scope.h"
 
 #include <string.h>
