@@ -165,8 +165,8 @@ COT_API cot_status cot_checkpoint_sequential(cot_layer_fn layer, void *user, int
  * the norms of each array by itself, and add those. Compiled (cot_compile), sums of them, of their
  * squares and of their products with a number for each example need no arrays where these have
  * 1 MiB or more and rows of a multiple of 256 elements, and other reductions from 64 MiB on;
- * cot_program_report says which. A large batch of which no derivative can be asked for runs as a
- * program: the tape holds its results alone.
+ * cot_program_report says which. A batch of which no derivative can be asked for runs as a program
+ * if it is large, or if its like was met before on the tape, which then holds its results alone.
  *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or
  *                  COT_NOT_BATCHED: every element sees all of xs[k]. NULL: axis 0 of all

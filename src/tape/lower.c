@@ -395,20 +395,26 @@ cot__known *cot__tape_known(cot_tape *t) {
     return t->known;
 }
 
+cot__program *cot__region_make_known(cot_tape *t, const cot__region *r, const cot__words *w, uint32_t count,
+                                     const int32_t *more, cot__not_yet *not_yet, uint64_t *known) {
+    cot__program *p = cot__region_lower(t, r, &t->al, not_yet);
+    if (p && cot__again_always) {
+        cot__program *tight = cot__limit_tightest(p, t->backend, &t->al);
+        cot__program_release(p);
+        p = tight;
+    }
+    *known = p ? cot__known_add(cot__tape_known(t), w, p, count, more).number : 0;
+    return p;
+}
+
 /* A tape that records the same body again and again has its program already. */
 static void find_or_lower(cot_tape *t, cot__region *r, cot__not_yet *not_yet) {
-    cot__known *known = cot__tape_known(t);
-    cot__words  words = {.al = t->al};
+    cot__words words = {.al = t->al};
     cot__region_describe(t, r, &words);
-    cot__known_program found = cot__known_find(known, &words);
-    r->program = found.number ? cot__program_share(found.program) : cot__region_lower(t, r, &t->al, not_yet);
-    if (r->program && !found.number && cot__again_always) {
-        cot__program *tight = cot__limit_tightest(r->program, t->backend, &t->al);
-        cot__program_release(r->program);
-        r->program = tight;
-    }
-    if (r->program && !found.number) found = cot__known_add(known, &words, r->program, 0, NULL);
+    cot__known_program found = cot__known_find(cot__tape_known(t), &words, 1);
     r->known = found.number;
+    if (found.number) r->program = cot__program_share(found.program);
+    else r->program = cot__region_make_known(t, r, &words, 0, NULL, not_yet, &r->known);
     cot__words_free(&words);
 }
 
@@ -420,4 +426,12 @@ const cot__program *cot__region_program(cot_tape *t, const cot__region *region) 
     r->needs_tape = !r->program && not_yet.why;
     if (r->program && !cot__tape_keep(t, r, forget_program, r->name)) forget_program(r);
     return r->program;
+}
+
+cot__region *cot__region_of_program(cot_tape *t, const char *name, const cot__program *p, uint64_t known) {
+    cot__region *r = cot__arena(t, sizeof *r, name);
+    if (!r || !cot__tape_keep(t, r, forget_program, name)) return NULL;
+    *r = (cot__region){.name = name, .n = (int)p->inputs, .m = (int)p->outputs, .program = cot__program_share(p),
+                       .known = known};
+    return r;
 }

@@ -36,6 +36,16 @@ cot__program *cot__region_lower(cot_tape *t, const cot__region *r, const cot_all
  * recorded since. NULL: it cannot be lowered yet, or there is an error on the tape. */
 const cot__program *cot__region_program(cot_tape *t, const cot__region *r);
 
+/* A body that is nothing but a program, which it shares: all inputs are the body's, and it has no
+ * nodes. `known`: its number among those that the tape knows. Kept and forgotten like any body;
+ * NULL after an error. */
+cot__region *cot__region_of_program(cot_tape *t, const char *name, const cot__program *p, uint64_t known);
+/* Makes the program of a body, which the tape knows from now on by these words, with what the maker
+ * adds; *known: its number, 0 if there was no memory for that. It is the caller's. NULL: as
+ * above. */
+cot__program *cot__region_make_known(cot_tape *t, const cot__region *r, const cot__words *w, uint32_t count,
+                                     const int32_t *more, cot__not_yet *not_yet, uint64_t *known);
+
 /* Describes the program of a body, word by word: bodies with the same words have the same program.
  * The words fail where a body cannot be told so: it has large constants, or is no program. */
 void cot__region_describe(cot_tape *t, const cot__region *r, cot__words *w);

@@ -56,6 +56,7 @@ void cot__error_in(cot_tape *t, const char *format, ...) {
 
 void cot__error_in_function(cot_tape *t, const char *part, const char *op) {
     char of[64];
+    if (t->status == COT_OK) return;
     snprintf(of, sizeof of, " of [%s]", op);
     if (!strstr(t->errors.message, of) && strncmp(t->errors.message, of + 4, strlen(of + 4)))
         cot__error_in(t, "the %s of [%s]", part, op);
@@ -348,12 +349,13 @@ static const char BODY[] = "body"; /* the name of the function of an operation t
 
 /* The results as nodes of this tape; numbers become constants of the body. */
 static bool take_results(cot_tape *t, const char *op, const char *part, int m, const cot_var *ys, uint32_t *out) {
-    char which[64];
-    snprintf(which, sizeof which, "its %s", part);
-    if (!cot__check_set(t, op, which, m, ys)) return false;
-    snprintf(which, sizeof which, "%s's result ys", part);
+    char named[2][64];
+    bool usual = part == BODY; /* which happens often enough for its words to stand here */
+    if (!usual) snprintf(named[0], sizeof named[0], "its %s", part);
+    if (!usual) snprintf(named[1], sizeof named[1], "%s's result ys", part);
+    if (!cot__check_set(t, op, usual ? "its body" : named[0], m, ys)) return false;
     for (int i = 0; i < m; i++)
-        if (!cot__enter_listed(t, ys[i], op, which, i, " as", &out[i])) return false;
+        if (!cot__enter_listed(t, ys[i], op, usual ? "body's result ys" : named[1], i, " as", &out[i])) return false;
     return true;
 }
 

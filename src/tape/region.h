@@ -21,7 +21,9 @@ typedef struct cot__region {
     uint32_t        fixed;
     const uint32_t *captured; /* nodes before `first` that the body uses */
     const uint32_t *constant; /* nodes of the fixed values */
-    const uint32_t *out;      /* the m results as nodes, for their shapes and dtypes */
+    /* the m results as nodes, for their shapes and dtypes. NULL: it is a program alone, without
+     * nodes (lower.h) */
+    const uint32_t *out;
     uint32_t        steps;
     const uint32_t *node;     /* the nodes to play, in order */
     /* the operands of these nodes, one after the other; then the m results */

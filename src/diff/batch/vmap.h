@@ -14,8 +14,8 @@ bool cot__play_batched(cot_tape *t, const char *op, const cot__region *r, const 
 bool cot__batch_reaches(cot_tape *t, const cot__region *r, const bool *given, bool *out_is);
 
 /* Elements that the operations of a function make for a whole batch, those of elementwise ones
- * counted four times, from where on cot_vmap runs them as a program if it may; a test may set
- * it. */
+ * counted four times, from where on cot_vmap runs them as a program the first time, too. A test may
+ * set it; with INT64_MAX they never are a program. */
 extern int64_t cot__vmap_program_from;
 
 #endif

@@ -22,6 +22,14 @@
 #include "program/run.h"
 #include "tape/lower.h"
 
+/* The batch of a cot_vmap that ran as a program (vmap_program.c). */
+typedef struct cot__vmapped {
+    const cot__region *one;   /* the body of one element; its inputs, then its captures … */
+    const bool        *given; /* … have the batch as axis 0 where this says so */
+    int64_t            extent;
+    bool               told; /* runs that the tape knows are for operands that lie as these do */
+} cot__vmapped;
+
 typedef struct cot__loop {
     const char        *name;         /* "scan", for messages */
     /* body[1] is played where the choice is false. NULL: there is no choice */
@@ -49,6 +57,9 @@ typedef struct cot__loop {
     /* this loop was derived from one that found its length by running, so the length may differ at
      * another point */
     bool               open;
+    /* body[0] is a program alone, that of this batch; NULL: bodies have nodes. Nothing has a
+     * derivative through it */
+    const cot__vmapped *vmapped;
 } cot__loop;
 
 /* The number of the first operand of each group. */
@@ -67,6 +78,22 @@ static inline bool cot__loop_has_adjoint(const cot__loop *l, int k) {
 }
 
 cot__form cot__loop_form(const cot__loop *l);
+/* The body of all elements of a batch, recorded once more for who wants its operations. NULL after
+ * an error. */
+const cot__region *cot__vmapped_body(cot_tape *t, const cot__vmapped *b, const uint32_t *args);
+/* A body that is to be played for a batch, with values for its inputs, then for its captures. */
+typedef struct cot__mapping {
+    const cot__region *r;
+    const cot_var     *values;
+    const bool        *given; /* which of them have the batch as axis 0 */
+    bool              *is;    /* which results have it */
+    int64_t            extent;
+} cot__mapping;
+static inline int cot__mapping_values(const cot__region *r) { return r->n + r->captures; }
+
+/* Nothing has a derivative. *done: it ran as a program, and ys and b->is are set. False: there is
+ * an error on the tape. */
+bool cot__vmap_as_program(cot_tape *t, cot__mapping *b, cot_var *ys, bool *done);
 
 /* The record of one run of a loop, for the way back: its length and the kept states, lowest step
  * first. The initial values are not kept, because they are operands of the node. This struct lives
@@ -113,7 +140,7 @@ typedef struct cot__stepper {
     cot__view          *view;    /* the operands as they lay when the nodes were here: */
     const cot__node    *nodes;
     cot_var            *out;     /* the body->m results of a step that was played */
-    bool                usual[2]; /* all inputs of the runs are row-major */
+    bool                usual[2]; /* the inputs of the runs lie as those of other loops do */
     void               *lists, *memory, *memory_of_next;
     size_t              list_bytes, memory_bytes;
 } cot__stepper;

@@ -132,7 +132,7 @@ bool cot__way_find(cot__way_back *w, int64_t length) {
     cot__words words = {.al = t->al};
     if (!is_worth_it(w, length) || !w->s->program) return false;
     describe(w, &words);
-    cot__known_program found = cot__known_find(t->known, &words);
+    cot__known_program found = cot__known_find(t->known, &words, 1);
     cot__words_free(&words);
     if (!found.number) return false;
     w->program = cot__program_share(found.program);

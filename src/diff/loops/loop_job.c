@@ -342,14 +342,14 @@ bool cot__loop_plain(cot__rule *r, cot__plain *to) {
     to->name = l->name;
     cot__attr *a = cot__attr_make(r->t, l->name, COT__LOOP_INTS, ints, 0, NULL);
     to->attr = a;
-    to->body[to->bodies++] = l->body[0];
+    to->body[to->bodies++] = l->vmapped ? cot__vmapped_body(r->t, l->vmapped, cot__rule_attr(r)->args) : l->body[0];
     if (l->body[1]) to->body[to->bodies++] = l->body[1];
     if (l->test) to->body[to->bodies++] = l->test;
     if (a && l->rules && r->t->mode.compiling) {
         a->pointer = l->rules;
         a->pointer2 = l->user;
     }
-    return a;
+    return a && to->body[0];
 }
 
 /* ---- and back -------------------------------------------------------------------------------- */

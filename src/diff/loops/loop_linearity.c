@@ -55,6 +55,15 @@ static uint8_t step(const cot__places *p, const walk *w, const cot__region *body
     return most;
 }
 
+/* A batch depends on what its elements depend on. */
+static uint8_t of_batch(const cot__places *p, const walk *w) {
+    uint8_t            most = COT__DEPENDS_NOT;
+    const cot__region *one = w->l->vmapped->one;
+    play(p, one, w->args, w->out);
+    for (int k = 0; k < one->m; k++) most = larger(most, w->out[k]);
+    return most;
+}
+
 /* Walks until the dependence of the carried values stays the same. The choice of a condition and
  * the test of a cot_while must depend on nothing, or the loop is not linear. */
 static uint8_t settle(const cot__places *p, const walk *w) {
@@ -96,7 +105,7 @@ uint8_t cot__loop_depends(const cot__places *p, uint32_t node) {
     walk w = {l, args, args + operands, args + operands + carry, args + operands + carry + inputs};
     for (int k = 0; k < (int)operands; k++) how = larger(how, args[k] = cot__operand_depends(p, n, k));
     for (int k = 0; k < l->carry; k++) w.carry[k] = args[cot__loop_first_carry(l) + k];
-    if (how != COT__DEPENDS_NOT) how = settle(p, &w);
+    if (how != COT__DEPENDS_NOT) how = l->vmapped ? of_batch(p, &w) : settle(p, &w);
     cot__free(al, args, bytes);
     return how;
 }

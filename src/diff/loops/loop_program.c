@@ -26,7 +26,8 @@ static bool same_type(const cot__view *a, const cot__view *b) {
     return same;
 }
 
-/* Views of the inputs, for their strides. False: one has another type than the program takes. */
+/* Views of the inputs, for their strides. *usual: runs that the tape knows take them as they lie.
+ * False: one has another type than the program takes. */
 static bool see_inputs(const cot__stepper *s, bool test, const cot__program *p, cot__view *to, bool *usual) {
     *usual = true;
     for (uint32_t k = 0; k < p->inputs; k++) {
@@ -36,6 +37,7 @@ static bool see_inputs(const cot__stepper *s, bool test, const cot__program *p, 
         if (!to[k].stride) to[k].stride = want.stride;
         *usual &= cot__is_contiguous(to[k].ndim, to[k].shape, to[k].stride);
     }
+    *usual |= s->loop->vmapped && s->loop->vmapped->told;
     return true;
 }
 

@@ -192,20 +192,25 @@ void cot__stepper_close(cot__stepper *s) {
 
 /* ---- results --------------------------------------------------------------------------------- */
 
+static cot__type type_of_result(const cot_tape *t, const cot__region *r, int j) {
+    if (r->out) return (cot__type){cot__dtype_at(&t->nodes[r->out[j]]), cot__shape_at(t, r->out[j])};
+    return cot__value_type(r->program, r->program->output[j]);
+}
+
 cot_dtype cot__loop_result(const cot_tape *t, const cot__loop *l, int64_t length, int j, cot_shape *shape) {
-    uint32_t  node = l->body[0]->out[j];
-    cot_shape one = cot__shape_at(t, node);
+    cot__type type = type_of_result(t, l->body[0], j);
+    cot_shape one = type.shape;
     *shape = one;
     if (j >= l->carry && !l->once) {
         shape->ndim = one.ndim + 1;
         shape->dim[0] = length;
         for (int k = 0; k < one.ndim; k++) shape->dim[k + 1] = one.dim[k];
     }
-    return cot__dtype_at(&t->nodes[node]);
+    return type.dtype;
 }
 
 static bool is_float(const cot_tape *t, const cot__loop *l, int j) {
-    return cot__dtype_is_float(cot__dtype_at(&t->nodes[l->body[0]->out[j]]));
+    return cot__dtype_is_float(type_of_result(t, l->body[0], j).dtype);
 }
 
 int cot__loop_floats(const cot_tape *t, const cot__loop *l) {

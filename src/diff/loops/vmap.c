@@ -1,22 +1,17 @@
 /* vmap.c: cot_vmap. A function is recorded once, on the first elements of a batch, and then played
  * for all elements at once (batch/play.c). The user may choose the axes of the batch: they are
- * moved to the front before, and back afterwards.
- *
- * Where no derivative can be asked for and the work is large, what is played is a body itself, a
- * loop of one step: it runs as a program, which records nothing, writes no value that a result does
- * not need and holds no more memory than is needed at a time. Small work is over before its program
- * would be made (docs/architecture/diff.md has the measurements). */
-#include "diff/loops/loop.h"
+ * moved to the front before, and back afterwards. Where no derivative can be asked for, it may run
+ * as a program instead (vmap_program.c). */
 #include "diff/batch/vmap.h"
+#include "diff/loops/loop.h"
+#include "ops/nothing.h"
 #include "ops/precision.h"
 #include "ops/structural.h"
-#include "pending/pending.h"
 #include "tape/scope.h"
 
 #include <string.h>
 
-/* the name of the loop; that of the body of one element is cot__vmap_name */
-static const char NAME[] = "vmap";
+static const char NAME[] = "vmap"; /* of what is played; that of the body is cot__vmap_name */
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -61,121 +56,18 @@ static bool enter_inputs(cot_tape *t, inputs *in, const cot_var *xs, const int *
     return false;
 }
 
-/* ---- as a program ---------------------------------------------------------------------------- */
+/* ---- playing --------------------------------------------------------------------------------- */
 
-int64_t cot__vmap_program_from = 1 << 20;
-
-/* A body with values for its inputs, then its captures. */
-typedef struct batch {
-    const cot__region *r;
-    const cot_var     *values;
-    const bool        *given; /* which of them have the batch as axis 0 */
-    bool              *is;    /* which results have it */
-    int64_t            extent;
-} batch;
-
-static bool may_have_derivatives(const cot_tape *t, const batch *b) {
+static bool may_have_derivatives(const cot_tape *t, const cot__mapping *b) {
     bool active = false;
-    for (int k = 0; k < b->r->n + b->r->captures && t->active_mask; k++)
+    for (int k = 0; k < cot__mapping_values(b->r) && t->active_mask; k++)
         active |= (t->nodes[cot__index(b->values[k])].flags & COT__ACTIVE) != 0;
     return active;
 }
 
-/* Is it a product that is much larger than its factors? Recorded, such a one may never be written
- * (src/pending/product.c). */
-static bool outgrows_factors(const cot_tape *t, uint32_t node) {
-    const cot__node *n = &t->nodes[node];
-    int64_t          read = 0;
-    if (cot__op_of(n->op)->kind != KIND_BILINEAR) return false;
-    for (int k = 0; k < cot__nargs(n); k++) read = cot__size_add(read, cot__size_at(t, cot__arg(n, k)));
-    return (uint64_t)cot__size_at(t, node) >= cot__product_times * (uint64_t)read;
-}
-
-/* Is the work large, and none of it better left to wait? A program saves the writing of what
- * elementwise operations give; kernels of others do the same either way. */
-static bool is_large(const cot_tape *t, const batch *b) {
-    enum { SAVED = 4 }; /* what such an element counts for */
-    int64_t all = 0;
-    for (uint32_t s = 0; s < b->r->steps; s++) {
-        uint32_t node = b->r->node[s];
-        if (outgrows_factors(t, node)) return false;
-        int64_t counts = t->nodes[node].op < OP_structural ? SAVED : 1;
-        all = cot__size_add(all, cot__size_mul(cot__size_at(t, node), counts));
-    }
-    return cot__size_mul(all, b->extent) >= cot__vmap_program_from;
-}
-
-/* Is a result an input, or a view of one? Then it shares its memory, and writes to one of them are
- * seen by the other; results of a program are new. */
-static bool find_views(cot_tape *t, const cot__region *r, bool *found) {
-    size_t          outer = (size_t)(r->n + r->captures) + r->fixed, places = outer + r->steps;
-    const uint64_t *ref = r->ref;
-    bool           *is = cot__arena(t, places + 1, NAME);
-    if (!is) return false;
-    memset(is, true, outer);
-    for (uint32_t s = 0; s < r->steps; s++) {
-        const cot__node *n = &t->nodes[r->node[s]];
-        is[outer + s] = cot__op_of(n->op)->view && ref[0] != COT__REF_NUMBER && is[ref[0]];
-        ref += cot__nargs(n);
-    }
-    *found = false;
-    for (int k = 0; k < r->m; k++) *found |= is[ref[k]];
-    return true;
-}
-
-/* Does the body of one element need its tape? */
-static bool can_be_program(cot_tape *t, const cot__region *r) {
-    cot__not_yet  not_yet;
-    cot__program *p = cot__region_lower(t, r, &t->al, &not_yet);
-    cot__program_release(p);
-    return p != NULL;
-}
-
-static int play_all(int n, const cot_var *xs, int m, cot_var *ys, void *user) {
-    const batch *b = user;
-    (void)n, (void)m;
-    return cot__play_batched(xs[0].tape, NAME, b->r, xs, b->given, b->extent, ys, b->is) ? 0 : 1;
-}
-
-/* The body of all elements; nothing is computed while it is recorded (tape/examples.h). */
-static const cot__region *record_all(cot_tape *t, batch *b) {
-    cot__scope scope = cot__scope_open(t, t->active_mask);
-    t->mode.compiling = true;
-    const cot__region *all = cot__region_record(t, NAME, play_all, b, b->r->n + b->r->captures, b->values, b->r->m);
-    cot__scope_close(t, &scope);
-    return all;
-}
-
-static bool record_loop(cot_tape *t, const cot__region *all, const batch *b, cot_var *ys) {
-    int        n = all->n + all->captures;
-    cot__loop *l = cot__arena(t, sizeof *l, NAME);
-    uint32_t  *args = l ? cot__arena(t, ((size_t)n + 1) * sizeof *args, NAME) : NULL;
-    if (!args) return false;
-    *l = (cot__loop){.name = NAME, .body = {all, NULL}, .consts = all->n, .nys = all->m, .once = true, .length = 1};
-    for (int k = 0; k < all->n; k++) args[k] = cot__index(b->values[k]);
-    for (int k = 0; k < all->captures; k++) args[all->n + k] = all->captured[k];
-    if (cot__loop_record(t, l, args, ys) != COT_OK) cot__error_in_function(t, "body", NAME);
-    return t->status == COT_OK;
-}
-
-/* *done: it ran as a program. False: there is an error on the tape. */
-static bool run_as_program(cot_tape *t, batch *b, cot_var *ys, bool *done) {
-    bool views;
-    *done = false;
-    if (t->mode.body || b->r->m == 0 || !is_large(t, b)) return true;
-    if (!find_views(t, b->r, &views)) return false;
-    if (views || !can_be_program(t, b->r)) return t->status == COT_OK;
-    cot_mark           before = cot__mark(t);
-    const cot__region *all = record_all(t, b);
-    *done = all && cot__region_program(t, all);
-    if (*done) return record_loop(t, all, b, ys);
-    if (t->status == COT_OK) cot__rewind(t, before);
-    return t->status == COT_OK;
-}
-
 /* Plays the body for all elements. Without `derivatives` no value of it has one: what a function
  * form recorded at a constant needs one only while it is recorded (ops/array/fresh_input.c). */
-static bool play(cot_tape *t, const batch *b, cot_var *ys, bool derivatives) {
+static bool play(cot_tape *t, const cot__mapping *b, cot_var *ys, bool derivatives) {
     cot__scope scope = cot__scope_open(t, derivatives ? t->active_mask : 0);
     bool       ok = cot__play_batched(t, NAME, b->r, b->values, b->given, b->extent, ys, b->is);
     cot__scope_close(t, &scope);
@@ -202,14 +94,14 @@ static void run(cot_tape *t, const cot__region *r, const inputs *in, cot_var *ys
     cot_var *values = cot__arena(t, count * sizeof *values, NAME);
     bool    *given = values ? cot__arena(t, count + (size_t)r->m, NAME) : NULL, done = false;
     if (!given) return;
-    batch b = {r, values, given, given + count, in->extent};
+    cot__mapping b = {r, values, given, given + count, in->extent};
     memcpy(values, in->x, (size_t)r->n * sizeof *values);
     memcpy(given, in->is, (size_t)r->n);
     for (int k = 0; k < r->captures; k++) values[r->n + k] = VAR(t, r->captured[k]), given[r->n + k] = false;
     /* the casts that the function's policy asked for are recorded in it */
     cot_precision policy = cot__precision_pause(t);
     bool derivatives = may_have_derivatives(t, &b);
-    bool ok = (derivatives || run_as_program(t, &b, ys, &done)) && (done || play(t, &b, ys, derivatives));
+    bool ok = (derivatives || cot__vmap_as_program(t, &b, ys, &done)) && (done || play(t, &b, ys, derivatives));
     t->precision = policy;
     for (int k = 0; k < r->m && ok; k++) {
         ys[k] = placed(t, ys[k], b.is[k], in->extent, k, axes);

@@ -7,13 +7,15 @@
 
 #include <string.h>
 
-/* ENTRIES: programs that are known at once. RUN_BYTES: a run that takes more is not kept. */
-enum { ENTRIES = 64, RUN_BYTES = 1 << 18 };
+/* ENTRIES: programs that are known at once. RUN_BYTES: a run that takes more is not kept. MET:
+ * places for hashes of descriptions that had no program. LATELY: so many were asked for since. */
+enum { ENTRIES = 64, RUN_BYTES = 1 << 18, MET = 256, LATELY = 4 * MET };
 
 typedef struct entry {
     uint64_t      number;
     cot__words    words;
     uint32_t      hash, met;
+    uint32_t      used; /* as many descriptions had been asked for when it was found last */
     cot__program *program;
     cot__run     *idle;
     int32_t      *more;
@@ -23,21 +25,20 @@ typedef struct entry {
 struct cot__known {
     cot_allocator al;
     uint64_t      last; /* the number that was given last */
+    uint32_t      asked;
     entry         at[ENTRIES];
+    uint32_t      met[MET];
 };
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-void cot__words_put(cot__words *w, uint64_t word) {
-    if (w->failed) return;
-    if (w->count == w->room) {
-        uint32_t  room = w->room ? 2 * w->room : 64;
-        uint64_t *at = cot__resize(&w->al, w->at, w->room * sizeof *at, room * sizeof *at);
-        w->failed = !at;
-        if (!at) return;
-        w->at = at;
-        w->room = room;
-    }
+void cot__words_put_more(cot__words *w, uint64_t word) {
+    uint32_t  room = w->room ? 2 * w->room : 256;
+    uint64_t *at = w->failed ? NULL : cot__resize(&w->al, w->at, w->room * sizeof *at, room * sizeof *at);
+    w->failed = !at;
+    if (!at) return;
+    w->at = at;
+    w->room = room;
     w->at[w->count++] = word;
 }
 
@@ -85,13 +86,22 @@ cot__known *cot__known_open(const cot_allocator *al) {
 
 void cot__known_close(cot__known *k) {
     if (!k) return;
-    for (int i = 0; i < ENTRIES; i++) forget(k, &k->at[i]);
+    for (int i = 0; i < ENTRIES; i++)
+        if (k->at[i].number) forget(k, &k->at[i]);
     cot_allocator al = k->al;
     cot__free(&al, k, sizeof *k);
 }
 
+/* Was the entry that goes next used lately? Where more descriptions come in turn than there are
+ * entries, each would drive out one that comes again before itself. */
+static bool is_full(const cot__known *k) {
+    const entry *e = &k->at[(k->last + 1) % ENTRIES];
+    return e->number && k->asked - e->used <= LATELY;
+}
+
 static cot__known_program tell(const entry *e) {
-    return e ? (cot__known_program){e->number, e->program, e->more, e->count} : (cot__known_program){0};
+    if (!e) return (cot__known_program){0};
+    return (cot__known_program){.number = e->number, .program = e->program, .more = e->more, .count = e->count};
 }
 
 /* ---- passes ---------------------------------------------------------------------------------- */
@@ -116,22 +126,27 @@ static void optimise(const cot__known *k, entry *e) {
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-cot__known_program cot__known_find(cot__known *k, const cot__words *w) {
-    uint32_t hash = k && !w->failed ? hash_of(w) : 0;
-    for (int i = 0; k && !w->failed && i < ENTRIES; i++) {
+cot__known_program cot__known_find(cot__known *k, const cot__words *w, uint32_t worth) {
+    if (!k || w->failed) return tell(NULL);
+    uint32_t hash = hash_of(w);
+    k->asked++;
+    for (int i = 0; i < ENTRIES; i++) {
         entry *e = &k->at[i];
         if (e->hash != hash || !e->number || e->words.count != w->count) continue;
         if (memcmp(e->words.at, w->at, w->count * sizeof *w->at)) continue;
-        if (++e->met == 1) optimise(k, e);
+        if (++e->met == worth) optimise(k, e);
+        e->used = k->asked;
         return tell(e);
     }
-    return tell(NULL);
+    bool met = k->met[hash % MET] == hash;
+    k->met[hash % MET] = hash;
+    return (cot__known_program){.again = met && !is_full(k)};
 }
 
 cot__known_program cot__known_add(cot__known *k, const cot__words *w, const cot__program *p, uint32_t count,
                                   const int32_t *more) {
     if (!k || w->failed) return tell(NULL);
-    entry fresh = {.number = k->last + 1, .words.al = k->al, .hash = hash_of(w), .count = count};
+    entry fresh = {.number = k->last + 1, .words.al = k->al, .hash = hash_of(w), .used = k->asked, .count = count};
     cot__words_put_bytes(&fresh.words, w->at, w->count * sizeof *w->at);
     fresh.more = cot__alloc(&k->al, count * sizeof *more);
     if (fresh.words.failed || !fresh.more) return forget(k, &fresh), tell(NULL);

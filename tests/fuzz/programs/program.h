@@ -107,6 +107,7 @@ typedef struct way {
     bool        batches;
     /* cot_vmap is a program wherever no derivative is asked for; errors may name other nodes */
     bool        batches_run;
+    bool        batches_again; /* or wherever it is met again */
     /* one allocation, which the head chooses, fails: any error is fine, a crash or leak is not */
     bool        allocations_fail;
     /* values are dropped as soon as an operation is over, as under a memory limit */

@@ -97,7 +97,7 @@ static int reference_of(int k) {
 static bool differs(int k, const outcome *first, const outcome *o, char *why, size_t size) {
     const way *w = &ways[k];
     if (reference_of(k) == k || w->allocations_fail || (w->drops && o->writes_sources)) return false;
-    return outcome_differs(first, o, w->batches, w->batches_run, why, size);
+    return outcome_differs(first, o, w->batches, w->batches_run || w->batches_again, why, size);
 }
 
 bool trial(const program *p, char *why, size_t size) {

@@ -19,6 +19,7 @@ const way ways[] = {
      .work_waits   = true,
      .products_wait = true},
     {.name = "two threads, cut small, batches are programs", .threads = 2, .grain = 1, .batches_run = true},
+    {.name = "one thread, batches that are met again are programs", .threads = 1, .batches_again = true},
     {.name = "one thread, directions in batches", .threads = 1, .batches = true},
     {.name = "one thread, values dropped as under a limit", .threads = 1, .drops = true},
     {.name = "two threads, all work waits, values dropped", .threads = 2, .work_waits = true, .drops = true},
@@ -70,7 +71,7 @@ void way_set(const way *w) {
     settings s = usual;
     if (w->grain) s.grain = w->grain;
     s.batch_from    = w->batches ? 1 : INT64_MAX;
-    s.program_from  = w->batches_run ? 0 : INT64_MAX;
+    s.program_from  = w->batches_run ? 0 : w->batches_again ? usual.program_from : INT64_MAX;
     s.small_rows    = w->batches_run ? 1 : usual.small_rows;
     s.pending_from  = w->work_waits ? 1 : INT64_MAX;
     s.pending_bytes = w->work_waits ? 1 : usual.pending_bytes;
