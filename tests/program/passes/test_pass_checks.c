@@ -1,6 +1,7 @@
 /* The pass checks: what runs for its check of positions alone reads nothing but these. */
 #include "pass_test.h"
 
+#include "program/loop_form.h"
 #include "program/run.h"
 
 enum { ROWS = 2, COLUMNS = 3 };
@@ -72,6 +73,45 @@ static void a_check_alone_says_the_same_and_reads_positions_alone(void **state) 
     test_verdict();
 }
 
+/* A checkpoint of which nobody reads the result: the rows of a sine at some positions. */
+static cot__program *program_of_a_checkpoint(bool read) {
+    union { cot__attr attr; char room[sizeof(cot__attr) + COT__LOOP_INTS * sizeof(int64_t)]; } a = {
+        .attr = {.nints = COT__LOOP_INTS}};
+    draft body, d;
+    draft_open(&body, NULL);
+    uint32_t x = input(&body, COT_F64, SHAPE(ROWS, COLUMNS)), at = input(&body, COT_I64, SHAPE(ROWS));
+    output(&body, op(&body, OP_take, X(op(&body, OP_sin, X(x)), at), .ints = 1));
+    cot__program *inner = draft_close(&body);
+    draft_open(&d, NULL);
+    x = input(&d, COT_F64, SHAPE(ROWS, COLUMNS)), at = input(&d, COT_I64, SHAPE(ROWS));
+    a.attr.ints[COT__LOOP_CONSTS] = 2, a.attr.ints[COT__LOOP_NYS] = 1, a.attr.ints[COT__LOOP_FORM] = COT__LOOP_ONCE;
+    a.attr.ints[COT__LOOP_LENGTH] = a.attr.ints[COT__LOOP_STATES] = 1;
+    uint32_t z = cot__build_operation(&d.b, &(cot__append){.op = OP_loop, .n = 2, .x = (uint32_t[]){x, at},
+                                                           .attr = &a.attr, .name = "checkpoint", .bodies = 1,
+                                                           .body = &inner});
+    cot__program_release(inner);
+    output(&d, read ? z : op(&d, OP_neg, X(x)));
+    return draft_close(&d);
+}
+
+static void a_checkpoint_that_nobody_reads_looks_at_its_data_alone(void **state) {
+    (void)state;
+    char          want[512], said[512];
+    cot__program *p = program_of_a_checkpoint(false), *q = after(p, cot__pass_checks), *r = after(q, cot__pass_bodies);
+    said_by(p, ROWS, want), said_by(r, ROWS, said);
+    TEST_CHECK(*want && strcmp(want, said) == 0, "\"%s\", and alone \"%s\"", want, said);
+    said_by(r, 1, said);
+    TEST_CHECK(!*said, "good positions: %s", said);
+    TEST_CHECK(has(p->body[0], OP_sin) && !has(r->body[0], OP_sin), "the body computes more than it looks at");
+    cot__program *again = after(r, cot__pass_checks), *read = program_of_a_checkpoint(true);
+    TEST_CHECK(again == r, "it is not done with that");
+    cot__program *kept = after(read, cot__pass_checks);
+    TEST_CHECK(kept == read, "a checkpoint that is read changed");
+    cot__program_release(p), cot__program_release(q), cot__program_release(r), cot__program_release(again);
+    cot__program_release(read), cot__program_release(kept);
+    test_verdict();
+}
+
 static void what_is_read_stays(void **state) {
     draft d;
     (void)state;
@@ -104,6 +144,7 @@ static void any_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_check_alone_says_the_same_and_reads_positions_alone),
+        cmocka_unit_test(a_checkpoint_that_nobody_reads_looks_at_its_data_alone),
         cmocka_unit_test(what_is_read_stays),
         cmocka_unit_test(another_check_stays),
         cmocka_unit_test(any_allocation_may_fail),
