@@ -82,7 +82,7 @@ static bool may_have_derivatives(const cot_tape *t, const batch *b) {
 }
 
 /* Is it a product that is much larger than its factors? Recorded, such a one may never be written
- * (src/pending/product.c). */
+ * (src/pending/patient.c). */
 static bool outgrows_factors(const cot_tape *t, uint32_t node) {
     const cot__node *n = &t->nodes[node];
     int64_t          read = 0;
