@@ -149,7 +149,10 @@ static void keep(cot__pending *q, cot__block_run *r, cot__storage *const *on, co
     cot__waiting *w = &q->op[q->count];
     if (cot__pending_spoils) spoil(q, r, on);
     w->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
-    w->used = w->straight = 0;
+    for (int k = 1; k < COT__KEY; k++) w->key[k] = 0;
+    w->outputs = (uint16_t)r->outputs;
+    w->number = (uint16_t)q->count;
+    if (made) w->adds = 1 << 15;
     w->made = made ? (const cot__recipe *)(const void *)keep_numbers(q, made, RECIPE) : NULL;
     for (int i = 0; i < COT__WAITING_VIEWS; i++) {
         if (!cot__view_in_use(r, i)) continue;
@@ -158,9 +161,14 @@ static void keep(cot__pending *q, cot__block_run *r, cot__storage *const *on, co
         if (!v->data || !on[i]) continue;
         w->on[i] = touch(q, on[i]);
         w->used |= (uint16_t)(UINT32_C(1) << i);
-        w->straight |= (uint16_t)((uint32_t)cot__is_straight(v, on[i]) << i);
-        if (i >= COT__RUN_VIEWS) on[i]->unready = true;
+        bool straight = cot__is_straight(v, on[i]), written = i >= COT__RUN_VIEWS;
+        w->straight |= (uint16_t)((uint32_t)straight << i);
+        q->bent |= !straight;
+        if (!written) continue;
+        on[i]->unready = true;
+        w->adds |= (uint16_t)((uint32_t)r->out[i - COT__RUN_VIEWS].accumulate << i);
     }
+    q->print = (q->print ^ w->key[1] ^ w->key[2] ^ (w->key[2 + COT__RUN_VIEWS / 2] >> 9)) * 0x9e3779b97f4a7c15;
     q->run[q->count++] = *r;
 }
 

@@ -34,7 +34,6 @@ void cot__pending_walk_back(cot__pending *q, uint32_t first, uint32_t end) {
 
 void cot__pending_drop_dead(cot__pending *q) {
     uint32_t kept = q->count;
-    cot__pending_from_end(q);
     for (uint32_t k = q->count; k-- > 0;) { /* those that live gather at the end */
         if (!is_needed(q, k)) continue;
         walk_over(q, k);

@@ -6,6 +6,7 @@
 
 enum { COT__WAITING_VIEWS = COT__RUN_VIEWS + COT__RUN_OUTPUTS };
 #define COT__NOWHERE UINT32_MAX
+enum { COT__KEY = 2 + COT__WAITING_VIEWS / 2 };
 
 /* A storage that waiting work touches. It has its place as long as any work does. */
 typedef struct cot__touched {
@@ -27,13 +28,22 @@ typedef struct cot__touched {
 /* An operation that waits, beside its run. Views are numbered as in cot__stage.moves: operand i is
  * i, output i is COT__RUN_VIEWS + i. */
 typedef struct cot__waiting {
-    int64_t  size;
-    /* which of the touched storages each is on that is on one; the others are numbers, or unread */
-    uint32_t on[COT__WAITING_VIEWS];
+    union { /* what is compared with what was done before (outline.c) */
+        struct {
+            int64_t  size;
+            uint16_t used;     /* bit i: view i is on a storage */
+            uint16_t straight; /* bit i: it has all elements of its storage, in their order */
+            uint16_t adds;     /* bit i: it is added to; bit 15: it is made by a recipe */
+            uint16_t outputs;
+            /* which of the touched storages each is on that is on one; the others, 0, are numbers,
+             * or unread */
+            uint32_t on[COT__WAITING_VIEWS];
+        };
+        uint64_t key[COT__KEY];
+    };
     uint32_t before[COT__WAITING_VIEWS]; /* the view before it in its group on the same storage */
-    uint16_t used;     /* bit i: view i is on a storage */
-    uint16_t straight; /* bit i: it has all elements of its storage, in their order */
     uint32_t group;
+    uint16_t number; /* of the operations that came since the last run */
     /* NULL, or how to make the output from the operands: in place of the run, whose views say what
      * is read and written */
     const cot__recipe *made;
@@ -44,6 +54,9 @@ typedef struct cot__numbers {
     uint32_t             used;
     int64_t              number[1000];
 } cot__numbers;
+
+typedef struct cot__outline cot__outline;
+enum { COT__OUTLINES = 8 };
 
 struct cot__pending {
     cot_tape       *t;
@@ -61,6 +74,14 @@ struct cot__pending {
      * for new values */
     uint32_t       *orphan;
     uint32_t        orphans, orphan_room;
+    /* Of lists that were done lately (outline.c): the oldest is the next to go. And how many lists
+     * in a row had none. */
+    cot__outline *outline[COT__OUTLINES];
+    uint32_t      oldest, misses;
+    /* of the list that waits: a view is not straight; and a word that most lists which differ
+     * differ in */
+    bool          bent;
+    uint64_t      print;
     /* NULL, or a reduction of what one of them will hold, to be done on the way */
     cot__stage_fold *fold;
     uint32_t         folded;
@@ -91,7 +112,7 @@ static inline bool cot__overwrites(const cot__block_run *r, const cot__waiting *
     return i >= COT__RUN_VIEWS && !r->out[i - COT__RUN_VIEWS].accumulate && w->straight >> i & 1;
 }
 
-/* Drops operations whose results nothing will read (dead.c). */
+/* Drops operations whose results nothing will read, after cot__pending_from_end (dead.c). */
 void cot__pending_drop_dead(cot__pending *q);
 /* Walks back over operations first … end - 1; `needed` of the storages changes from what holds
  * after them to what holds before. */
@@ -103,6 +124,15 @@ void cot__pending_from_end(cot__pending *q);
  * blocks alone (groups.c). */
 void cot__pending_group(cot__pending *q);
 void cot__pending_find_scratch(cot__pending *q);
+
+/* After cot__pending_from_end: drops, groups and finds scratch as for a list like this one before.
+ * False: none is kept, and *keep says whether this one is to be (outline.c). */
+bool cot__outline_follow(cot__pending *q, bool *keep);
+/* Keeps what will be found: before these steps and after them. NULL: there is no memory. */
+cot__outline *cot__outline_begin(cot__pending *q);
+void          cot__outline_end(cot__outline *p, const cot__pending *q);
+size_t        cot__outlines_bytes(const cot__pending *q);
+void          cot__outlines_free(cot__pending *q);
 
 /* Does all that waits (run.c). */
 void cot__pending_run(cot__pending *q);

@@ -47,6 +47,8 @@ static void let_go(cot__pending *q) {
     bool     before = q->t->memory.dropping;
     q->t->memory.dropping = true; /* the lists stay meanwhile */
     q->count = q->touches = q->orphans = 0;
+    q->bent = false;
+    q->print = 0;
     for (cot__numbers *n = q->current = q->numbers; n; n = n->next) n->used = 0;
     for (uint32_t k = 0; k < touches; k++) {
         cot__touched *e = &q->touched[q->queued[k]];
@@ -66,9 +68,15 @@ static void let_go(cot__pending *q) {
 }
 
 void cot__pending_run(cot__pending *q) {
-    cot__pending_drop_dead(q);
-    cot__pending_group(q);
-    cot__pending_find_scratch(q);
+    bool keep;
+    cot__pending_from_end(q);
+    if (!cot__outline_follow(q, &keep)) {
+        cot__outline *p = keep ? cot__outline_begin(q) : NULL;
+        cot__pending_drop_dead(q);
+        cot__pending_group(q);
+        cot__pending_find_scratch(q);
+        if (p) cot__outline_end(p, q);
+    }
     run_groups(q);
     let_go(q);
 }
@@ -147,6 +155,7 @@ void cot__pending_shrink(cot_tape *t) {
         cot__free(&t->al, q->numbers, sizeof *next);
         q->numbers = next;
     }
+    cot__outlines_free(q);
     cot__free(&t->al, q->run, q->room * COT__WAITING_BYTES);
     cot__free(&t->al, q->orphan, q->orphan_room * sizeof *q->orphan);
     if (t->pending.patients) {
@@ -166,7 +175,7 @@ void cot__pending_shrink(cot_tape *t) {
 size_t cot__pending_lists(const cot_tape *t) {
     const cot__pending *q = t->pending.work;
     if (!q) return 0;
-    size_t bytes = cot__cache_takes(q->room * COT__WAITING_BYTES) +
+    size_t bytes = cot__outlines_bytes(q) + cot__cache_takes(q->room * COT__WAITING_BYTES) +
                    cot__cache_takes(q->touched_room * COT__TOUCHED_BYTES) +
                    cot__cache_takes(q->orphan_room * sizeof *q->orphan) + cot__cache_takes(sizeof *q);
     for (const cot__numbers *n = q->numbers; n; n = n->next) bytes += cot__cache_takes(sizeof *n);
