@@ -3,7 +3,7 @@
  * A recipe is a few elementwise steps over leaves: arrays, mostly small, that are repeated along
  * axes (stride 0) to one common shape. Element i of the result depends on element i of the leaves
  * alone, so any range can be made by itself, with the same bits. Work that waits on a tape has
- * recipes (pending/product.c), and so have programs (the operation fold_made). */
+ * recipes (pending/patient.c), and so have programs (the operation fold_made). */
 #ifndef COT_RECIPE_H
 #define COT_RECIPE_H
 

@@ -48,7 +48,7 @@ static bool results_intact(const cot_tape *t, uint32_t operation) {
 
 /* By what the storage itself says. */
 static bool is_free(const cot_tape *t, const cot__storage *s) {
-    return s->block && !s->dropped && s->refs == 1 && !s->pins && !s->touched && !s->unready && !s->readers &&
+    return s->block && !s->dropped && s->refs == 1 && !s->pins && !s->touched && !s->unready &&
            !s->aside && s->read_at < t->memory.pinned_from;
 }
 

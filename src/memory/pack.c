@@ -21,7 +21,7 @@ static bool can_be_packed(cot_tape *t, cot__storage *s) {
     if (s->owner == COT__NONE) return false; /* somebody may hold its address */
     if (s->unready || s->touched) cot__pending_finish(t);
     return s->block && !s->dropped && !s->packed && s->refs == 1 && !s->pins && !s->touched && !s->unready &&
-           !s->readers && !s->aside && !s->product && s->version == 0 && s->bytes > 0;
+           !s->aside && s->version == 0 && s->bytes > 0;
 }
 
 void cot__pack(cot_tape *t, cot__storage *s) {
@@ -46,7 +46,7 @@ bool cot__pack_read(cot_tape *t, cot__storage *s) {
 }
 
 static bool is_in_use(const cot_tape *t, const cot__storage *s) {
-    return s->refs > 1 || s->pins || s->touched || s->readers || s->read_at >= t->memory.pinned_from;
+    return s->refs > 1 || s->pins || s->touched || s->read_at >= t->memory.pinned_from;
 }
 
 /* Elements that nobody computes with go again. */

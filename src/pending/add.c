@@ -11,6 +11,7 @@ int64_t cot__pending_from = 4096, cot__pending_bytes = 32768;
 bool    cot__pending_spoils = false;
 
 enum { MOST = 512 }; /* operations: more would hold memory for long */
+enum { NUMBERS = COT__WAITING_VIEWS * 2 * COT_MAX_NDIM, RECIPE = sizeof(cot__recipe) / sizeof(int64_t) };
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
@@ -32,17 +33,22 @@ static bool room_for_operation(cot__pending *q) {
 
 static bool room_for_storages(cot__pending *q) {
     uint32_t more = q->touched_room ? 2 * q->touched_room : 32;
-    if (q->touches + COT__WAITING_VIEWS <= q->touched_room) return true;
-    void *list = cot__resize(&q->t->al, q->touched, q->touched_room * sizeof *q->touched, more * sizeof *q->touched);
-    if (!list) return false;
-    q->touched = list;
+    if (q->places + COT__WAITING_VIEWS <= q->touched_room) return true;
+    cot__touched *touched = cot__alloc(&q->t->al, more * COT__TOUCHED_BYTES);
+    if (!touched) return false;
+    uint32_t *queued = (uint32_t *)(void *)(touched + more);
+    if (q->places) memcpy(touched, q->touched, q->places * sizeof *touched);
+    if (q->touches) memcpy(queued, q->queued, q->touches * sizeof *queued);
+    cot__free(&q->t->al, q->touched, q->touched_room * COT__TOUCHED_BYTES);
+    q->touched = touched;
+    q->queued = queued;
     q->touched_room = more;
     return true;
 }
 
-static bool room_for_numbers(cot__pending *q) {
+static bool room_for_numbers(cot__pending *q, uint32_t numbers) {
     cot__numbers *n = q->current;
-    if (n && n->used + COT__WAITING_VIEWS * 2 * COT_MAX_NDIM <= COUNTOF(n->number)) return true;
+    if (n && n->used + numbers <= COUNTOF(n->number)) return true;
     if (n && n->next) {
         q->current = n->next;
         return true;
@@ -55,32 +61,40 @@ static bool room_for_numbers(cot__pending *q) {
     return true;
 }
 
-static bool room_for_one(cot_tape *t) {
+static bool room_for_one(cot_tape *t, bool operation, uint32_t numbers) {
     cot__pending *q = t->pending.work;
     if (!q) {
         if (!(q = cot__alloc(&t->al, sizeof *q))) return false;
-        *q = (cot__pending){.t = t};
+        *q = (cot__pending){.t = t, .vacant = COT__NOWHERE};
         t->pending.work = q;
     }
-    return room_for_operation(q) && room_for_storages(q) && room_for_numbers(q);
+    return room_for_storages(q) && (!operation || (room_for_operation(q) && room_for_numbers(q, numbers)));
 }
 
-/* The list of waiting work with room for one more; NULL: no memory. No value is dropped for it. */
-static cot__pending *ready(cot_tape *t) {
+static bool has_room(const cot__pending *q, uint32_t numbers) {
+    return q && q->count < q->room && q->places + COT__WAITING_VIEWS <= q->touched_room && q->current &&
+           q->current->used + numbers <= COUNTOF(q->current->number);
+}
+
+/* The list of waiting work with room made for one more; NULL: no memory. No value is dropped for
+ * it. */
+static cot__pending *make_room(cot_tape *t, bool operation, uint32_t numbers) {
     bool before = t->memory.dropping, refused = t->cache.refused;
-    if (t->pending.work && t->pending.work->count == MOST) cot__pending_run(t->pending.work);
+    if (operation && t->pending.work && t->pending.work->count == MOST) cot__pending_run(t->pending.work);
     t->memory.dropping = true;
-    bool well = room_for_one(t);
+    bool well = room_for_one(t, operation, numbers);
     t->memory.dropping = before;
     t->cache.refused = refused; /* that there is none is no error */
     return well ? t->pending.work : NULL;
 }
 
+cot__pending *cot__pending_with_places(cot_tape *t) { return make_room(t, false, 0); }
+
 /* ---- adding ---------------------------------------------------------------------------------- */
 
-static const int64_t *keep_numbers(cot__pending *q, const int64_t *numbers, int n) {
+static const int64_t *keep_numbers(cot__pending *q, const void *numbers, int n) {
     int64_t *to = &q->current->number[q->current->used];
-    memcpy(to, numbers, (size_t)n * sizeof *numbers);
+    memcpy(to, numbers, (size_t)n * sizeof *to);
     q->current->used += (uint32_t)n;
     return to;
 }
@@ -99,12 +113,27 @@ static void keep_view(cot__pending *q, cot__view *v, const cot__storage *s) {
     }
 }
 
+uint32_t cot__pending_place(cot__pending *q, cot__storage *s) {
+    if (s->touched) return s->touched - 1;
+    uint32_t place = q->vacant;
+    if (place == COT__NOWHERE) place = q->places++;
+    else q->vacant = q->touched[place].view;
+    cot__touched *e = &q->touched[place];
+    e->storage = s;
+    e->patient = NULL;
+    e->readers = NULL;
+    e->queued = e->unread = false; /* the rest is written by whoever reads it */
+    s->touched = place + 1;
+    return place;
+}
+
 static uint32_t touch(cot__pending *q, cot__storage *s) {
-    if (!s->touched) {
-        q->touched[q->touches++] = (cot__touched){.storage = s};
-        s->touched = q->touches;
+    uint32_t place = s->touched ? s->touched - 1 : cot__pending_place(q, s);
+    if (!q->touched[place].queued) {
+        q->touched[place].queued = true;
+        q->queued[q->touches++] = place;
     }
-    return s->touched - 1;
+    return place;
 }
 
 /* No waiting operation, this one included, reads the old contents. */
@@ -116,12 +145,15 @@ static void spoil(const cot__pending *q, const cot__block_run *r, cot__storage *
     cot__spoil(q->t->backend, z->data, (int64_t)z->bytes);
 }
 
-/* on: for each view, the storage it lies on; NULL: a number, or it is not read. */
-static void keep(cot__pending *q, cot__block_run *r, cot__storage *const *on) {
+static void keep(cot__pending *q, cot__block_run *r, cot__storage *const *on, const cot__recipe *made) {
     cot__waiting *w = &q->op[q->count];
     if (cot__pending_spoils) spoil(q, r, on);
     w->size = cot__count(r->out[0].to.ndim, r->out[0].to.shape);
-    w->used = w->straight = 0;
+    for (int k = 1; k < COT__KEY; k++) w->key[k] = 0;
+    w->outputs = (uint16_t)r->outputs;
+    w->number = (uint16_t)q->count;
+    if (made) w->adds = 1 << 15;
+    w->made = made ? (const cot__recipe *)(const void *)keep_numbers(q, made, RECIPE) : NULL;
     for (int i = 0; i < COT__WAITING_VIEWS; i++) {
         if (!cot__view_in_use(r, i)) continue;
         cot__view *v = i < COT__RUN_VIEWS ? &r->x[i] : &r->out[i - COT__RUN_VIEWS].to;
@@ -129,10 +161,23 @@ static void keep(cot__pending *q, cot__block_run *r, cot__storage *const *on) {
         if (!v->data || !on[i]) continue;
         w->on[i] = touch(q, on[i]);
         w->used |= (uint16_t)(UINT32_C(1) << i);
-        w->straight |= (uint16_t)((uint32_t)cot__is_straight(v, on[i]) << i);
-        if (i >= COT__RUN_VIEWS) on[i]->unready = true;
+        bool straight = cot__is_straight(v, on[i]), written = i >= COT__RUN_VIEWS;
+        w->straight |= (uint16_t)((uint32_t)straight << i);
+        q->bent |= !straight;
+        if (!written) continue;
+        on[i]->unready = true;
+        w->adds |= (uint16_t)((uint32_t)r->out[i - COT__RUN_VIEWS].accumulate << i);
     }
+    q->print = (q->print ^ w->key[1] ^ w->key[2] ^ (w->key[2 + COT__RUN_VIEWS / 2] >> 9)) * 0x9e3779b97f4a7c15;
     q->run[q->count++] = *r;
+}
+
+bool cot__pending_add(cot_tape *t, cot__block_run *r, cot__storage *const *on, const cot__recipe *made) {
+    cot__pending *q = t->pending.work;
+    uint32_t      numbers = made ? NUMBERS + RECIPE : NUMBERS;
+    if (UNLIKELY(!has_room(q, numbers))) q = make_room(t, true, numbers);
+    if (q) keep(q, r, on, made);
+    return q != NULL;
 }
 
 /* ---- now or later ---------------------------------------------------------------------------- */
@@ -169,13 +214,13 @@ static void make_way(cot_tape *t, const cot__block_run *r, cot__storage *const *
     }
 }
 
-/* Values that wait for a look of their own are written before they are read or changed, and those
- * that are made from what the operation changes. */
-static void make_products(cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
+/* Patient operations join the queue before one that reads what they make, or writes what they make
+ * or read. */
+static void ask(cot_tape *t, const cot__block_run *r, cot__storage *const *on) {
     for (int i = 0; i < COT__WAITING_VIEWS; i++) {
         if (!cot__view_in_use(r, i) || !on[i]) continue;
-        if (on[i]->product) cot__product_make(on[i]);
-        if (i >= COT__RUN_VIEWS && on[i]->readers) cot__product_make_readers(t, on[i]);
+        if (i >= COT__RUN_VIEWS) cot__pending_ask_readers(t, on[i]);
+        if (cot__patient_of(t, on[i])) cot__pending_ask(t, on[i]);
     }
 }
 
@@ -199,11 +244,10 @@ static bool is_of_examples(const cot__block_run *r, cot__storage *const *on) {
 /* True: it waits. False: it is to be done now. */
 static bool waits(cot_tape *t, cot__block_run *r, cot__storage *const *on) {
     if (UNLIKELY(t->mode.compiling) && is_of_examples(r, on)) return true;
-    if (UNLIKELY(t->pending.products)) make_products(t, r, on);
-    cot__pending *q = may_wait(t, r, on) ? ready(t) : NULL;
-    if (q) keep(q, r, on);
-    else make_way(t, r, on);
-    return q != NULL;
+    if (UNLIKELY(t->pending.patients)) ask(t, r, on);
+    if (may_wait(t, r, on) && cot__pending_add(t, r, on, NULL)) return true;
+    make_way(t, r, on);
+    return false;
 }
 
 void cot__pending_value(cot_tape *t, int op, cot_dtype compute, int n, const cot__bound *xs, const cot__bound *z) {

@@ -5,10 +5,11 @@
  * the operation does not overwrite it. */
 #include "pending/parts.h"
 
-void cot__pending_needed_at_end(cot__pending *q) {
+void cot__pending_from_end(cot__pending *q) {
     for (uint32_t k = 0; k < q->touches; k++) {
-        cot__touched *s = &q->touched[k];
+        cot__touched *s = &q->touched[q->queued[k]];
         s->needed = s->storage->refs > (s->unread ? 1 : 0); /* the tape has one reference to it */
+        s->group = 0;
     }
 }
 
@@ -33,7 +34,6 @@ void cot__pending_walk_back(cot__pending *q, uint32_t first, uint32_t end) {
 
 void cot__pending_drop_dead(cot__pending *q) {
     uint32_t kept = q->count;
-    cot__pending_needed_at_end(q);
     for (uint32_t k = q->count; k-- > 0;) { /* those that live gather at the end */
         if (!is_needed(q, k)) continue;
         walk_over(q, k);

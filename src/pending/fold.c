@@ -2,14 +2,14 @@
  *
  * A sum, maximum or minimum of all elements is a fold of the group that makes them: each block is
  * reduced while it is in cache. A value that is cheaper to compute again than to write is computed
- * for the reduction alone (product.c). The bits are those of the entry `reduce`. */
+ * for the reduction alone (patient.c). The bits are those of the entry `reduce`. */
 #include "pending/parts.h"
 
 /* Is what the last operation that writes the storage makes all of its elements? */
 static bool is_made_whole(const cot__pending *q, uint32_t on) {
     for (uint32_t k = q->count; k-- > 0;)
         for (uint32_t i = COT__RUN_VIEWS; i < COT__RUN_VIEWS + (uint32_t)q->run[k].outputs; i++)
-            if (q->op[k].on[i] == on) return q->op[k].straight >> i & 1;
+            if (q->op[k].on[i] == on) return !q->op[k].made && q->op[k].straight >> i & 1;
     return false;
 }
 
@@ -38,5 +38,5 @@ static bool fold(cot_tape *t, cot__reduction what, const cot__bound *x, const co
 bool cot__pending_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z) {
     cot__bound b = cot__bound_at(t, x);
     if (LIKELY(!b.storage || !b.storage->unready || b.storage->example)) return false;
-    return b.storage->product ? cot__product_reduce(t, what, &b, axes, z) : fold(t, what, &b, z);
+    return cot__patient_of(t, b.storage) ? cot__patient_reduce(t, what, &b, axes, z) : fold(t, what, &b, z);
 }

@@ -57,6 +57,7 @@ static bool fits_view(const cot__pending *q, uint32_t k, uint32_t i, uint32_t gr
 
 static bool fits(const cot__pending *q, uint32_t first, uint32_t k, uint32_t group) {
     if (q->op[k].size != q->op[first].size || k - first == COT__STAGE_RUNS) return false;
+    if (q->op[k].made || q->op[first].made) return false;
     COT__EACH_VIEW (i, &q->op[k])
         if (!fits_view(q, k, i, group)) return false;
     return true;
@@ -83,7 +84,6 @@ static void join(cot__pending *q, uint32_t k, uint32_t group) {
 
 void cot__pending_group(cot__pending *q) {
     uint32_t group = 1, first = 0;
-    for (uint32_t k = 0; k < q->touches; k++) q->touched[k].group = 0;
     for (uint32_t k = 0; k < q->count; k++) {
         if (k > first && !fits(q, first, k, group)) {
             group++;
@@ -122,8 +122,7 @@ static void find_in_group(cot__pending *q, uint32_t first, uint32_t end) {
 }
 
 void cot__pending_find_scratch(cot__pending *q) {
-    cot__pending_needed_at_end(q);
-    for (uint32_t k = 0; k < q->touches; k++) q->touched[k].group = 0;
+    cot__pending_from_end(q);
     for (uint32_t end = q->count, first; end > 0; end = first) {
         for (first = end - 1; first > 0 && q->op[first - 1].group == q->op[first].group; first--) {}
         find_in_group(q, first, end);

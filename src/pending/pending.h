@@ -9,8 +9,10 @@
  *
  * What waits is an operation over values, each bound to the storage where it lies or will lie
  * (cot__bound). A storage knows whether waiting work touches it. A write in place is a new value in
- * the memory of its operand. Only operations that cannot fail wait; short ones never do. Work that
- * still waits when the library returns to its caller touches memory that only the tape can reach.
+ * the memory of its operand. Only operations that cannot fail wait; short ones never do. Those
+ * whose results are better computed twice than written are patient: they join the queue when asked.
+ * Work that still waits when the library returns to its caller touches memory that only the tape
+ * can reach.
  *
  * May call: base, rules, backend, program, tape. Must not touch: derivatives; a driver says which
  * values it will read. */
@@ -48,12 +50,16 @@ void cot__pending_partials(cot_tape *t, int op, cot_dtype compute, int n, const 
                            int count, const cot__pending_term *terms);
 void cot__pending_copy(cot_tape *t, const cot__bound *to, const cot__bound *from);
 
-/* Large values that are cheap to compute wait until somebody looks at their own elements
- * (product.c). z (…, m, n), a new value, becomes the product of depth 1 of a (…, m, 1) and
- * b (…, 1, n), or the value of an elementwise operation, one of whose operands is such a value.
- * False: it does not wait so. */
+/* Large values that are cheap to compute are made by patient operations, which join the queue when
+ * they are asked (patient.c). z (…, m, n), a new value, becomes the product of depth 1 of
+ * a (…, m, 1) and b (…, 1, n), or the value of an elementwise operation, one of whose operands is
+ * such a value. False: it does not wait so. */
 bool cot__pending_product(cot_tape *t, const cot__bound *a, const cot__bound *b, const cot__bound *z);
 bool cot__pending_extend(cot_tape *t, int op, int n, const cot__bound *xs, const cot__bound *z);
+/* Somebody will read the elements of s, or is about to change them: the patient operation that
+ * makes them, or each that reads them, joins the queue, if there is one. */
+void cot__pending_ask(cot_tape *t, cot__storage *s);
+void cot__pending_ask_readers(cot_tape *t, cot__storage *s);
 /* Reduces node x, which waits, as it is computed (fold.c). False: it does not wait, or should be
  * written first. */
 bool cot__pending_reduce(cot_tape *t, cot__reduction what, uint32_t x, uint32_t axes, const cot__view *z);

@@ -19,7 +19,14 @@ static uint32_t folded_maker(const cot__pending *q) {
 static void run_groups(cot__pending *q) {
     uint32_t maker = folded_maker(q);
     for (uint32_t first = 0, end; first < q->count; first = end) {
-        cot__stage s = {.run = &q->run[first], .size = q->op[first].size, .block_bytes = cot__pending_bytes,
+        if (q->op[first].made) {
+            q->t->backend->make(q->op[first].made);
+            end = first + 1;
+            continue;
+        }
+        cot__stage s = {.run = &q->run[first],
+                        .size = q->op[first].size,
+                        .block_bytes = cot__pending_bytes,
                         .moves = &q->moves[first]};
         for (end = first; end < q->count && q->op[end].group == q->op[first].group; end++) s.cost += q->run[end].cost;
         s.count = (int)(end - first);
@@ -32,31 +39,44 @@ static void run_groups(cot__pending *q) {
     }
 }
 
-/* Nothing waits any more: storages without owners are freed. Freeing one may let others go, which
- * are storages like any other by then. */
+/* Nothing is queued any more: storages without owners are freed. Freeing one may let others go,
+ * which are storages like any other by then. */
 static void let_go(cot__pending *q) {
     uint32_t touches = q->touches, ownerless = 0;
+    bool     alone = !q->t->pending.patients; /* all places become vacant */
     bool     before = q->t->memory.dropping;
     q->t->memory.dropping = true; /* the lists stay meanwhile */
     q->count = q->touches = q->orphans = 0;
+    q->bent = false;
+    q->print = 0;
     for (cot__numbers *n = q->current = q->numbers; n; n = n->next) n->used = 0;
     for (uint32_t k = 0; k < touches; k++) {
-        cot__storage *s = q->touched[k].storage;
-        s->touched = 0;
-        s->unready = false;
-        if (s->refs == 0) q->touched[ownerless++].storage = s;
+        cot__touched *e = &q->touched[q->queued[k]];
+        cot__storage *s = e->storage;
+        e->queued = e->unread = s->unready = false;
+        if (alone) s->touched = 0;
+        else cot__pending_vacate(q, s);
+        if (s->refs == 0) q->queued[ownerless++] = q->queued[k];
     }
+    if (alone) q->places = 0, q->vacant = COT__NOWHERE;
     for (uint32_t k = 0; k < ownerless; k++) {
-        q->touched[k].storage->refs = 1;
-        cot__storage_release(q->t, q->touched[k].storage);
+        cot__storage *s = q->touched[q->queued[k]].storage;
+        s->refs = 1;
+        cot__storage_release(q->t, s);
     }
     q->t->memory.dropping = before;
 }
 
 void cot__pending_run(cot__pending *q) {
-    cot__pending_drop_dead(q);
-    cot__pending_group(q);
-    cot__pending_find_scratch(q);
+    bool keep;
+    cot__pending_from_end(q);
+    if (!cot__outline_follow(q, &keep)) {
+        cot__outline *p = keep ? cot__outline_begin(q) : NULL;
+        cot__pending_drop_dead(q);
+        cot__pending_group(q);
+        cot__pending_find_scratch(q);
+        if (p) cot__outline_end(p, q);
+    }
     run_groups(q);
     let_go(q);
 }
@@ -75,10 +95,8 @@ void cot__pending_ready(const cot_tape *t, cot__storage *s) {
         cot__example_ready(s);
         return;
     }
-    if (s->product) {
-        cot__product_make(s);
-        return;
-    }
+    cot__pending_ask(t->pending.work->t, s);
+    if (!s->unready) return; /* no memory: it was done */
     t->pending.work->touched[s->touched - 1].unread = false;
     cot__pending_run(t->pending.work);
 }
@@ -90,9 +108,10 @@ void cot__settle(cot_tape *t, uint32_t i) {
 void cot__pending_settle(cot_tape *t, cot__storage *s) {
     if (UNLIKELY(s->stored.errand)) cot__memory_settle(s);
     if (s->example) cot__example_ready(s);
-    if (s->product) cot__product_make(s);
-    if (s->readers) cot__product_make_readers(t, s);
     if (!s->touched) return;
+    cot__pending_ask_readers(t, s);
+    cot__pending_ask(t, s);
+    if (!s->touched) return; /* no memory: they were done */
     t->pending.work->touched[s->touched - 1].unread = false;
     cot__pending_run(t->pending.work);
 }
@@ -123,30 +142,41 @@ void cot__pending_resume(cot_tape *t, cot__paused before) {
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 void cot__pending_forget(cot_tape *t) {
+    if (t->pending.work) let_go(t->pending.work);
+    cot__pending_shrink(t);
+}
+
+/* What patient operations touch keeps its place. */
+void cot__pending_shrink(cot_tape *t) {
     cot__pending *q = t->pending.work;
-    if (!q) return;
-    let_go(q);
+    if (!q || q->count) return;
     while (q->numbers) {
         cot__numbers *next = q->numbers->next;
         cot__free(&t->al, q->numbers, sizeof *next);
         q->numbers = next;
     }
+    cot__outlines_free(q);
     cot__free(&t->al, q->run, q->room * COT__WAITING_BYTES);
-    cot__free(&t->al, q->touched, q->touched_room * sizeof *q->touched);
     cot__free(&t->al, q->orphan, q->orphan_room * sizeof *q->orphan);
+    if (t->pending.patients) {
+        *q = (cot__pending){.t = t,
+                            .touched = q->touched,
+                            .queued = q->queued,
+                            .places = q->places,
+                            .vacant = q->vacant,
+                            .touched_room = q->touched_room};
+        return;
+    }
+    cot__free(&t->al, q->touched, q->touched_room * COT__TOUCHED_BYTES);
     cot__free(&t->al, q, sizeof *q);
     t->pending.work = NULL;
-}
-
-void cot__pending_shrink(cot_tape *t) {
-    if (!cot__pending_any(t)) cot__pending_forget(t);
 }
 
 size_t cot__pending_lists(const cot_tape *t) {
     const cot__pending *q = t->pending.work;
     if (!q) return 0;
-    size_t bytes = cot__cache_takes(q->room * COT__WAITING_BYTES) +
-                   cot__cache_takes(q->touched_room * sizeof *q->touched) +
+    size_t bytes = cot__outlines_bytes(q) + cot__cache_takes(q->room * COT__WAITING_BYTES) +
+                   cot__cache_takes(q->touched_room * COT__TOUCHED_BYTES) +
                    cot__cache_takes(q->orphan_room * sizeof *q->orphan) + cot__cache_takes(sizeof *q);
     for (const cot__numbers *n = q->numbers; n; n = n->next) bytes += cot__cache_takes(sizeof *n);
     return bytes;
@@ -165,6 +195,8 @@ static bool room_for_orphan(cot__pending *q) {
 /* Borrowed memory is its owner's again when the last reference goes. */
 bool cot__pending_keeps(cot_tape *t, cot__storage *s) {
     cot__pending *q = t->pending.work;
+    if (cot__patient_of(t, s)) cot__patient_forget(t, s); /* nobody will look */
+    if (!s->touched) return false;
     if (!s->borrowed && room_for_orphan(q)) {
         q->orphan[q->orphans++] = s->touched - 1;
         return true;
@@ -196,8 +228,10 @@ cot__storage *cot__pending_reuse(cot_tape *t, size_t bytes) {
 void cot__pending_unread(cot_tape *t, uint32_t since, uint32_t from, const uint8_t *read) {
     cot__pending *q = t->pending.work;
     if (!cot__pending_any(t)) return;
-    for (uint32_t k = since; k < t->storages.count; k++)
-        if (t->storages.list[k]->touched) q->touched[t->storages.list[k]->touched - 1].unread = true;
+    for (uint32_t k = since; k < t->storages.count; k++) {
+        uint32_t place = t->storages.list[k]->touched;
+        if (place && q->touched[place - 1].queued) q->touched[place - 1].unread = true;
+    }
     for (uint32_t i = from; i < t->count; i++) {
         const cot__storage *s = cot__is_tensor(&t->nodes[i]) ? t->nodes[i].value.tensor->storage : NULL;
         if (s && s->touched && read[i - from]) q->touched[s->touched - 1].unread = false;

@@ -243,7 +243,6 @@ void cot__storage_release(cot_tape *t, cot__storage *s) {
         if (UNLIKELY(s->refs == s->gradients)) cot__storage_set_aside(t, s);
         return;
     }
-    if (UNLIKELY(s->product)) cot__product_drop(s);
     if (UNLIKELY(s->stored.store)) {
         cot__extent_give(&s->stored);
         if (s->dropped && s->block) s->dropped = false, t->memory.dropped--; /* they were coming */

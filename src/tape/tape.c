@@ -95,6 +95,7 @@ void cot_tape_destroy(cot_tape *t) {
     cot__known_close(t->known);
     release_storages(t, 0, 0);
     cot__storage_release(t, t->storages.zero);
+    cot__pending_forget(t); /* the places of what was asked for by nobody */
     cot__stores_close(t);
     release_arena(t, NULL, 0);
     cot__array_free(t, &t->node_memory);

@@ -55,9 +55,6 @@ typedef struct cot__storage {
     bool     unready;
     uint8_t  scoped;             /* while a scope closes: may it go? (closed.c) */
     uint8_t  example;            /* 1 + the dtype of an example (examples.h); 0: it is none */
-    uint32_t readers;            /* products that wait to be made from this one's elements */
-    /* the product that it will hold when somebody looks; NULL: none */
-    struct cot__product *product;
 
     /* src/memory: on a tape with a limit the elements may be dropped, and made again when somebody
      * looks */
@@ -213,7 +210,6 @@ typedef struct cot__pending cot__pending;
 bool cot__make_again(const cot_tape *t, cot__storage *s);
 /* Work that writes s is done. */
 void cot__pending_ready(const cot_tape *t, cot__storage *s);
-void cot__product_drop(cot__storage *s); /* the product of s: nobody will look */
 /* After nodes were forgotten: what waits is done, unless a sweep is under way. */
 void cot__pending_rewound(cot_tape *t);
 void cot__pending_forget(cot_tape *t); /* drops it: nobody will look */
@@ -394,7 +390,7 @@ struct cot_tape {
         int           sweeps;
         bool          at_once; /* nothing may wait: see cot__pending_pause */
         cot__pending *work;    /* NULL: nothing has waited yet */
-        struct cot__product *products; /* those that wait, the newest first; NULL: none */
+        uint32_t patients;     /* operations that wait to be asked (patient.c) */
     } pending;
 
     /* src/memory: values are dropped so that a limit holds (memory.h) */

@@ -7,7 +7,7 @@
 #include "support/tape_test.h"
 
 #include "base/parallel.h"
-#include "pending/pending.h"
+#include "pending/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -500,6 +500,121 @@ static void a_write_in_place_costs_what_it_writes(void **state) {
     test_verdict();
 }
 
+/* ---- lists that come again ------------------------------------------------------------------- */
+
+static uint32_t misses_of(const cot_tape *t) { return t->pending.work->misses; }
+
+/* Programs taking turns on one tape, rewound after each: from the third time on no list of a plain
+ * one is looked at anew, and no bit shows it. */
+static void lists_that_come_again_have_the_same_bits(void **state) {
+    (void)state;
+    enum { PROGRAMS = 5, ROUNDS = 4 };
+    static double first[PROGRAMS][2 * LENGTH], numbers[2 * LENGTH], again[2 * LENGTH];
+    uint64_t      s = 12345;
+    for (int i = 0; i < 2 * LENGTH; i++) numbers[i] = (double)(next(&s) % 2001) / 1000 - 1;
+    for (int later = 0; later < 2; later++) {
+        cot__pending_from = later ? 1 : INT64_MAX;
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_tensor(t, COT_F64, COT_SHAPE(LENGTH), numbers),
+                w = cot_tensor(t, COT_F64, COT_SHAPE(LENGTH), numbers + LENGTH);
+        cot_mark m = cot_tape_mark(t);
+        for (int round = 0; round < (later ? ROUNDS : 1); round++)
+            for (int k = 0; k < PROGRAMS; k++) {
+                char    name[48];
+                double *out = later ? again : first[k];
+                cot_backward(program(x, w, (uint64_t)k + 1));
+                cot_read_grad(x, out, LENGTH);
+                cot_read_grad(w, out + LENGTH, LENGTH);
+                cot_tape_zero_grads(t);
+                cot_tape_rewind(t, m);
+                snprintf(name, sizeof name, "program %d, round %d", k, round);
+                if (later) test_same_array("again", name, 2 * LENGTH, again, first[k]);
+            }
+        test_tape_ok(t, "rounds");
+        cot_tape_destroy(t);
+    }
+    test_verdict();
+}
+
+/* The same operations: once nobody reads the second value. */
+static void a_list_is_another_if_another_value_is_needed(void **state) {
+    (void)state;
+    double x[FEW];
+    fill(x, 2);
+    cot_tape *t = noting_tape();
+    cot_var   leaf = cot_tensor(t, COT_F64, COT_SHAPE(FEW), x);
+    cot_mark  start = cot_tape_mark(t);
+    memset(&seen, 0, sizeof seen);
+    for (int round = 0; round < 6; round++) {
+        cot_var  a = cot_mul(leaf, 3.0);
+        cot_mark m = cot_tape_mark(t);
+        cot_var  b = cot_add(a, 1.0);
+        if (round % 2 == 0) cot_tape_rewind(t, m);
+        else all_are(b, 7, "the second value");
+        all_are(a, 6, "the first value");
+        expect(1, round % 2 == 0 ? 1 : 2, "a round");
+        TEST_CHECK((misses_of(t) == 0) == (round >= 2), "round %d: %u lists were looked at", round, misses_of(t));
+        cot_tape_rewind(t, start);
+    }
+    test_tape_ok(t, "needed");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* The same operations on as many storages, of which one is as long as the others, or is not. */
+static void a_list_is_another_if_a_size_is_another(void **state) {
+    (void)state;
+    double x[FEW], out[FEW];
+    fill(x, 2);
+    cot_tape *t = noting_tape();
+    cot_var   leaf[3];
+    for (int k = 0; k < 3; k++) leaf[k] = cot_data(t, COT_F64, COT_SHAPE(k == 1 ? FEW / 2 : FEW), x);
+    cot_mark start = cot_tape_mark(t);
+    memset(&seen, 0, sizeof seen);
+    for (int round = 0; round < 6; round++) {
+        cot_var y = cot_neg(leaf[0]), z = cot_mul(leaf[1 + round % 2], 3.0);
+        all_are(y, -2, "the first value");
+        expect(2 - round % 2, 2, "sizes");
+        cot_read(z, out, cot_size(z));
+        TEST_CHECK(out[0] == 6 && out[cot_size(z) - 1] == 6, "the second value is %g, %g", out[0],
+                   out[cot_size(z) - 1]);
+        cot_tape_rewind(t, start);
+    }
+    test_tape_ok(t, "sizes");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
+/* The same operations on parts of one array: the second reads what the first has written, or has
+ * written one element further on, which is no group of both. */
+static void a_list_is_another_if_parts_lie_otherwise(void **state) {
+    (void)state;
+    enum { PART = 500 };
+    double x[FEW], five[FEW], out[PART];
+    fill(x, 2);
+    fill(five, 5);
+    cot_tape *t = noting_tape();
+    cot_var   leaf = cot_data(t, COT_F64, COT_SHAPE(FEW), x), part = cot_data(t, COT_F64, COT_SHAPE(PART), five);
+    cot_mark  start = cot_tape_mark(t);
+    for (int round = 0; round < 6; round++) {
+        cot_var y = cot_mul(leaf, 1.0);
+        cot_read(y, x, FEW);
+        memset(&seen, 0, sizeof seen);
+        cot_update_slice(&y, 0, 0, PART, 1, part);
+        cot_var z = cot_neg(cot_slice(y, 0, round % 2, PART + round % 2, 1));
+        cot_read(z, out, PART);
+        expect(1 + round % 2, 2, "parts");
+        for (int i = 0; i < PART; i++) {
+            double want = i == PART - 1 && round % 2 ? -2 : -5;
+            TEST_CHECK(out[i] == want, "round %d, element %d: %g, not %g", round, i, out[i], want);
+        }
+        cot_tape_rewind(t, start);
+    }
+    test_tape_ok(t, "parts");
+    cot_tape_destroy(t);
+    test_verdict();
+}
+
 /* The n-th allocation fails, for every n: the right numbers or an error, nothing lost. */
 static void failing_allocations_are_survived(void **state) {
     (void)state;
@@ -538,6 +653,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_a_rewind_forgets_is_never_computed, all_wait, let_be),
         cmocka_unit_test_setup_teardown(what_one_group_reads_does_not_go_to_memory, all_wait, let_be),
         cmocka_unit_test_setup_teardown(a_write_in_place_costs_what_it_writes, all_wait, let_be),
+        cmocka_unit_test_setup_teardown(lists_that_come_again_have_the_same_bits, all_wait, let_be),
+        cmocka_unit_test_setup_teardown(a_list_is_another_if_another_value_is_needed, all_wait, let_be),
+        cmocka_unit_test_setup_teardown(a_list_is_another_if_a_size_is_another, all_wait, let_be),
+        cmocka_unit_test_setup_teardown(a_list_is_another_if_parts_lie_otherwise, all_wait, let_be),
         cmocka_unit_test_setup_teardown(failing_allocations_are_survived, all_wait, let_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

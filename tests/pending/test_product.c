@@ -1,13 +1,13 @@
-/* Products that wait (pending/product.c). No bit of a result may show whether and when they
- * were written, nor by how many threads they were reduced. Here every product of depth 1 waits,
- * its memory full of NaN, and results are compared with those of products that are written at
- * once. */
+/* Products that wait to be asked (pending/patient.c). No bit of a result may show whether and when
+ * they were written, nor by how many threads they were reduced. Here every product of depth 1
+ * waits, its memory full of NaN, and results are compared with those of products that are written
+ * at once. */
 /* ctest: labels=threads timeout=300 */
 #include "support/support.h"
 
 #include "base/cpu.h"
 #include "base/parallel.h"
-#include "pending/pending.h"
+#include "pending/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,9 @@ static void set(settings s) {
 static void all_wait(void) { cot__product_from = cot__product_times = 0, cot__pending_spoils = true; }
 static void none_waits(void) { cot__product_from = SIZE_MAX; }
 
-static bool waits(cot_var x) { return x.tape->nodes[cot__index(x)].value.tensor->storage->product != NULL; }
+static bool waits(cot_var x) {
+    return cot__patient_of(x.tape, x.tape->nodes[cot__index(x)].value.tensor->storage) != NULL;
+}
 
 /* ---- operands -------------------------------------------------------------------------------- */
 
@@ -322,16 +324,19 @@ static void a_leaf_may_wait_too(void **state) {
     test_verdict();
 }
 
-/* Every way to change an operand: the product keeps the value of the old numbers. */
+/* Every way to change an operand, at once or by work that waits, too: the product keeps the value
+ * of the old numbers. */
 static void who_changes_an_operand_has_the_product_written(void **state) {
     (void)state;
     settings before = usual();
+    int64_t  from = cot__pending_from;
     enum { WAYS = 9 };
     for (int way = 0; way < WAYS; way++) {
-        double old[2][120], zeros[24] = {0}, m[24] = {0}, v[24] = {0};
-        for (int waiting = 0; waiting < 2; waiting++) {
+        double old[3][120], zeros[24] = {0}, m[24] = {0}, v[24] = {0};
+        for (int waiting = 0; waiting < 3; waiting++) {
             if (waiting) all_wait();
             else none_waits();
+            cot__pending_from = waiting == 2 ? 1 : from;
             fixture f = product_of(3, 8, 5);
             cot_var c = cot_copy(f.c), used = way < 4 ? f.c : c, g = cot_matmul(used, f.r), h = cot_mul(2, g);
             cot_backward(cot_sum(used, COT_ALL));
@@ -361,7 +366,9 @@ static void who_changes_an_operand_has_the_product_written(void **state) {
         char name[32];
         snprintf(name, sizeof name, "way %d", way);
         test_same_array("changed operands", name, 120, old[1], old[0]);
+        test_same_array("changed operands, later", name, 120, old[2], old[0]);
     }
+    cot__pending_from = from;
     set(before);
     test_verdict();
 }
@@ -404,15 +411,95 @@ static void rewinding_forgets_products_unwritten(void **state) {
     cot_tape_rewind(f.t, m);
     assert_true(waits(f.g)); /* older than the mark */
     assert_int_equal(f.t->nodes[cot__index(f.c)].value.tensor->storage->refs, held);
-    assert_ptr_equal(f.t->pending.products, f.t->nodes[cot__index(f.g)].value.tensor->storage->product);
+    assert_int_equal(f.t->pending.patients, 1);
     double a[60], b[60];
     cot_read(f.g, a, 60);
-    assert_null(f.t->pending.products);
+    assert_int_equal(f.t->pending.patients, 0);
     none_waits();
     cot_read(cot_matmul(f.c, f.r), b, 60);
     assert_memory_equal(a, b, sizeof a);
     assert_int_equal(cot_tape_status(f.t), COT_OK);
     cot_tape_destroy(f.t);
+    set(before);
+}
+
+/* A backend that counts the arrays that are written from recipes. */
+static int                 makes;
+static const cot__backend *usual_backend;
+
+static void count_made(const cot__recipe *r) {
+    makes++;
+    usual_backend->make(r);
+}
+
+static fixture counted_product(void) {
+    static cot__backend counting_backend;
+    usual_backend = cot__new_tape_backend;
+    counting_backend = *usual_backend;
+    counting_backend.make = count_made;
+    cot__new_tape_backend = &counting_backend;
+    fixture f = product_of(3, 4, 5);
+    cot__new_tape_backend = usual_backend;
+    makes = 0;
+    return f;
+}
+
+/* Recorded work that reads elements has them written before it is done, not before it waits. */
+static void what_is_asked_for_waits_in_the_queue(void **state) {
+    (void)state;
+    settings before = usual();
+    int64_t  from = cot__pending_from;
+    double   got[60], want[60];
+    all_wait();
+    cot__pending_from = 1;
+    fixture  f = counted_product();
+    cot_mark m = cot_tape_mark(f.t);
+    cot_exp(cot_matmul(f.c, cot_neg(f.r)));
+    cot_tape_rewind(f.t, m);
+    assert_int_equal(makes, 0); /* asked for in vain */
+    cot_var e = cot_exp(f.g), other = cot_neg(f.r);
+    assert_false(waits(f.g)); /* it waits like any other */
+    assert_true(cot__pending_any(f.t));
+    assert_int_equal(makes, 0);
+    cot_read(e, got, 60);
+    assert_int_equal(makes, 1);
+    cot_read(other, want, 15);
+    assert_int_equal(makes, 1);
+    none_waits();
+    cot_read(cot_exp(cot_matmul(f.c, f.r)), want, 60);
+    assert_memory_equal(got, want, sizeof got);
+    assert_true(test_tape_ok(f.t, "asked"));
+    cot_tape_destroy(f.t);
+    cot__pending_from = from;
+    set(before);
+}
+
+/* However many wait to be asked: other work does not pass over them, and the lists that they stand
+ * in do not grow while as many come as go. */
+static void who_waits_to_be_asked_costs_others_nothing(void **state) {
+    (void)state;
+    settings before = usual();
+    int64_t  from = cot__pending_from;
+    all_wait();
+    cot__pending_from = 1;
+    fixture f = product_of(3, 4, 5);
+    for (int k = 0; k < 300; k++) cot_matmul(f.c, f.r);
+    size_t lists = 0;
+    double out[60];
+    for (int round = 0; round < 100; round++) {
+        cot_mark m = cot_tape_mark(f.t);
+        cot_var  norm = cot_sum(cot_square(cot_matmul(f.c, cot_neg(f.r))), COT_ALL), y = cot_neg(f.r);
+        assert_int_equal(f.t->pending.work->touches, 2);
+        cot_read(y, out, 15);
+        cot_value(norm);
+        cot_tape_rewind(f.t, m);
+        assert_int_equal(f.t->pending.patients, 301);
+        if (round == 1) lists = cot__pending_lists(f.t);
+    }
+    assert_int_equal(cot__pending_lists(f.t), lists);
+    assert_true(test_tape_ok(f.t, "idle"));
+    cot_tape_destroy(f.t);
+    cot__pending_from = from;
     set(before);
 }
 
@@ -492,8 +579,7 @@ static void *spend(void *user, void *p, size_t old_size, size_t new_size) {
 }
 
 /* The n-th allocation fails, for every n: the right numbers or an error, nothing lost. */
-static void failing_allocations_are_survived(void **state) {
-    (void)state;
+static void survive_failing_allocations(void) {
     settings before = usual();
     double   data[24], want[24], got[24];
     int64_t  n = 0;
@@ -507,7 +593,8 @@ static void failing_allocations_are_survived(void **state) {
                     r = cot_data(t, COT_F64, COT_SHAPE(2, 1, 4), data + 6);
             cot_var g = cot_matmul(c, r), z = cot_mul(cot_square(g), cot_sum(g, COT_AXES(1, 2))), s;
             s = cot_sum(z, COT_AXES(0));
-            z = cot_add(z, s);
+            z = cot_exp(cot_add(z, s));
+            cot_add_into(&z, g);
             cot_status status = cot_read(z, got, 24);
             if (n == 0) memcpy(want, got, sizeof want);
             TEST_CHECK(status == COT_OK || status == COT_MEMORY || status == COT_SHAPE, "allocation %d: %s", (int)n,
@@ -520,6 +607,15 @@ static void failing_allocations_are_survived(void **state) {
     }
     TEST_CHECK(n > 8, "only %d allocations", (int)n);
     set(before);
+}
+
+static void failing_allocations_are_survived(void **state) {
+    (void)state;
+    int64_t from = cot__pending_from;
+    survive_failing_allocations();
+    cot__pending_from = 1; /* and what is asked for waits, too */
+    survive_failing_allocations();
+    cot__pending_from = from;
     test_verdict();
 }
 
@@ -533,6 +629,8 @@ int main(void) {
         cmocka_unit_test(who_changes_an_operand_has_the_product_written),
         cmocka_unit_test(what_others_can_change_does_not_wait),
         cmocka_unit_test(rewinding_forgets_products_unwritten),
+        cmocka_unit_test(what_is_asked_for_waits_in_the_queue),
+        cmocka_unit_test(who_waits_to_be_asked_costs_others_nothing),
         cmocka_unit_test(derivatives_of_waiting_products_are_the_same),
         cmocka_unit_test(failing_allocations_are_survived),
     };

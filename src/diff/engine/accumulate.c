@@ -104,7 +104,7 @@ bool cot__acc_share(cot__sweep *s, uint32_t node, cot__storage *storage, int64_t
     if (!cot__storage_share(s->t, storage)) return false;
     cot__acc *a = acc_make(s, node);
     if (!a) return cot__storage_release(s->t, storage), false;
-    if (storage->product) cot__pending_ready(s->t, storage); /* accumulators are read as they lie */
+    cot__pending_ask(s->t, storage); /* accumulators are read as they lie when the sweep is over */
     a->storage = storage;
     a->offset = offset;
     memcpy(a->stride, stride, (size_t)cot__ndim_at(s->t, node) * sizeof *stride);

@@ -30,7 +30,7 @@ int64_t cot__vmap_program_from = 1 << 20;
 enum { FEW = 2, OFTEN = 16 };
 
 /* Is it a product that is much larger than its factors? Recorded, such a one may never be written
- * (src/pending/product.c). */
+ * (src/pending/patient.c). */
 static bool outgrows_factors(const cot_tape *t, uint32_t node, int64_t extent) {
     const cot__node *n = &t->nodes[node];
     int64_t          read = 0;

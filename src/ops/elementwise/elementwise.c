@@ -154,7 +154,7 @@ static cot_var fold_numbers(int op, int n, const cot_var *xs) {
 /* Short arrays are done at once, with no word to the work that waits. */
 static void compute_result(cot_tape *t, const cot__result *r, int op, cot_dtype compute, int n, const uint32_t *args,
                            const cot__value *number, int64_t size) {
-    if (LIKELY(size < cot__pending_from && !t->pending.products)) {
+    if (LIKELY(size < cot__pending_from && !t->pending.patients)) {
         cot__view x[3];
         for (int k = 0; k < n; k++)
             x[k] = args[k] == COT__NONE ? cot__number_view(number, compute) : cot__look(t, args[k]);
@@ -164,7 +164,7 @@ static void compute_result(cot_tape *t, const cot__result *r, int op, cot_dtype 
     cot__bound x[3], z = {r->view, r->tensor ? r->tensor->storage : NULL};
     for (int k = 0; k < n; k++)
         x[k] = args[k] == COT__NONE ? (cot__bound){cot__number_view(number, compute), NULL} : cot__bound_at(t, args[k]);
-    if (!t->pending.products || !cot__pending_extend(t, op, n, x, &z)) cot__pending_value(t, op, compute, n, x, &z);
+    if (!t->pending.patients || !cot__pending_extend(t, op, n, x, &z)) cot__pending_value(t, op, compute, n, x, &z);
 }
 
 cot_var cot__elementwise(int op, int n, const cot_var *xs) {

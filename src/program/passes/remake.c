@@ -13,7 +13,7 @@
  * long as writing an array that a cache holds and reading it again in one group; where the array is
  * beyond all caches it took 0.4 to 1.5 of the time, and there it is the memory that counts.
  *
- * On a tape such work waits instead (src/pending/product.c), with the same recipes, all of them
+ * On a tape such work waits instead (src/pending/patient.c), with the same recipes, all of them
  * from 1 MiB on: who else will read is not known there. */
 #include "program/fusion.h"
 #include "program/made_form.h"
