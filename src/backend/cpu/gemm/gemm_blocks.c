@@ -58,11 +58,15 @@ static void spread_here(int64_t parts, void (*run)(void *ctx, int64_t part), voi
 static bool is_large(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k >= 32 * (double)cot__grain;
 }
-/* Not large, but worth a thread that is awake: some microseconds; twice that if it packs. */
+/* Not large, but worth a thread that is awake: some microseconds. */
 static bool is_middling(int64_t m, int64_t n, int64_t k) {
     return (double)m * (double)n * (double)k >= 4 * (double)cot__grain;
 }
-static bool is_shared(bool alone, int64_t m, int64_t n, int64_t k) { return !alone && is_middling(m, n, k / 2); }
+/* The same where threads pack, each in a room of its own: smaller products had better not take so
+ * much memory. */
+static bool is_shared(bool alone, int64_t m, int64_t n, int64_t k) {
+    return !alone && (double)m * (double)n * (double)k >= 24 * (double)cot__grain;
+}
 static cot__spread *spread_of(bool alone, int64_t m, int64_t n, int64_t k) {
     return !is_shared(alone, m, n, k) ? spread_here : is_large(m, n, k) ? cot__parallel : cot__parallel_small;
 }
@@ -262,8 +266,8 @@ static void deep_part(void *ctx, int64_t part) {
     cot__room_give(&x->rooms, slot);
 }
 
-/* Few rows and columns for the threads. Of a product that is not large, few depths are not cut
- * unless there is no more than a narrow panel beside them. */
+/* Few rows and columns for the threads; of those with no more than a narrow panel beside the depths,
+ * few of these are enough. */
 static bool is_deep(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
     bool narrow = g->narrow && cot__least(m, n) <= g->narrow->cols;
     return m <= 8 * g->rows && n <= PANELS * g->cols && k >= (narrow ? 4 : 8) * COT__DEEP && (narrow || is_large(m, n, k));
