@@ -215,7 +215,8 @@ static void copy_here(const cot__view *dst, const cot__view *src) {
 }
 
 /* Parts of an axis, of each element of the axes before it if these are few. Then parts follow the
- * elements of a row-major array, as those of other operations on it do, which the same threads do. */
+ * elements of a row-major array, as those of other operations on it do, and threads find what they
+ * have made. */
 typedef struct copies {
     const cot__view *dst, *src;
     int              axis;

@@ -126,7 +126,8 @@ static void other_pieces_stay(void **state) {
     (void)state;
     draft_open(&d, NULL);
     uint32_t a = input(&d, COT_F64, SHAPE(1, 3, 4)), whole = input(&d, COT_F64, SHAPE(2, 3, 4));
-    output(&d, as_rows(&d, with_piece(&d, OP_add_slice, whole, a, 0))); /* the whole would be permuted, too */
+    /* the whole would be permuted, too */
+    output(&d, as_rows(&d, with_piece(&d, OP_add_slice, whole, a, 0)));
     uint32_t z = with_piece(&d, OP_add_slice, zeros(&d), a, 0);
     output(&d, as_rows(&d, z));
     output(&d, z); /* read as it is, too */

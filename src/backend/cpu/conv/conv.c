@@ -50,7 +50,7 @@ enum {
     CHUNK_BYTES = 64,
     TAPS  = 6,
     MOST  = 16,        /* parts asked for when there are few large pieces of work */
-    LIGHT = 1 << 14,   /* weights whose sums may be kept for each of MOST / 2 splits of the images, */
+    LIGHT = 1 << 14,   /* weights whose sums may be kept for each of MOST / 2 splits of images, */
     CHAIN = 96,        /* and chunks that each of these has at least */
 };
 

@@ -266,11 +266,12 @@ static void deep_part(void *ctx, int64_t part) {
     cot__room_give(&x->rooms, slot);
 }
 
-/* Few rows and columns for the threads; of those with no more than a narrow panel beside the depths,
- * few of these are enough. */
+/* Few rows and columns for the threads; where these are no more than a narrow panel, few depths are
+ * enough. */
 static bool is_deep(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
     bool narrow = g->narrow && cot__least(m, n) <= g->narrow->cols;
-    return m <= 8 * g->rows && n <= PANELS * g->cols && k >= (narrow ? 4 : 8) * COT__DEEP && (narrow || is_large(m, n, k));
+    bool deep = narrow ? k >= 4 * COT__DEEP : k >= 8 * COT__DEEP && is_large(m, n, k);
+    return deep && m <= 8 * g->rows && n <= PANELS * g->cols;
 }
 
 static deep_job deep_of(const cot__gemm_kernels *g, int64_t m, int64_t n, int64_t k) {
@@ -357,7 +358,7 @@ static void by_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     if (run != cot__parallel && x.a_lies && x.b_lies) {
         /* strips as narrow as they come, none of which has anything to pack but the last */
         if (!alone && is_middling(c.rows, c.cols, a.cols)) run = cot__parallel_small, x.width = g->cols;
-    } else if (slots == 1 && run == cot__parallel_small) run = spread_here; /* all pack in one room */
+    } else if (slots == 1 && run == cot__parallel_small) run = spread_here; /* all pack there */
     by_tiles(g, memory, &x, a, b, c, add, slots, run);
 }
 
@@ -418,6 +419,7 @@ void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
     if (turns(g, &c) ? by_few_tiles(g, bt, at, ct, add) : by_few_tiles(g, a, b, c, add)) return;
     if (!lies_ready(g, alone, &a, &b, &c) && by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
-    if ((c.col_stride != 1 && c.row_stride == 1) || is_better_turned(g, &a, &c)) by_blocks(g, room, alone, bt, at, ct, add);
+    bool better = (c.col_stride != 1 && c.row_stride == 1) || is_better_turned(g, &a, &c);
+    if (better) by_blocks(g, room, alone, bt, at, ct, add);
     else by_blocks(g, room, alone, a, b, c, add);
 }

@@ -14,7 +14,7 @@
  * For a few sizes operations wait at the same time. When a group is full it waits no longer. */
 #include "backend/runs.h"
 #include "program/fusion.h"
-#include "program/passes/ends.h"
+#include "program/passes/order/ends.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
 

@@ -10,7 +10,7 @@
  * as long as that turns no operand back: of an elementwise operation each must itself be turned, a
  * transpose, a broadcast or a number; of a product one is a transpose. */
 #include "program/passes/makers.h"
-#include "program/passes/pieces.h"
+#include "program/passes/order/pieces.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
 

@@ -5,10 +5,10 @@
  *
  * The gradient of what was permuted and cut (the queries, keys and values of attention) is made so:
  * zeros, to which pieces are added. A permutation of the whole is a copy where it is reshaped or
- * given out; that of a piece is a view, and zeros are the same in any order. So it goes down a chain
- * of pieces, of which nobody else reads any, to a number repeated. */
+ * given out; that of a piece is a view, and zeros are the same in any order. So it goes down a
+ * chain of pieces, of which nobody else reads any, to a number repeated. */
 #include "program/passes/makers.h"
-#include "program/passes/pieces.h"
+#include "program/passes/order/pieces.h"
 #include "program/passes/rewrite.h"
 #include "rules/structural_ids.h"
 

@@ -1,5 +1,5 @@
 /* ends.c: looks for the ends of matrix products. */
-#include "program/passes/ends.h"
+#include "program/passes/order/ends.h"
 #include "program/fusion.h"
 #include "rules/elementwise_ids.h"
 
