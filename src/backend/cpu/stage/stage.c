@@ -224,7 +224,7 @@ static void cut(cot__stage *s) {
     if (row_of(s)) s->step = s->step < row_of(s) ? row_of(s) : s->step / row_of(s) * row_of(s);
     int64_t blocks = (s->size + s->step - 1) / s->step, threads = cot_threads();
     int64_t most = blocks > 64 ? blocks / 8 : blocks > 16 ? blocks / 2 : blocks;
-    /* several for each of many threads, too, as no cut shows: of twelve, four of 16 would have none */
+    /* several for each of many threads, too: of twelve parts four of 16 threads would have none */
     if (most < 4 * threads) most = blocks < 4 * threads ? blocks : 4 * threads;
     s->parts = cot__parts(s->size, s->cost, most < 64 ? most : 64);
     if (s->room && s->parts > s->room / s->step) s->parts = s->room / s->step;
