@@ -168,6 +168,12 @@ COT_API cot_status cot_checkpoint_sequential(cot_layer_fn layer, void *user, int
  * cot_program_report says which. A batch of which no derivative can be asked for runs as a program
  * if it is large, or if its like was met before on the tape, which then holds its results alone.
  *
+ * A cot_cond whose choice has the batch does both branches for all elements, and takes of each what
+ * its choice says: so a branch looks at the data of elements that do not take it, and refuses or
+ * notes them, a cot_while in it may not end for them, and where it gives 0 · ∞ or 0 · NaN on the
+ * way back, a gradient that elements share is NaN. Make such operands harmless before the branch
+ * (cot_where, cot_clamp).
+ *
  *     in_axes[k]   the axis of xs[k] along which the elements lie, negative ones from the end, or
  *                  COT_NOT_BATCHED: every element sees all of xs[k]. NULL: axis 0 of all
  *     out_axes[k]  the axis of ys[k] along which the elements shall lie. A result that does not

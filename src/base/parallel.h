@@ -11,6 +11,7 @@
 
 #if !defined(__wasm__)
 #include <pthread.h>
+#include <sched.h>
 #endif
 #include "base/base.h"
 
@@ -66,6 +67,13 @@ static inline int64_t cot__part_start(int64_t n, int64_t parts, int64_t part) {
     return n / parts * part + (part < n % parts ? part : n % parts);
 }
 
+/* Whoever waits for a thread that the system may have put aside, lets it run. */
+#if defined(__wasm__)
+static inline void cot__let_others_run(void) {}
+#else
+static inline void cot__let_others_run(void) { sched_yield(); }
+#endif
+
 /* Rooms of memory, one for each part that is at work. A part asks for that of its thread's share
  * first, which may still be in its cache; where all are taken, it waits for one. Who takes a room
  * gives it back soon. */
@@ -79,8 +87,11 @@ static inline void cot__rooms_open(cot__rooms *r, int64_t count) {
     for (int64_t k = 0; k < r->count; k++) atomic_init(&r->taken[k], false);
 }
 static inline int64_t cot__room_take(cot__rooms *r, int64_t part, int64_t parts) {
-    int64_t room = part * cot_threads() / parts % r->count;
-    while (atomic_exchange(&r->taken[room], true)) room = room + 1 < r->count ? room + 1 : 0;
+    int64_t room = part * cot_threads() / parts % r->count, tried = 0;
+    while (atomic_exchange(&r->taken[room], true)) {
+        room = room + 1 < r->count ? room + 1 : 0;
+        if (++tried % r->count == 0) cot__let_others_run();
+    }
     return room;
 }
 static inline void cot__room_give(cot__rooms *r, int64_t room) { atomic_store(&r->taken[room], false); }

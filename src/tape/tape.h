@@ -99,7 +99,9 @@ enum {
     COT__ACTIVE  = 1,  /* depends on a leaf: gets an adjoint */
     COT__NARY    = 2,  /* operands are in extra.attr->args, not in a and b */
     COT__HAS_GRAD = 4, /* leaf: extra holds a gradient; so of a value whose gradient is retained */
-    COT__REPEATS = 4, /* of others, in a body: a derivative recorded it, see mode.repeats */
+    /* the same bit of any other, in a body: a derivative recorded it, see mode.repeats. So
+     * COT__HAS_GRAD is asked of leaves and with COT__RETAIN alone, which takes this away */
+    COT__REPEATS = 4,
     COT__RETAIN  = 8,  /* cot_retain_grad */
     COT__NAMED   = 16,
     COT__IN_PLACE = 32, /* its storage was donated by operand a */

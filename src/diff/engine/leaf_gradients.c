@@ -221,6 +221,7 @@ cot_var cot_retain_grad(cot_var x) {
         return INVALID(t);
     t->retained.list = list;
     t->retained.list[t->retained.count++] = (cot__retained){.node = i};
+    t->nodes[i].flags &= (uint8_t)~COT__REPEATS; /* the same bit says from now on that it has one */
     t->nodes[i].flags |= COT__RETAIN;
     return x;
 }

@@ -79,7 +79,7 @@ static void put_channels(const cot__block *b, const channels *c) {
 /* ---- sums over places ------------------------------------------------------------------------ */
 
 /* How the kernel cuts sums over places (conv.c, conv_plan.c): part of what the result is. */
-enum { CHUNK_BYTES = 64, TAPS = 6, HIGH = 4, UNITS = 16, MOST = 16, LIGHT = 1 << 14, CHAIN = 96, SLAB = 32 << 20 };
+enum { CHUNK_BYTES = 64, TAPS = 6, HIGH = 4, UNITS = 16, MOST = 16, SPLITS = 8, LIGHT = 1 << 14, CHAIN = 96, SLAB = 32 << 20 };
 
 typedef struct chunks {
     int64_t lanes, count, a_row, room[SPACE], taps, kernel, width, units, tiles, shares, images;
@@ -120,9 +120,8 @@ static chunks chunks_of(const cot__block *b, const windows *g, const channels *c
     u.tiles = least(u.tiles, u.units);
     int64_t each = channel * c->in + u.count * u.lanes * c->out, fit = each ? SLAB / size / each : c->batch;
     u.images = least(fit < 1 ? 1 : fit, c->batch);
-    int64_t few = MOST / (panels * u.tiles), light = c->out * u.taps <= LIGHT ? u.images * u.count / CHAIN : 0;
-    light = least(light, MOST / 2);
-    u.shares = least(light > few ? light : few < 1 ? 1 : few, u.images);
+    int64_t splits = outs * u.taps <= LIGHT ? least(u.images * u.count / CHAIN, SPLITS) : 1;
+    u.shares = least(splits < 1 ? 1 : splits, u.images);
     return u;
 }
 

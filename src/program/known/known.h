@@ -52,7 +52,8 @@ cot__known_program cot__known_find(cot__known *k, const cot__words *w, uint32_t 
 cot__known_program cot__known_add(cot__known *k, const cot__words *w, const cot__program *p, uint32_t count,
                                   const int32_t *more);
 
-/* A run of the program with this number, for row-major inputs, that nobody uses; NULL: there is
+/* A run of the program with this number, for inputs that lie as its description says (row-major, if
+ * it says nothing), that nobody uses; NULL: there is
  * none. And back. */
 cot__run *cot__known_take(cot__known *k, uint64_t number);
 void      cot__known_give(cot__known *k, uint64_t number, cot__run *r);

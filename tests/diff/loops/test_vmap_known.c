@@ -1,6 +1,7 @@
 /* A cot_vmap whose body was met before runs as a program, however small it is, without recording
  * the body of all elements: with the bits of what is recorded, whatever has changed in between, and
  * with nothing else left on the tape. */
+#include "base/poison.h"
 #include "rules/structural_ids.h"
 #include "samples/samples.h"
 #include "support/support.h"
@@ -338,7 +339,11 @@ static void a_batch_that_is_met_again_asks_for_no_memory(void **state) {
         cot_tape_rewind(t, m);
     }
     assert_ok(t);
+#if !COT__ADDRESS_SANITIZER /* under which the tape keeps no memory for later */
     assert_int_equal(c.requests, before);
+#else
+    assert_true(before > 0);
+#endif
     cot_tape_destroy(t);
 }
 

@@ -50,8 +50,9 @@ enum {
     CHUNK_BYTES = 64,
     TAPS  = 6,
     MOST  = 16,        /* parts asked for when there are few large pieces of work */
-    LIGHT = 1 << 14,   /* weights whose sums may be kept for each of MOST / 2 splits of images, */
-    CHAIN = 96,        /* and chunks that each of these has at least */
+    SPLITS = 8,        /* of the images, most */
+    LIGHT = 1 << 14,   /* weights of a group whose sums may be kept for each of these */
+    CHAIN = 96,        /* chunks that each has at least */
 };
 
 /* The data of w from (x, z) beside the layout: z in chunks, with zeros in lanes without a place,
@@ -770,14 +771,13 @@ static int64_t width_of(const cot__conv *g) {
     return row <= 3 ? TAPS : (row + pieces - 1) / pieces;
 }
 
-/* Splits of the images: where there are few tiles for threads; and, so that threads need not pass
- * by all of z, where there are so few weights that their sums are soon added up, of chains that are
- * much longer than the way to a sum. */
-static int64_t splits_of(int64_t tiles, int64_t weights, int64_t images, int64_t chunks) {
-    int64_t few = MOST / tiles, light = weights <= LIGHT ? images * chunks / CHAIN : 0;
-    if (light > MOST / 2) light = MOST / 2;
-    if (light > few) few = light;
-    return few > images ? images : few < 1 ? 1 : few;
+/* Splits of the images, so that threads need not pass by all of z: where a group has so few weights
+ * that their sums are soon added up, of chains that are much longer than the way to a sum. How many
+ * groups there are does not show: a batch of layers has the bits of each. */
+static int64_t splits_of(int64_t weights, int64_t images, int64_t chunks) {
+    int64_t n = weights <= LIGHT ? images * chunks / CHAIN : 1;
+    if (n > SPLITS) n = SPLITS;
+    return n > images ? images : n < 1 ? 1 : n;
 }
 
 static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view *x, const cot__view *z,
@@ -808,7 +808,7 @@ static COLD void run_weight(cot__scratch *m, const cot__conv *g, const cot__view
     int64_t units = (s.taps + w.width - 1) / w.width;
     w.tiles = (units + UNITS - 1) / UNITS > MOST / panels ? (units + UNITS - 1) / UNITS : MOST / panels;
     if (w.tiles > units) w.tiles = units;
-    w.splits = splits_of(panels * w.tiles, g->out * s.taps, slab, s.chunk_count);
+    w.splits = splits_of(outs * s.taps, slab, s.chunk_count);
     /* Smaller blocks give many threads even shares. Where blocks would cut tiles elsewhere, their
      * number shows in what padding does to numbers that are not finite, and stays. */
     bool anywhere = g->k[2] <= 3 || g->k[2] % w.width == 0;

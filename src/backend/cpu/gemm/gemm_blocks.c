@@ -407,10 +407,19 @@ static bool turns(const cot__gemm_kernels *g, const cot__matrix *c) {
 }
 
 /* The same of a product with few columns, of an a whose rows lie side by side, too far from each
- * other for a narrow tile: turned, its rows are read where they lie, and fill whole panels. */
+ * other for a narrow tile: turned, its rows are read where they lie, and fill whole panels. The
+ * room is that of the product as it stands, so whether the turned one fits into it is asked
+ * (does_fit). */
 static bool is_better_turned(const cot__gemm_kernels *g, const cot__matrix *a, const cot__matrix *c) {
-    /* with so many rows, the room is enough for the strips of a turned product, too */
     return c->cols <= g->rows && c->rows >= PANELS * g->cols && a->row_stride == 1 && a->col_stride * g->size >= PAGE;
+}
+
+/* Is the room enough for one strip at a time? */
+static bool does_fit(const cot__gemm_kernels *g, cot__lent room, bool alone, const cot__matrix *a,
+                     const cot__matrix *b, const cot__matrix *c) {
+    bool alone_too = spread_of(alone, c->rows, c->cols, a->cols) != cot__parallel;
+    plan x = plan_of(g, a, b, c->rows, c->cols, a->cols, alone_too);
+    return x.a_room + x.b_room + LINE <= (room.memory ? (int64_t)room.bytes : LOCAL);
 }
 
 void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, cot__matrix a, cot__matrix b,
@@ -419,7 +428,7 @@ void cot__gemm_blocks(const cot__gemm_kernels *g, cot__lent room, bool alone, co
     cot__matrix at = cot__turned(a), bt = cot__turned(b), ct = cot__turned(c);
     if (turns(g, &c) ? by_few_tiles(g, bt, at, ct, add) : by_few_tiles(g, a, b, c, add)) return;
     if (!lies_ready(g, alone, &a, &b, &c) && by_narrow_tiles(g->narrow, room, alone, bt, at, ct, add)) return;
-    bool better = (c.col_stride != 1 && c.row_stride == 1) || is_better_turned(g, &a, &c);
-    if (better) by_blocks(g, room, alone, bt, at, ct, add);
+    bool better = is_better_turned(g, &a, &c) && does_fit(g, room, alone, &bt, &at, &ct);
+    if (better || (c.col_stride != 1 && c.row_stride == 1)) by_blocks(g, room, alone, bt, at, ct, add);
     else by_blocks(g, room, alone, a, b, c, add);
 }
