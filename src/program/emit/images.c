@@ -79,7 +79,8 @@ static void put_channels(const cot__block *b, const channels *c) {
 /* ---- sums over places ------------------------------------------------------------------------ */
 
 /* How the kernel cuts sums over places (conv.c, conv_plan.c): part of what the result is. */
-enum { CHUNK_BYTES = 64, TAPS = 6, HIGH = 4, UNITS = 16, MOST = 16, SPLITS = 8, LIGHT = 1 << 14, CHAIN = 96, SLAB = 32 << 20 };
+enum { CHUNK_BYTES = 64, TAPS = 6, HIGH = 4, UNITS = 16, MOST = 16, SLAB = 32 << 20 };
+enum { SPLITS = 8, LIGHT = 1 << 14, CHAIN = 96 };
 
 typedef struct chunks {
     int64_t lanes, count, a_row, room[SPACE], taps, kernel, width, units, tiles, shares, images;

@@ -347,6 +347,27 @@ static void any_number_of_threads_gives_the_same_bits(void **s) {
 }
 
 /* ⟨z̄, conv(x, w)⟩ = ⟨conv_transpose(z̄, w), x⟩ when the extents are made to match. */
+/* Groups, and a batch of layers, which is groups: each has the bits that it has alone, however many
+ * there are. Many images, so that the sums of weights are split. */
+static void groups_and_batches_have_the_bits_of_each(void **s) {
+    (void)s;
+    for (int d = COT_F64; d <= COT_F32; d++) {
+        cot_tape *t = cot_tape_create(NULL);
+        cot_var   x = cot_leaf(filled(t, (cot_dtype)d, COT_SHAPE(40, 6, 14, 14)));
+        cot_var   w = cot_leaf(filled(t, (cot_dtype)d, COT_SHAPE(15, 2, 3, 3))), all, one;
+        cot_var   z = cot_conv2d(x, w, COT_CONV(.groups = 3, .padding = {1, 1}));
+        assert_int_equal(cot_grad_of(cot_sum(cot_sin(z), COT_ALL), 1, &w, &all), COT_OK);
+        for (int k = 0; k < 3; k++) {
+            cot_var x1 = cot_slice(x, 1, 2 * k, 2 * k + 2, 1), w1 = cot_slice(w, 0, 5 * k, 5 * k + 5, 1);
+            cot_var z1 = cot_conv2d(x1, w1, COT_CONV(.padding = {1, 1}));
+            assert_int_equal(cot_grad_of(cot_sum(cot_sin(z1), COT_ALL), 1, &w1, &one), COT_OK);
+            assert_same(one, cot_slice(all, 0, 5 * k, 5 * k + 5, 1));
+        }
+        assert_ok(t);
+        cot_tape_destroy(t);
+    }
+}
+
 static void the_transpose_is_the_transpose(void **s) {
     (void)s;
     cot_tape        *t = cot_tape_create(NULL);
@@ -541,6 +562,7 @@ int main(void) {
         cmocka_unit_test(channels_in_lanes_give_the_same_bits),
         cmocka_unit_test(shapes_are_those_of_pytorch), cmocka_unit_test(strided_operands_are_read_in_place),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits), cmocka_unit_test(the_transpose_is_the_transpose),
+        cmocka_unit_test(groups_and_batches_have_the_bits_of_each),
         cmocka_unit_test(integers_become_f64), cmocka_unit_test(nothing_to_sum_is_zero_and_nothing_to_make_is_empty),
         cmocka_unit_test(infinities_stay_where_they_belong), cmocka_unit_test(nothing_is_read_behind_the_end),
         cmocka_unit_test(errors_say_what_was_given),
